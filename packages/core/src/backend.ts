@@ -1,0 +1,157 @@
+import type { IPFamily } from "./objects.ts";
+import type { NodeContext, ServicePort } from "./model.ts";
+import type { ProxyError } from "./errors.ts";
+import type { FlowFilter, World } from "./world.ts";
+
+/** JSON-like data. */
+export type Plain = string | number | boolean | readonly Plain[] | { readonly [key: string]: Plain };
+
+/**
+ * Something a backend keeps on the host.
+ *
+ * Shape: identity is kind + key, equality is deep equality of `value`; a value depends on one row or on the
+ * skeleton only. An object's grain is what the kernel replaces in one step.
+ * Edges: ids given by the kernel belong in neither key nor value.
+ */
+export interface KernelObject {
+  readonly kind: string;
+  readonly key: string;
+  readonly value: Plain;
+}
+
+/** What a service proxy may be asked for beyond plain forwarding. */
+export type Capability =
+  | "IPv4"
+  | "IPv6"
+  | "TCP"
+  | "UDP"
+  | "SCTP"
+  | "sessionAffinity"
+  | "sourceRanges"
+  | "clientAddress"
+  | "hairpin"
+  | "hostOrigin"
+  | "drop";
+
+/** Behaviours in which today's proxiers legitimately differ; a backend declares its choice, the oracle takes it as input. */
+export interface Variants {
+  /** A port nobody defined on a known cluster IP. */
+  readonly undefinedClusterIPPort: "reject" | "pass";
+  /** An address inside a ServiceCIDR that no Service has. */
+  readonly unallocatedClusterIP: "drop" | "pass";
+  /** Which node addresses refuse a node port without endpoints. */
+  readonly nodePortRejectScope: "nodePortAddresses" | "anyLocalAddress";
+  /** Whether packets from the host itself meet rejects too. */
+  readonly rejectFromHost: boolean;
+  /** A source outside the ranges of a load-balancer IP that has no endpoints. */
+  readonly blockedWithoutEndpoints: "drop" | "reject";
+  /** What one affinity entry is for. */
+  readonly affinityScope: "row" | "address";
+}
+
+/** What a probe found. `problems` non-empty: the backend can't run here. */
+export interface HostReport<H> {
+  readonly facts: H;
+  /** Tool and kernel versions, for people. */
+  readonly versions: Readonly<Record<string, string>>;
+  readonly problems: readonly ProxyError[];
+}
+
+/** What rendering may look at besides the row. */
+export interface Context<H> {
+  readonly node: NodeContext;
+  readonly host: H;
+}
+
+/** An unwanted object that is still on the host for a reason, and since when. */
+export interface Lingering<K> {
+  readonly object: K;
+  readonly sinceMs: number;
+}
+
+/** What the host holds of ours, keyed by {@link objectId}, in render's canonical form. */
+export interface Observed<K> {
+  readonly objects: ReadonlyMap<string, K>;
+  readonly lingering: readonly Lingering<K>[];
+}
+
+/** One object to bring into force; `before` is what the host holds under its identity. */
+export interface Put<K> {
+  readonly before?: K;
+  readonly after: K;
+}
+
+/** The difference between what the host holds and what it should. */
+export interface Delta<K> {
+  readonly put: readonly Put<K>[];
+  readonly remove: readonly K[];
+  readonly lingering: readonly Lingering<K>[];
+  readonly nowMs: number;
+}
+
+/** Ordered steps; `after` is carried out later, in a transaction of its own. */
+export interface Plan<S> {
+  readonly steps: readonly S[];
+  readonly after?: readonly S[];
+}
+
+/** What apply has to say when it did not throw. */
+export interface Outcome<K> {
+  /** Objects that could not be brought into force (non-atomic backends), by {@link objectId}. */
+  readonly failed?: ReadonlyMap<string, ProxyError>;
+  /** Everything that lingers now; absent: nothing does. */
+  readonly lingering?: readonly Lingering<K>[];
+  /** Ask for another sync after this long, e.g. to finish off what lingers. */
+  readonly revisitAfterMs?: number;
+}
+
+/** Something changed under us. */
+export type HostEvent<H> =
+  | { readonly kind: "facts"; readonly facts: H }
+  | { readonly kind: "drift"; readonly what: string };
+
+/** One family's dataplane on one host. Only probe, observe, apply, forgetFlows and watch touch anything. */
+export interface Backend<H, K extends KernelObject, S> {
+  /** What exists whatever the services are. Pure. */
+  skeleton(context: Context<H>): readonly K[];
+  /** What one row needs. Pure and cheap; a new context renders all rows again. */
+  render(row: ServicePort, context: Context<H>): readonly K[];
+  /** Put the difference in an order the kernel accepts. Pure. */
+  plan(delta: Delta<K>): Plan<S>;
+  /** The plan as text for people. Pure. */
+  explain?(plan: Plan<S>): string;
+  /** Read what the host holds of ours; undefined when that can't be told. */
+  observe(signal: AbortSignal): Promise<Observed<K> | undefined>;
+  /** Carry a plan out, as atomically as the kernel allows. A throw means the host's state is unknown. */
+  apply(plan: Plan<S>, signal: AbortSignal): Promise<Outcome<K>>;
+  /** Make the kernel forget connections; off the sync path. Resolves to how many. */
+  forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
+  /** Host facts changed, or somebody touched our objects. */
+  watch?(signal: AbortSignal): AsyncIterable<HostEvent<H>>;
+  /** Remove everything of ours; by default what observe finds is removed. */
+  cleanup?(signal: AbortSignal): Promise<void>;
+  /** Let go of handles. In-kernel state stays; a process-resident backend drains. */
+  close(signal: AbortSignal): Promise<void>;
+}
+
+/** A backend package's default export. */
+export interface BackendModule<O = unknown, H = unknown, K extends KernelObject = KernelObject, S = unknown> {
+  readonly name: string;
+  readonly contract: 1;
+  /** `process`: the dataplane lives and dies with us, so there is no --once and no adoption. */
+  readonly residence: "kernel" | "process";
+  /** A string says why not. */
+  readonly capabilities: Readonly<Record<Capability, true | string>>;
+  readonly variants: Variants;
+  /** Check options given by name. Pure. @throws {ProxyError} `invalid_object` naming the option. */
+  parseOptions(raw: Readonly<Record<string, Plain>>): O;
+  /** Look at tools, kernel, rights and host facts. Reads only. */
+  probe(options: O, world: World, signal: AbortSignal): Promise<HostReport<H>>;
+  /** Make the backend for one family. Touches nothing yet. */
+  open(options: O, family: IPFamily, world: World, signal: AbortSignal): Promise<Backend<H, K, S>>;
+}
+
+/** The identity of an object as one string. */
+export function objectId(object: KernelObject): string {
+  return `${object.kind} ${object.key}`;
+}
