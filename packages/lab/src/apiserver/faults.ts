@@ -1,0 +1,76 @@
+import type { ObjectKind } from "@turnout/core";
+
+/** What a request does. */
+export type Verb = "list" | "watch" | "get" | "write";
+
+/** One way to misbehave; give one fault per call, narrowed by `only` and `times`. */
+export interface Misbehaviour {
+  /** Which requests (or, for stream faults, which watches); all when absent. */
+  readonly only?: { readonly verb?: Verb; readonly kind?: ObjectKind };
+  /** How often it strikes before it is over; until stopped when absent. */
+  readonly times?: number;
+  /** Answer this many ms later. */
+  readonly delayMs?: number;
+  /** Take requests and never answer; watches that are open go silent for good. */
+  readonly hang?: boolean;
+  /** Answer with this HTTP status and a matching Status body. */
+  readonly status?: number;
+  /** Retry-After that goes with `status`. */
+  readonly retryAfterSeconds?: number;
+  /** Answer sendInitialEvents with 422, as servers without WatchList do. */
+  readonly disableWatchList?: boolean;
+  /** Answer any continue token with 410. */
+  readonly expireContinue?: boolean;
+  /** Answer a watch from a compacted revision with HTTP 410 instead of an ERROR event. */
+  readonly expiredAsStatus?: boolean;
+  /** Close the body in the middle of a list. */
+  readonly truncateLists?: boolean;
+  /** Send no bookmarks; the one that ends initial events is still sent. */
+  readonly noBookmarks?: boolean;
+  /** Send every watch event twice. */
+  readonly duplicateEvents?: boolean;
+  /** Send half of the next watch event and close the connection. */
+  readonly truncateEvents?: boolean;
+}
+
+/** Names of the faults proper. */
+export type FaultName = Exclude<keyof Misbehaviour, "only" | "times" | "retryAfterSeconds">;
+
+interface ActiveFault {
+  readonly what: Misbehaviour;
+  timesLeft: number;
+}
+
+/** The misbehaviours in force. */
+export class Faults {
+  #active: ActiveFault[] = [];
+
+  /** Start misbehaving. Returns the way to stop. */
+  add(what: Misbehaviour): () => void {
+    const fault = { what, timesLeft: what.times ?? Infinity };
+    this.#active.push(fault);
+    return () => {
+      this.#active = this.#active.filter((other) => other !== fault);
+    };
+  }
+
+  /** Behave again. */
+  clear(): void {
+    this.#active = [];
+  }
+
+  /** Let a fault strike, if one is in force for this kind of request; the newest wins. */
+  strike(name: FaultName, verb: Verb, kind: ObjectKind): Misbehaviour | undefined {
+    const fault = this.#active.findLast(({ what }) => what[name] !== undefined && fits(what, verb, kind));
+    if (fault === undefined) return undefined;
+    fault.timesLeft--;
+    if (fault.timesLeft <= 0) this.#active = this.#active.filter((other) => other !== fault);
+    return fault.what;
+  }
+}
+
+/** Tell whether a misbehaviour is about such requests. Never throws. */
+export function fits(what: Misbehaviour, verb: Verb, kind: ObjectKind): boolean {
+  const { only } = what;
+  return (only?.verb === undefined || only.verb === verb) && (only?.kind === undefined || only.kind === kind);
+}

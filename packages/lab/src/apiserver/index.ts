@@ -1,0 +1,5 @@
+export type { ApiObject, ObjectMeta } from "./api-object.ts";
+export type { Misbehaviour, Verb } from "./faults.ts";
+export type { KubeconfigParts } from "./kubeconfig.ts";
+export { createApiServer } from "./server.ts";
+export type { ApiServer, ApiServerOptions, ApiServerTls, RequestRecord } from "./server.ts";

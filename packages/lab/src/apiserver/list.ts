@@ -1,0 +1,100 @@
+import { objectKey, type ApiObject } from "./api-object.ts";
+import type { ObjectStore } from "./object-store.ts";
+import { apiVersionOf, type Route } from "./resources.ts";
+import { parseFieldSelector, parseLabelSelector, type Matcher } from "./selectors.ts";
+import { expired, failed, failure, ok, type Result } from "./status.ts";
+
+/** The body of a list; its items carry no kind and apiVersion of their own, as in Kubernetes. */
+export interface ListBody {
+  readonly kind: string;
+  readonly apiVersion: string;
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly unknown[];
+}
+
+interface Position {
+  readonly revision: number;
+  /** Key of the last object that was sent. */
+  readonly after: string;
+}
+
+/** Make the predicate of a request: its namespace, name, and both selectors. */
+export function matcherFor(route: Route, query: URLSearchParams): Result<Matcher> {
+  const labels = parseLabelSelector(query.get("labelSelector") ?? "");
+  if (!labels.ok) return labels;
+  const fields = parseFieldSelector(query.get("fieldSelector") ?? "", route.resource);
+  if (!fields.ok) return fields;
+  return ok((object) => {
+    if (route.namespace !== "" && object.metadata.namespace !== route.namespace) return false;
+    if (route.name !== undefined && object.metadata.name !== route.name) return false;
+    return labels.value(object) && fields.value(object);
+  });
+}
+
+/**
+ * Answer a list.
+ *
+ * Shape: pages of `limit` from one revision; a token that can't be read is a 400, one of a compacted revision a 410.
+ * Edges: resourceVersion=0 is served whole, whatever the limit, as the watch cache does it.
+ */
+export function listObjects(store: ObjectStore, route: Route, query: URLSearchParams): Result<ListBody> {
+  const matches = matcherFor(route, query);
+  if (!matches.ok) return matches;
+  const start = startOf(store, query);
+  if (!start.ok) return start;
+  const { revision, after } = start.value;
+  const all = store.listAt(route.resource.kind, revision);
+  if (all === undefined) return failed(expired("The provided continue parameter is too old"));
+  const rest = all.filter((object) => keyOf(object) > after && matches.value(object));
+  const limit = query.get("resourceVersion") === "0" ? 0 : Number(query.get("limit") ?? "0");
+  const page = limit > 0 ? rest.slice(0, limit) : rest;
+  const last = page.at(-1);
+  const more = last !== undefined && page.length < rest.length;
+  const token = more ? { continue: encodePosition({ revision, after: keyOf(last) }) } : {};
+  return ok({
+    kind: `${route.resource.kind}List`,
+    apiVersion: apiVersionOf(route.resource),
+    metadata: { resourceVersion: String(revision), ...token },
+    items: page.map(({ kind: _kind, apiVersion: _apiVersion, ...item }) => item),
+  });
+}
+
+/** Make the 504 for a revision that lies in the future. */
+export function tooLarge(revision: number, current: number): ReturnType<typeof failure> {
+  return failure(504, `Too large resource version: ${revision}, current: ${current}`, {
+    details: { causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }], retryAfterSeconds: 1 },
+  });
+}
+
+function startOf(store: ObjectStore, query: URLSearchParams): Result<Position> {
+  const token = query.get("continue") ?? "";
+  const wanted = query.get("resourceVersion") ?? "";
+  if (token !== "") {
+    if (wanted !== "" && wanted !== "0") {
+      return failed(failure(400, "specifying resource version is not allowed when using continue"));
+    }
+    const position = decodePosition(token);
+    return position === undefined ? failed(failure(400, "continue key is not valid")) : ok(position);
+  }
+  if (wanted === "" || wanted === "0") return ok({ revision: store.revision, after: "" });
+  const revision = Number(wanted);
+  if (!Number.isSafeInteger(revision) || revision < 0) {
+    return failed(failure(400, `resourceVersion: Invalid value: "${wanted}"`));
+  }
+  if (revision > store.revision) return failed(tooLarge(revision, store.revision));
+  const isExact = query.get("resourceVersionMatch") === "Exact";
+  return ok({ revision: isExact ? revision : store.revision, after: "" });
+}
+
+function keyOf(object: ApiObject): string {
+  return objectKey(object.metadata.namespace ?? "", object.metadata.name);
+}
+
+function encodePosition(position: Position): string {
+  return Buffer.from(JSON.stringify(position)).toString("base64url");
+}
+
+function decodePosition(token: string): Position | undefined {
+  const match = /^\{"revision":(\d+),"after":"([^"]*)"\}$/.exec(Buffer.from(token, "base64url").toString());
+  return match === null ? undefined : { revision: Number(match[1]), after: match[2] ?? "" };
+}

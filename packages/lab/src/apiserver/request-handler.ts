@@ -1,0 +1,153 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ObjectKind } from "@turnout/core";
+import { objectKey } from "./api-object.ts";
+import type { Faults, Verb } from "./faults.ts";
+import { listObjects, matcherFor, tooLarge } from "./list.ts";
+import type { ObjectStore } from "./object-store.ts";
+import { routeFor, type Route } from "./resources.ts";
+import { expired, failure, type StatusBody } from "./status.ts";
+import { WatchStream } from "./watch-stream.ts";
+import { notFound, write } from "./writes.ts";
+
+/** What a request is answered from. */
+export interface HandlerContext {
+  readonly store: ObjectStore;
+  readonly faults: Faults;
+  readonly nowMs: () => number;
+  /** Kinds that are not served at all. */
+  readonly without: readonly ObjectKind[];
+  /** The token asked for at this moment; undefined: none. */
+  readonly token: () => string | undefined;
+  readonly onWatch: (stream: WatchStream, response: ServerResponse) => void;
+}
+
+const BODY_BYTES_MAX = 3 * 1024 * 1024;
+
+/** Answer one request. Resolves when the answer is under way. */
+export async function handleRequest(
+  context: HandlerContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const url = new URL(request.url ?? "/", "http://emulator");
+  const route = routeFor(url.pathname);
+  const wanted = context.token();
+  if (wanted !== undefined && request.headers.authorization !== `Bearer ${wanted}`) {
+    return answer(response, failure(401, "Unauthorized"));
+  }
+  if (route === undefined || context.without.includes(route.resource.kind)) return answerOther(url, response);
+  const verb = verbOf(request.method ?? "GET", route, url.searchParams);
+  if (await misbehaves(context.faults, verb, route.resource.kind, response)) return;
+  if (verb === "write") return answerWrite(context, route, request, response);
+  if (verb === "watch") return answerWatch(context, route, url.searchParams, response);
+  if (verb === "list") return answerList(context, route, url.searchParams, response);
+  const found = context.store.get(route.resource.kind, objectKey(route.namespace, route.name ?? ""));
+  return answer(response, found ?? notFound(route), found === undefined ? 404 : 200);
+}
+
+function verbOf(method: string, route: Route, query: URLSearchParams): Verb {
+  if (method !== "GET") return "write";
+  if (query.get("watch") === "true" || query.get("watch") === "1") return "watch";
+  return route.name === undefined ? "list" : "get";
+}
+
+async function misbehaves(faults: Faults, verb: Verb, kind: ObjectKind, response: ServerResponse): Promise<boolean> {
+  const delay = faults.strike("delayMs", verb, kind)?.delayMs;
+  if (delay !== undefined) await new Promise((resolve) => setTimeout(resolve, delay));
+  if (faults.strike("hang", verb, kind) !== undefined) return true;
+  const fault = faults.strike("status", verb, kind);
+  if (fault?.status === undefined) return false;
+  if (fault.retryAfterSeconds !== undefined) response.setHeader("retry-after", String(fault.retryAfterSeconds));
+  answer(response, failure(fault.status, "the emulator misbehaves as told"));
+  return true;
+}
+
+function answerList(context: HandlerContext, route: Route, query: URLSearchParams, response: ServerResponse): void {
+  const { kind } = route.resource;
+  if ((query.get("continue") ?? "") !== "" && context.faults.strike("expireContinue", "list", kind) !== undefined) {
+    return answer(response, expired("The provided continue parameter is too old"));
+  }
+  const list = listObjects(context.store, route, query);
+  if (!list.ok) return answer(response, list.failure);
+  if (context.faults.strike("truncateLists", "list", kind) !== undefined) {
+    const text = JSON.stringify(list.value);
+    response.writeHead(200, { "content-type": "application/json" });
+    response.write(text.slice(0, text.length / 2), () => response.destroy());
+    return;
+  }
+  return answer(response, list.value, 200);
+}
+
+function answerWatch(context: HandlerContext, route: Route, query: URLSearchParams, response: ServerResponse): void {
+  const { store, faults } = context;
+  const matches = matcherFor(route, query);
+  if (!matches.ok) return answer(response, matches.failure);
+  const isWatchList = query.get("sendInitialEvents") === "true";
+  if (isWatchList && faults.strike("disableWatchList", "watch", route.resource.kind) !== undefined) {
+    return answer(response, failure(422, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch"));
+  }
+  if (isWatchList && query.get("resourceVersionMatch") !== "NotOlderThan") {
+    return answer(response, failure(422, "resourceVersionMatch: Forbidden: sendInitialEvents needs NotOlderThan"));
+  }
+  const text = query.get("resourceVersion") ?? "";
+  const revision = Number(text === "" ? "0" : text);
+  if (!Number.isSafeInteger(revision)) return answer(response, failure(400, `resourceVersion: Invalid value: "${text}"`));
+  if (revision > store.revision) return answer(response, tooLarge(revision, store.revision));
+  const fromNow = isWatchList || revision === 0;
+  const missed = fromNow ? [] : store.eventsAfter(revision);
+  const tooOld = expired(`too old resource version: ${text}`);
+  if (missed === undefined && faults.strike("expiredAsStatus", "watch", route.resource.kind) !== undefined) {
+    return answer(response, tooOld);
+  }
+  const wantsBookmarks = query.get("allowWatchBookmarks") === "true";
+  const stream = new WatchStream(response, { resource: route.resource, matches: matches.value, wantsBookmarks }, faults);
+  if (missed === undefined) return stream.fail(tooOld);
+  const seconds = Number(query.get("timeoutSeconds") ?? "1800");
+  const timer = setTimeout(() => stream.end(), seconds * 1000);
+  response.on("close", () => clearTimeout(timer));
+  if (fromNow) stream.sendInitial(store, isWatchList);
+  for (const event of missed) stream.deliver(event);
+  context.onWatch(stream, response);
+}
+
+async function answerWrite(
+  context: HandlerContext,
+  route: Route,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES_MAX) return answer(response, failure(413, "the request is too large"));
+    chunks.push(chunk);
+  }
+  let body: unknown;
+  if (bytes > 0) {
+    try {
+      body = JSON.parse(Buffer.concat(chunks).toString());
+    } catch (error) {
+      return answer(response, failure(400, `the object could not be read: ${String(error)}`));
+    }
+  }
+  const contentType = request.headers["content-type"] ?? "";
+  const done = write(context.store, { method: request.method ?? "", route, body, contentType }, context.nowMs());
+  return done.ok ? answer(response, done.value.body, done.value.status) : answer(response, done.failure);
+}
+
+function answerOther(url: URL, response: ServerResponse): void {
+  if (["/healthz", "/livez", "/readyz"].includes(url.pathname)) {
+    response.writeHead(200, { "content-type": "text/plain" }).end("ok");
+    return;
+  }
+  if (url.pathname === "/version") {
+    return answer(response, { major: "1", minor: "34", gitVersion: "v1.34.0-turnout-lab" }, 200);
+  }
+  return answer(response, failure(404, "the server could not find the requested resource"));
+}
+
+function answer(response: ServerResponse, body: object, status = (body as StatusBody).code): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, { "content-type": "application/json" }).end(text);
+}
