@@ -1,15 +1,28 @@
 import { defineConfig } from "vitest/config";
+import type { ViteUserConfig } from "vitest/config";
 
 const conditions = ["@turnout/source"];
 
-// One root config: `projects` would not inherit the resolve conditions that make packages resolve to their sources.
-export default defineConfig({
+/**
+ * Two projects for their order only: everything beside the sources first, then the packets, never both at once, and never
+ * more than two files at a time (the development machine has two cores). `extends` hands the resolve conditions down.
+ */
+const config: ViteUserConfig = defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "e2e/**/*.test.ts"],
+    reporters: ["default", "./scripts/closing-line-reporter.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: { name: "unit", include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "examples/**/*.test.ts"], sequence: { groupOrder: 0 } },
+      },
+      { extends: true, test: { name: "e2e", include: ["e2e/**/*.test.ts"], sequence: { groupOrder: 1 } } },
+    ],
   },
 });
+
+export default config;

@@ -1,0 +1,23 @@
+import { readFileSync, writeSync } from "node:fs";
+import type { Reporter, TestModule } from "vitest/node";
+import type { SerializedError } from "vitest";
+import { closingLine, countRun, parseAllowedSkips } from "./run-count.ts";
+
+/** Ends the run with the plain line `N passed, N failed, N skipped`, and fails it for a skip nobody allowed. */
+export default class ClosingLineReporter implements Reporter {
+  /** Count, complain, and leave the line for the very end of the output. */
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
+    const allowed = parseAllowedSkips(readFileSync(new URL("allowed-skips.txt", import.meta.url), "utf8"));
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const brokenModules = modules.filter((module) => module.errors().length > 0).length;
+    const count = countRun(
+      tests.map((test) => ({ name: `${test.module.relativeModuleId} > ${test.fullName}`, state: test.result().state, unmetNeeds: test.meta().unmetNeeds })),
+      brokenModules + errors.length,
+      allowed,
+    );
+    for (const complaint of count.complaints) process.stderr.write(`${complaint}\n`);
+    if (count.failed > 0) process.exitCode = 1;
+    // On exit, since other reporters and vitest itself may still have something to say.
+    process.once("exit", () => writeSync(1, `${closingLine(count)}\n`));
+  }
+}

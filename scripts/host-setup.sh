@@ -1,0 +1,36 @@
+#!/bin/sh
+# Installs the host tools that tests and demo need and this machine lacks. Nothing to do: silent and fast.
+# Not root, or not Debian: prints the command and exits 0; whatever can't run without the tool says so itself.
+# Arguments (tool:package …) replace the table; that is for its test.
+set -eu
+PATH="$PATH:/usr/sbin:/sbin"
+[ $# -gt 0 ] || set -- nft:nftables ip:iproute2 conntrack:conntrack unshare:util-linux
+
+packages=""
+for entry; do
+  command -v "${entry%%:*}" >/dev/null 2>&1 || packages="$packages ${entry#*:}"
+done
+[ -n "$packages" ] || exit 0
+
+install="apt-get install -y --no-install-recommends$packages"
+if ! command -v apt-get >/dev/null 2>&1; then
+  echo "turnout: this host lacks:$packages (the names of the Debian packages); install them for the parts that need them" >&2
+  exit 0
+fi
+if [ "$(id -u)" != 0 ]; then
+  echo "turnout: this host lacks:$packages; run: sudo apt-get update && sudo $install" >&2
+  exit 0
+fi
+
+echo "turnout: installing$packages with apt-get" >&2
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# A fresh machine may still be running its own first apt-get: wait for its lock. An update may fail half
+# (one source out of reach) and the install still work, so only the install decides.
+apt-get -qq -o DPkg::Lock::Timeout=300 update >"$log" 2>&1 || true
+# shellcheck disable=SC2086 # the list of packages is meant to split
+if ! apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $packages >>"$log" 2>&1; then
+  tail -n 5 "$log" >&2
+  echo "turnout: that did not work; run: apt-get update && $install" >&2
+fi

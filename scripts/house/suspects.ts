@@ -1,0 +1,157 @@
+import { Visitor } from "rolldown/utils";
+import type { ESTree, ParseResult } from "rolldown/utils";
+
+/** A place in a file with what is there. */
+export interface Place {
+  readonly what: string;
+  readonly line: number;
+}
+
+/** A function's body, in lines. */
+export interface FunctionSize {
+  readonly name: string;
+  readonly line: number;
+  readonly lineCount: number;
+}
+
+/** What a file contains that a check may object to. */
+export interface Suspects {
+  /** Every function but the callbacks of `describe`, which are only brackets around tests. */
+  readonly functions: readonly FunctionSize[];
+  /** Uses of clock, random, timers, process, console and the like. */
+  readonly effects: readonly Place[];
+  /** Swallowed errors, switched-off checks and tests, unfinished work. */
+  readonly shortcuts: readonly Place[];
+}
+
+type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;
+type LineAt = (offset: number) => number;
+type Comment = ParseResult["comments"][number];
+
+const EFFECT_GLOBALS = new Set([
+  "process",
+  "console",
+  "setTimeout",
+  "setInterval",
+  "setImmediate",
+  "performance",
+  "fetch",
+  "crypto",
+  "globalThis",
+]);
+const EFFECT_MEMBERS = new Set(["Date.now", "Math.random", "AbortSignal.timeout"]);
+const TEST_FUNCTIONS = new Set(["it", "test", "describe", "suite"]);
+const TEST_SWITCHES = new Set(["only", "skip", "todo", "skipIf", "runIf"]);
+
+/** The identifier a call or member chain starts with: `describe` for `describe.each(rows)(…)`. */
+function rootName(node: ESTree.Expression | ESTree.Super): string | undefined {
+  if (node.type === "Identifier") return node.name;
+  if (node.type === "CallExpression") return rootName(node.callee);
+  return node.type === "MemberExpression" ? rootName(node.object) : undefined;
+}
+
+function isNamed(key: ESTree.Node): key is Extract<ESTree.Node, { type: "Identifier" }> {
+  return key.type === "Identifier";
+}
+
+function functionsOf(program: ESTree.Program, lineAt: LineAt): FunctionSize[] {
+  const names = new Map<ESTree.Node, string>();
+  const brackets = new Set<ESTree.Node>();
+  const found: FunctionSize[] = [];
+  const nameFrom = (key: ESTree.Node, value: ESTree.Node | null): void => {
+    if (value !== null && isNamed(key)) names.set(value, key.name);
+  };
+  const measure = (node: FunctionNode): void => {
+    if (node.body === null || brackets.has(node)) return;
+    const line = lineAt(node.start);
+    const own = node.type === "ArrowFunctionExpression" ? undefined : node.id?.name;
+    found.push({ name: own ?? names.get(node) ?? "(anonymous)", line, lineCount: lineAt(node.body.end) - lineAt(node.body.start) + 1 });
+  };
+  new Visitor({
+    CallExpression(node) {
+      const root = rootName(node.callee);
+      if (root === "describe" || root === "suite") for (const argument of node.arguments) brackets.add(argument);
+    },
+    VariableDeclarator: (node) => nameFrom(node.id, node.init),
+    MethodDefinition: (node) => nameFrom(node.key, node.value),
+    PropertyDefinition: (node) => nameFrom(node.key, node.value),
+    Property: (node) => nameFrom(node.key, node.value),
+    FunctionDeclaration: measure,
+    FunctionExpression: measure,
+    ArrowFunctionExpression: measure,
+  }).visit(program);
+  return found;
+}
+
+function effectsOf(program: ESTree.Program, lineAt: LineAt): Place[] {
+  const labels = new Set<ESTree.Node>();
+  const found: Place[] = [];
+  const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
+  const label = (node: { key: ESTree.Node; computed: boolean }): void => {
+    if (!node.computed) labels.add(node.key);
+  };
+  new Visitor({
+    MemberExpression(node) {
+      if (node.computed) return;
+      labels.add(node.property);
+      const name = node.object.type === "Identifier" && isNamed(node.property) ? `${node.object.name}.${node.property.name}` : "";
+      if (EFFECT_MEMBERS.has(name)) add(name, node);
+    },
+    // In `{ process }` key and value are two nodes at one place, so the value still counts.
+    Property: label,
+    MethodDefinition: label,
+    PropertyDefinition: label,
+    TSPropertySignature: label,
+    TSMethodSignature: label,
+    NewExpression(node) {
+      if (node.callee.type === "Identifier" && node.callee.name === "Date" && node.arguments.length === 0) add("new Date()", node);
+    },
+    CallExpression(node) {
+      if (node.callee.type === "Identifier" && node.callee.name === "Date") add("Date()", node);
+    },
+    Identifier(node) {
+      if (EFFECT_GLOBALS.has(node.name) && !labels.has(node)) add(node.name, node);
+    },
+  }).visit(program);
+  return found;
+}
+
+function isEmptyHandler(node: ESTree.Node | undefined): boolean {
+  if (node?.type !== "ArrowFunctionExpression" && node?.type !== "FunctionExpression") return false;
+  const { body } = node;
+  if (body === null) return false;
+  if (body.type === "BlockStatement") return body.body.length === 0;
+  return (body.type === "Identifier" && body.name === "undefined") || (body.type === "Literal" && body.value === null);
+}
+
+function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Place[] {
+  const found: Place[] = [];
+  const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
+  new Visitor({
+    CatchClause(node) {
+      if (node.body.body.length === 0) add("a catch that does nothing swallows the error", node);
+    },
+    CallExpression(node) {
+      const { callee } = node;
+      if (callee.type !== "MemberExpression" || !isNamed(callee.property)) return;
+      if (callee.property.name === "catch" && isEmptyHandler(node.arguments[0])) add("a .catch() that does nothing swallows the error", node);
+    },
+    MemberExpression(node) {
+      if (!isNamed(node.property) || !TEST_SWITCHES.has(node.property.name)) return;
+      const root = rootName(node.object);
+      if (root !== undefined && TEST_FUNCTIONS.has(root)) add(`${root}.${node.property.name}: a test runs, or says needs(…)`, node);
+    },
+  }).visit(program);
+  for (const comment of comments) {
+    const note = /\b(?:TODO|FIXME|XXX|HACK)\b(?!\s*\(?#\d+)/.exec(comment.value)?.[0];
+    if (note !== undefined) add(`${note} without an issue number`, comment);
+    const directive = /@ts-(?:ignore|nocheck)\b/.exec(comment.value)?.[0];
+    if (directive !== undefined) add(`${directive} steps around the types`, comment);
+  }
+  return found;
+}
+
+/** Walk a parsed file for what a check may object to. Pure; never throws. */
+export function findSuspects(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Suspects {
+  return { functions: functionsOf(program, lineAt), effects: effectsOf(program, lineAt), shortcuts: shortcutsOf(program, comments, lineAt) };
+}

@@ -1,0 +1,95 @@
+import { spawnSync } from "node:child_process";
+import { release } from "node:os";
+
+declare module "vitest" {
+  interface TaskMeta {
+    /** Why a test was skipped, a line per unmet need: `nft>=1.0.1 (found 0.9.8)`. */
+    unmetNeeds?: readonly string[];
+  }
+}
+
+/** Options for vitest's `describe(name, options, fn)` and `it(name, options, fn)`. */
+export interface NeedsOptions {
+  readonly skip: boolean;
+  readonly meta: { unmetNeeds?: readonly string[] };
+}
+
+/** How needs are looked up on this machine; the tests of this file pass a fake one. */
+export interface NeedsHost {
+  readonly isRoot: boolean;
+  readonly kernel: string;
+  /** First version-like text a tool prints about itself, "" when it prints none, undefined when there is no such tool. */
+  versionOf(tool: string): string | undefined;
+  /** Whether a fresh network namespace can be made here. */
+  canUnshare(): boolean;
+}
+
+const VERSION_FLAG: Readonly<Record<string, string>> = { ip: "-V", tc: "-V", bridge: "-V", unshare: "-V" };
+
+/** A PATH that also has the places of administration tools, which a plain user's lacks. */
+const TOOL_PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
+
+function runTool(file: string, args: readonly string[]): { found: boolean; ok: boolean; output: string } {
+  const result = spawnSync(file, args, { encoding: "utf8", timeout: 10_000, env: { ...process.env, PATH: TOOL_PATH, LC_ALL: "C" } });
+  return { found: result.error === undefined, ok: result.status === 0, output: `${result.stdout ?? ""}${result.stderr ?? ""}` };
+}
+
+/** Look at the machine this runs on. */
+export function createNeedsHost(): NeedsHost {
+  const isRoot = process.getuid?.() === 0;
+  return {
+    isRoot,
+    kernel: release(),
+    versionOf(tool) {
+      const { found, output } = runTool(tool, [VERSION_FLAG[tool] ?? "--version"]);
+      return found ? (/\d+(?:\.\d+)+/.exec(output)?.[0] ?? "") : undefined;
+    },
+    canUnshare: () => runTool("unshare", [isRoot ? "-n" : "-rn", "true"]).ok,
+  };
+}
+
+/** Compare dotted versions number by number: negative when `left` is older. A missing part counts as 0. */
+export function compareVersions(left: string, right: string): number {
+  const [a, b] = [left, right].map((version) => version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0)) as [number[], number[]];
+  for (let index = 0; index < Math.max(a.length, b.length); index += 1) {
+    const difference = (a[index] ?? 0) - (b[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/**
+ * Tell why a need is not met.
+ *
+ * Shape: a need is `root`, `netns` (a network namespace can be made), `kernel>=6.1`, a tool (`nft`), or a tool and the oldest
+ * version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
+ * @throws {Error} when the need is none of these.
+ */
+export function unmetNeed(need: string, host: NeedsHost): string | undefined {
+  if (need === "root") return host.isRoot ? undefined : "root (not root)";
+  if (need === "netns") return host.canUnshare() ? undefined : "netns (unshare -n is refused)";
+  const match = /^([a-z][\w.-]*)(?:>=(\d+(?:\.\d+)*))?$/.exec(need);
+  const tool = match?.[1];
+  if (tool === undefined) throw new Error(`"${need}" is no need: say root, netns, kernel>=6.1, nft or nft>=1.0.1`);
+  const oldest = match?.[2];
+  const found = tool === "kernel" ? host.kernel : host.versionOf(tool);
+  if (found === undefined) return `${need} (not installed)`;
+  if (oldest !== undefined && compareVersions(found, oldest) < 0) return `${need} (found ${found === "" ? "no version" : found})`;
+  return undefined;
+}
+
+const host = createNeedsHost();
+const answers = new Map<string, string | undefined>();
+
+/**
+ * Make a test, or a whole `describe`, depend on what the machine can do: `describe("real kernel", needs("root", "nft>=1.0.1"), () => …)`.
+ *
+ * Edges: each need is tried out once per test file; a skip carries its reasons, and the run fails when a reason isn't
+ * in scripts/allowed-skips.txt, so a test can't fall silent in CI.
+ * @throws {Error} when a need isn't one that {@link unmetNeed} knows.
+ */
+export function needs(...wanted: readonly string[]): NeedsOptions {
+  for (const need of wanted) if (!answers.has(need)) answers.set(need, unmetNeed(need, host));
+  const unmetNeeds = wanted.map((need) => answers.get(need)).filter((answer) => answer !== undefined);
+  return unmetNeeds.length === 0 ? { skip: false, meta: {} } : { skip: true, meta: { unmetNeeds } };
+}
