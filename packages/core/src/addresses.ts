@@ -1,0 +1,199 @@
+import type { IPFamily } from "./objects.ts";
+
+/** A parsed address: canonical text (RFC 5952 for IPv6), its family, and its value as an unsigned integer. */
+export interface IP {
+  readonly text: string;
+  readonly family: IPFamily;
+  readonly value: bigint;
+}
+
+/** A parsed CIDR with host bits cleared; `text` is canonical `address/prefix`. */
+export interface CIDR {
+  readonly text: string;
+  readonly family: IPFamily;
+  readonly value: bigint;
+  readonly prefixLength: number;
+}
+
+const IPV4 = /^(\d{1,10})\.(\d{1,10})\.(\d{1,10})\.(\d{1,10})$/;
+const MAPPED_PREFIX = 0xffffn;
+
+/**
+ * Canonicalise an address as the API server's lenient parser reads it.
+ *
+ * Edges: IPv4 octets may have leading zeros and are decimal (`010.1.2.3` is 10.1.2.3); IPv4-mapped IPv6 is IPv4;
+ * zones (`fe80::1%eth0`), blanks and anything else give undefined. Never throws.
+ * @source semantics.md 1.3 "Legacy IP forms"; CVE-2021-29923; rule R-09
+ */
+export function canonicalIP(text: string): { readonly text: string; readonly family: IPFamily } | undefined {
+  if (text.includes(":")) {
+    const value = ipv6Value(text);
+    if (value === undefined) return undefined;
+    if (value >> 32n === MAPPED_PREFIX) return { text: ipv4Text(Number(value & 0xffffffffn)), family: "IPv4" };
+    return { text: ipv6Text(value), family: "IPv6" };
+  }
+  const octets = ipv4Octets(text);
+  if (octets === undefined) return undefined;
+  return { text: `${octets[0]}.${octets[1]}.${octets[2]}.${octets[3]}`, family: "IPv4" };
+}
+
+/** Parse an address to its value; same reading as {@link canonicalIP}. Never throws. */
+export function parseIP(text: string): IP | undefined {
+  const canonical = canonicalIP(text);
+  if (canonical === undefined) return undefined;
+  return { ...canonical, value: valueOf(canonical.text, canonical.family) };
+}
+
+/**
+ * Parse a CIDR; surrounding blanks are ignored and host bits are cleared.
+ *
+ * Edges: the prefix length must be plain digits, at most 32 or 128; IPv4-mapped CIDRs are refused. Never throws.
+ */
+export function parseCIDR(text: string): CIDR | undefined {
+  const trimmed = text.trim();
+  const slash = trimmed.indexOf("/");
+  if (slash < 0) return undefined;
+  const lengthText = trimmed.slice(slash + 1);
+  const ip = parseIP(trimmed.slice(0, slash));
+  if (ip === undefined || !/^\d{1,3}$/.test(lengthText)) return undefined;
+  if (ip.family === "IPv4" && trimmed.includes(":")) return undefined;
+  const bits = addressBits(ip.family);
+  const prefixLength = Number(lengthText);
+  if (prefixLength > bits) return undefined;
+  const shift = BigInt(bits - prefixLength);
+  const value = (ip.value >> shift) << shift;
+  return { text: `${ipText(value, ip.family)}/${prefixLength}`, family: ip.family, value, prefixLength };
+}
+
+/** Tell whether an address lies in a CIDR; false when the families differ. */
+export function cidrContains(cidr: CIDR, ip: IP): boolean {
+  return cidr.family === ip.family && covers(cidr, ip.value);
+}
+
+/** Drop every CIDR that another one covers, and sort the rest by value: disjoint ranges, same coverage. One family at a time. */
+export function disjointCIDRs(cidrs: readonly CIDR[]): readonly CIDR[] {
+  const sorted = cidrs.toSorted((a, b) => (a.value < b.value ? -1 : a.value > b.value ? 1 : a.prefixLength - b.prefixLength));
+  const kept: CIDR[] = [];
+  for (const cidr of sorted) {
+    const last = kept.at(-1);
+    if (last === undefined || last.prefixLength > cidr.prefixLength || !covers(last, cidr.value)) kept.push(cidr);
+  }
+  return kept;
+}
+
+/** The family a canonical address belongs to. */
+export function familyOf(canonical: string): IPFamily {
+  return canonical.includes(":") ? "IPv6" : "IPv4";
+}
+
+/** Write `ip:port`, with brackets for IPv6. */
+export function hostPort(ip: string, port: number): string {
+  return ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;
+}
+
+/**
+ * Say why an address can never be a destination or an endpoint of a Service, if so.
+ *
+ * Shape: a canonical address in, one of the words below or undefined out.
+ * @source CVE-2021-25737; design.md section 7
+ */
+export function unusableReason(canonical: string): "loopback" | "link-local" | "multicast" | "unspecified" | undefined {
+  if (canonical.includes(":")) {
+    if (canonical === "::1") return "loopback";
+    if (canonical === "::") return "unspecified";
+    if (/^fe[89ab]/.test(canonical)) return "link-local";
+    return canonical.startsWith("ff") ? "multicast" : undefined;
+  }
+  if (canonical.startsWith("127.")) return "loopback";
+  if (canonical.startsWith("169.254.")) return "link-local";
+  const first = Number(canonical.slice(0, canonical.indexOf(".")));
+  if (first === 0) return "unspecified";
+  return first >= 224 ? "multicast" : undefined;
+}
+
+function addressBits(family: IPFamily): 32 | 128 {
+  return family === "IPv4" ? 32 : 128;
+}
+
+function covers(cidr: CIDR, value: bigint): boolean {
+  const shift = BigInt(addressBits(cidr.family) - cidr.prefixLength);
+  return value >> shift === cidr.value >> shift;
+}
+
+function valueOf(canonical: string, family: IPFamily): bigint {
+  if (family === "IPv6") return ipv6Value(canonical) ?? 0n;
+  const octets = ipv4Octets(canonical) ?? [0, 0, 0, 0];
+  return BigInt(octets[0] * 2 ** 24 + octets[1] * 2 ** 16 + octets[2] * 2 ** 8 + octets[3]);
+}
+
+function ipText(value: bigint, family: IPFamily): string {
+  return family === "IPv4" ? ipv4Text(Number(value)) : ipv6Text(value);
+}
+
+function ipv4Text(value: number): string {
+  return `${Math.floor(value / 2 ** 24)}.${(value >>> 16) & 255}.${(value >>> 8) & 255}.${value & 255}`;
+}
+
+function ipv4Octets(text: string): [number, number, number, number] | undefined {
+  const match = IPV4.exec(text);
+  if (match === null) return undefined;
+  const octets: [number, number, number, number] = [Number(match[1]), Number(match[2]), Number(match[3]), Number(match[4])];
+  return octets.every((octet) => octet <= 255) ? octets : undefined;
+}
+
+function ipv6Value(text: string): bigint | undefined {
+  const groups = expandIPv6(text);
+  if (groups === undefined) return undefined;
+  let value = 0n;
+  for (const group of groups) value = (value << 16n) | BigInt(group);
+  return value;
+}
+
+function expandIPv6(text: string): readonly number[] | undefined {
+  const halves = text.split("::");
+  if (halves.length > 2) return undefined;
+  const head = ipv6Groups(halves[0] ?? "");
+  const tail = halves.length === 2 ? ipv6Groups(halves[1] ?? "") : [];
+  if (head === undefined || tail === undefined) return undefined;
+  const missing = 8 - head.length - tail.length;
+  if (halves.length === 1) return missing === 0 ? head : undefined;
+  // "::" stands for at least one group (Go's parser agrees).
+  return missing >= 1 ? [...head, ...new Array<number>(missing).fill(0), ...tail] : undefined;
+}
+
+function ipv6Groups(text: string): readonly number[] | undefined {
+  if (text === "") return [];
+  const groups: number[] = [];
+  const parts = text.split(":");
+  for (const [index, part] of parts.entries()) {
+    if (part.includes(".")) {
+      const octets = index === parts.length - 1 ? ipv4Octets(part) : undefined;
+      if (octets === undefined) return undefined;
+      groups.push(octets[0] * 256 + octets[1], octets[2] * 256 + octets[3]);
+    } else {
+      if (!/^[0-9a-fA-F]{1,4}$/.test(part)) return undefined;
+      groups.push(Number.parseInt(part, 16));
+    }
+  }
+  return groups;
+}
+
+function ipv6Text(value: bigint): string {
+  const groups: number[] = [];
+  for (let shift = 112n; shift >= 0n; shift -= 16n) groups.push(Number((value >> shift) & 0xffffn));
+  const { start, length } = longestZeroRun(groups);
+  const hex = groups.map((group) => group.toString(16));
+  if (length < 2) return hex.join(":");
+  return `${hex.slice(0, start).join(":")}::${hex.slice(start + length).join(":")}`;
+}
+
+function longestZeroRun(groups: readonly number[]): { start: number; length: number } {
+  let best = { start: 0, length: 0 };
+  let start = 0;
+  for (let index = 0; index <= groups.length; index++) {
+    if (groups[index] === 0) continue;
+    if (index - start > best.length) best = { start, length: index - start };
+    start = index + 1;
+  }
+  return best;
+}

@@ -1,0 +1,103 @@
+import { canonicalIP, unusableReason } from "../addresses.ts";
+import { isDNSName } from "../names.ts";
+import type { EndpointSlice, IPFamily, SliceEndpoint, SlicePort } from "../objects.ts";
+import { isObject, isPort, listField, objectField, protocolOf, textField, timeOf } from "./fields.ts";
+import type { Findings, ObjectName, Raw } from "./fields.ts";
+
+const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
+const TRIGGER_ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time";
+const NO_HINTS: readonly string[] = [];
+
+/** Gives back one shared copy of equal strings: node and zone names recur a hundred thousand times. */
+export type Intern = (text: string) => string;
+
+/**
+ * Reduce a discovery.k8s.io/v1 EndpointSlice to what a proxy reads.
+ *
+ * Edges: FQDN slices give undefined in silence, slices without the service-name label with a finding; ports without a
+ * name or number and endpoints without a usable address are skipped; only an endpoint's first address is read.
+ * @source kube-proxy pkg/proxy/endpointslicecache.go; rules R-11 to R-16
+ */
+export function readEndpointSlice(
+  raw: Raw,
+  { namespace, name }: ObjectName,
+  findings: Findings,
+  intern: Intern,
+): EndpointSlice | undefined {
+  const addressType = raw["addressType"];
+  if (addressType === "FQDN") return undefined;
+  if (addressType !== "IPv4" && addressType !== "IPv6") {
+    findings.add("unknown addressType, the slice is skipped", addressType, "use IPv4 or IPv6");
+    return undefined;
+  }
+  const metadata = objectField(raw, "metadata");
+  const service = textField(objectField(metadata, "labels"), SERVICE_NAME_LABEL) ?? "";
+  if (!isDNSName(service)) {
+    findings.add("no usable service label, the slice is skipped", service, `set the label ${SERVICE_NAME_LABEL}`);
+    return undefined;
+  }
+  return {
+    namespace,
+    name,
+    service,
+    family: addressType,
+    ports: listField(raw, "ports").flatMap((port) => readPort(port, findings, intern)),
+    endpoints: readEndpoints(raw, addressType, findings, intern),
+    triggeredMs: timeOf(objectField(metadata, "annotations")[TRIGGER_ANNOTATION]),
+  };
+}
+
+function readPort(raw: unknown, findings: Findings, intern: Intern): readonly SlicePort[] {
+  if (!isObject(raw)) return [];
+  const { name, port } = raw;
+  // A nil name or number contributes nothing; nil does not mean "all ports" (subtlety 2).
+  if (typeof name !== "string" || port === undefined || port === null || port === 0) return [];
+  const protocol = protocolOf(raw["protocol"]);
+  if (protocol === undefined || !isPort(port) || (name !== "" && !isDNSName(name))) {
+    findings.add("bad slice port, it is skipped", raw, "use a name, TCP, UDP or SCTP, and 1 to 65535");
+    return [];
+  }
+  return [{ name: intern(name), protocol, port }];
+}
+
+function readEndpoints(raw: Raw, family: IPFamily, findings: Findings, intern: Intern): readonly SliceEndpoint[] {
+  const endpoints: SliceEndpoint[] = [];
+  for (const endpoint of listField(raw, "endpoints")) {
+    if (!isObject(endpoint)) continue;
+    const ip = readAddress(endpoint, family, findings);
+    if (ip === undefined) continue;
+    const conditions = objectField(endpoint, "conditions");
+    const nodeName = textField(endpoint, "nodeName");
+    const hints = objectField(endpoint, "hints");
+    endpoints.push({
+      ip,
+      nodeName: nodeName === undefined ? undefined : intern(nodeName),
+      ready: conditions["ready"] !== false,
+      serving: conditions["serving"] !== false,
+      terminating: conditions["terminating"] === true,
+      zoneHints: readHints(hints, "forZones", intern),
+      nodeHints: readHints(hints, "forNodes", intern),
+    });
+  }
+  return endpoints;
+}
+
+function readHints(hints: Raw, field: string, intern: Intern): readonly string[] {
+  const list = listField(hints, field);
+  if (list.length === 0) return NO_HINTS;
+  return list.flatMap((hint) => (isObject(hint) && typeof hint["name"] === "string" ? [intern(hint["name"])] : []));
+}
+
+function readAddress(endpoint: Raw, family: IPFamily, findings: Findings): string | undefined {
+  const text = listField(endpoint, "addresses")[0];
+  if (text === undefined) return undefined;
+  const ip = typeof text === "string" ? canonicalIP(text) : undefined;
+  if (ip === undefined || ip.family !== family) {
+    findings.add(`endpoint without a usable ${family} address skipped`, text, `use ${family} addresses in this slice`);
+    return undefined;
+  }
+  const reason = unusableReason(ip.text);
+  if (reason === undefined) return ip.text;
+  findings.add(`${reason} endpoint refused`, ip.text, "endpoints must be addresses of pods or hosts");
+  return undefined;
+}

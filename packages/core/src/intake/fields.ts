@@ -1,0 +1,98 @@
+import type { Issue, Protocol } from "../objects.ts";
+import { isDNSName } from "../names.ts";
+
+/** A JSON object whose fields have not been looked at yet. */
+export type Raw = Readonly<Record<string, unknown>>;
+
+const NOTHING: Raw = {};
+const NO_ITEMS: readonly unknown[] = [];
+const SHOWN_VALUES_MAX = 3;
+
+/** Read a field as an object; anything else reads as an empty one. */
+export function objectField(raw: Raw, field: string): Raw {
+  const value = raw[field];
+  return isObject(value) ? value : NOTHING;
+}
+
+/** Read a field as a list; anything else reads as an empty one. */
+export function listField(raw: Raw, field: string): readonly unknown[] {
+  const value = raw[field];
+  return Array.isArray(value) ? (value as readonly unknown[]) : NO_ITEMS;
+}
+
+/** Read a field as text; undefined when absent or something else. */
+export function textField(raw: Raw, field: string): string | undefined {
+  const value = raw[field];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** Tell whether a value is a JSON object. */
+export function isObject(value: unknown): value is Raw {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Tell whether a value is a port number, 1–65535. */
+export function isPort(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= 65535;
+}
+
+/** Read an optional protocol: absent means TCP, an unknown word is undefined. */
+export function protocolOf(value: unknown): Protocol | undefined {
+  if (value === undefined || value === null || value === "") return "TCP";
+  return value === "TCP" || value === "UDP" || value === "SCTP" ? value : undefined;
+}
+
+/** Parse an RFC 3339 time to ms since the epoch; undefined when absent or unreadable. */
+export function timeOf(value: unknown): number | undefined {
+  if (typeof value !== "string") return undefined;
+  const ms = Date.parse(value);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** Show a value from outside in a report: one line, only harmless characters, at most 60 of them. */
+export function shown(value: unknown): string {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
+  const safe = text.replace(/[^\x20-\x7e]/g, "?");
+  return `"${safe.length > 60 ? `${safe.slice(0, 57)}...` : safe}"`;
+}
+
+/** Collects what is wrong with one object, merging like findings into one line each. */
+export class Findings {
+  readonly object: string;
+  readonly #byKind = new Map<string, { values: string[]; count: number; hint: string }>();
+
+  constructor(object: string) {
+    this.object = object;
+  }
+
+  /** Note that something was skipped: `kind` says what, `value` which one, `hint` what its owner can do. */
+  add(kind: string, value: unknown, hint: string): void {
+    const found = this.#byKind.get(kind) ?? { values: [], count: 0, hint };
+    found.count++;
+    if (found.values.length < SHOWN_VALUES_MAX) found.values.push(shown(value));
+    this.#byKind.set(kind, found);
+  }
+
+  /** One issue per kind of finding, in the order first met. */
+  issues(): readonly Issue[] {
+    return [...this.#byKind].map(([kind, { values, count, hint }]) => {
+      const more = count > values.length ? ` and ${count - values.length} more` : "";
+      return { object: this.object, what: `${kind}: ${values.join(", ")}${more}`, hint };
+    });
+  }
+}
+
+/** Name and namespace of an object; undefined when they can't be used as names. */
+export interface ObjectName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Read metadata.name and metadata.namespace ("default" when absent, as the API server's clients do). */
+export function objectName(raw: Raw): ObjectName | undefined {
+  const metadata = objectField(raw, "metadata");
+  const name = textField(metadata, "name");
+  const namespace = textField(metadata, "namespace") || "default";
+  if (name === undefined || !isDNSName(name) || !isDNSName(namespace)) return undefined;
+  return { namespace, name };
+}

@@ -1,0 +1,189 @@
+import { canonicalIP, disjointCIDRs, parseCIDR, unusableReason } from "../addresses.ts";
+import type { CIDR } from "../addresses.ts";
+import { isDNSName } from "../names.ts";
+import { FAMILIES } from "../objects.ts";
+import type { IPFamily, Service, ServiceAddresses, ServicePortSpec } from "../objects.ts";
+import { isObject, isPort, listField, objectField, protocolOf, textField, timeOf } from "./fields.ts";
+import type { Findings, ObjectName, Raw } from "./fields.ts";
+
+const DEFAULT_AFFINITY_SECONDS = 10_800;
+const MAX_AFFINITY_SECONDS = 86_400;
+const TYPES = new Set(["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"]);
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+type ByFamily<T> = Record<IPFamily, T>;
+
+/**
+ * Reduce a v1 Service to what a proxy reads.
+ *
+ * Edges: headless and ExternalName Services come out without addresses; a bad part (port, address, range) is skipped
+ * and noted in `findings`, a Service whose type is unknown gives undefined.
+ * @source kube-proxy pkg/proxy/serviceport.go newBaseServiceInfo; rules R-01 to R-10
+ */
+export function readService(raw: Raw, { namespace, name }: ObjectName, findings: Findings): Service | undefined {
+  const spec = objectField(raw, "spec");
+  const type = textField(spec, "type") || "ClusterIP";
+  if (!TYPES.has(type)) {
+    findings.add("unknown Service type, the Service is skipped", type, "use ClusterIP, NodePort, LoadBalancer or ExternalName");
+    return undefined;
+  }
+  const addresses = type === "ExternalName" ? {} : readAddresses(raw, spec, findings);
+  const hasExternalIPs = listField(spec, "externalIPs").length > 0;
+  const isExternal = type === "LoadBalancer" || type === "NodePort" || (type === "ClusterIP" && hasExternalIPs);
+  const externalLocal = isExternal && readPolicy(spec, "externalTrafficPolicy", findings);
+  const healthPort = spec["healthCheckNodePort"];
+  return {
+    namespace,
+    name,
+    createdMs: timeOf(objectField(raw, "metadata")["creationTimestamp"]) ?? 0,
+    ports: readPorts(spec, findings),
+    addresses,
+    affinitySeconds: readAffinity(spec, findings),
+    internalLocal: readPolicy(spec, "internalTrafficPolicy", findings),
+    externalLocal,
+    healthCheckNodePort: type === "LoadBalancer" && externalLocal && isPort(healthPort) ? healthPort : 0,
+  };
+}
+
+function readPolicy(spec: Raw, field: string, findings: Findings): boolean {
+  const value = spec[field];
+  if (value === undefined || value === null || value === "" || value === "Cluster") return false;
+  if (value === "Local") return true;
+  findings.add(`unknown ${field}, read as Cluster`, value, "use Cluster or Local");
+  return false;
+}
+
+function readAffinity(spec: Raw, findings: Findings): number | undefined {
+  const affinity = spec["sessionAffinity"];
+  if (affinity === undefined || affinity === null || affinity === "" || affinity === "None") return undefined;
+  if (affinity !== "ClientIP") {
+    findings.add("unknown sessionAffinity, read as None", affinity, "use None or ClientIP");
+    return undefined;
+  }
+  const seconds = objectField(objectField(spec, "sessionAffinityConfig"), "clientIP")["timeoutSeconds"];
+  if (seconds === undefined || seconds === null) return DEFAULT_AFFINITY_SECONDS;
+  if (typeof seconds === "number" && Number.isInteger(seconds) && seconds >= 1 && seconds <= MAX_AFFINITY_SECONDS) return seconds;
+  findings.add(`sessionAffinity timeout out of range, ${DEFAULT_AFFINITY_SECONDS} s is used`, seconds, "use 1 to 86400 seconds");
+  return DEFAULT_AFFINITY_SECONDS;
+}
+
+function readPorts(spec: Raw, findings: Findings): readonly ServicePortSpec[] {
+  const ports: ServicePortSpec[] = [];
+  const seen = new Set<string>();
+  for (const raw of listField(spec, "ports")) {
+    const port = isObject(raw) ? readPort(raw, findings) : undefined;
+    if (port === undefined) continue;
+    const identities = [`name ${port.name}/${port.protocol}`, `port ${port.port}/${port.protocol}`];
+    if (identities.some((identity) => seen.has(identity))) {
+      findings.add("duplicate port, the first one stays", `${port.name} ${port.port}/${port.protocol}`, "give each port its own name and number");
+      continue;
+    }
+    for (const identity of identities) seen.add(identity);
+    ports.push(port);
+  }
+  return ports;
+}
+
+function readPort(raw: Raw, findings: Findings): ServicePortSpec | undefined {
+  const name = raw["name"] ?? "";
+  const protocol = protocolOf(raw["protocol"]);
+  if (typeof name !== "string" || (name !== "" && !isDNSName(name))) {
+    findings.add("bad port name, the port is skipped", name, "use letters, digits and dashes");
+    return undefined;
+  }
+  if (protocol === undefined) {
+    findings.add("unknown protocol, the port is skipped", raw["protocol"], "use TCP, UDP or SCTP");
+    return undefined;
+  }
+  if (!isPort(raw["port"])) {
+    findings.add("bad port number, the port is skipped", raw["port"], "use 1 to 65535");
+    return undefined;
+  }
+  const nodePort = raw["nodePort"] ?? 0;
+  if (nodePort !== 0 && !isPort(nodePort)) findings.add("bad nodePort, it is left out", nodePort, "use 1 to 65535");
+  return { name, protocol, port: raw["port"], nodePort: isPort(nodePort) ? nodePort : 0 };
+}
+
+function readAddresses(raw: Raw, spec: Raw, findings: Findings): Service["addresses"] {
+  const clusterIPs = readClusterIPs(spec, findings);
+  if (clusterIPs === undefined) return {};
+  const externalIPs = split(listField(spec, "externalIPs"), "externalIP", findings);
+  const ranges = readSourceRanges(spec, findings);
+  const ingress = ranges === "unreadable" ? { IPv4: [], IPv6: [] } : split(ingressIPs(raw, findings), "load-balancer IP", findings);
+  const addresses: Mutable<Partial<Record<IPFamily, ServiceAddresses>>> = {};
+  for (const family of FAMILIES) {
+    const clusterIP = clusterIPs[family];
+    if (clusterIP === "") continue;
+    const sourceRanges = ranges === "unreadable" ? [] : disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text);
+    addresses[family] = { clusterIP, externalIPs: externalIPs[family], loadBalancerIPs: ingress[family], sourceRanges };
+  }
+  return addresses;
+}
+
+/** Undefined for a headless Service; "" for a family without a cluster IP. */
+function readClusterIPs(spec: Raw, findings: Findings): ByFamily<string> | undefined {
+  const first = spec["clusterIP"];
+  if (first === undefined || first === null || first === "" || first === "None") return undefined;
+  const listed = listField(spec, "clusterIPs");
+  const texts = listed.length > 0 ? listed : [first];
+  const families = listField(spec, "ipFamilies");
+  const found: ByFamily<string> = { IPv4: "", IPv6: "" };
+  for (const [index, text] of texts.entries()) {
+    const ip = usable(text, "clusterIP", findings);
+    if (ip === undefined) continue;
+    // With ipFamilies the position decides (upstream GetClusterIPByFamily); an address of another family is nobody's.
+    if (families.length > 0 && families[index] !== ip.family) {
+      findings.add("clusterIP does not match ipFamilies, it is left out", text, "let the API server allocate it");
+    } else if (found[ip.family] === "") {
+      found[ip.family] = ip.text;
+    }
+  }
+  return found;
+}
+
+function ingressIPs(raw: Raw, findings: Findings): readonly unknown[] {
+  const found: unknown[] = [];
+  for (const entry of listField(objectField(objectField(raw, "status"), "loadBalancer"), "ingress")) {
+    if (!isObject(entry) || entry["ip"] === undefined || entry["ip"] === "") continue;
+    const mode = entry["ipMode"] ?? "VIP";
+    if (mode === "VIP") found.push(entry["ip"]);
+    else if (mode !== "Proxy") findings.add("unknown ipMode, the load-balancer IP is left out", mode, "use VIP or Proxy");
+  }
+  return found;
+}
+
+/** All readable ranges; "unreadable" when some were given and none can be read: then nobody can be let in safely. */
+function readSourceRanges(spec: Raw, findings: Findings): readonly CIDR[] | "unreadable" {
+  const texts = listField(spec, "loadBalancerSourceRanges");
+  const ranges: CIDR[] = [];
+  for (const text of texts) {
+    const cidr = typeof text === "string" ? parseCIDR(text) : undefined;
+    if (cidr === undefined) findings.add("bad loadBalancerSourceRanges entry, it is skipped", text, "use CIDRs such as 10.0.0.0/8");
+    else ranges.push(cidr);
+  }
+  if (texts.length === 0 || ranges.length > 0) return ranges;
+  findings.add("no readable loadBalancerSourceRanges, its load-balancer IPs are left out", texts.length, "correct the ranges or remove them");
+  return "unreadable";
+}
+
+function split(texts: readonly unknown[], what: string, findings: Findings): ByFamily<readonly string[]> {
+  const found: ByFamily<string[]> = { IPv4: [], IPv6: [] };
+  for (const text of texts) {
+    if (text === "") continue;
+    const ip = usable(text, what, findings);
+    if (ip !== undefined && !found[ip.family].includes(ip.text)) found[ip.family].push(ip.text);
+  }
+  return found;
+}
+
+function usable(text: unknown, what: string, findings: Findings): { text: string; family: IPFamily } | undefined {
+  const ip = typeof text === "string" ? canonicalIP(text) : undefined;
+  if (ip === undefined) {
+    findings.add(`bad ${what}, it is left out`, text, "use an IPv4 or IPv6 address");
+    return undefined;
+  }
+  const reason = unusableReason(ip.text);
+  if (reason === undefined) return ip;
+  findings.add(`${reason} ${what} refused`, ip.text, "use an address that other hosts can reach");
+  return undefined;
+}

@@ -1,0 +1,203 @@
+import { Claims, destinationName } from "./claims.ts";
+import type { LostClaim } from "./claims.ts";
+import { isEqual } from "./equal.ts";
+import { ProxyError } from "./errors.ts";
+import type { ChangeSet, Feed, NodeContext, NodeSettings, ServicePort } from "./model.ts";
+import { nodeContextFor } from "./node-context.ts";
+import type { IPFamily, Issue } from "./objects.ts";
+import { rowsFor } from "./service-rows.ts";
+import type { Store, StoreChange } from "./store.ts";
+
+/** For whom a view of the store is computed. */
+export interface NodeViewOptions {
+  readonly nodeName: string;
+  readonly family: IPFamily;
+  readonly settings: NodeSettings;
+  /** Canonical; replaces the node's own address of its family. */
+  readonly bindAddress?: string;
+  /** Identity of this run of the brain. */
+  readonly instance?: string;
+  readonly report?: (issue: Issue) => void;
+}
+
+const TRIGGERS_MAX = 10_000;
+
+/**
+ * One node's state in one family, computed from a store: only what changed since the last look is computed again.
+ *
+ * Edges: nothing is said before the store is synced; an edit undone before the next look is no change.
+ */
+export class NodeView {
+  readonly #store: Store;
+  readonly #options: NodeViewOptions;
+  readonly #claims = new Claims();
+  readonly #rows = new Map<string, ServicePort>();
+  readonly #rowsOfService = new Map<string, readonly string[]>();
+  readonly #lost = new Map<string, string>();
+  readonly #stopHearing: () => void;
+  #dirty = new Set<string>();
+  #triggersMs: number[] = [];
+  #isContextDirty = true;
+  #isFullDue = true;
+  #context: NodeContext | undefined;
+  #revision = 0;
+  #wake: (() => void) | undefined;
+
+  constructor(store: Store, options: NodeViewOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#stopHearing = store.onChange((change) => this.#hear(change));
+  }
+
+  /** All rows as of the last {@link take}. */
+  get rows(): ReadonlyMap<string, ServicePort> {
+    return this.#rows;
+  }
+
+  /** Stop following the store. */
+  close(): void {
+    this.#stopHearing();
+  }
+
+  /** Make the next {@link take} a full one. */
+  askFull(): void {
+    this.#isFullDue = true;
+    this.#wakeUp();
+  }
+
+  /** Resolve when {@link take} may have something to give. @throws {ProxyError} `canceled` on abort. */
+  async wait(signal: AbortSignal): Promise<void> {
+    while (!this.#hasNews()) {
+      if (signal.aborted) throw new ProxyError("canceled", "waiting for node state was stopped");
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const stop = (): void => resolve();
+      this.#wake = stop;
+      signal.addEventListener("abort", stop, { once: true });
+      await promise;
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Compute what changed since the last call; undefined when nothing did, or the store isn't synced yet. */
+  take(): ChangeSet | undefined {
+    if (!this.#store.isSynced) return undefined;
+    const isFull = this.#isFullDue;
+    const context = this.#isContextDirty ? this.#refreshContext() : undefined;
+    const changed = this.#recompute();
+    if (!isFull && context === undefined && changed.size === 0) return undefined;
+    this.#isFullDue = false;
+    const triggersMs = this.#triggersMs;
+    this.#triggersMs = [];
+    const keys = isFull ? [...this.#rows.keys()] : [...changed];
+    const node = isFull ? this.#context : context;
+    return {
+      instance: this.#options.instance ?? "local",
+      revision: ++this.#revision,
+      family: this.#options.family,
+      full: isFull,
+      ...(node === undefined ? {} : { node }),
+      set: keys.flatMap((key) => this.#rows.get(key) ?? []),
+      delete: isFull ? [] : keys.filter((key) => !this.#rows.has(key)),
+      triggersMs,
+    };
+  }
+
+  #hasNews(): boolean {
+    return this.#store.isSynced && (this.#isFullDue || this.#isContextDirty || this.#dirty.size > 0);
+  }
+
+  #hear(change: StoreChange): void {
+    if (change.kind === "service") {
+      this.#dirty.add(change.key);
+      if (change.triggeredMs !== undefined && this.#triggersMs.length < TRIGGERS_MAX) this.#triggersMs.push(change.triggeredMs);
+    } else if (change.kind === "serviceCIDRs" || (change.kind === "node" && change.key === this.#options.nodeName)) {
+      this.#isContextDirty = true;
+    }
+    this.#wakeUp();
+  }
+
+  #wakeUp(): void {
+    if (!this.#hasNews()) return;
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+
+  /** Rebuild the context; when it changed every Service is due again. Returns the new one if it changed. */
+  #refreshContext(): NodeContext | undefined {
+    this.#isContextDirty = false;
+    const { nodeName, family, settings, bindAddress } = this.#options;
+    const node = this.#store.node(nodeName);
+    const context = nodeContextFor({ name: nodeName, family, settings, node, serviceCIDRs: this.#store.serviceCIDRs(), bindAddress });
+    if (isEqual(context, this.#context)) return undefined;
+    this.#context = context;
+    for (const key of this.#store.serviceKeys()) this.#dirty.add(key);
+    return context;
+  }
+
+  /** Compute the dirty Services again; returns the keys of rows that are new, different or gone. */
+  #recompute(): ReadonlySet<string> {
+    const dirty = this.#dirty;
+    this.#dirty = new Set();
+    const touched = new Set<string>();
+    for (const serviceKey of dirty) this.#recomputeService(serviceKey, touched);
+    const changed = new Set<string>();
+    for (const key of touched) if (this.#settle(key)) changed.add(key);
+    return changed;
+  }
+
+  #recomputeService(serviceKey: string, touched: Set<string>): void {
+    const service = this.#store.service(serviceKey);
+    const context = this.#context;
+    const rows = service === undefined || context === undefined ? [] : rowsFor(service, this.#store.slices(serviceKey), context);
+    const keys = rows.map(({ key }) => key);
+    for (const key of this.#rowsOfService.get(serviceKey) ?? []) if (!keys.includes(key)) this.#setRow(key, undefined, touched);
+    for (const row of rows) this.#setRow(row.key, row, touched);
+    if (keys.length > 0) this.#rowsOfService.set(serviceKey, keys);
+    else this.#rowsOfService.delete(serviceKey);
+  }
+
+  #setRow(key: string, row: ServicePort | undefined, touched: Set<string>): void {
+    touched.add(key);
+    for (const other of this.#claims.set(key, row)) touched.add(other);
+  }
+
+  #settle(key: string): boolean {
+    const settled = this.#claims.settled(key);
+    this.#reportLost(key, settled?.lost ?? []);
+    const before = this.#rows.get(key);
+    if (settled === undefined) return this.#rows.delete(key);
+    if (isEqual(before, settled.row)) return false;
+    this.#rows.set(key, settled.row);
+    return true;
+  }
+
+  #reportLost(key: string, lost: readonly LostClaim[]): void {
+    const row = this.#rows.get(key) ?? this.#claims.settled(key)?.row;
+    const text = row === undefined ? "" : lost.map(({ destination, winner }) => `${destinationName(destination, row)} is ${winner}'s`).join(", ");
+    if (text === (this.#lost.get(key) ?? "")) return;
+    if (text === "") {
+      this.#lost.delete(key);
+      return;
+    }
+    this.#lost.set(key, text);
+    this.#options.report?.({
+      object: `Service port ${key}`,
+      what: `an older Service has its address, left out: ${text}`,
+      hint: "give one of them another address or port; it comes back by itself when the other goes",
+    });
+  }
+}
+
+/** Follow a store as a feed: what happens while nobody pulls is merged into one change set. */
+export function createFeed(store: Store, options: NodeViewOptions): Feed {
+  const view = new NodeView(store, options);
+  return {
+    async next(signal: AbortSignal): Promise<ChangeSet> {
+      for (;;) {
+        await view.wait(signal);
+        const changes = view.take();
+        if (changes !== undefined) return changes;
+      }
+    },
+  };
+}

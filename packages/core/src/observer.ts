@@ -1,0 +1,36 @@
+import type { ProxyError } from "./errors.ts";
+import type { IPFamily } from "./objects.ts";
+
+/** A sync that succeeded. Times in ms. */
+export interface SyncedEvent {
+  readonly family: IPFamily;
+  /** Everything was compared with the host, not just what changed. */
+  readonly full: boolean;
+  readonly durationMs: number;
+  /** When the endpoint changes that are now in force were triggered. */
+  readonly triggersMs: readonly number[];
+  readonly put: number;
+  readonly removed: number;
+  /** Objects in force. */
+  readonly objects: number;
+  readonly atMs: number;
+}
+
+/** A sync that failed. */
+export interface FailedEvent {
+  readonly family: IPFamily;
+  readonly full: boolean;
+  readonly durationMs: number;
+  readonly error: ProxyError;
+  readonly atMs: number;
+}
+
+/** Hears what a sync loop does; must not throw. */
+export interface SyncObserver {
+  queued(event: { readonly family: IPFamily; readonly atMs: number }): void;
+  synced(event: SyncedEvent): void;
+  failed(event: FailedEvent): void;
+  flowsForgotten(event: { readonly family: IPFamily; readonly count: number; readonly durationMs: number }): void;
+  /** Rows that are kept as they were because the host refuses them. */
+  quarantined(event: { readonly family: IPFamily; readonly rows: readonly string[] }): void;
+}

@@ -1,0 +1,163 @@
+import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR } from "./objects.ts";
+import { OBJECT_KINDS } from "./objects.ts";
+import { namespacedName } from "./names.ts";
+import { readEndpointSlice } from "./intake/endpoint-slice.ts";
+import { Findings, isObject, objectName, shown } from "./intake/fields.ts";
+import type { ObjectName, Raw } from "./intake/fields.ts";
+import { readNode, readServiceCIDR } from "./intake/node.ts";
+import { readService } from "./intake/service.ts";
+
+/** What changed in a store: a Service (itself or its slices), a Node, or the service ranges. */
+export type StoreChange =
+  | { readonly kind: "service"; readonly key: string; readonly triggeredMs: number | undefined }
+  | { readonly kind: "node"; readonly key: string }
+  | { readonly kind: "serviceCIDRs" }
+  | { readonly kind: "synced" };
+
+const INTERNED_MAX = 50_000;
+const NO_SLICES: ReadonlyMap<string, EndpointSlice> = new Map();
+
+/**
+ * The API objects as last heard of, reduced to what a proxy reads.
+ *
+ * Edges: a bad object counts as absent and is reported; nothing here throws for bad input. Nothing may be published
+ * from a store before {@link Store.isSynced}.
+ */
+export class Store {
+  readonly #report: (issue: Issue) => void;
+  readonly #services = new Map<string, Service>();
+  readonly #slices = new Map<string, Map<string, EndpointSlice>>();
+  readonly #sliceOwners = new Map<string, string>();
+  readonly #nodes = new Map<string, Node>();
+  readonly #serviceCIDRs = new Map<string, ServiceCIDR>();
+  readonly #unsynced = new Set<ObjectKind>(OBJECT_KINDS);
+  readonly #listeners = new Set<(change: StoreChange) => void>();
+  readonly #interned = new Map<string, string>();
+
+  constructor(options: { readonly report?: (issue: Issue) => void } = {}) {
+    this.#report = options.report ?? ((): void => undefined);
+  }
+
+  /** Every source has told its first complete list of every kind. */
+  get isSynced(): boolean {
+    return this.#unsynced.size === 0;
+  }
+
+  /** Take a new or changed API object, as JSON. Never throws for bad input. */
+  upsert(kind: ObjectKind, raw: unknown): void {
+    const name = isObject(raw) ? objectName(raw) : undefined;
+    if (!isObject(raw) || name === undefined) {
+      const given = isObject(raw) ? raw["metadata"] : raw;
+      this.#report({ object: kind, what: `no usable name, the object is skipped: ${shown(given)}`, hint: "set metadata.name" });
+      return;
+    }
+    this.#take(kind, raw, kind === "Node" || kind === "ServiceCIDR" ? { namespace: "", name: name.name } : name);
+  }
+
+  /** Forget an object; unknown ones are ignored. `namespace` is "" for cluster-scoped kinds. */
+  remove(kind: ObjectKind, namespace: string, name: string): void {
+    const key = namespacedName(namespace, name);
+    if (kind === "EndpointSlice") this.#setSlice(key, undefined);
+    else if (kind === "Service") this.#setService(key, undefined);
+    else if (kind === "Node") this.#setNode(key, undefined);
+    else this.#setServiceCIDR(key, undefined);
+  }
+
+  /** Note that the first list of a kind is complete. */
+  markSynced(kind: ObjectKind): void {
+    if (this.#unsynced.delete(kind) && this.isSynced) this.#tell({ kind: "synced" });
+  }
+
+  /** Hear of changes; called synchronously, must not throw. Returns the way to stop hearing. */
+  onChange(listener: (change: StoreChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** `namespace/name` of every Service that exists. */
+  serviceKeys(): Iterable<string> {
+    return this.#services.keys();
+  }
+
+  /** The Service under `namespace/name`. */
+  service(key: string): Service | undefined {
+    return this.#services.get(key);
+  }
+
+  /** The slices of the Service under `namespace/name`, by slice name. */
+  slices(serviceKey: string): ReadonlyMap<string, EndpointSlice> {
+    return this.#slices.get(serviceKey) ?? NO_SLICES;
+  }
+
+  /** A node by name. */
+  node(name: string): Node | undefined {
+    return this.#nodes.get(name);
+  }
+
+  /** All service ranges of both families. */
+  serviceCIDRs(): readonly string[] {
+    return [...this.#serviceCIDRs.values()].flatMap(({ cidrs }) => cidrs);
+  }
+
+  #take(kind: ObjectKind, raw: Raw, name: ObjectName): void {
+    const key = namespacedName(name.namespace, name.name);
+    const findings = new Findings(`${kind} ${key}`);
+    if (kind === "Service") this.#setService(key, readService(raw, name, findings));
+    else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#intern));
+    else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
+    else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));
+    for (const issue of findings.issues()) this.#report(issue);
+  }
+
+  #setService(key: string, service: Service | undefined): void {
+    if (service === undefined ? !this.#services.delete(key) : false) return;
+    if (service !== undefined) this.#services.set(key, service);
+    this.#tell({ kind: "service", key, triggeredMs: undefined });
+  }
+
+  #setSlice(key: string, slice: EndpointSlice | undefined): void {
+    const owner = slice === undefined ? undefined : `${slice.namespace}/${slice.service}`;
+    const before = this.#sliceOwners.get(key);
+    // A changed service-name label moves the slice; the old owner loses it (upstream leaves it behind).
+    if (before !== undefined && before !== owner) this.#dropSlice(before, key);
+    if (slice === undefined || owner === undefined) return;
+    this.#sliceOwners.set(key, owner);
+    let slices = this.#slices.get(owner);
+    if (slices === undefined) this.#slices.set(owner, (slices = new Map()));
+    slices.set(key, slice);
+    this.#tell({ kind: "service", key: owner, triggeredMs: slice.triggeredMs });
+  }
+
+  #dropSlice(owner: string, key: string): void {
+    this.#sliceOwners.delete(key);
+    const slices = this.#slices.get(owner);
+    slices?.delete(key);
+    if (slices?.size === 0) this.#slices.delete(owner);
+    this.#tell({ kind: "service", key: owner, triggeredMs: undefined });
+  }
+
+  #setNode(name: string, node: Node | undefined): void {
+    if (node === undefined) this.#nodes.delete(name);
+    else this.#nodes.set(name, node);
+    this.#tell({ kind: "node", key: name });
+  }
+
+  #setServiceCIDR(name: string, cidr: ServiceCIDR | undefined): void {
+    if (cidr === undefined) this.#serviceCIDRs.delete(name);
+    else this.#serviceCIDRs.set(name, cidr);
+    this.#tell({ kind: "serviceCIDRs" });
+  }
+
+  #tell(change: StoreChange): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+
+  readonly #intern = (text: string): string => {
+    const known = this.#interned.get(text);
+    if (known !== undefined) return known;
+    // Nodes come and go for years: start over rather than remember every name that ever was.
+    if (this.#interned.size >= INTERNED_MAX) this.#interned.clear();
+    this.#interned.set(text, text);
+    return text;
+  };
+}

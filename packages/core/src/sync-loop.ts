@@ -1,0 +1,282 @@
+import type { Backend, KernelObject, Outcome } from "./backend.ts";
+import type { Capabilities } from "./capabilities.ts";
+import { ProxyError } from "./errors.ts";
+import { FlowForgetter } from "./flow-forgetter.ts";
+import type { ChangeSet, Feed, NodeContext, ServicePort } from "./model.ts";
+import type { IPFamily, Issue } from "./objects.ts";
+import type { SyncObserver } from "./observer.ts";
+import { WantedRows } from "./wanted-rows.ts";
+import type { Clock, Log } from "./world.ts";
+
+/** What a sync loop works with. Intervals in ms. */
+export interface SyncLoopOptions<H, K extends KernelObject, S> {
+  readonly backend: Backend<H, K, S>;
+  readonly feed: Feed;
+  readonly family: IPFamily;
+  readonly host: H;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: SyncObserver;
+  /** Between the end of one sync and the start of the next. */
+  readonly minIntervalMs: number;
+  /** After this long everything is compared with the host again. */
+  readonly maxIntervalMs: number;
+  /** Longest wait after a failure. */
+  readonly retryMs: number;
+  /** Called with each plan as text instead of applying it. */
+  readonly dryRun?: (text: string) => void;
+  /** Rows are reduced to these; absent: the backend can do everything. */
+  readonly capabilities?: Capabilities;
+  readonly report?: (issue: Issue) => void;
+}
+
+const FIRST_RETRY_MS = 250;
+
+/**
+ * Keeps one family of one host in step with a feed.
+ *
+ * Shape: the first change after quiet runs at once, then at least `minIntervalMs` lie between syncs; what arrives in
+ * between is merged by the feed. A failure is retried with doubling waits up to `retryMs`.
+ * Edges: nothing is dropped: after a failure the host is observed and the whole difference applied; when that fails too,
+ * the rows that changed are tried in halves and those the host refuses are held back as they were, reported, and retried.
+ */
+export class SyncLoop<H, K extends KernelObject, S> {
+  readonly #options: SyncLoopOptions<H, K, S>;
+  readonly #wanted: WantedRows<H, K>;
+  readonly #forgetter: FlowForgetter;
+  #next: Promise<ChangeSet> | undefined;
+  #isHostKnown = false;
+  #failures = 0;
+  #retryHeldMs = 0;
+  #triggersMs: number[] = [];
+  #dueMs: number;
+  #lastEndMs: number | undefined;
+  #lastSuccessMs: number | undefined;
+  #pendingSinceMs: number | undefined;
+  #lastError: ProxyError | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(options: SyncLoopOptions<H, K, S>) {
+    this.#options = options;
+    const { backend, host, capabilities, report } = options;
+    this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
+    this.#forgetter = new FlowForgetter(options);
+    this.#dueMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** Rows as they should be in force. */
+  get rows(): ReadonlyMap<string, ServicePort> {
+    return this.#wanted.rows;
+  }
+
+  get node(): NodeContext | undefined {
+    return this.#wanted.node;
+  }
+
+  /** When a sync last succeeded, ms since the epoch. */
+  get lastSuccessMs(): number | undefined {
+    return this.#lastSuccessMs;
+  }
+
+  /** Since when a change has been waiting to be in force; undefined: none is. */
+  get pendingSinceMs(): number | undefined {
+    return this.#pendingSinceMs;
+  }
+
+  get lastError(): ProxyError | undefined {
+    return this.#lastError;
+  }
+
+  /** Render everything again with new host facts, soon. */
+  setHost(host: H): void {
+    this.#wanted.setHost(host);
+    this.#hurry();
+  }
+
+  /** Compare everything with the host, soon: somebody touched it. */
+  audit(): void {
+    this.#isHostKnown = false;
+    this.#hurry();
+  }
+
+  /** Sync until aborted. Never rejects for operating errors. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const rest = (this.#lastEndMs ?? Number.NEGATIVE_INFINITY) + this.#options.minIntervalMs - this.#options.clock.nowMs();
+      if (rest > 0) await this.#options.clock.sleep(rest, signal);
+      await this.#waitForWork(signal);
+      if (signal.aborted || this.node === undefined) continue;
+      await this.#sync(signal);
+    }
+    await this.#forgetter.idle();
+  }
+
+  /** Sync once. @throws {ProxyError} what the sync failed with, or `canceled`. */
+  async once(signal: AbortSignal): Promise<void> {
+    this.#take(await this.#options.feed.next(signal));
+    const error = await this.#sync(signal);
+    if (error !== undefined) throw error;
+    await this.#forgetter.idle();
+  }
+
+  #hurry(): void {
+    this.#dueMs = this.#options.clock.nowMs();
+    this.#wake?.();
+  }
+
+  /** Wait for a change (and take it in), a due time, or the end. */
+  async #waitForWork(signal: AbortSignal): Promise<void> {
+    const { clock, feed, retryMs, log } = this.#options;
+    const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
+    const stopSleep = new AbortController();
+    const stop = (): void => wake();
+    signal.addEventListener("abort", stop, { once: true });
+    this.#wake = wake;
+    this.#next ??= feed.next(signal);
+    const waits: Promise<ChangeSet | void>[] = [this.#next, woken];
+    if (Number.isFinite(this.#dueMs)) waits.push(clock.sleep(Math.max(0, this.#dueMs - clock.nowMs()), stopSleep.signal));
+    try {
+      const changes = await Promise.race(waits);
+      if (changes === undefined) return;
+      this.#next = undefined;
+      this.#take(changes);
+    } catch (error) {
+      this.#next = undefined;
+      if (signal.aborted) return;
+      log.warn("the feed of node state was lost, rules stay as they are", { error: ProxyError.from(error, "feed_lost", "feed lost").message });
+      await clock.sleep(retryMs, signal);
+    } finally {
+      this.#wake = undefined;
+      signal.removeEventListener("abort", stop);
+      stopSleep.abort();
+    }
+  }
+
+  #take(changes: ChangeSet): void {
+    const { clock, family, observer } = this.#options;
+    const atMs = clock.nowMs();
+    this.#pendingSinceMs ??= atMs;
+    observer.queued({ family, atMs });
+    this.#triggersMs.push(...changes.triggersMs);
+    this.#wanted.take(changes);
+  }
+
+  /** Bring the host in step; resolves to what went wrong, if anything. */
+  async #sync(signal: AbortSignal): Promise<ProxyError | undefined> {
+    const { clock, family, observer, log, backend } = this.#options;
+    const startMs = clock.nowMs();
+    const isFull = !this.#isHostKnown;
+    this.#dueMs = startMs + this.#options.maxIntervalMs;
+    try {
+      const count = await this.#bringInForce(signal);
+      this.#succeeded(isFull, startMs, count);
+      return undefined;
+    } catch (cause) {
+      if (signal.aborted) return new ProxyError("canceled", "sync was stopped", { cause });
+      const error = ProxyError.from(cause, "tool_failed", `${family} sync failed`);
+      this.#isHostKnown = false;
+      this.#lastError = error;
+      this.#dueMs = clock.nowMs() + Math.min(this.#options.retryMs, FIRST_RETRY_MS * 2 ** this.#failures++);
+      observer.failed({ family, full: isFull, durationMs: clock.nowMs() - startMs, error, atMs: clock.nowMs() });
+      log.error(error.message, { family, retryInMs: this.#dueMs - clock.nowMs() });
+      return error;
+    } finally {
+      this.#lastEndMs = clock.nowMs();
+      for (const id of this.#wanted.ledger.defects) log.error("the backend wants one object in two forms", { object: id, backend: backend.constructor.name });
+    }
+  }
+
+  /** Try what changed; if that fails the whole difference; if that fails too, row by row. */
+  async #bringInForce(signal: AbortSignal): Promise<{ put: number; removed: number }> {
+    if (this.#options.clock.nowMs() >= this.#retryHeldMs) for (const key of this.#wanted.held) this.#wanted.release(key);
+    const wasKnown = this.#isHostKnown;
+    try {
+      return await this.#apply(signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.#options.log.warn("a sync failed, comparing everything with the host", { family: this.#options.family, error: String(error) });
+    }
+    this.#isHostKnown = false;
+    if (wasKnown) {
+      try {
+        return await this.#apply(signal);
+      } catch (error) {
+        if (signal.aborted) throw error;
+        this.#isHostKnown = false;
+      }
+    }
+    return await this.#applyRowByRow(signal);
+  }
+
+  async #applyRowByRow(signal: AbortSignal): Promise<{ put: number; removed: number }> {
+    const { family, log, observer } = this.#options;
+    const keys = this.#wanted.pending.filter((key) => !this.#wanted.held.has(key));
+    for (const key of keys) this.#wanted.hold(key);
+    const total = await this.#apply(signal);
+    const refused = new Map<string, ProxyError>();
+    const tryThese = async (some: readonly string[]): Promise<void> => {
+      for (const key of some) this.#wanted.release(key);
+      try {
+        const count = await this.#apply(signal);
+        total.put += count.put;
+        total.removed += count.removed;
+      } catch (error) {
+        if (signal.aborted) throw error;
+        this.#isHostKnown = false;
+        for (const key of some) this.#wanted.hold(key);
+        if (some.length === 1) {
+          refused.set(some[0] as string, ProxyError.from(error, "tool_failed", "the host refused it"));
+          return;
+        }
+        const middle = Math.ceil(some.length / 2);
+        await tryThese(some.slice(0, middle));
+        await tryThese(some.slice(middle));
+      }
+    };
+    if (keys.length > 0) await tryThese(keys);
+    for (const [row, error] of refused) log.error("row refused by the host, kept as it was", { family, row, error: error.message });
+    if (refused.size > 0) observer.quarantined({ family, rows: [...refused.keys()] });
+    return total;
+  }
+
+  async #apply(signal: AbortSignal): Promise<{ put: number; removed: number }> {
+    const { backend, clock, dryRun } = this.#options;
+    const { ledger } = this.#wanted;
+    if (!this.#isHostKnown) {
+      ledger.adopt(await backend.observe(signal));
+      this.#isHostKnown = true;
+    }
+    const delta = ledger.delta(clock.nowMs());
+    if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return { put: 0, removed: 0 };
+    const plan = backend.plan(delta);
+    let outcome: Outcome<K> = {};
+    if (dryRun === undefined) outcome = await backend.apply(plan, signal);
+    else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
+    ledger.commit(delta, outcome);
+    if (outcome.revisitAfterMs !== undefined) this.#dueMs = Math.min(this.#dueMs, clock.nowMs() + outcome.revisitAfterMs);
+    const failure = outcome.failed?.values().next().value;
+    if (failure !== undefined) throw failure;
+    return { put: delta.put.length, removed: delta.remove.length };
+  }
+
+  #succeeded(isFull: boolean, startMs: number, { put, removed }: { put: number; removed: number }): void {
+    const { clock, family, observer, retryMs } = this.#options;
+    const atMs = clock.nowMs();
+    const hasHeld = this.#wanted.held.size > 0;
+    if (!hasHeld) {
+      this.#failures = 0;
+    } else if (atMs >= this.#retryHeldMs) {
+      this.#retryHeldMs = atMs + Math.min(retryMs, FIRST_RETRY_MS * 2 ** this.#failures++);
+    }
+    if (hasHeld) this.#dueMs = Math.min(this.#dueMs, this.#retryHeldMs);
+    this.#lastError = undefined;
+    this.#lastSuccessMs = atMs;
+    this.#pendingSinceMs = undefined;
+    const triggersMs = this.#triggersMs;
+    this.#triggersMs = [];
+    const objects = this.#wanted.ledger.appliedCount;
+    observer.synced({ family, full: isFull, durationMs: atMs - startMs, triggersMs, put, removed, objects, atMs });
+    const flows = this.#wanted.settled();
+    if (this.#options.dryRun === undefined) this.#forgetter.forget(flows);
+  }
+}

@@ -1,0 +1,139 @@
+import { fitRow } from "./capabilities.ts";
+import type { Capabilities } from "./capabilities.ts";
+import type { Backend, KernelObject } from "./backend.ts";
+import { flowsToForget } from "./conntrack.ts";
+import type { RowChange } from "./conntrack.ts";
+import { isEqual } from "./equal.ts";
+import { invariant } from "./errors.ts";
+import { Ledger } from "./ledger.ts";
+import type { ChangeSet, NodeContext, ServicePort } from "./model.ts";
+import type { Issue } from "./objects.ts";
+import type { FlowFilter } from "./world.ts";
+
+/** What a row was when the host last agreed with us. */
+interface Baseline<K> {
+  readonly row: ServicePort | undefined;
+  readonly objects: readonly K[];
+}
+
+/**
+ * The rows a backend should have in force, and the ledger of what that means on the host.
+ *
+ * Shape: `pending` rows differ from what was last in force; `held` ones (a subset) are kept back as they were because
+ * the host refused them.
+ */
+export class WantedRows<H, K extends KernelObject> {
+  readonly ledger: Ledger<K> = new Ledger<K>();
+  readonly #backend: Pick<Backend<H, K, unknown>, "render" | "skeleton">;
+  readonly #capabilities: Capabilities | undefined;
+  readonly #report: (issue: Issue) => void;
+  readonly #rows = new Map<string, ServicePort>();
+  readonly #pending = new Map<string, Baseline<K>>();
+  readonly #held = new Set<string>();
+  #node: NodeContext | undefined;
+  #host: H;
+
+  constructor(
+    backend: Pick<Backend<H, K, unknown>, "render" | "skeleton">,
+    host: H,
+    options: { readonly capabilities?: Capabilities | undefined; readonly report?: (issue: Issue) => void },
+  ) {
+    this.#backend = backend;
+    this.#host = host;
+    this.#capabilities = options.capabilities;
+    this.#report = options.report ?? ((): void => undefined);
+  }
+
+  get rows(): ReadonlyMap<string, ServicePort> {
+    return this.#rows;
+  }
+
+  get node(): NodeContext | undefined {
+    return this.#node;
+  }
+
+  /** Rows not yet in force. */
+  get pending(): readonly string[] {
+    return [...this.#pending.keys()];
+  }
+
+  /** Rows kept as they were because the host refused them. */
+  get held(): ReadonlySet<string> {
+    return this.#held;
+  }
+
+  /** Take a change set in. */
+  take(changes: ChangeSet): void {
+    const kept = new Set(changes.set.map(({ key }) => key));
+    const gone = changes.full ? [...this.#rows.keys()].filter((key) => !kept.has(key)) : changes.delete;
+    for (const key of [...gone, ...kept]) this.#remember(key);
+    for (const key of gone) this.#rows.delete(key);
+    for (const row of changes.set) {
+      const fitted = this.#fit(row);
+      if (fitted === undefined) this.#rows.delete(row.key);
+      else this.#rows.set(row.key, fitted);
+    }
+    if (changes.node !== undefined) {
+      this.#node = changes.node;
+      this.#renderAll();
+      return;
+    }
+    for (const key of [...gone, ...kept]) this.release(key);
+  }
+
+  /** Render everything again with new host facts. */
+  setHost(host: H): void {
+    if (isEqual(host, this.#host)) return;
+    this.#host = host;
+    if (this.#node !== undefined) this.#renderAll();
+  }
+
+  /** Keep a row as it was when the host last took it. */
+  hold(key: string): void {
+    this.#held.add(key);
+    this.ledger.setRow(key, this.#pending.get(key)?.objects ?? []);
+  }
+
+  /** Want a row as it should be. */
+  release(key: string): void {
+    this.#held.delete(key);
+    this.ledger.setRow(key, this.#render(this.#rows.get(key)));
+  }
+
+  /** Everything that isn't held is in force now; returns the connections to forget. */
+  settled(): readonly FlowFilter[] {
+    const changes: RowChange[] = [];
+    for (const [key, { row }] of this.#pending) {
+      if (this.#held.has(key)) continue;
+      changes.push({ before: row, after: this.#rows.get(key) });
+      this.#pending.delete(key);
+    }
+    return flowsToForget(changes);
+  }
+
+  #remember(key: string): void {
+    if (this.#pending.has(key)) return;
+    this.#pending.set(key, { row: this.#rows.get(key), objects: this.ledger.objectsOf(key) });
+  }
+
+  #fit(row: ServicePort): ServicePort | undefined {
+    if (this.#capabilities === undefined) return row;
+    const { row: fitted, issues } = fitRow(row, this.#capabilities);
+    for (const issue of issues) this.#report(issue);
+    return fitted;
+  }
+
+  #render(row: ServicePort | undefined): readonly K[] {
+    if (row === undefined) return [];
+    invariant(this.#node !== undefined, "a change set with rows came before one with the node");
+    return this.#backend.render(row, { node: this.#node, host: this.#host });
+  }
+
+  #renderAll(): void {
+    invariant(this.#node !== undefined, "rendering needs a node");
+    this.#held.clear();
+    const rendered = new Map<string, readonly K[]>();
+    for (const [key, row] of this.#rows) rendered.set(key, this.#render(row));
+    this.ledger.setAll(this.#backend.skeleton({ node: this.#node, host: this.#host }), rendered);
+  }
+}
