@@ -1,1 +1,14 @@
-export {};
+/**
+ * What Turnout's backends share about a Linux host: running programs, netlink, sysctls, probes.
+ *
+ * Everything here touches the machine; its fakes are in `@turnout/host/testing`.
+ * @packageDocumentation
+ */
+export { createClock } from "./clock.ts";
+export { createExec } from "./exec.ts";
+export { installHint, TOOL_PACKAGES } from "./tool-packages.ts";
+export { createNetlink } from "./netlink/netlink.ts";
+export type { HostNetlink } from "./netlink/netlink.ts";
+export type { NftEvent } from "./netlink/nft-events.ts";
+export { createWorld } from "./world.ts";
+export type { HostWorld } from "./world.ts";

@@ -1,0 +1,27 @@
+import type { Clock } from "@turnout/core";
+
+/** Make the real {@link Clock}. Edges: a sleep keeps the process alive; sleeps above 24 days are cut into pieces. */
+export function createClock(): Clock {
+  return { nowMs: () => Date.now(), sleep };
+}
+
+/** setTimeout takes 31 bits of milliseconds; more would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  for (let left = ms; left > 0 && !signal.aborted; left -= LONGEST_TIMER_MS) {
+    await timer(Math.min(left, LONGEST_TIMER_MS), signal);
+  }
+}
+
+function timer(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = (): void => {
+      clearTimeout(handle);
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    const handle = setTimeout(wake, ms);
+    signal.addEventListener("abort", wake, { once: true });
+  });
+}

@@ -1,0 +1,22 @@
+import { ProxyError } from "@turnout/core";
+import { installHint } from "./tool-packages.ts";
+
+/** How much of stderr is kept for error messages, in UTF-16 code units. */
+export const STDERR_TAIL = 2_000;
+
+/** A command as one line for messages; long ones are cut. */
+export function commandLine(file: string, args: readonly string[]): string {
+  const line = [file, ...args].join(" ");
+  return line.length > 200 ? `${line.slice(0, 199)}…` : line;
+}
+
+/** Put a failed start into a {@link ProxyError}: ENOENT is `tool_missing`, EACCES and EPERM `permission_denied`, the rest `tool_failed`. */
+export function startError(file: string, args: readonly string[], error: unknown): ProxyError {
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  const object = commandLine(file, args);
+  if (code === "ENOENT") return new ProxyError("tool_missing", `${file} is not installed`, { hint: installHint(file), cause: error });
+  if (code === "EACCES" || code === "EPERM") {
+    return new ProxyError("permission_denied", "the command may not be started", { object, hint: "run as root", cause: error });
+  }
+  return ProxyError.from(error, "tool_failed", "the command could not be started", { object });
+}
