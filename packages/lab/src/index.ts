@@ -1,1 +1,15 @@
-export {};
+/**
+ * The laboratory: clusters of network namespaces with real traffic in them, and an API server that can misbehave.
+ *
+ * @packageDocumentation
+ */
+export { FABRIC, planCluster, RANGES } from "./address-plan.ts";
+export type { ClusterPlan, ClusterShape, NodeOptions, PlaceKind, PlannedLink, PlannedPlace } from "./address-plan.ts";
+export type { Agent } from "./agent/agent.ts";
+export * from "./agent/protocol.ts";
+export * from "./apiserver/index.ts";
+export { createCluster } from "./cluster.ts";
+export type { Cluster, ClusterOptions, NodePlace, Place, SpawnOptions } from "./cluster.ts";
+export { sweepLeftovers } from "./namespaces.ts";
+export { decodeSctp, encodeSctp } from "./raw/sctp-packet.ts";
+export type { SctpPacket } from "./raw/sctp-packet.ts";

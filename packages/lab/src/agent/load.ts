@@ -1,0 +1,148 @@
+import { connect } from "node:net";
+import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ProxyError } from "@turnout/core";
+import { attempt, createKeepAlive } from "./attempts.ts";
+import { eachLine } from "./lines.ts";
+import type { Answer, Attempt, BurstRequest, HoldRequest, HoldStatus, LoadRequest, Outcome, Tally } from "./protocol.ts";
+
+/** Sum attempts up; grows with their number. */
+export interface Counter {
+  add(one: Attempt): void;
+  tally(): Tally;
+}
+
+/** Make an empty counter. */
+export function createCounter(): Counter {
+  const failed: Partial<Record<Outcome, number>> = {};
+  const servers: Record<string, number> = {};
+  const clients: Record<string, number> = {};
+  const latenciesMs: number[] = [];
+  let attempts = 0;
+  return {
+    add: (one) => {
+      attempts += 1;
+      if (one.outcome !== "ok") {
+        failed[one.outcome] = (failed[one.outcome] ?? 0) + 1;
+        return;
+      }
+      const { server = "", client = "" } = one;
+      servers[server] = (servers[server] ?? 0) + 1;
+      clients[client] = (clients[client] ?? 0) + 1;
+      latenciesMs.push(one.latencyMs);
+    },
+    tally: () => {
+      const sorted = latenciesMs.toSorted((a, b) => a - b);
+      const copy = { failed: { ...failed }, servers: { ...servers }, clients: { ...clients } };
+      return { attempts, ok: sorted.length, ...copy, p50Ms: quantile(sorted, 0.5), p99Ms: quantile(sorted, 0.99) };
+    },
+  };
+}
+
+function quantile(sorted: readonly number[], fraction: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * fraction))] ?? 0;
+}
+
+/** Make `count` attempts, `concurrency` at a time. */
+export async function burst(request: BurstRequest): Promise<Tally> {
+  const counter = createCounter();
+  const keepAlive = request.transport === "HTTP" ? createKeepAlive() : undefined;
+  let left = request.count;
+  const worker = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      counter.add(await attempt(request, keepAlive));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(request.concurrency ?? 8, request.count) }, worker));
+  keepAlive?.destroy();
+  return counter.tally();
+}
+
+/** A load that runs. */
+export interface Load {
+  peek(): Tally;
+  /** Let every attempt under way end, then sum up. @throws {Error} a caller's mistake that ended a worker. */
+  stop(): Promise<Tally>;
+}
+
+/** Make attempts until stopped. */
+export function startLoad(request: LoadRequest): Load {
+  const counter = createCounter();
+  const keepAlive = request.transport === "HTTP" ? createKeepAlive() : undefined;
+  let isRunning = true;
+  const worker = async (): Promise<void> => {
+    while (isRunning) {
+      counter.add(await attempt(request, keepAlive));
+      await sleep(request.pauseMs ?? 2);
+    }
+  };
+  const workers = Promise.all(Array.from({ length: request.concurrency ?? 8 }, worker));
+  // The failure is thrown by stop(); until then it must not end the process.
+  workers.catch(() => undefined);
+  return {
+    peek: () => counter.tally(),
+    stop: async () => {
+      isRunning = false;
+      await workers;
+      keepAlive?.destroy();
+      return counter.tally();
+    },
+  };
+}
+
+/** A connection that is kept. */
+export interface Held {
+  status(): HoldStatus;
+  release(): HoldStatus;
+}
+
+/** Open a connection and ask over it every `everyMs`. @throws {ProxyError} `tool_failed` when it can't be opened. */
+export async function hold(request: HoldRequest): Promise<Held> {
+  const socket = await opened(request);
+  let state: HoldStatus["state"] = "open";
+  let answers = 0;
+  let late = 0;
+  let asked = 0;
+  let server = "";
+  eachLine(socket, (line) => {
+    answers += 1;
+    ({ server } = JSON.parse(line) as Answer);
+  });
+  const ask = (): void => {
+    if (answers < asked) late += 1;
+    asked = answers + 1;
+    socket.write("ask\n");
+  };
+  const timer = setInterval(ask, request.everyMs);
+  const ended = (as: HoldStatus["state"]): void => {
+    clearInterval(timer);
+    if (state === "open") state = as;
+  };
+  socket.on("error", () => ended("reset")).on("close", () => ended("closed"));
+  ask();
+  const status = (): HoldStatus => ({ state, answers, late, server });
+  return {
+    status,
+    release: () => {
+      const last = status();
+      clearInterval(timer);
+      socket.destroy();
+      return last;
+    },
+  };
+}
+
+function opened(request: HoldRequest): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const local = request.fromAddress === undefined ? {} : { localAddress: request.fromAddress };
+    const socket = connect({ host: request.address, port: request.port, ...local });
+    const fail = (cause: Error): void => reject(new ProxyError("tool_failed", "opening a connection to keep", { object: `${request.address} ${request.port}`, cause }));
+    const timer = setTimeout(() => socket.destroy(new Error("timed out")), request.timeoutMs ?? 2_000);
+    socket.once("error", fail).once("connect", () => {
+      clearTimeout(timer);
+      socket.removeListener("error", fail);
+      resolve(socket);
+    });
+  });
+}

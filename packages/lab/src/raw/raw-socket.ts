@@ -1,0 +1,137 @@
+import { constants } from "node:os";
+import { isIPv6 } from "node:net";
+import type { IPFamily } from "@turnout/core";
+import { ProxyError } from "@turnout/core";
+
+/** A packet as it came in, without its IP header. */
+export interface RawPacket {
+  readonly from: string;
+  readonly payload: Buffer;
+}
+
+/** A raw IP socket of one protocol. Needs CAP_NET_RAW. Calls never block. */
+export interface RawSocket {
+  /** Make sends go to `address`, and let ICMP errors come back from {@link RawSocket.receive}. */
+  connect(address: string): void;
+  bind(address: string): void;
+  send(payload: Buffer, to?: string): void;
+  /**
+   * Take the next packet; undefined when there is none. Payload is valid until the next call.
+   * @throws {Error} with an errno `code` when an ICMP error came in (ECONNREFUSED: port unreachable).
+   */
+  receive(): RawPacket | undefined;
+  close(): void;
+}
+
+const AF: Readonly<Record<IPFamily, number>> = { IPv4: 2, IPv6: 10 };
+const SOCK_RAW_NONBLOCK_CLOEXEC = 3 | 0o4000 | 0o2000000;
+const ADDRESS_BYTES = 28;
+
+/**
+ * Open a raw socket: Node has none, so libc is called directly.
+ * @throws {ProxyError} `permission_denied`, `host_unsupported` when koffi has no build for this machine.
+ */
+export async function openRawSocket(family: IPFamily, protocol: number): Promise<RawSocket> {
+  const libc = await loadLibc();
+  const fd = libc.socket(AF[family], SOCK_RAW_NONBLOCK_CLOEXEC, protocol);
+  if (fd < 0) throw failure(libc, "opening a raw socket");
+  const buffer = Buffer.allocUnsafeSlow(65_536);
+  const sender = Buffer.allocUnsafeSlow(ADDRESS_BYTES);
+  const senderBytes = Buffer.allocUnsafeSlow(4);
+  const check = (result: number, what: string): void => {
+    if (result < 0) throw failure(libc, what);
+  };
+  return {
+    connect: (address) => check(libc.connect(fd, socketAddress(address), ADDRESS_BYTES), "connecting a raw socket"),
+    bind: (address) => check(libc.bind(fd, socketAddress(address), ADDRESS_BYTES), "binding a raw socket"),
+    send: (payload, to) => {
+      const sent = to === undefined ? libc.send(fd, payload, payload.length, 0) : libc.sendto(fd, payload, payload.length, 0, socketAddress(to), ADDRESS_BYTES);
+      check(Number(sent), "sending on a raw socket");
+    },
+    receive: () => {
+      senderBytes.writeUInt32LE(ADDRESS_BYTES);
+      const received = Number(libc.recvfrom(fd, buffer, buffer.length, 0, sender, senderBytes));
+      if (received < 0) {
+        if (libc.errno() === constants.errno.EAGAIN) return undefined;
+        throw failure(libc, "receiving on a raw socket");
+      }
+      const packet = buffer.subarray(0, received);
+      // A v4 raw socket gives the IP header too, a v6 one does not.
+      const payload = family === "IPv4" ? packet.subarray(((packet[0] ?? 0) & 15) * 4) : packet;
+      return { from: addressIn(sender), payload };
+    },
+    close: () => {
+      libc.close(fd);
+    },
+  };
+}
+
+interface Libc {
+  socket(domain: number, type: number, protocol: number): number;
+  bind(fd: number, address: Buffer, bytes: number): number;
+  connect(fd: number, address: Buffer, bytes: number): number;
+  send(fd: number, data: Buffer, bytes: number, flags: number): number;
+  sendto(fd: number, data: Buffer, bytes: number, flags: number, address: Buffer, addressBytes: number): number;
+  recvfrom(fd: number, data: Buffer, bytes: number, flags: number, address: Buffer, addressBytes: Buffer): number;
+  close(fd: number): number;
+  errno(): number;
+}
+
+let loaded: Libc | undefined;
+
+async function loadLibc(): Promise<Libc> {
+  if (loaded !== undefined) return loaded;
+  // Loaded on first use: most agents never speak SCTP, and koffi costs 30 ms.
+  const { default: koffi } = await import("koffi").catch((cause: unknown) => {
+    throw new ProxyError("host_unsupported", "raw sockets need the package koffi", { hint: "npm install koffi", cause });
+  });
+  const libc = koffi.load("libc.so.6");
+  loaded = {
+    socket: libc.func("int socket(int domain, int type, int protocol)"),
+    bind: libc.func("int bind(int fd, const void *address, uint32_t bytes)"),
+    connect: libc.func("int connect(int fd, const void *address, uint32_t bytes)"),
+    send: libc.func("intptr_t send(int fd, const void *data, size_t bytes, int flags)"),
+    sendto: libc.func("intptr_t sendto(int fd, const void *data, size_t bytes, int flags, const void *address, uint32_t addressBytes)"),
+    recvfrom: libc.func("intptr_t recvfrom(int fd, void *data, size_t bytes, int flags, void *address, void *addressBytes)"),
+    close: libc.func("int close(int fd)"),
+    errno: () => koffi.errno(),
+  };
+  return loaded;
+}
+
+function failure(libc: Libc, what: string): Error {
+  const errno = libc.errno();
+  const code = Object.entries(constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
+  if (code === "EPERM" || code === "EACCES") return Object.assign(new ProxyError("permission_denied", what, { object: code, hint: "run as root" }), { errno });
+  return Object.assign(new Error(`${what}: ${code}`), { code, errno });
+}
+
+/** struct sockaddr_in or sockaddr_in6; the port stays 0, raw sockets have none. */
+function socketAddress(address: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(ADDRESS_BYTES).fill(0);
+  if (isIPv6(address)) {
+    bytes.writeUInt16LE(AF.IPv6, 0);
+    ipv6Bytes(address).copy(bytes, 8);
+  } else {
+    bytes.writeUInt16LE(AF.IPv4, 0);
+    Buffer.from(address.split(".").map(Number)).copy(bytes, 4);
+  }
+  return bytes;
+}
+
+function addressIn(bytes: Buffer): string {
+  if (bytes.readUInt16LE(0) === AF.IPv4) return bytes.subarray(4, 8).join(".");
+  const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(8 + 2 * index).toString(16));
+  // The URL parser writes IPv6 addresses in their canonical form.
+  return new URL(`http://[${groups.join(":")}]`).hostname.slice(1, -1);
+}
+
+function ipv6Bytes(address: string): Buffer {
+  const [head = "", tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
+  const front = head === "" ? [] : head.split(":");
+  const back = tail === undefined || tail === "" ? [] : tail.split(":");
+  const groups = [...front, ...Array.from({ length: 8 - front.length - back.length }, () => "0"), ...back];
+  const bytes = Buffer.alloc(16);
+  groups.forEach((group, index) => bytes.writeUInt16BE(Number.parseInt(group, 16), 2 * index));
+  return bytes;
+}
