@@ -1,1 +1,25 @@
-export {};
+/**
+ * What a process needs around its backend: configuration as kube-proxy's, sync loops, health and metrics servers,
+ * health check node ports, signals, logs.
+ *
+ * @packageDocumentation
+ */
+export { createLog } from "./log.ts";
+export type { LogLevel, LogOptions } from "./log.ts";
+export { bindAddressText, parseBindAddress } from "./run/bind-address.ts";
+export type { BindAddress } from "./run/bind-address.ts";
+export { CONFIG_FLAGS } from "./run/config-flags.ts";
+export type { ConfigFlag, RawFlags } from "./run/config-flags.ts";
+export type { ConfigPath, ConfigValues, GivenValues } from "./run/config-values.ts";
+export { backendOf, loadConfig, modeOf, runConfig } from "./run/config.ts";
+export type { ConfigInput, FileText, LoadedConfig, RunConfig } from "./run/config.ts";
+export { formatDuration, parseDuration } from "./run/duration.ts";
+export { eligibilityOf } from "./run/health.ts";
+export type { Eligibility } from "./run/health.ts";
+export { run } from "./run/main.ts";
+export type { RunOptions } from "./run/main.ts";
+export { Metrics } from "./run/metrics.ts";
+export { chooseNodeAddresses } from "./run/node-addresses.ts";
+export type { AddressChoice } from "./run/node-addresses.ts";
+export { terminationSignal } from "./run/signals.ts";
+export type { SignalSource } from "./run/signals.ts";

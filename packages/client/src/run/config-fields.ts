@@ -1,0 +1,187 @@
+import { canonicalIP, parseCIDR } from "@turnout/core";
+import { parseBindAddress } from "./bind-address.ts";
+import { DURATION, INTEGER, LIST, NUMBER, SWITCH, SWITCHES, TEXT, type ValueKind } from "./config-kinds.ts";
+import type { ConfigPath, ConfigValues } from "./config-values.ts";
+
+/** One row of the configuration table: file field, flag, default and check in one place. */
+export interface Field<T> {
+  readonly kind: ValueKind<T>;
+  readonly fallback: T;
+  /** Flag name without dashes; absent: file only. */
+  readonly flag?: string;
+  readonly help?: string;
+  /** Where "" or 0 in a file means "not set", as kube-proxy's defaulting reads it. */
+  readonly zeroIsUnset?: true;
+  /** Accepted and checked, but nothing here reads it; said once when somebody sets it. */
+  readonly hasNoEffect?: true;
+  /** What is wrong with a value, e.g. `must be 0 to 31`; undefined when it is fine. */
+  check?(value: T): string | undefined;
+}
+
+const HEALTHZ_PORT = 10_256;
+const METRICS_PORT = 10_249;
+const HOUR_MS = 3_600_000;
+const MODES: readonly string[] = ["", "iptables", "ipvs", "nftables", "kernelspace"];
+const DETECT_LOCAL_MODES: readonly string[] = ["", "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"];
+const NODE_PORT_KEYWORDS: ReadonlySet<string> = new Set(["primary", "localhost", "all"]);
+
+function between(low: number, high: number): (value: number) => string | undefined {
+  return (value) => (value >= low && value <= high ? undefined : `must be ${low} to ${high}`);
+}
+
+function notNegative(value: number): string | undefined {
+  return value >= 0 ? undefined : "must not be negative";
+}
+
+function positive(value: number): string | undefined {
+  return value > 0 ? undefined : "must be greater than 0";
+}
+
+function anIP(value: string): string | undefined {
+  return canonicalIP(value) === undefined ? "must be an IP address" : undefined;
+}
+
+function bindable(defaultPort: number): (value: string) => string | undefined {
+  return (value) =>
+    value === "" || parseBindAddress(value, defaultPort) !== undefined ? undefined : "must be IP:port with a port of 1 to 65535";
+}
+
+function oneOf(words: readonly string[]): (value: string) => string | undefined {
+  return (value) => (words.includes(value) ? undefined : `must be one of ${words.map((word) => word || '""').join(", ")}`);
+}
+
+function allCIDRs(values: readonly string[]): string | undefined {
+  const wrong = values.find((value) => parseCIDR(value) === undefined);
+  return wrong === undefined ? undefined : `"${wrong}" is not a CIDR like 10.0.0.0/8`;
+}
+
+function nodePortAddresses(values: readonly string[]): string | undefined {
+  return allCIDRs(values.filter((value) => !NODE_PORT_KEYWORDS.has(value)));
+}
+
+function portRange(value: string): string | undefined {
+  const match = /^(\d{1,5})(?:([-+])(\d{1,5}))?$/.exec(value);
+  if (value === "" || value === "0-0") return undefined;
+  if (match === null) return "must be a port range like 300-2000";
+  const first = Number(match[1]);
+  const last = match[2] === "+" ? first + Number(match[3]) : Number(match[3] ?? first);
+  return last >= first && last <= 65_535 ? undefined : "must be a port range like 300-2000";
+}
+
+const syncPeriod = { kind: DURATION, fallback: 30_000, zeroIsUnset: true, check: positive } as const;
+// kube-proxy writes 0s for "not set" (kubeadm's file does); its own default is 1s, ours is shorter because an incremental sync is cheap.
+const minSyncPeriod = { kind: DURATION, fallback: 100, zeroIsUnset: true, check: notNegative } as const;
+const masqueradeBit = { kind: INTEGER, fallback: 14, check: between(0, 31) } as const;
+
+/**
+ * Every field of KubeProxyConfiguration v1alpha1 with its flag, default and check.
+ * @source semantics.md section 7; kube-proxy apis/config/v1alpha1/defaults.go and apis/config/validation
+ */
+export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
+  featureGates: { kind: SWITCHES, fallback: {}, flag: "feature-gates", hasNoEffect: true },
+  "clientConnection.kubeconfig": { kind: TEXT, fallback: "", flag: "kubeconfig", help: "file that says how to reach the API server" },
+  "clientConnection.acceptContentTypes": { kind: TEXT, fallback: "", hasNoEffect: true },
+  "clientConnection.contentType": { kind: TEXT, fallback: "application/json", flag: "kube-api-content-type", hasNoEffect: true },
+  "clientConnection.qps": { kind: NUMBER, fallback: 5, flag: "kube-api-qps", zeroIsUnset: true, hasNoEffect: true },
+  "clientConnection.burst": { kind: INTEGER, fallback: 10, flag: "kube-api-burst", zeroIsUnset: true, hasNoEffect: true, check: notNegative },
+  hostnameOverride: { kind: TEXT, fallback: "", flag: "hostname-override", help: "this node's name (default: the host's name)" },
+  bindAddress: {
+    kind: TEXT,
+    fallback: "0.0.0.0",
+    flag: "bind-address",
+    zeroIsUnset: true,
+    check: anIP,
+    help: "the node IP to use for its family, and the primary family; unspecified: the Node object's",
+  },
+  healthzBindAddress: {
+    kind: TEXT,
+    fallback: "",
+    flag: "healthz-bind-address",
+    zeroIsUnset: true,
+    check: bindable(HEALTHZ_PORT),
+    help: `IP:port for /healthz and /livez (default 0.0.0.0:${HEALTHZ_PORT}); "" turns it off`,
+  },
+  metricsBindAddress: {
+    kind: TEXT,
+    fallback: "",
+    flag: "metrics-bind-address",
+    zeroIsUnset: true,
+    check: bindable(METRICS_PORT),
+    help: `IP:port for /metrics, /proxyMode and /configz (default 127.0.0.1:${METRICS_PORT}); "" turns it off`,
+  },
+  bindAddressHardFail: {
+    kind: SWITCH,
+    fallback: false,
+    flag: "bind-address-hard-fail",
+    help: "exit when a health or metrics address can't be bound, instead of trying again",
+  },
+  enableProfiling: { kind: SWITCH, fallback: false, flag: "profiling", hasNoEffect: true },
+  showHiddenMetricsForVersion: { kind: TEXT, fallback: "", flag: "show-hidden-metrics-for-version", hasNoEffect: true },
+  mode: { kind: TEXT, fallback: "", flag: "proxy-mode", check: oneOf(MODES), help: "kube-proxy's name of the backend; --backend beats it" },
+  "iptables.masqueradeBit": { ...masqueradeBit, flag: "iptables-masquerade-bit", help: "packet mark bit 0-31 used by iptables and ipvs" },
+  "iptables.masqueradeAll": { kind: SWITCH, fallback: false, flag: "masquerade-all", help: "masquerade all traffic to service cluster IPs" },
+  "iptables.localhostNodePorts": { kind: SWITCH, fallback: true, flag: "iptables-localhost-nodeports", help: "iptables: node ports answer on 127.0.0.1" },
+  "iptables.syncPeriod": { ...syncPeriod, flag: "iptables-sync-period", help: "wait after a failed sync, and half the health timeout (default 30s)" },
+  "iptables.minSyncPeriod": { ...minSyncPeriod, flag: "iptables-min-sync-period", help: "shortest time between syncs (default 100ms)" },
+  "ipvs.syncPeriod": { ...syncPeriod, flag: "ipvs-sync-period", help: "the same for ipvs" },
+  "ipvs.minSyncPeriod": { ...minSyncPeriod, flag: "ipvs-min-sync-period", help: "the same for ipvs" },
+  "ipvs.scheduler": { kind: TEXT, fallback: "", flag: "ipvs-scheduler", help: "ipvs: scheduling method (default rr)" },
+  "ipvs.excludeCIDRs": { kind: LIST, fallback: [], flag: "ipvs-exclude-cidrs", check: allCIDRs, help: "ipvs: virtual servers in these CIDRs are left alone" },
+  "ipvs.strictARP": { kind: SWITCH, fallback: false, flag: "ipvs-strict-arp", help: "ipvs: set arp_ignore and arp_announce" },
+  "ipvs.tcpTimeout": { kind: DURATION, fallback: 0, flag: "ipvs-tcp-timeout", check: notNegative, help: "ipvs: idle TCP connections; 0 leaves the kernel's" },
+  "ipvs.tcpFinTimeout": { kind: DURATION, fallback: 0, flag: "ipvs-tcpfin-timeout", check: notNegative, help: "ipvs: TCP connections after FIN" },
+  "ipvs.udpTimeout": { kind: DURATION, fallback: 0, flag: "ipvs-udp-timeout", check: notNegative, help: "ipvs: idle UDP flows" },
+  "nftables.masqueradeBit": masqueradeBit,
+  "nftables.masqueradeAll": { kind: SWITCH, fallback: false },
+  "nftables.syncPeriod": syncPeriod,
+  "nftables.minSyncPeriod": minSyncPeriod,
+  "winkernel.networkName": { kind: TEXT, fallback: "", flag: "network-name", help: "winkernel: HNS network" },
+  "winkernel.sourceVip": { kind: TEXT, fallback: "", flag: "source-vip", help: "winkernel: source VIP" },
+  "winkernel.rootHnsEndpointName": { kind: TEXT, fallback: "", flag: "root-hnsendpoint-name", help: "winkernel: root HNS endpoint" },
+  "winkernel.enableDSR": { kind: SWITCH, fallback: false, flag: "enable-dsr", help: "winkernel: direct server return" },
+  "winkernel.forwardHealthCheckVip": { kind: SWITCH, fallback: false, flag: "forward-healthcheck-vip", help: "winkernel: forward health checks of the VIP" },
+  windowsRunAsService: { kind: SWITCH, fallback: false, flag: "windows-service", hasNoEffect: true },
+  detectLocalMode: {
+    kind: TEXT,
+    fallback: "",
+    flag: "detect-local-mode",
+    check: oneOf(DETECT_LOCAL_MODES),
+    help: "how a pod's packets are told: ClusterCIDR (default), NodeCIDR, BridgeInterface or InterfaceNamePrefix",
+  },
+  "detectLocal.bridgeInterface": { kind: TEXT, fallback: "", flag: "pod-bridge-interface", help: "the bridge of mode BridgeInterface" },
+  "detectLocal.interfaceNamePrefix": { kind: TEXT, fallback: "", flag: "pod-interface-name-prefix", help: "the prefix of mode InterfaceNamePrefix" },
+  clusterCIDR: { kind: TEXT, fallback: "", flag: "cluster-cidr", help: "pod CIDR of the cluster, or one of each family with a comma" },
+  nodePortAddresses: {
+    kind: LIST,
+    fallback: [],
+    flag: "nodeport-addresses",
+    check: nodePortAddresses,
+    help: "CIDRs, or primary, localhost, all: the node addresses that answer node ports (default: the backend's, primary for nft)",
+  },
+  oomScoreAdj: { kind: INTEGER, fallback: -999, flag: "oom-score-adj", check: between(-1000, 1000), hasNoEffect: true },
+  "conntrack.maxPerCore": { kind: INTEGER, fallback: 32_768, flag: "conntrack-max-per-core", check: notNegative, hasNoEffect: true },
+  "conntrack.min": { kind: INTEGER, fallback: 131_072, flag: "conntrack-min", check: notNegative, hasNoEffect: true },
+  "conntrack.tcpEstablishedTimeout": {
+    kind: DURATION,
+    fallback: 24 * HOUR_MS,
+    flag: "conntrack-tcp-timeout-established",
+    check: notNegative,
+    hasNoEffect: true,
+  },
+  "conntrack.tcpCloseWaitTimeout": { kind: DURATION, fallback: HOUR_MS, flag: "conntrack-tcp-timeout-close-wait", check: notNegative, hasNoEffect: true },
+  "conntrack.tcpBeLiberal": { kind: SWITCH, fallback: false, flag: "conntrack-tcp-be-liberal", hasNoEffect: true },
+  "conntrack.udpTimeout": { kind: DURATION, fallback: 0, flag: "conntrack-udp-timeout", check: notNegative, hasNoEffect: true },
+  "conntrack.udpStreamTimeout": { kind: DURATION, fallback: 0, flag: "conntrack-udp-timeout-stream", check: notNegative, hasNoEffect: true },
+  configSyncPeriod: {
+    kind: DURATION,
+    fallback: HOUR_MS / 4,
+    flag: "config-sync-period",
+    zeroIsUnset: true,
+    check: positive,
+    hasNoEffect: true,
+  },
+  portRange: { kind: TEXT, fallback: "", flag: "proxy-port-range", check: portRange, hasNoEffect: true },
+};
+
+/** All paths in the table's order. */
+export const PATHS: readonly ConfigPath[] = Object.keys(FIELDS) as ConfigPath[];

@@ -1,0 +1,57 @@
+import { ProxyError } from "@turnout/core";
+import { FIELDS, PATHS, type Field } from "./config-fields.ts";
+import { readField } from "./kube-proxy-config.ts";
+import type { ConfigPath, GivenValues } from "./config-values.ts";
+
+/** One command-line flag that mirrors a configuration field. */
+export interface ConfigFlag {
+  /** Without dashes. */
+  readonly name: string;
+  readonly path: ConfigPath;
+  /** The word for the value in help; undefined for a switch. */
+  readonly placeholder: string | undefined;
+  readonly help: string;
+  /** Shown in --help; the others are accepted for compatibility. */
+  readonly isShown: boolean;
+}
+
+/** Flag values as typed, by name without dashes; `true` for a switch that stands alone. */
+export type RawFlags = Readonly<Record<string, string | true>>;
+
+/** Every flag of the table, named as kube-proxy names it. */
+export const CONFIG_FLAGS: readonly ConfigFlag[] = PATHS.flatMap((path) => {
+  const field = FIELDS[path] as Field<unknown>;
+  if (field.flag === undefined) return [];
+  const isShown = field.help !== undefined && field.hasNoEffect !== true;
+  return [{ name: field.flag, path, placeholder: field.kind.placeholder, help: field.help ?? "accepted, without effect", isShown }];
+});
+
+/**
+ * Flags that kube-proxy maps to the section of the mode in use, when that is nftables.
+ * @source semantics.md section 7: --masquerade-all maps to the active mode; the iptables periods apply when it is not ipvs
+ */
+export const NFTABLES_TARGETS: Readonly<Partial<Record<ConfigPath, ConfigPath>>> = {
+  "iptables.masqueradeAll": "nftables.masqueradeAll",
+  "iptables.syncPeriod": "nftables.syncPeriod",
+  "iptables.minSyncPeriod": "nftables.minSyncPeriod",
+};
+
+/**
+ * Read flags into values, each checked.
+ *
+ * Edges: names that are no configuration flags are left alone; unlike in a file, "" and 0 are taken as said.
+ * @throws {ProxyError} `invalid_object` naming the flag.
+ */
+export function parseConfigFlags(raw: RawFlags): GivenValues {
+  const given: Partial<Record<ConfigPath, unknown>> = {};
+  for (const flag of CONFIG_FLAGS) {
+    const text = Object.hasOwn(raw, flag.name) ? raw[flag.name] : undefined;
+    if (text === undefined) continue;
+    const field = FIELDS[flag.path] as Field<unknown>;
+    if (text === true && flag.placeholder !== undefined) {
+      throw new ProxyError("invalid_object", "the flag needs a value", { object: `--${flag.name}` });
+    }
+    given[flag.path] = readField(field, `--${flag.name}`, (kind) => kind.fromFlag(text === true ? "true" : text));
+  }
+  return given as GivenValues;
+}

@@ -1,0 +1,265 @@
+import { canonicalIP, parseCIDR, ProxyError, type DetectLocal, type NodeSettings, type Plain } from "@turnout/core";
+import { bindAddressText, isWildcard, parseBindAddress, type BindAddress } from "./bind-address.ts";
+import { FIELDS, PATHS, type Field } from "./config-fields.ts";
+import { INTEGER } from "./config-kinds.ts";
+import { CONFIG_FLAGS, NFTABLES_TARGETS, parseConfigFlags, type RawFlags } from "./config-flags.ts";
+import { parseKubeProxyConfig } from "./kube-proxy-config.ts";
+import type { ConfigPath, ConfigValues, GivenValues } from "./config-values.ts";
+
+/** A file as it was when it was read. */
+export interface FileText {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Everything a configuration is made from. */
+export interface ConfigInput {
+  /** kube-proxy's flags plus `node-name`, `master`, `healthz-port` and `metrics-port`, by name without dashes. */
+  readonly flags: RawFlags;
+  /** What --config names. */
+  readonly file: FileText | undefined;
+  /** The operating system's host name. */
+  readonly hostname: string;
+  /** Values of --backend-option. */
+  readonly backendOptions?: Readonly<Record<string, Plain>>;
+}
+
+/** Flags and file read and merged, before the backend is chosen. */
+export interface LoadedConfig {
+  /** kube-proxy's word for the backend; "" when nobody said. */
+  readonly mode: string;
+  /** Said by the file. */
+  readonly fromFile: GivenValues;
+  /** Said by flags that count. */
+  readonly fromFlags: GivenValues;
+  readonly warnings: readonly string[];
+  readonly input: ConfigInput;
+}
+
+/** What a running proxy is told, frozen. */
+export interface RunConfig {
+  readonly nodeName: string;
+  readonly settings: NodeSettings;
+  /** A specific node IP to use; undefined when unspecified. */
+  readonly bindAddress: string | undefined;
+  readonly healthzBindAddress: BindAddress | undefined;
+  readonly metricsBindAddress: BindAddress | undefined;
+  readonly bindAddressHardFail: boolean;
+  /** Wait after a failed sync; a family is unhealthy when an update has waited twice as long. */
+  readonly syncPeriodMs: number;
+  readonly minSyncPeriodMs: number;
+  readonly kubeconfig: string | undefined;
+  readonly master: string | undefined;
+  readonly backendOptions: Readonly<Record<string, Plain>>;
+  readonly configFile: FileText | undefined;
+  /** kube-proxy's word for the backend in use. */
+  readonly proxyMode: string;
+  /** The whole configuration with defaults, as /configz shows it. */
+  readonly configz: Plain;
+  readonly warnings: readonly string[];
+}
+
+/** kube-proxy's mode word for a backend, and back. */
+const MODE_OF: Readonly<Record<string, string>> = { nft: "nftables", winkernel: "kernelspace" };
+const BACKEND_OF: Readonly<Record<string, string>> = { nftables: "nft", kernelspace: "winkernel" };
+/** Sections whose fields go to the backend of that name as options, rather than to the node's settings. */
+const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAll", "syncPeriod", "minSyncPeriod"]);
+
+/** kube-proxy's mode word for a backend: `nft` is `nftables`; the others keep their name. */
+export function modeOf(backend: string): string {
+  return MODE_OF[backend] ?? backend;
+}
+
+/** The backend a mode word stands for. */
+export function backendOf(mode: string): string {
+  return BACKEND_OF[mode] ?? mode;
+}
+
+/**
+ * Read file and flags, and settle which counts.
+ *
+ * Edges: with a file, configuration flags are ignored, with a warning, except the host name's (kube-proxy's rule).
+ * @throws {ProxyError} `invalid_object` naming the flag or the file's field.
+ * @source semantics.md section 7 "Precedence"
+ */
+export function loadConfig(input: ConfigInput): LoadedConfig {
+  const flags = parseConfigFlags(input.flags);
+  if (input.file === undefined) {
+    return { mode: flags.mode ?? "", fromFile: {}, fromFlags: flags, warnings: [], input };
+  }
+  const file = parseKubeProxyConfig(input.file.text, input.file.path);
+  const ignored = CONFIG_FLAGS.filter((flag) => flag.path in flags && flag.path !== "hostnameOverride").map((flag) => `--${flag.name}`);
+  const warnings = [...file.warnings];
+  if (ignored.length > 0) warnings.push(`--config is given, so ${ignored.join(", ")} ${ignored.length === 1 ? "is" : "are"} ignored`);
+  const fromFlags = flags.hostnameOverride === undefined ? {} : { hostnameOverride: flags.hostnameOverride };
+  return { mode: file.given.mode ?? "", fromFile: file.given, fromFlags, warnings, input };
+}
+
+/**
+ * Make the configuration for one backend.
+ *
+ * Edges: the sync periods and masquerade settings come from the section of that backend's mode (iptables' for those without one).
+ * @throws {ProxyError} `invalid_object` when values contradict each other or the node's name is blank.
+ */
+export function runConfig(loaded: LoadedConfig, backend: string): RunConfig {
+  const given = { ...loaded.fromFile, ...retarget(loaded.fromFlags, backend) };
+  const values = withDefaults(given);
+  const section = sectionOf(backend);
+  const masqueradeBit = values[section === "nftables" ? "nftables.masqueradeBit" : "iptables.masqueradeBit"];
+  const masqueradeAll = values[section === "nftables" ? "nftables.masqueradeAll" : "iptables.masqueradeAll"];
+  const syncPeriodMs = values[`${section}.syncPeriod`];
+  const minSyncPeriodMs = values[`${section}.minSyncPeriod`];
+  if (minSyncPeriodMs > syncPeriodMs) {
+    throw invalid(`${section}.minSyncPeriod`, "it must not be longer than syncPeriod");
+  }
+  const servers = serverAddresses(loaded, values);
+  return Object.freeze({
+    nodeName: nodeName(loaded, values),
+    settings: Object.freeze({ masqueradeAll, masqueradeBit, detectLocal: detectLocal(values), nodePortAddresses: nonEmpty(values.nodePortAddresses) }),
+    bindAddress: specificAddress(values.bindAddress),
+    ...servers,
+    bindAddressHardFail: values.bindAddressHardFail,
+    syncPeriodMs,
+    minSyncPeriodMs,
+    kubeconfig: values["clientConnection.kubeconfig"] || undefined,
+    master: textFlag(loaded.input.flags, "master"),
+    backendOptions: Object.freeze({ ...sectionOptions(given, backend), ...loaded.input.backendOptions }),
+    configFile: loaded.input.file,
+    proxyMode: modeOf(backend),
+    configz: configz(values, servers, loaded),
+    warnings: [...loaded.warnings, ...otherMode(loaded.mode, backend), ...withoutEffect(given)],
+  });
+}
+
+function invalid(object: string, what: string, hint?: string): ProxyError {
+  return new ProxyError("invalid_object", what, { object, ...(hint === undefined ? {} : { hint }) });
+}
+
+function sectionOf(backend: string): "iptables" | "ipvs" | "nftables" {
+  return backend === "nft" ? "nftables" : backend === "ipvs" ? "ipvs" : "iptables";
+}
+
+function retarget(flags: GivenValues, backend: string): GivenValues {
+  if (sectionOf(backend) !== "nftables") return flags;
+  const entries = Object.entries(flags).map(([path, value]) => [NFTABLES_TARGETS[path as ConfigPath] ?? path, value] as const);
+  return Object.fromEntries(entries) as GivenValues;
+}
+
+function withDefaults(given: GivenValues): ConfigValues {
+  const defaults = Object.fromEntries(PATHS.map((path) => [path, FIELDS[path].fallback]));
+  return { ...defaults, ...given } as ConfigValues;
+}
+
+function textFlag(flags: RawFlags, name: string): string | undefined {
+  const value = Object.hasOwn(flags, name) ? flags[name] : undefined;
+  return value === true ? undefined : value;
+}
+
+/** Flag beats file beats host name; trimmed and lower-cased as kube-proxy does, so that it matches the Node object. */
+function nodeName(loaded: LoadedConfig, values: ConfigValues): string {
+  const flag = textFlag(loaded.input.flags, "node-name") ?? loaded.fromFlags.hostnameOverride;
+  if (flag !== undefined && flag.trim() === "") throw invalid("--node-name", "the node's name must not be blank");
+  const name = (flag ?? (values.hostnameOverride.trim() || loaded.input.hostname)).trim().toLowerCase();
+  if (name === "") throw invalid("the node's name", "the host has no name", "pass --node-name");
+  return name;
+}
+
+function nonEmpty(list: readonly string[]): readonly string[] | undefined {
+  return list.length === 0 ? undefined : list;
+}
+
+function specificAddress(text: string): string | undefined {
+  const ip = canonicalIP(text)?.text;
+  return ip === undefined || isWildcard(ip) ? undefined : ip;
+}
+
+function detectLocal(values: ConfigValues): DetectLocal {
+  const bridgeInterface = values["detectLocal.bridgeInterface"];
+  const interfaceNamePrefix = values["detectLocal.interfaceNamePrefix"];
+  switch (values.detectLocalMode) {
+    case "NodeCIDR":
+      return { mode: "NodeCIDR" };
+    case "BridgeInterface":
+      if (bridgeInterface === "") throw invalid("detectLocal.bridgeInterface", "mode BridgeInterface needs it");
+      return { mode: "BridgeInterface", bridgeInterface };
+    case "InterfaceNamePrefix":
+      if (interfaceNamePrefix === "") throw invalid("detectLocal.interfaceNamePrefix", "mode InterfaceNamePrefix needs it");
+      return { mode: "InterfaceNamePrefix", interfaceNamePrefix };
+    default:
+      return { mode: "ClusterCIDR", clusterCIDRs: clusterCIDRs(values.clusterCIDR) };
+  }
+}
+
+function clusterCIDRs(text: string): readonly string[] {
+  if (text.trim() === "") return [];
+  const cidrs = text.split(",").map((part) => {
+    const cidr = parseCIDR(part);
+    if (cidr === undefined) throw invalid("clusterCIDR", `"${part}" is not a CIDR like 10.0.0.0/8`);
+    return cidr;
+  });
+  if (cidrs.length > 2 || (cidrs.length === 2 && cidrs[0]?.family === cidrs[1]?.family)) {
+    throw invalid("clusterCIDR", `"${text}" must be one CIDR, or one of each family`);
+  }
+  return cidrs.map((cidr) => cidr.text);
+}
+
+/** The address of one server: "" from a flag turns it off, from a file it means the default (kube-proxy's defaulting replaces it). */
+function serverAddress(loaded: LoadedConfig, path: "healthzBindAddress" | "metricsBindAddress", fallback: BindAddress, portFlag: string): BindAddress | undefined {
+  const text = loaded.fromFlags[path] ?? loaded.fromFile[path];
+  if (text === "") return undefined;
+  const portText = loaded.input.file === undefined ? textFlag(loaded.input.flags, portFlag) : undefined;
+  if (portText !== undefined && text === undefined) {
+    const port = INTEGER.fromFlag(portText);
+    if (port < 0 || port > 65_535) throw invalid(`--${portFlag}`, `${portText} must be 0 to 65535`);
+    return port === 0 ? undefined : { ...fallback, port };
+  }
+  return text === undefined ? fallback : parseBindAddress(text, fallback.port);
+}
+
+type ServerAddresses = Pick<RunConfig, "healthzBindAddress" | "metricsBindAddress">;
+
+function serverAddresses(loaded: LoadedConfig, values: ConfigValues): ServerAddresses {
+  const isV6 = canonicalIP(values.bindAddress)?.family === "IPv6";
+  const healthz = { ip: isV6 ? "::" : "0.0.0.0", port: 10_256 };
+  const metrics = { ip: isV6 ? "::1" : "127.0.0.1", port: 10_249 };
+  return {
+    healthzBindAddress: serverAddress(loaded, "healthzBindAddress", healthz, "healthz-port"),
+    metricsBindAddress: serverAddress(loaded, "metricsBindAddress", metrics, "metrics-port"),
+  };
+}
+
+/** The explicit fields of the section named like the backend, e.g. `ipvs.scheduler` → `scheduler`. */
+function sectionOptions(given: GivenValues, backend: string): Readonly<Record<string, Plain>> {
+  const prefix = `${backend}.`;
+  const entries = Object.entries(given)
+    .filter(([path]) => path.startsWith(prefix) && !NOT_OPTIONS.has(path.slice(prefix.length)))
+    .map(([path, value]) => [path.slice(prefix.length), value as Plain] as const);
+  return Object.fromEntries(entries);
+}
+
+function withoutEffect(given: GivenValues): readonly string[] {
+  const names = PATHS.filter((path) => path in given && FIELDS[path].hasNoEffect === true);
+  return names.length === 0 ? [] : [`accepted, but without effect here: ${names.join(", ")}`];
+}
+
+/** A kube-proxy file for another mode has its settings in another section: say so rather than lose them silently. */
+function otherMode(mode: string, backend: string): readonly string[] {
+  if (mode === "" || mode === modeOf(backend)) return [];
+  return [`the configuration is for mode ${mode}, but the backend is ${backend}: masquerade and sync settings are those of section ${sectionOf(backend)}`];
+}
+
+function configz(values: ConfigValues, servers: ServerAddresses, loaded: LoadedConfig): Plain {
+  const root: Record<string, Plain> = {};
+  const sections: Record<string, Record<string, Plain>> = {};
+  for (const path of PATHS) {
+    const shown = (FIELDS[path] as Field<unknown>).kind.show(values[path]);
+    const [section, name] = path.split(".");
+    if (section === undefined || name === undefined) root[path] = shown;
+    else (sections[section] ??= {})[name] = shown;
+  }
+  const { healthzBindAddress: healthz, metricsBindAddress: metrics } = servers;
+  root["healthzBindAddress"] = healthz === undefined ? "" : bindAddressText(healthz);
+  root["metricsBindAddress"] = metrics === undefined ? "" : bindAddressText(metrics);
+  const master = textFlag(loaded.input.flags, "master");
+  return { "kubeproxy.config.k8s.io": { ...root, ...sections, ...(master === undefined ? {} : { master }) } };
+}

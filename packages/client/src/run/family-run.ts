@@ -1,0 +1,154 @@
+import {
+  ProxyError,
+  serviceHealth,
+  SyncLoop,
+  type Backend,
+  type BackendModule,
+  type Feed,
+  type HostAddress,
+  type IPFamily,
+  type Issue,
+  type KernelObject,
+  type SyncObserver,
+  type World,
+} from "@turnout/core";
+import type { RunConfig } from "./config.ts";
+import type { SyncProgress } from "./health.ts";
+import type { Metrics } from "./metrics.ts";
+import { chooseNodeAddresses } from "./node-addresses.ts";
+import { NodeFeed } from "./node-feed.ts";
+import { ServiceHealthServers } from "./service-health.ts";
+
+/** What one family's proxying is made of. */
+export interface FamilyParts<H, K extends KernelObject, S> {
+  readonly module: BackendModule<unknown, H, K, S>;
+  readonly backend: Backend<H, K, S>;
+  readonly family: IPFamily;
+  readonly feed: Feed;
+  readonly host: H;
+  readonly config: RunConfig;
+  readonly world: World;
+  readonly metrics: Metrics;
+  readonly onRestart: (reason: ProxyError) => void;
+  readonly report: (issue: Issue) => void;
+  readonly isProxyHealthy: () => boolean;
+  readonly dryRun: ((text: string) => void) | undefined;
+}
+
+/** Everything is compared with the host at least this often. @source semantics.md 5.3 */
+const FULL_SYNC_MS = 3_600_000;
+
+/** One family: its sync loop and the health check node ports that follow it. */
+export class FamilyRun<H, K extends KernelObject, S> {
+  readonly family: IPFamily;
+  readonly #parts: FamilyParts<H, K, S>;
+  readonly #feed: NodeFeed;
+  readonly #loop: SyncLoop<H, K, S>;
+  readonly #health: ServiceHealthServers;
+  readonly #startedMs: number;
+  #hasSynced = false;
+
+  constructor(parts: FamilyParts<H, K, S>) {
+    const { backend, family, config, world, module, report, dryRun, metrics } = parts;
+    this.family = family;
+    this.#parts = parts;
+    this.#startedMs = world.clock.nowMs();
+    this.#feed = new NodeFeed(parts.feed, parts.onRestart);
+    this.#health = new ServiceHealthServers({ family, log: world.log, isProxyHealthy: parts.isProxyHealthy, addresses: () => this.#addresses() });
+    this.#loop = new SyncLoop({
+      backend,
+      feed: this.#feed,
+      family,
+      host: parts.host,
+      clock: world.clock,
+      log: world.log,
+      observer: this.#observer(),
+      minIntervalMs: config.minSyncPeriodMs,
+      maxIntervalMs: FULL_SYNC_MS,
+      retryMs: config.syncPeriodMs,
+      capabilities: module.capabilities,
+      report,
+      ...(dryRun === undefined ? {} : { dryRun }),
+    });
+    metrics.watchRows(family, () => this.#loop.rows.values());
+  }
+
+  /** For the health report. */
+  get progress(): SyncProgress {
+    return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs: this.#loop.pendingSinceMs };
+  }
+
+  /** Sync one time. @throws {ProxyError} what it failed with. */
+  async once(signal: AbortSignal): Promise<void> {
+    await this.#loop.once(signal);
+  }
+
+  /** Sync and follow the host until aborted. Never rejects for operating errors. */
+  async run(signal: AbortSignal): Promise<void> {
+    try {
+      await Promise.all([this.#loop.run(signal), this.#followHost(signal)]);
+    } finally {
+      await this.#health.close();
+    }
+  }
+
+  /** Let go of the backend. */
+  async close(signal: AbortSignal): Promise<void> {
+    await this.#parts.backend.close(signal);
+  }
+
+  async #addresses(): Promise<readonly string[]> {
+    const { config, world, family } = this.#parts;
+    // nftables mode answers node ports on the primary address unless told otherwise (semantics.md 4.2).
+    const wanted = config.settings.nodePortAddresses ?? (config.proxyMode === "nftables" ? ["primary"] : []);
+    const host: readonly HostAddress[] = await world.netlink.addresses(family);
+    return chooseNodeAddresses({ wanted, family, primary: this.#loop.node?.addresses[0], hostAddresses: host.map(({ ip }) => ip) });
+  }
+
+  async #followHost(signal: AbortSignal): Promise<void> {
+    const { backend, family, world, config } = this.#parts;
+    if (backend.watch === undefined) return;
+    while (!signal.aborted) {
+      try {
+        for await (const event of backend.watch(signal)) {
+          if (event.kind === "facts") {
+            this.#feed.touchHealth();
+            this.#loop.setHost(event.facts);
+          } else {
+            world.log.warn("somebody changed what is ours, comparing everything with the host", { family, what: event.what });
+            this.#loop.audit();
+          }
+        }
+        if (signal.aborted) return;
+        world.log.warn("watching the host ended, starting again", { family });
+      } catch (error) {
+        if (signal.aborted) return;
+        world.log.warn("the host can't be watched, trying again", { family, error: ProxyError.from(error, "tool_failed", "watch failed") });
+      }
+      await world.clock.sleep(config.syncPeriodMs, signal);
+      // Something may have changed while nobody watched.
+      if (!signal.aborted) this.#loop.audit();
+    }
+  }
+
+  #observer(): SyncObserver {
+    const { metrics, world, family } = this.#parts;
+    return {
+      queued: (event) => metrics.queued(event),
+      failed: (event) => metrics.failed(event),
+      flowsForgotten: (event) => metrics.flowsForgotten(event),
+      quarantined: (event) => metrics.quarantined(event),
+      synced: (event) => {
+        metrics.synced(event);
+        const { objects, put, removed, full } = event;
+        const fields = { family, rows: this.#loop.rows.size, objects, put, removed, full, ms: Math.round(event.durationMs) };
+        if (this.#hasSynced) world.log.debug("synced", fields);
+        else world.log.info("first sync done", fields);
+        this.#hasSynced = true;
+        // Both are asked: a touched feed must be taken note of even when a retry is due anyway.
+        const isTouched = this.#feed.takeHealthTouched();
+        if (isTouched || this.#health.hasFailures) void this.#health.sync(serviceHealth(this.#loop.rows.values()));
+      },
+    };
+  }
+}

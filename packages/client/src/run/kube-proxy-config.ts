@@ -1,0 +1,109 @@
+import { ProxyError } from "@turnout/core";
+import { parseDocument } from "yaml";
+import { FIELDS, type Field } from "./config-fields.ts";
+import type { ConfigPath, GivenValues } from "./config-values.ts";
+
+/** What a configuration file says. */
+export interface ParsedConfigFile {
+  readonly given: GivenValues;
+  /** Unknown and duplicate fields, one sentence each; they are ignored. */
+  readonly warnings: readonly string[];
+}
+
+const API_VERSION = "kubeproxy.config.k8s.io/v1alpha1";
+const KIND = "KubeProxyConfiguration";
+/** Objects whose fields are rows of the table. */
+const SECTIONS: ReadonlySet<string> = new Set(
+  Object.keys(FIELDS).filter((path) => path.includes(".")).map((path) => path.slice(0, path.indexOf("."))),
+);
+/** Accepted whole and not looked into: the logs API has its own flags here. */
+const OPAQUE: ReadonlySet<string> = new Set(["apiVersion", "kind", "metadata", "logging"]);
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Read one value of the table and check it.
+ * @throws {ProxyError} `invalid_object` naming `where`.
+ */
+export function readField<T>(field: Field<T>, where: string, read: (kind: Field<T>["kind"]) => T): T {
+  let value: T;
+  try {
+    value = read(field.kind);
+  } catch (error) {
+    if (!ProxyError.is(error, "invalid_object")) throw error;
+    throw new ProxyError("invalid_object", error.what, { object: where, ...(error.hint === undefined ? {} : { hint: error.hint }) });
+  }
+  const wrong = field.check?.(value);
+  if (wrong !== undefined) {
+    throw new ProxyError("invalid_object", `${JSON.stringify(value)} ${wrong}`, { object: where });
+  }
+  return value;
+}
+
+/** Tell whether kube-proxy's defaulting replaces this value. */
+function isZero(value: unknown): boolean {
+  return value === "" || value === 0 || value === "0" || value === "0s" || (Array.isArray(value) && value.length === 0);
+}
+
+function readDocument(text: string, fileName: string): { root: Readonly<Record<string, unknown>>; warnings: string[] } {
+  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: true });
+  const broken = document.errors[0];
+  if (broken !== undefined) {
+    const line = broken.linePos?.[0].line;
+    throw new ProxyError("invalid_object", `not readable as YAML or JSON (${broken.message.split("\n")[0] ?? ""})`, {
+      object: line === undefined ? fileName : `${fileName}:${line}`,
+      cause: broken,
+    });
+  }
+  const strict = parseDocument(text, { uniqueKeys: true });
+  const warnings = strict.errors
+    .filter((error) => error.code === "DUPLICATE_KEY")
+    .map((error) => `${fileName}:${error.linePos?.[0].line ?? 1}: duplicate field, the last one counts`);
+  const root: unknown = document.toJS();
+  if (!isRecord(root)) throw new ProxyError("invalid_object", `expected a ${KIND}`, { object: fileName });
+  return { root, warnings };
+}
+
+function checkType(root: Readonly<Record<string, unknown>>, fileName: string): void {
+  if (root["apiVersion"] === API_VERSION && root["kind"] === KIND) return;
+  throw new ProxyError("invalid_object", `found ${String(root["apiVersion"])} ${String(root["kind"])}`, {
+    object: fileName,
+    hint: `it must say "apiVersion: ${API_VERSION}" and "kind: ${KIND}"`,
+  });
+}
+
+/**
+ * Read a KubeProxyConfiguration, YAML or JSON.
+ *
+ * Edges: unknown and duplicate fields give a warning and are ignored (kube-proxy decodes strictly, then leniently); `null`
+ * means not set, and so do "" and 0 where kube-proxy's defaulting says so.
+ * @throws {ProxyError} `invalid_object` naming the file and the field.
+ * @source semantics.md section 7
+ */
+export function parseKubeProxyConfig(text: string, fileName: string): ParsedConfigFile {
+  const { root, warnings } = readDocument(text, fileName);
+  checkType(root, fileName);
+  const given: Partial<Record<ConfigPath, unknown>> = {};
+  const take = (path: string, value: unknown): void => {
+    const field = Object.hasOwn(FIELDS, path) ? (FIELDS[path as ConfigPath] as Field<unknown>) : undefined;
+    if (field === undefined) {
+      warnings.push(`${fileName}: unknown field "${path}" is ignored`);
+      return;
+    }
+    if (value === null || value === undefined || (field.zeroIsUnset === true && isZero(value))) return;
+    given[path as ConfigPath] = readField(field, `${fileName}: ${path}`, (kind) => kind.fromFile(value));
+  };
+  for (const [name, value] of Object.entries(root)) {
+    if (OPAQUE.has(name)) continue;
+    if (!SECTIONS.has(name)) {
+      take(name, value);
+    } else if (isRecord(value)) {
+      for (const [inner, innerValue] of Object.entries(value)) take(`${name}.${inner}`, innerValue);
+    } else if (value !== null) {
+      throw new ProxyError("invalid_object", `expected a map, found ${JSON.stringify(value)}`, { object: `${fileName}: ${name}` });
+    }
+  }
+  return { given: given as GivenValues, warnings };
+}

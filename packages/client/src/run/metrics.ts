@@ -1,0 +1,217 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { IPFamily, ObjectKind, ServicePort, SyncObserver } from "@turnout/core";
+import { Counter, Gauge, Histogram, Registry, exponentialBuckets } from "prom-client";
+import { registerProcessMetrics } from "./process-metrics.ts";
+
+/** Buckets E of semantics.md section 8: 1 ms to 16 s. */
+const SYNC_BUCKETS: number[] = exponentialBuckets(0.001, 2, 15);
+/** Buckets N: 0.25 s to 5 minutes. */
+const PROGRAMMING_BUCKETS: number[] = [0.25, 0.5, ...steps(1, 59, 1), ...steps(60, 115, 5), ...steps(120, 300, 30)];
+/** How often the event loop is probed; the histogram holds this on top of every delay. */
+const LOOP_PROBE_MS = 50;
+const FAMILY = ["ip_family"] as const;
+type Family = (typeof FAMILY)[number];
+
+function steps(from: number, to: number, by: number): number[] {
+  return Array.from({ length: Math.floor((to - from) / by) + 1 }, (_, index) => from + index * by);
+}
+
+/** Count the rows that have a Local policy and endpoints, but none here. @source semantics.md section 8; KEP-2086 */
+export function countNoLocalEndpoints(rows: Iterable<ServicePort>): { readonly internal: number; readonly external: number } {
+  let internal = 0;
+  let external = 0;
+  for (const row of rows) {
+    if (!(row.internalLocal || row.externalLocal) || row.local.length > 0) continue;
+    if (!row.endpoints.some((endpoint) => endpoint.ready || (endpoint.serving && endpoint.terminating))) continue;
+    if (row.internalLocal) internal += 1;
+    if (row.externalLocal) external += 1;
+  }
+  return { internal, external };
+}
+
+/**
+ * The metrics of one proxy process, kube-proxy's names first, ours with `turnout_`.
+ *
+ * Shape: hears every sync loop as a SyncObserver; only metrics of the backend's mode are registered.
+ * @source semantics.md section 8
+ */
+export class Metrics implements SyncObserver {
+  readonly #registry: Registry = new Registry();
+  readonly #nowMs: () => number;
+  readonly #rows = new Map<IPFamily, () => Iterable<ServicePort>>();
+  readonly #loopDelay: ReturnType<typeof monitorEventLoopDelay> = monitorEventLoopDelay({ resolution: LOOP_PROBE_MS });
+  readonly #duration: Histogram<Family>;
+  readonly #fullDuration: Histogram<Family>;
+  readonly #partialDuration: Histogram<Family>;
+  readonly #lastSync: Gauge<Family>;
+  readonly #lastQueued: Gauge<Family>;
+  readonly #programming: Histogram<Family>;
+  readonly #nftFailures: Counter<Family> | undefined;
+  readonly #flowsDuration: Histogram<Family>;
+  readonly #flowsDeleted: Counter<Family>;
+  readonly #healthz: Counter<"code">;
+  readonly #livez: Counter<"code">;
+  readonly #serviceChanges: Counter;
+  readonly #endpointChanges: Counter;
+  readonly #servicePending: Gauge;
+  readonly #endpointPending: Gauge;
+  readonly #objects: Gauge<Family>;
+  readonly #put: Counter<Family>;
+  readonly #removed: Counter<Family>;
+  readonly #failures: Counter<Family | "code">;
+  readonly #quarantined: Gauge<Family>;
+  readonly #issues: Counter<"kind">;
+
+  constructor(options: { readonly backend: string; readonly nowMs: () => number }) {
+    this.#nowMs = options.nowMs;
+    this.#duration = this.#histogram("kubeproxy_sync_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds", SYNC_BUCKETS);
+    this.#fullDuration = this.#histogram("kubeproxy_sync_full_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds for full resyncs", SYNC_BUCKETS);
+    this.#partialDuration = this.#histogram("kubeproxy_sync_partial_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds for partial resyncs", SYNC_BUCKETS);
+    this.#lastSync = this.#gauge("kubeproxy_sync_proxy_rules_last_timestamp_seconds", "The last time proxy rules were successfully synced", FAMILY);
+    this.#lastQueued = this.#gauge("kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds", "The last time a sync of proxy rules was queued", FAMILY);
+    this.#programming = this.#histogram("kubeproxy_network_programming_duration_seconds", "In-cluster network programming latency in seconds", PROGRAMMING_BUCKETS);
+    this.#nftFailures =
+      options.backend === "nft"
+        ? this.#counter("kubeproxy_sync_proxy_rules_nftables_sync_failures_total", "Cumulative proxy nftables sync failures", FAMILY)
+        : undefined;
+    this.#flowsDuration = this.#histogram("kubeproxy_conntrack_reconciler_sync_duration_seconds", "Time to remove stale conntrack flows, in seconds", SYNC_BUCKETS);
+    this.#flowsDeleted = this.#counter("kubeproxy_conntrack_reconciler_deleted_entries_total", "Cumulative conntrack flows deleted", FAMILY);
+    this.#healthz = this.#counter("kubeproxy_proxy_healthz_total", "Cumulative proxy healthz HTTP status", ["code"]);
+    this.#livez = this.#counter("kubeproxy_proxy_livez_total", "Cumulative proxy livez HTTP status", ["code"]);
+    this.#serviceChanges = this.#counter("kubeproxy_sync_proxy_rules_service_changes_total", "Cumulative service changes seen", []);
+    this.#endpointChanges = this.#counter("kubeproxy_sync_proxy_rules_endpoint_changes_total", "Cumulative endpoint slice changes seen", []);
+    this.#servicePending = this.#gauge("kubeproxy_sync_proxy_rules_service_changes_pending", "Service changes since the last sync", []);
+    this.#endpointPending = this.#gauge("kubeproxy_sync_proxy_rules_endpoint_changes_pending", "Endpoint slice changes since the last sync", []);
+    this.#objects = this.#gauge("turnout_objects", "Kernel objects in force", FAMILY);
+    this.#put = this.#counter("turnout_objects_put_total", "Kernel objects written", FAMILY);
+    this.#removed = this.#counter("turnout_objects_removed_total", "Kernel objects removed", FAMILY);
+    this.#failures = this.#counter("turnout_sync_failures_total", "Failed syncs by error code", ["ip_family", "code"]);
+    this.#quarantined = this.#gauge("turnout_quarantined_rows", "Service ports kept as they were because the host refuses them", FAMILY);
+    this.#issues = this.#counter("turnout_object_issues_total", "Ignored or malformed parts of API objects reported", ["kind"]);
+    this.#registerComputed();
+    registerProcessMetrics(this.#registry);
+    this.#loopDelay.enable();
+  }
+
+  /** The text format's media type. */
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  /** All metrics in the text format. */
+  async text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  /** Stop measuring. */
+  close(): void {
+    this.#loopDelay.disable();
+  }
+
+  /** Say where a family's rows are read from when metrics are asked for; also notes the start of its loop. */
+  watchRows(family: IPFamily, rows: () => Iterable<ServicePort>): void {
+    this.#rows.set(family, rows);
+    this.queued({ family, atMs: this.#nowMs() });
+    this.#quarantined.set({ ip_family: family }, 0);
+  }
+
+  /** Count one API object that came or went. */
+  objectChanged(kind: ObjectKind): void {
+    if (kind === "Service") {
+      this.#serviceChanges.inc();
+      this.#servicePending.inc();
+    } else if (kind === "EndpointSlice") {
+      this.#endpointChanges.inc();
+      this.#endpointPending.inc();
+    }
+  }
+
+  /** Count one report about an API object; `object` is e.g. `Service shop/cart`. */
+  objectIssue(object: string): void {
+    this.#issues.inc({ kind: object.split(" ", 1)[0] ?? "" });
+  }
+
+  /** Count one answer of the health server. */
+  probed(path: "healthz" | "livez", code: number): void {
+    (path === "healthz" ? this.#healthz : this.#livez).inc({ code: String(code) });
+  }
+
+  /** @see SyncObserver */
+  queued({ family, atMs }: { readonly family: IPFamily; readonly atMs: number }): void {
+    this.#lastQueued.set({ ip_family: family }, atMs / 1000);
+  }
+
+  /** @see SyncObserver */
+  synced(event: Parameters<SyncObserver["synced"]>[0]): void {
+    const labels = { ip_family: event.family };
+    this.#duration.observe(labels, event.durationMs / 1000);
+    (event.full ? this.#fullDuration : this.#partialDuration).observe(labels, event.durationMs / 1000);
+    this.#lastSync.set(labels, event.atMs / 1000);
+    for (const triggerMs of event.triggersMs) this.#programming.observe(labels, Math.max(0, event.atMs - triggerMs) / 1000);
+    this.#objects.set(labels, event.objects);
+    this.#put.inc(labels, event.put);
+    this.#removed.inc(labels, event.removed);
+    this.#servicePending.set(0);
+    this.#endpointPending.set(0);
+  }
+
+  /** @see SyncObserver */
+  failed(event: Parameters<SyncObserver["failed"]>[0]): void {
+    const labels = { ip_family: event.family };
+    this.#duration.observe(labels, event.durationMs / 1000);
+    this.#nftFailures?.inc(labels);
+    this.#failures.inc({ ...labels, code: event.error.code });
+  }
+
+  /** @see SyncObserver */
+  flowsForgotten(event: Parameters<SyncObserver["flowsForgotten"]>[0]): void {
+    this.#flowsDuration.observe({ ip_family: event.family }, event.durationMs / 1000);
+    this.#flowsDeleted.inc({ ip_family: event.family }, event.count);
+  }
+
+  /** @see SyncObserver */
+  quarantined(event: Parameters<SyncObserver["quarantined"]>[0]): void {
+    this.#quarantined.set({ ip_family: event.family }, event.rows.length);
+  }
+
+  #registerComputed(): void {
+    const rows = this.#rows;
+    const noLocal = new Gauge({
+      name: "kubeproxy_sync_proxy_rules_no_local_endpoints_total",
+      help: "Service ports with a Local traffic policy and endpoints, but none on this node",
+      labelNames: ["traffic_policy", "ip_family"] as const,
+      registers: [this.#registry],
+      collect: () => {
+        for (const [ip_family, read] of rows) {
+          const { internal, external } = countNoLocalEndpoints(read());
+          noLocal.set({ traffic_policy: "internal", ip_family }, internal);
+          noLocal.set({ traffic_policy: "external", ip_family }, external);
+        }
+      },
+    });
+    const lag = new Gauge({
+      name: "turnout_event_loop_lag_seconds",
+      help: "How late the event loop was since the last scrape",
+      labelNames: ["quantile"] as const,
+      registers: [this.#registry],
+      collect: () => {
+        const delays = this.#loopDelay;
+        lag.set({ quantile: "0.99" }, delays.count === 0 ? 0 : Math.max(0, delays.percentile(99) / 1e9 - LOOP_PROBE_MS / 1e3));
+        lag.set({ quantile: "1" }, delays.count === 0 ? 0 : Math.max(0, delays.max / 1e9 - LOOP_PROBE_MS / 1e3));
+        delays.reset();
+      },
+    });
+  }
+
+  #histogram(name: string, help: string, buckets: number[]): Histogram<Family> {
+    return new Histogram({ name, help, buckets, labelNames: FAMILY, registers: [this.#registry] });
+  }
+
+  #gauge<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+  }
+
+  #counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+}
