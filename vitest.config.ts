@@ -18,7 +18,11 @@ const config: ViteUserConfig = defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "unit", include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "examples/**/*.test.ts"], sequence: { groupOrder: 0 } },
+        test: {
+          name: "unit",
+          include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "examples/**/*.test.ts"],
+          sequence: { groupOrder: 0 },
+        },
       },
       { extends: true, test: { name: "e2e", include: ["e2e/**/*.test.ts"], sequence: { groupOrder: 1 } } },
     ],

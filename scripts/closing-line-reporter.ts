@@ -11,7 +11,11 @@ export default class ClosingLineReporter implements Reporter {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     const brokenModules = modules.filter((module) => module.errors().length > 0).length;
     const count = countRun(
-      tests.map((test) => ({ name: `${test.module.relativeModuleId} > ${test.fullName}`, state: test.result().state, unmetNeeds: test.meta().unmetNeeds })),
+      tests.map((test) => ({
+        name: `${test.module.relativeModuleId} > ${test.fullName}`,
+        state: test.result().state,
+        unmetNeeds: test.meta().unmetNeeds,
+      })),
       brokenModules + errors.length,
       allowed,
     );

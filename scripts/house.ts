@@ -21,6 +21,8 @@ const { errors, warnings, outdated } = judge(findings, readFileSync(new URL("hou
 const lines = [...warnings, ...errors].map(describeFinding);
 for (const id of outdated) lines.push(`error: scripts/house-allowed.txt: "${id}" is mended: take the line out`);
 const share = Math.floor(documentedShare(files) * 1000) / 10;
-lines.push(`house: ${files.length} files, ${share}% of exports documented, ${warnings.length} warnings, ${errors.length + outdated.length} errors`);
+lines.push(
+  `house: ${files.length} files, ${share}% of exports documented, ${warnings.length} warnings, ${errors.length + outdated.length} errors`,
+);
 process.stdout.write(`${lines.join("\n")}\n`);
 process.exitCode = errors.length + outdated.length > 0 ? 1 : 0;

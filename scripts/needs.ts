@@ -50,7 +50,10 @@ export function createNeedsHost(): NeedsHost {
 
 /** Compare dotted versions number by number: negative when `left` is older. A missing part counts as 0. */
 export function compareVersions(left: string, right: string): number {
-  const [a, b] = [left, right].map((version) => version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0)) as [number[], number[]];
+  const [a, b] = [left, right].map((version) => version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0)) as [
+    number[],
+    number[],
+  ];
   for (let index = 0; index < Math.max(a.length, b.length); index += 1) {
     const difference = (a[index] ?? 0) - (b[index] ?? 0);
     if (difference !== 0) return difference;

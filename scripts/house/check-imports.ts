@@ -88,7 +88,13 @@ export function checkImports(files: readonly SourceFile[], packages: readonly Pa
   }
   const core = packages.find((one) => one.dir === "packages/core");
   for (const name of core?.dependencies ?? []) {
-    findings.push({ rule: "imports", path: "packages/core/package.json", line: 0, subject: name, what: `core has no dependencies, and now ${name}` });
+    findings.push({
+      rule: "imports",
+      path: "packages/core/package.json",
+      line: 0,
+      subject: name,
+      what: `core has no dependencies, and now ${name}`,
+    });
   }
   return findings;
 }

@@ -18,7 +18,9 @@ function isHash(one: Import): boolean {
 function problemOf(file: SourceFile, one: Import): string | undefined {
   if (isHash(one)) return undefined;
   if (file.path.startsWith(CORE)) {
-    return one.specifier.startsWith(".") ? undefined : `core is pure: it imports nothing but createHash from node:crypto, not ${one.specifier}`;
+    return one.specifier.startsWith(".")
+      ? undefined
+      : `core is pure: it imports nothing but createHash from node:crypto, not ${one.specifier}`;
   }
   if (one.specifier === "@turnout/core") return undefined;
   const isPurePath = one.specifier.startsWith(".") && PURE_IN_BACKEND.test(posix.join(posix.dirname(file.path), one.specifier));

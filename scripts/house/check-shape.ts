@@ -21,7 +21,13 @@ export function checkSizes(files: readonly SourceFile[]): Finding[] {
     }
     for (const { name, line, lineCount: bodyLines } of functions) {
       if (bodyLines <= FUNCTION_STOP_LINES) continue;
-      findings.push({ rule: "function-size", path, line, subject: name, what: `${name} has ${bodyLines} lines, ${FUNCTION_STOP_LINES} is the end` });
+      findings.push({
+        rule: "function-size",
+        path,
+        line,
+        subject: name,
+        what: `${name} has ${bodyLines} lines, ${FUNCTION_STOP_LINES} is the end`,
+      });
     }
   }
   return findings;
@@ -46,14 +52,20 @@ export function documentedShare(files: readonly SourceFile[]): number {
 
 /** Check for swallowed errors, switched-off tests and types, and notes of unfinished work. Pure. */
 export function checkShortcuts(files: readonly SourceFile[]): Finding[] {
-  return files.flatMap(({ path, shortcuts }) => shortcuts.map(({ what, line }) => ({ rule: "shortcuts", path, line, subject: what, what })));
+  return files.flatMap(({ path, shortcuts }) =>
+    shortcuts.map(({ what, line }) => ({ rule: "shortcuts", path, line, subject: what, what })),
+  );
 }
 
 /** Check that files are kebab-case and named by what they hold. Pure. */
 export function checkNames(files: readonly SourceFile[]): Finding[] {
   return files.flatMap(({ path }) => {
     const name = (path.split("/").at(-1) ?? "").replace(/(?:\.(?:test|d|config))?\.ts$/, "");
-    const problem = EMPTY_NAMES.test(name) ? "says nothing: name the noun it defines" : /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name) ? undefined : "is not kebab-case";
+    const problem = EMPTY_NAMES.test(name)
+      ? "says nothing: name the noun it defines"
+      : /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name)
+        ? undefined
+        : "is not kebab-case";
     return problem === undefined ? [] : [{ rule: "names", path, line: 0, subject: name, what: `the file name ${problem}` }];
   });
 }

@@ -57,7 +57,8 @@ function importsOf(program: ESTree.Program, lineAt: (offset: number) => number):
         if (one.type === "ImportSpecifier") return nameOf(one.imported);
         return one.type === "ImportDefaultSpecifier" ? "default" : "*";
       });
-      const areTypes = node.specifiers.length > 0 && node.specifiers.every((one) => one.type === "ImportSpecifier" && one.importKind === "type");
+      const areTypes =
+        node.specifiers.length > 0 && node.specifiers.every((one) => one.type === "ImportSpecifier" && one.importKind === "type");
       add(node.source.value, names, node.importKind === "type" || areTypes, node);
     },
     ExportAllDeclaration(node) {
@@ -66,7 +67,12 @@ function importsOf(program: ESTree.Program, lineAt: (offset: number) => number):
     ExportNamedDeclaration(node) {
       if (node.source === null) return;
       const areTypes = node.specifiers.length > 0 && node.specifiers.every((one) => one.exportKind === "type");
-      add(node.source.value, node.specifiers.map((one) => nameOf(one.local)), node.exportKind === "type" || areTypes, node);
+      add(
+        node.source.value,
+        node.specifiers.map((one) => nameOf(one.local)),
+        node.exportKind === "type" || areTypes,
+        node,
+      );
     },
     ImportExpression(node) {
       if (node.source.type === "Literal" && typeof node.source.value === "string") add(node.source.value, ["*"], false, node);
@@ -79,7 +85,7 @@ function importsOf(program: ESTree.Program, lineAt: (offset: number) => number):
 }
 
 /** Names and kinds a declaration statement introduces; a destructuring pattern has none of interest. */
-function declaredBy(node: ESTree.Declaration | Statement | ESTree.ExportDefaultDeclarationKind): { name: string; kind: string }[] {
+function declaredBy(node: ESTree.Declaration | Statement): { name: string; kind: string }[] {
   switch (node.type) {
     case "VariableDeclaration":
       return node.declarations.flatMap(({ id }) => (id.type === "Identifier" ? [{ name: id.name, kind: node.kind }] : []));
@@ -105,7 +111,11 @@ interface Local {
 }
 
 /** Follow `export default thing` and `export { thing }` to the statement that declares it, and to that one's docstring. */
-function declarationsOf(program: ESTree.Program, isDocumented: (node: ESTree.Span) => boolean, lineAt: (offset: number) => number): ExportedDeclaration[] {
+function declarationsOf(
+  program: ESTree.Program,
+  isDocumented: (node: ESTree.Span) => boolean,
+  lineAt: (offset: number) => number,
+): ExportedDeclaration[] {
   const locals = new Map<string, Local>();
   for (const statement of program.body) {
     for (const { name, kind } of declaredBy(statement)) locals.set(name, { kind, isDocumented: isDocumented(statement) });
@@ -114,7 +124,8 @@ function declarationsOf(program: ESTree.Program, isDocumented: (node: ESTree.Spa
   for (const statement of program.body) {
     const line = lineAt(statement.start);
     if (statement.type === "ExportNamedDeclaration" && statement.declaration !== null) {
-      for (const { name, kind } of declaredBy(statement.declaration)) exported.push({ name, kind, isDocumented: isDocumented(statement), line });
+      for (const { name, kind } of declaredBy(statement.declaration))
+        exported.push({ name, kind, isDocumented: isDocumented(statement), line });
     } else if (statement.type === "ExportNamedDeclaration" && statement.source === null) {
       for (const one of statement.specifiers) {
         const local = locals.get(nameOf(one.local));
@@ -124,7 +135,7 @@ function declarationsOf(program: ESTree.Program, isDocumented: (node: ESTree.Spa
     } else if (statement.type === "ExportDefaultDeclaration") {
       const { declaration } = statement;
       const local = declaration.type === "Identifier" ? locals.get(declaration.name) : undefined;
-      const kind = local?.kind ?? declaredBy(declaration)[0]?.kind ?? "const";
+      const kind = local?.kind ?? /^(?:TS)?(Class|Function|Interface)/.exec(declaration.type)?.[1]?.toLowerCase() ?? "const";
       exported.push({ name: "default", kind, isDocumented: isDocumented(statement) || local?.isDocumented === true, line });
     }
   }
@@ -134,7 +145,9 @@ function declarationsOf(program: ESTree.Program, isDocumented: (node: ESTree.Spa
 function reexportsOf(program: ESTree.Program, imports: ReadonlyMap<string, Reexport>): Reexport[] {
   return program.body.flatMap((statement): Reexport[] => {
     if (statement.type === "ExportAllDeclaration") {
-      return [{ specifier: statement.source.value, imported: "*", exported: statement.exported === null ? "*" : nameOf(statement.exported) }];
+      return [
+        { specifier: statement.source.value, imported: "*", exported: statement.exported === null ? "*" : nameOf(statement.exported) },
+      ];
     }
     if (statement.type !== "ExportNamedDeclaration") return [];
     const { source } = statement;
@@ -175,7 +188,8 @@ export function parseSource(path: string, text: string): SourceFile {
     return next === -1 ? lineStarts.length : next;
   };
   const docEnds = comments.filter((comment) => comment.type === "Block" && comment.value.startsWith("*")).map((comment) => comment.end);
-  const isDocumented = (node: ESTree.Span): boolean => docEnds.some((end) => end <= node.start && text.slice(end, node.start).trim() === "");
+  const isDocumented = (node: ESTree.Span): boolean =>
+    docEnds.some((end) => end <= node.start && text.slice(end, node.start).trim() === "");
   return {
     path: posix.normalize(path),
     isTest: path.endsWith(".test.ts"),

@@ -134,7 +134,8 @@ function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], line
     CallExpression(node) {
       const { callee } = node;
       if (callee.type !== "MemberExpression" || !isNamed(callee.property)) return;
-      if (callee.property.name === "catch" && isEmptyHandler(node.arguments[0])) add("a .catch() that does nothing swallows the error", node);
+      if (callee.property.name === "catch" && isEmptyHandler(node.arguments[0]))
+        add("a .catch() that does nothing swallows the error", node);
     },
     MemberExpression(node) {
       if (!isNamed(node.property) || !TEST_SWITCHES.has(node.property.name)) return;
@@ -153,5 +154,9 @@ function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], line
 
 /** Walk a parsed file for what a check may object to. Pure; never throws. */
 export function findSuspects(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Suspects {
-  return { functions: functionsOf(program, lineAt), effects: effectsOf(program, lineAt), shortcuts: shortcutsOf(program, comments, lineAt) };
+  return {
+    functions: functionsOf(program, lineAt),
+    effects: effectsOf(program, lineAt),
+    shortcuts: shortcutsOf(program, comments, lineAt),
+  };
 }

@@ -23,7 +23,9 @@ interface PackageJson {
 
 /** Read every package.json of the workspace, the root's with `dir` "". */
 export function readPackages(root: string): PackageFacts[] {
-  const dirs = ["", ...globSync(["packages/*", "examples/*", "scripts"], { cwd: root })].filter((dir) => existsSync(join(root, dir, "package.json")));
+  const dirs = ["", ...globSync(["packages/*", "examples/*", "scripts"], { cwd: root })].filter((dir) =>
+    existsSync(join(root, dir, "package.json")),
+  );
   return dirs.toSorted().map((dir) => {
     const json = JSON.parse(readFileSync(join(root, dir, "package.json"), "utf8")) as PackageJson;
     const dependencies = Object.keys({ ...json.dependencies, ...json.optionalDependencies, ...json.peerDependencies });

@@ -1,0 +1,73 @@
+import { posix } from "node:path";
+import type { SourceFile } from "./house/source-file.ts";
+
+/** A door of a package: what `import "@turnout/core/testing"` opens. */
+export interface Door {
+  /** As it is imported, e.g. `@turnout/core/testing`. */
+  readonly specifier: string;
+  /** Source file behind it, relative to the repository. */
+  readonly path: string;
+}
+
+/** Find the doors a package.json's `exports` opens to the sources; other entries (such as `./package.json`) are no doors. */
+export function doorsOf(dir: string, name: string, exports: Readonly<Record<string, unknown>>): Door[] {
+  return Object.entries(exports).flatMap(([subpath, target]): Door[] => {
+    if (typeof target !== "object" || target === null || !("@turnout/source" in target)) return [];
+    const source = target["@turnout/source"];
+    return typeof source === "string" ? [{ specifier: posix.join(name, subpath), path: posix.join(dir, source) }] : [];
+  });
+}
+
+type Files = ReadonlyMap<string, SourceFile>;
+
+/** Names behind one file with their kinds; `visiting` breaks circles of `export *`. */
+function namesIn(path: string, files: Files, visiting: ReadonlySet<string>): ReadonlyMap<string, string> {
+  const file = files.get(path);
+  if (file === undefined) throw new Error(`${path} is exported and doesn't exist`);
+  const names = new Map<string, string>();
+  if (visiting.has(path)) return names;
+  for (const { specifier, imported, exported } of file.reexports) {
+    if (!specifier.startsWith(".")) {
+      names.set(exported === "*" ? `* from ${specifier}` : exported, exported === "*" ? "everything" : `from ${specifier}`);
+      continue;
+    }
+    const behind = namesIn(posix.join(posix.dirname(path), specifier), files, new Set([...visiting, path]));
+    if (exported !== "*") names.set(exported, imported === "*" ? "namespace" : (behind.get(imported) ?? "unknown"));
+    // `export *` leaves the default out.
+    else for (const [name, kind] of behind) if (name !== "default") names.set(name, kind);
+  }
+  for (const { name, kind } of file.declarations) names.set(name, kind);
+  return names;
+}
+
+/**
+ * Write down what a package exports: each door, and below it its names in order, with their kinds.
+ * @throws {Error} when a door or a re-export leads to no file.
+ */
+export function surfaceText(doors: readonly Door[], files: Files): string {
+  const blocks = doors
+    .toSorted((a, b) => (a.specifier < b.specifier ? -1 : 1))
+    .map(({ specifier, path }) => {
+      const names = [...namesIn(path, files, new Set())].toSorted(([a], [b]) => (a < b ? -1 : 1));
+      return [specifier, ...names.map(([name, kind]) => `  ${kind} ${name}`)].join("\n");
+    });
+  return `${blocks.join("\n\n")}\n`;
+}
+
+/** Lines only one side has, as `- gone` and `+ new`, in order. Empty when the texts are equal. */
+export function surfaceDifference(before: string, after: string): string[] {
+  const changes: string[] = [];
+  let door = "";
+  const label = (text: string): Set<string> =>
+    new Set(
+      text.split("\n").flatMap((line) => {
+        if (!line.startsWith(" ")) door = line;
+        return line === "" ? [] : [line === door ? line : `${door}:${line.slice(1)}`];
+      }),
+    );
+  const old = label(before);
+  const now = label(after);
+  for (const line of old) if (!now.has(line)) changes.push(`- ${line}`);
+  for (const line of now) if (!old.has(line)) changes.push(`+ ${line}`);
+  return changes;
+}

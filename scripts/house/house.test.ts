@@ -1,0 +1,280 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { checkImports } from "./check-imports.ts";
+import type { PackageFacts } from "./check-imports.ts";
+import { checkPurity } from "./check-purity.ts";
+import { checkDocs, checkNames, checkShortcuts, checkSizes, documentedShare } from "./check-shape.ts";
+import { describeFinding, findingId, judge } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+import { parseSource } from "./source-file.ts";
+import { readPackages, readSources } from "./tree.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+function whatOf(findings: readonly Finding[]): string[] {
+  return findings.map((finding) => finding.what);
+}
+
+const bodyOf = (lines: number): string => `{\n${"  step();\n".repeat(lines - 2)}}`;
+
+describe("imports", () => {
+  const declared = [
+    "@turnout/core",
+    "@turnout/client",
+    "@turnout/host",
+    "@turnout/server",
+    "@turnout/lab",
+    "@turnout/cli",
+    "@turnout/backend-nft",
+    "yaml",
+  ];
+  const packages: PackageFacts[] = ["client", "server", "host", "lab", "cli", "backend-nft", "backend-ipvs"].map((room) => ({
+    dir: `packages/${room}`,
+    name: `@turnout/${room}`,
+    dependencies: declared,
+    devDependencies: [],
+  }));
+  packages.push({ dir: "packages/core", name: "@turnout/core", dependencies: [], devDependencies: [] });
+  packages.push({ dir: "", name: "root", dependencies: [], devDependencies: ["vitest"] });
+  const check = (path: string, text: string): string[] => whatOf(checkImports([parseSource(path, text)], packages));
+
+  const forbidden: readonly [path: string, text: string, what: string][] = [
+    ["packages/core/src/a.ts", `import "@turnout/host";`, "core may import no package of ours, not host"],
+    ["packages/core/src/a.ts", `import zod from "zod";`, "zod is not among the dependencies of @turnout/core"],
+    ["packages/client/src/a.ts", `import { x } from "@turnout/server";`, "client may import core, not server"],
+    ["packages/client/src/a.ts", `export * from "@turnout/host";`, "client may import core, not host"],
+    ["packages/server/src/a.ts", `const x = await import("@turnout/host");`, "server may import core, client, not host"],
+    ["packages/host/src/a.ts", `import type { X } from "@turnout/client";`, "host may import core, not client"],
+    ["packages/lab/src/a.ts", `let x: import("@turnout/server").X;`, "lab may import core, host, not server"],
+    ["packages/backend-nft/src/a.ts", `import { x } from "@turnout/server";`, "backend-nft may import core, client, host, not server"],
+    ["packages/backend-nft/src/a.test.ts", `import { x } from "@turnout/lab/x";`, "backend-nft may import core, client, host, not lab"],
+    [
+      "packages/backend-ipvs/src/a.ts",
+      `import x from "@turnout/backend-nft";`,
+      "@turnout/backend-nft: only packages/cli/src/registry.ts and e2e name a backend",
+    ],
+    [
+      "packages/cli/src/main.ts",
+      `import x from "@turnout/backend-nft";`,
+      "@turnout/backend-nft: only packages/cli/src/registry.ts and e2e name a backend",
+    ],
+    ["packages/cli/src/a.ts", `import x from "chalk";`, "chalk is not among the dependencies of @turnout/cli"],
+    ["packages/cli/src/a.ts", `import { it } from "vitest";`, "vitest is not among the dependencies of @turnout/cli"],
+    ["packages/cli/src/a.ts", `import { needs } from "@turnout/house/needs";`, "only tests import @turnout/house"],
+    [
+      "packages/lab/src/a.ts",
+      `import x from "../../host/src/exec.ts";`,
+      "../../host/src/exec.ts leaves packages/lab: use the package's door",
+    ],
+    ["e2e/a.test.ts", `import x from "../packages/lab/src/a.ts";`, "../packages/lab/src/a.ts leaves e2e: use the package's door"],
+    ["scripts/a.ts", `import x from "@turnout/core";`, "scripts may import no package of ours, not core"],
+  ];
+  it.each(forbidden)("%s: %s", (path, text, what) => {
+    expect(check(path, text)).toEqual([what]);
+  });
+
+  const allowed: readonly [path: string, text: string][] = [
+    [
+      "packages/backend-nft/src/a.ts",
+      `import { x } from "@turnout/core"; import { y } from "@turnout/client"; import z from "@turnout/host/testing"; import "./b.ts";`,
+    ],
+    ["packages/cli/src/registry.ts", `const nft = () => import("@turnout/backend-nft");`],
+    [
+      "packages/cli/src/a.ts",
+      `import x from "@turnout/server"; import y from "@turnout/lab"; import { parse } from "yaml"; import "node:fs";`,
+    ],
+    ["packages/host/src/a.test.ts", `import { it } from "vitest"; import { needs } from "@turnout/house/needs";`],
+    ["e2e/a.ts", `import x from "@turnout/backend-nft"; import y from "@turnout/lab"; import { it } from "vitest";`],
+  ];
+  it.each(allowed)("%s may: %s", (path, text) => {
+    expect(check(path, text)).toEqual([]);
+  });
+
+  it("keeps core without dependencies", () => {
+    const core = { dir: "packages/core", name: "@turnout/core", dependencies: ["zod"], devDependencies: [] };
+    expect(whatOf(checkImports([], [core]))).toEqual(["core has no dependencies, and now zod"]);
+  });
+});
+
+describe("purity", () => {
+  const check = (path: string, text: string): string[] => checkPurity([parseSource(path, text)]).map((finding) => finding.subject);
+  const impure: readonly [text: string, subject: string][] = [
+    ["const t = Date.now();", "Date.now"],
+    ["const t = new Date();", "new Date()"],
+    ["const t = Date();", "Date()"],
+    ["const r = Math.random();", "Math.random"],
+    ["setTimeout(f, 1);", "setTimeout"],
+    ["globalThis.setTimeout(f, 1);", "globalThis"],
+    ["const e = process.env;", "process"],
+    ["console.log(1);", "console"],
+    ["const world = { process };", "process"],
+    ["const world = { [process]: 1 };", "process"],
+    ["performance.now();", "performance"],
+    ["AbortSignal.timeout(5);", "AbortSignal.timeout"],
+    [`import { readFileSync } from "node:fs";`, "node:fs"],
+    [`import { createHash, randomUUID } from "node:crypto";`, "node:crypto"],
+    [`import type { X } from "zod";`, "zod"],
+  ];
+  it.each(impure)("core may not: %s", (text, subject) => {
+    expect(check("packages/core/src/a.ts", text)).toEqual([subject]);
+  });
+
+  it("lets core have createHash, times handed in, and properties that are only called like something impure", () => {
+    const text = `import { createHash } from "node:crypto"; import { x } from "./b.ts";
+      const at = new Date(ms), when = Date.parse(text), y = { process: 1, console: x.console }; interface R { process: string }; class C { process(): void {} }`;
+    expect(check("packages/core/src/a.ts", text)).toEqual([]);
+  });
+
+  it("leaves tests and the rest of a backend alone", () => {
+    for (const path of ["packages/core/src/a.test.ts", "packages/backend-nft/src/apply.ts", "packages/cli/src/names.ts"]) {
+      expect(check(path, `import "node:fs"; process.exit(1);`)).toEqual([]);
+    }
+  });
+
+  const deciding = ["objects.ts", "names.ts", "plan.ts", "explain.ts", "render.ts", "render-affinity.ts", "render/affinity.ts"];
+  it.each(deciding)("a backend's %s may import core and its like, and no effects", (name) => {
+    const path = `packages/backend-nft/src/${name}`;
+    const up = name.includes("/") ? "../" : "./";
+    expect(
+      check(
+        path,
+        `import { x } from "@turnout/core"; import "${up}names.ts"; import "${up}render/x.ts"; import type { O } from "${up}options.ts";`,
+      ),
+    ).toEqual([]);
+    expect(check(path, `import "@turnout/host"; import "${up}apply.ts"; Date.now();`)).toEqual([
+      "@turnout/host",
+      `${up}apply.ts`,
+      "Date.now",
+    ]);
+  });
+});
+
+describe("sizes", () => {
+  const check = (path: string, text: string): Finding[] => checkSizes([parseSource(path, text)]);
+
+  it("warns above 300 lines and stops above 500", () => {
+    expect(check("a.ts", ";\n".repeat(300))).toEqual([]);
+    expect(check("a.ts", ";\n".repeat(301))).toMatchObject([{ rule: "file-size", isWarning: true }]);
+    expect(check("a.ts", ";\n".repeat(500))).toMatchObject([{ isWarning: true }]);
+    expect(check("a.ts", ";\n".repeat(501))).toMatchObject([{ rule: "file-size", isWarning: false }]);
+  });
+
+  const shapes: readonly [name: string, wrap: (body: string) => string][] = [
+    ["big", (body) => `function big(): void ${body}`],
+    ["big", (body) => `const big = () => ${body};`],
+    ["big", (body) => `class C { big(): void ${body} }`],
+    ["big", (body) => `class C { big = async () => ${body}; }`],
+    ["big", (body) => `const o = { big() ${body} };`],
+    ["(anonymous)", (body) => `run(() => ${body});`],
+  ];
+  it.each(shapes)("stops a function above 70 lines: %s %s", (name, wrap) => {
+    expect(check("a.ts", wrap(bodyOf(70)))).toEqual([]);
+    expect(check("a.ts", wrap(bodyOf(71)))).toMatchObject([
+      { rule: "function-size", subject: name, what: `${name} has 71 lines, 70 is the end` },
+    ]);
+  });
+
+  it("counts a test, and not the describe around it", () => {
+    expect(check("a.test.ts", `describe("x", () => ${bodyOf(100)});\ndescribe.each([1])("x", needs(), () => ${bodyOf(100)});`)).toEqual([]);
+    expect(check("a.test.ts", `describe("x", () => { it("y", () => ${bodyOf(71)}); });`)).toHaveLength(1);
+  });
+
+  it("isn't fooled by braces in text, templates and expressions", () => {
+    const text = `function f(): string {\n  const r = /[{]/;\n  return \`}\${"{"}\` + r;\n}\n`;
+    expect(parseSource("a.ts", text).functions).toEqual([{ name: "f", line: 1, lineCount: 4 }]);
+  });
+});
+
+describe("docs", () => {
+  const undocumented = (text: string): string[] => checkDocs([parseSource("a.ts", text)]).map((finding) => finding.subject);
+
+  it.each([
+    ["export const a = 1;", "a"],
+    ["export function b(): void {}", "b"],
+    ["export class C {}", "C"],
+    ["export interface D {}", "D"],
+    ["export type E = 1;", "E"],
+    ["export default 1;", "default"],
+    ["const f = 1; export { f };", "f"],
+    ["const f = 1; export { f as g };", "g"],
+    ["// not a docstring\nexport const h = 1;", "h"],
+    ["/* nor this */ export const i = 1;", "i"],
+    ["/** of j */ const j = 1; export const k = 1;", "k"],
+  ])("finds %s", (text, name) => {
+    expect(undocumented(text)).toEqual([name]);
+  });
+
+  it("takes a docstring at the statement or at what it exports, and asks for none on re-exports", () => {
+    const text = `/** a */ export const a = 1;\n/** b */\nconst b = 1;\nexport { b };\n/** c */ class C {}\nexport default C;\nexport * from "./x.ts"; export { y } from "./y.ts";`;
+    expect(undocumented(text)).toEqual([]);
+  });
+
+  it("gives the share", () => {
+    expect(documentedShare([parseSource("a.ts", "/** a */ export const a = 1;\nexport const b = 1;")])).toBe(0.5);
+    expect(documentedShare([])).toBe(1);
+  });
+});
+
+describe("shortcuts", () => {
+  const check = (text: string): string[] => whatOf(checkShortcuts([parseSource("a.test.ts", text)]));
+
+  it.each([
+    ["try { f(); } catch {}", "a catch that does nothing swallows the error"],
+    ["try { f(); } catch (error) { /* never mind */ }", "a catch that does nothing swallows the error"],
+    ["void f().catch(() => {});", "a .catch() that does nothing swallows the error"],
+    ["void f().catch(() => undefined);", "a .catch() that does nothing swallows the error"],
+    ["void f().catch(function () {});", "a .catch() that does nothing swallows the error"],
+    ["// @ts-ignore\nf();", "@ts-ignore steps around the types"],
+    ["it.only('x', f);", "it.only: a test runs, or says needs(…)"],
+    ["describe.skip('x', f);", "describe.skip: a test runs, or says needs(…)"],
+    ["test.each([1]).skipIf(x)('x', f);", "test.skipIf: a test runs, or says needs(…)"],
+    ["// TODO mend\nf();", "TODO without an issue number"],
+    ["/* FIXME (soon) */", "FIXME without an issue number"],
+  ])("finds %s", (text, what) => {
+    expect(check(text)).toEqual([what]);
+  });
+
+  it("lets pass what has a reason", () => {
+    const text = `// TODO(#12) mend\ntry { f(); } catch (error) { log(error); }\nvoid f().catch(report); it("x", f); const only = a.only; const text = "TODO @ts-ignore";`;
+    expect(check(text)).toEqual([]);
+  });
+});
+
+it("wants file names in kebab-case that say something", () => {
+  const paths = ["src/node-state.ts", "src/a.test.ts", "vitest.config.ts", "src/utils.ts", "src/NodeState.ts", "src/helpers.test.ts"];
+  expect(checkNames(paths.map((path) => parseSource(path, ""))).map((finding) => finding.subject)).toEqual([
+    "utils",
+    "NodeState",
+    "helpers",
+  ]);
+});
+
+it("names the file that does not parse", () => {
+  expect(() => parseSource("packages/x/src/broken.ts", "const = ;")).toThrow("packages/x/src/broken.ts");
+});
+
+describe("the list of allowed offenders", () => {
+  const finding: Finding = { rule: "docs", path: "a.ts", line: 3, subject: "x", what: "exported const x has no docstring" };
+
+  it("tolerates what is on it, whatever the line, and nothing else", () => {
+    expect(judge([finding], `# why\n${findingId(finding)} # reason\n`)).toEqual({ errors: [], warnings: [], outdated: [] });
+    expect(judge([finding], "docs a.ts y\n")).toEqual({ errors: [finding], warnings: [], outdated: ["docs a.ts y"] });
+  });
+
+  it("fails no run for a warning, and a line for a warning is outdated", () => {
+    const warning = { ...finding, isWarning: true };
+    expect(judge([warning], findingId(finding))).toEqual({ errors: [], warnings: [warning], outdated: [findingId(finding)] });
+  });
+});
+
+it("finds nothing in this repository that isn't on the list", () => {
+  const files = readSources(ROOT);
+  expect(files.map((file) => file.path)).toEqual(expect.arrayContaining(["packages/core/src/model.ts", "scripts/house/house.test.ts"]));
+  const shape = [checkPurity, checkSizes, checkDocs, checkShortcuts, checkNames].flatMap((check) => check(files));
+  const { errors, outdated } = judge(
+    [...checkImports(files, readPackages(ROOT)), ...shape],
+    readFileSync(`${ROOT}/scripts/house-allowed.txt`, "utf8"),
+  );
+  expect([...errors.map(describeFinding), ...outdated]).toEqual([]);
+});
