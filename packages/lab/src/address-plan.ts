@@ -103,12 +103,17 @@ function validate(shape: ClusterShape, families: readonly IPFamily[], clients: n
   const names = new Set(shape.nodes.map((node) => node.name));
   const most = Math.max(shape.nodes.length, clients, ...shape.nodes.map((node) => node.pods));
   const problem =
-    shape.nodes.length === 0 ? "a cluster needs a node"
-    : families.length === 0 ? "a cluster needs an IP family"
-    : most > 200 ? "at most 200 nodes, pods per node, and clients"
-    : names.size !== shape.nodes.length ? "node names must differ"
-    : [...names].some((name) => !/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/.test(name)) ? "node names are short DNS labels"
-    : undefined;
+    shape.nodes.length === 0
+      ? "a cluster needs a node"
+      : families.length === 0
+        ? "a cluster needs an IP family"
+        : most > 200
+          ? "at most 200 nodes, pods per node, and clients"
+          : names.size !== shape.nodes.length
+            ? "node names must differ"
+            : [...names].some((name) => !/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/.test(name))
+              ? "node names are short DNS labels"
+              : undefined;
   if (problem !== undefined) throw new ProxyError("invalid_object", "cluster shape", { hint: problem });
 }
 
@@ -116,13 +121,26 @@ function addFabric(plan: MutablePlan): void {
   plan.places.push({ kind: "fabric", name: FABRIC, addresses: addressesOf(plan.families, ADDRESSES.node, FABRIC_HOST, 0) });
   const commands = commandsOf(plan, FABRIC);
   commands.push("link set lo up", "link add br0 type bridge mcast_snooping 0", "link set br0 up");
-  for (const family of plan.families) commands.push(addressCommand(family, ADDRESSES.node[family](FABRIC_HOST, 0), "br0", prefixOf(RANGES.nodes[family])));
+  for (const family of plan.families)
+    commands.push(addressCommand(family, ADDRESSES.node[family](FABRIC_HOST, 0), "br0", prefixOf(RANGES.nodes[family])));
 }
 
 function addNode(plan: MutablePlan, node: NodeOptions, number: number): void {
   const podCIDRs = plan.families.map((family) => podRange(family, number));
-  plan.places.push({ kind: "node", name: node.name, addresses: addressesOf(plan.families, ADDRESSES.node, number, 0), zone: node.zone ?? "", podCIDRs });
-  const link: PlannedLink = { router: FABRIC, routerLink: `node${number}`, routerMac: mac(0, number, 1), leaf: node.name, leafMac: mac(0, number, 2) };
+  plan.places.push({
+    kind: "node",
+    name: node.name,
+    addresses: addressesOf(plan.families, ADDRESSES.node, number, 0),
+    zone: node.zone ?? "",
+    podCIDRs,
+  });
+  const link: PlannedLink = {
+    router: FABRIC,
+    routerLink: `node${number}`,
+    routerMac: mac(0, number, 1),
+    leaf: node.name,
+    leafMac: mac(0, number, 2),
+  };
   plan.links.push(link);
   const fabric = commandsOf(plan, FABRIC);
   fabric.push(`link set ${link.routerLink} master br0`, `link set ${link.routerLink} up`);
@@ -151,14 +169,22 @@ function addPod(plan: MutablePlan, node: string, number: number, pod: number): v
   const name = `pod-${number}-${pod}`;
   const addresses = addressesOf(plan.families, ADDRESSES.pod, number, pod);
   plan.places.push({ kind: "pod", name, node, addresses });
-  addLeaf(plan, { router: node, routerLink: `veth${pod}`, routerMac: mac(1, number, pod), leaf: name, leafMac: mac(2, number, pod) }, addresses);
+  addLeaf(
+    plan,
+    { router: node, routerLink: `veth${pod}`, routerMac: mac(1, number, pod), leaf: name, leafMac: mac(2, number, pod) },
+    addresses,
+  );
 }
 
 function addClient(plan: MutablePlan, client: number): void {
   const name = `client${client}`;
   const addresses = addressesOf(plan.families, ADDRESSES.client, client, 0);
   plan.places.push({ kind: "client", name, addresses });
-  addLeaf(plan, { router: FABRIC, routerLink: `client${client}`, routerMac: mac(3, client, 1), leaf: name, leafMac: mac(3, client, 2) }, addresses);
+  addLeaf(
+    plan,
+    { router: FABRIC, routerLink: `client${client}`, routerMac: mac(3, client, 1), leaf: name, leafMac: mac(3, client, 2) },
+    addresses,
+  );
 }
 
 function addLeaf(plan: MutablePlan, link: PlannedLink, addresses: PlannedPlace["addresses"]): void {
@@ -179,7 +205,12 @@ function addLeaf(plan: MutablePlan, link: PlannedLink, addresses: PlannedPlace["
   }
 }
 
-function addressesOf(families: readonly IPFamily[], make: Record<IPFamily, (a: number, b: number) => string>, a: number, b: number): Partial<Record<IPFamily, string>> {
+function addressesOf(
+  families: readonly IPFamily[],
+  make: Record<IPFamily, (a: number, b: number) => string>,
+  a: number,
+  b: number,
+): Partial<Record<IPFamily, string>> {
   return Object.fromEntries(families.map((family) => [family, make[family](a, b)]));
 }
 

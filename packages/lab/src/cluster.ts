@@ -31,6 +31,8 @@ export interface Place {
   readonly name: string;
   /** Name for `ip netns`. */
   readonly namespace: string;
+  /** The node it is on (a node's own name for a node); undefined outside. */
+  readonly node?: string;
   /** Its address. @throws {ProxyError} `not_found` when the cluster lacks the family. */
   address(family: IPFamily): string;
   /** The process that serves and asks here; started on first use, one per place. */
@@ -97,20 +99,32 @@ async function build(plan: ClusterPlan, nameOf: (place: string) => string, exec:
     const result = await exec.run("ip", [...args, "-batch", "-"], { ...limits, input: `${lines.join("\n")}\n` });
     if (result.code !== 0) throw buildError("ip -batch", args.join(" "), result);
   };
-  await batch([], plan.places.map((place) => `netns add ${nameOf(place.name)}`));
+  await batch(
+    [],
+    plan.places.map((place) => `netns add ${nameOf(place.name)}`),
+  );
   await Promise.all(
     plan.places.map(async ({ name, kind }) => {
       const result = await exec.run("ip", ["netns", "exec", nameOf(name), "sh", "-s"], { ...limits, input: sysctlScript(kind) });
       if (result.code !== 0) throw buildError("setting sysctls", name, result);
     }),
   );
-  await batch([], plan.links.map((link) => `link add ${link.routerLink} address ${link.routerMac} netns ${nameOf(link.router)} type veth peer name eth0 address ${link.leafMac} netns ${nameOf(link.leaf)}`));
+  await batch(
+    [],
+    plan.links.map(
+      (link) =>
+        `link add ${link.routerLink} address ${link.routerMac} netns ${nameOf(link.router)} type veth peer name eth0 address ${link.leafMac} netns ${nameOf(link.leaf)}`,
+    ),
+  );
   await Promise.all([...plan.commands].map(([place, lines]) => batch(["-n", nameOf(place)], lines)));
 }
 
 function buildError(what: string, object: string, result: ExecResult): ProxyError {
   const denied = /not permitted|permission denied/i.test(result.stderr);
-  return new ProxyError(denied ? "permission_denied" : "tool_failed", `building the cluster: ${what}`, { object, hint: denied ? "run as root" : result.stderr.trim() });
+  return new ProxyError(denied ? "permission_denied" : "tool_failed", `building the cluster: ${what}`, {
+    object,
+    hint: denied ? "run as root" : result.stderr.trim(),
+  });
 }
 
 // Set before the links exist: a new link takes the values of `default`.
@@ -154,7 +168,8 @@ function clusterFor(plan: ClusterPlan, nameOf: (place: string) => string, exec: 
   const places = new Map(plan.places.map((place) => [place.name, placeFor(place, nameOf(place.name), exec, agents)]));
   const find = (name: string): Place => {
     const place = places.get(name);
-    if (place === undefined) throw new ProxyError("not_found", "no such place in the cluster", { object: name, hint: [...places.keys()].join(", ") });
+    if (place === undefined)
+      throw new ProxyError("not_found", "no such place in the cluster", { object: name, hint: [...places.keys()].join(", ") });
     return place;
   };
   const nodes = plan.places
@@ -170,7 +185,8 @@ function clusterFor(plan: ClusterPlan, nameOf: (place: string) => string, exec: 
   };
   const fabric = find(FABRIC);
   return {
-    families: plan.places[0]?.addresses.IPv6 === undefined ? ["IPv4"] : plan.places[0].addresses.IPv4 === undefined ? ["IPv6"] : ["IPv4", "IPv6"],
+    families:
+      plan.places[0]?.addresses.IPv6 === undefined ? ["IPv4"] : plan.places[0].addresses.IPv4 === undefined ? ["IPv6"] : ["IPv4", "IPv6"],
     nodes,
     clients: [...places.values()].filter((place) => place.kind === "client"),
     fabric,
@@ -191,11 +207,15 @@ function clusterFor(plan: ClusterPlan, nameOf: (place: string) => string, exec: 
 function placeFor(planned: PlannedPlace, namespace: string, exec: Exec, agents: Map<string, Agent>): Place {
   const { kind, name } = planned;
   const start = (file: string, args: readonly string[], options: SpawnOptions = {}): ChildProcess =>
-    spawn("ip", ["netns", "exec", namespace, file, ...args], { stdio: options.stdio ?? ["ignore", "pipe", "pipe"], env: { ...process.env, ...options.env } });
+    spawn("ip", ["netns", "exec", namespace, file, ...args], {
+      stdio: options.stdio ?? ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...options.env },
+    });
   return {
     kind,
     name,
     namespace,
+    ...(kind === "node" ? { node: name } : planned.node === undefined ? {} : { node: planned.node }),
     address: (family) => {
       const address = planned.addresses[family];
       if (address === undefined) throw new ProxyError("not_found", `the cluster has no ${family}`, { object: name });

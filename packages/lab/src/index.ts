@@ -8,8 +8,13 @@ export type { ClusterPlan, ClusterShape, NodeOptions, PlaceKind, PlannedLink, Pl
 export type { Agent } from "./agent/agent.ts";
 export * from "./agent/protocol.ts";
 export * from "./apiserver/index.ts";
+export type { ApiCalls } from "./api-calls.ts";
+export { startClusterApi } from "./cluster-api.ts";
+export type { ClusterApi } from "./cluster-api.ts";
 export { createCluster } from "./cluster.ts";
 export type { Cluster, ClusterOptions, NodePlace, Place, SpawnOptions } from "./cluster.ts";
+export { nodeManifests, serviceCIDRManifest, serviceManifest, sliceManifests } from "./manifests.ts";
+export type { EndpointManifest, PortManifest, ServiceManifest } from "./manifests.ts";
 export { sweepLeftovers } from "./namespaces.ts";
 export { decodeSctp, encodeSctp } from "./raw/sctp-packet.ts";
 export type { SctpPacket } from "./raw/sctp-packet.ts";

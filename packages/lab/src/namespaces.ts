@@ -65,7 +65,11 @@ export function removeNamespaces(names: readonly string[]): void {
   const present = new Set(namespaceNames());
   const stuck = names.filter((name) => present.has(name));
   if (stuck.length === 0) return;
-  throw new ProxyError("tool_failed", "removing network namespaces", { object: stuck.join(" "), hint: result.stderr.trim(), cause: result.error });
+  throw new ProxyError("tool_failed", "removing network namespaces", {
+    object: stuck.join(" "),
+    hint: result.stderr.trim(),
+    cause: result.error,
+  });
 }
 
 function endProcessesIn(names: readonly string[]): void {

@@ -14,7 +14,9 @@ export async function attempt(request: TargetRequest, keepAlive?: HttpAgent): Pr
 
 type Result = Omit<Attempt, "latencyMs">;
 
-const ATTEMPT: Readonly<Record<NonNullable<TargetRequest["transport"]>, (request: TargetRequest, keepAlive?: HttpAgent) => Promise<Result>>> = {
+const ATTEMPT: Readonly<
+  Record<NonNullable<TargetRequest["transport"]>, (request: TargetRequest, keepAlive?: HttpAgent) => Promise<Result>>
+> = {
   TCP: attemptTcp,
   UDP: attemptUdp,
   HTTP: attemptHttp,
@@ -94,19 +96,26 @@ async function attemptHttp(request: TargetRequest, keepAlive?: HttpAgent): Promi
 }
 
 /** One HTTP GET; every status is an outcome `ok`. @throws {Error} for a caller's mistake. */
-export function getOnce(request: GetRequest, keepAlive?: HttpAgent, options: { readonly localAddress?: string; readonly localPort?: number } = {}): Promise<GetResult> {
+export function getOnce(
+  request: GetRequest,
+  keepAlive?: HttpAgent,
+  options: { readonly localAddress?: string; readonly localPort?: number } = {},
+): Promise<GetResult> {
   return new Promise((resolve, reject) => {
     const nothing = { status: 0, headers: {}, body: "" };
-    const outgoing = httpGet({ host: request.address, port: request.port, path: request.path, agent: keepAlive ?? false, ...options }, (response) => {
-      let body = "";
-      response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
-      response.on("error", failed);
-      response.on("end", () => {
-        clearTimeout(timer);
-        const headers = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
-        resolve({ outcome: "ok", status: response.statusCode ?? 0, headers, body });
-      });
-    });
+    const outgoing = httpGet(
+      { host: request.address, port: request.port, path: request.path, agent: keepAlive ?? false, ...options },
+      (response) => {
+        let body = "";
+        response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
+        response.on("error", failed);
+        response.on("end", () => {
+          clearTimeout(timer);
+          const headers = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
+          resolve({ outcome: "ok", status: response.statusCode ?? 0, headers, body });
+        });
+      },
+    );
     const failed = (error: Error): void => {
       clearTimeout(timer);
       // Node's word for a connection that ended without a response is ECONNRESET too, but with this text.

@@ -77,15 +77,15 @@ export function startLoad(request: LoadRequest): Load {
       await sleep(request.pauseMs ?? 2);
     }
   };
-  const workers = Promise.all(Array.from({ length: request.concurrency ?? 8 }, worker));
-  // The failure is thrown by stop(); until then it must not end the process.
-  workers.catch(() => undefined);
+  // Settled, not all: a worker that fails must not end the process before stop() is there to throw it.
+  const workers = Promise.allSettled(Array.from({ length: request.concurrency ?? 8 }, worker));
   return {
     peek: () => counter.tally(),
     stop: async () => {
       isRunning = false;
-      await workers;
+      const failed = (await workers).find((one) => one.status === "rejected");
       keepAlive?.destroy();
+      if (failed !== undefined) throw failed.reason;
       return counter.tally();
     },
   };
@@ -137,7 +137,8 @@ function opened(request: HoldRequest): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const local = request.fromAddress === undefined ? {} : { localAddress: request.fromAddress };
     const socket = connect({ host: request.address, port: request.port, ...local });
-    const fail = (cause: Error): void => reject(new ProxyError("tool_failed", "opening a connection to keep", { object: `${request.address} ${request.port}`, cause }));
+    const fail = (cause: Error): void =>
+      reject(new ProxyError("tool_failed", "opening a connection to keep", { object: `${request.address} ${request.port}`, cause }));
     const timer = setTimeout(() => socket.destroy(new Error("timed out")), request.timeoutMs ?? 2_000);
     socket.once("error", fail).once("connect", () => {
       clearTimeout(timer);

@@ -131,5 +131,15 @@ export interface AgentCalls {
 
 /** Names of the calls, for the two ends to wire themselves up. */
 export const AGENT_CALLS: readonly (keyof AgentCalls)[] = [
-  "serve", "stop", "attempt", "burst", "startLoad", "stopLoad", "peekLoad", "hold", "holdStatus", "release", "get",
+  "serve",
+  "stop",
+  "attempt",
+  "burst",
+  "startLoad",
+  "stopLoad",
+  "peekLoad",
+  "hold",
+  "holdStatus",
+  "release",
+  "get",
 ];

@@ -88,7 +88,9 @@ async function serveUdp(request: ServeRequest): Promise<Running> {
   for (const address of addresses) {
     const type = address.includes(":") ? "udp6" : "udp4";
     const socket = createSocket({ type, ipv6Only: type === "udp6" });
-    socket.on("message", (_, from) => socket.send(JSON.stringify(answerFor(request.name, from.address, from.port)), from.port, from.address));
+    socket.on("message", (_, from) =>
+      socket.send(JSON.stringify(answerFor(request.name, from.address, from.port)), from.port, from.address),
+    );
     await new Promise<void>((resolve, reject) => socket.once("error", reject).bind(request.port, address, resolve));
     // A client that is gone may answer us with an ICMP error: its business.
     socket.removeAllListeners("error").on("error", () => undefined);

@@ -45,7 +45,10 @@ export async function openRawSocket(family: IPFamily, protocol: number): Promise
     connect: (address) => check(libc.connect(fd, socketAddress(address), ADDRESS_BYTES), "connecting a raw socket"),
     bind: (address) => check(libc.bind(fd, socketAddress(address), ADDRESS_BYTES), "binding a raw socket"),
     send: (payload, to) => {
-      const sent = to === undefined ? libc.send(fd, payload, payload.length, 0) : libc.sendto(fd, payload, payload.length, 0, socketAddress(to), ADDRESS_BYTES);
+      const sent =
+        to === undefined
+          ? libc.send(fd, payload, payload.length, 0)
+          : libc.sendto(fd, payload, payload.length, 0, socketAddress(to), ADDRESS_BYTES);
       check(Number(sent), "sending on a raw socket");
     },
     receive: () => {
@@ -102,7 +105,8 @@ async function loadLibc(): Promise<Libc> {
 function failure(libc: Libc, what: string): Error {
   const errno = libc.errno();
   const code = Object.entries(constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
-  if (code === "EPERM" || code === "EACCES") return Object.assign(new ProxyError("permission_denied", what, { object: code, hint: "run as root" }), { errno });
+  if (code === "EPERM" || code === "EACCES")
+    return Object.assign(new ProxyError("permission_denied", what, { object: code, hint: "run as root" }), { errno });
   return Object.assign(new Error(`${what}: ${code}`), { code, errno });
 }
 

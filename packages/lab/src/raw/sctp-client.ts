@@ -9,15 +9,32 @@ import type { SctpPacket } from "./sctp-packet.ts";
 import { decodeSctp, encodeSctp } from "./sctp-packet.ts";
 import { POLL_MS, SCTP_PROTOCOL } from "./sctp-server.ts";
 
+let last: Promise<unknown> = Promise.resolve();
+
 /**
  * Send one SCTP INIT and wait for its INIT-ACK from the very address and port it was sent to.
+ *
+ * Edges: attempts of one process wait for each other, because the kernel tells every raw socket of an ICMP error to any of them.
  * @throws {Error} for a caller's mistake, {@link openRawSocket}'s errors, and `invalid_object` for an answer with a broken checksum.
  */
-export async function attemptSctp(request: TargetRequest): Promise<Omit<Attempt, "latencyMs">> {
+export function attemptSctp(request: TargetRequest): Promise<Omit<Attempt, "latencyMs">> {
+  const mine = last.then(() => sendInit(request));
+  last = Promise.allSettled([mine]);
+  return mine;
+}
+
+async function sendInit(request: TargetRequest): Promise<Omit<Attempt, "latencyMs">> {
   const socket = await openRawSocket(isIPv6(request.address) ? "IPv6" : "IPv4", SCTP_PROTOCOL);
   const tag = randomInt(1, 2 ** 32);
   const sourcePort = request.fromPort ?? randomInt(32_768, 61_000);
-  const init: SctpPacket = { kind: "INIT", sourcePort, destinationPort: request.port, verificationTag: 0, initiateTag: tag, cookie: Buffer.alloc(0) };
+  const init: SctpPacket = {
+    kind: "INIT",
+    sourcePort,
+    destinationPort: request.port,
+    verificationTag: 0,
+    initiateTag: tag,
+    cookie: Buffer.alloc(0),
+  };
   try {
     if (request.fromAddress !== undefined) socket.bind(request.fromAddress);
     socket.connect(request.address);
@@ -42,7 +59,11 @@ export async function attemptSctp(request: TargetRequest): Promise<Omit<Attempt,
 function answerTo(init: SctpPacket, socket: RawSocket): Answer | undefined {
   for (let packet = socket.receive(); packet !== undefined; packet = socket.receive()) {
     const answer = decodeSctp(packet.payload);
-    const isOurs = answer?.kind === "INIT-ACK" && answer.verificationTag === init.initiateTag && answer.sourcePort === init.destinationPort && answer.destinationPort === init.sourcePort;
+    const isOurs =
+      answer?.kind === "INIT-ACK" &&
+      answer.verificationTag === init.initiateTag &&
+      answer.sourcePort === init.destinationPort &&
+      answer.destinationPort === init.sourcePort;
     if (isOurs) return JSON.parse(Buffer.from(answer.cookie).toString()) as Answer;
   }
   return undefined;

@@ -50,7 +50,8 @@ export function encodeSctp(packet: SctpPacket): Buffer {
  * @throws {ProxyError} `invalid_object` when it is cut short or its checksum is wrong: whoever rewrote it on the way did it badly.
  */
 export function decodeSctp(bytes: Buffer): SctpPacket | undefined {
-  if (bytes.length < COMMON_HEADER_BYTES + 4) throw new ProxyError("invalid_object", "SCTP packet is cut short", { object: `${bytes.length} bytes` });
+  if (bytes.length < COMMON_HEADER_BYTES + 4)
+    throw new ProxyError("invalid_object", "SCTP packet is cut short", { object: `${bytes.length} bytes` });
   const zeroed = Buffer.from(bytes);
   zeroed.writeUInt32LE(0, 8);
   if (crc32c(zeroed) !== bytes.readUInt32LE(8)) throw new ProxyError("invalid_object", "SCTP packet has a wrong checksum");
@@ -58,7 +59,8 @@ export function decodeSctp(bytes: Buffer): SctpPacket | undefined {
   const kind = type === CHUNK.INIT ? "INIT" : type === CHUNK["INIT-ACK"] ? "INIT-ACK" : undefined;
   if (kind === undefined) return undefined;
   const end = COMMON_HEADER_BYTES + bytes.readUInt16BE(14);
-  if (end > bytes.length || end < COMMON_HEADER_BYTES + INIT_CHUNK_BYTES) throw new ProxyError("invalid_object", "SCTP chunk has a wrong length", { object: kind });
+  if (end > bytes.length || end < COMMON_HEADER_BYTES + INIT_CHUNK_BYTES)
+    throw new ProxyError("invalid_object", "SCTP chunk has a wrong length", { object: kind });
   return {
     kind,
     sourcePort: bytes.readUInt16BE(0),
@@ -70,7 +72,7 @@ export function decodeSctp(bytes: Buffer): SctpPacket | undefined {
 }
 
 function cookieOf(parameters: Buffer): Uint8Array {
-  for (let at = 0; at + 4 <= parameters.length; ) {
+  for (let at = 0; at + 4 <= parameters.length;) {
     const bytes = Math.max(4, parameters.readUInt16BE(at + 2));
     if (parameters.readUInt16BE(at) === STATE_COOKIE) return parameters.subarray(at + 4, at + bytes);
     at += bytes + (-bytes & 3);

@@ -1,0 +1,46 @@
+import { programArguments } from "./agent/agent.ts";
+import { callLines } from "./agent/lines.ts";
+import { API_CALLS } from "./api-calls.ts";
+import type { ApiCalls, ApiStart } from "./api-calls.ts";
+import type { Cluster } from "./cluster.ts";
+
+/** The API server of a cluster: an emulator in the fabric, reached by every node. */
+export interface ClusterApi extends ApiCalls {
+  /** e.g. `http://172.18.0.254:6443`, as the nodes see it. */
+  readonly url: string;
+  close(): void;
+}
+
+const PORT = 6443;
+
+/**
+ * Start an API server emulator in the cluster's fabric.
+ *
+ * Shape: it starts empty; see `nodeManifests` for the cluster's own Node objects.
+ * Edges: it ends with {@link ClusterApi.close} or the cluster.
+ * @throws {ProxyError} `tool_failed` when it does not come up.
+ */
+export async function startClusterApi(cluster: Cluster, options: { readonly bookmarkMs?: number } = {}): Promise<ClusterApi> {
+  const host = cluster.fabric.address(cluster.families[0] ?? "IPv4");
+  const start: ApiStart = { host, port: PORT, ...options };
+  const child = cluster.fabric.spawn(process.execPath, [...programArguments("api-main"), JSON.stringify(start)], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const { stdin, stdout } = child;
+  if (stdin === null || stdout === null) throw new Error("the API server needs pipes");
+  const lines = callLines("API server", stdout, stdin);
+  child.on("error", (error) => lines.end(error.message));
+  child.on("exit", (code, signal) => lines.end(`it exited (${signal ?? code})`));
+  const calls = Object.fromEntries(
+    API_CALLS.map((call) => [call, (argument: unknown) => lines.ask(call, argument)]),
+  ) as unknown as ApiCalls;
+  await calls.watchCount();
+  return {
+    ...calls,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${PORT}`,
+    close: () => {
+      lines.end("it was closed");
+      child.kill("SIGKILL");
+    },
+  };
+}
