@@ -62,7 +62,8 @@ export async function run<H, K extends KernelObject, S>(module: BackendModule<un
     signal.removeEventListener("abort", onAbort);
     await closeAll(families, world);
   }
-  if (failure !== undefined && !signal.aborted) throw failure;
+  // A one-time sync that was stopped is not done; a daemon that was stopped is.
+  if (failure !== undefined && (!signal.aborted || options.once === true)) throw failure;
 }
 
 /** Stop on a host that can't run the backend; a dry run goes on, it touches nothing. */

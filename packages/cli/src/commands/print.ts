@@ -1,0 +1,107 @@
+import { backendOf, runConfig } from "@turnout/client";
+import { applyChangeSet, type Feed, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
+import { Option, type Command } from "commander";
+import { stringify } from "yaml";
+import type { Environment } from "../environment.ts";
+import { NodeStateSource, withTimeout } from "../node-state.ts";
+import { addConfigFlags, addLogOptions, addSourceOptions, addTimeout, configFor, familiesOf, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
+import { stateTable } from "../state-table.ts";
+
+interface PrintOptions extends CommonOptions {
+  readonly source: string;
+  readonly output: "table" | "json" | "yaml";
+  readonly family: string;
+  readonly watch?: true;
+}
+
+/** One family's node state as it is printed. */
+export interface PrintedState {
+  readonly family: IPFamily;
+  readonly revision: number;
+  readonly node: NodeContext;
+  readonly rows: readonly ServicePort[];
+}
+
+const EXAMPLES = `
+Examples:
+  turnout print --source file:services.yaml
+  turnout print --node-name node1 -o json | jq '.[].rows[].key'
+  turnout print --watch -o json        # one line per change`;
+
+/** Add `turnout print`. */
+export function addPrint(program: Command, env: Environment): void {
+  const command = program.command("print").description("show the node state: every service port with its destinations, rules and endpoints");
+  addSourceOptions(command);
+  command
+    .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json", "yaml"]).default("table"))
+    .option("--family <family>", "IPv4, IPv6 or both", "both")
+    .option("-w, --watch", "print again after each change");
+  addTimeout(command, "give up after this long without a complete state");
+  addLogOptions(command);
+  addConfigFlags(command, "state");
+  command.addHelpText("after", EXAMPLES);
+  command.action(async (options: PrintOptions) => {
+    await printState(command, options, env);
+  });
+}
+
+async function printState(command: Command, options: PrintOptions, env: Environment): Promise<void> {
+  const families = familiesOf(options.family);
+  const loaded = await configFor(command, options, env);
+  const log = quietLogFor(options, env);
+  const world = env.createWorld(log);
+  try {
+    const config = runConfig(loaded, backendOf(loaded.mode === "" ? "nftables" : loaded.mode));
+    for (const warning of config.warnings) log.warn(warning);
+    const state = new NodeStateSource({ source: options.source, config, env, clock: world.clock, log });
+    const first = (signal: AbortSignal): Promise<void> =>
+      state.during(async (stop) => {
+        const states = await Promise.all(families.map((family) => firstState(state.feed(family), family, stop)));
+        env.out(format(states, options.output, false));
+      }, signal);
+    if (options.watch === true) await state.during((stop) => follow(state, families, options, env, stop), env.signal);
+    else await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, env.signal, first);
+  } finally {
+    world.close();
+  }
+}
+
+async function firstState(feed: Feed, family: IPFamily, signal: AbortSignal): Promise<PrintedState> {
+  const { revision, node, set } = await feed.next(signal);
+  if (node === undefined) throw new Error("the first change set of a feed has the node");
+  return { family, revision, node, rows: sorted(set) };
+}
+
+function sorted(rows: Iterable<ServicePort>): readonly ServicePort[] {
+  return [...rows].toSorted((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+/** Print every family again whenever one of them changes, until aborted. */
+async function follow(state: NodeStateSource, families: readonly IPFamily[], options: PrintOptions, env: Environment, signal: AbortSignal): Promise<void> {
+  const current = new Map<IPFamily, PrintedState>();
+  const followOne = async (family: IPFamily): Promise<void> => {
+    const feed = state.feed(family);
+    let rows: ReadonlyMap<string, ServicePort> = new Map();
+    while (!signal.aborted) {
+      const changes = await feed.next(signal);
+      rows = applyChangeSet(rows, changes);
+      const node = changes.node ?? current.get(family)?.node;
+      if (node === undefined) throw new Error("the first change set of a feed has the node");
+      current.set(family, { family, revision: changes.revision, node, rows: sorted(rows.values()) });
+      const states = families.flatMap((one) => current.get(one) ?? []);
+      if (states.length === families.length) env.out(format(states, options.output, true));
+    }
+  };
+  try {
+    await Promise.all(families.map(followOne));
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** Write states; when watching, json is one line and yaml a document each. */
+function format(states: readonly PrintedState[], output: PrintOptions["output"], isWatching: boolean): string {
+  if (output === "json") return `${JSON.stringify(states, undefined, isWatching ? undefined : 2)}\n`;
+  if (output === "yaml") return `${isWatching ? "---\n" : ""}${stringify(states, { aliasDuplicateObjects: false })}`;
+  return states.map(stateTable).join("\n") + (isWatching ? "\n" : "");
+}

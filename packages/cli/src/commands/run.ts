@@ -1,0 +1,105 @@
+import { eligibilityOf, Metrics, run, runConfig } from "@turnout/client";
+import type { Command } from "commander";
+import type { Environment } from "../environment.ts";
+import { NodeStateSource, withTimeout } from "../node-state.ts";
+import {
+  addBackendOptions,
+  addConfigFlags,
+  addLogOptions,
+  addSourceOptions,
+  addTimeout,
+  configFor,
+  logFor,
+  timeoutMs,
+  type CommonOptions,
+} from "../options.ts";
+import { chooseBackend } from "../registry.ts";
+
+interface RunCommandOptions extends CommonOptions {
+  readonly source: string;
+  readonly backend: string;
+  readonly once?: true;
+  readonly dryRun?: true;
+}
+
+const EXAMPLES = `
+Examples:
+  turnout run --source file:services.yaml --node-name node1
+  turnout run --kubeconfig /etc/kubernetes/kubelet.conf --cluster-cidr 10.244.0.0/16
+  turnout run --config /var/lib/kube-proxy/config.conf --backend nft
+  turnout run --source file:services.yaml --once --dry-run
+
+SIGTERM ends it and leaves the rules in force; "turnout cleanup" removes them.`;
+
+/** Add `turnout run`. */
+export function addRun(program: Command, env: Environment): void {
+  const command = program.command("run").description("program this node's services and keep them in step");
+  addSourceOptions(command);
+  addBackendOptions(command, "auto");
+  command
+    .option("--once", "sync one time, leave the rules in place and exit")
+    .option("--dry-run", "print what would be done, and do nothing");
+  addTimeout(command, "with --once: give up after this long");
+  addLogOptions(command);
+  addConfigFlags(command, "all");
+  command.addHelpText("after", EXAMPLES);
+  command.action(async (options: RunCommandOptions) => {
+    await runProxy(command, options, env);
+  });
+}
+
+async function runProxy(command: Command, options: RunCommandOptions, env: Environment): Promise<void> {
+  const loaded = await configFor(command, options, env);
+  const log = logFor(options, env);
+  const world = env.createWorld(log);
+  const isDry = options.dryRun === true;
+  try {
+    const { workingDirectory, signal } = env;
+    const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: !isDry });
+    const config = runConfig(loaded, module.name);
+    for (const warning of config.warnings) log.warn(warning);
+    log.info("turnout starts", { version: env.version, backend: module.name, source: options.source, node: config.nodeName });
+    const metrics = new Metrics({ backend: module.name, nowMs: () => world.clock.nowMs() });
+    const state = new NodeStateSource({
+      source: options.source,
+      config,
+      env,
+      clock: world.clock,
+      log,
+      onIssue: (issue) => metrics.objectIssue(issue.object),
+      onObject: (kind) => metrics.objectChanged(kind),
+    });
+    const body = async (stop: AbortSignal): Promise<void> => {
+      // Files need not describe the node: a plain host has no Node object.
+      if (options.source === "kube") await state.nodeKnown(stop);
+      if (stop.aborted) return;
+      await run(module, {
+        config,
+        feed: (family) => state.feed(family),
+        world,
+        signal: stop,
+        eligibility: () => eligibilityOf(state.store.node(config.nodeName)),
+        metrics,
+        once: options.once === true,
+        report: state.report,
+        readFile: (path) => readAgain(path, env),
+        ...(isDry ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
+      });
+    };
+    const whole = (stop: AbortSignal): Promise<void> => state.during(body, stop);
+    if (options.once === true) await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, whole);
+    else await whole(signal);
+    metrics.close();
+    log.info(options.once === true ? "done, rules stay in place" : "stopped, rules stay in force");
+  } finally {
+    world.close();
+  }
+}
+
+async function readAgain(path: string, env: Environment): Promise<string | undefined> {
+  // A file that is being replaced is missing for a moment; its next version is what counts.
+  return await env.readFile(path).then(
+    (text) => text,
+    () => undefined,
+  );
+}

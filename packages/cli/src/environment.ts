@@ -1,0 +1,28 @@
+import type { Log, World } from "@turnout/core";
+
+/** A world that can be let go of. */
+export interface ClosableWorld extends World {
+  close(): void;
+}
+
+/** What the command touches besides its arguments; tests pass their own. */
+export interface Environment {
+  /** Standard output: what was asked for. */
+  readonly out: (text: string) => void;
+  /** Standard error: logs and errors. */
+  readonly err: (text: string) => void;
+  /** Standard error is a terminal, so logs are for people. */
+  readonly isTerminal: boolean;
+  readonly hostname: string;
+  readonly version: string;
+  /** Aborts on SIGTERM and SIGINT. */
+  readonly signal: AbortSignal;
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Where relative backend paths and packages are looked for. */
+  readonly workingDirectory: string;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number;
+  /** @throws what node:fs throws. */
+  readonly readFile: (path: string) => Promise<string>;
+  readonly createWorld: (log: Log) => ClosableWorld;
+}

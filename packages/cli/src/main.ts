@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { terminationSignal } from "@turnout/client";
+import { createWorld } from "@turnout/host";
+import type { Environment } from "./environment.ts";
+import { runProgram } from "./program.ts";
+
+function packageVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  return version;
+}
+
+function processEnvironment(): Environment {
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    isTerminal: process.stderr.isTTY,
+    hostname: hostname(),
+    version: packageVersion(),
+    signal: terminationSignal({ on: (event, listener) => process.on(event, listener), exit: (code) => process.exit(code) }),
+    variables: process.env,
+    workingDirectory: process.cwd(),
+    nowMs: () => Date.now(),
+    readFile: (path) => readFile(path, "utf8"),
+    createWorld: (log) => {
+      const world = createWorld({ log });
+      return { ...world, close: () => world.netlink.close() };
+    },
+  };
+}
+
+// A reader that goes away (`turnout print | head`) ends the command quietly.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+process.exit(await runProgram(process.argv.slice(2), processEnvironment()));

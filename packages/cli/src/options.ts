@@ -1,0 +1,180 @@
+import { CONFIG_FLAGS, createLog, loadConfig, parseDuration, type LoadedConfig, type LogLevel, type RawFlags } from "@turnout/client";
+import { FAMILIES, ProxyError, type IPFamily, type Log, type Plain } from "@turnout/core";
+import { Option, type Command } from "commander";
+import type { Environment } from "./environment.ts";
+
+/** Options of ours that travel with kube-proxy's flags. */
+const NODE_FLAGS: readonly string[] = ["node-name", "master", "healthz-port", "metrics-port"];
+const DEFAULT_TIMEOUT = "1m";
+/** klog prints more from this level on; ours is debug. */
+const DEBUG_LEVEL = 4;
+
+/** Flags that matter to what is computed, and not only to a running proxy. */
+const STATE_PATHS: ReadonlySet<string> = new Set([
+  "clientConnection.kubeconfig",
+  "hostnameOverride",
+  "bindAddress",
+  "mode",
+  "iptables.masqueradeAll",
+  "iptables.masqueradeBit",
+  "detectLocalMode",
+  "detectLocal.bridgeInterface",
+  "detectLocal.interfaceNamePrefix",
+  "clusterCIDR",
+  "nodePortAddresses",
+]);
+
+/** Add -v and kube-proxy's logging flags. */
+export function addLogOptions(command: Command): Command {
+  return command
+    .option("-v, --verbose [level]", "log more; errors come with cause and stack")
+    .addOption(new Option("--v <level>", "kube-proxy's spelling").hideHelp())
+    .addOption(new Option("--logging-format <format>", "text or json (default: text on a terminal)").choices(["text", "json"]))
+    .addOption(new Option("--vmodule <pattern>", "accepted, without effect").hideHelp())
+    .addOption(new Option("--log-flush-frequency <duration>", "accepted, without effect").hideHelp());
+}
+
+/** Add --source, --node-name and --config. */
+export function addSourceOptions(command: Command): Command {
+  return command
+    .option("--source <source>", "where Services come from: kube, or file:PATH (a YAML or JSON file, or a directory)", "kube")
+    .option("--node-name <name>", "the node to compute for (default: this host's name)")
+    .option("--config <file>", "a KubeProxyConfiguration file; kube-proxy's other flags are then ignored")
+    .option("--master <url>", "API server address, beats the kubeconfig's");
+}
+
+/** Add kube-proxy's configuration flags: all, or those alone that decide what is computed. */
+export function addConfigFlags(command: Command, which: "all" | "state"): Command {
+  command.optionsGroup("Options of kube-proxy, same names and meaning:");
+  for (const flag of CONFIG_FLAGS) {
+    if (which === "state" && !STATE_PATHS.has(flag.path)) continue;
+    const value = flag.placeholder === undefined ? "[true|false]" : `<${flag.placeholder}>`;
+    const option = new Option(`--${flag.name} ${value}`, flag.help);
+    command.addOption(flag.isShown ? option : option.hideHelp());
+  }
+  if (which === "all") {
+    command.addOption(new Option("--healthz-port <port>", "deprecated").hideHelp());
+    command.addOption(new Option("--metrics-port <port>", "deprecated").hideHelp());
+  }
+  return command;
+}
+
+/** Add --backend and --backend-option. */
+export function addBackendOptions(command: Command, fallback: string | undefined): Command {
+  return command
+    .option("--backend <backend>", "nft, auto, an npm package, or a path to a backend module", fallback)
+    .option("--backend-option <name=value>", "an option of the backend itself; repeatable", collect, []);
+}
+
+/** Add --timeout. */
+export function addTimeout(command: Command, purpose: string): Command {
+  return command.option("--timeout <duration>", purpose, DEFAULT_TIMEOUT);
+}
+
+function collect(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}
+
+/** kube-proxy's flags and ours that were typed, by name without dashes. */
+export function typedFlags(command: Command): RawFlags {
+  const names = new Set([...CONFIG_FLAGS.map((flag) => flag.name), ...NODE_FLAGS]);
+  const typed: Record<string, string | true> = {};
+  for (const option of command.options) {
+    const name = option.name();
+    if (!names.has(name) || command.getOptionValueSource(option.attributeName()) !== "cli") continue;
+    const value: unknown = command.getOptionValue(option.attributeName());
+    typed[name] = value === true ? true : String(value);
+  }
+  return typed;
+}
+
+/** Options as commander holds them, those this module added. */
+export interface CommonOptions {
+  readonly source?: string;
+  readonly config?: string;
+  readonly backend?: string;
+  readonly backendOption?: readonly string[];
+  readonly timeout?: string;
+  readonly verbose?: string | true;
+  readonly v?: string;
+  readonly loggingFormat?: "text" | "json";
+}
+
+/** Tell whether errors should come with cause and stack. */
+export function isVerbose(options: CommonOptions): boolean {
+  return options.verbose !== undefined;
+}
+
+function logLevel({ verbose, v }: CommonOptions): LogLevel {
+  const said = v ?? (verbose === true ? String(DEBUG_LEVEL) : verbose);
+  if (said === undefined) return "info";
+  const level = Number(said.replace(/^=/, ""));
+  if (!Number.isInteger(level)) throw new ProxyError("invalid_object", `"${said}" is not a level`, { object: "-v", hint: "pass a number, or none" });
+  return level >= DEBUG_LEVEL ? "debug" : "info";
+}
+
+/** Make the log a command writes to: JSON for machines, short lines on a terminal. */
+export function logFor(options: CommonOptions, env: Environment): Log {
+  const format = options.loggingFormat ?? (env.isTerminal ? "text" : "json");
+  return createLog({ format, level: logLevel(options), write: env.err, nowMs: env.nowMs });
+}
+
+/** A log for commands whose output is the point: only warnings and errors, unless -v. */
+export function quietLogFor(options: CommonOptions, env: Environment): Log {
+  const level = logLevel(options) === "debug" ? "debug" : "warn";
+  return createLog({ format: options.loggingFormat ?? "text", level, write: env.err, nowMs: env.nowMs });
+}
+
+/**
+ * Read --config and the flags.
+ * @throws {ProxyError} `invalid_object` naming what is wrong.
+ */
+export async function configFor(command: Command, options: CommonOptions, env: Environment): Promise<LoadedConfig> {
+  const file = options.config === undefined ? undefined : { path: options.config, text: await readConfig(options.config, env) };
+  return loadConfig({ flags: typedFlags(command), file, hostname: env.hostname, backendOptions: backendOptions(options.backendOption ?? []) });
+}
+
+async function readConfig(path: string, env: Environment): Promise<string> {
+  try {
+    return await env.readFile(path);
+  } catch (error) {
+    throw new ProxyError("invalid_object", `the configuration file can't be read (${error instanceof Error ? error.message : String(error)})`, {
+      object: path,
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Read the values of --backend-option.
+ * @throws {ProxyError} `invalid_object` for one without `=`.
+ */
+export function backendOptions(pairs: readonly string[]): Readonly<Record<string, Plain>> {
+  const entries = pairs.map((pair): [string, Plain] => {
+    const equals = pair.indexOf("=");
+    if (equals < 1) throw new ProxyError("invalid_object", `"${pair}" is not name=value`, { object: "--backend-option" });
+    return [pair.slice(0, equals), plainValue(pair.slice(equals + 1))];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** true, false and numbers are what they look like; everything else is text. */
+function plainValue(text: string): Plain {
+  if (text === "true" || text === "false") return text === "true";
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+}
+
+/** --timeout in ms. @throws {ProxyError} `invalid_object` when it is no duration above 0. */
+export function timeoutMs(options: CommonOptions): number {
+  const ms = parseDuration(options.timeout ?? DEFAULT_TIMEOUT);
+  if (ms <= 0) throw new ProxyError("invalid_object", "it must be longer than 0", { object: "--timeout" });
+  return ms;
+}
+
+/** --family as a list. @throws {ProxyError} `invalid_object` for any other word. */
+export function familiesOf(text: string): readonly IPFamily[] {
+  if (text === "both") return FAMILIES;
+  const family = FAMILIES.find((known) => known.toLowerCase() === text.toLowerCase() || known.slice(-1) === text);
+  if (family === undefined) throw new ProxyError("invalid_object", `"${text}" is no family`, { object: "--family", hint: "use IPv4, IPv6 or both" });
+  return [family];
+}

@@ -1,0 +1,70 @@
+import { ProxyError } from "@turnout/core";
+import { Command, CommanderError } from "commander";
+import { addCleanup } from "./commands/cleanup.ts";
+import { addPrint } from "./commands/print.ts";
+import { addRender } from "./commands/render.ts";
+import { addRun } from "./commands/run.ts";
+import type { Environment } from "./environment.ts";
+import { KNOWN_BACKENDS } from "./registry.ts";
+
+const FAILED = 1;
+const BAD_USAGE = 2;
+
+function backendsHelp(): string {
+  const lines = KNOWN_BACKENDS.map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`);
+  return `\nBackends:\n${lines.join("\n")}\n  Any npm package or path that exports a backend module works too.\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration.`;
+}
+
+/** Put the whole command together. */
+export function createProgram(env: Environment): Command {
+  const program = new Command("turnout")
+    .description("A pluggable kube-proxy: turns Kubernetes Services into what a node's kernel does with packets.")
+    .version(env.version, "-V, --version")
+    .addHelpText("after", backendsHelp())
+    .exitOverride()
+    .configureOutput({ writeOut: env.out, writeErr: env.err, outputError: () => undefined });
+  addRun(program, env);
+  addPrint(program, env);
+  addRender(program, env);
+  addCleanup(program, env);
+  return program;
+}
+
+/**
+ * Run one command line.
+ *
+ * Shape: `args` without node and script; resolves to the exit code: 0 done, 1 failed, 2 bad usage or configuration.
+ * Edges: an operating error is one line on standard error, with cause and stack under -v; a programmer's error shows its stack always.
+ */
+export async function runProgram(args: readonly string[], env: Environment): Promise<number> {
+  try {
+    await createProgram(env).parseAsync([...args], { from: "user" });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return usageCode(error, env);
+    env.err(errorText(error, args.some((arg) => /^-(v|-verbose)/.test(arg))));
+    return ProxyError.is(error, "invalid_object") ? BAD_USAGE : FAILED;
+  }
+}
+
+/** Help and version are no errors; everything else commander says is bad usage. */
+function usageCode(error: CommanderError, env: Environment): number {
+  if (error.exitCode === 0) return 0;
+  // Help shown because no command was given: commander has written it already.
+  if (error.code !== "commander.help") env.err(`turnout: [invalid_object] ${error.message.replace(/^error: /, "").replaceAll("\n", " ")}: see turnout --help\n`);
+  return BAD_USAGE;
+}
+
+/** Write an error as it is shown: one line, or everything. */
+export function errorText(error: unknown, isVerbose: boolean): string {
+  if (!ProxyError.is(error)) return `turnout: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
+  if (!isVerbose) return `turnout: ${error.message}\n`;
+  return `turnout: ${error.message}\n${stackChain(error)}`;
+}
+
+function stackChain(error: Error): string {
+  const stack = error.stack ?? "";
+  if (error.cause === undefined) return `${stack}\n`;
+  const cause = error.cause instanceof Error ? stackChain(error.cause) : `${String(error.cause)}\n`;
+  return `${stack}\ncaused by: ${cause}`;
+}
