@@ -1,1 +1,14 @@
-export {};
+/**
+ * The brain of Turnout: sources that feed Kubernetes objects into core's store.
+ *
+ * @packageDocumentation
+ */
+export { createFileSource } from "./file-source.ts";
+export type { FileSourceOptions, FileTimings } from "./file-source.ts";
+export { createKubeSource } from "./kube-source.ts";
+export type { KubeSourceOptions, KubeTimings } from "./kube-source.ts";
+export type { ObjectSink, Source } from "./object-sink.ts";
+export type { ReflectorTimings } from "./reflector-timings.ts";
+export type { AccessOptions } from "./resolve-access.ts";
+export { openSource, parseSourceSpec } from "./source.ts";
+export type { SourceOptions, SourceSpec } from "./source.ts";

@@ -1,0 +1,29 @@
+import type { BackoffLimits } from "./backoff.ts";
+
+/** Times a reflector goes by; tests shorten them. */
+export interface ReflectorTimings extends BackoffLimits {
+  /** A watch that lived this long ends a series of failures. */
+  readonly steadyMs: number;
+  /** A watch silent for longer is given up; API servers send a bookmark each minute. */
+  readonly watchIdleMs: number;
+  /** The same within the body of a list. */
+  readonly listIdleMs: number;
+  /** timeoutSeconds of a watch is this, and up to as much again by chance. */
+  readonly watchSeconds: number;
+  /** How long until an API that isn't served is asked for again, spread over 50–150 %. */
+  readonly missingApiMs: number;
+  /** A failure that lasts is logged as a warning this often; what is between goes to debug. */
+  readonly remindMs: number;
+}
+
+/** What a production reflector goes by. */
+export const DEFAULT_TIMINGS: ReflectorTimings = {
+  backoffBaseMs: 800,
+  backoffMaxMs: 30_000,
+  steadyMs: 5_000,
+  watchIdleMs: 150_000,
+  listIdleMs: 60_000,
+  watchSeconds: 300,
+  missingApiMs: 600_000,
+  remindMs: 60_000,
+};

@@ -1,0 +1,286 @@
+import { setImmediate } from "node:timers/promises";
+import { ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
+import { backoffMs } from "./backoff.ts";
+import type { KubeClient } from "./kube-client.ts";
+import { KnownObjects } from "./known-objects.ts";
+import { LineSplitter } from "./line-splitter.ts";
+import type { ObjectSink } from "./object-sink.ts";
+import { OutageLog } from "./outage-log.ts";
+import { isRawObject, isRecord, keyOf, type RawObject } from "./raw-object.ts";
+import type { ReflectorTimings } from "./reflector-timings.ts";
+import type { Refusal } from "./refusal.ts";
+import type { Selection } from "./selectors.ts";
+import { parseWatchEvent } from "./watch-event.ts";
+
+/** What a reflector works with. */
+export interface ReflectorOptions {
+  readonly kind: ObjectKind;
+  readonly selection: Selection;
+  readonly client: KubeClient;
+  readonly sink: ObjectSink;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  readonly timings: ReflectorTimings;
+  /** Ask for the first objects by watch (sendInitialEvents); falls back by itself where that isn't served. */
+  readonly prefersWatchList: boolean;
+  /** An API server without this API, or without the right to it, counts as an empty list. */
+  readonly isOptional: boolean;
+}
+
+/** How one request to the API server went. */
+type Outcome =
+  /** The list is complete, a watch can begin. */
+  | { readonly is: "listed" }
+  /** The server ended the watch properly. */
+  | { readonly is: "ended" }
+  | { readonly is: "refused"; readonly refusal: Refusal }
+  | { readonly is: "broken"; readonly error: ProxyError };
+
+const PAGE_LIMIT = 500;
+const HTTP = { badRequest: 400, unauthorized: 401, forbidden: 403, notFound: 404, gone: 410, unprocessable: 422 } as const;
+
+/**
+ * Keeps a sink equal to one kind of the API server's objects: lists once, then watches, and recovers from everything.
+ *
+ * Shape: remembers keys and resourceVersions only; the objects live in the sink.
+ * Edges: an outage removes nothing; after a relist the vanished ones go. A throw of the sink is a programmer's error and ends `run`.
+ */
+export class Reflector {
+  readonly #options: ReflectorOptions;
+  readonly #known: KnownObjects;
+  readonly #outage: OutageLog;
+  /** Where the next watch begins; "" asks for a list. */
+  #revision = "";
+  #isSynced = false;
+  #usesWatchList: boolean;
+  /** After a 410 the watch cache is not believed: a quorum read, "" instead of "0". */
+  #listsFromCache = true;
+  /** A continue token that expired is not tried again: the next list is whole. */
+  #pages = true;
+  #failures = 0;
+  #openedMs: number | undefined;
+
+  constructor(options: ReflectorOptions) {
+    this.#options = options;
+    this.#known = new KnownObjects(options.kind, options.sink);
+    const { clock, log, timings } = options;
+    this.#outage = new OutageLog(options.kind, { clock, log, remindMs: timings.remindMs });
+    this.#usesWatchList = options.prefersWatchList;
+  }
+
+  /** Deliver until `signal` aborts. Rejects only when the sink throws. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#openedMs = undefined;
+      const outcome = await this.#step(signal);
+      if (signal.aborted) return;
+      const waitMs = this.#react(outcome);
+      if (waitMs > 0) await this.#options.clock.sleep(waitMs, signal);
+    }
+  }
+
+  async #step(signal: AbortSignal): Promise<Outcome> {
+    try {
+      if (this.#revision !== "") return await this.#watch(signal, undefined);
+      if (this.#usesWatchList) return await this.#watch(signal, new Set());
+      return await this.#list(signal);
+    } catch (error) {
+      if (!ProxyError.is(error)) throw error;
+      return { is: "broken", error };
+    }
+  }
+
+  /** Settle what follows from an outcome; returns how long to wait before the next request. */
+  #react(outcome: Outcome): number {
+    const { steadyMs } = this.#options.timings;
+    const hasLived = this.#openedMs !== undefined && this.#options.clock.nowMs() - this.#openedMs >= steadyMs;
+    if (hasLived) this.#failures = 0;
+    if (outcome.is === "listed") return 0;
+    if (outcome.is === "refused") return this.#reactToRefusal(outcome.refusal);
+    if (outcome.is === "broken") return this.#retry(outcome.error, 0);
+    if (hasLived) return 0;
+    return this.#retry(new ProxyError("feed_lost", "the API server ended the watch at once"), 0);
+  }
+
+  #reactToRefusal(refusal: Refusal): number {
+    const { kind, log, client, isOptional } = this.#options;
+    const { status } = refusal;
+    if (this.#revision === "" && this.#usesWatchList && (status === HTTP.badRequest || status === HTTP.unprocessable)) {
+      log.debug(`${kind}: the API server has no watch-list; listing`, { message: refusal.message });
+      this.#usesWatchList = false;
+      return 0;
+    }
+    if (status === HTTP.gone || refusal.isFutureRevision) return this.#startOver(refusal);
+    if (isOptional && (status === HTTP.notFound || status === HTTP.forbidden)) return this.#doWithout(refusal);
+    if (status === HTTP.unauthorized) {
+      client.refreshCredentials();
+      // Tokens rotate; the new one is tried at once, and only once.
+      if (this.#failures === 0) {
+        this.#failures++;
+        return 0;
+      }
+    }
+    return this.#retry(refusalError(refusal), refusal.retryAfterMs);
+  }
+
+  #startOver(refusal: Refusal): number {
+    const { kind, log } = this.#options;
+    if (this.#revision === "") this.#pages = false;
+    this.#revision = "";
+    this.#listsFromCache = false;
+    if (this.#failures > 0) return this.#retry(refusalError(refusal), refusal.retryAfterMs);
+    this.#failures++;
+    log.info(`${kind}: listing anew, the API server forgot where we were`, { message: refusal.message });
+    return refusal.retryAfterMs;
+  }
+
+  #doWithout(refusal: Refusal): number {
+    const { kind, log, random, timings } = this.#options;
+    if (!this.#isSynced) {
+      const hint = refusal.status === HTTP.notFound ? "the API server is older" : "allow list and watch in the ClusterRole";
+      log.info(`${kind}: not available, going on without`, { status: refusal.status, hint });
+    }
+    if (refusal.status === HTTP.notFound) this.#known.deleteOthers(new Set());
+    this.#revision = "";
+    this.#markSynced();
+    return Math.round(timings.missingApiMs * (0.5 + random()));
+  }
+
+  #retry(error: ProxyError, retryAfterMs: number): number {
+    this.#failures++;
+    const waitMs = backoffMs(this.#failures, retryAfterMs, this.#options.random(), this.#options.timings);
+    this.#outage.failed(error, waitMs);
+    return waitMs;
+  }
+
+  async #list(signal: AbortSignal): Promise<Outcome> {
+    const { client, timings } = this.#options;
+    const seen = new Set<string>();
+    let changed = 0;
+    let revision = "";
+    let token = "";
+    do {
+      const resourceVersion = token === "" && this.#listsFromCache ? "0" : "";
+      const limit = this.#pages ? String(PAGE_LIMIT) : "";
+      const answer = await client.get(this.#url({ limit, continue: token, resourceVersion }), timings.listIdleMs, signal);
+      if (answer.kind === "refused") return { is: "refused", refusal: answer };
+      const page = parseList(await collect(answer.chunks));
+      for (const [index, object] of page.items.entries()) {
+        if (this.#known.put(object, seen)) changed++;
+        // A list from the cache comes in one piece: let the process breathe in between.
+        if (index % PAGE_LIMIT === PAGE_LIMIT - 1) await setImmediate();
+      }
+      // All pages are of the first one's revision.
+      if (revision === "") revision = page.revision;
+      token = page.token;
+    } while (token !== "");
+    this.#complete(seen, changed, revision);
+    return { is: "listed" };
+  }
+
+  /** Watch from the known revision, or with `initial` from the objects as they are. */
+  async #watch(signal: AbortSignal, initial: Set<string> | undefined): Promise<Outcome> {
+    const { client, timings, clock, random } = this.#options;
+    const url = this.#url({
+      watch: "true",
+      allowWatchBookmarks: "true",
+      timeoutSeconds: String(Math.round(timings.watchSeconds * (1 + random()))),
+      resourceVersion: this.#revision,
+      ...(initial && { sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" }),
+    });
+    const answer = await client.get(url, timings.watchIdleMs, signal);
+    if (answer.kind === "refused") return { is: "refused", refusal: answer };
+    this.#openedMs = clock.nowMs();
+    if (initial === undefined) this.#outage.recovered();
+    const lines = new LineSplitter();
+    const listing = { seen: initial, changed: 0 };
+    for await (const chunk of answer.chunks) {
+      for (const line of lines.push(chunk)) {
+        const refusal = this.#take(line, listing);
+        if (refusal !== undefined) return { is: "refused", refusal };
+      }
+    }
+    if (lines.hasRest) throw new ProxyError("feed_lost", "the watch ended within an event");
+    if (listing.seen !== undefined) throw new ProxyError("feed_lost", "the watch ended before its first list was complete");
+    return { is: "ended" };
+  }
+
+  /** Take one line of a watch; `listing.seen` is set until the initial events are complete. */
+  #take(line: string, listing: { seen: Set<string> | undefined; changed: number }): Refusal | undefined {
+    const event = parseWatchEvent(line);
+    if (event.type === "error") return event.refusal;
+    if (event.type === "put" && this.#known.put(event.object, listing.seen)) listing.changed++;
+    if (event.type === "delete") {
+      listing.seen?.delete(keyOf(event.object));
+      this.#known.delete(keyOf(event.object));
+    }
+    if (listing.seen === undefined) this.#revision = event.revision;
+    else if (event.type === "bookmark" && event.endsInitialEvents) {
+      this.#complete(listing.seen, listing.changed, event.revision);
+      listing.seen = undefined;
+    }
+    return undefined;
+  }
+
+  #complete(seen: ReadonlySet<string>, changed: number, revision: string): void {
+    const { kind, log } = this.#options;
+    const vanished = this.#known.deleteOthers(seen);
+    this.#revision = revision;
+    this.#pages = true;
+    this.#outage.recovered();
+    log[this.#isSynced ? "debug" : "info"](`${kind}: listed`, { objects: this.#known.size, changed, vanished, revision });
+    this.#markSynced();
+  }
+
+  #markSynced(): void {
+    this.#isSynced = true;
+    this.#options.sink.markSynced(this.#options.kind);
+  }
+
+  #url(query: Readonly<Record<string, string>>): string {
+    const { path, labelSelector, fieldSelector } = this.#options.selection;
+    const given = Object.entries({ labelSelector, fieldSelector, ...query }).filter(([, value]) => value !== "");
+    return `${path}?${new URLSearchParams(given).toString()}`;
+  }
+}
+
+function refusalError(refusal: Refusal): ProxyError {
+  const { status, message } = refusal;
+  const hints: Readonly<Record<number, string>> = {
+    [HTTP.unauthorized]: "check the token or certificate",
+    [HTTP.forbidden]: "bind the ClusterRole system:node-proxier",
+    [HTTP.notFound]: "check the server's address; Kubernetes 1.21 is needed",
+  };
+  const hint = hints[status];
+  const code = hint === undefined || status === HTTP.notFound ? "feed_lost" : "permission_denied";
+  return new ProxyError(code, `the API server answered ${status} (${message})`, hint === undefined ? {} : { hint });
+}
+
+interface ListPage {
+  readonly items: readonly RawObject[];
+  readonly revision: string;
+  readonly token: string;
+}
+
+function parseList(text: string): ListPage {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch (error) {
+    throw ProxyError.from(error, "feed_lost", "the list is not JSON");
+  }
+  const metadata = isRecord(body) && isRecord(body["metadata"]) ? body["metadata"] : {};
+  const revision = metadata["resourceVersion"];
+  if (!isRecord(body) || typeof revision !== "string") throw new ProxyError("feed_lost", "the answer is not a list");
+  const items: readonly unknown[] = Array.isArray(body["items"]) ? body["items"] : [];
+  const token = typeof metadata["continue"] === "string" ? metadata["continue"] : "";
+  return { items: items.filter(isRawObject), revision, token };
+}
+
+async function collect(chunks: AsyncIterable<Buffer>): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const chunk of chunks) parts.push(chunk);
+  return Buffer.concat(parts).toString("utf8");
+}

@@ -1,0 +1,51 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ProxyError } from "@turnout/core";
+import { InClusterAccess, SERVICE_ACCOUNT_DIR } from "./in-cluster-access.ts";
+import { PLAIN_TLS, type KubeAccess } from "./kube-access.ts";
+import { kubeconfigPaths } from "./kubeconfig.ts";
+import { KubeconfigAccess } from "./kubeconfig-access.ts";
+
+/** What decides how the API server is reached. */
+export interface AccessOptions {
+  /** `--kubeconfig`. */
+  readonly kubeconfig?: string | undefined;
+  /** `--master`: overrides the server's address; alone it means access without credentials. */
+  readonly master?: string | undefined;
+  /** Environment: KUBECONFIG, KUBERNETES_SERVICE_HOST and _PORT, HOME, and the proxy variables. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Default {@link SERVICE_ACCOUNT_DIR}. */
+  readonly serviceAccountDir?: string | undefined;
+}
+
+/**
+ * Choose the way to the API server: `--kubeconfig`, KUBECONFIG, `--master` alone, the pod's service account,
+ * then ~/.kube/config; the first that is there.
+ *
+ * @throws {ProxyError} `invalid_object` for a bad `--master`; `not_found` when there is none of them.
+ */
+export function resolveAccess(options: AccessOptions): KubeAccess {
+  const { env, master } = options;
+  if (master !== undefined && !(URL.canParse(master) && /^https?:/.test(master))) {
+    throw new ProxyError("invalid_object", "--master is not an address", { object: master, hint: "write https://HOST:PORT" });
+  }
+  if (options.kubeconfig !== undefined) return new KubeconfigAccess([options.kubeconfig], master);
+  const paths = kubeconfigPaths(env["KUBECONFIG"] ?? "");
+  if (paths.length > 0) return new KubeconfigAccess(paths, master);
+  if (master !== undefined) return anonymousAccess(master);
+  const host = env["KUBERNETES_SERVICE_HOST"];
+  const port = env["KUBERNETES_SERVICE_PORT"];
+  if (host !== undefined && port !== undefined) {
+    return new InClusterAccess(host, port, options.serviceAccountDir ?? SERVICE_ACCOUNT_DIR);
+  }
+  const home = join(env["HOME"] ?? "/root", ".kube", "config");
+  if (existsSync(home)) return new KubeconfigAccess([home], undefined);
+  throw new ProxyError("not_found", "no Kubernetes API server is configured", {
+    hint: "give --kubeconfig PATH or --master URL, set KUBECONFIG, run in a pod, or use --source file:PATH",
+  });
+}
+
+function anonymousAccess(master: string): KubeAccess {
+  const endpoint = { server: new URL(master), headers: {}, tls: PLAIN_TLS, proxyUrl: undefined };
+  return { description: `--master ${master}`, endpoint: async () => endpoint, refresh: () => undefined };
+}
