@@ -35,6 +35,11 @@ describe("surfaceText", () => {
     ]);
   });
 
+  it("follows a default that was imported", () => {
+    const files = filesOf({ [door.path]: `import m from "./m.ts"; export default m;`, "packages/x/src/m.ts": "export default class M {}" });
+    expect(surfaceText([door], files)).toBe("@turnout/x\n  class default\n");
+  });
+
   it("throws when a re-export leads nowhere", () => {
     expect(() => surfaceText([door], filesOf({ [door.path]: `export * from "./gone.ts";` }))).toThrow("packages/x/src/gone.ts");
   });

@@ -3,44 +3,70 @@ import type { Finding } from "./finding.ts";
 import type { Import, SourceFile } from "./source-file.ts";
 
 const CORE = "packages/core/src/";
-/** In a backend these decide; only probe, observe and apply touch anything. `render` may be several files or a folder. */
-const PURE_IN_BACKEND = /^packages\/backend-[^/]+\/src\/(?:(?:objects|names|plan|explain)\.ts$|render(?:[-/].*)?(?:\.ts)?$)/;
+/** In a backend these decide. `render` may be several files or a folder. */
+const DECIDING = /^packages\/backend-[^/]+\/src\/(?:(?:objects|names|plan|explain)\.ts$|render(?:[-/].*)?(?:\.ts)?$)/;
+/** And these hold its effects. */
+const ACTING = /^packages\/backend-[^/]+\/src\/(?:probe|observe|apply)\.ts$/;
 
-/** Tell whether the file has to be pure: all of core, and the deciding files of a backend; tests never. */
-export function isPure(file: SourceFile): boolean {
-  return !file.isTest && (file.path.startsWith(CORE) || PURE_IN_BACKEND.test(file.path));
+/** File a relative import means; the type-only ones cost nothing at run time and aren't followed. */
+function targetOf(file: SourceFile, one: Import): string | undefined {
+  return one.specifier.startsWith(".") && !one.isTypeOnly ? posix.join(posix.dirname(file.path), one.specifier) : undefined;
+}
+
+/**
+ * Find the files that have to be pure, each with the reason: all of core, the deciding files of a backend, and
+ * whatever those import of their own package. Tests never are.
+ */
+export function pureFiles(files: readonly SourceFile[]): ReadonlyMap<string, string> {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const pure = new Map<string, string>();
+  for (const { path, isTest } of files) {
+    if (isTest) continue;
+    if (path.startsWith(CORE)) pure.set(path, "core is pure");
+    else if (DECIDING.test(path)) pure.set(path, "this file decides");
+  }
+  // A Map hands out entries that are added while it is walked, so this reaches everything.
+  for (const [path] of pure) {
+    const file = byPath.get(path);
+    for (const one of file?.imports ?? []) {
+      const target = file === undefined ? undefined : targetOf(file, one);
+      if (target !== undefined && byPath.has(target) && !pure.has(target))
+        pure.set(target, `${posix.basename(path)} decides and imports this file`);
+    }
+  }
+  return pure;
 }
 
 function isHash(one: Import): boolean {
   return one.specifier === "node:crypto" && one.names.length > 0 && one.names.every((name) => name === "createHash");
 }
 
-function problemOf(file: SourceFile, one: Import): string | undefined {
-  if (isHash(one)) return undefined;
-  if (file.path.startsWith(CORE)) {
-    return one.specifier.startsWith(".")
-      ? undefined
-      : `core is pure: it imports nothing but createHash from node:crypto, not ${one.specifier}`;
-  }
-  if (one.specifier === "@turnout/core") return undefined;
-  const isPurePath = one.specifier.startsWith(".") && PURE_IN_BACKEND.test(posix.join(posix.dirname(file.path), one.specifier));
-  // A type costs nothing at run time, so options and the like may be named.
-  const isOwnType = one.specifier.startsWith(".") && one.isTypeOnly;
-  if (isPurePath || isOwnType) return undefined;
-  return `this file decides, so it imports core and other deciding files (objects, render, names, plan, explain) only, not ${one.specifier}`;
+function isPureImport(file: SourceFile, one: Import): boolean {
+  if (isHash(one)) return true;
+  const target = targetOf(file, one);
+  if (target !== undefined) return !ACTING.test(target);
+  if (one.specifier.startsWith(".")) return true;
+  return one.specifier === "@turnout/core" && !file.path.startsWith(CORE);
 }
 
 /** Check that what decides reaches no clock, no chance and no world. Pure. */
 export function checkPurity(files: readonly SourceFile[]): Finding[] {
-  return files.filter(isPure).flatMap((file) => {
-    const findings: Finding[] = [];
-    for (const one of file.imports) {
-      const what = problemOf(file, one);
-      if (what !== undefined) findings.push({ rule: "purity", path: file.path, line: one.line, subject: one.specifier, what });
-    }
-    for (const { what, line } of file.effects) {
-      findings.push({ rule: "purity", path: file.path, line, subject: what, what: `${what} in a pure file: have it passed in` });
-    }
-    return findings;
+  const pure = pureFiles(files);
+  return files.flatMap((file) => {
+    const reason = pure.get(file.path);
+    if (reason === undefined) return [];
+    const finding = (line: number, subject: string, what: string): Finding => ({
+      rule: "purity",
+      path: file.path,
+      line,
+      subject,
+      what: `${reason}: ${what}`,
+    });
+    return [
+      ...file.imports
+        .filter((one) => !isPureImport(file, one))
+        .map((one) => finding(one.line, one.specifier, `it may not import ${one.specifier}`)),
+      ...file.effects.map(({ what, line }) => finding(line, what, `have ${what} passed in`)),
+    ];
   });
 }

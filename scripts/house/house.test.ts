@@ -139,13 +139,26 @@ describe("purity", () => {
     expect(
       check(
         path,
-        `import { x } from "@turnout/core"; import "${up}names.ts"; import "${up}render/x.ts"; import type { O } from "${up}options.ts";`,
+        `import { x } from "@turnout/core"; import "${up}names.ts"; import "${up}chains.ts"; import type { O } from "${up}apply.ts";`,
       ),
     ).toEqual([]);
     expect(check(path, `import "@turnout/host"; import "${up}apply.ts"; Date.now();`)).toEqual([
       "@turnout/host",
       `${up}apply.ts`,
       "Date.now",
+    ]);
+  });
+
+  it("follows a deciding file's imports, and leaves alone what it only takes types from", () => {
+    const src = "packages/backend-nft/src";
+    const files = [
+      parseSource(`${src}/render.ts`, `import { a } from "./chains.ts"; import type { O } from "./options.ts";`),
+      parseSource(`${src}/chains.ts`, `import { b } from "./deeper.ts";`),
+      parseSource(`${src}/deeper.ts`, `import { run } from "@turnout/host";`),
+      parseSource(`${src}/options.ts`, `import { run } from "@turnout/host";`),
+    ];
+    expect(checkPurity(files).map(describeFinding)).toEqual([
+      `error: ${src}/deeper.ts:1: [purity] chains.ts decides and imports this file: it may not import @turnout/host`,
     ]);
   });
 });
@@ -207,6 +220,7 @@ describe("docs", () => {
 
   it("takes a docstring at the statement or at what it exports, and asks for none on re-exports", () => {
     const text = `/** a */ export const a = 1;\n/** b */\nconst b = 1;\nexport { b };\n/** c */ class C {}\nexport default C;\nexport * from "./x.ts"; export { y } from "./y.ts";`;
+    expect(undocumented(`import z from "./z.ts"; export default z;`)).toEqual([]);
     expect(undocumented(text)).toEqual([]);
   });
 

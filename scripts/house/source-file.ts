@@ -134,6 +134,7 @@ function declarationsOf(
       }
     } else if (statement.type === "ExportDefaultDeclaration") {
       const { declaration } = statement;
+      if (declaration.type === "Identifier" && !locals.has(declaration.name)) continue;
       const local = declaration.type === "Identifier" ? locals.get(declaration.name) : undefined;
       const kind = local?.kind ?? /^(?:TS)?(Class|Function|Interface)/.exec(declaration.type)?.[1]?.toLowerCase() ?? "const";
       exported.push({ name: "default", kind, isDocumented: isDocumented(statement) || local?.isDocumented === true, line });
@@ -148,6 +149,10 @@ function reexportsOf(program: ESTree.Program, imports: ReadonlyMap<string, Reexp
       return [
         { specifier: statement.source.value, imported: "*", exported: statement.exported === null ? "*" : nameOf(statement.exported) },
       ];
+    }
+    if (statement.type === "ExportDefaultDeclaration" && statement.declaration.type === "Identifier") {
+      const imported = imports.get(statement.declaration.name);
+      return imported === undefined ? [] : [{ ...imported, exported: "default" }];
     }
     if (statement.type !== "ExportNamedDeclaration") return [];
     const { source } = statement;
