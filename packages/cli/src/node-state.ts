@@ -42,7 +42,13 @@ export class NodeStateSource {
   /** Follow one family. */
   feed(family: IPFamily): Feed {
     const { nodeName, settings, bindAddress } = this.#options.config;
-    return createFeed(this.store, { nodeName, family, settings, report: this.#report, ...(bindAddress === undefined ? {} : { bindAddress }) });
+    return createFeed(this.store, {
+      nodeName,
+      family,
+      settings,
+      report: this.#report,
+      ...(bindAddress === undefined ? {} : { bindAddress }),
+    });
   }
 
   /**
@@ -52,12 +58,12 @@ export class NodeStateSource {
   async during(body: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     const stop = new AbortController();
     const either = AbortSignal.any([signal, stop.signal]);
-    let failure: unknown;
+    let failure: Error | undefined;
     const guarded = async (task: Promise<void>): Promise<void> => {
       try {
         await task;
       } catch (error) {
-        failure ??= error;
+        failure ??= error instanceof Error ? error : new Error("a task failed", { cause: error });
         stop.abort();
       }
     };
@@ -111,7 +117,16 @@ export class NodeStateSource {
       markSynced: (kind: ObjectKind): void => store.markSynced(kind),
     };
     const { nodeName, kubeconfig, master } = config;
-    await openSource(source, { nodeName, kubeconfig, master, env: env.variables, clock, log, random: Math.random, report: this.#report }).run(sink, signal);
+    await openSource(source, {
+      nodeName,
+      kubeconfig,
+      master,
+      env: env.variables,
+      clock,
+      log,
+      random: Math.random,
+      report: this.#report,
+    }).run(sink, signal);
   }
 }
 
@@ -119,14 +134,26 @@ export class NodeStateSource {
  * Run `body` with a limit on its time.
  * @throws {ProxyError} `timed_out` naming `what` when the limit is reached first.
  */
-export async function withTimeout(what: string, ms: number, clock: Clock, signal: AbortSignal, body: (signal: AbortSignal) => Promise<void>): Promise<void> {
+export async function withTimeout(
+  what: string,
+  ms: number,
+  clock: Clock,
+  signal: AbortSignal,
+  body: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
   const error = (cause?: unknown): ProxyError =>
-    new ProxyError("timed_out", `nothing complete within ${ms / 1000} s`, { object: what, hint: "is it reachable? -v shows more; --timeout waits longer", cause });
+    new ProxyError("timed_out", `nothing complete within ${ms / 1000} s`, {
+      object: what,
+      hint: "is it reachable? -v shows more; --timeout waits longer",
+      cause,
+    });
   const late = new AbortController();
   const done = new AbortController();
-  const timer = clock.sleep(ms, AbortSignal.any([signal, done.signal])).then(() => {
+  const watchClock = async (): Promise<void> => {
+    await clock.sleep(ms, AbortSignal.any([signal, done.signal]));
     if (!done.signal.aborted && !signal.aborted) late.abort();
-  });
+  };
+  const timer = watchClock();
   try {
     await body(AbortSignal.any([signal, late.signal]));
   } catch (cause) {

@@ -109,7 +109,8 @@ function logLevel({ verbose, v }: CommonOptions): LogLevel {
   const said = v ?? (verbose === true ? String(DEBUG_LEVEL) : verbose);
   if (said === undefined) return "info";
   const level = Number(said.replace(/^=/, ""));
-  if (!Number.isInteger(level)) throw new ProxyError("invalid_object", `"${said}" is not a level`, { object: "-v", hint: "pass a number, or none" });
+  if (!Number.isInteger(level))
+    throw new ProxyError("invalid_object", `"${said}" is not a level`, { object: "-v", hint: "pass a number, or none" });
   return level >= DEBUG_LEVEL ? "debug" : "info";
 }
 
@@ -131,17 +132,26 @@ export function quietLogFor(options: CommonOptions, env: Environment): Log {
  */
 export async function configFor(command: Command, options: CommonOptions, env: Environment): Promise<LoadedConfig> {
   const file = options.config === undefined ? undefined : { path: options.config, text: await readConfig(options.config, env) };
-  return loadConfig({ flags: typedFlags(command), file, hostname: env.hostname, backendOptions: backendOptions(options.backendOption ?? []) });
+  return loadConfig({
+    flags: typedFlags(command),
+    file,
+    hostname: env.hostname,
+    backendOptions: backendOptions(options.backendOption ?? []),
+  });
 }
 
 async function readConfig(path: string, env: Environment): Promise<string> {
   try {
     return await env.readFile(path);
   } catch (error) {
-    throw new ProxyError("invalid_object", `the configuration file can't be read (${error instanceof Error ? error.message : String(error)})`, {
-      object: path,
-      cause: error,
-    });
+    throw new ProxyError(
+      "invalid_object",
+      `the configuration file can't be read (${error instanceof Error ? error.message : String(error)})`,
+      {
+        object: path,
+        cause: error,
+      },
+    );
   }
 }
 
@@ -175,6 +185,7 @@ export function timeoutMs(options: CommonOptions): number {
 export function familiesOf(text: string): readonly IPFamily[] {
   if (text === "both") return FAMILIES;
   const family = FAMILIES.find((known) => known.toLowerCase() === text.toLowerCase() || known.slice(-1) === text);
-  if (family === undefined) throw new ProxyError("invalid_object", `"${text}" is no family`, { object: "--family", hint: "use IPv4, IPv6 or both" });
+  if (family === undefined)
+    throw new ProxyError("invalid_object", `"${text}" is no family`, { object: "--family", hint: "use IPv4, IPv6 or both" });
   return [family];
 }

@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { ProxyError } from "@turnout/core";
 import { Command, CommanderError } from "commander";
 import { addCleanup } from "./commands/cleanup.ts";
@@ -42,7 +43,12 @@ export async function runProgram(args: readonly string[], env: Environment): Pro
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return usageCode(error, env);
-    env.err(errorText(error, args.some((arg) => /^-(v|-verbose)/.test(arg))));
+    env.err(
+      errorText(
+        error,
+        args.some((arg) => /^-(v|-verbose)/.test(arg)),
+      ),
+    );
     return ProxyError.is(error, "invalid_object") ? BAD_USAGE : FAILED;
   }
 }
@@ -51,7 +57,8 @@ export async function runProgram(args: readonly string[], env: Environment): Pro
 function usageCode(error: CommanderError, env: Environment): number {
   if (error.exitCode === 0) return 0;
   // Help shown because no command was given: commander has written it already.
-  if (error.code !== "commander.help") env.err(`turnout: [invalid_object] ${error.message.replace(/^error: /, "").replaceAll("\n", " ")}: see turnout --help\n`);
+  if (error.code !== "commander.help")
+    env.err(`turnout: [invalid_object] ${error.message.replace(/^error: /, "").replaceAll("\n", " ")}: see turnout --help\n`);
   return BAD_USAGE;
 }
 
@@ -65,6 +72,5 @@ export function errorText(error: unknown, isVerbose: boolean): string {
 function stackChain(error: Error): string {
   const stack = error.stack ?? "";
   if (error.cause === undefined) return `${stack}\n`;
-  const cause = error.cause instanceof Error ? stackChain(error.cause) : `${String(error.cause)}\n`;
-  return `${stack}\ncaused by: ${cause}`;
+  return `${stack}\ncaused by: ${error.cause instanceof Error ? stackChain(error.cause) : `${inspect(error.cause)}\n`}`;
 }

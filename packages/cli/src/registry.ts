@@ -42,7 +42,10 @@ export async function chooseBackend(choice: BackendChoice): Promise<BackendModul
   if (mode === "") return await firstThatRuns(choice);
   const name = backendOf(mode);
   if (!KNOWN_BACKENDS.some((known) => known.name === name)) {
-    throw new ProxyError("invalid_object", "no backend for this mode", { object: `mode ${mode}`, hint: `pass --backend ${knownNames()} to use another` });
+    throw new ProxyError("invalid_object", "no backend for this mode", {
+      object: `mode ${mode}`,
+      hint: `pass --backend ${knownNames()} to use another`,
+    });
   }
   return await loadBackend(name, workingDirectory);
 }
@@ -95,5 +98,7 @@ const FUNCTIONS = ["parseOptions", "probe", "open"] as const;
 function isBackendModule(value: unknown): value is BackendModule {
   if (typeof value !== "object" || value === null) return false;
   const candidate = value as Readonly<Record<string, unknown>>;
-  return candidate["contract"] === 1 && typeof candidate["name"] === "string" && FUNCTIONS.every((name) => typeof candidate[name] === "function");
+  return (
+    candidate["contract"] === 1 && typeof candidate["name"] === "string" && FUNCTIONS.every((name) => typeof candidate[name] === "function")
+  );
 }

@@ -10,9 +10,22 @@ const KIND_WORDS: Readonly<Record<Destination["kind"], string>> = {
   nodePort: "node port",
 };
 const NO_LINES: Readonly<Record<string, string>> = Object.fromEntries(
-  ["top", "top-mid", "top-left", "top-right", "bottom", "bottom-mid", "bottom-left", "bottom-right", "left", "left-mid", "mid", "mid-mid", "right", "right-mid"].map(
-    (name) => [name, ""],
-  ),
+  [
+    "top",
+    "top-mid",
+    "top-left",
+    "top-right",
+    "bottom",
+    "bottom-mid",
+    "bottom-left",
+    "bottom-right",
+    "left",
+    "left-mid",
+    "mid",
+    "mid-mid",
+    "right",
+    "right-mid",
+  ].map((name) => [name, ""]),
 );
 
 /**
@@ -22,7 +35,12 @@ const NO_LINES: Readonly<Record<string, string>> = Object.fromEntries(
  */
 export function stateTable(state: PrintedState): string {
   const { node, family, rows } = state;
-  const facts = [`node ${node.name}`, family, node.addresses.join(" ") || "no address known", ...(node.zone === "" ? [] : [`zone ${node.zone}`])];
+  const facts = [
+    `node ${node.name}`,
+    family,
+    node.addresses.join(" ") || "no address known",
+    ...(node.zone === "" ? [] : [`zone ${node.zone}`]),
+  ];
   const head = `${facts.join("  ")}  ${rows.length} service port${rows.length === 1 ? "" : "s"}\n`;
   if (rows.length === 0) return head;
   const table = new CliTable3({
@@ -31,7 +49,10 @@ export function stateTable(state: PrintedState): string {
   });
   table.push(["SERVICE PORT", "", "DESTINATION", "RULES", "ENDPOINTS"]);
   for (const row of rows) table.push(...linesOf(row));
-  const text = table.toString().split("\n").map((line) => line.trimEnd());
+  const text = table
+    .toString()
+    .split("\n")
+    .map((line) => line.trimEnd());
   return `${head}${text.join("\n")}\n`;
 }
 
@@ -48,7 +69,8 @@ function linesOf(row: ServicePort): string[][] {
 
 /** `from → to`, the source of the last rule left out when it is anyone. */
 function rulesText({ rules, sourceRanges }: Destination): string {
-  const text = (rule: Rule): string => `${rule.from === "anyone" ? "" : `${rule.from} → `}${rule.to}${rule.masquerade ? " (masquerade)" : ""}`;
+  const text = (rule: Rule): string =>
+    `${rule.from === "anyone" ? "" : `${rule.from} → `}${rule.to}${rule.masquerade ? " (masquerade)" : ""}`;
   const ranges = sourceRanges === undefined ? "" : ` [${sourceRanges.join(" ")}]`;
   return rules.map(text).join(", ") + ranges;
 }

@@ -48,7 +48,9 @@ function fieldText(value: unknown): string {
 export function textLine(level: LogLevel, message: string, fields: Readonly<Record<string, unknown>>, nowMs: number): string {
   const time = new Date(nowMs).toISOString().slice(11, 19);
   const word = level === "info" ? "" : `${level.padEnd(5)} `;
-  const tail = Object.entries(plainFields(fields)).filter(([, value]) => value !== undefined).map(([name, value]) => ` ${name}=${fieldText(value)}`);
+  const tail = Object.entries(plainFields(fields))
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => ` ${name}=${fieldText(value)}`);
   return `${time} ${word}${printable(message)}${tail.join("")}\n`;
 }
 

@@ -1,4 +1,14 @@
-import { FAMILIES, ProxyError, type Backend, type BackendModule, type IPFamily, type KernelObject, type Log, type Plain, type World } from "@turnout/core";
+import {
+  FAMILIES,
+  ProxyError,
+  type Backend,
+  type BackendModule,
+  type IPFamily,
+  type KernelObject,
+  type Log,
+  type Plain,
+  type World,
+} from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions, addLogOptions, backendOptions, quietLogFor, type CommonOptions } from "../options.ts";
@@ -82,7 +92,12 @@ export async function cleanFamily(
 }
 
 /** The contract's default: whatever observe finds is removed. */
-async function removeObserved(backend: Backend<unknown, KernelObject, unknown>, name: string, world: World, signal: AbortSignal): Promise<void> {
+async function removeObserved(
+  backend: Backend<unknown, KernelObject, unknown>,
+  name: string,
+  world: World,
+  signal: AbortSignal,
+): Promise<void> {
   const observed = await backend.observe(signal);
   if (observed === undefined) throw new ProxyError("tool_failed", "what is on the host can't be told", { object: `backend ${name}` });
   const remove = [...observed.objects.values()];

@@ -4,7 +4,17 @@ import { Option, type Command } from "commander";
 import { stringify } from "yaml";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource, withTimeout } from "../node-state.ts";
-import { addConfigFlags, addLogOptions, addSourceOptions, addTimeout, configFor, familiesOf, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
+import {
+  addConfigFlags,
+  addLogOptions,
+  addSourceOptions,
+  addTimeout,
+  configFor,
+  familiesOf,
+  quietLogFor,
+  timeoutMs,
+  type CommonOptions,
+} from "../options.ts";
 import { stateTable } from "../state-table.ts";
 
 interface PrintOptions extends CommonOptions {
@@ -30,7 +40,9 @@ Examples:
 
 /** Add `turnout print`. */
 export function addPrint(program: Command, env: Environment): void {
-  const command = program.command("print").description("show the node state: every service port with its destinations, rules and endpoints");
+  const command = program
+    .command("print")
+    .description("show the node state: every service port with its destinations, rules and endpoints");
   addSourceOptions(command);
   command
     .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json", "yaml"]).default("table"))
@@ -77,7 +89,13 @@ function sorted(rows: Iterable<ServicePort>): readonly ServicePort[] {
 }
 
 /** Print every family again whenever one of them changes, until aborted. */
-async function follow(state: NodeStateSource, families: readonly IPFamily[], options: PrintOptions, env: Environment, signal: AbortSignal): Promise<void> {
+async function follow(
+  state: NodeStateSource,
+  families: readonly IPFamily[],
+  options: PrintOptions,
+  env: Environment,
+  signal: AbortSignal,
+): Promise<void> {
   const current = new Map<IPFamily, PrintedState>();
   const followOne = async (family: IPFamily): Promise<void> => {
     const feed = state.feed(family);

@@ -1,5 +1,14 @@
 import { runConfig } from "@turnout/client";
-import { fitRow, type Backend, type BackendModule, type ChangeSet, type IPFamily, type KernelObject, type Plain, type World } from "@turnout/core";
+import {
+  fitRow,
+  type Backend,
+  type BackendModule,
+  type ChangeSet,
+  type IPFamily,
+  type KernelObject,
+  type Plain,
+  type World,
+} from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource, withTimeout } from "../node-state.ts";

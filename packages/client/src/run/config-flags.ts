@@ -11,7 +11,7 @@ export interface ConfigFlag {
   /** The word for the value in help; undefined for a switch. */
   readonly placeholder: string | undefined;
   readonly help: string;
-  /** Shown in --help; the others are accepted for compatibility. */
+  /** Shown in --help; the others have no effect, or only with one backend. */
   readonly isShown: boolean;
 }
 
@@ -23,7 +23,7 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = PATHS.flatMap((path) => {
   const field = FIELDS[path] as Field<unknown>;
   if (field.flag === undefined) return [];
   const isShown = field.help !== undefined && field.hasNoEffect !== true;
-  return [{ name: field.flag, path, placeholder: field.kind.placeholder, help: field.help ?? "accepted, without effect", isShown }];
+  return [{ name: field.flag, path, placeholder: field.kind.placeholder, help: field.help ?? "", isShown }];
 });
 
 /**

@@ -68,7 +68,10 @@ function booleanMapFromFlag(text: string): Readonly<Record<string, boolean>> {
 }
 
 function splitList(text: string): readonly string[] {
-  return text.split(",").map((part) => part.trim()).filter((part) => part !== "");
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
 }
 
 /** Text as it is. */

@@ -115,7 +115,12 @@ export function runConfig(loaded: LoadedConfig, backend: string): RunConfig {
   const servers = serverAddresses(loaded, values);
   return Object.freeze({
     nodeName: nodeName(loaded, values),
-    settings: Object.freeze({ masqueradeAll, masqueradeBit, detectLocal: detectLocal(values), nodePortAddresses: nonEmpty(values.nodePortAddresses) }),
+    settings: Object.freeze({
+      masqueradeAll,
+      masqueradeBit,
+      detectLocal: detectLocal(values),
+      nodePortAddresses: nonEmpty(values.nodePortAddresses),
+    }),
     bindAddress: specificAddress(values.bindAddress),
     ...servers,
     bindAddressHardFail: values.bindAddressHardFail,
@@ -142,7 +147,7 @@ function sectionOf(backend: string): "iptables" | "ipvs" | "nftables" {
 function retarget(flags: GivenValues, backend: string): GivenValues {
   if (sectionOf(backend) !== "nftables") return flags;
   const entries = Object.entries(flags).map(([path, value]) => [NFTABLES_TARGETS[path as ConfigPath] ?? path, value] as const);
-  return Object.fromEntries(entries) as GivenValues;
+  return Object.fromEntries(entries);
 }
 
 function withDefaults(given: GivenValues): ConfigValues {
@@ -204,7 +209,12 @@ function clusterCIDRs(text: string): readonly string[] {
 }
 
 /** The address of one server: "" from a flag turns it off, from a file it means the default (kube-proxy's defaulting replaces it). */
-function serverAddress(loaded: LoadedConfig, path: "healthzBindAddress" | "metricsBindAddress", fallback: BindAddress, portFlag: string): BindAddress | undefined {
+function serverAddress(
+  loaded: LoadedConfig,
+  path: "healthzBindAddress" | "metricsBindAddress",
+  fallback: BindAddress,
+  portFlag: string,
+): BindAddress | undefined {
   const text = loaded.fromFlags[path] ?? loaded.fromFile[path];
   if (text === "") return undefined;
   const portText = loaded.input.file === undefined ? textFlag(loaded.input.flags, portFlag) : undefined;
@@ -245,7 +255,9 @@ function withoutEffect(given: GivenValues): readonly string[] {
 /** A kube-proxy file for another mode has its settings in another section: say so rather than lose them silently. */
 function otherMode(mode: string, backend: string): readonly string[] {
   if (mode === "" || mode === modeOf(backend)) return [];
-  return [`the configuration is for mode ${mode}, but the backend is ${backend}: masquerade and sync settings are those of section ${sectionOf(backend)}`];
+  return [
+    `the configuration is for mode ${mode}, but the backend is ${backend}: masquerade and sync settings are those of section ${sectionOf(backend)}`,
+  ];
 }
 
 function configz(values: ConfigValues, servers: ServerAddresses, loaded: LoadedConfig): Plain {

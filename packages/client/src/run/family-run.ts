@@ -54,7 +54,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
     this.#parts = parts;
     this.#startedMs = world.clock.nowMs();
     this.#feed = new NodeFeed(parts.feed, parts.onRestart);
-    this.#health = new ServiceHealthServers({ family, log: world.log, isProxyHealthy: parts.isProxyHealthy, addresses: () => this.#addresses() });
+    this.#health = new ServiceHealthServers({
+      family,
+      log: world.log,
+      isProxyHealthy: parts.isProxyHealthy,
+      addresses: () => this.#addresses(),
+    });
     this.#loop = new SyncLoop({
       backend,
       feed: this.#feed,

@@ -10,7 +10,12 @@ const LOOK_MS = 2_000;
  * unreadable for a moment is not a change. Resolves to false when `signal` aborts first.
  * @source semantics.md 6.2
  */
-export async function fileChanged(file: FileText, read: (path: string) => Promise<string | undefined>, clock: Clock, signal: AbortSignal): Promise<boolean> {
+export async function fileChanged(
+  file: FileText,
+  read: (path: string) => Promise<string | undefined>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<boolean> {
   while (!signal.aborted) {
     await clock.sleep(LOOK_MS, signal);
     if (signal.aborted) break;

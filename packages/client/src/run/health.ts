@@ -81,7 +81,10 @@ function goTime(ms: number | undefined): string {
  */
 export function healthReply(report: HealthReport, eligibility: Eligibility | undefined, nowMs: number): Reply {
   const isOK = report.isHealthy && (eligibility?.isEligible ?? true);
-  const status = [...report.families].map(([family, health]) => [family, { lastUpdated: goTime(health.lastUpdatedMs), healthy: health.isHealthy }]);
+  const status = [...report.families].map(([family, health]) => [
+    family,
+    { lastUpdated: goTime(health.lastUpdatedMs), healthy: health.isHealthy },
+  ]);
   const body = {
     lastUpdated: goTime(isOK ? nowMs : report.lastUpdatedMs),
     currentTime: goTime(nowMs),

@@ -7,7 +7,13 @@ import type { Reply } from "./health.ts";
 export type Handler = (path: string) => Reply | Promise<Reply>;
 
 /** Limits of a small server: probes and scrapes are short, anything slow or many is not ours. */
-const LIMITS = { headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 15_000, connectionsCheckingInterval: 5_000, maxHeaderSize: 8_192 } as const;
+const LIMITS = {
+  headersTimeout: 5_000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 15_000,
+  connectionsCheckingInterval: 5_000,
+  maxHeaderSize: 8_192,
+} as const;
 const CONNECTIONS_MAX = 128;
 const REBIND_MS = 5_000;
 const NOT_FOUND: Reply = { status: 404, headers: { "Content-Type": "text/plain; charset=utf-8" }, body: "404 page not found\n" };

@@ -14,7 +14,9 @@ const API_VERSION = "kubeproxy.config.k8s.io/v1alpha1";
 const KIND = "KubeProxyConfiguration";
 /** Objects whose fields are rows of the table. */
 const SECTIONS: ReadonlySet<string> = new Set(
-  Object.keys(FIELDS).filter((path) => path.includes(".")).map((path) => path.slice(0, path.indexOf("."))),
+  Object.keys(FIELDS)
+    .filter((path) => path.includes("."))
+    .map((path) => path.slice(0, path.indexOf("."))),
 );
 /** Accepted whole and not looked into: the logs API has its own flags here. */
 const OPAQUE: ReadonlySet<string> = new Set(["apiVersion", "kind", "metadata", "logging"]);

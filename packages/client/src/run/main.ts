@@ -1,4 +1,15 @@
-import { FAMILIES, ProxyError, type BackendModule, type Clock, type Feed, type HostReport, type IPFamily, type Issue, type KernelObject, type World } from "@turnout/core";
+import {
+  FAMILIES,
+  ProxyError,
+  type BackendModule,
+  type Clock,
+  type Feed,
+  type HostReport,
+  type IPFamily,
+  type Issue,
+  type KernelObject,
+  type World,
+} from "@turnout/core";
 import type { RunConfig } from "./config.ts";
 import { FamilyRun } from "./family-run.ts";
 import { fileChanged } from "./file-change.ts";
@@ -40,15 +51,17 @@ const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/p
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
   const { config, world, signal } = options;
   if (options.once === true && module.residence === "process") {
-    throw new ProxyError("invalid_object", "--once makes no sense: its rules live only as long as the process", { object: `backend ${module.name}` });
+    throw new ProxyError("invalid_object", "--once makes no sense: its rules live only as long as the process", {
+      object: `backend ${module.name}`,
+    });
   }
   const backendOptions = module.parseOptions(config.backendOptions);
   const report = await module.probe(backendOptions, world, signal);
   checkHost(module.name, report, options.dryRun !== undefined, world);
   const stop = new AbortController();
-  let failure: unknown;
+  let failure: Error | undefined;
   const fail = (reason: unknown): void => {
-    failure ??= reason;
+    failure ??= reason instanceof Error ? reason : new Error("a task failed", { cause: reason });
     stop.abort();
   };
   const onAbort = (): void => stop.abort();
@@ -56,7 +69,8 @@ export async function run<H, K extends KernelObject, S>(module: BackendModule<un
   if (signal.aborted) stop.abort();
   const families = await openFamilies(module, backendOptions, report.facts, options, fail, stop.signal);
   try {
-    const tasks = options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, fail, stop.signal);
+    const tasks =
+      options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, fail, stop.signal);
     await Promise.all(tasks.map((task) => task().catch(fail)));
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -92,10 +106,13 @@ async function openFamilies<H, K extends KernelObject, S>(
   for (const family of FAMILIES) {
     try {
       const capability = module.capabilities[family];
-      if (capability !== true) throw new ProxyError("host_unsupported", `no ${family}: ${capability}`, { object: `backend ${module.name}` });
+      if (capability !== true)
+        throw new ProxyError("host_unsupported", `no ${family}: ${capability}`, { object: `backend ${module.name}` });
       const backend = await module.open(backendOptions, family, world, signal);
       const feed = options.feed(family);
-      families.push(new FamilyRun({ module, backend, family, feed, host, config, world, metrics, onRestart, report, isProxyHealthy, dryRun }));
+      families.push(
+        new FamilyRun({ module, backend, family, feed, host, config, world, metrics, onRestart, report, isProxyHealthy, dryRun }),
+      );
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       firstError ??= error;
@@ -122,10 +139,14 @@ function daemonTasks<H, K extends KernelObject, S>(
 }
 
 function healthOf<H, K extends KernelObject, S>(families: readonly FamilyRun<H, K, S>[], config: RunConfig, clock: Clock): HealthReport {
-  return judge(new Map(families.map((run) => [run.family, run.progress])), config.syncPeriodMs, clock.nowMs());
+  return judge(new Map(families.map(({ family, progress }) => [family, progress])), config.syncPeriodMs, clock.nowMs());
 }
 
-async function serveHealth<H, K extends KernelObject, S>(families: readonly FamilyRun<H, K, S>[], options: RunOptions, signal: AbortSignal): Promise<void> {
+async function serveHealth<H, K extends KernelObject, S>(
+  families: readonly FamilyRun<H, K, S>[],
+  options: RunOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const { config, world, metrics, eligibility } = options;
   const { clock, log } = world;
   if (config.healthzBindAddress === undefined) return;
@@ -152,11 +173,20 @@ async function serveMetrics({ config, world, metrics }: RunOptions, signal: Abor
   await serve({ name: "metrics", address: config.metricsBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log }, signal);
 }
 
-async function watchConfigFile({ config, world, readFile }: RunOptions, fail: (reason: unknown) => void, signal: AbortSignal): Promise<void> {
+async function watchConfigFile(
+  { config, world, readFile }: RunOptions,
+  fail: (reason: unknown) => void,
+  signal: AbortSignal,
+): Promise<void> {
   const { configFile } = config;
   if (configFile === undefined || readFile === undefined) return;
   if (await fileChanged(configFile, readFile, world.clock, signal)) {
-    fail(new ProxyError("canceled", "the configuration file changed", { object: configFile.path, hint: "exiting so that a supervisor starts the proxy with it; rules stay in force" }));
+    fail(
+      new ProxyError("canceled", "the configuration file changed", {
+        object: configFile.path,
+        hint: "exiting so that a supervisor starts the proxy with it; rules stay in force",
+      }),
+    );
   }
 }
 

@@ -65,23 +65,59 @@ export class Metrics implements SyncObserver {
   constructor(options: { readonly backend: string; readonly nowMs: () => number }) {
     this.#nowMs = options.nowMs;
     this.#duration = this.#histogram("kubeproxy_sync_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds", SYNC_BUCKETS);
-    this.#fullDuration = this.#histogram("kubeproxy_sync_full_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds for full resyncs", SYNC_BUCKETS);
-    this.#partialDuration = this.#histogram("kubeproxy_sync_partial_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds for partial resyncs", SYNC_BUCKETS);
-    this.#lastSync = this.#gauge("kubeproxy_sync_proxy_rules_last_timestamp_seconds", "The last time proxy rules were successfully synced", FAMILY);
-    this.#lastQueued = this.#gauge("kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds", "The last time a sync of proxy rules was queued", FAMILY);
-    this.#programming = this.#histogram("kubeproxy_network_programming_duration_seconds", "In-cluster network programming latency in seconds", PROGRAMMING_BUCKETS);
+    this.#fullDuration = this.#histogram(
+      "kubeproxy_sync_full_proxy_rules_duration_seconds",
+      "SyncProxyRules latency in seconds for full resyncs",
+      SYNC_BUCKETS,
+    );
+    this.#partialDuration = this.#histogram(
+      "kubeproxy_sync_partial_proxy_rules_duration_seconds",
+      "SyncProxyRules latency in seconds for partial resyncs",
+      SYNC_BUCKETS,
+    );
+    this.#lastSync = this.#gauge(
+      "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
+      "The last time proxy rules were successfully synced",
+      FAMILY,
+    );
+    this.#lastQueued = this.#gauge(
+      "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds",
+      "The last time a sync of proxy rules was queued",
+      FAMILY,
+    );
+    this.#programming = this.#histogram(
+      "kubeproxy_network_programming_duration_seconds",
+      "In-cluster network programming latency in seconds",
+      PROGRAMMING_BUCKETS,
+    );
     this.#nftFailures =
       options.backend === "nft"
         ? this.#counter("kubeproxy_sync_proxy_rules_nftables_sync_failures_total", "Cumulative proxy nftables sync failures", FAMILY)
         : undefined;
-    this.#flowsDuration = this.#histogram("kubeproxy_conntrack_reconciler_sync_duration_seconds", "Time to remove stale conntrack flows, in seconds", SYNC_BUCKETS);
-    this.#flowsDeleted = this.#counter("kubeproxy_conntrack_reconciler_deleted_entries_total", "Cumulative conntrack flows deleted", FAMILY);
+    this.#flowsDuration = this.#histogram(
+      "kubeproxy_conntrack_reconciler_sync_duration_seconds",
+      "Time to remove stale conntrack flows, in seconds",
+      SYNC_BUCKETS,
+    );
+    this.#flowsDeleted = this.#counter(
+      "kubeproxy_conntrack_reconciler_deleted_entries_total",
+      "Cumulative conntrack flows deleted",
+      FAMILY,
+    );
     this.#healthz = this.#counter("kubeproxy_proxy_healthz_total", "Cumulative proxy healthz HTTP status", ["code"]);
     this.#livez = this.#counter("kubeproxy_proxy_livez_total", "Cumulative proxy livez HTTP status", ["code"]);
     this.#serviceChanges = this.#counter("kubeproxy_sync_proxy_rules_service_changes_total", "Cumulative service changes seen", []);
-    this.#endpointChanges = this.#counter("kubeproxy_sync_proxy_rules_endpoint_changes_total", "Cumulative endpoint slice changes seen", []);
+    this.#endpointChanges = this.#counter(
+      "kubeproxy_sync_proxy_rules_endpoint_changes_total",
+      "Cumulative endpoint slice changes seen",
+      [],
+    );
     this.#servicePending = this.#gauge("kubeproxy_sync_proxy_rules_service_changes_pending", "Service changes since the last sync", []);
-    this.#endpointPending = this.#gauge("kubeproxy_sync_proxy_rules_endpoint_changes_pending", "Endpoint slice changes since the last sync", []);
+    this.#endpointPending = this.#gauge(
+      "kubeproxy_sync_proxy_rules_endpoint_changes_pending",
+      "Endpoint slice changes since the last sync",
+      [],
+    );
     this.#objects = this.#gauge("turnout_objects", "Kernel objects in force", FAMILY);
     this.#put = this.#counter("turnout_objects_put_total", "Kernel objects written", FAMILY);
     this.#removed = this.#counter("turnout_objects_removed_total", "Kernel objects removed", FAMILY);
@@ -112,6 +148,8 @@ export class Metrics implements SyncObserver {
   watchRows(family: IPFamily, rows: () => Iterable<ServicePort>): void {
     this.#rows.set(family, rows);
     this.queued({ family, atMs: this.#nowMs() });
+    // A counter that is absent until its first event can't be alerted on.
+    for (const counter of [this.#nftFailures, this.#flowsDeleted, this.#put, this.#removed]) counter?.inc({ ip_family: family }, 0);
     this.#quarantined.set({ ip_family: family }, 0);
   }
 

@@ -10,12 +10,24 @@ export function restartReason(before: NodeContext, after: NodeContext): ProxyErr
   const object = `Node ${after.name}`;
   const hint = "exiting so that a supervisor starts the proxy with the new ones; rules stay in force";
   if (before.addresses.length > 0 && before.addresses.join() !== after.addresses.join()) {
-    if (after.addresses.length === 0) return new ProxyError("not_found", `this node was deleted or lost its ${after.family} addresses`, { object, hint: "exiting; rules stay in force" });
-    return new ProxyError("canceled", `this node's addresses changed from ${before.addresses.join(", ")} to ${after.addresses.join(", ")}`, { object, hint });
+    if (after.addresses.length === 0)
+      return new ProxyError("not_found", `this node was deleted or lost its ${after.family} addresses`, {
+        object,
+        hint: "exiting; rules stay in force",
+      });
+    return new ProxyError(
+      "canceled",
+      `this node's addresses changed from ${before.addresses.join(", ")} to ${after.addresses.join(", ")}`,
+      { object, hint },
+    );
   }
   const isByNode = after.settings.detectLocal.mode === "NodeCIDR";
   if (isByNode && before.podCIDRs.length > 0 && before.podCIDRs.join() !== after.podCIDRs.join()) {
-    return new ProxyError("canceled", `this node's pod CIDRs changed from ${before.podCIDRs.join(", ")} to ${after.podCIDRs.join(", ") || "none"}`, { object, hint });
+    return new ProxyError(
+      "canceled",
+      `this node's pod CIDRs changed from ${before.podCIDRs.join(", ")} to ${after.podCIDRs.join(", ") || "none"}`,
+      { object, hint },
+    );
   }
   return undefined;
 }

@@ -78,7 +78,10 @@ export class ServiceHealthServers {
     try {
       return await this.#options.addresses();
     } catch (error) {
-      this.#options.log.warn("this host's addresses can't be read, health check node ports stay closed", { family: this.#options.family, error });
+      this.#options.log.warn("this host's addresses can't be read, health check node ports stay closed", {
+        family: this.#options.family,
+        error,
+      });
       return [];
     }
   }
@@ -91,9 +94,11 @@ export class ServiceHealthServers {
       readyLocal: wish.readyLocal,
     };
     const [namespace = "", name = ""] = key.split("/");
-    const handler = (): ReturnType<typeof serviceHealthReply> => serviceHealthReply(namespace, name, open.readyLocal, this.#options.isProxyHealthy());
+    const handler = (): ReturnType<typeof serviceHealthReply> =>
+      serviceHealthReply(namespace, name, open.readyLocal, this.#options.isProxyHealthy());
     try {
-      if (addresses.length === 0) throw new ProxyError("not_found", "no address of this host is chosen for node ports", { hint: "see --nodeport-addresses" });
+      if (addresses.length === 0)
+        throw new ProxyError("not_found", "no address of this host is chosen for node ports", { hint: "see --nodeport-addresses" });
       for (const ip of addresses) open.servers.push(await listen({ ip, port: wish.port }, handler, this.#options.log));
     } catch (error) {
       await Promise.all(open.servers.map(closeServer));
