@@ -20,7 +20,11 @@ export function createExec(): Exec {
   return {
     run: (file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> => run(file, args, options),
     open: (file: string, args: readonly string[]): ExecSession =>
-      openSession(() => spawn(file, args, spawnOptions(true)), commandLine(file, args), (error) => startError(file, args, error)),
+      openSession(
+        () => spawn(file, args, spawnOptions(true)),
+        commandLine(file, args),
+        (error) => startError(file, args, error),
+      ),
   };
 }
 

@@ -12,3 +12,7 @@ export type { HostNetlink } from "./netlink/netlink.ts";
 export type { NftEvent } from "./netlink/nft-events.ts";
 export { createWorld } from "./world.ts";
 export type { HostWorld } from "./world.ts";
+export { hasCapability, isAtLeast, isRootStatus, parseKernelVersion, parseNftVersion, probeHost } from "./probes.ts";
+export type { HostProbe, ReadText, Version } from "./probes.ts";
+export { createSysctl, sysctlPath } from "./sysctl.ts";
+export type { Sysctl } from "./sysctl.ts";

@@ -11,5 +11,6 @@ export interface HostWorld extends World {
 
 /** Make the real {@link World}: this machine's programs, kernel and time. Touches nothing yet. */
 export function createWorld(options: { readonly log: Log }): HostWorld {
-  return { exec: createExec(), netlink: createNetlink(), clock: createClock(), log: options.log };
+  const clock = createClock();
+  return { exec: createExec(), netlink: createNetlink({ clock }), clock, log: options.log };
 }

@@ -136,7 +136,7 @@ export class NetlinkChannel {
       return;
     }
     const place = operation.open.get(message.seq) ?? 0;
-    operation.errnos[place] = message.payload.length >= 4 ? -message.payload.readInt32LE(0) : 0;
+    operation.errnos[place] = message.payload.length >= 4 ? Math.abs(message.payload.readInt32LE(0)) : 0;
     operation.open.delete(message.seq);
     if (operation.open.size > 0) return;
     this.#current = undefined;

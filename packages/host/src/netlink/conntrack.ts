@@ -74,33 +74,35 @@ export function parseEntry(payload: Buffer, family: IPFamily): ConntrackEntry | 
   const port = proto && findAttribute(proto, PROTO.destinationPort);
   const ip = orig && findAttribute(orig, TUPLE.ip);
   const destination = ip && findAttribute(ip, IP_DESTINATION[family]);
-  if (orig === undefined || protocol === undefined || port === undefined || destination === undefined) return undefined;
+  const reply = findAttribute(payload, CTA.tupleReply, NFGENMSG_LENGTH);
+  if (protocol === undefined || port === undefined || destination === undefined || reply === undefined) return undefined;
   return {
     protocol: protocol.readUInt8(0),
     port: port.readUInt16BE(0),
     destination: () => ipText(destination),
-    replySource: () => replySource(payload, family),
-    deleteRequest: () => deleteRequest(payload, orig),
+    replySource: () => replySource(reply, family),
+    deleteRequest: () => deleteRequest(payload, reply),
   };
 }
 
-function replySource(payload: Buffer, family: IPFamily): string {
-  const reply = findAttribute(payload, CTA.tupleReply, NFGENMSG_LENGTH);
-  const ip = reply && findAttribute(reply, TUPLE.ip);
+function replySource(reply: Buffer, family: IPFamily): string {
+  const ip = findAttribute(reply, TUPLE.ip);
   const source = ip && findAttribute(ip, IP_SOURCE[family]);
-  const proto = reply && findAttribute(reply, TUPLE.proto);
+  const proto = findAttribute(reply, TUPLE.proto);
   const port = proto && findAttribute(proto, PROTO.sourcePort);
   return source === undefined || port === undefined ? "" : hostPort(ipText(source), port.readUInt16BE(0));
 }
 
 /**
- * The original tuple, the zone and the id, as they came.
+ * The reply tuple, the zone and the id, as they came.
  *
- * The id makes it this very entry: one that took its place since the dump (and may go to a good endpoint) is left alone.
+ * Together they mean this very entry. The id alone is a hash of the original tuple and a memory address that is soon used
+ * again, and a request by the original tuple would hit the entry that took this one's place since the dump: the client's
+ * next packet, gone to a good endpoint. Its reply tuple names another endpoint, so it is left alone.
  * A request without a tuple would delete every entry of the host, so the tuple is a parameter and not looked up.
  */
-function deleteRequest(payload: Buffer, orig: Buffer): Buffer {
-  const parts = [payload.subarray(0, NFGENMSG_LENGTH), nested(CTA.tupleOrig, orig)];
+function deleteRequest(payload: Buffer, reply: Buffer): Buffer {
+  const parts = [payload.subarray(0, NFGENMSG_LENGTH), nested(CTA.tupleReply, reply)];
   for (const type of [CTA.zone, CTA.id]) {
     const data = findAttribute(payload, type, NFGENMSG_LENGTH);
     if (data !== undefined) parts.push(attribute(type, data));
@@ -116,9 +118,12 @@ function netfilterHeader(family: IPFamily): Buffer {
 export function ipBytes(canonical: string): Buffer {
   if (!canonical.includes(":")) return Buffer.from(canonical.split(".").map(Number));
   const [head = "", tail] = canonical.split("::");
-  const groups = (text: string): string[] => (text === "" ? [] : text.split(":"));
-  const before = groups(head);
-  const after = tail === undefined ? [] : groups(tail);
+  const before = ipv6Groups(head);
+  const after = ipv6Groups(tail ?? "");
   const zeros = new Array<string>(8 - before.length - after.length).fill("0");
   return Buffer.concat([...before, ...zeros, ...after].map((group) => be16(Number.parseInt(group, 16))));
+}
+
+function ipv6Groups(text: string): readonly string[] {
+  return text === "" ? [] : text.split(":");
 }

@@ -8,6 +8,9 @@ import { errno, kernelError } from "./errno.ts";
 import { checkedAddress, createFlowMatcher } from "./flow-matcher.ts";
 import type { FlowMatcher } from "./flow-matcher.ts";
 
+/** The part of a channel that deleting flows uses. */
+export type FlowChannel = Pick<NetlinkChannel, "dump" | "requestMany">;
+
 /** Up to this many destinations get a kernel-filtered dump each; more share one dump of all UDP entries. */
 export const MAX_DUMPS = 16;
 
@@ -21,7 +24,10 @@ export function dumpsFor(family: IPFamily, filters: readonly FlowFilter[]): read
   const dumps = new Map<string, DumpFilter>();
   for (const { address, port } of filters) {
     const canonical = address === "" ? "" : checkedAddress(family, address);
-    dumps.set(`${canonical} ${port}`, canonical === "" ? { port } : { address: canonical, port });
+    // Linux compares IPv6 addresses the wrong way round (ctnetlink_filter_match_tuple, seen on 6.18): it would show
+    // every flow but the ones asked for. The port alone it gets right.
+    const filter = canonical === "" || family === "IPv6" ? { port } : { address: canonical, port };
+    dumps.set(JSON.stringify(filter), filter);
     if (dumps.size > MAX_DUMPS) return [{}];
   }
   return [...dumps.values()];
@@ -36,7 +42,7 @@ export function dumpsFor(family: IPFamily, filters: readonly FlowFilter[]): read
  * @throws {ProxyError} `canceled`, `invalid_object`, `permission_denied`, `tool_failed`.
  */
 export async function deleteMatchingFlows(
-  channel: NetlinkChannel,
+  channel: FlowChannel,
   family: IPFamily,
   filters: readonly FlowFilter[],
   localAddresses: readonly string[],
@@ -55,7 +61,7 @@ export async function deleteMatchingFlows(
 
 /** Run one dump into `requests`; tells whether the kernel honoured the filter or showed the whole table. */
 async function collect(
-  channel: NetlinkChannel,
+  channel: FlowChannel,
   family: IPFamily,
   filter: DumpFilter,
   matcher: FlowMatcher,
@@ -63,7 +69,7 @@ async function collect(
 ): Promise<"filtered" | "everything"> {
   let kernelFilter: DumpFilter | undefined = filter;
   let isIgnored = false;
-  for (let attempt = 1; ; ) {
+  for (let attempt = 1; ;) {
     const end = await channel.dump(CT.dump, dumpRequest(family, kernelFilter), (_, payload) => {
       const entry = parseEntry(payload, family);
       if (entry === undefined) return;
@@ -83,7 +89,7 @@ async function collect(
   }
 }
 
-async function deleteEntries(channel: NetlinkChannel, requests: readonly Buffer[], signal: AbortSignal): Promise<number> {
+async function deleteEntries(channel: FlowChannel, requests: readonly Buffer[], signal: AbortSignal): Promise<number> {
   let deleted = 0;
   let refusal = 0;
   for (let at = 0; at < requests.length; at += MAX_IN_FLIGHT) {

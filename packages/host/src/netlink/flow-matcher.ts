@@ -44,13 +44,20 @@ export function needsLocalAddresses(filters: readonly FlowFilter[]): boolean {
 export function createFlowMatcher(family: IPFamily, filters: readonly FlowFilter[], localAddresses: readonly string[]): FlowMatcher {
   const byPort = new Map<number, PortConditions>();
   const local = new Set(localAddresses);
+  // The destinations of one Service come with one and the same list of endpoints.
+  const sets = new Map<readonly string[], ReadonlySet<string>>();
+  const setOf = (texts: readonly string[]): ReadonlySet<string> => {
+    const set = sets.get(texts) ?? new Set(texts.map((text) => canonicalHostPort(family, text)));
+    sets.set(texts, set);
+    return set;
+  };
   for (const filter of filters) {
     const port = checkedPort(filter.port);
     const conditions = byPort.get(port) ?? { byAddress: new Map<string, Condition[]>(), anyLocal: [] };
     byPort.set(port, conditions);
     conditionsFor(conditions, family, filter.address).push({
-      keep: new Set(filter.keep.map((text) => canonicalHostPort(family, text))),
-      only: filter.only === undefined ? undefined : new Set(filter.only.map((text) => canonicalHostPort(family, text))),
+      keep: setOf(filter.keep),
+      only: filter.only === undefined ? undefined : setOf(filter.only),
     });
   }
   return {

@@ -78,7 +78,12 @@ function addressRequest(family: IPFamily): Buffer {
 }
 
 /** Dump a small table; once more when it changed meanwhile, and then what came counts. */
-async function settledDump<T>(channel: NetlinkChannel, type: number, request: Buffer, parse: (payload: Buffer) => T | undefined): Promise<readonly T[]> {
+async function settledDump<T>(
+  channel: NetlinkChannel,
+  type: number,
+  request: Buffer,
+  parse: (payload: Buffer) => T | undefined,
+): Promise<readonly T[]> {
   for (let attempt = 1; ; attempt++) {
     const found: T[] = [];
     const onReply: OnReply = (_, payload) => {

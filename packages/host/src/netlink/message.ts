@@ -26,7 +26,7 @@ export interface NetlinkMessage {
 
 /** Walk the messages of a datagram. Edges: a truncated rest ends the walk. */
 export function* messagesOf(datagram: Buffer): Generator<NetlinkMessage> {
-  for (let at = 0; at + HEADER_LENGTH <= datagram.length; ) {
+  for (let at = 0; at + HEADER_LENGTH <= datagram.length;) {
     const length = datagram.readUInt32LE(at);
     if (length < HEADER_LENGTH || at + length > datagram.length) return;
     yield {
@@ -53,7 +53,7 @@ export function encodeMessage(type: number, flags: number, seq: number, payload:
 
 /** Find one attribute among those from `offset` on; its data points into `bytes`. */
 export function findAttribute(bytes: Buffer, wanted: number, offset = 0): Buffer | undefined {
-  for (let at = offset; at + ATTRIBUTE_HEADER_LENGTH <= bytes.length; ) {
+  for (let at = offset; at + ATTRIBUTE_HEADER_LENGTH <= bytes.length;) {
     const length = bytes.readUInt16LE(at);
     if (length < ATTRIBUTE_HEADER_LENGTH || at + length > bytes.length) return undefined;
     if ((bytes.readUInt16LE(at + 2) & TYPE_MASK) === wanted) return bytes.subarray(at + ATTRIBUTE_HEADER_LENGTH, at + length);

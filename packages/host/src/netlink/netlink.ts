@@ -1,15 +1,17 @@
 import { ProxyError } from "@turnout/core";
-import type { FlowFilter, HostAddress, IPFamily, Netlink } from "@turnout/core";
+import type { Clock, FlowFilter, HostAddress, IPFamily, Netlink } from "@turnout/core";
+import { createClock } from "../clock.ts";
 import { NetlinkChannel } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
-import { EventQueue } from "./event-queue.ts";
 import { deleteMatchingFlows } from "./flow-deletion.ts";
 import { needsLocalAddresses } from "./flow-matcher.ts";
 import { listAddresses } from "./host-addresses.ts";
 import { NFT_GETGEN, NftEventReader, parseGeneration } from "./nft-events.ts";
+import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
 import { NETLINK } from "./socket.ts";
-import { subscribe } from "./subscription.ts";
+import { watch } from "./watch.ts";
+import type { WatchHandlers } from "./watch.ts";
 
 // Multicast groups. @source linux/rtnetlink.h, linux/netfilter/nfnetlink.h
 const IFADDR_GROUPS = [5, 9] as const;
@@ -22,7 +24,8 @@ export interface HostNetlink extends Netlink {
   /**
    * Follow changes to the nf_tables ruleset, whoever makes them.
    *
-   * Edges: subscribed when this returns, so state read afterwards misses nothing; ends on abort. `lost` means reread.
+   * Edges: subscribed when this returns, so state read afterwards misses nothing; ends on abort. `lost` means that
+   * commits went unseen: look for yourself.
    * @throws {ProxyError} `host_unsupported`, `permission_denied`, `tool_failed`.
    */
   watchNft(signal: AbortSignal): AsyncIterable<NftEvent>;
@@ -35,9 +38,11 @@ export interface HostNetlink extends Netlink {
 /**
  * Make the real {@link HostNetlink}, for the network namespace of this process.
  *
+ * Shape: `clock` paces the watches, which look every 100 ms; the real one by default.
  * Edges: sockets are opened on first use; idle ones don't keep the process alive, watches do.
  */
-export function createNetlink(): HostNetlink {
+export function createNetlink(options: { readonly clock?: Clock } = {}): HostNetlink {
+  const clock = options.clock ?? createClock();
   const route = new NetlinkChannel(NETLINK.route);
   // Two, so that walking a large conntrack table does not hold up the question for the generation.
   const conntrack = new NetlinkChannel(NETLINK.netfilter);
@@ -50,8 +55,8 @@ export function createNetlink(): HostNetlink {
       return deleteMatchingFlows(conntrack, family, flows, addresses, signal);
     },
     nftGeneration: (): Promise<number> => nftGeneration(nft),
-    watchNft,
-    watchAddresses,
+    watchNft: (signal: AbortSignal) => watchNft(clock, signal),
+    watchAddresses: (signal: AbortSignal) => watchAddresses(clock, signal),
     close(): void {
       for (const channel of [route, conntrack, nft]) channel.close();
     },
@@ -64,62 +69,32 @@ async function nftGeneration(channel: NetlinkChannel): Promise<number> {
     generation ??= parseGeneration(type, payload);
   });
   // EINVAL is how nfnetlink says that a subsystem isn't there.
-  if (outcome === errno("EINVAL")) throw new ProxyError("host_unsupported", "this kernel has no nf_tables", { hint: "load it: modprobe nf_tables" });
+  if (outcome === errno("EINVAL"))
+    throw new ProxyError("host_unsupported", "this kernel has no nf_tables", { hint: "load it: modprobe nf_tables" });
   if (outcome !== 0) throw kernelError(outcome, "the ruleset generation can't be read");
   if (generation === undefined) throw new ProxyError("tool_failed", "the kernel's answer holds no ruleset generation");
   return generation;
 }
 
-function watchNft(signal: AbortSignal): AsyncIterable<NftEvent> {
+function watchNft(clock: Clock, signal: AbortSignal): AsyncIterable<NftEvent> {
   const reader = new NftEventReader();
-  return watch<NftEvent>(NETLINK.netfilter, NFTABLES_GROUPS, { limit: MAX_UNREAD_COMMITS, overflow: { kind: "lost" } }, signal, (queue) => ({
-    onMessage(message): void {
+  const handlers: WatchHandlers<NftEvent> = {
+    onMessage(message, put): void {
       const event = reader.take(message);
-      if (event !== undefined) queue.put(event);
+      if (event !== undefined) put(event);
     },
-    onLost(): void {
+    onLost(put): void {
       reader.reset();
-      queue.put({ kind: "lost" });
+      put({ kind: "lost" });
     },
-  }));
-}
-
-function watchAddresses(signal: AbortSignal): AsyncIterable<void> {
-  return watch<void>(NETLINK.route, IFADDR_GROUPS, { limit: 1, overflow: undefined }, signal, (queue) => ({
-    onMessage: () => queue.put(),
-    onLost: () => queue.put(),
-  }));
-}
-
-interface Handlers {
-  onMessage(message: Parameters<NftEventReader["take"]>[0]): void;
-  onLost(): void;
-}
-
-function watch<T>(
-  protocol: number,
-  groups: readonly number[],
-  bounds: { readonly limit: number; readonly overflow: T },
-  signal: AbortSignal,
-  handlersFor: (queue: EventQueue<T>) => Handlers,
-): AsyncIterable<T> {
-  let close = (): void => undefined;
-  const stop = (): void => {
-    signal.removeEventListener("abort", stop);
-    close();
-    queue.end();
+    limit: MAX_UNREAD_COMMITS,
+    overflow: { kind: "lost" },
   };
-  const queue = new EventQueue<T>(bounds.limit, bounds.overflow, stop);
-  if (signal.aborted) {
-    queue.end();
-    return queue;
-  }
-  const handlers = handlersFor(queue);
-  const onFailure = (error: ProxyError): void => {
-    queue.fail(error);
-    stop();
-  };
-  close = subscribe(protocol, groups, { onMessage: (message) => handlers.onMessage(message), onLost: () => handlers.onLost(), onFailure }).close;
-  signal.addEventListener("abort", stop, { once: true });
-  return queue;
+  return watch(() => openMulticastSocket(NETLINK.netfilter, NFTABLES_GROUPS), handlers, clock, signal);
+}
+
+function watchAddresses(clock: Clock, signal: AbortSignal): AsyncIterable<void> {
+  const onChange = (_: unknown, put: () => void): void => put();
+  const handlers: WatchHandlers<void> = { onMessage: onChange, onLost: (put) => put(), limit: 1, overflow: undefined };
+  return watch(() => openMulticastSocket(NETLINK.route, IFADDR_GROUPS), handlers, clock, signal);
 }

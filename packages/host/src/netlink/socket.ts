@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { ProxyError } from "@turnout/core";
+import type * as netlinkPackage from "netlink";
 import type { RawNetlinkSocket } from "netlink";
 import { isSupportedByteOrder } from "./message.ts";
 
@@ -29,9 +30,9 @@ export function openSocket(protocol: number): RawNetlinkSocket {
   }
 }
 
-function loadPackage(): typeof import("netlink") {
+function loadPackage(): typeof netlinkPackage {
   try {
-    return load("netlink") as typeof import("netlink");
+    return load("netlink") as typeof netlinkPackage;
   } catch (error) {
     const hint = `the npm package netlink has no binary for ${process.platform}-${process.arch}`;
     throw new ProxyError("host_unsupported", "the netlink addon could not be loaded", { hint, cause: error });

@@ -1,1 +1,12 @@
-export {};
+/**
+ * Fakes of what `@turnout/host` offers, as strict as the real things.
+ * @packageDocumentation
+ */
+export { createFakeClock } from "./fake-clock.ts";
+export type { FakeClock } from "./fake-clock.ts";
+export { createFakeExec } from "./fake-exec.ts";
+export type { FakeExec, FakeOpen, FakeRun } from "./fake-exec.ts";
+export { createFakeNetlink } from "./fake-netlink.ts";
+export type { FakeFlow, FakeNetlink, FakeNetlinkState } from "./fake-netlink.ts";
+export { createFakeSysctl } from "./fake-sysctl.ts";
+export type { FakeSysctl } from "./fake-sysctl.ts";

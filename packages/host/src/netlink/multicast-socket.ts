@@ -1,0 +1,127 @@
+import { createRequire } from "node:module";
+import { ProxyError } from "@turnout/core";
+import type koffiPackage from "koffi";
+import { errno, kernelError } from "./errno.ts";
+import { isSupportedByteOrder } from "./message.ts";
+
+// @source linux/socket.h, asm-generic/socket.h, linux/netlink.h
+const AF_NETLINK = 16;
+const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
+const SOL_SOCKET = 1;
+const SO_RCVBUF = 8;
+const SO_RCVBUFFORCE = 33;
+const SOL_NETLINK = 270;
+const NETLINK_ADD_MEMBERSHIP = 1;
+const MSG_DONTWAIT_TRUNC = 0x40 | 0x20;
+
+/** Room for what happens between two looks; a commit of 100,000 set elements takes about 10 MB. */
+const BUFFER_BYTES = 32 << 20;
+/** Longer than any notification. */
+const DATAGRAM_BYTES = 64 << 10;
+
+/** The calls to libc that a multicast socket is made of. */
+interface Libc {
+  socket(domain: number, type: number, protocol: number): number;
+  bind(fd: number, address: Buffer, length: number): number;
+  setsockopt(fd: number, level: number, name: number, value: Buffer, length: number): number;
+  recv(fd: number, buffer: Buffer, length: number, flags: number): number;
+  close(fd: number): number;
+  errno(): number;
+}
+
+/** What one look brought: a datagram (valid until the next look), nothing, or word that the kernel dropped some. */
+export type Received = Buffer | "nothing" | "lost";
+
+/** A netlink socket that only listens, and only when it is looked at. */
+export interface MulticastSocket {
+  /** Take the next datagram without waiting. @throws {ProxyError} `tool_failed`. */
+  receive(): Received;
+  /** Close it; more than once is fine. */
+  close(): void;
+}
+
+/**
+ * Listen to multicast groups of a netlink protocol, in the network namespace of this process.
+ *
+ * Units: `bufferBytes` is how much the kernel may keep between two looks.
+ * Edges: it does not keep the process alive.
+ *
+ * Not by the package `netlink`: its 0.3.0 aborts the process when a socket overruns (libuv reports POLLERR, and making
+ * the error object for it throws in C++), and one large nftables commit is enough for that.
+ * @throws {ProxyError} `host_unsupported` when koffi has no build for this machine, `permission_denied`, `tool_failed`.
+ */
+export function openMulticastSocket(protocol: number, groups: readonly number[], bufferBytes: number = BUFFER_BYTES): MulticastSocket {
+  if (!isSupportedByteOrder) throw new ProxyError("host_unsupported", "netlink needs a little-endian machine");
+  const libc = loadLibc();
+  const fd = check(libc, libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, protocol));
+  try {
+    const address = Buffer.alloc(12);
+    address.writeUInt16LE(AF_NETLINK);
+    check(libc, libc.bind(fd, address, address.length));
+    // The forced size needs CAP_NET_ADMIN; without it the one that net.core.rmem_max allows must do.
+    if (setOption(libc, fd, SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes) < 0)
+      check(libc, setOption(libc, fd, SOL_SOCKET, SO_RCVBUF, bufferBytes));
+    for (const group of groups) check(libc, setOption(libc, fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group));
+  } catch (error) {
+    libc.close(fd);
+    throw error;
+  }
+  return listener(libc, fd);
+}
+
+function listener(libc: Libc, fd: number): MulticastSocket {
+  // Not from Buffer's shared pool: C writes into it.
+  const buffer = Buffer.allocUnsafeSlow(DATAGRAM_BYTES);
+  let isOpen = true;
+  return {
+    receive(): Received {
+      if (!isOpen) return "nothing";
+      for (;;) {
+        const length = libc.recv(fd, buffer, buffer.length, MSG_DONTWAIT_TRUNC);
+        if (length >= 0) return length > buffer.length ? "lost" : buffer.subarray(0, length);
+        const error = libc.errno();
+        if (error === errno("EAGAIN")) return "nothing";
+        if (error === errno("ENOBUFS")) return "lost";
+        if (error !== errno("EINTR")) throw kernelError(error, "netlink notifications can't be read");
+      }
+    },
+    close(): void {
+      if (isOpen) libc.close(fd);
+      isOpen = false;
+    },
+  };
+}
+
+function setOption(libc: Libc, fd: number, level: number, name: number, value: number): number {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32LE(value);
+  return libc.setsockopt(fd, level, name, bytes, bytes.length);
+}
+
+function check(libc: Libc, result: number): number {
+  if (result >= 0) return result;
+  throw kernelError(libc.errno(), "netlink notifications can't be subscribed to");
+}
+
+const load = createRequire(import.meta.url);
+
+function loadLibc(): Libc {
+  try {
+    // On first use: loading koffi takes 30 ms, and most processes watch nothing.
+    const koffi = load("koffi") as typeof koffiPackage;
+    const libc = koffi.load("libc.so.6");
+    return {
+      socket: libc.func("int socket(int domain, int type, int protocol)"),
+      bind: libc.func("int bind(int fd, const void *address, uint32_t length)"),
+      setsockopt: libc.func("int setsockopt(int fd, int level, int name, const void *value, uint32_t length)"),
+      recv: libc.func("intptr_t recv(int fd, void *buffer, size_t length, int flags)"),
+      close: libc.func("int close(int fd)"),
+      errno: () => koffi.errno(),
+    };
+  } catch (error) {
+    throw new ProxyError("host_unsupported", "libc could not be loaded", {
+      hint: "npm install koffi; a glibc system is needed",
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,112 @@
+import { ProxyError } from "@turnout/core";
+import type { FlowFilter, HostAddress, IPFamily } from "@turnout/core";
+import { EventQueue } from "../netlink/event-queue.ts";
+import { canonicalHostPort, createFlowMatcher } from "../netlink/flow-matcher.ts";
+import type { HostNetlink } from "../netlink/netlink.ts";
+import type { NftEvent } from "../netlink/nft-events.ts";
+
+/** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
+export interface FakeFlow {
+  readonly protocol: "TCP" | "UDP" | "SCTP";
+  readonly source: string;
+  /** Where the client sent it. */
+  readonly destination: string;
+  /** Who answers: the endpoint, or the destination itself when nothing was translated. */
+  readonly replySource: string;
+}
+
+/** What a {@link FakeNetlink} starts with. */
+export interface FakeNetlinkState {
+  readonly addresses?: Readonly<Partial<Record<IPFamily, readonly HostAddress[]>>>;
+  readonly flows?: readonly FakeFlow[];
+}
+
+/** A {@link HostNetlink} in memory. */
+export interface FakeNetlink extends HostNetlink {
+  /** The entries that are left, in order. */
+  readonly flows: readonly FakeFlow[];
+  /** Add an entry. @throws {ProxyError} `invalid_object` for a text that isn't `ip:port`. */
+  addFlow(flow: FakeFlow): void;
+  /** Replace the addresses of a family and tell the watchers. */
+  setAddresses(family: IPFamily, addresses: readonly HostAddress[]): void;
+  /** Play somebody's commit: the generation rises and watchers are told. */
+  commitNft(by: { readonly pid: number; readonly process: string; readonly tables: readonly string[] }): void;
+}
+
+/** Make a {@link FakeNetlink}; which flows go is decided by the very function the real one uses. */
+export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
+  const addresses = new Map<IPFamily, readonly HostAddress[]>([
+    ["IPv4", state.addresses?.IPv4 ?? []],
+    ["IPv6", state.addresses?.IPv6 ?? []],
+  ]);
+  let flows: FakeFlow[] = [];
+  let generation = 1;
+  const nftWatchers = new Set<EventQueue<NftEvent>>();
+  const addressWatchers = new Set<EventQueue<void>>();
+  const fake: FakeNetlink = {
+    get flows(): readonly FakeFlow[] {
+      return flows;
+    },
+    addFlow(flow: FakeFlow): void {
+      for (const text of [flow.source, flow.destination, flow.replySource]) canonicalHostPort(familyOf(flow), text);
+      flows.push(flow);
+    },
+    setAddresses(family: IPFamily, replacement: readonly HostAddress[]): void {
+      addresses.set(family, replacement);
+      for (const watcher of addressWatchers) watcher.put();
+    },
+    commitNft(by): void {
+      generation++;
+      for (const watcher of nftWatchers) watcher.put({ kind: "commit", generation, ...by });
+    },
+    addresses: (family: IPFamily) => Promise.resolve(addresses.get(family) ?? []),
+    nftGeneration: () => Promise.resolve(generation),
+    async deleteFlows(family: IPFamily, filters: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
+      if (signal.aborted) throw new ProxyError("canceled", "forgetting flows was given up", { cause: signal.reason });
+      const local = (addresses.get(family) ?? []).map((address) => address.ip);
+      const matcher = createFlowMatcher(family, filters, local);
+      const left = flows.filter((flow) => flow.protocol !== "UDP" || familyOf(flow) !== family || !matcher.matches(viewOf(flow, family)));
+      const deleted = flows.length - left.length;
+      flows = left;
+      return deleted;
+    },
+    watchNft: (signal: AbortSignal) => watch<NftEvent>(nftWatchers, 1024, { kind: "lost" }, signal),
+    watchAddresses: (signal: AbortSignal) => watch<void>(addressWatchers, 1, undefined, signal),
+    close(): void {
+      // Nothing is open.
+    },
+  };
+  for (const flow of state.flows ?? []) fake.addFlow(flow);
+  return fake;
+}
+
+function familyOf(flow: FakeFlow): IPFamily {
+  return flow.destination.startsWith("[") ? "IPv6" : "IPv4";
+}
+
+function viewOf(flow: FakeFlow, family: IPFamily): Parameters<ReturnType<typeof createFlowMatcher>["matches"]>[0] {
+  const destination = canonicalHostPort(family, flow.destination);
+  const colon = destination.lastIndexOf(":");
+  const address = destination.slice(0, colon);
+  return {
+    port: Number(destination.slice(colon + 1)),
+    destination: () => (family === "IPv6" ? address.slice(1, -1) : address),
+    replySource: () => canonicalHostPort(family, flow.replySource),
+  };
+}
+
+function watch<T>(watchers: Set<EventQueue<T>>, limit: number, overflow: T, signal: AbortSignal): AsyncIterable<T> {
+  const stop = (): void => {
+    watchers.delete(queue);
+    signal.removeEventListener("abort", stop);
+    queue.end();
+  };
+  const queue = new EventQueue<T>(limit, overflow, stop);
+  if (signal.aborted) {
+    queue.end();
+    return queue;
+  }
+  watchers.add(queue);
+  signal.addEventListener("abort", stop, { once: true });
+  return queue;
+}
