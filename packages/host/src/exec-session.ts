@@ -19,6 +19,7 @@ interface Reader {
 /**
  * Keep a child and talk to it; see `Exec.open`.
  *
+ * Shape: an answer is what the other stream held, then this one's text up to the marker; the marker lies in one stream.
  * Edges: reads are answered in the order they were asked; output that came before the child's death can still be
  * read; a read that timed out leaves the child alive and its late answer in the buffer, so close it or use markers
  * that never repeat.
@@ -30,10 +31,12 @@ export function openSession(start: () => ChildProcess, object: string, startErro
 class ChildSession implements ExecSession {
   readonly #object: string;
   readonly #child: ChildProcess | undefined;
-  readonly #buffer = new MarkerBuffer();
+  readonly #stdout = new MarkerBuffer();
+  readonly #stderr = new MarkerBuffer();
   #readers: Reader[] = [];
   #stderrTail = "";
   #ended: ProxyError | undefined;
+  #isSettling = false;
 
   constructor(start: () => ChildProcess, object: string, startError: (error: unknown) => ProxyError) {
     this.#object = object;
@@ -45,8 +48,8 @@ class ChildSession implements ExecSession {
       return;
     }
     const child = this.#child;
-    this.#collect(child.stdout, false);
-    this.#collect(child.stderr, true);
+    this.#collect(child.stdout, this.#stdout);
+    this.#collect(child.stderr, this.#stderr);
     child.once("error", (error) => this.#end(startError(error)));
     child.once("close", (code, killedBy) => this.#end(this.#died(killedBy ?? `exit code ${code ?? "unknown"}`)));
     // EPIPE when the child is gone: its end is what readers are told.
@@ -79,15 +82,15 @@ class ChildSession implements ExecSession {
     this.#end(new ProxyError("canceled", "the session was closed", { object: this.#object }));
   }
 
-  #collect(stream: Readable | null, isStderr: boolean): void {
+  #collect(stream: Readable | null, buffer: MarkerBuffer): void {
     // A decoder per stream: a character cut in two by a read stays whole.
     const decoder = new StringDecoder("utf8");
     stream?.on("data", (chunk: Buffer) => {
       const text = decoder.write(chunk);
-      if (isStderr) this.#noteStderr(text);
-      this.#buffer.push(text);
+      if (buffer === this.#stderr) this.#noteStderr(text);
+      buffer.push(text);
       this.#serve();
-      if (this.#buffer.size > MAX_UNREAD) {
+      if (this.#stdout.size + this.#stderr.size > MAX_UNREAD) {
         this.#end(new ProxyError("tool_failed", "too much output that nobody reads", { object: this.#object }));
       }
     });
@@ -103,16 +106,45 @@ class ChildSession implements ExecSession {
   }
 
   #serve(): void {
-    for (;;) {
-      const reader = this.#readers[0];
-      if (reader === undefined) return;
-      const text = this.#buffer.take(reader.marker);
-      if (text === undefined && this.#ended === undefined) return;
-      this.#readers.shift();
-      clearTimeout(reader.timer);
-      if (text !== undefined) reader.resolve(text);
-      else if (this.#ended !== undefined) reader.reject(this.#ended);
+    if (this.#ended !== undefined) return this.#serveLast(this.#ended);
+    const marker = this.#readers[0]?.marker;
+    if (this.#isSettling || marker === undefined || this.#holder(marker) === undefined) return;
+    // Two streams, two reads: what the child printed on the other one before the marker is already in the pipe, and is
+    // read in the coming turn of the event loop at the latest.
+    this.#isSettling = true;
+    setImmediate(() => setImmediate(() => this.#settle()));
+  }
+
+  #settle(): void {
+    this.#isSettling = false;
+    const reader = this.#readers[0];
+    const text = reader && this.#take(reader.marker);
+    if (reader !== undefined && text !== undefined) this.#answer(reader, text);
+    this.#serve();
+  }
+
+  /** Nothing more will come: answer what can be answered, refuse the rest. */
+  #serveLast(reason: ProxyError): void {
+    for (let reader = this.#readers[0]; reader !== undefined; reader = this.#readers[0]) {
+      this.#answer(reader, this.#take(reader.marker) ?? reason);
     }
+  }
+
+  #answer(reader: Reader, answer: string | ProxyError): void {
+    this.#readers.shift();
+    clearTimeout(reader.timer);
+    if (typeof answer === "string") reader.resolve(answer);
+    else reader.reject(answer);
+  }
+
+  #holder(marker: string): MarkerBuffer | undefined {
+    return [this.#stdout, this.#stderr].find((buffer) => buffer.holds(marker));
+  }
+
+  #take(marker: string): string | undefined {
+    const holder = this.#holder(marker);
+    const other = holder === this.#stdout ? this.#stderr : this.#stdout;
+    return holder && other.takeAll() + (holder.take(marker) ?? "");
   }
 
   // The first reason stays. SIGKILL because nothing else is sure; Node reaps the child, so there is no zombie.

@@ -24,7 +24,7 @@ export class MarkerBuffer {
 
   /** Take everything up to and including the first `marker`; undefined while it isn't there. */
   take(marker: string): string | undefined {
-    if (!this.#contains(marker)) return undefined;
+    if (!this.holds(marker)) return undefined;
     const all = this.#pieces.join("");
     const end = all.indexOf(marker) + marker.length;
     const rest = all.slice(end);
@@ -34,12 +34,17 @@ export class MarkerBuffer {
     return all.slice(0, end);
   }
 
-  /** The last `length` units of what is held. */
-  tail(length: number): string {
-    return this.#pieces.join("").slice(-length);
+  /** Take everything. */
+  takeAll(): string {
+    const all = this.#pieces.join("");
+    this.#pieces = [];
+    this.#size = 0;
+    this.#missed = undefined;
+    return all;
   }
 
-  #contains(marker: string): boolean {
+  /** Tell whether `marker` is there. */
+  holds(marker: string): boolean {
     const missed = this.#missed?.marker === marker ? this.#missed : { pieces: 0, tail: "" };
     const unseen = missed.tail + this.#pieces.slice(missed.pieces).join("");
     if (unseen.includes(marker)) return true;

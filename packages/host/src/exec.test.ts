@@ -1,0 +1,199 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ProxyError } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import { createExec } from "./exec.ts";
+import { installHint, TOOL_PACKAGES } from "./tool-packages.ts";
+
+const exec = createExec();
+const never = 20_000;
+
+function sh(script: string): [string, readonly string[]] {
+  return ["sh", ["-c", script]];
+}
+
+async function failure(promise: Promise<unknown>): Promise<ProxyError> {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!ProxyError.is(error)) throw new Error("not refused with a ProxyError", { cause: error });
+  return error;
+}
+
+/** Whether a process is still there, as anything at all: a zombie counts. */
+function isThere(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ESRCH") return false;
+    throw error;
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+describe("run", () => {
+  it("gives code, stdout and stderr", async () => {
+    expect(await exec.run(...sh("echo out; echo err >&2; exit 3"))).toEqual({ code: 3, stdout: "out\n", stderr: "err\n" });
+  });
+
+  it("passes arguments as they are, without a shell", async () => {
+    expect((await exec.run("printf", ["%s|", "a b", "$HOME", "; id"])).stdout).toBe("a b|$HOME|; id|");
+  });
+
+  it("passes a megabyte of input, and gives it back", async () => {
+    const input = "π".repeat(500_000);
+    expect((await exec.run("cat", [], { input })).stdout === input).toBe(true);
+  });
+
+  it("runs in the C locale", async () => {
+    expect((await exec.run(...sh("echo $LC_ALL"))).stdout).toBe("C\n");
+  });
+
+  it("survives a child that does not read its input", async () => {
+    const { code } = await exec.run("true", [], { input: "x".repeat(1_000_000) });
+    expect(code).toBe(0);
+  });
+
+  it("gives 128 + signal for a child that was killed", async () => {
+    expect((await exec.run(...sh("kill -TERM $$"))).code).toBe(143);
+  });
+
+  it("keeps the end of a long stderr", async () => {
+    const { stderr } = await exec.run(...sh("yes complaint | head -c 5000000 >&2; echo last >&2"));
+    expect(stderr.length).toBeLessThanOrEqual(1 << 20);
+    expect(stderr.endsWith("last\n")).toBe(true);
+  });
+
+  it("says which package holds a missing tool", async () => {
+    const error = await failure(exec.run("/nonexistent/nft", ["list"]));
+    expect(error.code).toBe("tool_missing");
+    expect(error.hint).toBe("install it: apt-get install nftables");
+  });
+
+  it("says when a file may not be run", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "turnout-exec-"));
+    try {
+      writeFileSync(join(directory, "plain"), "no program", { mode: 0o644 });
+      expect((await failure(exec.run(join(directory, "plain"), []))).code).toBe("permission_denied");
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  });
+
+  it("refuses an argument no program can get", async () => {
+    expect((await failure(exec.run("echo", ["a\0b"]))).code).toBe("tool_failed");
+  });
+
+  // The grandchild would hold the pipes for an hour.
+  it("kills on timeout, and does not wait for who holds the pipes", async () => {
+    const error = await failure(exec.run(...sh("echo why >&2; sleep 3600 & wait"), { timeoutMs: 200 }));
+    expect(error.code).toBe("timed_out");
+    expect(error.cause).toMatchObject({ message: "why\n" });
+  });
+
+  it("kills on abort, and does not even start after it", async () => {
+    const aborting = new AbortController();
+    const running = failure(exec.run("sleep", ["3600"], { signal: aborting.signal }));
+    aborting.abort(new Error("enough"));
+    expect((await running).code).toBe("canceled");
+    expect((await failure(exec.run("/nonexistent/tool", [], { signal: aborting.signal }))).code).toBe("canceled");
+  });
+
+  it("fails above the limit of output", async () => {
+    expect((await failure(exec.run("yes", [], { maxOutputBytes: 100_000 }))).code).toBe("tool_failed");
+    expect((await exec.run("printf", ["12345"], { maxOutputBytes: 5 })).stdout).toBe("12345");
+  });
+});
+
+describe("open", () => {
+  it("answers line by line, stdout and stderr together", async () => {
+    const session = exec.open(...sh('while read line; do echo "got $line"; echo "END $line" >&2; done'));
+    for (let round = 0; round < 50; round++) {
+      session.write(`${round}\n`);
+      expect(await session.readUntil(`END ${round}\n`, never)).toBe(`got ${round}\nEND ${round}\n`);
+    }
+    session.close();
+  });
+
+  it("answers reads in the order they were asked", async () => {
+    const session = exec.open("cat", []);
+    const reads = Promise.all(["two", "three"].map((marker) => session.readUntil(marker, never)));
+    session.write("three two three");
+    expect(await reads).toEqual(["three two", " three"]);
+    session.close();
+  });
+
+  it("keeps characters whole that arrive in two reads", async () => {
+    const session = exec.open(...sh("printf '\\317'; sleep 0.2; printf '\\200END'"));
+    expect(await session.readUntil("END", never)).toBe("πEND");
+    session.close();
+  });
+
+  it("rejects pending and later reads with the last words of a child that died", async () => {
+    const session = exec.open(...sh("echo early; echo 'out of memory' >&2; exit 7"));
+    const pending = await failure(session.readUntil("never", never));
+    expect(pending.code).toBe("tool_failed");
+    expect(pending.message).toContain("exit code 7");
+    expect(pending.message).toContain("out of memory");
+    session.write("to nobody\n");
+    expect(await session.readUntil("early\n", never)).toContain("early");
+    expect((await failure(session.readUntil("never", never))).code).toBe("tool_failed");
+  });
+
+  it("survives writing to a child that closed its stdin", async () => {
+    const session = exec.open(...sh("exec 0<&-; echo ready; sleep 0.2; echo END"));
+    await session.readUntil("ready\n", never);
+    session.write("x".repeat(1_000_000));
+    expect(await session.readUntil("END", never)).toContain("END");
+    session.close();
+  });
+
+  it("shows a failed start in the first read", async () => {
+    expect((await failure(exec.open("/nonexistent/ipset", []).readUntil("x", never))).code).toBe("tool_missing");
+    expect((await failure(exec.open("sh", ["\0"]).readUntil("x", never))).code).toBe("tool_failed");
+  });
+
+  it("times a read out and serves the next", async () => {
+    const session = exec.open("cat", []);
+    expect((await failure(session.readUntil("late", 50))).code).toBe("timed_out");
+    session.write("late");
+    expect(await session.readUntil("late", never)).toBe("late");
+    session.close();
+  });
+
+  it("ends a child that prints what nobody reads", async () => {
+    const session = exec.open("yes", ["x".repeat(10_000)]);
+    const error = await failure(session.readUntil("never", never));
+    expect(error.what).toContain("too much output");
+  });
+
+  it("leaves no process and no zombie when closed, and rejects who waits", async () => {
+    const session = exec.open(...sh("trap '' TERM HUP INT; while :; do sleep 0.05; done"));
+    const { pid } = session;
+    if (pid === undefined) throw new Error("not started");
+    const waiting = failure(session.readUntil("never", never));
+    session.close();
+    session.close();
+    expect((await waiting).code).toBe("canceled");
+    await until(() => !isThere(pid));
+  });
+});
+
+describe("installHint", () => {
+  it.each([
+    ["nft", "install it: apt-get install nftables"],
+    ["/usr/sbin/ip6tables-restore", "install it: apt-get install iptables"],
+    ["constructor", "install constructor or put it on PATH"],
+    ["frobnicate", "install frobnicate or put it on PATH"],
+  ])("%s", (file, hint) => expect(installHint(file)).toBe(hint));
+
+  it("knows no tool by path and no empty package", () => {
+    for (const [tool, name] of Object.entries(TOOL_PACKAGES)) expect([tool, name].every((text) => /^[a-z0-9-]+$/.test(text))).toBe(true);
+  });
+});
