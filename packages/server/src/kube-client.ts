@@ -59,8 +59,7 @@ class HttpKubeClient implements KubeClient {
   async get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal> {
     const endpoint = await this.#options.access.endpoint();
     // A kept connection that the server closed meanwhile says nothing about the server: ask once more.
-    const response =
-      (await this.#send(endpoint, pathAndQuery, signal)) ?? (await this.#send(endpoint, pathAndQuery, signal));
+    const response = (await this.#send(endpoint, pathAndQuery, signal)) ?? (await this.#send(endpoint, pathAndQuery, signal));
     if (response === undefined) throw networkError(new Error("connection reset"), endpoint, signal);
     const chunks = readBody(response, endpoint, { clock: this.#options.clock, idleMs, signal });
     if (response.statusCode === 200) return { kind: "open", chunks };
@@ -97,13 +96,13 @@ class HttpKubeClient implements KubeClient {
   #answerOf(request: ClientRequest): Promise<IncomingMessage> {
     const { clock, connectTimeoutMs, answerTimeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
-      let phase = "connection";
-      const dog = new Watchdog(clock, connectTimeoutMs, () => {
-        request.destroy(new ProxyError("timed_out", `the API server gave no ${phase} in time`));
-      });
+      const expire = (what: string) => (): void => {
+        request.destroy(new ProxyError("timed_out", `the API server gave no ${what} in time`));
+      };
+      let dog = new Watchdog(clock, connectTimeoutMs, expire("connection"));
       const connected = (): void => {
-        phase = "answer";
-        dog.restart(answerTimeoutMs);
+        dog.stop();
+        dog = new Watchdog(clock, answerTimeoutMs, expire("answer"));
       };
       request.on("socket", (socket) => {
         if (request.reusedSocket || !socket.connecting) connected();

@@ -2,10 +2,7 @@ import type { ObjectKind } from "@turnout/core";
 import { isRecord, type RawObject } from "./raw-object.ts";
 
 /** Labels whose mere presence, whatever the value, hides an object from service proxies. */
-const HIDING_LABELS: readonly string[] = [
-  "service.kubernetes.io/service-proxy-name",
-  "service.kubernetes.io/headless",
-];
+const HIDING_LABELS: readonly string[] = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
 /** Where a kind is listed and what is asked for. */
 export interface Selection {

@@ -5,7 +5,7 @@ export class Watchdog {
   readonly #clock: Clock;
   readonly #stopped = new AbortController();
   #deadlineMs: number;
-  #limitMs: number;
+  readonly #limitMs: number;
 
   /** Start; `onExpiry` is called at most once, and never after `stop`. */
   constructor(clock: Clock, limitMs: number, onExpiry: () => void) {
@@ -15,10 +15,9 @@ export class Watchdog {
     void this.#run(onExpiry);
   }
 
-  /** Begin to wait anew; a longer limit may be given, and stays. */
-  restart(limitMs: number = this.#limitMs): void {
-    this.#limitMs = limitMs;
-    this.#deadlineMs = this.#clock.nowMs() + limitMs;
+  /** Begin to wait anew. */
+  restart(): void {
+    this.#deadlineMs = this.#clock.nowMs() + this.#limitMs;
   }
 
   stop(): void {

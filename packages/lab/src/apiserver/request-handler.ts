@@ -24,11 +24,7 @@ export interface HandlerContext {
 const BODY_BYTES_MAX = 3 * 1024 * 1024;
 
 /** Answer one request. Resolves when the answer is under way. */
-export async function handleRequest(
-  context: HandlerContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+export async function handleRequest(context: HandlerContext, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? "/", "http://emulator");
   const route = routeFor(url.pathname);
   const wanted = context.token();
@@ -110,12 +106,7 @@ function answerWatch(context: HandlerContext, route: Route, query: URLSearchPara
   context.onWatch(stream, response);
 }
 
-async function answerWrite(
-  context: HandlerContext,
-  route: Route,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function answerWrite(context: HandlerContext, route: Route, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {

@@ -40,8 +40,7 @@ export function write(store: ObjectStore, request: WriteRequest, nowMs: number):
 export function admit(resource: Resource, object: ApiObject, before: ApiObject | undefined, nowMs: number): ApiObject {
   const { metadata } = object;
   const namespace = resource.isNamespaced ? { namespace: metadata.namespace ?? "default" } : {};
-  const creationTimestamp =
-    metadata.creationTimestamp ?? before?.metadata.creationTimestamp ?? timestamp(nowMs);
+  const creationTimestamp = metadata.creationTimestamp ?? before?.metadata.creationTimestamp ?? timestamp(nowMs);
   const uid = before?.metadata.uid ?? metadata.uid ?? randomUUID();
   return {
     ...object,
@@ -100,13 +99,7 @@ function patch(store: ObjectStore, request: WriteRequest, before: ApiObject, now
   return storeParts(store, route, before, merged, nowMs);
 }
 
-function storeParts(
-  store: ObjectStore,
-  route: Route,
-  before: ApiObject,
-  wanted: ApiObject,
-  nowMs: number,
-): Result<WriteAnswer> {
+function storeParts(store: ObjectStore, route: Route, before: ApiObject, wanted: ApiObject, nowMs: number): Result<WriteAnswer> {
   // The main path leaves the status alone, /status leaves everything else alone.
   const next = route.isStatus
     ? { ...before, status: wanted["status"] }

@@ -1,0 +1,275 @@
+import { appendFile, mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ProxyError, type Issue } from "@turnout/core";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createFileSource, type FileTimings } from "./file-source.ts";
+import { eventually, RecordingLog, RecordingSink, TestClock } from "./test-world.ts";
+
+/** Polling is off, so that what is seen is seen by watching. */
+const QUICK: Partial<FileTimings> = { debounceMs: 10, settleMs: 60, pollMs: 3_600_000 };
+
+let directory: string;
+let sink: RecordingSink;
+let log: RecordingLog;
+let issues: Issue[];
+let clock: TestClock;
+let stop: AbortController;
+let running: Promise<void> | undefined;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnout-file-"));
+  sink = new RecordingSink();
+  log = new RecordingLog();
+  clock = new TestClock();
+  issues = [];
+  stop = new AbortController();
+  running = undefined;
+});
+
+afterEach(async () => {
+  stop.abort();
+  await running;
+  await rm(directory, { recursive: true, force: true });
+});
+
+const at = (...names: readonly string[]): string => join(directory, ...names);
+
+function service(name: string, port = 80): string {
+  return `apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: shop }
+spec:
+  clusterIP: 10.96.0.10
+  ports: [{ port: ${port} }]
+`;
+}
+
+async function follow(path: string = directory, timings: Partial<FileTimings> = {}): Promise<void> {
+  const report = (issue: Issue): void => {
+    issues.push(issue);
+  };
+  const source = createFileSource({ path, clock, log, report, timings: { ...QUICK, ...timings } });
+  running = source.run(sink, stop.signal);
+  await Promise.race([sink.until((seen) => seen.isSynced), running]);
+}
+
+async function has(...ids: readonly string[]): Promise<void> {
+  await sink.until(({ objects }) => JSON.stringify([...objects.keys()].sort()) === JSON.stringify(ids));
+}
+
+/** Change something on disk and wait until the source has seen it and is at rest, which its long sleep tells. */
+async function change(act: () => Promise<void>): Promise<void> {
+  const rests = (): number => clock.sleeps.filter((ms) => ms === QUICK.pollMs).length;
+  await eventually(() => clock.sleeps.at(-1) === QUICK.pollMs);
+  const before = rests();
+  await act();
+  await eventually(() => rests() > before);
+}
+
+describe("what is read", () => {
+  it("is every manifest below a directory, JSON or YAML, and nothing else", async () => {
+    await mkdir(at("deep", "er"), { recursive: true });
+    await mkdir(at(".git"));
+    await writeFile(at("a.yaml"), `${service("a1")}---\n# a comment\n---\n${service("a2")}`);
+    await writeFile(at("b.yml"), service("b"));
+    await writeFile(at("deep", "er", "c.json"), JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "n1" } }));
+    await writeFile(at("notes.txt"), service("no"));
+    await writeFile(at(".d.yaml.swp"), service("no"));
+    await writeFile(at(".hidden.yaml"), service("no"));
+    await writeFile(at(".git", "e.yaml"), service("no"));
+    await follow();
+    expect([...sink.objects.keys()].sort()).toEqual(["Node /n1", "Service shop/a1", "Service shop/a2", "Service shop/b"]);
+    expect(issues).toEqual([]);
+  });
+
+  it("may be one file with any name", async () => {
+    await writeFile(at("services"), service("cart"));
+    await follow(at("services"));
+    expect([...sink.objects.keys()]).toEqual(["Service shop/cart"]);
+  });
+
+  it("is synced when there is nothing in it", async () => {
+    await follow();
+    expect(sink.calls).toEqual(["=Node", "=ServiceCIDR", "=Service", "=EndpointSlice"]);
+  });
+
+  it("must be there at the start", async () => {
+    const source = createFileSource({ path: at("nope"), clock, log });
+    const error: unknown = await source.run(sink, stop.signal).catch((thrown: unknown) => thrown);
+    expect(ProxyError.is(error, "not_found")).toBe(true);
+    expect(String(error)).toContain(at("nope"));
+  });
+
+  it("comes before markSynced, all of it, also when a file is being written at the start", async () => {
+    await writeFile(at("a.yaml"), service("a"));
+    await writeFile(at("b.yaml"), `${service("b")}  broken: [`);
+    void follow();
+    await eventually(() => clock.sleeps.includes(60));
+    expect(sink.synced.size).toBe(0);
+    await writeFile(at("b.yaml"), service("b"));
+    await sink.until((seen) => seen.isSynced);
+    expect(sink.calls.slice(0, 2)).toEqual(["+Service shop/a", "+Service shop/b"]);
+    expect(issues).toEqual([]);
+  });
+});
+
+describe("a change", () => {
+  it("hands on the changed object alone", async () => {
+    await writeFile(at("a.yaml"), [service("a"), service("b"), service("c")].join("---\n"));
+    await follow();
+    sink.take();
+    await change(() => writeFile(at("a.yaml"), [`# moved\n${service("a")}`, service("b", 81), service("c")].join("---\n")));
+    expect(sink.take()).toEqual(["+Service shop/b"]);
+  });
+
+  it("by an atomic rename is seen, in a single file too", async () => {
+    await writeFile(at("a.yaml"), service("a"));
+    await follow(at("a.yaml"));
+    await writeFile(at(".a.yaml.tmp"), service("b"));
+    await rename(at(".a.yaml.tmp"), at("a.yaml"));
+    await has("Service shop/b");
+    expect(issues).toEqual([]);
+  });
+
+  it("by kubelet's swap of a ConfigMap's ..data is seen", async () => {
+    await mkdir(at("..v1"));
+    await mkdir(at("..v2"));
+    await writeFile(at("..v1", "a.yaml"), service("a"));
+    await writeFile(at("..v2", "a.yaml"), service("b"));
+    await symlink("..v1", at("..data"));
+    await symlink("..data/a.yaml", at("a.yaml"));
+    await follow();
+    await has("Service shop/a");
+    await symlink("..v2", at("..data_tmp"));
+    await rename(at("..data_tmp"), at("..data"));
+    await rm(at("..v1"), { recursive: true });
+    await has("Service shop/b");
+  });
+
+  it("in a directory that was made later is seen", async () => {
+    await follow();
+    await change(() => mkdir(at("later")));
+    await writeFile(at("later", "a.yaml"), service("a"));
+    await has("Service shop/a");
+  });
+
+  it("is found by polling where watching fails to tell", async () => {
+    // What a directory symlink points at is swapped from outside: no watched directory has an event.
+    const elsewhere = await mkdtemp(join(tmpdir(), "turnout-file-"));
+    await mkdir(join(elsewhere, "1"));
+    await writeFile(join(elsewhere, "1", "a.yaml"), service("a"));
+    await mkdir(join(elsewhere, "2"));
+    await writeFile(join(elsewhere, "2", "a.yaml"), service("b"));
+    await symlink(join(elsewhere, "1"), join(elsewhere, "now"));
+    await symlink(join(elsewhere, "now"), at("linked"));
+    await follow(directory, { pollMs: 50 });
+    await symlink(join(elsewhere, "2"), join(elsewhere, "next"));
+    await rename(join(elsewhere, "next"), join(elsewhere, "now"));
+    await has("Service shop/b");
+    stop.abort();
+    await rm(elsewhere, { recursive: true });
+  });
+
+  it("that removes an object, or its file, removes it", async () => {
+    await writeFile(at("a.yaml"), `${service("a")}---\n${service("b")}`);
+    await writeFile(at("c.yaml"), service("c"));
+    await follow();
+    await writeFile(at("a.yaml"), service("a"));
+    await has("Service shop/a", "Service shop/c");
+    await unlink(at("c.yaml"));
+    await has("Service shop/a");
+    await writeFile(at("a.yaml"), "");
+    await has();
+    expect(sink.isSynced).toBe(true);
+  });
+});
+
+describe("a file in the making", () => {
+  it("that is deleted and written anew, or emptied first, takes nothing away in between", async () => {
+    await writeFile(at("a.yaml"), service("a"));
+    await follow(at("a.yaml"), { settleMs: 2_000 });
+    sink.take();
+    const settling = (): number => clock.sleeps.filter((ms) => ms === 2_000).length;
+    await change(async () => {
+      await unlink(at("a.yaml"));
+      await eventually(() => settling() === 1);
+      await writeFile(at("a.yaml"), service("a"));
+    });
+    await change(async () => {
+      await writeFile(at("a.yaml"), "");
+      await eventually(() => settling() === 2);
+      await writeFile(at("a.yaml"), service("a"));
+    });
+    expect(sink.take()).toEqual([]);
+  });
+
+  it("that can't be parsed keeps what it said, with one report of file and line", async () => {
+    await writeFile(at("a.yaml"), `${service("a")}---\n${service("b")}`);
+    await follow();
+    sink.take();
+    await change(() => writeFile(at("a.yaml"), `${service("a", 81)}---\n${service("b")}  ports: [{ port: 80 }\nmore: 1\n`));
+    // Half-broken: the good document counts, the bad one's object stays.
+    expect(sink.take()).toEqual(["+Service shop/a"]);
+    expect(issues).toHaveLength(1);
+    expect(issues[0]?.object).toMatch(/a\.yaml:1[0-9]$/);
+    expect(issues[0]?.what).toContain("can't be parsed");
+    await change(() => appendFile(at("a.yaml"), "---\n# still broken\n"));
+    expect(issues).toHaveLength(1);
+    await writeFile(at("a.yaml"), service("a", 81));
+    await has("Service shop/a");
+    expect(sink.take()).toEqual(["-Service shop/b"]);
+  });
+
+  it("is not reported when it is whole soon after", async () => {
+    await writeFile(at("a.yaml"), service("a"));
+    await follow(directory, { settleMs: 1_000 });
+    await writeFile(at("a.yaml"), `${service("b")}  ports: [`);
+    await eventually(() => clock.sleeps.includes(1_000));
+    await writeFile(at("a.yaml"), service("b"));
+    await has("Service shop/b");
+    expect(issues).toEqual([]);
+  });
+});
+
+describe("two files that give one object", () => {
+  it("settle it by name, and the other comes into its own when the first goes", async () => {
+    await writeFile(at("a.yaml"), service("cart", 1));
+    await writeFile(at("b.yaml"), `${service("till")}---\n${service("cart", 2)}`);
+    await follow();
+    const port = (): unknown => JSON.stringify(sink.objects.get("Service shop/cart")?.spec).replace(/^.*"port":(\d+).*$/, "$1");
+    expect(port()).toBe("1");
+    expect(issues).toEqual([
+      {
+        object: `${at("b.yaml")}:7`,
+        what: `Service of shop/cart is already given by ${at("a.yaml")}`,
+        hint: "the first one counts; delete one of them",
+      },
+    ]);
+    sink.take();
+    await unlink(at("a.yaml"));
+    await sink.until(({ calls }) => calls.length > 0);
+    expect(sink.take()).toEqual(["+Service shop/cart"]);
+    expect(port()).toBe("2");
+  });
+});
+
+it("keeps what a directory said when the directory itself is gone", async () => {
+  await mkdir(at("conf"));
+  await writeFile(at("conf", "a.yaml"), service("a"));
+  await follow(at("conf"));
+  sink.take();
+  await rename(at("conf"), at("moved"));
+  await eventually(() => issues.length > 0);
+  expect(issues[0]).toMatchObject({ object: at("conf"), hint: "what it said before stays in force" });
+  expect(sink.take()).toEqual([]);
+});
+
+it("says once which kinds it does not read", async () => {
+  const config = "apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: x }\n";
+  await writeFile(at("a.yaml"), [config, config, service("a")].join("---\n"));
+  await writeFile(at("b.yaml"), config);
+  await follow();
+  expect(log.of("info").filter((line) => line.includes("Deployment"))).toHaveLength(1);
+  expect(issues).toEqual([]);
+});

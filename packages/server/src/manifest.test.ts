@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { readDocument, splitDocuments } from "./manifest.ts";
+
+const service = { apiVersion: "v1", kind: "Service", metadata: { name: "cart", namespace: "shop" }, spec: { clusterIP: "10.0.0.1" } };
+const slice = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", metadata: { name: "cart-1", namespace: "shop" } };
+
+function keys(text: string): readonly string[] {
+  return readDocument(text).objects.map(({ kind, key }) => `${kind} ${key}`);
+}
+
+describe("splitDocuments", () => {
+  const cases: readonly (readonly [name: string, text: string, lines: readonly number[]])[] = [
+    ["nothing", "", []],
+    ["only comments, blank lines and directives", "# a\n\n%YAML 1.2\n---\n  \n# b\n---\n", []],
+    ["one without markers", "a: 1\n", [1]],
+    ["one after a marker", "---\na: 1\n", [1]],
+    ["several", "a: 1\n---\nb: 2\n--- # c\nc: 3\n", [1, 2, 4]],
+    ["Windows line ends", "a: 1\r\n---\r\nb: 2\r\n", [1, 2]],
+    ["a marker that is none: no space, not at the start", "a: |\n  ---\nb: ---x\n---x: 1\n", [1]],
+    ["a byte order mark", "\uFEFFa: 1\n", [1]],
+  ];
+  it.each(cases)("%s", (_name, text, lines) => {
+    expect(splitDocuments(text).map(({ line }) => line)).toEqual(lines);
+  });
+
+  it("gives equal text equal hashes", () => {
+    const [first, second, third] = splitDocuments("---\na: 1\n---\na: 1\n---\na: 2\n");
+    expect(first?.hash).toBe(second?.hash);
+    expect(third?.hash).not.toBe(first?.hash);
+  });
+});
+
+describe("readDocument", () => {
+  it("reads JSON and YAML alike", () => {
+    const yaml = "apiVersion: v1\nkind: Service\nmetadata: {name: cart, namespace: shop}\nspec: {clusterIP: 10.0.0.1}\n";
+    expect(readDocument(yaml)).toEqual(readDocument(JSON.stringify(service)));
+    expect(keys(yaml)).toEqual(["Service shop/cart"]);
+  });
+
+  it("reads lists, typed lists whose items don't say what they are, and lists in lists", () => {
+    const { apiVersion: _a, kind: _k, ...bare } = service;
+    const typed = { apiVersion: "v1", kind: "ServiceList", items: [bare] };
+    expect(keys(JSON.stringify({ apiVersion: "v1", kind: "List", items: [service, slice, typed] }))).toEqual([
+      "Service shop/cart",
+      "EndpointSlice shop/cart-1",
+      "Service shop/cart",
+    ]);
+  });
+
+  it("puts what has no namespace into default, and cluster-scoped kinds into none", () => {
+    expect(keys(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`)).toEqual(["Service default/a"]);
+    expect(keys(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","namespace":"x"}}`)).toEqual(["Node /a"]);
+  });
+
+  const hidden: readonly (readonly [string, unknown])[] = [
+    ["another proxy's", { ...service, metadata: { ...service.metadata, labels: { "service.kubernetes.io/service-proxy-name": "" } } }],
+    ["a headless one's slice", { ...slice, metadata: { ...slice.metadata, labels: { "service.kubernetes.io/headless": "" } } }],
+    ["headless", { ...service, spec: { clusterIP: "None" } }],
+  ];
+  it.each(hidden)("leaves out what an API server would not show: %s", (_name, object) => {
+    expect(readDocument(JSON.stringify(object))).toEqual({ objects: [], problems: [], ignored: [], isReadable: true });
+  });
+
+  const foreign: readonly (readonly [string, string])[] = [
+    ["apps/v1", "Deployment"],
+    ["serving.knative.dev/v1", "Service"],
+    ["v1", "ConfigMap"],
+  ];
+  it.each(foreign)("ignores %s %s", (apiVersion, kind) => {
+    expect(readDocument(JSON.stringify({ apiVersion, kind, metadata: { name: "a" } })).ignored).toEqual([`${apiVersion} ${kind}`]);
+  });
+
+  const wrong: readonly (readonly [name: string, text: string, line: number, what: RegExp, isReadable: boolean])[] = [
+    ["YAML that isn't", "a: 1\nb: [1,\nc: }\n", 2, /^can't be parsed/, false],
+    ["JSON that isn't", `{"a": 1,\n"b": 2\n"c": 3}\n`, 1, /^can't be parsed/, false],
+    ["JSON cut short", `{"a": 1,\n"b": [`, 1, /^can't be parsed/, false],
+    ["a key twice", "kind: a\nkind: b\n", 1, /^can't be parsed \(Map keys must be unique/, false],
+    ["an alias without an anchor", "a: 1\nb: *c\n", 1, /^can't be (parsed|expanded)/, false],
+    ["binary", "\u0000\u0001\u0002: [", 0, /^can't be parsed/, false],
+    ["a scalar", "hello", 0, /^is not an object/, true],
+    ["a sequence", "# x\n- a\n", 1, /^is not an object/, true],
+    ["no kind", "\n\nfoo: 1\n", 2, /^has no kind/, true],
+    ["no apiVersion", "kind: Service\n", 0, /^Service has no apiVersion/, true],
+    ["no name", "apiVersion: v1\nkind: Service\nmetadata: {}\n", 0, /^Service has no metadata.name/, true],
+    ["a namespace that is none", "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: a/b}}", 0, /namespace/, true],
+    ["an old version", "{apiVersion: discovery.k8s.io/v1beta1, kind: EndpointSlice, metadata: {name: a}}", 0, /v1beta1 is not read/, true],
+    ["an item of a list", "{apiVersion: v1, kind: List, items: [1]}", 0, /^items\[0\]: is not an object/, true],
+  ];
+  it.each(wrong)("says where and what: %s", (_name, text, line, what, isReadable) => {
+    const { problems, ...rest } = readDocument(text);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]?.what).toMatch(what);
+    expect(problems[0]?.lineOffset).toBe(line);
+    expect(rest.isReadable).toBe(isReadable);
+  });
+
+  it("refuses aliases that multiply without end", () => {
+    const levels = Array.from({ length: 12 }, (_, i) => `l${i + 1}: &l${i + 1} [${Array(10).fill(`*l${i}`).join(",")}]`);
+    const { problems, isReadable } = readDocument(["l0: &l0 x", ...levels].join("\n"));
+    expect(isReadable).toBe(false);
+    expect(problems[0]?.what).toMatch(/^can't be expanded/);
+  });
+});
