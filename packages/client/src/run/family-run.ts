@@ -47,6 +47,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #health: ServiceHealthServers;
   readonly #startedMs: number;
   #hasSynced = false;
+  #isHealthDue = false;
 
   constructor(parts: FamilyParts<H, K, S>) {
     const { backend, family, config, world, module, report, dryRun, metrics } = parts;
@@ -117,7 +118,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       try {
         for await (const event of backend.watch(signal)) {
           if (event.kind === "facts") {
-            this.#feed.touchHealth();
+            this.#isHealthDue = true;
             this.#loop.setHost(event.facts);
           } else {
             world.log.warn("somebody changed what is ours, comparing everything with the host", { family, what: event.what });
@@ -128,7 +129,9 @@ export class FamilyRun<H, K extends KernelObject, S> {
         world.log.warn("watching the host ended, starting again", { family });
       } catch (error) {
         if (signal.aborted) return;
-        world.log.warn("the host can't be watched, trying again", { family, error: ProxyError.from(error, "tool_failed", "watch failed") });
+        // Anything but an operating error is a defect, and ends the process.
+        if (!ProxyError.is(error)) throw error;
+        world.log.warn("the host can't be watched, trying again", { family, error });
       }
       await world.clock.sleep(config.syncPeriodMs, signal);
       // Something may have changed while nobody watched.
@@ -139,7 +142,11 @@ export class FamilyRun<H, K extends KernelObject, S> {
   #observer(): SyncObserver {
     const { metrics, world, family } = this.#parts;
     return {
-      queued: (event) => metrics.queued(event),
+      queued: (event) => {
+        metrics.queued(event);
+        // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
+        if (this.#feed.takeHealthTouched()) this.#isHealthDue = true;
+      },
       failed: (event) => metrics.failed(event),
       flowsForgotten: (event) => metrics.flowsForgotten(event),
       quarantined: (event) => metrics.quarantined(event),
@@ -150,9 +157,9 @@ export class FamilyRun<H, K extends KernelObject, S> {
         if (this.#hasSynced) world.log.debug("synced", fields);
         else world.log.info("first sync done", fields);
         this.#hasSynced = true;
-        // Both are asked: a touched feed must be taken note of even when a retry is due anyway.
-        const isTouched = this.#feed.takeHealthTouched();
-        if (isTouched || this.#health.hasFailures) void this.#health.sync(serviceHealth(this.#loop.rows.values()));
+        if (!this.#isHealthDue && !this.#health.hasFailures) return;
+        this.#isHealthDue = false;
+        void this.#health.sync(serviceHealth(this.#loop.rows.values()));
       },
     };
   }

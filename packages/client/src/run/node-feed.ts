@@ -48,11 +48,6 @@ export class NodeFeed implements Feed {
     this.#onRestart = onRestart;
   }
 
-  /** Make the next {@link takeHealthTouched} true. */
-  touchHealth(): void {
-    this.#isHealthTouched = true;
-  }
-
   /** Tell, once, whether health check node ports may have changed since the last call. */
   takeHealthTouched(): boolean {
     const isTouched = this.#isHealthTouched;

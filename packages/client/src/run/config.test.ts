@@ -1,0 +1,184 @@
+import { describe, expect, test } from "vitest";
+import { CONFIG_FLAGS, type RawFlags } from "./config-flags.ts";
+import { backendOf, loadConfig, modeOf, runConfig, type RunConfig } from "./config.ts";
+
+const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+
+function configure(flags: RawFlags, body?: string, backend = "nft"): RunConfig {
+  const file = body === undefined ? undefined : { path: "config.yaml", text: HEAD + body };
+  return runConfig(loadConfig({ flags, file, hostname: "Host.Example" }), backend);
+}
+
+describe("defaults", () => {
+  test("are kube-proxy's, with our shorter minimum between syncs", () => {
+    expect(configure({})).toMatchObject({
+      nodeName: "host.example",
+      bindAddress: undefined,
+      healthzBindAddress: { ip: "0.0.0.0", port: 10_256 },
+      metricsBindAddress: { ip: "127.0.0.1", port: 10_249 },
+      bindAddressHardFail: false,
+      syncPeriodMs: 30_000,
+      minSyncPeriodMs: 100,
+      kubeconfig: undefined,
+      master: undefined,
+      backendOptions: {},
+      proxyMode: "nftables",
+      warnings: [],
+      settings: {
+        masqueradeAll: false,
+        masqueradeBit: 14,
+        nodePortAddresses: undefined,
+        detectLocal: { mode: "ClusterCIDR", clusterCIDRs: [] },
+      },
+    });
+  });
+
+  test("servers follow an IPv6 bind address", () => {
+    const config = configure({ "bind-address": "fd00::1" });
+    expect(config.bindAddress).toBe("fd00::1");
+    expect(config.healthzBindAddress).toEqual({ ip: "::", port: 10_256 });
+    expect(config.metricsBindAddress).toEqual({ ip: "::1", port: 10_249 });
+    expect(configure({ "bind-address": "::" }).bindAddress).toBeUndefined();
+  });
+
+  test("the result is frozen", () => {
+    expect(Object.isFrozen(configure({}))).toBe(true);
+  });
+});
+
+describe("sections follow the backend's mode", () => {
+  const body = `
+iptables: {masqueradeAll: true, masqueradeBit: 1, syncPeriod: 10s, minSyncPeriod: 2s, localhostNodePorts: false}
+nftables: {masqueradeAll: false, masqueradeBit: 2, syncPeriod: 20s, minSyncPeriod: 3s}
+ipvs: {syncPeriod: 40s, minSyncPeriod: 4s, scheduler: lc, strictARP: true}
+`;
+  test.each([
+    ["nft", { masqueradeAll: false, masqueradeBit: 2 }, 20_000, 3_000, {}],
+    ["iptables", { masqueradeAll: true, masqueradeBit: 1 }, 10_000, 2_000, { localhostNodePorts: false }],
+    ["ipvs", { masqueradeAll: true, masqueradeBit: 1 }, 40_000, 4_000, { scheduler: "lc", strictARP: true }],
+    ["ebpf", { masqueradeAll: true, masqueradeBit: 1 }, 10_000, 2_000, {}],
+  ])("%s", (backend, settings, syncPeriodMs, minSyncPeriodMs, backendOptions) => {
+    expect(configure({}, body, backend)).toMatchObject({ settings, syncPeriodMs, minSyncPeriodMs });
+    expect(configure({}, body, backend).backendOptions).toEqual(backendOptions);
+  });
+
+  test("flags go to the section in use", () => {
+    const flags = { "masquerade-all": true, "iptables-sync-period": "5s", "iptables-min-sync-period": "0" } as const;
+    for (const backend of ["nft", "iptables"]) {
+      expect(configure(flags, undefined, backend)).toMatchObject({
+        settings: { masqueradeAll: true },
+        syncPeriodMs: 5_000,
+        minSyncPeriodMs: 0,
+      });
+    }
+    expect(configure({ "iptables-masquerade-bit": "3" }, undefined, "iptables").settings.masqueradeBit).toBe(3);
+    expect(configure({ "ipvs-sync-period": "7s" }, undefined, "ipvs").syncPeriodMs).toBe(7_000);
+  });
+
+  test("a file for another mode is said to be one", () => {
+    expect(configure({}, "mode: iptables\n").warnings[0]).toMatch(/is for mode iptables, but the backend is nft/);
+    expect(configure({}, "mode: nftables\n").warnings).toEqual([]);
+  });
+
+  test("mode words and backends map both ways", () => {
+    for (const backend of ["nft", "iptables", "ipvs", "winkernel"]) expect(backendOf(modeOf(backend))).toBe(backend);
+    expect([modeOf("nft"), modeOf("winkernel")]).toEqual(["nftables", "kernelspace"]);
+  });
+});
+
+describe("precedence", () => {
+  test("with a file, configuration flags are ignored with a warning", () => {
+    const config = configure({ "masquerade-all": "true", "cluster-cidr": "10.0.0.0/8" }, "nftables: {masqueradeAll: false}\n");
+    expect(config.settings.masqueradeAll).toBe(false);
+    expect(config.settings.detectLocal).toEqual({ mode: "ClusterCIDR", clusterCIDRs: [] });
+    expect(config.warnings).toEqual(["--config is given, so --masquerade-all, --cluster-cidr are ignored"]);
+  });
+
+  test.each([
+    ["--node-name beats all", { "node-name": "A", "hostname-override": "B" }, "a"],
+    ["--hostname-override beats the file", { "hostname-override": " B " }, "b"],
+    ["the file beats the host", {}, "filed"],
+  ])("node name: %s", (_name, flags, expected) => {
+    expect(configure(flags, "hostnameOverride: Filed\n").nodeName).toBe(expected);
+  });
+
+  test("--master counts beside a file", () => {
+    expect(configure({ master: "https://10.0.0.1" }, "mode: ''\n").master).toBe("https://10.0.0.1");
+  });
+
+  test("an empty server address turns it off as a flag, and means the default in a file", () => {
+    expect(configure({ "healthz-bind-address": "", "metrics-bind-address": "" })).toMatchObject({
+      healthzBindAddress: undefined,
+      metricsBindAddress: undefined,
+    });
+    expect(configure({}, 'healthzBindAddress: ""\n').healthzBindAddress).toEqual({ ip: "0.0.0.0", port: 10_256 });
+  });
+
+  test("deprecated port flags", () => {
+    expect(configure({ "healthz-port": "0", "metrics-port": "99" })).toMatchObject({
+      healthzBindAddress: undefined,
+      metricsBindAddress: { ip: "127.0.0.1", port: 99 },
+    });
+    expect(() => configure({ "metrics-port": "70000" })).toThrow("--metrics-port");
+  });
+
+  test("what has no effect is said once, when somebody sets it", () => {
+    expect(configure({ "oom-score-adj": "-1" }, undefined).warnings).toEqual(["accepted, but without effect here: oomScoreAdj"]);
+  });
+});
+
+describe("detect-local and addresses", () => {
+  test.each([
+    ["ClusterCIDR, dual", { "cluster-cidr": "10.1.2.3/8, fd00::/8" }, { mode: "ClusterCIDR", clusterCIDRs: ["10.0.0.0/8", "fd00::/8"] }],
+    ["NodeCIDR", { "detect-local-mode": "NodeCIDR" }, { mode: "NodeCIDR" }],
+    [
+      "a bridge",
+      { "detect-local-mode": "BridgeInterface", "pod-bridge-interface": "br0" },
+      { mode: "BridgeInterface", bridgeInterface: "br0" },
+    ],
+    [
+      "a prefix",
+      { "detect-local-mode": "InterfaceNamePrefix", "pod-interface-name-prefix": "veth" },
+      { mode: "InterfaceNamePrefix", interfaceNamePrefix: "veth" },
+    ],
+  ])("%s", (_name, flags, expected) => {
+    expect(configure(flags).settings.detectLocal).toEqual(expected);
+  });
+
+  test.each([
+    ["a bridge without a name", { "detect-local-mode": "BridgeInterface" }, "detectLocal.bridgeInterface"],
+    ["a prefix without one", { "detect-local-mode": "InterfaceNamePrefix" }, "detectLocal.interfaceNamePrefix"],
+    ["two CIDRs of one family", { "cluster-cidr": "10.0.0.0/8,11.0.0.0/8" }, "clusterCIDR"],
+    ["three CIDRs", { "cluster-cidr": "10.0.0.0/8,fd00::/8,11.0.0.0/8" }, "clusterCIDR"],
+    ["no CIDR", { "cluster-cidr": "10.0.0.0" }, "clusterCIDR"],
+    ["min above sync period", { "iptables-sync-period": "1s", "iptables-min-sync-period": "2s" }, "nftables.minSyncPeriod"],
+    ["a blank node name", { "hostname-override": "  " }, "must not be blank"],
+    ["a flag without its value", { "cluster-cidr": true }, "--cluster-cidr"],
+    ["a switch that is neither", { "masquerade-all": "yes" }, "expected true or false"],
+    ["a bad number", { "iptables-masquerade-bit": "0x1" }, "expected a whole number"],
+  ] as const)("refuses %s", (_name, flags, message) => {
+    expect(() => configure(flags)).toThrow(message);
+  });
+
+  test("keywords and CIDRs for node ports", () => {
+    const flags = { "nodeport-addresses": "primary,10.0.0.0/8" };
+    expect(configure(flags).settings.nodePortAddresses).toEqual(["primary", "10.0.0.0/8"]);
+  });
+});
+
+test("/configz shows every field once, durations as Go writes them", () => {
+  const { configz } = configure({ "metrics-bind-address": "0.0.0.0" }, undefined);
+  expect(configz).toMatchObject({
+    "kubeproxy.config.k8s.io": {
+      nftables: { syncPeriod: "30s", minSyncPeriod: "100ms", masqueradeBit: 14 },
+      conntrack: { tcpEstablishedTimeout: "24h0m0s" },
+      metricsBindAddress: "0.0.0.0:10249",
+      healthzBindAddress: "0.0.0.0:10256",
+    },
+  });
+});
+
+test("every flag has a field, and every visible one a help text", () => {
+  expect(CONFIG_FLAGS).toHaveLength(47);
+  expect(CONFIG_FLAGS.filter((flag) => flag.isShown && flag.help === "")).toEqual([]);
+});

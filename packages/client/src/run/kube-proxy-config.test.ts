@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest";
+import { FIELDS, PATHS } from "./config-fields.ts";
+import { parseKubeProxyConfig } from "./kube-proxy-config.ts";
+
+const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+
+function given(body: string): unknown {
+  return parseKubeProxyConfig(HEAD + body, "config.yaml").given;
+}
+
+/** What kubeadm writes into its ConfigMap: null and zero values everywhere. */
+const KUBEADM = `${HEAD}bindAddress: 0.0.0.0
+bindAddressHardFail: false
+clientConnection:
+  acceptContentTypes: ""
+  burst: 0
+  contentType: ""
+  kubeconfig: /var/lib/kube-proxy/kubeconfig.conf
+  qps: 0
+clusterCIDR: 10.244.0.0/16
+configSyncPeriod: 0s
+conntrack:
+  maxPerCore: null
+  min: null
+  tcpBeLiberal: false
+  tcpCloseWaitTimeout: null
+  tcpEstablishedTimeout: null
+  udpStreamTimeout: 0s
+  udpTimeout: 0s
+detectLocal:
+  bridgeInterface: ""
+  interfaceNamePrefix: ""
+detectLocalMode: ""
+enableProfiling: false
+healthzBindAddress: ""
+hostnameOverride: ""
+iptables:
+  localhostNodePorts: null
+  masqueradeAll: false
+  masqueradeBit: null
+  minSyncPeriod: 0s
+  syncPeriod: 0s
+ipvs: {excludeCIDRs: null, minSyncPeriod: 0s, scheduler: "", strictARP: false, syncPeriod: 0s, tcpFinTimeout: 0s, tcpTimeout: 0s, udpTimeout: 0s}
+logging:
+  flushFrequency: 0
+  options: {json: {infoBufferSize: "0"}}
+  verbosity: 0
+metricsBindAddress: ""
+mode: ""
+nftables: {masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
+nodePortAddresses: null
+oomScoreAdj: null
+portRange: ""
+showHiddenMetricsForVersion: ""
+winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: "", rootHnsEndpointName: "", sourceVip: ""}
+`;
+
+describe("parseKubeProxyConfig", () => {
+  test("the table has every field of semantics.md section 7", () => {
+    expect(PATHS).toHaveLength(52);
+    expect(new Set(PATHS.flatMap((path) => FIELDS[path].flag ?? [])).size).toBe(
+      PATHS.filter((path) => FIELDS[path].flag !== undefined).length,
+    );
+  });
+
+  test("kubeadm's file is read without a warning, its zeros are not set", () => {
+    const parsed = parseKubeProxyConfig(KUBEADM, "config.yaml");
+    expect(parsed.warnings).toEqual([]);
+    expect(parsed.given).toMatchObject({
+      clusterCIDR: "10.244.0.0/16",
+      "clientConnection.kubeconfig": "/var/lib/kube-proxy/kubeconfig.conf",
+    });
+    for (const path of [
+      "nftables.minSyncPeriod",
+      "iptables.syncPeriod",
+      "nftables.masqueradeBit",
+      "healthzBindAddress",
+      "configSyncPeriod",
+    ] as const) {
+      expect(parsed.given).not.toHaveProperty([path]);
+    }
+  });
+
+  test("JSON is read too", () => {
+    const text = '{"apiVersion":"kubeproxy.config.k8s.io/v1alpha1","kind":"KubeProxyConfiguration","oomScoreAdj":-500}';
+    expect(parseKubeProxyConfig(text, "c.json").given).toEqual({ oomScoreAdj: -500 });
+  });
+
+  test.each([
+    ["a duration", "iptables: {syncPeriod: 1m30s}", { "iptables.syncPeriod": 90_000 }],
+    ["a list", "nodePortAddresses: [primary, 10.0.0.0/8]", { nodePortAddresses: ["primary", "10.0.0.0/8"] }],
+    ["bit 0, which is not a zero value", "nftables: {masqueradeBit: 0}", { "nftables.masqueradeBit": 0 }],
+    ["feature gates", "featureGates: {A: true, B: false}", { featureGates: { A: true, B: false } }],
+  ])("takes %s", (_name, body, expected) => {
+    expect(given(body)).toEqual(expected);
+  });
+
+  test.each([
+    ["an unknown field", "clusterCidr: 10.0.0.0/8", 'config.yaml: unknown field "clusterCidr" is ignored'],
+    ["an unknown field of a section", "iptables: {masqueradebit: 1}", 'config.yaml: unknown field "iptables.masqueradebit" is ignored'],
+    ["a name every object has", "constructor: 1", 'config.yaml: unknown field "constructor" is ignored'],
+    ["a duplicate field", "mode: iptables\nmode: nftables", "config.yaml:4: duplicate field, the last one counts"],
+  ])("warns of %s and goes on", (_name, body, warning) => {
+    expect(parseKubeProxyConfig(HEAD + body, "config.yaml").warnings).toEqual([warning]);
+  });
+
+  test("of duplicate fields the last one counts", () => {
+    expect(given("mode: iptables\nmode: nftables")).toEqual({ mode: "nftables" });
+  });
+
+  test.each([
+    ["a masquerade bit above 31", "iptables: {masqueradeBit: 32}", "32 must be 0 to 31: config.yaml: iptables.masqueradeBit"],
+    ["a fraction for a bit", "nftables: {masqueradeBit: 1.5}", "expected a whole number, found 1.5"],
+    ["text for a bit", 'iptables: {masqueradeBit: "14"}', 'expected a whole number, found "14"'],
+    ["a sync period below 0", "nftables: {syncPeriod: -1s}", "must be greater than 0"],
+    ["a min sync period below 0", "nftables: {minSyncPeriod: -1s}", "must not be negative"],
+    ["a number for a duration", "iptables: {syncPeriod: 30}", "expected text, found 30"],
+    ["an unknown mode", "mode: userspace", 'must be one of "", iptables, ipvs, nftables, kernelspace'],
+    ["an unknown detect-local mode", "detectLocalMode: Magic", "must be one of"],
+    ["a bad bind address", "bindAddress: somewhere", "must be an IP address"],
+    ["a bad healthz address", "healthzBindAddress: localhost:1", "must be IP:port"],
+    ["a bad metrics port", "metricsBindAddress: 127.0.0.1:70000", "must be IP:port"],
+    ["a node port address that is no CIDR", "nodePortAddresses: [10.0.0.1]", '"10.0.0.1" is not a CIDR'],
+    ["an oom score out of range", "oomScoreAdj: 1001", "must be -1000 to 1000"],
+    ["negative conntrack limits", "conntrack: {min: -1}", "must not be negative"],
+    ["a bad CIDR to exclude", "ipvs: {excludeCIDRs: [nope]}", "is not a CIDR"],
+    ["a bad port range", "portRange: 10-5", "must be a port range"],
+    ["a section that is no map", "iptables: 3", "expected a map"],
+    ["a list of numbers", "nodePortAddresses: [1]", "expected text, found 1"],
+    ["a gate that is no switch", "featureGates: {A: 1}", "expected true or false"],
+  ])("refuses %s", (_name, body, message) => {
+    expect(() => given(body)).toThrow(message);
+  });
+
+  test.each([
+    ["another kind", "apiVersion: v1\nkind: Service\n", "found v1 Service: config.yaml"],
+    ["no kind", "mode: iptables\n", "found undefined undefined"],
+    ["another version", "apiVersion: kubeproxy.config.k8s.io/v1beta1\nkind: KubeProxyConfiguration\n", "v1beta1"],
+    ["broken YAML, with its line", `${HEAD}mode: [`, "not readable as YAML or JSON"],
+    ["nothing", "", "expected a KubeProxyConfiguration"],
+  ])("refuses %s", (_name, text, message) => {
+    expect(() => parseKubeProxyConfig(text, "config.yaml")).toThrow(message);
+  });
+});
