@@ -190,7 +190,7 @@ describe("watch", () => {
     api.misbehave({ duplicateEvents: true, times: 1 });
     expect(await watch("", 3, () => [api.apply(service("a")), api.apply(service("b"))])).toEqual(["ADDED a", "ADDED a", "ADDED b"]);
     api.misbehave({ truncateEvents: true });
-    await expect(watch("resourceVersion=1001", 3, () => api.apply(service("c")))).rejects.toThrow();
+    await expect(watch("resourceVersion=1001", 3, () => api.apply(service("c")))).rejects.toThrow("terminated");
   });
 });
 
@@ -247,7 +247,7 @@ describe("the server", () => {
     api.apply(service("a"));
     const { url } = api;
     await api.pause();
-    await expect(ask("/api/v1/services")).rejects.toThrow();
+    await expect(ask("/api/v1/services")).rejects.toThrow("fetch failed");
     await api.resume();
     expect(api.url).toBe(url);
     expect(names(await ask("/api/v1/services"))).toEqual(["a"]);

@@ -1,0 +1,68 @@
+import { ProxyError } from "@turnout/core";
+import { stringify } from "yaml";
+import { describe, expect, it } from "vitest";
+import { kubeconfigPaths, parseKubeconfig } from "./kubeconfig.ts";
+
+const cluster = { name: "c", cluster: { server: "https://192.0.2.1:6443/prefix", "certificate-authority": "ca.crt" } };
+const user = { name: "u", user: { tokenFile: "/run/token", "client-key-data": "a2V5" } };
+const context = { name: "x", context: { cluster: "c", user: "u" } };
+const whole = { clusters: [cluster], users: [user], contexts: [context], "current-context": "x" };
+
+const file = (content: unknown, path = "/etc/k/config"): { path: string; text: string } => ({ path, text: stringify(content) });
+
+describe("parseKubeconfig", () => {
+  it("finds the current context, with paths relative to the file and data decoded", () => {
+    expect(parseKubeconfig([file(whole)])).toMatchObject({
+      name: "x",
+      cluster: { server: "https://192.0.2.1:6443/prefix", caFile: "/etc/k/ca.crt", isInsecure: false },
+      user: { tokenFile: "/run/token", keyData: "key", plugin: undefined },
+    });
+  });
+
+  it("puts several files together, the first file's entries first", () => {
+    const other = { ...whole, clusters: [{ name: "c", cluster: { server: "https://other" } }], "current-context": "y" };
+    const parsed = parseKubeconfig([file({ ...whole, users: [], clusters: [] }, "/a/1"), file(other, "/b/2")]);
+    expect([parsed.name, parsed.cluster.server, parsed.user.tokenFile]).toEqual(["x", "https://other", "/run/token"]);
+    expect(kubeconfigPaths("/a::/b")).toEqual(["/a", "/b"]);
+  });
+
+  it("starts a relative login program at the kubeconfig, and leaves a bare name to PATH", () => {
+    const exec = (command: string): unknown => ({ ...whole, users: [{ name: "u", user: { exec: { command } } }] });
+    expect(parseKubeconfig([file(exec("./bin/login"))]).user.plugin).toEqual({ exec: { command: "/etc/k/bin/login" } });
+    expect(parseKubeconfig([file(exec("aws"))]).user.plugin).toEqual({ exec: { command: "aws" } });
+  });
+
+  it("takes a context without a user as anonymous", () => {
+    const anonymous = { ...whole, contexts: [{ name: "x", context: { cluster: "c" } }] };
+    expect(parseKubeconfig([file(anonymous)]).user.token).toBeUndefined();
+  });
+
+  const broken: readonly (readonly [name: string, content: unknown, what: string])[] = [
+    ["empty", "", "is empty or not a mapping"],
+    ["no current context", { ...whole, "current-context": "" }, "has no current-context"],
+    ["unknown context", { ...whole, contexts: [] }, 'has no context "x"'],
+    ["unknown cluster", { ...whole, clusters: [] }, 'has no cluster "c"'],
+    ["unknown user", { ...whole, users: "none" }, 'has no user "u"'],
+    ["no server", { ...whole, clusters: [{ name: "c", cluster: {} }] }, "has a cluster without a usable server address"],
+    [
+      "odd server",
+      { ...whole, clusters: [{ name: "c", cluster: { server: "192.0.2.1" } }] },
+      "has a cluster without a usable server address",
+    ],
+    ["no command", { ...whole, users: [{ name: "u", user: { exec: {} } }] }, "has an exec user without a command"],
+  ];
+  it.each(broken)("says what is wrong and where: %s", (_name, content, what) => {
+    let thrown: unknown;
+    try {
+      parseKubeconfig([file(content)]);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(ProxyError.is(thrown, "invalid_object")).toBe(true);
+    expect(String(thrown)).toContain(`the kubeconfig ${what}: /etc/k/config: `);
+  });
+
+  it("says so when it is not YAML", () => {
+    expect(() => parseKubeconfig([{ path: "/p", text: "a: [" }])).toThrow("[invalid_object] the kubeconfig is not YAML");
+  });
+});

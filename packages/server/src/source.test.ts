@@ -1,0 +1,46 @@
+import { ProxyError, Store } from "@turnout/core";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { ObjectSink } from "./object-sink.ts";
+import { openSource, parseSourceSpec } from "./source.ts";
+import { eventually, RecordingLog, TestClock } from "./test-world.ts";
+
+describe("parseSourceSpec", () => {
+  it("reads kube and file:PATH", () => {
+    expect(parseSourceSpec("kube")).toEqual({ kind: "kube" });
+    expect(parseSourceSpec("file:/etc/a:b.yaml")).toEqual({ kind: "file", path: "/etc/a:b.yaml" });
+  });
+
+  it("says that api: is not there yet", () => {
+    expect(() => parseSourceSpec("api:unix:///run/x.sock")).toThrow("[host_unsupported] this version has no node-state API to read from");
+  });
+
+  it.each(["", "kubernetes", "file:", "file", "http://x", "kube "])("refuses %j in one line", (text) => {
+    let thrown: unknown;
+    try {
+      parseSourceSpec(text);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(ProxyError.is(thrown, "invalid_object")).toBe(true);
+    expect(String(thrown)).toMatch(/--source is not understood: ".*": write kube, file:PATH or api:TARGET$/);
+  });
+});
+
+it("feeds core's store", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "turnout-source-"));
+  const stop = new AbortController();
+  const log = new RecordingLog();
+  const store = new Store();
+  const sink: ObjectSink = store;
+  await writeFile(join(directory, "a.yaml"), "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\nnot: kubernetes\n");
+  const source = openSource(`file:${directory}`, { clock: new TestClock(), log, random: () => 0.5, env: {} });
+  const running = source.run(sink, stop.signal);
+  await eventually(() => store.isSynced);
+  stop.abort();
+  await running;
+  expect(log.of("warn")).toEqual([`warn ${join(directory, "a.yaml")}:5: has no kind: add apiVersion and kind`]);
+  await rm(directory, { recursive: true });
+});

@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import { backoffMs } from "./backoff.ts";
+import { LineSplitter } from "./line-splitter.ts";
+import { parseRefusal } from "./refusal.ts";
+import { parseWatchEvent } from "./watch-event.ts";
+
+describe("LineSplitter", () => {
+  it("gives the same lines however the bytes are cut", () => {
+    const bytes = Buffer.from('{"a":"é"}\n\n{"b":"日本"}\n{"rest"');
+    for (let size = 1; size <= bytes.length; size++) {
+      const splitter = new LineSplitter();
+      const lines: string[] = [];
+      for (let at = 0; at < bytes.length; at += size) lines.push(...splitter.push(bytes.subarray(at, at + size)));
+      expect([size, lines, splitter.hasRest]).toEqual([size, ['{"a":"é"}', '{"b":"日本"}'], true]);
+    }
+  });
+});
+
+describe("parseWatchEvent", () => {
+  const metadata = { name: "a", resourceVersion: "7" };
+  it("reads the five types", () => {
+    const parse = (type: string, object: unknown): unknown => parseWatchEvent(JSON.stringify({ type, object }));
+    expect(parse("ADDED", { metadata })).toMatchObject({ type: "put", revision: "7" });
+    expect(parse("MODIFIED", { metadata })).toMatchObject({ type: "put", revision: "7" });
+    expect(parse("DELETED", { metadata })).toMatchObject({ type: "delete", revision: "7" });
+    const end = { "k8s.io/initial-events-end": "true" };
+    expect(parse("BOOKMARK", { metadata })).toEqual({ type: "bookmark", revision: "7", endsInitialEvents: false });
+    expect(parse("BOOKMARK", { metadata: { ...metadata, annotations: end } })).toMatchObject({ endsInitialEvents: true });
+    expect(parse("ERROR", { code: 410, reason: "Expired" })).toMatchObject({ type: "error", refusal: { status: 410 } });
+  });
+
+  const foreign = ["{", "1", "{}", '{"type":"ADDED"}', '{"type":"ADDED","object":{"metadata":{"name":"a"}}}', '{"type":"BOOKMARK"}'];
+  it.each([...foreign, JSON.stringify({ type: "NEW", object: { metadata } })])("refuses %s", (line) => {
+    expect(() => parseWatchEvent(line)).toThrow("[feed_lost]");
+  });
+});
+
+describe("parseRefusal", () => {
+  const cases: readonly (readonly [name: string, args: Parameters<typeof parseRefusal>, expected: object])[] = [
+    ["a Status", [404, undefined, '{"code":404,"reason":"NotFound","message":"no"}'], { status: 404, reason: "NotFound", message: "no" }],
+    ["text of a proxy", [502, undefined, "<html>Bad gateway"], { status: 502, message: "<html>Bad gateway", retryAfterMs: 0 }],
+    ["JSON cut short", [500, undefined, '{"code":'], { status: 500, message: '{"code":' }],
+    ["Retry-After", [429, "7", ""], { status: 429, retryAfterMs: 7_000 }],
+    ["Retry-After as a date, which Kubernetes never sends", [429, "Wed, 21 Oct 2026 07:28:00 GMT", ""], { retryAfterMs: 0 }],
+    ["retryAfterSeconds", [429, undefined, '{"details":{"retryAfterSeconds":2}}'], { status: 429, retryAfterMs: 2_000 }],
+    [
+      "a future revision by its cause",
+      [504, undefined, '{"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}'],
+      { isFutureRevision: true },
+    ],
+    [
+      "a future revision by its text",
+      [504, undefined, '{"message":"Too large resource version: 9, current: 1"}'],
+      { isFutureRevision: true },
+    ],
+  ];
+  it.each(cases)("%s", (_name, args, expected) => {
+    expect(parseRefusal(...args)).toMatchObject(expected);
+  });
+});
+
+describe("backoffMs", () => {
+  const limits = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
+  const cases: readonly (readonly [name: string, args: readonly [number, number, number], expected: number])[] = [
+    ["the first", [1, 0, 0.5], 800],
+    ["doubles", [3, 0, 0.5], 3_200],
+    ["is bounded", [1_000, 0, 0.5], 30_000],
+    ["is spread down to half", [1, 0, 0], 400],
+    ["and up by half", [1_000, 0, 0.999_99], 45_000],
+    ["is never less than the server asks for", [1, 60_000, 0], 60_000],
+    ["which is spread upwards", [1, 60_000, 0.5], 75_000],
+  ];
+  it.each(cases)("%s", (_name, [failures, retryAfterMs, random], expected) => {
+    expect(backoffMs(failures, retryAfterMs, random, limits)).toBe(expected);
+  });
+});
