@@ -71,6 +71,20 @@ export interface HostAddress {
   readonly link: string;
 }
 
+/** Somebody changed the nf_tables ruleset; or the kernel told more than could be kept, and anything may have changed. */
+export type NftEvent =
+  | {
+      readonly kind: "commit";
+      readonly generation: number;
+      /** Who committed, as numbered in the initial pid namespace; 0 when the kernel does not say. */
+      readonly pid: number;
+      /** Its name, e.g. `nft`. */
+      readonly process: string;
+      /** Tables touched, as nft names them, e.g. `ip turnout`. */
+      readonly tables: readonly string[];
+    }
+  | { readonly kind: "lost" };
+
 /** The way to the kernel. */
 export interface Netlink {
   /** All addresses of one family on this host (network namespace). */
@@ -79,6 +93,10 @@ export interface Netlink {
   deleteFlows(family: "IPv4" | "IPv6", flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
   nftGeneration(): Promise<number>;
+  /** Follow changes to the nf_tables ruleset, whoever makes them; subscribed when this returns, ends on abort. */
+  watchNft(signal: AbortSignal): AsyncIterable<NftEvent>;
+  /** Follow changes to the host's addresses; any number of changes since the last look is one. */
+  watchAddresses(signal: AbortSignal): AsyncIterable<void>;
 }
 
 /** What a backend may touch; everything in it has a fake. */

@@ -1,0 +1,151 @@
+import type { ChainObject } from "./objects.ts";
+import { digest, fingerprint, quotedInterface, REFUSE_CHAIN } from "./names.ts";
+import type { Slice } from "./endpoint-order.ts";
+import type { Destination, NodeContext, Origin, Rule } from "@turnout/core";
+
+/** Words of one family in rule text. */
+export interface Words {
+  /** `ip` or `ip6`. */
+  readonly ip: string;
+  readonly loopback: string;
+}
+
+/** The words of both families. */
+export const WORDS: Readonly<Record<NodeContext["family"], Words>> = {
+  IPv4: { ip: "ip", loopback: "127.0.0.0/8" },
+  IPv6: { ip: "ip6", loopback: "::1" },
+};
+
+/** Make a chain object of rules. */
+export function chain(name: string, rules: readonly string[]): ChainObject {
+  return { kind: "chain", key: name, value: `${digest(rules.join("\n"))}/${rules.length}`, rules };
+}
+
+/** Rule text that asks for masquerade: sets our bit and leaves all others alone (subtlety 18). */
+export function markForMasquerade(bit: number): string {
+  return `meta mark set meta mark or ${hexBit(bit)}`;
+}
+
+/** A mark bit as nft prints it. */
+export function hexBit(bit: number): string {
+  return `0x${(2 ** bit).toString(16).padStart(8, "0")}`;
+}
+
+/** Name of the chain that picks one of a run of endpoints. */
+export function pickName(where: "service" | "nodeport", { offset, size }: Slice): string {
+  return `${where === "nodeport" ? "np-" : ""}pick-${size}${offset === 0 ? "" : `-from-${offset}`}`;
+}
+
+/** The chain that picks one of a run of endpoints; it serves every destination with that many. */
+export function pickChain(where: "service" | "nodeport", slice: Slice, { ip }: Words): ChainObject {
+  const destination = where === "nodeport" ? "meta l4proto . th dport" : `${ip} daddr . meta l4proto . th dport`;
+  const index = `numgen random mod ${slice.size}${slice.offset === 0 ? "" : ` offset ${slice.offset}`}`;
+  const map = where === "nodeport" ? "nodeport-endpoints" : "endpoints";
+  // nft 1.0.6 needs the l4proto match before it takes a dnat by "th dport" outside a table block.
+  return chain(pickName(where, slice), [`meta l4proto @protocols dnat ${ip} to ${destination} . ${index} map @${map}`]);
+}
+
+/** The chain that a packet from outside some source ranges does not come back from. Name and content depend on the ranges alone. */
+export function sourcesChain(ranges: readonly string[], { ip }: Words): ChainObject {
+  const rules = [...ranges.map((range) => `${ip} saddr ${range} return`), "drop"];
+  return chain(`from-${digest(ranges.join(" "))}`, rules);
+}
+
+/** Rule text that matches an origin; "" matches every packet. `outsideSourceRanges` is a jump that drops. */
+export function originMatch(origin: Origin, destination: Destination, { detector, family }: NodeContext): string {
+  const { ip } = WORDS[family];
+  switch (origin) {
+    case "anyone":
+      return "";
+    case "thisHost":
+      return "fib saddr type local ";
+    case "outsideSourceRanges":
+      return `jump ${sourcesChain(destination.sourceRanges ?? [], WORDS[family]).key} `;
+    case "localPod":
+    case "offCluster": {
+      const not = origin === "offCluster" ? "!= " : "";
+      if (detector === undefined) return "";
+      if (detector.by === "cidr") return `${ip} saddr ${not}${detector.cidrs[0] ?? ""} `;
+      if (detector.by === "interface") return `iifname ${not}${quotedInterface(detector.name)} `;
+      return `iifname ${not}${quotedInterface(detector.prefix, "*")} `;
+    }
+  }
+}
+
+const ORIGIN_NAMES: Readonly<Record<Origin, string>> = {
+  anyone: "",
+  thisHost: "host-",
+  outsideSourceRanges: "",
+  localPod: "pod-",
+  offCluster: "offcluster-",
+};
+
+/** Where each pool of a destination is picked from. */
+export interface PickTargets {
+  readonly cluster: string;
+  readonly local: string;
+}
+
+/** The verdict of one rule, as nft says it. */
+export function ruleVerdict({ to }: Rule, targets: PickTargets): string {
+  if (to === "drop") return "drop";
+  return `goto ${to === "reject" ? REFUSE_CHAIN : targets[to]}`;
+}
+
+/**
+ * Make the verdict of a destination from its rules, and the chain that carries them out where one verdict is not enough.
+ *
+ * Shape: one plain rule is a verdict by itself; anything else gets a chain whose name says what it does and which every
+ * destination with the same shape shares.
+ */
+export function policyFor(
+  destination: Destination,
+  targets: PickTargets,
+  node: NodeContext,
+): { readonly verdict: string; readonly chain: ChainObject | undefined } {
+  const { rules } = destination;
+  const only = rules[0];
+  if (rules.length === 1 && only?.from === "anyone" && !only.masquerade) return { verdict: ruleVerdict(only, targets), chain: undefined };
+  const name = rules.map((rule) => ruleName(rule, destination, targets, node)).join(".");
+  const texts = rules.map((rule) => {
+    const match = originMatch(rule.from, destination, node);
+    // The sources chain drops by itself; its jump comes back for allowed sources.
+    if (rule.from === "outsideSourceRanges") return match.trimEnd();
+    const mark = rule.masquerade ? `${markForMasquerade(node.settings.masqueradeBit)} ` : "";
+    return `${match}${mark}${ruleVerdict(rule, targets)}`;
+  });
+  return { verdict: `goto ${name}`, chain: chain(name, texts) };
+}
+
+function ruleName(rule: Rule, destination: Destination, targets: PickTargets, node: NodeContext): string {
+  if (rule.from === "outsideSourceRanges") return sourcesChain(destination.sourceRanges ?? [], WORDS[node.family]).key;
+  const target = rule.to === "drop" ? "drop" : rule.to === "reject" ? REFUSE_CHAIN : targets[rule.to];
+  return `${ORIGIN_NAMES[rule.from]}${rule.masquerade ? "masq-" : ""}${target}`;
+}
+
+/** The key of an affinity entry behind the client's address: two constants, which nft takes in a lookup key only in this guise. */
+export function constants(...numbers: readonly number[]): string {
+  return numbers.map((number) => `numgen random mod 1 offset ${number}`).join(" . ");
+}
+
+/** Name of the chain for one endpoint of an affinity row. */
+export function endpointChainName(rowKey: string, endpoint: string): string {
+  return `ep-${fingerprint(`${rowKey} ${endpoint}`).hex}`;
+}
+
+/** The chain that remembers a client's endpoint (each new connection renews the time) and sends it there. */
+export function endpointChain(rowKey: string, protocol: string, endpoint: string, target: string, seconds: number, { ip }: Words): ChainObject {
+  const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
+  const remember = `update @affinity { ${ip} saddr . ${constants(high, low)} timeout ${seconds}s }`;
+  return chain(endpointChainName(rowKey, endpoint), [remember, `meta l4proto ${protocol} dnat ${ip} to ${target}`]);
+}
+
+/** The chain that sends a client where it was sent before, and a new one to a random endpoint of the pool. */
+export function stickyChain(name: string, rowKey: string, endpoints: readonly string[], { ip }: Words): ChainObject {
+  const known = endpoints.map((endpoint) => {
+    const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
+    return `${ip} saddr . ${constants(high, low)} @affinity goto ${endpointChainName(rowKey, endpoint)}`;
+  });
+  const { high, low } = fingerprint(name);
+  return chain(name, [...known, `${constants(high, low)} . numgen random mod ${endpoints.length} vmap @sticky`]);
+}

@@ -1,0 +1,74 @@
+import type { Backend, BackendModule, Capability, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
+import { Applier } from "./apply.ts";
+import { NFT_FAMILY, TABLE } from "./names.ts";
+import { NftSession } from "./nft-session.ts";
+import type { NftObject } from "./objects.ts";
+import { parseTable } from "./observe.ts";
+import { parseNftOptions } from "./options.ts";
+import type { NftFacts, NftOptions } from "./options.ts";
+import { explainPlan, planDelta } from "./plan.ts";
+import type { Transaction } from "./plan.ts";
+import { probeNft } from "./probe.ts";
+import { renderRow } from "./render.ts";
+import { renderSkeleton } from "./skeleton.ts";
+import { watchHost } from "./watch.ts";
+
+const CAPABILITIES: Readonly<Record<Capability, true>> = {
+  IPv4: true,
+  IPv6: true,
+  TCP: true,
+  UDP: true,
+  SCTP: true,
+  sessionAffinity: true,
+  sourceRanges: true,
+  clientAddress: true,
+  hairpin: true,
+  hostOrigin: true,
+  drop: true,
+};
+
+/** The nftables dataplane as a backend module. */
+export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transaction> = {
+  name: "nft",
+  contract: 1,
+  residence: "kernel",
+  capabilities: CAPABILITIES,
+  variants: {
+    undefinedClusterIPPort: "reject",
+    unallocatedClusterIP: "drop",
+    nodePortRejectScope: "nodePortAddresses",
+    rejectFromHost: true,
+    blockedWithoutEndpoints: "drop",
+    affinityScope: "row",
+  },
+  parseOptions: parseNftOptions,
+  probe: (_options, world, signal) => probeNft(world, signal),
+  open: (options, family, world) => Promise.resolve(openBackend(options, family, world)),
+};
+
+function openBackend(options: NftOptions, family: IPFamily, world: World): Backend<NftFacts, NftObject, Transaction> {
+  const session = new NftSession(world, options.nftPath);
+  const applier = new Applier(session, world.clock, world.log);
+  const nftFamily = NFT_FAMILY[family];
+  return {
+    skeleton: renderSkeleton,
+    render: (row, context) => renderRow(row, context, options),
+    plan: (delta): Plan<Transaction> => planDelta(delta, family),
+    explain: explainPlan,
+    async observe(signal: AbortSignal): Promise<Observed<NftObject>> {
+      const text = await session.listTable(nftFamily, TABLE, signal);
+      return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text);
+    },
+    apply: (plan, signal): Promise<Outcome<NftObject>> => applier.apply(plan, signal),
+    forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
+    watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> => watchHost(world, family, session.echoes, signal),
+    async cleanup(signal: AbortSignal): Promise<void> {
+      // Made first, so that deleting it can't fail for its absence.
+      await session.commit([`add table ${nftFamily} ${TABLE}`, `delete table ${nftFamily} ${TABLE}`], signal);
+    },
+    close(): Promise<void> {
+      session.close();
+      return Promise.resolve();
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import { createHash } from "node:crypto";
+import { ProxyError } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
+
+/** The table, one per family; nothing outside it is ever touched. */
+export const TABLE = "turnout";
+
+/** Version of the maps, sets and base chains; a table of another version is replaced as a whole. */
+export const LAYOUT_VERSION = "1";
+
+/** nft's word for each family. */
+export const NFT_FAMILY: Readonly<Record<IPFamily, "ip" | "ip6">> = { IPv4: "ip", IPv6: "ip6" };
+
+/** Chain that answers with an ICMP port unreachable ("reject" is a keyword of nft). */
+export const REFUSE_CHAIN = "refuse";
+
+/** A short digest of text: 8 hexadecimal digits, for names and for telling chains apart. */
+export function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 8);
+}
+
+/** 62 bits of a digest: two numbers for lookup keys (31 bits each: nft's JSON shows larger ones as negative), and 16 digits for names. */
+export interface Fingerprint {
+  readonly high: number;
+  readonly low: number;
+  readonly hex: string;
+}
+
+/** Derive the fingerprint of a row's pool or endpoint. */
+export function fingerprint(text: string): Fingerprint {
+  const hash = createHash("sha256").update(text).digest();
+  const high = hash.readUInt32BE(0) >>> 1;
+  const low = hash.readUInt32BE(4) >>> 1;
+  return { high, low, hex: high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0") };
+}
+
+/**
+ * Quote an interface name for a rule.
+ * @throws {ProxyError} `invalid_object` when it can't be one.
+ */
+export function quotedInterface(name: string, suffix: "" | "*" = ""): string {
+  if (!/^[A-Za-z0-9_.:@-]{1,15}$/.test(name)) {
+    throw new ProxyError("invalid_object", `bad interface name ${JSON.stringify(name)}`, { hint: "use up to 15 letters, digits or _ . : @ -" });
+  }
+  return `"${name}${suffix}"`;
+}

@@ -1,0 +1,111 @@
+import { ProxyError } from "@turnout/core";
+import type { Exec, ExecSession, World } from "@turnout/core";
+import { nftError } from "./errors.ts";
+
+const ANSWER_TIMEOUT_MS = 60_000;
+/** A kept nft never returns memory; larger transactions get a process of their own. Bytes. */
+const KEPT_TEXT_MAX = 64 * 1024;
+/** A kept nft is replaced after this many transactions, whatever its memory. */
+const KEPT_USES_MAX = 20_000;
+
+/**
+ * Tells our own commits from other people's: every transaction of ours is echoed once by the kernel's notifications,
+ * so an echo nobody expects means that somebody else has been at the table.
+ */
+export class EchoCount {
+  #expected = 0;
+  #isCounting = false;
+
+  /** Start with a clean slate; before this nothing is expected, because nobody listens. */
+  start(): void {
+    this.#expected = 0;
+    this.#isCounting = true;
+  }
+
+  expect(): void {
+    if (this.#isCounting) this.#expected++;
+  }
+
+  /** Count one echo off; false when none was due. */
+  take(): boolean {
+    if (this.#expected === 0) return false;
+    this.#expected--;
+    return true;
+  }
+}
+
+/**
+ * Runs transactions through nft: small ones through one kept `nft -i`, which saves a process start for each, large ones
+ * through a process of their own.
+ *
+ * Edges: one transaction at a time; a transaction takes effect as a whole or not at all.
+ */
+export class NftSession {
+  readonly #exec: Exec;
+  readonly #nft: string;
+  #kept: ExecSession | undefined;
+  #uses = 0;
+
+  constructor(world: Pick<World, "exec">, nftPath: string) {
+    this.#exec = world.exec;
+    this.#nft = nftPath;
+  }
+
+  /** Transactions of ours whose echo from the kernel has not been counted off yet. */
+  readonly echoes: EchoCount = new EchoCount();
+
+  /** Carry out one transaction. @throws {ProxyError} what nft complained about; then nothing of it took effect. */
+  async commit(statements: readonly string[], signal: AbortSignal): Promise<void> {
+    this.echoes.expect();
+    const size = statements.reduce((sum, statement) => sum + statement.length + 2, 0);
+    try {
+      if (size > KEPT_TEXT_MAX) await this.#commitAlone(statements, signal);
+      else await this.#commitKept(statements);
+    } catch (error) {
+      this.echoes.take();
+      throw error;
+    }
+  }
+
+  /** List a table as JSON; undefined when it doesn't exist. */
+  async listTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<string | undefined> {
+    const { code, stdout, stderr } = await this.#exec.run(this.#nft, ["-j", "list", "table", family, table], { signal });
+    if (code === 0) return stdout;
+    const error = nftError(stderr, `list table ${family} ${table}`);
+    if (ProxyError.is(error, "not_found")) return undefined;
+    throw error;
+  }
+
+  close(): void {
+    this.#kept?.close();
+    this.#kept = undefined;
+  }
+
+  async #commitAlone(statements: readonly string[], signal: AbortSignal): Promise<void> {
+    const input = `${statements.join("\n")}\n`;
+    const { code, stderr } = await this.#exec.run(this.#nft, ["-f", "-"], { input, signal, timeoutMs: 10 * ANSWER_TIMEOUT_MS });
+    if (code !== 0) throw nftError(stderr, "apply a transaction");
+  }
+
+  async #commitKept(statements: readonly string[]): Promise<void> {
+    if (this.#uses >= KEPT_USES_MAX) this.close();
+    if (this.#kept === undefined) {
+      this.#kept = this.#exec.open(this.#nft, ["-i"]);
+      this.#uses = 0;
+    }
+    // nft -i says nothing when a line succeeds. A line it can't parse makes it complain, and that ends the answer.
+    const marker = `turnout-barrier-${++this.#uses}-end`;
+    this.#kept.write(`${statements.join("; ")}\n${marker}\n`);
+    let answer: string;
+    try {
+      answer = await this.#kept.readUntil(marker, ANSWER_TIMEOUT_MS);
+      await this.#kept.readUntil("^", ANSWER_TIMEOUT_MS);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    const complaints = answer.split("\n").filter((line) => line.includes("Error: "));
+    // The last complaint is about the marker itself; any before it is about the transaction.
+    if (complaints.length > 1) throw nftError(answer, "apply a transaction");
+  }
+}

@@ -1,0 +1,124 @@
+import type { Observed } from "@turnout/core";
+import { objectId } from "@turnout/core";
+import { LAYOUT_VERSION } from "./names.ts";
+import { DESTINATION_MAPS, PLAIN_SETS } from "./objects.ts";
+import type { ElementObject, NftObject } from "./objects.ts";
+
+/** A JSON object of `nft -j`. */
+type Json = Readonly<Record<string, unknown>>;
+
+/** A destination while its two maps are being read. */
+interface Partial {
+  verdict: string;
+  comment: string;
+  readonly endpoints: string[];
+}
+
+/**
+ * Read the objects out of what `nft -j list table` printed.
+ *
+ * Edges: a table of another layout is one object and nothing else, so that it is replaced as a whole; what somebody
+ * added or removed by hand shows as an object that differs from any we would make.
+ * @throws {SyntaxError} when the text isn't JSON.
+ */
+export function parseTable(text: string): Observed<NftObject> {
+  const entries = ((JSON.parse(text) as Json)["nftables"] ?? []) as readonly Json[];
+  const sets = new Map<string, readonly unknown[]>();
+  const chains = new Map<string, { count: number; comment: string }>();
+  for (const entry of entries) {
+    const set = (entry["set"] ?? entry["map"]) as Json | undefined;
+    const chain = entry["chain"] as Json | undefined;
+    if (set !== undefined) sets.set(String(set["name"]), (set["elem"] ?? []) as readonly unknown[]);
+    if (chain !== undefined) chains.set(String(chain["name"]), { count: 0, comment: "" });
+    noteRule(entry["rule"] as Json | undefined, chains);
+  }
+  const objects = new Map<string, NftObject>();
+  const add = (object: NftObject): void => void objects.set(objectId(object), object);
+  if (!chains.delete(`layout-${LAYOUT_VERSION}`)) {
+    add({ kind: "table", key: "layout", value: "another" });
+    return { objects, lingering: [] };
+  }
+  add({ kind: "table", key: "layout", value: LAYOUT_VERSION });
+  for (const [name, { count, comment }] of chains) add({ kind: "chain", key: name, value: observedDigest(count, comment), rules: [] });
+  for (const kind of PLAIN_SETS) for (const element of sets.get(kind) ?? []) add({ kind, key: elementText(element), value: true } satisfies ElementObject);
+  for (const kind of ["service", "nodeport"] as const) {
+    const { verdicts, endpoints } = DESTINATION_MAPS[kind];
+    for (const [key, value] of destinations(sets.get(verdicts) ?? [], sets.get(endpoints) ?? [])) add({ kind, key, value: { ...value } });
+  }
+  for (const [key, value] of stickyLists(sets.get("sticky") ?? [])) add({ kind: "sticky", key, value });
+  return { objects, lingering: [] };
+}
+
+function noteRule(rule: Json | undefined, chains: Map<string, { count: number; comment: string }>): void {
+  if (rule === undefined) return;
+  const chain = chains.get(String(rule["chain"]));
+  if (chain === undefined) return;
+  if (chain.count++ === 0) chain.comment = String(rule["comment"] ?? "");
+}
+
+/** What we wrote into the comment, if the number of rules still fits it. */
+function observedDigest(count: number, comment: string): string {
+  return comment.endsWith(`/${count}`) ? comment : `tampered ${comment} ${count}`;
+}
+
+function destinations(verdicts: readonly unknown[], endpoints: readonly unknown[]): ReadonlyMap<string, Partial> {
+  const found = new Map<string, Partial>();
+  const at = (key: string): Partial => {
+    let value = found.get(key);
+    if (value === undefined) found.set(key, (value = { verdict: "", comment: "", endpoints: [] }));
+    return value;
+  };
+  for (const element of verdicts) {
+    const [key, verdict] = element as [unknown, unknown];
+    const value = at(elementText(key));
+    value.verdict = verdictText(verdict);
+    value.comment = String((unwrap(key) as Json)["comment"] ?? "");
+  }
+  for (const element of endpoints) {
+    const [key, endpoint] = element as [unknown, unknown];
+    const parts = elementParts(key);
+    setAt(at(parts.slice(0, -1).join(" . ")).endpoints, Number(parts.at(-1)), elementText(endpoint));
+  }
+  return found;
+}
+
+function stickyLists(elements: readonly unknown[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const element of elements) {
+    const [key, verdict] = element as [unknown, unknown];
+    const parts = elementParts(key);
+    const name = parts.slice(0, -1).join(" . ");
+    const list = found.get(name) ?? [];
+    setAt(list, Number(parts.at(-1)), verdictText(verdict).replace(/^goto /, ""));
+    found.set(name, list);
+  }
+  return found;
+}
+
+/** Put text at an index; gaps are "". */
+function setAt(list: string[], index: number, text: string): void {
+  while (list.length < index) list.push("");
+  list[index] = text;
+}
+
+function verdictText(verdict: unknown): string {
+  const [word, detail] = Object.entries(verdict as Json)[0] ?? ["", undefined];
+  const target = (detail as Json | null | undefined)?.["target"];
+  return target === undefined ? word : `${word} ${String(target)}`;
+}
+
+/** An element with a comment or a timeout is wrapped; this gives the wrapper (or an empty one). */
+function unwrap(element: unknown): unknown {
+  return (element as Json)["elem"] ?? {};
+}
+
+function elementParts(element: unknown): readonly string[] {
+  if (typeof element !== "object" || element === null) return [String(element)];
+  const wrapped = (element as Json)["elem"] as Json | undefined;
+  if (wrapped !== undefined) return elementParts(wrapped["val"]);
+  return ((element as Json)["concat"] as readonly unknown[]).map(String);
+}
+
+function elementText(element: unknown): string {
+  return elementParts(element).join(" . ");
+}

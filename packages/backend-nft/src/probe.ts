@@ -1,0 +1,40 @@
+import { FAMILIES, ProxyError, unusableReason } from "@turnout/core";
+import type { HostReport, IPFamily, World } from "@turnout/core";
+import { isAtLeast, probeHost } from "@turnout/host";
+import type { HostProbe } from "@turnout/host";
+import type { NftFacts } from "./options.ts";
+
+/** Oldest nft and kernel this backend is made for. */
+const NFT_MIN = "1.0.1";
+/** reject in prerouting came with 5.9, the rest of what kube-proxy's nftables mode needs with 5.13. */
+const KERNEL_MIN = "5.13";
+
+/** Say what keeps this host from running the backend. Pure. */
+export function problemsOf({ kernel, nft, hasNetAdmin }: HostProbe): readonly ProxyError[] {
+  const problems: ProxyError[] = [];
+  if (nft === undefined) problems.push(new ProxyError("tool_missing", "nft is not installed", { hint: "apt-get install nftables" }));
+  else if (!isAtLeast(nft, NFT_MIN)) problems.push(new ProxyError("host_unsupported", `nft ${nft.text} is too old`, { hint: `install nft ${NFT_MIN} or newer` }));
+  if (!isAtLeast(kernel, KERNEL_MIN)) problems.push(new ProxyError("host_unsupported", `kernel ${kernel.text} is too old`, { hint: `use Linux ${KERNEL_MIN} or newer` }));
+  if (!hasNetAdmin) problems.push(new ProxyError("permission_denied", "no right to change the network", { hint: "run as root, or with CAP_NET_ADMIN" }));
+  return problems;
+}
+
+/** Look at tools, kernel, rights and addresses. */
+export async function probeNft(world: World, signal: AbortSignal): Promise<HostReport<NftFacts>> {
+  const probe = await probeHost(world.exec, signal);
+  return {
+    facts: await readFacts(world),
+    versions: { kernel: probe.kernel.text, ...(probe.nft === undefined ? {} : { nft: probe.nft.text }) },
+    problems: problemsOf(probe),
+  };
+}
+
+/** Read the host's addresses. Link-local ones come with every pod's link and never answer node ports. */
+export async function readFacts({ netlink }: Pick<World, "netlink">): Promise<NftFacts> {
+  const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
+  for (const family of FAMILIES) {
+    const found = (await netlink.addresses(family)).map(({ ip }) => ip).filter((ip) => unusableReason(ip) !== "link-local");
+    addresses[family] = [...new Set(found)].sort();
+  }
+  return { addresses };
+}

@@ -1,0 +1,70 @@
+import type { Context } from "@turnout/core";
+import { chain, hexBit, WORDS } from "./chains.ts";
+import { LAYOUT_VERSION, REFUSE_CHAIN } from "./names.ts";
+import { nodePortAddresses } from "./node-port-addresses.ts";
+import type { ChainObject, NftObject } from "./objects.ts";
+import type { NftFacts } from "./options.ts";
+
+/** Base chains: where the kernel calls in. The priorities are nft's dstnat, srcnat and filter. */
+export const BASE_CHAINS: Readonly<Record<string, string>> = {
+  "nat-prerouting": "type nat hook prerouting priority -100",
+  "nat-output": "type nat hook output priority -100",
+  "nat-postrouting": "type nat hook postrouting priority 100",
+  "filter-forward": "type filter hook forward priority 0",
+  "filter-output": "type filter hook output priority 0",
+};
+
+/** Say what the table holds whatever the services are. */
+export function renderSkeleton({ node, host }: Context<NftFacts>): readonly NftObject[] {
+  const answering = nodePortAddresses(node.settings.nodePortAddresses, node.family, node.addresses, host.addresses[node.family]);
+  const table: NftObject = { kind: "table", key: "layout", value: LAYOUT_VERSION };
+  const elements: readonly NftObject[] =
+    answering === "all" ? [] : answering.map((ip) => ({ kind: "nodeport-ips", key: ip, value: true }));
+  return [table, ...skeletonChains(node, answering === "all"), ...elements];
+}
+
+function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean): readonly ChainObject[] {
+  const { ip, loopback } = WORDS[node.family];
+  const bit = hexBit(node.settings.masqueradeBit);
+  const destination = `${ip} daddr . meta l4proto . th dport`;
+  const nodePort = answersOnAll ? `fib daddr type local ${ip} daddr != ${loopback}` : `${ip} daddr @nodeport-ips`;
+  // Packets that reach the filter hooks still addressed to a service address were not translated: nobody listens there.
+  const unclaimed = ["ct state new goto unclaimed"];
+  return [
+    chain(REFUSE_CHAIN, ["reject"]),
+    chain("dispatch", [`${destination} vmap @services`, `${nodePort} meta l4proto . th dport vmap @nodeports`]),
+    chain("unclaimed", [`${ip} daddr @cluster-ips reject`, ...node.serviceCIDRs.map((cidr) => `${ip} daddr ${cidr} drop`)]),
+    chain("nat-prerouting", ["goto dispatch"]),
+    chain("nat-output", ["goto dispatch"]),
+    chain("nat-postrouting", [
+      `meta mark and ${bit} == ${bit} meta mark set meta mark xor ${bit} masquerade fully-random`,
+      `ct status dnat ${ip} saddr . ${ip} daddr @hairpin masquerade fully-random`,
+    ]),
+    chain("filter-forward", unclaimed),
+    chain("filter-output", unclaimed),
+  ];
+}
+
+/** Statements that make the table with its maps and sets, for one nft family. */
+export function tableStatements(family: "ip" | "ip6"): readonly string[] {
+  const address = family === "ip" ? "ipv4_addr" : "ipv6_addr";
+  const index = "numgen random mod 65536";
+  // "tcp dport" for every protocol: with "th dport" nft 1.0.6 can't read the map's type back («conflicting protocols»).
+  const endpoint = `${family} daddr . tcp dport`;
+  const set = (name: string, body: string): string => `add set ${family} turnout ${name} { ${body} }`;
+  const map = (name: string, body: string): string => `add map ${family} turnout ${name} { ${body} }`;
+  return [
+    `add table ${family} turnout`,
+    set("protocols", "type inet_proto; elements = { tcp, udp, sctp }"),
+    set("cluster-ips", `type ${address};`),
+    set("nodeport-ips", `type ${address};`),
+    set("hairpin", `type ${address} . ${address};`),
+    map("services", `type ${address} . inet_proto . inet_service : verdict;`),
+    map("endpoints", `typeof ${family} daddr . meta l4proto . th dport . ${index} : ${endpoint};`),
+    map("nodeports", "type inet_proto . inet_service : verdict;"),
+    map("nodeport-endpoints", `typeof meta l4proto . th dport . ${index} : ${endpoint};`),
+    set("affinity", `typeof ${family} saddr . ${index} . ${index}; size 1048576; flags dynamic,timeout;`),
+    map("sticky", `typeof ${index} . ${index} . ${index} : verdict;`),
+    `add chain ${family} turnout layout-${LAYOUT_VERSION}`,
+  ];
+}
