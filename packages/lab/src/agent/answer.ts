@@ -25,6 +25,11 @@ export function outcomeOf(error: unknown): Outcome | undefined {
   return code === undefined ? undefined : OUTCOME_OF_ERRNO[code];
 }
 
+/** Tell whether a send failed because the host's own filter stopped the packet, be it by drop or reject. Never throws. */
+export function isFiltered(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === "EPERM";
+}
+
 /** Say who answers and whom it sees; a v4 client of a dual-stack socket gets its v4 name back. Pure. */
 export function answerFor(name: string, address: string, port: number): Answer {
   const client = address.replace(/^::ffff:(?=\d+\.)/i, "");

@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import { Agent as HttpAgent, get as httpGet } from "node:http";
 import { connect } from "node:net";
 import { attemptSctp } from "../raw/sctp-client.ts";
-import { DEFAULT_TIMEOUT_MS, outcomeOf } from "./answer.ts";
+import { DEFAULT_TIMEOUT_MS, isFiltered, outcomeOf } from "./answer.ts";
 import type { Answer, Attempt, GetRequest, GetResult, TargetRequest } from "./protocol.ts";
 
 /** Reach a target once. @throws {Error} for a caller's mistake, such as a `fromAddress` that is not here. */
@@ -73,7 +73,8 @@ function attemptUdp(request: TargetRequest): Promise<Result> {
     };
     const timer = setTimeout(() => settle(() => resolve({ outcome: "timeout", ...local })), request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
     const failed = (error: Error | null): void => {
-      if (error === null) return;
+      // The host's own filter stopped the datagram: rejected, if an ICMP error follows, else dropped.
+      if (error === null || isFiltered(error)) return;
       const outcome = outcomeOf(error);
       settle(() => (outcome === undefined ? reject(error) : resolve({ outcome, ...local })));
     };

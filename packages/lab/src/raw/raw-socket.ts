@@ -14,6 +14,7 @@ export interface RawSocket {
   /** Make sends go to `address`, and let ICMP errors come back from {@link RawSocket.receive}. */
   connect(address: string): void;
   bind(address: string): void;
+  /** @throws {Error} with an errno `code`; EPERM: the host's own filter stopped it. */
   send(payload: Buffer, to?: string): void;
   /**
    * Take the next packet; undefined when there is none. Payload is valid until the next call.
@@ -34,7 +35,10 @@ const ADDRESS_BYTES = 28;
 export async function openRawSocket(family: IPFamily, protocol: number): Promise<RawSocket> {
   const libc = await loadLibc();
   const fd = libc.socket(AF[family], SOCK_RAW_NONBLOCK_CLOEXEC, protocol);
-  if (fd < 0) throw failure(libc, "opening a raw socket");
+  if (fd < 0) {
+    const cause = failure(libc, "opening a raw socket");
+    throw new ProxyError("permission_denied", "opening a raw socket", { hint: "run as root", cause });
+  }
   const buffer = Buffer.allocUnsafeSlow(65_536);
   const sender = Buffer.allocUnsafeSlow(ADDRESS_BYTES);
   const senderBytes = Buffer.allocUnsafeSlow(4);
@@ -105,8 +109,6 @@ async function loadLibc(): Promise<Libc> {
 function failure(libc: Libc, what: string): Error {
   const errno = libc.errno();
   const code = Object.entries(constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
-  if (code === "EPERM" || code === "EACCES")
-    return Object.assign(new ProxyError("permission_denied", what, { object: code, hint: "run as root" }), { errno });
   return Object.assign(new Error(`${what}: ${code}`), { code, errno });
 }
 

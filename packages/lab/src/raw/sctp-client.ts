@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { isIPv6 } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DEFAULT_TIMEOUT_MS, outcomeOf } from "../agent/answer.ts";
+import { DEFAULT_TIMEOUT_MS, isFiltered, outcomeOf } from "../agent/answer.ts";
 import type { Answer, Attempt, TargetRequest } from "../agent/protocol.ts";
 import { openRawSocket } from "./raw-socket.ts";
 import type { RawSocket } from "./raw-socket.ts";
@@ -38,7 +38,7 @@ async function sendInit(request: TargetRequest): Promise<Omit<Attempt, "latencyM
   try {
     if (request.fromAddress !== undefined) socket.bind(request.fromAddress);
     socket.connect(request.address);
-    socket.send(encodeSctp(init));
+    sendOrStop(socket, encodeSctp(init));
     const untilMs = performance.now() + (request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
     while (performance.now() < untilMs) {
       const answer = answerTo(init, socket);
@@ -52,6 +52,15 @@ async function sendInit(request: TargetRequest): Promise<Omit<Attempt, "latencyM
     return { outcome, localPort: sourcePort };
   } finally {
     socket.close();
+  }
+}
+
+/** What the host's own filter stops is rejected, if an ICMP error follows, else dropped: not known yet. */
+function sendOrStop(socket: RawSocket, packet: Buffer): void {
+  try {
+    socket.send(packet);
+  } catch (error) {
+    if (!isFiltered(error)) throw error;
   }
 }
 

@@ -1,0 +1,50 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { IPFamily } from "@turnout/core";
+import { serviceManifest, sliceManifests } from "@turnout/lab";
+import type { Agent, Cluster, ClusterApi } from "@turnout/lab";
+import type { Proxy } from "./proxy.ts";
+
+const ADDRESS: Readonly<Record<IPFamily, string>> = { IPv4: "10.96.255.254", IPv6: "fd00:96::fffe" };
+const PORT = 7;
+const GIVE_UP_MS = 20_000;
+
+/**
+ * Make a function that waits until every proxy has in force what the API server was told before.
+ *
+ * It gives a Service of its own a port nobody has used, with an endpoint, and waits until the port answers from every node in every
+ * family: watches deliver in order, so whatever was applied before is in force by then. Node objects have a watch of their own and
+ * are not covered.
+ */
+export function createBarrier(cluster: Cluster, api: ClusterApi, proxies: readonly Proxy[]): () => Promise<void> {
+  const server = cluster.nodes[0]?.pods[0];
+  if (server === undefined) throw new Error("the barrier needs a pod on the first node");
+  let serving: Promise<void> | undefined;
+  let round = 0;
+  return async () => {
+    serving ??= server.agent().serve({ name: "barrier", transport: "TCP", port: PORT });
+    await serving;
+    round += 1;
+    const port = 10_000 + round;
+    const service = {
+      namespace: "e2e",
+      name: "barrier",
+      clusterIPs: cluster.families.map((family) => ADDRESS[family]),
+      ports: [{ name: `round-${round}`, port, targetPort: PORT }],
+    };
+    await api.apply([serviceManifest(service), ...sliceManifests(service, [{ place: server }], cluster.families)]);
+    const running = proxies.filter((proxy) => proxy.isRunning);
+    await Promise.all(running.flatMap((proxy) => cluster.families.map((family) => passes(proxy, proxy.node.agent(), family, port))));
+  };
+}
+
+async function passes(proxy: Proxy, agent: Agent, family: IPFamily, port: number): Promise<void> {
+  const untilMs = performance.now() + GIVE_UP_MS;
+  for (;;) {
+    const { outcome } = await agent.attempt({ address: ADDRESS[family], port, timeoutMs: 100 });
+    if (outcome === "ok") return;
+    if (!proxy.isRunning) throw new Error(`turnout on ${proxy.node.name} ended:\n${proxy.log()}`);
+    if (performance.now() > untilMs) throw new Error(`turnout on ${proxy.node.name} does not follow (${family} port ${port}: ${outcome}):\n${proxy.log()}`);
+    await sleep(10);
+  }
+}
+

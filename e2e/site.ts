@@ -1,0 +1,130 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { IPFamily } from "@turnout/core";
+import { createCluster, nodeManifests, RANGES, serviceCIDRManifest, startClusterApi } from "@turnout/lab";
+import type { Cluster, ClusterApi, ClusterShape, Place } from "@turnout/lab";
+import { createBarrier } from "./barrier.ts";
+import { startProxy } from "./proxy.ts";
+import type { Proxy } from "./proxy.ts";
+import { createServices, SERVER_PORT } from "./services.ts";
+import type { Services } from "./services.ts";
+
+/** The port every pod serves HTTP on. */
+export const HTTP_PORT = 8081;
+/** The server every node runs as a host-network pod listens here. */
+export const HOST_PORT = 8082;
+
+/** Flags that tell pods by their addresses, the usual way. */
+export const CLUSTER_CIDR: readonly string[] = ["--cluster-cidr", `${RANGES.pods.IPv4},${RANGES.pods.IPv6}`];
+
+const COMMON_FLAGS: readonly string[] = ["--backend", "nft", "--source", "kube", "--healthz-bind-address", "0.0.0.0:10256", "--metrics-bind-address", "0.0.0.0:10249"];
+
+/** What a site is made of; two nodes with three pods each and one client unless said otherwise. */
+export interface SiteOptions extends Partial<ClusterShape> {
+  /** Flags of `turnout run` beyond those that every scenario needs; default {@link CLUSTER_CIDR}. */
+  readonly flags?: readonly string[];
+  /** Nodes that run the proxy; default all. */
+  readonly proxied?: readonly string[];
+}
+
+/** A cluster with an API server, servers in every pod, and the real proxy on every node. */
+export interface Site {
+  readonly cluster: Cluster;
+  readonly api: ClusterApi;
+  readonly services: Services;
+  readonly proxies: readonly Proxy[];
+  proxy(node: string): Proxy;
+  place(name: string): Place;
+  /** Wait until every proxy has in force what the API server was told before, both families. */
+  settle(): Promise<void>;
+  /** Name the place that has an address, so that expectations read the same in both families. */
+  nameOf(address: string): string;
+  destroy(): Promise<void>;
+}
+
+/**
+ * Build a site and wait until it works.
+ *
+ * Shape: every pod serves TCP and UDP on {@link SERVER_PORT} and HTTP on {@link HTTP_PORT} under its own name, every node TCP and UDP
+ * on {@link HOST_PORT}; the fabric sends service and external addresses to the first node.
+ */
+export async function createSite(options: SiteOptions = {}): Promise<Site> {
+  const cluster = await createCluster({
+    nodes: options.nodes ?? [
+      { name: "node1", zone: "zone-a", pods: 3 },
+      { name: "node2", zone: "zone-b", pods: 3 },
+    ],
+    families: options.families ?? ["IPv4", "IPv6"],
+    clients: options.clients ?? 1,
+  });
+  const folder = await mkdtemp(join(tmpdir(), "turnout-e2e-"));
+  const removeAll = async (): Promise<void> => {
+    cluster.destroy();
+    await rm(folder, { recursive: true });
+  };
+  try {
+    return await assemble(cluster, folder, options, removeAll);
+  } catch (error) {
+    await removeAll();
+    throw error;
+  }
+}
+
+async function assemble(cluster: Cluster, folder: string, options: SiteOptions, removeAll: () => Promise<void>): Promise<Site> {
+  const [api] = await Promise.all([startClusterApi(cluster), startServers(cluster), routeServices(cluster)]);
+  await api.apply([...nodeManifests(cluster), serviceCIDRManifest(cluster.families.map((family) => RANGES.services[family]))]);
+  const kubeconfig = join(folder, "kubeconfig");
+  await writeFile(kubeconfig, await api.kubeconfig());
+  const common = [...COMMON_FLAGS, "--kubeconfig", kubeconfig];
+  const proxied = cluster.nodes.filter((node) => options.proxied?.includes(node.name) ?? true);
+  const proxies = proxied.map((node) => startProxy(node, common, options.flags ?? CLUSTER_CIDR));
+  const settle = createBarrier(cluster, api, proxies);
+  await settle();
+  const names = addressBook(cluster);
+  return {
+    cluster,
+    api,
+    services: createServices(cluster, api, settle),
+    proxies,
+    proxy: (name) => {
+      const proxy = proxies.find((candidate) => candidate.node.name === name);
+      if (proxy === undefined) throw new Error(`no proxy on ${name}`);
+      return proxy;
+    },
+    place: cluster.place,
+    settle,
+    nameOf: (address) => names.get(address) ?? address,
+    destroy: async () => {
+      api.close();
+      await Promise.all(proxies.filter((proxy) => proxy.isRunning).map((proxy) => proxy.end("SIGKILL")));
+      await removeAll();
+    },
+  };
+}
+
+async function startServers(cluster: Cluster): Promise<void> {
+  const pods = cluster.nodes.flatMap((node) => node.pods);
+  await Promise.all([
+    ...pods.flatMap((pod) => [
+      pod.agent().serve({ name: pod.name, transport: "TCP", port: SERVER_PORT }),
+      pod.agent().serve({ name: pod.name, transport: "UDP", port: SERVER_PORT }),
+      pod.agent().serve({ name: pod.name, transport: "HTTP", port: HTTP_PORT }),
+    ]),
+    ...cluster.nodes.flatMap((node) => [
+      node.agent().serve({ name: node.name, transport: "TCP", port: HOST_PORT }),
+      node.agent().serve({ name: node.name, transport: "UDP", port: HOST_PORT }),
+    ]),
+  ]);
+}
+
+/** Outside clients reach cluster IPs too, so that what happens to them can be seen. */
+async function routeServices(cluster: Cluster): Promise<void> {
+  const first = cluster.nodes[0]?.name ?? "";
+  for (const family of cluster.families) await cluster.routeTo(RANGES.services[family], first);
+}
+
+function addressBook(cluster: Cluster): ReadonlyMap<string, string> {
+  const places = [cluster.fabric, ...cluster.clients, ...cluster.nodes, ...cluster.nodes.flatMap((node) => node.pods)];
+  return new Map(places.flatMap((place) => cluster.families.map((family: IPFamily): [string, string] => [place.address(family), place.name])));
+}

@@ -1,0 +1,32 @@
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { reachAll } from "./reach.ts";
+import type { TestService } from "./services.ts";
+import { createSite } from "./site.ts";
+import type { Site } from "./site.ts";
+
+const FAMILIES = ["IPv4", "IPv6"] as const;
+
+describe("a service with endpoints on two nodes", needs("root", "ip", "nft>=1.0.1"), () => {
+  let site: Site;
+  let service: TestService;
+  beforeAll(async () => {
+    site = await createSite();
+    service = await site.services.create({ endpoints: ["pod-1-1", "pod-1-2", "pod-2-1", "pod-2-2"] });
+  });
+  afterAll(() => site?.destroy());
+
+  it.each(FAMILIES)("answers over %s with all of them, whoever asks, however", async (family) => {
+    const all = "pod-1-1 pod-1-2 pod-2-1 pod-2-2";
+    const expected = {
+      "pod-1-3 clusterIP": `${all} saw pod-1-3`,
+      "pod-1-3 clusterIP UDP": `${all} saw pod-1-3`,
+      "pod-2-3 clusterIP": `${all} saw pod-2-3`,
+      "node1 clusterIP": `${all} saw node1`,
+      "client1 nodePort@node2 UDP": `${all} saw node2`,
+      "client1 externalIP": `${all} saw node1`,
+      "client1 loadBalancerIP": `${all} saw node1`,
+    };
+    expect(await reachAll(site, service, family, expected)).toEqual(expected);
+  });
+});
