@@ -32,7 +32,10 @@ export class Applier {
       await this.#session.commit(statements, signal);
       for (const statement of statements) if (statement.startsWith("add chain ")) made.add(statement.split(" ")[4] ?? "");
       const sinceMs = this.#clock.nowMs();
-      this.#lingering = [...this.#lingering.filter(({ object }) => !made.has(object.key)), ...emptied.map((object) => ({ object, sinceMs }))];
+      this.#lingering = [
+        ...this.#lingering.filter(({ object }) => !made.has(object.key)),
+        ...emptied.map((object) => ({ object, sinceMs })),
+      ];
     }
     for (const transaction of after) await this.#deleteChains(transaction, signal);
     return this.#lingering.length === 0 ? {} : { lingering: this.#lingering, revisitAfterMs: REVISIT_MS };

@@ -134,7 +134,14 @@ export function endpointChainName(rowKey: string, endpoint: string): string {
 }
 
 /** The chain that remembers a client's endpoint (each new connection renews the time) and sends it there. */
-export function endpointChain(rowKey: string, protocol: string, endpoint: string, target: string, seconds: number, { ip }: Words): ChainObject {
+export function endpointChain(
+  rowKey: string,
+  protocol: string,
+  endpoint: string,
+  target: string,
+  seconds: number,
+  { ip }: Words,
+): ChainObject {
   const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
   const remember = `update @affinity { ${ip} saddr . ${constants(high, low)} timeout ${seconds}s }`;
   return chain(endpointChainName(rowKey, endpoint), [remember, `meta l4proto ${protocol} dnat ${ip} to ${target}`]);

@@ -23,7 +23,8 @@ const EMPTY: Slice = { offset: 0, size: 0 };
 export function endpointOrder(row: ServicePort, destination: Destination): EndpointOrder {
   const usesCluster = destination.rules.some(({ to }) => to === "cluster");
   const usesLocal = destination.rules.some(({ to }) => to === "local");
-  if (!usesLocal) return { indexes: usesCluster ? row.cluster : [], cluster: { offset: 0, size: usesCluster ? row.cluster.length : 0 }, local: EMPTY };
+  if (!usesLocal)
+    return { indexes: usesCluster ? row.cluster : [], cluster: { offset: 0, size: usesCluster ? row.cluster.length : 0 }, local: EMPTY };
   if (!usesCluster) return { indexes: row.local, cluster: EMPTY, local: { offset: 0, size: row.local.length } };
   const inCluster = new Set(row.cluster);
   const inLocal = new Set(row.local);

@@ -5,7 +5,11 @@ const MEANINGS: readonly (readonly [RegExp, ConstructorParameters<typeof ProxyEr
   [/Operation not permitted/, "permission_denied", "run as root, or with CAP_NET_ADMIN"],
   [/No such file or directory/, "not_found", "somebody removed part of the table; it is compared and repaired"],
   [/File exists/, "already_exists", "somebody added to the table; it is compared and repaired"],
-  [/Operation not supported|not supported by|syntax error|Could not resolve service/, "host_unsupported", "check that nft and the kernel are recent enough"],
+  [
+    /Operation not supported|not supported by|syntax error|Could not resolve service/,
+    "host_unsupported",
+    "check that nft and the kernel are recent enough",
+  ],
   [/No buffer space available|Message too long|Cannot allocate memory/, "tool_failed", "raise net.core.wmem_max or free memory"],
 ];
 
@@ -22,5 +26,8 @@ export function nftError(output: string, doing: string): ProxyError {
     // Only the sentence before the first quote: names and comments are quoted behind it.
     if (pattern.test(complaint.split('"')[0] ?? "")) return new ProxyError(code, `nft could not ${doing}`, { object: complaint, hint });
   }
-  return new ProxyError("tool_failed", `nft could not ${doing}`, { object: complaint === "" ? "no message" : complaint, hint: "see the log of -v for the transaction" });
+  return new ProxyError("tool_failed", `nft could not ${doing}`, {
+    object: complaint === "" ? "no message" : complaint,
+    hint: "see the log of -v for the transaction",
+  });
 }

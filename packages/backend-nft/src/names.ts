@@ -40,7 +40,9 @@ export function fingerprint(text: string): Fingerprint {
  */
 export function quotedInterface(name: string, suffix: "" | "*" = ""): string {
   if (!/^[A-Za-z0-9_.:@-]{1,15}$/.test(name)) {
-    throw new ProxyError("invalid_object", `bad interface name ${JSON.stringify(name)}`, { hint: "use up to 15 letters, digits or _ . : @ -" });
+    throw new ProxyError("invalid_object", `bad interface name ${JSON.stringify(name)}`, {
+      hint: "use up to 15 letters, digits or _ . : @ -",
+    });
   }
   return `"${name}${suffix}"`;
 }

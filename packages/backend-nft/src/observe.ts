@@ -8,7 +8,7 @@ import type { ElementObject, NftObject } from "./objects.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** A destination while its two maps are being read. */
-interface Partial {
+interface PartialDestination {
   verdict: string;
   comment: string;
   readonly endpoints: string[];
@@ -40,7 +40,8 @@ export function parseTable(text: string): Observed<NftObject> {
   }
   add({ kind: "table", key: "layout", value: LAYOUT_VERSION });
   for (const [name, { count, comment }] of chains) add({ kind: "chain", key: name, value: observedDigest(count, comment), rules: [] });
-  for (const kind of PLAIN_SETS) for (const element of sets.get(kind) ?? []) add({ kind, key: elementText(element), value: true } satisfies ElementObject);
+  for (const kind of PLAIN_SETS)
+    for (const element of sets.get(kind) ?? []) add({ kind, key: elementText(element), value: true } satisfies ElementObject);
   for (const kind of ["service", "nodeport"] as const) {
     const { verdicts, endpoints } = DESTINATION_MAPS[kind];
     for (const [key, value] of destinations(sets.get(verdicts) ?? [], sets.get(endpoints) ?? [])) add({ kind, key, value: { ...value } });
@@ -53,7 +54,7 @@ function noteRule(rule: Json | undefined, chains: Map<string, { count: number; c
   if (rule === undefined) return;
   const chain = chains.get(String(rule["chain"]));
   if (chain === undefined) return;
-  if (chain.count++ === 0) chain.comment = String(rule["comment"] ?? "");
+  if (chain.count++ === 0) chain.comment = textOf(rule["comment"]);
 }
 
 /** What we wrote into the comment, if the number of rules still fits it. */
@@ -61,9 +62,9 @@ function observedDigest(count: number, comment: string): string {
   return comment.endsWith(`/${count}`) ? comment : `tampered ${comment} ${count}`;
 }
 
-function destinations(verdicts: readonly unknown[], endpoints: readonly unknown[]): ReadonlyMap<string, Partial> {
-  const found = new Map<string, Partial>();
-  const at = (key: string): Partial => {
+function destinations(verdicts: readonly unknown[], endpoints: readonly unknown[]): ReadonlyMap<string, PartialDestination> {
+  const found = new Map<string, PartialDestination>();
+  const at = (key: string): PartialDestination => {
     let value = found.get(key);
     if (value === undefined) found.set(key, (value = { verdict: "", comment: "", endpoints: [] }));
     return value;
@@ -72,7 +73,7 @@ function destinations(verdicts: readonly unknown[], endpoints: readonly unknown[
     const [key, verdict] = element as [unknown, unknown];
     const value = at(elementText(key));
     value.verdict = verdictText(verdict);
-    value.comment = String((unwrap(key) as Json)["comment"] ?? "");
+    value.comment = textOf(unwrap(key)["comment"]);
   }
   for (const element of endpoints) {
     const [key, endpoint] = element as [unknown, unknown];
@@ -103,13 +104,17 @@ function setAt(list: string[], index: number, text: string): void {
 
 function verdictText(verdict: unknown): string {
   const [word, detail] = Object.entries(verdict as Json)[0] ?? ["", undefined];
-  const target = (detail as Json | null | undefined)?.["target"];
-  return target === undefined ? word : `${word} ${String(target)}`;
+  const target = textOf((detail as Json | null | undefined)?.["target"]);
+  return target === "" ? word : `${word} ${target}`;
 }
 
 /** An element with a comment or a timeout is wrapped; this gives the wrapper (or an empty one). */
-function unwrap(element: unknown): unknown {
-  return (element as Json)["elem"] ?? {};
+function unwrap(element: unknown): Json {
+  return ((element as Json)["elem"] ?? {}) as Json;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 function elementParts(element: unknown): readonly string[] {

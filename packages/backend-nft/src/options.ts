@@ -27,7 +27,8 @@ export function parseNftOptions(raw: Readonly<Record<string, Plain>>): NftOption
   }
   const nftPath = raw["nft-path"] ?? "nft";
   const comments = raw["comments"] ?? true;
-  if (typeof nftPath !== "string" || nftPath === "") throw new ProxyError("invalid_object", "nft-path must be a path", { hint: "e.g. /usr/sbin/nft" });
+  if (typeof nftPath !== "string" || nftPath === "")
+    throw new ProxyError("invalid_object", "nft-path must be a path", { hint: "e.g. /usr/sbin/nft" });
   if (typeof comments !== "boolean") throw new ProxyError("invalid_object", "comments must be true or false");
   return { nftPath, comments };
 }

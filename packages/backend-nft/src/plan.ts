@@ -1,9 +1,8 @@
-import type { Delta, Plan, Put } from "@turnout/core";
+import type { Delta, IPFamily, Plan, Put } from "@turnout/core";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { DESTINATION_MAPS } from "./objects.ts";
 import type { ChainObject, DestinationValue, NftObject, NodePortObject, ServiceObject, StickyObject } from "./objects.ts";
 import { BASE_CHAINS, tableStatements } from "./skeleton.ts";
-import type { IPFamily } from "@turnout/core";
 
 /** One nft transaction: statements that take effect together or not at all. */
 export interface Transaction {
@@ -179,7 +178,12 @@ function writeSticky(object: StickyObject, before: readonly string[], writer: Wr
   }
 }
 
-function writeEndpoints({ kind, key }: ServiceObject | NodePortObject, before: readonly string[], after: readonly string[], writer: Writer): void {
+function writeEndpoints(
+  { kind, key }: ServiceObject | NodePortObject,
+  before: readonly string[],
+  after: readonly string[],
+  writer: Writer,
+): void {
   const map = DESTINATION_MAPS[kind].endpoints;
   for (let index = 0; index < after.length; index++) {
     const endpoint = after[index] ?? "";
@@ -187,7 +191,12 @@ function writeEndpoints({ kind, key }: ServiceObject | NodePortObject, before: r
   }
 }
 
-function deleteEndpoints({ kind, key }: ServiceObject | NodePortObject, before: readonly string[], after: readonly string[], writer: Writer): void {
+function deleteEndpoints(
+  { kind, key }: ServiceObject | NodePortObject,
+  before: readonly string[],
+  after: readonly string[],
+  writer: Writer,
+): void {
   const map = DESTINATION_MAPS[kind].endpoints;
   for (let index = 0; index < before.length; index++) {
     // An index may be missing on a host that was tampered with; "" stands for such a gap.

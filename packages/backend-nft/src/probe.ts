@@ -13,9 +13,12 @@ const KERNEL_MIN = "5.13";
 export function problemsOf({ kernel, nft, hasNetAdmin }: HostProbe): readonly ProxyError[] {
   const problems: ProxyError[] = [];
   if (nft === undefined) problems.push(new ProxyError("tool_missing", "nft is not installed", { hint: "apt-get install nftables" }));
-  else if (!isAtLeast(nft, NFT_MIN)) problems.push(new ProxyError("host_unsupported", `nft ${nft.text} is too old`, { hint: `install nft ${NFT_MIN} or newer` }));
-  if (!isAtLeast(kernel, KERNEL_MIN)) problems.push(new ProxyError("host_unsupported", `kernel ${kernel.text} is too old`, { hint: `use Linux ${KERNEL_MIN} or newer` }));
-  if (!hasNetAdmin) problems.push(new ProxyError("permission_denied", "no right to change the network", { hint: "run as root, or with CAP_NET_ADMIN" }));
+  else if (!isAtLeast(nft, NFT_MIN))
+    problems.push(new ProxyError("host_unsupported", `nft ${nft.text} is too old`, { hint: `install nft ${NFT_MIN} or newer` }));
+  if (!isAtLeast(kernel, KERNEL_MIN))
+    problems.push(new ProxyError("host_unsupported", `kernel ${kernel.text} is too old`, { hint: `use Linux ${KERNEL_MIN} or newer` }));
+  if (!hasNetAdmin)
+    problems.push(new ProxyError("permission_denied", "no right to change the network", { hint: "run as root, or with CAP_NET_ADMIN" }));
   return problems;
 }
 

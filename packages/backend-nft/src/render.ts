@@ -80,7 +80,12 @@ function renderPicks(
   return { cluster: pick(cluster), local: pick(local) };
 }
 
-function renderSticky(row: ServicePort, destination: Destination, { family }: Context<NftFacts>["node"], objects: NftObject[]): PickTargets {
+function renderSticky(
+  row: ServicePort,
+  destination: Destination,
+  { family }: Context<NftFacts>["node"],
+  objects: NftObject[],
+): PickTargets {
   const words = WORDS[family];
   const pool = (name: "cluster" | "local"): string => {
     if (!destination.rules.some(({ to }) => to === name)) return "";

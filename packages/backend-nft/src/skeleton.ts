@@ -18,8 +18,7 @@ export const BASE_CHAINS: Readonly<Record<string, string>> = {
 export function renderSkeleton({ node, host }: Context<NftFacts>): readonly NftObject[] {
   const answering = nodePortAddresses(node.settings.nodePortAddresses, node.family, node.addresses, host.addresses[node.family]);
   const table: NftObject = { kind: "table", key: "layout", value: LAYOUT_VERSION };
-  const elements: readonly NftObject[] =
-    answering === "all" ? [] : answering.map((ip) => ({ kind: "nodeport-ips", key: ip, value: true }));
+  const elements: readonly NftObject[] = answering === "all" ? [] : answering.map((ip) => ({ kind: "nodeport-ips", key: ip, value: true }));
   return [table, ...skeletonChains(node, answering === "all"), ...elements];
 }
 

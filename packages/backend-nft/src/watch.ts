@@ -22,7 +22,10 @@ export async function* watchHost(
   let nextCommit = commits.next();
   let nextAddresses = addresses.next();
   for (;;) {
-    const winner = await Promise.race([nextCommit.then((result) => ({ commit: result })), nextAddresses.then((result) => ({ addresses: result }))]);
+    const winner = await Promise.race([
+      nextCommit.then((result) => ({ commit: result })),
+      nextAddresses.then((result) => ({ addresses: result })),
+    ]);
     if ("commit" in winner) {
       if (winner.commit.done === true) return;
       const event = winner.commit.value;

@@ -21,17 +21,7 @@ export interface KernelObject {
 
 /** What a service proxy may be asked for beyond plain forwarding. */
 export type Capability =
-  | "IPv4"
-  | "IPv6"
-  | "TCP"
-  | "UDP"
-  | "SCTP"
-  | "sessionAffinity"
-  | "sourceRanges"
-  | "clientAddress"
-  | "hairpin"
-  | "hostOrigin"
-  | "drop";
+  "IPv4" | "IPv6" | "TCP" | "UDP" | "SCTP" | "sessionAffinity" | "sourceRanges" | "clientAddress" | "hairpin" | "hostOrigin" | "drop";
 
 /** Behaviours in which today's proxiers legitimately differ; a backend declares its choice, the oracle takes it as input. */
 export interface Variants {
@@ -106,9 +96,7 @@ export interface Outcome<K> {
 }
 
 /** Something changed under us. */
-export type HostEvent<H> =
-  | { readonly kind: "facts"; readonly facts: H }
-  | { readonly kind: "drift"; readonly what: string };
+export type HostEvent<H> = { readonly kind: "facts"; readonly facts: H } | { readonly kind: "drift"; readonly what: string };
 
 /** One family's dataplane on one host. Only probe, observe, apply, forgetFlows and watch touch anything. */
 export interface Backend<H, K extends KernelObject, S> {

@@ -11,10 +11,14 @@ export type Capabilities = Readonly<Record<Capability, true | string>>;
  * Edges: a protocol it doesn't know: the row is left out; no source ranges: such destinations are left out; no
  * affinity: the row goes without. Each is an issue.
  */
-export function fitRow(row: ServicePort, capabilities: Capabilities): { readonly row: ServicePort | undefined; readonly issues: readonly Issue[] } {
+export function fitRow(
+  row: ServicePort,
+  capabilities: Capabilities,
+): { readonly row: ServicePort | undefined; readonly issues: readonly Issue[] } {
   const object = `Service port ${row.key}`;
   const protocol = capabilities[row.name.protocol];
-  if (protocol !== true) return { row: undefined, issues: [{ object, what: `left out, no ${row.name.protocol}: ${protocol}`, hint: "use another backend" }] };
+  if (protocol !== true)
+    return { row: undefined, issues: [{ object, what: `left out, no ${row.name.protocol}: ${protocol}`, hint: "use another backend" }] };
   const issues: Issue[] = [];
   let fitted = row;
   if (row.affinitySeconds !== undefined && capabilities.sessionAffinity !== true) {

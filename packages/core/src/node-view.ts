@@ -173,7 +173,8 @@ export class NodeView {
 
   #reportLost(key: string, lost: readonly LostClaim[]): void {
     const row = this.#rows.get(key) ?? this.#claims.settled(key)?.row;
-    const text = row === undefined ? "" : lost.map(({ destination, winner }) => `${destinationName(destination, row)} is ${winner}'s`).join(", ");
+    const text =
+      row === undefined ? "" : lost.map(({ destination, winner }) => `${destinationName(destination, row)} is ${winner}'s`).join(", ");
     if (text === (this.#lost.get(key) ?? "")) return;
     if (text === "") {
       this.#lost.delete(key);

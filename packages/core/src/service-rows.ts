@@ -17,9 +17,7 @@ export function rowsFor(service: Service, slices: ReadonlyMap<string, EndpointSl
   if (addresses === undefined) return [];
   const candidates = service.ports.map((port) => endpointsFor(slices, port, context.family, context.name));
   const healthCheck =
-    service.healthCheckNodePort === 0
-      ? undefined
-      : { port: service.healthCheckNodePort, readyLocal: countReadyLocal(candidates) };
+    service.healthCheckNodePort === 0 ? undefined : { port: service.healthCheckNodePort, readyLocal: countReadyLocal(candidates) };
   return service.ports.map((port, index) => rowFor(service, port, candidates[index] ?? [], context, addresses, healthCheck));
 }
 

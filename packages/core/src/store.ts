@@ -123,7 +123,7 @@ export class Store {
     if (slice === undefined || owner === undefined) return;
     this.#sliceOwners.set(key, owner);
     let slices = this.#slices.get(owner);
-    if (slices === undefined) this.#slices.set(owner, (slices = new Map()));
+    if (slices === undefined) this.#slices.set(owner, (slices = new Map<string, EndpointSlice>()));
     slices.set(key, slice);
     this.#tell({ kind: "service", key: owner, triggeredMs: slice.triggeredMs });
   }

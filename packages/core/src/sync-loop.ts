@@ -143,7 +143,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
     } catch (error) {
       this.#next = undefined;
       if (signal.aborted) return;
-      log.warn("the feed of node state was lost, rules stay as they are", { error: ProxyError.from(error, "feed_lost", "feed lost").message });
+      log.warn("the feed of node state was lost, rules stay as they are", {
+        error: ProxyError.from(error, "feed_lost", "feed lost").message,
+      });
       await clock.sleep(retryMs, signal);
     } finally {
       this.#wake = undefined;
@@ -182,7 +184,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
       return error;
     } finally {
       this.#lastEndMs = clock.nowMs();
-      for (const id of this.#wanted.ledger.defects) log.error("the backend wants one object in two forms", { object: id, backend: backend.constructor.name });
+      for (const id of this.#wanted.ledger.defects)
+        log.error("the backend wants one object in two forms", { object: id, backend: backend.constructor.name });
     }
   }
 

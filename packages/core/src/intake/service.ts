@@ -75,7 +75,11 @@ function readPorts(spec: Raw, findings: Findings): readonly ServicePortSpec[] {
     if (port === undefined) continue;
     const identities = [`name ${port.name}/${port.protocol}`, `port ${port.port}/${port.protocol}`];
     if (identities.some((identity) => seen.has(identity))) {
-      findings.add("duplicate port, the first one stays", `${port.name} ${port.port}/${port.protocol}`, "give each port its own name and number");
+      findings.add(
+        "duplicate port, the first one stays",
+        `${port.name} ${port.port}/${port.protocol}`,
+        "give each port its own name and number",
+      );
       continue;
     }
     for (const identity of identities) seen.add(identity);
@@ -114,7 +118,8 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings): Service["addres
   for (const family of FAMILIES) {
     const clusterIP = clusterIPs[family];
     if (clusterIP === "") continue;
-    const sourceRanges = ranges === "unreadable" ? [] : disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text);
+    const sourceRanges =
+      ranges === "unreadable" ? [] : disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text);
     addresses[family] = { clusterIP, externalIPs: externalIPs[family], loadBalancerIPs: ingress[family], sourceRanges };
   }
   return addresses;
@@ -162,7 +167,11 @@ function readSourceRanges(spec: Raw, findings: Findings): readonly CIDR[] | "unr
     else ranges.push(cidr);
   }
   if (texts.length === 0 || ranges.length > 0) return ranges;
-  findings.add("no readable loadBalancerSourceRanges, its load-balancer IPs are left out", texts.length, "correct the ranges or remove them");
+  findings.add(
+    "no readable loadBalancerSourceRanges, its load-balancer IPs are left out",
+    texts.length,
+    "correct the ranges or remove them",
+  );
   return "unreadable";
 }
 
