@@ -1,0 +1,96 @@
+import { Ledger, objectId } from "@turnout/core";
+import type { Delta, IPFamily, NodeSettings } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import type { NftObject } from "./objects.ts";
+import { explainPlan, LINGER_MS, planDelta } from "./plan.ts";
+import { renderRow } from "./render.ts";
+import { renderSkeleton } from "./skeleton.ts";
+import { FACTS, SETTINGS, SHOWCASE, stateOf } from "./test-states.ts";
+import type { ServiceWish } from "./test-states.ts";
+
+/** Have a ledger want a state. */
+function want(ledger: Ledger<NftObject>, wishes: readonly ServiceWish[], family: IPFamily, settings?: NodeSettings): void {
+  const { rows, node } = stateOf(wishes, family, settings);
+  const context = { node, host: FACTS };
+  ledger.setAll(renderSkeleton(context), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, { comments: true })])));
+}
+
+/** The plan that leads from one state to another, as text. */
+function planText(before: readonly ServiceWish[] | undefined, after: readonly ServiceWish[], family: IPFamily = "IPv4"): string {
+  const ledger = new Ledger<NftObject>();
+  if (before !== undefined) {
+    want(ledger, before, family);
+    ledger.commit(ledger.delta(0), {});
+  }
+  want(ledger, after, family);
+  expect(ledger.defects.size).toBe(0);
+  return explainPlan(planDelta(ledger.delta(0), family));
+}
+
+const plain = (local: number, remote: number, spec: ServiceWish["spec"] = {}): ServiceWish => ({ name: "cart", number: 1, local, remote, spec });
+
+describe("golden plans", () => {
+  it.each(["IPv4", "IPv6"] as const)("one service of each treatment from nothing, %s", async (family) => {
+    await expect(planText(undefined, SHOWCASE, family)).toMatchFileSnapshot(`../test/golden/showcase.${family}.nft`);
+  });
+
+  it.each<[string, readonly ServiceWish[], readonly ServiceWish[]]>([
+    ["endpoint-added", [plain(0, 2)], [plain(0, 3)]],
+    ["first-of-three-endpoints-removed", [plain(1, 2)], [plain(0, 2)]],
+    ["last-endpoint-gone", [plain(0, 1)], [plain(0, 0)]],
+    ["service-deleted", [plain(1, 1)], []],
+    ["affinity-switched-on", [plain(0, 2)], [plain(0, 2, { sessionAffinity: "ClientIP" })]],
+    ["source-ranges-changed", [balanced("10.0.0.0/8")], [balanced("192.168.0.0/16")]],
+  ])("%s", async (name, before, after) => {
+    await expect(planText(before, after)).toMatchFileSnapshot(`../test/golden/${name}.nft`);
+  });
+});
+
+function balanced(range: string): ServiceWish {
+  return { name: "web", number: 2, remote: 1, spec: { type: "LoadBalancer", loadBalancerSourceRanges: [range] }, loadBalancerIPs: ["198.51.100.6"] };
+}
+
+describe("planDelta", () => {
+  it("does nothing for no difference", () => {
+    expect(planText(SHOWCASE, SHOWCASE)).toBe("# nothing to do\n");
+  });
+
+  it("keeps masquerade out of other people's mark bits", () => {
+    const ledger = new Ledger<NftObject>();
+    want(ledger, [plain(0, 1)], "IPv4", { ...SETTINGS, masqueradeAll: true, masqueradeBit: 5 });
+    const text = explainPlan(planDelta(ledger.delta(0), "IPv4"));
+    expect(text).toContain("meta mark set meta mark or 0x00000020 goto pick-1");
+    expect(text).toContain("meta mark and 0x00000020 == 0x00000020 meta mark set meta mark xor 0x00000020 masquerade fully-random");
+  });
+
+  it("deletes an idle chain only when it has idled long enough, in a transaction of its own", () => {
+    const chain: NftObject = { kind: "chain", key: "pick-9", value: "x/1", rules: [] };
+    const at = (nowMs: number): Delta<NftObject> => ({ put: [], remove: [], lingering: [{ object: chain, sinceMs: 5_000 }], nowMs });
+    expect(planDelta(at(5_000 + LINGER_MS - 1), "IPv4").after ?? []).toEqual([]);
+    expect(planDelta(at(5_000 + LINGER_MS), "IPv4").after).toEqual([{ statements: ["delete chain ip turnout pick-9"], emptied: [] }]);
+  });
+
+  it("loads many new endpoints ahead in bounded transactions, services last", () => {
+    const put = Array.from({ length: 5_000 }, (_, index) => ({
+      after: {
+        kind: "service",
+        key: `10.96.${index >> 8}.${index & 255} . tcp . 80`,
+        value: { verdict: "goto pick-9", comment: "", endpoints: Array.from({ length: 9 }, (_x, k) => `10.1.0.${k} . 80`) },
+      } as const satisfies NftObject,
+    }));
+    const { steps } = planDelta({ put, remove: [], lingering: [], nowMs: 0 }, "IPv4");
+    expect(steps.length).toBe(4);
+    expect(steps.slice(0, -1).every(({ statements }) => statements.every((text) => text.startsWith("add element ip turnout endpoints")))).toBe(true);
+    expect(steps.at(-1)?.statements.every((text) => text.startsWith("add element ip turnout services"))).toBe(true);
+  });
+
+  it("replaces a table of another layout within one transaction", () => {
+    const ledger = new Ledger<NftObject>();
+    const other: NftObject = { kind: "table", key: "layout", value: "another" };
+    ledger.adopt({ objects: new Map([[objectId(other), other]]), lingering: [] });
+    want(ledger, [plain(0, 1)], "IPv4");
+    const { steps } = planDelta(ledger.delta(0), "IPv4");
+    expect(steps).toHaveLength(1);
+    expect(steps[0]?.statements.slice(0, 2)).toEqual(["delete table ip turnout", "add table ip turnout"]);
+  });
+});

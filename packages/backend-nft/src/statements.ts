@@ -1,0 +1,140 @@
+import type { IPFamily, Put } from "@turnout/core";
+import { NFT_FAMILY, TABLE } from "./names.ts";
+import { DESTINATION_MAPS } from "./objects.ts";
+import type { ChainObject, DestinationValue, NftObject, NodePortObject, ServiceObject } from "./objects.ts";
+import { BASE_CHAINS } from "./skeleton.ts";
+
+/** Elements of one statement; more make nft's parser slow, fewer the text long. */
+const ELEMENTS_PER_STATEMENT = 500;
+
+/** A destination's two elements of interest: where its packets go, and to which endpoints. */
+export type DestinationObject = ServiceObject | NodePortObject;
+
+/** Collects statements for one family, elements of one set in a row joined. */
+export class Writer {
+  readonly #statements: string[] = [];
+  readonly #prefix: string;
+  readonly #open = new Map<string, string[]>();
+
+  constructor(family: IPFamily) {
+    this.#prefix = `${NFT_FAMILY[family]} ${TABLE}`;
+  }
+
+  /** Everything written, in order; elements collected so far are written out. */
+  take(): readonly string[] {
+    this.flush();
+    return this.#statements;
+  }
+
+  raw(...statements: readonly string[]): void {
+    this.#statements.push(...statements);
+  }
+
+  command(verb: string, rest: string): void {
+    this.#statements.push(`${verb} ${this.#prefix} ${rest}`);
+  }
+
+  element(verb: "add" | "delete", set: string, text: string): void {
+    const head = `${verb} element ${this.#prefix} ${set}`;
+    const open = this.#open.get(head);
+    if (open === undefined) this.#open.set(head, [text]);
+    else if (open.push(text) >= ELEMENTS_PER_STATEMENT) this.#close(head, open);
+  }
+
+  /** Write out all elements collected so far: what is written later comes after them. */
+  flush(): void {
+    for (const [head, texts] of this.#open) this.#close(head, texts);
+  }
+
+  #close(head: string, texts: readonly string[]): void {
+    this.#statements.push(`${head} { ${texts.join(", ")} }`);
+    this.#open.delete(head);
+  }
+}
+
+/** Tell whether an object is a destination. */
+export function isDestination(object: NftObject): object is DestinationObject {
+  return object.kind === "service" || object.kind === "nodeport";
+}
+
+/** Make chains with exactly their rules, whatever is there under their names (changed, idle, or somebody's doing). */
+export function writeChains(chains: readonly ChainObject[], writer: Writer): void {
+  for (const { key } of chains) {
+    const base = BASE_CHAINS[key];
+    writer.command("add chain", base === undefined ? key : `${key} { ${base}; }`);
+  }
+  for (const { key, rules, value } of chains) {
+    writer.command("flush chain", key);
+    for (const [index, rule] of rules.entries()) writer.command("add rule", `${key} ${rule}${index === 0 ? ` comment "${value}"` : ""}`);
+  }
+}
+
+/** Take an object out; what a packet under way may still look up goes to `late`. */
+export function writeRemoval(object: NftObject, writer: Writer, late: Writer): void {
+  if (object.kind === "table" || object.kind === "chain") return;
+  if (isDestination(object)) {
+    if (object.value.verdict !== "") writer.element("delete", DESTINATION_MAPS[object.kind].verdicts, object.key);
+    deleteIndexed(DESTINATION_MAPS[object.kind].endpoints, object.key, object.value.endpoints, [], writer, late);
+  } else if (object.kind === "sticky") {
+    deleteIndexed("sticky", object.key, object.value, [], writer, late);
+  } else {
+    writer.element("delete", object.kind, object.key);
+  }
+}
+
+/** First half of a change: elements that get another value are deleted (nft can't replace one in place). */
+export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, late: Writer): void {
+  if (before === undefined) return;
+  if (isDestination(after) && isDestination(before)) {
+    const { verdicts, endpoints } = DESTINATION_MAPS[after.kind];
+    if (before.value.verdict !== "" && verdictText(before.value) !== verdictText(after.value)) writer.element("delete", verdicts, after.key);
+    deleteIndexed(endpoints, after.key, before.value.endpoints, after.value.endpoints, writer, late);
+  } else if (after.kind === "sticky" && before.kind === "sticky") {
+    deleteIndexed("sticky", after.key, before.value, after.value, writer, late);
+  }
+}
+
+/** Second half: what is new or has a new value is added. Endpoints of `staged` objects are there already. */
+export function writeComing({ before, after }: Put<NftObject>, writer: Writer, staged: ReadonlySet<NftObject>): void {
+  if (isDestination(after)) {
+    const old = before !== undefined && isDestination(before) ? before.value : undefined;
+    if (!staged.has(after)) writeEndpoints(after, old?.endpoints ?? [], writer);
+    if (old !== undefined && verdictText(old) === verdictText(after.value)) return;
+    const comment = after.value.comment === "" ? "" : ` comment "${after.value.comment}"`;
+    writer.element("add", DESTINATION_MAPS[after.kind].verdicts, `${after.key}${comment} : ${after.value.verdict}`);
+  } else if (after.kind === "sticky") {
+    const targets = after.value.map((chain) => `goto ${chain}`);
+    const had = before?.kind === "sticky" ? before.value.map((chain) => `goto ${chain}`) : [];
+    addIndexed("sticky", after.key, had, targets, writer);
+  } else if (after.kind !== "chain" && after.kind !== "table") {
+    writer.element("add", after.kind, after.key);
+  }
+}
+
+/** Add the endpoints of a destination that differ from `before`. */
+export function writeEndpoints({ kind, key, value }: DestinationObject, before: readonly string[], writer: Writer): void {
+  addIndexed(DESTINATION_MAPS[kind].endpoints, key, before, value.endpoints, writer);
+}
+
+function verdictText({ verdict, comment }: DestinationValue): string {
+  return `${verdict} ${comment}`;
+}
+
+function addIndexed(map: string, key: string, before: readonly string[], after: readonly string[], writer: Writer): void {
+  for (let index = 0; index < after.length; index++) {
+    const text = after[index] ?? "";
+    if (before[index] !== text) writer.element("add", map, `${key} . ${index} : ${text}`);
+  }
+}
+
+/**
+ * Delete the elements of a list that change (now, so that they can be added anew) or end (late: the rules a packet has
+ * entered are those of its arrival, but its lookups are not).
+ */
+function deleteIndexed(map: string, key: string, before: readonly string[], after: readonly string[], writer: Writer, late: Writer): void {
+  for (let index = 0; index < before.length; index++) {
+    // An index may be missing on a host that was tampered with; "" stands for such a gap.
+    if (before[index] === "" || before[index] === after[index]) continue;
+    (index < after.length ? writer : late).element("delete", map, `${key} . ${index}`);
+  }
+}
