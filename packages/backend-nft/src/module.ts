@@ -56,6 +56,7 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
     plan: (delta): Plan<Transaction> => planDelta(delta, family),
     explain: explainPlan,
     async observe(signal: AbortSignal): Promise<Observed<NftObject>> {
+      applier.reset();
       const text = await session.listTable(nftFamily, TABLE, signal);
       return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text);
     },

@@ -8,8 +8,18 @@ import type { DestinationObject } from "./statements.ts";
 /** One nft transaction: statements that take effect together or not at all. */
 export interface Transaction {
   readonly statements: readonly string[];
+  /** Names of chains that have their rules after it. */
+  readonly made: readonly string[];
   /** Chains that this transaction empties and that can be deleted a second later. */
   readonly emptied: readonly ChainObject[];
+  /** Idle chains that it deletes; each can be deleted by itself, too. */
+  readonly deleted: readonly ChainDeletion[];
+}
+
+/** The way to delete one chain. */
+export interface ChainDeletion {
+  readonly name: string;
+  readonly statement: string;
 }
 
 /** Chains lie idle this long before they are deleted: kernels before 6.2 notice late that nothing refers to them. */
@@ -47,7 +57,9 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   main.flush();
   const emptied = delta.remove.filter((object) => object.kind === "chain");
   for (const { key } of emptied) main.command("flush chain", key);
-  const steps = [quiet(early), ...staged.transactions, { statements: main.take(), emptied }, quiet(late)];
+  const made = changedChains.map(({ key }) => key);
+  const first: Transaction = { ...quiet(early), made: newChains.map(({ key }) => key) };
+  const steps = [first, ...staged.transactions, { ...quiet(main), made, emptied }, quiet(late)];
   return { steps: steps.filter(({ statements }) => statements.length > 0), ...laterSteps(delta, family) };
 }
 
@@ -66,13 +78,14 @@ interface Staged {
 const NOTHING_STAGED: Staged = { transactions: [], objects: new Set() };
 
 function quiet(writer: Writer): Transaction {
-  return { statements: writer.take(), emptied: [] };
+  return { statements: writer.take(), made: [], emptied: [], deleted: [] };
 }
 
 function laterSteps(delta: Delta<NftObject>, family: IPFamily): Pick<Plan<Transaction>, "after"> {
   const due = delta.lingering.filter(({ object, sinceMs }) => object.kind === "chain" && delta.nowMs - sinceMs >= LINGER_MS);
   if (due.length === 0) return {};
-  return { after: [{ statements: due.map(({ object }) => `delete chain ${NFT_FAMILY[family]} ${TABLE} ${object.key}`), emptied: [] }] };
+  const deleted = due.map(({ object: { key } }) => ({ name: key, statement: `delete chain ${NFT_FAMILY[family]} ${TABLE} ${key}` }));
+  return { after: [{ statements: deleted.map(({ statement }) => statement), made: [], emptied: [], deleted }] };
 }
 
 function stageEndpoints({ put }: Delta<NftObject>, family: IPFamily): Staged {

@@ -87,7 +87,8 @@ export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, 
   if (before === undefined) return;
   if (isDestination(after) && isDestination(before)) {
     const { verdicts, endpoints } = DESTINATION_MAPS[after.kind];
-    if (before.value.verdict !== "" && verdictText(before.value) !== verdictText(after.value)) writer.element("delete", verdicts, after.key);
+    if (before.value.verdict !== "" && verdictText(before.value) !== verdictText(after.value))
+      writer.element("delete", verdicts, after.key);
     deleteIndexed(endpoints, after.key, before.value.endpoints, after.value.endpoints, writer, late);
   } else if (after.kind === "sticky" && before.kind === "sticky") {
     deleteIndexed("sticky", after.key, before.value, after.value, writer, late);

@@ -1,0 +1,227 @@
+import { spawnSync } from "node:child_process";
+import { Ledger } from "@turnout/core";
+import type { Backend, Exec, IPFamily, Log, World } from "@turnout/core";
+import { createClock, createExec } from "@turnout/host";
+import { createFakeNetlink } from "@turnout/host/testing";
+import { needs } from "@turnout/house/needs";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { nftModule } from "./module.ts";
+import type { NftObject } from "./objects.ts";
+import type { NftFacts } from "./options.ts";
+import type { Transaction } from "./plan.ts";
+import { FACTS, SHOWCASE, stateOf } from "./test-states.ts";
+import type { ServiceWish } from "./test-states.ts";
+
+const NAMESPACE = `tnft-${process.pid}`;
+const { signal } = new AbortController();
+
+type NftBackend = Backend<NftFacts, NftObject, Transaction>;
+
+function ip(...args: readonly string[]): void {
+  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
+}
+
+/** The real exec, with every program started inside the test's namespace. */
+function execInside(): Exec {
+  const exec = createExec();
+  const inside = (file: string, args: readonly string[]): readonly string[] => ["netns", "exec", NAMESPACE, file, ...args];
+  return {
+    run: (file, args, options) => exec.run("ip", inside(file, args), options),
+    open: (file, args) => exec.open("ip", inside(file, args)),
+  };
+}
+
+const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const world: World = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+
+async function open(family: IPFamily): Promise<NftBackend> {
+  return await nftModule.open(nftModule.parseOptions({}), family, world, signal);
+}
+
+/** A backend with its ledger: what a proxy process is to the kernel. */
+class Proxy {
+  readonly ledger: Ledger<NftObject> = new Ledger<NftObject>();
+  readonly backend: NftBackend;
+  readonly #family: IPFamily;
+
+  constructor(backend: NftBackend, family: IPFamily) {
+    this.backend = backend;
+    this.#family = family;
+  }
+
+  want(wishes: readonly ServiceWish[]): void {
+    const { rows, node } = stateOf(wishes, this.#family);
+    const context = { node, host: FACTS };
+    this.ledger.setAll(this.backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, this.backend.render(row, context)])));
+  }
+
+  /** Sync once; resolves to how many objects had to change. */
+  async sync(): Promise<number> {
+    const delta = this.ledger.delta(Date.now());
+    if (delta.put.length + delta.remove.length === 0) return 0;
+    this.ledger.commit(delta, await this.backend.apply(this.backend.plan(delta), signal));
+    return delta.put.length + delta.remove.length;
+  }
+
+  async adopt(): Promise<void> {
+    this.ledger.adopt(await this.backend.observe(signal));
+  }
+}
+
+async function nft(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await world.exec.run("nft", args);
+  if (code !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+/** What the kernel holds, in a form that doesn't depend on the order in which it came there; idle chains left out. */
+async function kernelState(backend: NftBackend): Promise<readonly string[]> {
+  const observed = await backend.observe(signal);
+  const objects = [...(observed?.objects.values() ?? [])].filter((object) => object.value !== "tampered  0");
+  return objects.map(({ kind, key, value }) => `${kind} ${key} ${JSON.stringify(value)}`).sort();
+}
+
+const wish: fc.Arbitrary<ServiceWish> = fc
+  .record({
+    number: fc.integer({ min: 1, max: 6 }),
+    protocol: fc.constantFrom("TCP", "UDP", "SCTP"),
+    local: fc.integer({ min: 0, max: 3 }),
+    remote: fc.integer({ min: 0, max: 3 }),
+    isSticky: fc.boolean(),
+    isLocal: fc.boolean(),
+    isBalanced: fc.boolean(),
+    isRanged: fc.boolean(),
+  })
+  .map(({ number, protocol, local, remote, isSticky, isLocal, isBalanced, isRanged }) => ({
+    name: `svc-${number}`,
+    number,
+    protocol,
+    local,
+    remote,
+    loadBalancerIPs: isBalanced ? [`198.51.100.${number}`, `fd00:198::${number}`] : [],
+    spec: {
+      type: isBalanced ? "LoadBalancer" : "ClusterIP",
+      ...(isBalanced ? { nodePort: 30_000 + number, externalTrafficPolicy: isLocal ? "Local" : "Cluster" } : {}),
+      ...(isRanged ? { loadBalancerSourceRanges: [`203.0.${number}.0/24`] } : {}),
+      ...(isSticky ? { sessionAffinity: "ClientIP" } : {}),
+    },
+  }));
+
+const state = fc.uniqueArray(wish, { selector: ({ number }) => number, maxLength: 6 });
+
+describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"), () => {
+  let backends: Record<IPFamily, NftBackend>;
+  beforeAll(async () => {
+    ip("netns", "add", NAMESPACE);
+    backends = { IPv4: await open("IPv4"), IPv6: await open("IPv6") };
+  });
+  afterAll(async () => {
+    await Promise.all(Object.values(backends ?? {}).map((backend) => backend.close(signal)));
+    ip("netns", "del", NAMESPACE);
+  });
+  beforeEach(async () => {
+    await nft("flush", "ruleset");
+    await Promise.all(Object.values(backends).map((backend) => backend.observe(signal)));
+  });
+
+  describe.each(["IPv4", "IPv6"] as const)("%s", (family) => {
+    it("takes the showcase, and a second sync is empty", async () => {
+      const proxy = new Proxy(backends[family], family);
+      proxy.want(SHOWCASE);
+      expect(await proxy.sync()).toBeGreaterThan(40);
+      await proxy.adopt();
+      expect(proxy.ledger.delta(0)).toMatchObject({ put: [], remove: [] });
+    });
+
+    it("adopts what another process left, and puts back just what somebody took", async () => {
+      const first = new Proxy(backends[family], family);
+      first.want(SHOWCASE);
+      await first.sync();
+      const nftFamily = family === "IPv4" ? "ip" : "ip6";
+      const before = await kernelState(backends[family]);
+      await nft("flush", "chain", nftFamily, "turnout", "pick-2");
+      await nft("flush", "set", nftFamily, "turnout", "cluster-ips");
+      const second = new Proxy(await open(family), family);
+      second.want(SHOWCASE);
+      await second.adopt();
+      expect(await second.sync()).toBe(1 + SHOWCASE.length);
+      expect(await kernelState(backends[family])).toEqual(before);
+      await second.backend.close(signal);
+    });
+
+    it("ends where a full sync ends, whatever the history", async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(state, { minLength: 2, maxLength: 6 }), async (history) => {
+          await nft("flush", "ruleset");
+          const proxy = new Proxy(backends[family], family);
+          for (const wishes of history) {
+            proxy.want(wishes);
+            await proxy.sync();
+          }
+          expect(proxy.ledger.defects.size).toBe(0);
+          const incremental = await kernelState(backends[family]);
+          await nft("flush", "ruleset");
+          const fresh = new Proxy(backends[family], family);
+          fresh.want(history.at(-1) ?? []);
+          await fresh.sync();
+          expect(incremental).toEqual(await kernelState(backends[family]));
+        }),
+        { numRuns: 15 },
+      );
+    });
+  });
+
+  it("replaces a table of another layout", async () => {
+    await nft("add table ip turnout; add chain ip turnout strange; add set ip turnout services { type mark; }");
+    const proxy = new Proxy(backends.IPv4, "IPv4");
+    proxy.want(SHOWCASE);
+    await proxy.adopt();
+    await proxy.sync();
+    await proxy.adopt();
+    expect(proxy.ledger.delta(0)).toMatchObject({ put: [], remove: [] });
+  });
+
+  it("deletes chains that have idled", async () => {
+    const proxy = new Proxy(backends.IPv4, "IPv4");
+    proxy.want(SHOWCASE);
+    await proxy.sync();
+    proxy.want([]);
+    await proxy.sync();
+    const delta = proxy.ledger.delta(Date.now() + 5_000);
+    expect(delta.lingering.length).toBeGreaterThan(10);
+    // One that somebody else has deleted must not hold up the rest.
+    await nft("delete", "chain", "ip", "turnout", "pick-2");
+    const outcome = await proxy.backend.apply(proxy.backend.plan(delta), signal);
+    expect(outcome).toEqual({});
+    const observed = await proxy.backend.observe(signal);
+    const chains = [...(observed?.objects.values() ?? [])].filter(({ kind }) => kind === "chain");
+    expect(chains.length).toBe(proxy.ledger.wanted().size - 1 - 1);
+  });
+
+  it("leaves everything as it was when a transaction fails", async () => {
+    const proxy = new Proxy(backends.IPv4, "IPv4");
+    proxy.want(SHOWCASE);
+    await proxy.sync();
+    const before = await kernelState(backends.IPv4);
+    const bad = {
+      statements: ["delete element ip turnout cluster-ips { 10.96.0.1 }", "add element ip turnout cluster-ips { nonsense }"],
+      made: [],
+      emptied: [],
+      deleted: [],
+    };
+    await expect(proxy.backend.apply({ steps: [bad] }, signal)).rejects.toMatchObject({ name: "ProxyError" });
+    expect(await kernelState(backends.IPv4)).toEqual(before);
+  });
+
+  it("cleans up its own table and no other", async () => {
+    await nft("add", "table", "ip", "somebody");
+    const proxy = new Proxy(backends.IPv4, "IPv4");
+    proxy.want(SHOWCASE);
+    await proxy.sync();
+    await proxy.backend.cleanup?.(signal);
+    await proxy.backend.cleanup?.(signal);
+    expect(await nft("list", "tables")).toBe("table ip somebody\n");
+  });
+});
