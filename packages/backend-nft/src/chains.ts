@@ -1,4 +1,5 @@
-import type { ChainObject } from "./objects.ts";
+import { endpointMap } from "./objects.ts";
+import type { ChainObject, DestinationKind } from "./objects.ts";
 import { digest, fingerprint, quotedInterface, REFUSE_CHAIN } from "./names.ts";
 import type { Slice } from "./endpoint-order.ts";
 import type { Destination, NodeContext, Origin, Rule } from "@turnout/core";
@@ -31,18 +32,21 @@ export function hexBit(bit: number): string {
   return `0x${(2 ** bit).toString(16).padStart(8, "0")}`;
 }
 
-/** Name of the chain that picks one of a run of endpoints. */
-export function pickName(where: "service" | "nodeport", { offset, size }: Slice): string {
-  return `${where === "nodeport" ? "np-" : ""}pick-${size}${offset === 0 ? "" : `-from-${offset}`}`;
+/** What one pick chain is for. */
+export interface Pick {
+  readonly where: DestinationKind;
+  /** As nft says it. */
+  readonly protocol: string;
+  readonly slice: Slice;
 }
 
-/** The chain that picks one of a run of endpoints; it serves every destination with that many. */
-export function pickChain(where: "service" | "nodeport", slice: Slice, { ip }: Words): ChainObject {
-  const destination = where === "nodeport" ? "meta l4proto . th dport" : `${ip} daddr . meta l4proto . th dport`;
+/** The chain that picks one of a run of endpoints; it serves every destination of its protocol with that many. */
+export function pickChain({ where, protocol, slice }: Pick, { ip }: Words): ChainObject {
+  const from = slice.offset === 0 ? "" : `-from-${slice.offset}`;
+  const name = `${where === "nodeport" ? "np-" : ""}pick-${protocol}-${slice.size}${from}`;
+  const destination = where === "nodeport" ? `${protocol} dport` : `${ip} daddr . ${protocol} dport`;
   const index = `numgen random mod ${slice.size}${slice.offset === 0 ? "" : ` offset ${slice.offset}`}`;
-  const map = where === "nodeport" ? "nodeport-endpoints" : "endpoints";
-  // nft 1.0.6 needs the l4proto match before it takes a dnat by "th dport" outside a table block.
-  return chain(pickName(where, slice), [`meta l4proto @protocols dnat ${ip} to ${destination} . ${index} map @${map}`]);
+  return chain(name, [`dnat ${ip} to ${destination} . ${index} map @${endpointMap(where, protocol)}`]);
 }
 
 /** The chain that a packet from outside some source ranges does not come back from. Name and content depend on the ranges alone. */

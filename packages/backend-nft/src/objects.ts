@@ -27,14 +27,14 @@ export interface DestinationValue {
   readonly endpoints: readonly string[];
 }
 
-/** One destination by address: an element of `services` and its elements of `endpoints`. Key: `10.96.0.1 . tcp . 80`. */
+/** One destination by address: an element of `services` and its elements of `endpoints-tcp` (or its protocol). Key: `10.96.0.1 . tcp . 80`. */
 export interface ServiceObject {
   readonly kind: "service";
   readonly key: string;
   readonly value: DestinationValue;
 }
 
-/** One node port: an element of `nodeports` and its elements of `nodeport-endpoints`. Key: `tcp . 30080`. */
+/** One node port: an element of `nodeports` and its elements of `nodeport-endpoints-tcp`. Key: `tcp . 30080`. */
 export interface NodePortObject {
   readonly kind: "nodeport";
   readonly key: string;
@@ -61,8 +61,28 @@ export type NftObject = TableObject | ChainObject | ServiceObject | NodePortObje
 /** Names of the plain sets. */
 export const PLAIN_SETS: readonly ElementObject["kind"][] = ["cluster-ips", "hairpin", "nodeport-ips"];
 
-/** The two maps behind each kind of destination. */
-export const DESTINATION_MAPS: Readonly<Record<"service" | "nodeport", { readonly verdicts: string; readonly endpoints: string }>> = {
-  service: { verdicts: "services", endpoints: "endpoints" },
-  nodeport: { verdicts: "nodeports", endpoints: "nodeport-endpoints" },
-};
+/** Protocols a destination can have, as nft says them; each has endpoint maps of its own. */
+export const PROTOCOLS = ["tcp", "udp", "sctp"] as const;
+
+/** The map that holds where each kind of destination's packets go. */
+export const VERDICT_MAPS: Readonly<Record<DestinationKind, string>> = { service: "services", nodeport: "nodeports" };
+
+/** The two kinds of destination. */
+export type DestinationKind = "service" | "nodeport";
+
+/** The map that holds the endpoints of a kind of destination for one protocol. */
+export function endpointMap(kind: DestinationKind, protocol: string): string {
+  return kind === "service" ? `endpoints-${protocol}` : `nodeport-endpoints-${protocol}`;
+}
+
+/** Where a destination's endpoints are: the map, and their key there without the index. */
+export function endpointPlace(kind: DestinationKind, key: string): { readonly map: string; readonly key: string } {
+  const parts = key.split(" . ");
+  const [protocol = ""] = parts.splice(kind === "service" ? 1 : 0, 1);
+  return { map: endpointMap(kind, protocol), key: parts.join(" . ") };
+}
+
+/** The key of the destination whose endpoints are under `key` in the map of a protocol; undoes {@link endpointPlace}. */
+export function destinationKey(kind: DestinationKind, protocol: string, key: string): string {
+  return kind === "service" ? key.replace(" . ", ` . ${protocol} . `) : `${protocol} . ${key}`;
+}

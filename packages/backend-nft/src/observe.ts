@@ -1,8 +1,8 @@
 import type { Observed } from "@turnout/core";
 import { objectId } from "@turnout/core";
 import { LAYOUT_VERSION } from "./names.ts";
-import { DESTINATION_MAPS, PLAIN_SETS } from "./objects.ts";
-import type { ElementObject, NftObject } from "./objects.ts";
+import { destinationKey, endpointMap, PLAIN_SETS, PROTOCOLS, VERDICT_MAPS } from "./objects.ts";
+import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
 
 /** A JSON object of `nft -j`. */
 type Json = Readonly<Record<string, unknown>>;
@@ -43,8 +43,7 @@ export function parseTable(text: string): Observed<NftObject> {
   for (const kind of PLAIN_SETS)
     for (const element of sets.get(kind) ?? []) add({ kind, key: elementText(element), value: true } satisfies ElementObject);
   for (const kind of ["service", "nodeport"] as const) {
-    const { verdicts, endpoints } = DESTINATION_MAPS[kind];
-    for (const [key, value] of destinations(sets.get(verdicts) ?? [], sets.get(endpoints) ?? [])) add({ kind, key, value: { ...value } });
+    for (const [key, value] of destinations(kind, sets)) add({ kind, key, value: { ...value } });
   }
   for (const [key, value] of stickyLists(sets.get("sticky") ?? [])) add({ kind: "sticky", key, value });
   return { objects, lingering: [] };
@@ -62,23 +61,26 @@ function observedDigest(count: number, comment: string): string {
   return comment.endsWith(`/${count}`) ? comment : `tampered ${comment} ${count}`;
 }
 
-function destinations(verdicts: readonly unknown[], endpoints: readonly unknown[]): ReadonlyMap<string, PartialDestination> {
+function destinations(kind: DestinationKind, sets: ReadonlyMap<string, readonly unknown[]>): ReadonlyMap<string, PartialDestination> {
   const found = new Map<string, PartialDestination>();
   const at = (key: string): PartialDestination => {
     let value = found.get(key);
     if (value === undefined) found.set(key, (value = { verdict: "", comment: "", endpoints: [] }));
     return value;
   };
-  for (const element of verdicts) {
+  for (const element of sets.get(VERDICT_MAPS[kind]) ?? []) {
     const [key, verdict] = element as [unknown, unknown];
     const value = at(elementText(key));
     value.verdict = verdictText(verdict);
     value.comment = textOf(unwrap(key)["comment"]);
   }
-  for (const element of endpoints) {
-    const [key, endpoint] = element as [unknown, unknown];
-    const parts = elementParts(key);
-    setAt(at(parts.slice(0, -1).join(" . ")).endpoints, Number(parts.at(-1)), elementText(endpoint));
+  for (const protocol of PROTOCOLS) {
+    for (const element of sets.get(endpointMap(kind, protocol)) ?? []) {
+      const [key, endpoint] = element as [unknown, unknown];
+      const parts = elementParts(key);
+      const destination = destinationKey(kind, protocol, parts.slice(0, -1).join(" . "));
+      setAt(at(destination).endpoints, Number(parts.at(-1)), elementText(endpoint));
+    }
   }
   return found;
 }

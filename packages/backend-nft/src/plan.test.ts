@@ -71,7 +71,7 @@ describe("planDelta", () => {
     const ledger = new Ledger<NftObject>();
     want(ledger, [plain(0, 1)], "IPv4", { ...SETTINGS, masqueradeAll: true, masqueradeBit: 5 });
     const text = explainPlan(planDelta(ledger.delta(0), "IPv4"));
-    expect(text).toContain("meta mark set meta mark or 0x00000020 goto pick-1");
+    expect(text).toContain("meta mark set meta mark or 0x00000020 goto pick-tcp-1");
     expect(text).toContain("meta mark and 0x00000020 == 0x00000020 meta mark set meta mark xor 0x00000020 masquerade fully-random");
   });
 
@@ -95,7 +95,7 @@ describe("planDelta", () => {
     const { steps } = planDelta({ put, remove: [], lingering: [], nowMs: 0 }, "IPv4");
     expect(steps.length).toBe(4);
     expect(
-      steps.slice(0, -1).every(({ statements }) => statements.every((text) => text.startsWith("add element ip turnout endpoints"))),
+      steps.slice(0, -1).every(({ statements }) => statements.every((text) => text.startsWith("add element ip turnout endpoints-tcp"))),
     ).toBe(true);
     expect(steps.at(-1)?.statements.every((text) => text.startsWith("add element ip turnout services"))).toBe(true);
   });

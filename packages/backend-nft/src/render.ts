@@ -5,7 +5,7 @@ import type { PickTargets } from "./chains.ts";
 import { endpointOrder } from "./endpoint-order.ts";
 import type { EndpointOrder } from "./endpoint-order.ts";
 import { fingerprint } from "./names.ts";
-import type { ChainObject, NftObject, NodePortObject, ServiceObject } from "./objects.ts";
+import type { ChainObject, DestinationKind, NftObject, NodePortObject, ServiceObject } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 
 /** nft takes comments of up to 128 bytes; names are ASCII. */
@@ -45,7 +45,7 @@ function renderDestination(
   const objects: NftObject[] = [];
   const where = destination.kind === "nodePort" ? "nodeport" : "service";
   const isSticky = row.affinitySeconds !== undefined;
-  const targets = isSticky ? renderSticky(row, destination, node, objects) : renderPicks(where, order, node, objects);
+  const targets = isSticky ? renderSticky(row, destination, node, objects) : renderPicks(where, row, order, node, objects);
   const { verdict, chain: policy } = policyFor(destination, targets, node);
   if (policy !== undefined) objects.push(policy);
   if (destination.sourceRanges !== undefined) objects.push(sourcesChain(destination.sourceRanges, WORDS[node.family]));
@@ -64,16 +64,18 @@ function renderDestination(
 const pickChains = new Map<string, ChainObject>();
 
 function renderPicks(
-  where: "service" | "nodeport",
+  where: DestinationKind,
+  row: ServicePort,
   { cluster, local }: EndpointOrder,
   { family }: Context<NftFacts>["node"],
   objects: NftObject[],
 ): PickTargets {
   const pick = (slice: EndpointOrder["cluster"]): string => {
     if (slice.size === 0) return "";
-    const memo = `${family} ${where} ${slice.offset} ${slice.size}`;
+    const memo = `${family} ${where} ${row.name.protocol} ${slice.offset} ${slice.size}`;
     let found = pickChains.get(memo);
-    if (found === undefined) pickChains.set(memo, (found = pickChain(where, slice, WORDS[family])));
+    if (found === undefined)
+      pickChains.set(memo, (found = pickChain({ where, protocol: row.name.protocol.toLowerCase(), slice }, WORDS[family])));
     objects.push(found);
     return found.key;
   };

@@ -2,6 +2,7 @@ import type { Context } from "@turnout/core";
 import { chain, hexBit, WORDS } from "./chains.ts";
 import { LAYOUT_VERSION, REFUSE_CHAIN } from "./names.ts";
 import { nodePortAddresses } from "./node-port-addresses.ts";
+import { endpointMap, PROTOCOLS } from "./objects.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 
@@ -48,20 +49,23 @@ function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean):
 export function tableStatements(family: "ip" | "ip6"): readonly string[] {
   const address = family === "ip" ? "ipv4_addr" : "ipv6_addr";
   const index = "numgen random mod 65536";
-  // "tcp dport" for every protocol: with "th dport" nft 1.0.6 can't read the map's type back («conflicting protocols»).
-  const endpoint = `${family} daddr . tcp dport`;
   const set = (name: string, body: string): string => `add set ${family} turnout ${name} { ${body} }`;
   const map = (name: string, body: string): string => `add map ${family} turnout ${name} { ${body} }`;
   return [
     `add table ${family} turnout`,
-    set("protocols", "type inet_proto; elements = { tcp, udp, sctp }"),
     set("cluster-ips", `type ${address};`),
     set("nodeport-ips", `type ${address};`),
     set("hairpin", `type ${address} . ${address};`),
     map("services", `type ${address} . inet_proto . inet_service : verdict;`),
-    map("endpoints", `typeof ${family} daddr . meta l4proto . th dport . ${index} : ${endpoint};`),
     map("nodeports", "type inet_proto . inet_service : verdict;"),
-    map("nodeport-endpoints", `typeof meta l4proto . th dport . ${index} : ${endpoint};`),
+    // A map a protocol: nft adds the match of the protocol a map's type names to the rules that look things up in it.
+    ...PROTOCOLS.flatMap((protocol) => {
+      const endpoint = `${family} daddr . ${protocol} dport`;
+      return [
+        map(endpointMap("service", protocol), `typeof ${endpoint} . ${index} : ${endpoint};`),
+        map(endpointMap("nodeport", protocol), `typeof ${protocol} dport . ${index} : ${endpoint};`),
+      ];
+    }),
     set("affinity", `typeof ${family} saddr . ${index} . ${index}; size 1048576; flags dynamic,timeout;`),
     map("sticky", `typeof ${index} . ${index} . ${index} : verdict;`),
     `add chain ${family} turnout layout-${LAYOUT_VERSION}`,

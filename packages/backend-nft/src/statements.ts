@@ -1,7 +1,7 @@
 import type { IPFamily, Put } from "@turnout/core";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import { DESTINATION_MAPS } from "./objects.ts";
-import type { ChainObject, DestinationValue, NftObject, NodePortObject, ServiceObject } from "./objects.ts";
+import { endpointPlace, VERDICT_MAPS } from "./objects.ts";
+import type { ChainObject, DestinationValue, NftObject, NodePortObject, ServiceObject, StickyObject } from "./objects.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
 
 /** Elements of one statement; more make nft's parser slow, fewer the text long. */
@@ -73,10 +73,10 @@ export function writeChains(chains: readonly ChainObject[], writer: Writer): voi
 export function writeRemoval(object: NftObject, writer: Writer, late: Writer): void {
   if (object.kind === "table" || object.kind === "chain") return;
   if (isDestination(object)) {
-    if (object.value.verdict !== "") writer.element("delete", DESTINATION_MAPS[object.kind].verdicts, object.key);
-    deleteIndexed(DESTINATION_MAPS[object.kind].endpoints, object.key, object.value.endpoints, [], writer, late);
+    if (object.value.verdict !== "") writer.element("delete", VERDICT_MAPS[object.kind], object.key);
+    deleteIndexed(endpointPlace(object.kind, object.key), object.value.endpoints, [], writer, late);
   } else if (object.kind === "sticky") {
-    deleteIndexed("sticky", object.key, object.value, [], writer, late);
+    deleteIndexed(stickyPlace(object), object.value, [], writer, late);
   } else {
     writer.element("delete", object.kind, object.key);
   }
@@ -86,12 +86,11 @@ export function writeRemoval(object: NftObject, writer: Writer, late: Writer): v
 export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, late: Writer): void {
   if (before === undefined) return;
   if (isDestination(after) && isDestination(before)) {
-    const { verdicts, endpoints } = DESTINATION_MAPS[after.kind];
-    if (before.value.verdict !== "" && verdictText(before.value) !== verdictText(after.value))
-      writer.element("delete", verdicts, after.key);
-    deleteIndexed(endpoints, after.key, before.value.endpoints, after.value.endpoints, writer, late);
+    const isChanging = verdictText(before.value) !== verdictText(after.value);
+    if (before.value.verdict !== "" && isChanging) writer.element("delete", VERDICT_MAPS[after.kind], after.key);
+    deleteIndexed(endpointPlace(after.kind, after.key), before.value.endpoints, after.value.endpoints, writer, late);
   } else if (after.kind === "sticky" && before.kind === "sticky") {
-    deleteIndexed("sticky", after.key, before.value, after.value, writer, late);
+    deleteIndexed(stickyPlace(after), before.value, after.value, writer, late);
   }
 }
 
@@ -102,11 +101,11 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
     if (!staged.has(after)) writeEndpoints(after, old?.endpoints ?? [], writer);
     if (old !== undefined && verdictText(old) === verdictText(after.value)) return;
     const comment = after.value.comment === "" ? "" : ` comment "${after.value.comment}"`;
-    writer.element("add", DESTINATION_MAPS[after.kind].verdicts, `${after.key}${comment} : ${after.value.verdict}`);
+    writer.element("add", VERDICT_MAPS[after.kind], `${after.key}${comment} : ${after.value.verdict}`);
   } else if (after.kind === "sticky") {
     const targets = after.value.map((chain) => `goto ${chain}`);
     const had = before?.kind === "sticky" ? before.value.map((chain) => `goto ${chain}`) : [];
-    addIndexed("sticky", after.key, had, targets, writer);
+    addIndexed(stickyPlace(after), had, targets, writer);
   } else if (after.kind !== "chain" && after.kind !== "table") {
     writer.element("add", after.kind, after.key);
   }
@@ -114,14 +113,24 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
 
 /** Add the endpoints of a destination that differ from `before`. */
 export function writeEndpoints({ kind, key, value }: DestinationObject, before: readonly string[], writer: Writer): void {
-  addIndexed(DESTINATION_MAPS[kind].endpoints, key, before, value.endpoints, writer);
+  addIndexed(endpointPlace(kind, key), before, value.endpoints, writer);
 }
 
 function verdictText({ verdict, comment }: DestinationValue): string {
   return `${verdict} ${comment}`;
 }
 
-function addIndexed(map: string, key: string, before: readonly string[], after: readonly string[], writer: Writer): void {
+/** A map and the key of a list in it, without the index. */
+interface Place {
+  readonly map: string;
+  readonly key: string;
+}
+
+function stickyPlace({ key }: StickyObject): Place {
+  return { map: "sticky", key };
+}
+
+function addIndexed({ map, key }: Place, before: readonly string[], after: readonly string[], writer: Writer): void {
   for (let index = 0; index < after.length; index++) {
     const text = after[index] ?? "";
     if (before[index] !== text) writer.element("add", map, `${key} . ${index} : ${text}`);
@@ -132,7 +141,7 @@ function addIndexed(map: string, key: string, before: readonly string[], after: 
  * Delete the elements of a list that change (now, so that they can be added anew) or end (late: the rules a packet has
  * entered are those of its arrival, but its lookups are not).
  */
-function deleteIndexed(map: string, key: string, before: readonly string[], after: readonly string[], writer: Writer, late: Writer): void {
+function deleteIndexed({ map, key }: Place, before: readonly string[], after: readonly string[], writer: Writer, late: Writer): void {
   for (let index = 0; index < before.length; index++) {
     // An index may be missing on a host that was tampered with; "" stands for such a gap.
     if (before[index] === "" || before[index] === after[index]) continue;
