@@ -20,7 +20,8 @@ export function createBarrier(cluster: Cluster, api: ClusterApi, proxies: readon
   if (server === undefined) throw new Error("the barrier needs a pod on the first node");
   let serving: Promise<void> | undefined;
   let round = 0;
-  return async () => {
+  let last: Promise<unknown> = Promise.resolve();
+  const pass = async (): Promise<void> => {
     serving ??= server.agent().serve({ name: "barrier", transport: "TCP", port: PORT });
     await serving;
     round += 1;
@@ -35,6 +36,12 @@ export function createBarrier(cluster: Cluster, api: ClusterApi, proxies: readon
     const running = proxies.filter((proxy) => proxy.isRunning);
     await Promise.all(running.flatMap((proxy) => cluster.families.map((family) => passes(proxy, proxy.node.agent(), family, port))));
   };
+  // One round at a time: the next one takes the last one's port away.
+  return () => {
+    const mine = last.then(pass);
+    last = Promise.allSettled([mine]);
+    return mine;
+  };
 }
 
 async function passes(proxy: Proxy, agent: Agent, family: IPFamily, port: number): Promise<void> {
@@ -43,8 +50,8 @@ async function passes(proxy: Proxy, agent: Agent, family: IPFamily, port: number
     const { outcome } = await agent.attempt({ address: ADDRESS[family], port, timeoutMs: 100 });
     if (outcome === "ok") return;
     if (!proxy.isRunning) throw new Error(`turnout on ${proxy.node.name} ended:\n${proxy.log()}`);
-    if (performance.now() > untilMs) throw new Error(`turnout on ${proxy.node.name} does not follow (${family} port ${port}: ${outcome}):\n${proxy.log()}`);
+    if (performance.now() > untilMs)
+      throw new Error(`turnout on ${proxy.node.name} does not follow (${family} port ${port}: ${outcome}):\n${proxy.log()}`);
     await sleep(10);
   }
 }
-

@@ -59,7 +59,9 @@ export async function reachAll(
   family: IPFamily,
   table: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, string>>> {
-  const rows = await Promise.all(Object.keys(table).map(async (key): Promise<[string, string]> => [key, await reach(site, service, family, tryOf(key))]));
+  const rows = await Promise.all(
+    Object.keys(table).map(async (key): Promise<[string, string]> => [key, await reach(site, service, family, tryOf(key))]),
+  );
   return Object.fromEntries(rows);
 }
 

@@ -10,7 +10,9 @@ const UNALLOCATED = { IPv4: "10.96.200.1", IPv6: "fd00:96::c801" } as const;
 
 describe.each(FAMILIES)("what is refused and what is dropped over %s", needs("root", "ip", "nft>=1.0.1"), (family) => {
   let site: Site;
-  let services: Readonly<Record<"empty" | "unready" | "internalLocal" | "externalLocal" | "externalLocalEmpty" | "works" | "goes", TestService>>;
+  let services: Readonly<
+    Record<"empty" | "unready" | "internalLocal" | "externalLocal" | "externalLocalEmpty" | "works" | "goes", TestService>
+  >;
   beforeAll(async () => {
     site = await createSite({ families: [family] });
     services = await site.services.createAll({
@@ -34,7 +36,9 @@ describe.each(FAMILIES)("what is refused and what is dropped over %s", needs("ro
   const EVERY_WAY = ["clusterIP", "nodePort@node1", "externalIP", "loadBalancerIP"];
   const everything = (outcome: string): Record<string, string> =>
     Object.fromEntries(
-      ["pod-1-3", "node1", "client1"].flatMap((from) => EVERY_WAY.flatMap((way) => ["TCP", "UDP"].map((transport) => [`${from} ${way} ${transport}`, outcome]))),
+      ["pod-1-3", "node1", "client1"].flatMap((from) =>
+        EVERY_WAY.flatMap((way) => ["TCP", "UDP"].map((transport) => [`${from} ${way} ${transport}`, outcome])),
+      ),
     );
 
   it.each(["empty", "unready"] as const)("a service whose endpoints are %s is refused, whoever asks, however", async (name) => {
@@ -93,7 +97,9 @@ describe.each(FAMILIES)("what is refused and what is dropped over %s", needs("ro
     await services.goes.remove();
     const gone = services.goes.target("clusterIP", family).address;
     const outcomes = await Promise.all(
-      ["pod-1-3", "node1", "client1"].flatMap((from) => [gone, UNALLOCATED[family]].map((address) => reachAddress(site, from, { address, port: 80 }))),
+      ["pod-1-3", "node1", "client1"].flatMap((from) =>
+        [gone, UNALLOCATED[family]].map((address) => reachAddress(site, from, { address, port: 80 })),
+      ),
     );
     expect(new Set(outcomes)).toEqual(new Set(["timeout"]));
   });

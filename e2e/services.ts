@@ -38,6 +38,8 @@ export interface TestService {
   setEndpoints(endpoints: ServiceWish["endpoints"]): Promise<void>;
   /** Change fields of the Service; settled when it resolves. */
   change(fields: Partial<ServiceManifest>): Promise<void>;
+  /** Put another Service in its place, same name; settled when it resolves. */
+  replace(manifest: ServiceManifest): Promise<void>;
   /** Delete Service and slices; settled when it resolves. */
   remove(): Promise<void>;
 }
@@ -99,11 +101,26 @@ interface Around {
   readonly settle: () => Promise<void>;
 }
 
-async function writeService({ cluster, api, settle }: Around, first: ServiceManifest, firstEndpoints: ServiceWish["endpoints"]): Promise<TestService> {
+async function writeService(
+  { cluster, api, settle }: Around,
+  first: ServiceManifest,
+  firstEndpoints: ServiceWish["endpoints"],
+): Promise<TestService> {
   let manifest = first;
   let endpoints = firstEndpoints;
-  const slices = (): readonly unknown[] => sliceManifests(manifest, endpoints.map((wish) => endpointFor(cluster, wish)), cluster.families);
-  await api.apply([serviceManifest(manifest), ...slices()]);
+  const slices = (): readonly unknown[] =>
+    sliceManifests(
+      manifest,
+      endpoints.map((wish) => endpointFor(cluster, wish)),
+      cluster.families,
+    );
+  const write = (): Promise<void> => api.apply([serviceManifest(manifest), ...slices()]);
+  const replace = async (next: ServiceManifest): Promise<void> => {
+    manifest = next;
+    await write();
+    await settle();
+  };
+  await write();
   return {
     get manifest() {
       return manifest;
@@ -114,15 +131,13 @@ async function writeService({ cluster, api, settle }: Around, first: ServiceMani
       await api.apply(slices());
       await settle();
     },
-    change: async (fields) => {
-      manifest = { ...manifest, ...fields };
-      await api.apply([serviceManifest(manifest), ...slices()]);
-      await settle();
-    },
+    change: (fields) => replace({ ...manifest, ...fields }),
+    replace,
     remove: async () => {
       const namespace = manifest.namespace ?? "default";
       await api.delete({ kind: "Service", namespace, name: manifest.name });
-      for (const family of cluster.families) await api.delete({ kind: "EndpointSlice", namespace, name: `${manifest.name}-${family.toLowerCase()}` });
+      for (const family of cluster.families)
+        await api.delete({ kind: "EndpointSlice", namespace, name: `${manifest.name}-${family.toLowerCase()}` });
       await settle();
     },
   };
@@ -134,12 +149,19 @@ function endpointFor(cluster: Cluster, wish: string | EndpointWish): EndpointMan
   return { place: cluster.place(on), ...rest };
 }
 
-function targetOf(cluster: Cluster, manifest: ServiceManifest, way: Way, family: IPFamily): { readonly address: string; readonly port: number } {
+function targetOf(
+  cluster: Cluster,
+  manifest: ServiceManifest,
+  way: Way,
+  family: IPFamily,
+): { readonly address: string; readonly port: number } {
   const isFamily = (ip: string): boolean => ip.includes(":") === (family === "IPv6");
   const [kind, node] = way.split("@");
   const nodePort = manifest.ports[0]?.nodePort;
-  if (kind === "nodePort" && node !== undefined && nodePort !== undefined) return { address: cluster.place(node).address(family), port: nodePort };
-  const candidates = kind === "clusterIP" ? manifest.clusterIPs : kind === "externalIP" ? manifest.externalIPs : manifest.ingress?.map(({ ip }) => ip);
+  if (kind === "nodePort" && node !== undefined && nodePort !== undefined)
+    return { address: cluster.place(node).address(family), port: nodePort };
+  const candidates =
+    kind === "clusterIP" ? manifest.clusterIPs : kind === "externalIP" ? manifest.externalIPs : manifest.ingress?.map(({ ip }) => ip);
   const address = candidates?.find(isFamily);
   if (address === undefined) throw new Error(`${manifest.name} has no ${way} of ${family}`);
   return { address, port: manifest.ports[0]?.port ?? SERVICE_PORT };

@@ -18,7 +18,16 @@ export const HOST_PORT = 8082;
 /** Flags that tell pods by their addresses, the usual way. */
 export const CLUSTER_CIDR: readonly string[] = ["--cluster-cidr", `${RANGES.pods.IPv4},${RANGES.pods.IPv6}`];
 
-const COMMON_FLAGS: readonly string[] = ["--backend", "nft", "--source", "kube", "--healthz-bind-address", "0.0.0.0:10256", "--metrics-bind-address", "0.0.0.0:10249"];
+const COMMON_FLAGS: readonly string[] = [
+  "--backend",
+  "nft",
+  "--source",
+  "kube",
+  "--healthz-bind-address",
+  "0.0.0.0:10256",
+  "--metrics-bind-address",
+  "0.0.0.0:10249",
+];
 
 /** What a site is made of; two nodes with three pods each and one client unless said otherwise. */
 export interface SiteOptions extends Partial<ClusterShape> {
@@ -126,5 +135,7 @@ async function routeServices(cluster: Cluster): Promise<void> {
 
 function addressBook(cluster: Cluster): ReadonlyMap<string, string> {
   const places = [cluster.fabric, ...cluster.clients, ...cluster.nodes, ...cluster.nodes.flatMap((node) => node.pods)];
-  return new Map(places.flatMap((place) => cluster.families.map((family: IPFamily): [string, string] => [place.address(family), place.name])));
+  return new Map(
+    places.flatMap((place) => cluster.families.map((family: IPFamily): [string, string] => [place.address(family), place.name])),
+  );
 }
