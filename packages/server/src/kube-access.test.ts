@@ -104,7 +104,7 @@ describe("by kubeconfig", () => {
     expect(api.requests[0]?.authorization).toBe(`Basic ${Buffer.from("proxy:secret").toString("base64")}`);
   });
 
-  it("logs in through a program, once for all, and again after a 401", async () => {
+  it("logs in through a program, keeps what it gave, and logs in again after a 401", async () => {
     await start({ token: "token-1" });
     const script = `#!/bin/sh
 n=$(cat "$(dirname "$0")/count" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$(dirname "$0")/count"

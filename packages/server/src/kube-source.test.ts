@@ -1,7 +1,7 @@
 import { createApiServer, type ApiServer, type ApiServerOptions } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { asked, cidr, KubeRun, node, service, slice, watching } from "./test-kube.ts";
-import { eventually, TestClock, type RecordingLog, type RecordingSink } from "./test-world.ts";
+import { eventually, ManualClock, TestClock, type RecordingLog, type RecordingSink } from "./test-world.ts";
 
 let api: ApiServer;
 let run: KubeRun;
@@ -215,6 +215,26 @@ describe("a lost watch", () => {
     api.apply(service("till"));
     await sink.until(({ objects }) => objects.has("Service shop/till"));
     expect(log.lines.some(({ fields }) => String(fields["error"]).includes("went silent"))).toBe(true);
+  });
+
+  it("is kept as long as something comes, and given up when nothing does", async () => {
+    await start({}, [service("cart"), node("node-1")]);
+    const clock = new ManualClock();
+    await run.follow(api, { watchIdleMs: 150_000 }, { clock });
+    await watching(api);
+    for (let round = 0; round < 4; round++) {
+      clock.advance(100_000);
+      // Whatever was due at that time has been done once these have come.
+      for (const object of [service(`s${round}`), slice(`e${round}`), cidr(`c${round}`)]) api.apply(object);
+      api.apply({ ...(node("node-1") as object), spec: { round } });
+      await sink.until(({ objects }) => objects.has(`Service shop/s${round}`) && objects.has(`ServiceCIDR /c${round}`));
+      await sink.until(({ calls }) => calls.filter((call) => call === "+Node /node-1").length === round + 2);
+      await sink.until(({ objects }) => objects.has(`EndpointSlice shop/e${round}`));
+    }
+    expect(api.requests).toHaveLength(4);
+    clock.advance(151_000);
+    await eventually(() => log.of("warn").length === 4);
+    expect(log.lines.filter(({ fields }) => String(fields["error"]).includes("went silent"))).toHaveLength(4);
   });
 
   it("survives an event that is cut in half, and events that come twice", async () => {

@@ -1,13 +1,8 @@
 const NEWLINE = 10;
 
-/** Cuts a stream of chunks into lines; a line may span any number of chunks, characters may be cut in half. */
+/** Cuts a stream of chunks into lines; a line may span any number of chunks, characters may be cut in half. An unfinished last line is never given. */
 export class LineSplitter {
   #tail: Buffer[] = [];
-
-  /** Whether bytes of an unfinished line are left. */
-  get hasRest(): boolean {
-    return this.#tail.length > 0;
-  }
 
   /** Take a chunk; gives the lines it completes, empty ones left out. */
   push(chunk: Buffer): readonly string[] {

@@ -35,23 +35,17 @@ export async function openLoginPlugin(user: Readonly<Record<string, unknown>>, s
       "current-context": "context",
     }),
   );
-  const login = async (): Promise<PluginCredentials> => {
-    const options: { headers?: Record<string, string>; cert?: unknown; key?: unknown } = {};
-    try {
-      await config.applyToHTTPSOptions(options as Parameters<typeof config.applyToHTTPSOptions>[0]);
-    } catch (error) {
-      const hint = "run the kubeconfig's login command by hand";
-      throw ProxyError.from(error, "tool_failed", "the login of the kubeconfig's user failed", { hint });
-    }
-    return { authorization: options.headers?.["Authorization"], cert: pem(options.cert), key: pem(options.key) };
-  };
-  let pending: Promise<PluginCredentials> | undefined;
   return {
-    // The reflectors start together; one login serves them all.
-    credentials: () =>
-      (pending ??= login().finally(() => {
-        pending = undefined;
-      })),
+    async credentials(): Promise<PluginCredentials> {
+      const options: { headers?: Record<string, string>; cert?: unknown; key?: unknown } = {};
+      try {
+        await config.applyToHTTPSOptions(options as Parameters<typeof config.applyToHTTPSOptions>[0]);
+      } catch (error) {
+        const hint = "run the kubeconfig's login command by hand";
+        throw ProxyError.from(error, "tool_failed", "the login of the kubeconfig's user failed", { hint });
+      }
+      return { authorization: options.headers?.["Authorization"], cert: pem(options.cert), key: pem(options.key) };
+    },
   };
 }
 

@@ -202,7 +202,6 @@ export class Reflector {
         if (refusal !== undefined) return { is: "refused", refusal };
       }
     }
-    if (lines.hasRest) throw new ProxyError("feed_lost", "the watch ended within an event");
     if (listing.seen !== undefined) throw new ProxyError("feed_lost", "the watch ended before its first list was complete");
     return { is: "ended" };
   }

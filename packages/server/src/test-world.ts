@@ -74,6 +74,37 @@ export class TestClock implements Clock {
   }
 }
 
+/** A clock for tests that stands still until it is moved. */
+export class ManualClock implements Clock {
+  #nowMs = 0;
+  readonly #sleepers = new Set<() => void>();
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  sleep(ms: number, signal: AbortSignal): Promise<void> {
+    const endMs = this.#nowMs + ms;
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (this.#nowMs < endMs && !signal.aborted) return;
+        this.#sleepers.delete(look);
+        signal.removeEventListener("abort", look);
+        resolve();
+      };
+      this.#sleepers.add(look);
+      signal.addEventListener("abort", look);
+      look();
+    });
+  }
+
+  /** Let time pass and wake whoever has slept enough. */
+  advance(ms: number): void {
+    this.#nowMs += ms;
+    for (const look of this.#sleepers) look();
+  }
+}
+
 /** A log for tests that keeps its lines as `level message`, with the fields beside them. */
 export class RecordingLog implements Log {
   readonly lines: { readonly line: string; readonly fields: Readonly<Record<string, unknown>> }[] = [];
