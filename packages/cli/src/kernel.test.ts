@@ -1,0 +1,57 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { needs } from "@turnout/house/needs";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CART } from "./testing/toy-environment.ts";
+
+const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
+
+let directory: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnout-kernel-"));
+  await writeFile(join(directory, "cart.yaml"), CART);
+});
+
+afterEach(() => rm(directory, { recursive: true }));
+
+/** Run a shell script in a fresh network namespace, which ends with it; `$T` is turnout from its sources. */
+function inNamespace(script: string): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+  const turnout = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning ${MAIN}`;
+  const text = `ip link set lo up; ip address add 172.18.0.1/24 dev lo; T='${turnout}'; F='--source file:${directory}/cart.yaml --node-name node1'\n${script}`;
+  return new Promise((resolve) => {
+    execFile("unshare", ["-n", "sh", "-c", text], { timeout: 60_000, cwd: directory }, (error, out, err) => {
+      resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, out, err });
+    });
+  });
+}
+
+describe("the command on a real kernel", needs("root", "netns", "nft", "ip"), () => {
+  test("--once programs it, a second run finds nothing to do, cleanup removes it", async () => {
+    const outcome = await inNamespace(`set -e
+      $T run $F --once
+      nft list map ip turnout services | grep -c 10.96.0.10
+      nft -j list ruleset | md5sum >before
+      $T run $F --once --dry-run
+      nft -j list ruleset | md5sum | cmp - before && echo same
+      $T cleanup
+      nft list tables`);
+    expect(outcome).toMatchObject({ code: 0, out: "1\nsame\nnft IPv4: clean\nnft IPv6: clean\n" });
+  });
+
+  test("SIGTERM leaves the rules in force and exits 0; health and metrics answer meanwhile", async () => {
+    const ask = (url: string): string =>
+      `${process.execPath} -e 'const ask = (left) => fetch("${url}").then((r) => r.text().then((t) => console.log(r.status, t.slice(0, 40)))).catch((e) => left > 0 ? setTimeout(ask, 50, left - 1) : console.log(String(e))); ask(400)'`;
+    const outcome = await inNamespace(`
+      $T run $F & proxy=$!
+      ${ask("http://127.0.0.1:10256/healthz")} | cut -c1-4
+      ${ask("http://127.0.0.1:10249/proxyMode")}
+      for i in $(seq 1 200); do nft list table ip turnout >/dev/null 2>&1 && nft list table ip6 turnout >/dev/null 2>&1 && break; sleep 0.05; done
+      kill -TERM $proxy; wait $proxy; echo "exit $?"
+      nft list tables | sort`);
+    expect(outcome).toMatchObject({ code: 0, out: "200 \n200 nftables\nexit 0\ntable ip turnout\ntable ip6 turnout\n" });
+  });
+});

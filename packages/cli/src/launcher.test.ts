@@ -1,0 +1,87 @@
+import { execFile } from "node:child_process";
+import { chmod, copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+const LAUNCHER = fileURLToPath(new URL("../bin/turnout", import.meta.url));
+const SAY = 'process.stdout.write("ran " + process.argv.slice(2).join(" "))';
+
+let directory: string;
+let bin: string;
+
+/** An installed package with a main that says its arguments, and a PATH of its own with the tools a launcher needs. */
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnout-launcher-"));
+  bin = join(directory, "path");
+  await mkdir(bin);
+  for (const tool of ["sh", "dirname", "readlink"]) await symlink(`/usr/bin/${tool}`, join(bin, tool));
+  const home = join(directory, "lib/node_modules/@turnout/cli");
+  await mkdir(join(home, "bin"), { recursive: true });
+  await mkdir(join(home, "dist"));
+  await copyFile(LAUNCHER, join(home, "bin/turnout"));
+  await chmod(join(home, "bin/turnout"), 0o755);
+  await writeFile(join(home, "package.json"), '{"type":"module"}');
+  await writeFile(join(home, "dist/main.js"), SAY);
+});
+
+afterEach(() => rm(directory, { recursive: true }));
+
+interface Result {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+function launch(path: string): Promise<Result> {
+  return new Promise((resolve) => {
+    execFile(path, ["print", "a b"], { env: { PATH: bin } }, (error, out, err) => {
+      resolve({ code: typeof error?.code === "number" ? error.code : 0, out, err });
+    });
+  });
+}
+
+async function fakeNode(version: string): Promise<void> {
+  await writeFile(join(bin, "node"), `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\nshift\nprintf 'fake ran %s' "$*"`);
+  await chmod(join(bin, "node"), 0o755);
+}
+
+const installed = (): string => join(directory, "lib/node_modules/@turnout/cli/bin/turnout");
+
+describe("bin/turnout", () => {
+  test.each(["v22.19.0", "v24.0.0", "v26.10.0"])("takes node %s from PATH", async (version) => {
+    await fakeNode(version);
+    expect(await launch(installed())).toEqual({ code: 0, out: "fake ran print a b", err: "" });
+  });
+
+  test.each(["v20.20.2", "v22.18.9", "v18.0.0"])("refuses node %s in one line", async (version) => {
+    await fakeNode(version);
+    const { code, out, err } = await launch(installed());
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toBe(`turnout: [host_unsupported] node ${version} is too old: ${bin}/node: install Node.js 22.19 or newer\n`);
+  });
+
+  test("says so when there is no node", async () => {
+    expect(await launch(installed())).toEqual({
+      code: 1,
+      out: "",
+      err: "turnout: [tool_missing] no node found: install Node.js 22.19 or newer\n",
+    });
+  });
+
+  test("prefers the pinned node above the package to the one on PATH", async () => {
+    await fakeNode("v18.0.0");
+    const pinned = join(directory, "lib/node_modules/.bin");
+    await mkdir(pinned);
+    await symlink(process.execPath, join(pinned, "node"));
+    expect(await launch(installed())).toEqual({ code: 0, out: "ran print a b", err: "" });
+  });
+
+  test("is found through symlinks, relative ones too, from anywhere", async () => {
+    await fakeNode("v24.0.0");
+    await symlink("../lib/node_modules/@turnout/cli/bin/turnout", join(bin, "turnout"));
+    await symlink(join(bin, "turnout"), join(directory, "again"));
+    expect((await launch(join(directory, "again"))).out).toBe("fake ran print a b");
+  });
+});

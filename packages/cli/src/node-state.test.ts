@@ -1,0 +1,109 @@
+import { runConfig, loadConfig, type RawFlags } from "@turnout/client";
+import { ProxyError } from "@turnout/core";
+import { createClock } from "@turnout/host";
+import { createFakeClock, type FakeClock } from "@turnout/host/testing";
+import { describe, expect, test } from "vitest";
+import type { Environment } from "./environment.ts";
+import { NodeStateSource, withTimeout } from "./node-state.ts";
+
+const silent = (): void => undefined;
+const log = { debug: silent, info: silent, warn: silent, error: silent };
+
+function make(clock: FakeClock, flags: RawFlags = {}, source = "kube"): NodeStateSource {
+  const config = runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), "nft");
+  return new NodeStateSource({ source, config, env: { variables: {} } as unknown as Environment, clock, log });
+}
+
+function node(podCIDRs: readonly string[] = []): unknown {
+  return { metadata: { name: "node1" }, spec: { podCIDRs }, status: { addresses: [{ type: "InternalIP", address: "172.18.0.1" }] } };
+}
+
+describe("waiting for the own Node", () => {
+  test("ends when it has addresses", async () => {
+    const clock = createFakeClock();
+    const state = make(clock);
+    let isKnown = false;
+    const waiting = state.nodeKnown(new AbortController().signal).then(() => (isKnown = true));
+    state.store.upsert("Node", { metadata: { name: "node1" }, status: {} });
+    state.store.upsert("Node", { ...(node() as object), metadata: { name: "node2" } });
+    await clock.advance(1_000);
+    expect(isKnown).toBe(false);
+    state.store.upsert("Node", node());
+    await waiting;
+    expect(isKnown).toBe(true);
+  });
+
+  test("in mode NodeCIDR it needs pod CIDRs too", async () => {
+    const clock = createFakeClock();
+    const state = make(clock, { "detect-local-mode": "NodeCIDR" });
+    state.store.upsert("Node", node());
+    const waiting = state.nodeKnown(new AbortController().signal);
+    await clock.advance(1_000);
+    expect(clock.sleeping).toBe(1);
+    state.store.upsert("Node", node(["10.1.1.0/24"]));
+    await waiting;
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("fails after five minutes", async () => {
+    const clock = createFakeClock();
+    const outcome = make(clock)
+      .nodeKnown(new AbortController().signal)
+      .catch((error: unknown) => error);
+    await clock.advance(300_000);
+    expect(await outcome).toMatchObject({ code: "timed_out", object: "Node node1" });
+  });
+
+  test("being stopped is no failure", async () => {
+    const stop = new AbortController();
+    const waiting = make(createFakeClock()).nodeKnown(stop.signal);
+    stop.abort();
+    await expect(waiting).resolves.toBeUndefined();
+  });
+});
+
+describe("source and body", () => {
+  test("a source that can't work ends the body, and its reason is the outcome", async () => {
+    const state = make(createFakeClock(), {}, "file:/nonexistent/turnout");
+    let wasStopped = false;
+    const body = async (signal: AbortSignal): Promise<void> => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      wasStopped = true;
+    };
+    await expect(state.during(body, new AbortController().signal)).rejects.toMatchObject({ code: "not_found" });
+    expect(wasStopped).toBe(true);
+  });
+});
+
+describe("withTimeout", () => {
+  const never = (signal: AbortSignal): Promise<void> =>
+    new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new ProxyError("canceled", "stopped"))));
+
+  test.each([
+    ["fails when stopped", never],
+    [
+      "ends quietly when stopped",
+      (signal: AbortSignal): Promise<void> => new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
+    ],
+  ])("names what was waited for, when the body %s", async (_name, body) => {
+    const clock = createFakeClock();
+    const outcome = withTimeout("source kube", 500, clock, new AbortController().signal, body).catch((error: unknown) => String(error));
+    await clock.advance(500);
+    expect(await outcome).toContain("[timed_out] nothing complete within 0.5 s: source kube");
+  });
+
+  test("hands the body's own failure on, and leaves no timer behind", async () => {
+    const clock = createFakeClock();
+    const failing = (): Promise<void> => Promise.reject(new ProxyError("tool_failed", "no"));
+    await expect(withTimeout("x", 500, clock, new AbortController().signal, failing)).rejects.toMatchObject({ code: "tool_failed" });
+    await expect(withTimeout("x", 500, clock, new AbortController().signal, () => Promise.resolve())).resolves.toBeUndefined();
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("being stopped from outside is not a timeout", async () => {
+    const stop = new AbortController();
+    const outcome = withTimeout("x", 60_000, createClock(), stop.signal, never).catch((error: unknown) => error);
+    stop.abort();
+    expect(await outcome).toMatchObject({ code: "canceled" });
+  });
+});

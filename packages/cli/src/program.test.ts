@@ -1,0 +1,266 @@
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ProxyError } from "@turnout/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { errorText } from "./program.ts";
+import { CART, ToyEnvironment, TOY_BACKEND } from "./testing/toy-environment.ts";
+
+let env: ToyEnvironment;
+
+beforeEach(async () => {
+  env = await ToyEnvironment.create();
+  await env.file("cart.yaml", CART);
+  await env.file("toy.mjs", TOY_BACKEND);
+});
+
+afterEach(() => env.remove());
+
+function source(): string {
+  return `file:${join(env.directory, "cart.yaml")}`;
+}
+
+async function kernel(): Promise<string> {
+  const path = join(env.directory, "kernel-IPv4.json");
+  return existsSync(path) ? await readFile(path, "utf8") : "empty";
+}
+
+async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (let attempt = 0; attempt < 1_000; attempt += 1) {
+    if (await isSo()) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error(`never happened: ${what}\n${env.out}${env.err}`);
+}
+
+describe("usage", () => {
+  test.each([
+    ["an unknown command", ["frobnicate"], /^turnout: \[invalid_object\] unknown command 'frobnicate': see turnout --help\n$/],
+    ["an unknown option", ["print", "--bogus"], /^turnout: \[invalid_object\] unknown option '--bogus'.*\n$/],
+    ["a missing value", ["print", "--source"], /^turnout: \[invalid_object\] option '--source <source>' argument missing.*\n$/],
+    ["a bad source", ["print", "--source", "ftp:x"], /^turnout: \[invalid_object\] --source is not understood.*\n$/],
+    ["a bad family", ["print", "--family", "5"], /^turnout: \[invalid_object\] "5" is no family: --family: use IPv4, IPv6 or both\n$/],
+    ["a bad timeout", ["print", "--source", "file:.", "--timeout", "0"], /must be longer than 0: --timeout/],
+    [
+      "a bad flag value",
+      ["run", "--iptables-masquerade-bit", "32"],
+      /^turnout: \[invalid_object\] 32 must be 0 to 31: --iptables-masquerade-bit\n$/,
+    ],
+    [
+      "a configuration file that is not there",
+      ["run", "--config", "/nonexistent.yaml"],
+      /^turnout: \[invalid_object\] the configuration file can't be read.*\/nonexistent.yaml\n$/,
+    ],
+    [
+      "a backend that is not there",
+      ["run", "--backend", "nonesuch"],
+      /^turnout: \[invalid_object\] it can't be loaded.*backend nonesuch: use nft, auto.*\n$/,
+    ],
+    [
+      "a mode no backend has",
+      ["run", "--proxy-mode", "ipvs"],
+      /^turnout: \[invalid_object\] no backend for this mode: mode ipvs: pass --backend nft.*\n$/,
+    ],
+    ["a bad backend option", ["cleanup", "--backend-option", "x"], /"x" is not name=value: --backend-option/],
+    ["--all beside --backend", ["cleanup", "--all", "--backend", "nft"], /exclude each other/],
+    ["a bad level", ["print", "--source", "file:.", "-v", "much"], /"much" is not a level/],
+  ])("%s is one line and exit code 2", async (_name, args, expected) => {
+    const { code, out, err } = await env.run(...args);
+    expect(err).toMatch(expected);
+    expect([code, out]).toEqual([2, ""]);
+  });
+
+  test("no command shows the help and is exit code 2", async () => {
+    const { code, err } = await env.run();
+    expect(code).toBe(2);
+    expect(err).toContain("Usage: turnout");
+  });
+
+  test("--version and --help are no errors", async () => {
+    expect(await env.run("--version")).toEqual({ code: 0, out: "1.2.3\n", err: "" });
+    const { code, out } = await env.run("run", "--help");
+    expect(code).toBe(0);
+    expect(out).toMatch(/--cluster-cidr/);
+    expect(out).not.toMatch(/--ipvs-scheduler|--healthz-port/);
+  });
+
+  test("a source that can't be is exit code 1", async () => {
+    const { code, err } = await env.run("print", "--source", `file:${env.directory}/nonexistent`);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^turnout: \[not_found\] .*nonexistent.*\n$/);
+  });
+});
+
+describe("errorText", () => {
+  const error = new ProxyError("timed_out", "late", { object: "x", cause: new Error("inner") });
+  test("one line without -v, cause and stack with it", () => {
+    expect(errorText(error, false)).toBe("turnout: [timed_out] late: x\n");
+    expect(errorText(error, true)).toMatch(/^turnout: \[timed_out\] late: x\n.*at .*caused by: Error: inner\n/s);
+  });
+
+  test("a defect shows its stack always", () => {
+    expect(errorText(new TypeError("oops"), false)).toMatch(/^turnout: TypeError: oops\n\s+at /);
+  });
+});
+
+describe("print", () => {
+  test("a table", async () => {
+    const { code, out, err } = await env.run("print", "--source", source(), "--family", "4");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toBe(
+      [
+        "node node1  IPv4  172.18.0.1  zone a  1 service port",
+        "SERVICE PORT           DESTINATION            RULES    ENDPOINTS",
+        "shop/cart:http/TCP     cluster 10.96.0.10:80  cluster  10.1.1.5:8080* 10.1.2.5:8080",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("JSON of both families; flags decide rules", async () => {
+    const { out } = await env.run("print", "--source", source(), "-o", "json", "--cluster-cidr", "10.1.0.0/16", "--node-name", "NODE2");
+    const [v4, v6] = JSON.parse(out) as { node: { name: string }; rows: { destinations: { rules: unknown[] }[] }[] }[];
+    expect([v4?.node.name, v4?.rows.length, v6?.rows.length]).toEqual(["node2", 1, 0]);
+    expect(v4?.rows[0]?.destinations[0]?.rules).toContainEqual({ from: "offCluster", to: "cluster", masquerade: true });
+  });
+
+  test("YAML", async () => {
+    expect((await env.run("print", "--source", source(), "-o", "yaml", "--family", "IPv4")).out).toMatch(
+      /^- family: IPv4\n {2}revision: 1\n/,
+    );
+  });
+
+  test("what is wrong with an object is a warning, the rest is printed", async () => {
+    await env.file("cart.yaml", CART.replace("10.1.1.5", "127.0.0.1"));
+    const { code, out, err } = await env.run("print", "--source", source(), "--family", "4");
+    expect(code).toBe(0);
+    expect(err).toMatch(/warn .*127\.0\.0\.1/);
+    expect(out).toContain("10.1.2.5:8080");
+  });
+
+  test("a warning from the configuration file is shown", async () => {
+    const config = await env.file(
+      "config.yaml",
+      "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nclusterCIRD: x\n",
+    );
+    expect((await env.run("print", "--source", source(), "--config", config)).err).toContain('unknown field "clusterCIRD" is ignored');
+  });
+
+  test("--watch prints one line of JSON per change until it is stopped", async () => {
+    const done = env.run("print", "--source", source(), "-o", "json", "--family", "4", "--watch");
+    await until("the first state", () => env.out.endsWith("\n"));
+    await env.file("cart.yaml", CART.replace("10.1.2.5", "10.1.2.6"));
+    await until("the change", () => env.out.includes("10.1.2.6"));
+    env.stop.abort();
+    expect((await done).code).toBe(0);
+    const states = env.out.trim().split("\n");
+    expect(states.length).toBeGreaterThanOrEqual(2);
+    for (const line of states) expect(JSON.parse(line)).toHaveLength(1);
+  });
+});
+
+describe("render", () => {
+  test("objects and plan of a backend, nothing applied", async () => {
+    const { code, out, err } = await env.run("render", "--source", source(), "--backend", "./toy.mjs", "--family", "4");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toBe(
+      [
+        "# IPv4: 2 objects",
+        "table IPv4 = true",
+        'service 10.96.0.10:80 = ["10.1.1.5","10.1.2.5"]',
+        "",
+        "# IPv4: the plan for an empty host",
+        "put table IPv4",
+        "put service 10.96.0.10:80",
+        "",
+      ].join("\n"),
+    );
+    expect(await kernel()).toBe("empty");
+  });
+
+  test("JSON", async () => {
+    const { out } = await env.run("render", "--source", source(), "--backend", join(env.directory, "toy.mjs"), "-o", "json");
+    expect(JSON.parse(out)).toMatchObject([{ family: "IPv4", objects: [{ kind: "table" }, { kind: "service" }] }, { family: "IPv6" }]);
+  });
+});
+
+describe("run", () => {
+  const flags = ["--backend", "./toy.mjs", "--healthz-bind-address", "", "--metrics-bind-address", ""];
+
+  test("--once brings rules in force and ends", async () => {
+    const { code, err } = await env.run("run", "--source", source(), "--once", ...flags);
+    expect(code).toBe(0);
+    expect(await kernel()).toContain("10.96.0.10:80");
+    const lines = err
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { msg: string });
+    expect(lines.at(-1)?.msg).toBe("done, rules stay in place");
+  });
+
+  test("--once --dry-run prints the plan and does nothing", async () => {
+    const { code, out } = await env.run("run", "--source", source(), "--once", "--dry-run", ...flags);
+    expect([code, await kernel()]).toEqual([0, "empty"]);
+    expect(out).toContain("put service 10.96.0.10:80\n");
+  });
+
+  test("--once fails with the reason", async () => {
+    const { code, err } = await env.run("run", "--source", source(), "--once", "--backend-option", "fail=true", ...flags);
+    expect(code).toBe(1);
+    expect(err).toContain("\nturnout: [tool_failed] the toy refuses\n");
+  });
+
+  test("an option the backend doesn't know is exit code 2", async () => {
+    const { code, err } = await env.run("run", "--source", source(), "--backend-option", "colour=red", ...flags);
+    expect(code).toBe(2);
+    expect(err).toContain("unknown toy option colour");
+  });
+
+  test("--once gives up when the source never gets complete", async () => {
+    const master = ["--master", "http://127.0.0.1:1", "--timeout", "300ms"];
+    const { code, err } = await env.run("run", "--once", ...master, ...flags);
+    expect(code).toBe(1);
+    expect(err).toMatch(/turnout: \[timed_out\] nothing complete within 0.3 s: source kube: is it reachable/);
+  });
+
+  test("it follows the source until it is stopped, and leaves the rules", async () => {
+    const done = env.run("run", "--source", source(), ...flags);
+    await until("the first sync", async () => (await kernel()).includes("10.1.2.5"));
+    await env.file("cart.yaml", CART.replace("10.1.2.5", "10.1.2.6"));
+    await until("the change", async () => (await kernel()).includes("10.1.2.6"));
+    env.stop.abort();
+    expect((await done).code).toBe(0);
+    expect(await kernel()).toContain("10.1.2.6");
+  });
+
+  test("a changed configuration file ends it with exit code 1", async () => {
+    const head =
+      "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmetricsBindAddress: 127.0.0.9:40249\nhealthzBindAddress: 127.0.0.9:40256\n";
+    const config = await env.file("config.yaml", head);
+    const done = env.run("run", "--source", source(), "--backend", "./toy.mjs", "--config", config);
+    await until("the first sync", async () => (await kernel()).includes("10.1.2.5"));
+    await env.file("config.yaml", `${head}clusterCIDR: 10.0.0.0/8\n`);
+    const { code, err } = await done;
+    expect(code).toBe(1);
+    expect(err).toContain("turnout: [canceled] the configuration file changed");
+    expect(await kernel()).toContain("10.1.2.5");
+  });
+});
+
+describe("cleanup", () => {
+  test("removes what observe finds when the backend has no own way", async () => {
+    await env.run("run", "--source", source(), "--once", "--backend", "./toy.mjs");
+    expect(await kernel()).not.toBe("empty");
+    const { code, out } = await env.run("cleanup", "--backend", "./toy.mjs");
+    expect([code, out]).toEqual([0, "toy IPv4: clean\ntoy IPv6: clean\n"]);
+    expect(await kernel()).toBe("empty");
+    expect((await env.run("cleanup", "--backend", "./toy.mjs")).code).toBe(0);
+  });
+
+  test("exits with 1 when something could not be removed", async () => {
+    await env.run("run", "--source", source(), "--once", "--backend", "./toy.mjs");
+    const { code, err } = await env.run("cleanup", "--backend", "./toy.mjs", "--backend-option", "fail=true");
+    expect(code).toBe(1);
+    expect(err).toContain("[tool_failed] the toy refuses");
+  });
+});

@@ -1,0 +1,68 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
+import type { World } from "@turnout/core";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { chooseBackend, KNOWN_BACKENDS, loadBackend, type BackendChoice } from "./registry.ts";
+import { TOY_BACKEND } from "./testing/toy-environment.ts";
+
+let directory: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnout-registry-"));
+  await writeFile(join(directory, "toy.mjs"), TOY_BACKEND);
+});
+
+afterEach(() => rm(directory, { recursive: true }));
+
+function choice(overrides: Partial<BackendChoice>): BackendChoice {
+  const silent = (): void => undefined;
+  const log = { debug: silent, info: silent, warn: silent, error: silent };
+  const world: World = { exec: createFakeExec([]), netlink: createFakeNetlink(), clock: createFakeClock(), log };
+  return {
+    spec: "auto",
+    mode: "",
+    world,
+    workingDirectory: directory,
+    signal: new AbortController().signal,
+    needsHost: false,
+    ...overrides,
+  };
+}
+
+test("every known backend loads, and is called what it is listed as", async () => {
+  for (const { name } of KNOWN_BACKENDS) expect((await loadBackend(name, directory)).name).toBe(name);
+});
+
+test.each([
+  ["a relative path", "./toy.mjs"],
+  ["a path through the parent", "../NAME/toy.mjs"],
+])("%s", async (_name, spec) => {
+  expect((await loadBackend(spec.replace("NAME", directory.split("/").at(-1) ?? ""), directory)).name).toBe("toy");
+});
+
+test("an installed package", async () => {
+  const home = join(directory, "node_modules", "@third", "backend-toy");
+  await mkdir(home, { recursive: true });
+  await writeFile(join(home, "package.json"), JSON.stringify({ name: "@third/backend-toy", type: "module", exports: "./index.mjs" }));
+  await writeFile(join(home, "index.mjs"), TOY_BACKEND);
+  expect((await loadBackend("@third/backend-toy", directory)).name).toBe("toy");
+});
+
+test.each([
+  ["no default export", "export const x = 1;", /does not export a backend module/],
+  ["another contract", TOY_BACKEND.replace("contract: 1", "contract: 2"), /does not export a backend module/],
+  ["a missing function", TOY_BACKEND.replace("parseOptions:", "parsesOptions:"), /does not export a backend module/],
+  ["a syntax error", "export default {", /can't be loaded/],
+])("a module with %s is refused", async (_name, text, message) => {
+  await writeFile(join(directory, "bad.mjs"), text);
+  await expect(loadBackend("./bad.mjs", directory)).rejects.toThrow(message);
+});
+
+test("auto takes the backend of the configured mode, or the first", async () => {
+  expect((await chooseBackend(choice({ mode: "nftables" }))).name).toBe("nft");
+  expect((await chooseBackend(choice({}))).name).toBe("nft");
+  expect((await chooseBackend(choice({ spec: "./toy.mjs", mode: "nftables" }))).name).toBe("toy");
+  await expect(chooseBackend(choice({ mode: "kernelspace" }))).rejects.toMatchObject({ code: "invalid_object" });
+});

@@ -1,0 +1,132 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClock } from "@turnout/host";
+import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
+import type { Environment } from "../environment.ts";
+import { runProgram } from "../program.ts";
+
+/** What one command line left. */
+export interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A directory of its own and a command that runs in it, with real files and time, and a host that is not touched. */
+export class ToyEnvironment {
+  readonly directory: string;
+  /** Everything printed so far by commands under way. */
+  out = "";
+  err = "";
+  stop: AbortController = new AbortController();
+
+  private constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  static async create(): Promise<ToyEnvironment> {
+    return new ToyEnvironment(await mkdtemp(join(tmpdir(), "turnout-cli-")));
+  }
+
+  /** Write a file; returns its path. */
+  async file(name: string, text: string): Promise<string> {
+    const path = join(this.directory, name);
+    await writeFile(path, text);
+    return path;
+  }
+
+  /** Run one command line to its end. */
+  async run(...args: readonly string[]): Promise<Outcome> {
+    this.out = "";
+    this.err = "";
+    this.stop = new AbortController();
+    const code = await runProgram(args, this.#environment());
+    return { code, out: this.out, err: this.err };
+  }
+
+  async remove(): Promise<void> {
+    this.stop.abort();
+    await rm(this.directory, { recursive: true });
+  }
+
+  #environment(): Environment {
+    return {
+      out: (text) => (this.out += text),
+      err: (text) => (this.err += text),
+      isTerminal: false,
+      hostname: "node1",
+      version: "1.2.3",
+      signal: this.stop.signal,
+      variables: {},
+      workingDirectory: this.directory,
+      nowMs: () => 0,
+      readFile: (path) => readFile(path, "utf8"),
+      createWorld: (log) => ({
+        exec: createFakeExec([]),
+        netlink: createFakeNetlink(),
+        clock: createClock(),
+        log,
+        close: () => undefined,
+      }),
+    };
+  }
+}
+
+/** A Service with one endpoint on each of two nodes, and the node itself. */
+export const CART = `
+apiVersion: v1
+kind: Node
+metadata: {name: node1, labels: {topology.kubernetes.io/zone: a}}
+status: {addresses: [{type: InternalIP, address: 172.18.0.1}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: cart, namespace: shop}
+spec: {clusterIP: 10.96.0.10, clusterIPs: [10.96.0.10], ipFamilies: [IPv4], ports: [{name: http, port: 80, protocol: TCP}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: cart-1, namespace: shop, labels: {kubernetes.io/service-name: cart}}
+addressType: IPv4
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints:
+- {addresses: [10.1.1.5], nodeName: node1, conditions: {ready: true}}
+- {addresses: [10.1.2.5], nodeName: node2, conditions: {ready: true}}
+`;
+
+/** A third party's backend as it would write it: its kernel is a file per family beside it. */
+export const TOY_BACKEND = `
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+const can = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "sessionAffinity", "sourceRanges", "clientAddress", "hairpin", "hostOrigin", "drop"].map((name) => [name, true]));
+const problem = (code, text) => Object.assign(new Error("[" + code + "] " + text), { name: "ProxyError", code, what: text });
+export default {
+  name: "toy", contract: 1, residence: "kernel", capabilities: can,
+  variants: { undefinedClusterIPPort: "pass", unallocatedClusterIP: "pass", nodePortRejectScope: "anyLocalAddress", rejectFromHost: false, blockedWithoutEndpoints: "drop", affinityScope: "row" },
+  parseOptions: (raw) => {
+    for (const name of Object.keys(raw)) if (name !== "fail") throw problem("invalid_object", "unknown toy option " + name);
+    return raw;
+  },
+  probe: async () => ({ facts: {}, versions: {}, problems: [] }),
+  open: async (options, family) => {
+    const file = new URL("kernel-" + family + ".json", import.meta.url);
+    const held = () => new Map(existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : []);
+    return {
+      skeleton: () => [{ kind: "table", key: family, value: true }],
+      render: (row) => row.destinations.map(({ address, port }) => ({ kind: "service", key: address + ":" + port, value: row.endpoints.map((endpoint) => endpoint.ip) })),
+      plan: ({ put, remove }) => ({ steps: [...remove.map(({ kind, key }) => ["delete", kind, key]), ...put.map(({ after }) => ["put", after.kind, after.key, after.value])] }),
+      explain: ({ steps }) => steps.map((step) => step.slice(0, 3).join(" ")).join("\\n"),
+      observe: async () => ({ objects: new Map([...held()].map(([id, object]) => [id, object])), lingering: [] }),
+      apply: async ({ steps }) => {
+        if (options.fail === true) throw problem("tool_failed", "the toy refuses");
+        const objects = held();
+        for (const [verb, kind, key, value] of steps) verb === "put" ? objects.set(kind + " " + key, { kind, key, value }) : objects.delete(kind + " " + key);
+        if (objects.size === 0) rmSync(file, { force: true });
+        else writeFileSync(file, JSON.stringify([...objects]));
+        return {};
+      },
+      close: async () => {},
+    };
+  },
+};
+`;
