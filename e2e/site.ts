@@ -56,7 +56,7 @@ export interface Site {
  * Build a site and wait until it works.
  *
  * Shape: every pod serves TCP and UDP on {@link SERVER_PORT} and HTTP on {@link HTTP_PORT} under its own name, every node TCP and UDP
- * on {@link HOST_PORT}; the fabric sends service and external addresses to the first node.
+ * on {@link HOST_PORT}; the fabric sends external addresses, and clients' packets for service addresses, to the first node.
  */
 export async function createSite(options: SiteOptions = {}): Promise<Site> {
   const cluster = await createCluster({
@@ -127,10 +127,17 @@ async function startServers(cluster: Cluster): Promise<void> {
   ]);
 }
 
-/** Outside clients reach cluster IPs too, so that what happens to them can be seen. */
+/**
+ * Outside clients reach cluster IPs through the first node, so that what happens to them can be seen. Nobody else does: a packet that
+ * a node should have translated must not be rescued by another.
+ */
 async function routeServices(cluster: Cluster): Promise<void> {
-  const first = cluster.nodes[0]?.name ?? "";
-  for (const family of cluster.families) await cluster.routeTo(RANGES.services[family], first);
+  for (const family of cluster.families) {
+    const gateway = cluster.nodes[0]?.address(family) ?? "";
+    const ip = family === "IPv4" ? "-4" : "-6";
+    await cluster.fabric.run("ip", [ip, "rule", "add", "from", RANGES.clients[family], "to", RANGES.services[family], "lookup", "96"]);
+    await cluster.fabric.run("ip", [ip, "route", "add", RANGES.services[family], "via", gateway, "table", "96"]);
+  }
 }
 
 function addressBook(cluster: Cluster): ReadonlyMap<string, string> {
