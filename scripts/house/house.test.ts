@@ -46,6 +46,7 @@ describe("imports", () => {
     ["packages/client/src/a.ts", `export * from "@turnout/host";`, "client may import core, not host"],
     ["packages/server/src/a.ts", `const x = await import("@turnout/host");`, "server may import core, client, not host"],
     ["packages/host/src/a.ts", `import type { X } from "@turnout/client";`, "host may import core, not client"],
+    ["packages/server/src/a.ts", `import { x } from "@turnout/lab";`, "server may import core, client, not lab"],
     ["packages/lab/src/a.ts", `let x: import("@turnout/server").X;`, "lab may import core, host, not server"],
     ["packages/backend-nft/src/a.ts", `import { x } from "@turnout/server";`, "backend-nft may import core, client, host, not server"],
     ["packages/backend-nft/src/a.test.ts", `import { x } from "@turnout/lab/x";`, "backend-nft may import core, client, host, not lab"],
@@ -84,6 +85,7 @@ describe("imports", () => {
       "packages/cli/src/a.ts",
       `import x from "@turnout/server"; import y from "@turnout/lab"; import { parse } from "yaml"; import "node:fs";`,
     ],
+    ["packages/server/src/a.test.ts", `import { createApiServer } from "@turnout/lab";`],
     ["packages/host/src/a.test.ts", `import { it } from "vitest"; import { needs } from "@turnout/house/needs";`],
     ["e2e/a.ts", `import x from "@turnout/backend-nft"; import y from "@turnout/lab"; import { it } from "vitest";`],
   ];

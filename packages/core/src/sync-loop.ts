@@ -49,7 +49,10 @@ export class SyncLoop<H, K extends KernelObject, S> {
   #failures = 0;
   #retryHeldMs = 0;
   #triggersMs: number[] = [];
-  #dueMs: number;
+  /** When to sync although nothing changes. */
+  #dueMs = Number.POSITIVE_INFINITY;
+  /** When to compare everything with the host. */
+  #auditDueMs = Number.POSITIVE_INFINITY;
   #lastEndMs: number | undefined;
   #lastSuccessMs: number | undefined;
   #pendingSinceMs: number | undefined;
@@ -61,7 +64,6 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { backend, host, capabilities, report } = options;
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
     this.#forgetter = new FlowForgetter(options);
-    this.#dueMs = Number.POSITIVE_INFINITY;
   }
 
   /** Rows as they should be in force. */
@@ -105,8 +107,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
       const rest = (this.#lastEndMs ?? Number.NEGATIVE_INFINITY) + this.#options.minIntervalMs - this.#options.clock.nowMs();
       if (rest > 0) await this.#options.clock.sleep(rest, signal);
       await this.#waitForWork(signal);
-      if (signal.aborted || this.node === undefined) continue;
-      await this.#sync(signal);
+      if (signal.aborted) break;
+      if (this.node === undefined) this.#dueMs = Number.POSITIVE_INFINITY;
+      else await this.#sync(signal);
     }
     await this.#forgetter.idle();
   }
@@ -167,8 +170,10 @@ export class SyncLoop<H, K extends KernelObject, S> {
   async #sync(signal: AbortSignal): Promise<ProxyError | undefined> {
     const { clock, family, observer, log, backend } = this.#options;
     const startMs = clock.nowMs();
+    if (startMs >= this.#auditDueMs) this.#isHostKnown = false;
     const isFull = !this.#isHostKnown;
-    this.#dueMs = startMs + this.#options.maxIntervalMs;
+    if (isFull) this.#auditDueMs = startMs + this.#options.maxIntervalMs;
+    this.#dueMs = this.#auditDueMs;
     try {
       const count = await this.#bringInForce(signal);
       this.#succeeded(isFull, startMs, count);

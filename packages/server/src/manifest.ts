@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { OBJECT_KINDS, type ObjectKind } from "@turnout/core";
 import { isAlias, LineCounter, parseAllDocuments, visit, type Document } from "yaml";
+import { withApiDefaults } from "./api-defaults.ts";
 import { isRawObject, isRecord, keyOf, type RawObject } from "./raw-object.ts";
 import { isSelected } from "./selectors.ts";
 
@@ -185,7 +186,7 @@ function collect(value: unknown, place: Place): void {
   if (!isRawObject(value)) return wrong(`${kind} has no metadata.name`, "give it a name");
   const object = placed(known, value);
   if (object === undefined) return wrong(`${kind} has a metadata.namespace that is no name`, "correct the namespace");
-  if (isSelected(known, object)) found.objects.push({ kind: known, key: keyOf(object), object });
+  if (isSelected(known, object)) found.objects.push({ kind: known, key: keyOf(object), object: withApiDefaults(known, object) });
   return undefined;
 }
 
