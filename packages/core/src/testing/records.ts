@@ -1,0 +1,89 @@
+import { ProxyError } from "../errors.ts";
+import type { ChangeSet, Feed } from "../model.ts";
+import type { FailedEvent, SyncedEvent, SyncObserver } from "../observer.ts";
+import type { Log } from "../world.ts";
+
+/** One line of a {@link RecordingLog}. */
+export interface LogLine {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** A log that keeps its lines. */
+export class RecordingLog implements Log {
+  readonly lines: LogLine[] = [];
+
+  debug(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.lines.push({ level: "debug", message, fields });
+  }
+
+  info(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.lines.push({ level: "info", message, fields });
+  }
+
+  warn(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.lines.push({ level: "warn", message, fields });
+  }
+
+  error(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.lines.push({ level: "error", message, fields });
+  }
+}
+
+/** An observer that keeps what it hears. */
+export class RecordingObserver implements SyncObserver {
+  readonly syncs: SyncedEvent[] = [];
+  readonly failures: FailedEvent[] = [];
+  readonly quarantines: (readonly string[])[] = [];
+  forgotten = 0;
+  queuedCount = 0;
+
+  queued(): void {
+    this.queuedCount++;
+  }
+
+  synced(event: SyncedEvent): void {
+    this.syncs.push(event);
+  }
+
+  failed(event: FailedEvent): void {
+    this.failures.push(event);
+  }
+
+  flowsForgotten({ count }: { readonly count: number }): void {
+    this.forgotten += count;
+  }
+
+  quarantined({ rows }: { readonly rows: readonly string[] }): void {
+    this.quarantines.push(rows);
+  }
+}
+
+/** A feed whose change sets (or loss) a test hands over; they are given out one by one, unmerged. */
+export class ScriptedFeed implements Feed {
+  readonly #items: (ChangeSet | ProxyError)[] = [];
+  #wake: (() => void) | undefined;
+  /** How often somebody asked. */
+  asked = 0;
+
+  /** Have the next call resolve with a change set or reject with an error. */
+  push(item: ChangeSet | ProxyError): void {
+    this.#items.push(item);
+    this.#wake?.();
+  }
+
+  async next(signal: AbortSignal): Promise<ChangeSet> {
+    this.asked++;
+    while (this.#items.length === 0) {
+      if (signal.aborted) throw new ProxyError("canceled", "the scripted feed was stopped");
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      signal.addEventListener("abort", () => resolve(), { once: true });
+      await promise;
+    }
+    const item = this.#items.shift() as ChangeSet | ProxyError;
+    if (ProxyError.is(item)) throw item;
+    return item;
+  }
+}

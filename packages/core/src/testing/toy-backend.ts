@@ -1,0 +1,134 @@
+import { objectId } from "../backend.ts";
+import type { Backend, Context, Delta, KernelObject, Lingering, Observed, Outcome, Plain, Plan } from "../backend.ts";
+import { hostPort } from "../addresses.ts";
+import { isEqual } from "../equal.ts";
+import { ProxyError } from "../errors.ts";
+import type { ServicePort } from "../model.ts";
+import type { FlowFilter } from "../world.ts";
+
+/** Facts of the toy's host: only something that shows up in every object. */
+export interface ToyFacts {
+  readonly generation: number;
+}
+
+/** One step of the toy: what to do with one object. */
+export interface ToyStep {
+  readonly do: "put" | "remove";
+  readonly object: KernelObject;
+}
+
+/** What the toy's host does wrong. */
+export interface ToyFaults {
+  /** Throw before anything is done, or after everything is: the caller can't tell which. */
+  readonly apply?: () => "before" | "after" | undefined;
+  /** Throw when the host is looked at. */
+  readonly observe?: () => boolean;
+  /** Objects this host never takes. */
+  readonly refuses?: (object: KernelObject) => boolean;
+  /** Refused objects are said in the outcome and the rest is done, instead of refusing the whole plan. */
+  readonly isAtomic?: boolean;
+  /** Removed objects stay on the host this long, in ms. */
+  readonly lingersMs?: number;
+  readonly forget?: () => boolean;
+}
+
+/**
+ * A host that only exists in memory, with a backend for it: one object per destination, one shared by all rows with as
+ * many endpoints, and one that is always there.
+ *
+ * Shape: `objects` is what is in force; `plans` counts what was carried out. The host checks plans: what is put must not
+ * be there in that form, what is removed must be there.
+ */
+export class ToyHost {
+  readonly objects: Map<string, KernelObject> = new Map<string, KernelObject>();
+  readonly forgotten: FlowFilter[][] = [];
+  faults: ToyFaults = {};
+  plans = 0;
+  observations = 0;
+  #lingering: readonly Lingering<KernelObject>[] = [];
+  #nowMs = 0;
+
+  /** Make the backend that works on this host. */
+  open(): Backend<ToyFacts, KernelObject, ToyStep> {
+    return {
+      skeleton: ({ node, host }: Context<ToyFacts>): readonly KernelObject[] => [
+        { kind: "base", key: "base", value: { bit: node.settings.masqueradeBit, ...host } },
+      ],
+      render: renderToy,
+      plan: (delta: Delta<KernelObject>): Plan<ToyStep> => this.#plan(delta),
+      explain: ({ steps }: Plan<ToyStep>): string => steps.map((step) => `${step.do} ${objectId(step.object)}`).join("\n"),
+      observe: (): Promise<Observed<KernelObject> | undefined> => this.#observe(),
+      apply: (plan: Plan<ToyStep>): Promise<Outcome<KernelObject>> => this.#apply(plan),
+      forgetFlows: (flows: readonly FlowFilter[]): Promise<number> => this.#forget(flows),
+      close: (): Promise<void> => Promise.resolve(),
+    };
+  }
+
+  #plan({ put, remove, nowMs }: Delta<KernelObject>): Plan<ToyStep> {
+    this.#nowMs = nowMs;
+    return {
+      steps: [
+        ...remove.map((object) => ({ do: "remove", object }) as const),
+        ...put.map(({ after }) => ({ do: "put", object: after }) as const),
+      ],
+    };
+  }
+
+  async #observe(): Promise<Observed<KernelObject> | undefined> {
+    this.observations++;
+    await Promise.resolve();
+    if (this.faults.observe?.() === true) throw new ProxyError("tool_failed", "the toy host can't be looked at");
+    return { objects: new Map(this.objects), lingering: this.#lingering };
+  }
+
+  async #apply({ steps }: Plan<ToyStep>): Promise<Outcome<KernelObject>> {
+    await Promise.resolve();
+    this.plans++;
+    const fault = this.faults.apply?.();
+    if (fault === "before") throw new ProxyError("tool_failed", "the toy host failed");
+    const refused = steps.filter((step) => step.do === "put" && this.faults.refuses?.(step.object) === true);
+    if (refused.length > 0 && this.faults.isAtomic !== false) throw new ProxyError("tool_failed", "the toy host refused the plan");
+    const lingering = this.#lingering.filter(({ sinceMs }) => this.#nowMs - sinceMs < (this.faults.lingersMs ?? 0));
+    for (const step of steps.filter((one) => !refused.includes(one))) this.#carryOut(step);
+    const removed = this.faults.lingersMs === undefined ? [] : steps.filter((step) => step.do === "remove");
+    this.#lingering = [...lingering, ...removed.map(({ object }) => ({ object, sinceMs: this.#nowMs }))];
+    if (fault === "after") throw new ProxyError("tool_failed", "the toy host failed");
+    const failed = new Map(refused.map(({ object }) => [objectId(object), new ProxyError("tool_failed", "refused", { object: object.key })]));
+    return {
+      ...(failed.size === 0 ? {} : { failed }),
+      ...(this.#lingering.length === 0 ? {} : { lingering: this.#lingering, revisitAfterMs: this.faults.lingersMs ?? 0 }),
+    };
+  }
+
+  #carryOut({ do: what, object }: ToyStep): void {
+    const id = objectId(object);
+    const present = this.objects.get(id);
+    if (what === "remove") {
+      if (present === undefined) throw new Error(`the plan removes ${id}, which is not there`);
+      this.objects.delete(id);
+      return;
+    }
+    if (isEqual(present?.value, object.value)) throw new Error(`the plan puts ${id}, which is there already`);
+    this.objects.set(id, object);
+  }
+
+  async #forget(flows: readonly FlowFilter[]): Promise<number> {
+    await Promise.resolve();
+    if (this.faults.forget?.() === true) throw new ProxyError("tool_failed", "the toy host remembers");
+    this.forgotten.push([...flows]);
+    return flows.length;
+  }
+}
+
+/** What a row needs on the toy's host. Pure. */
+export function renderToy(row: ServicePort, { host }: Context<ToyFacts>): readonly KernelObject[] {
+  const pool = (indexes: readonly number[]): readonly string[] =>
+    indexes.flatMap((index) => row.endpoints.slice(index, index + 1).map(({ ip, port }) => hostPort(ip, port)));
+  const pools = { cluster: pool(row.cluster), local: pool(row.local), affinity: row.affinitySeconds ?? 0, ...host };
+  const own = row.destinations.map(({ address, port, rules, sourceRanges }): KernelObject => {
+    const value = { row: row.key, ...pools, rules: rules as unknown as Plain, ranges: sourceRanges ?? [] };
+    return { kind: "destination", key: `${address === "" ? "*" : hostPort(address, port)} ${port}/${row.name.protocol}`, value };
+  });
+  const size = row.cluster.length;
+  return size === 0 ? own : [...own, { kind: "pick", key: String(size), value: { size, ...host } }];
+}

@@ -1,0 +1,63 @@
+import type { ChangeSet, NodeSettings, ServicePort } from "../model.ts";
+import { DEFAULT_SETTINGS } from "../node-context.ts";
+import { NodeView } from "../node-view.ts";
+import { OBJECT_KINDS } from "../objects.ts";
+import type { IPFamily, Issue, ObjectKind } from "../objects.ts";
+import { Store } from "../store.ts";
+import type { RawObject } from "./objects.ts";
+
+/** From where a view looks. */
+export interface ViewShort {
+  /** Default "node1". */
+  readonly nodeName?: string;
+  /** Default "IPv4". */
+  readonly family?: IPFamily;
+  /** Replace fields of the default settings. */
+  readonly settings?: Partial<NodeSettings>;
+  readonly bindAddress?: string;
+}
+
+/** Settings that tell pods by the cluster range 10.1.0.0/16. */
+export const POD_SETTINGS: NodeSettings = {
+  ...DEFAULT_SETTINGS,
+  detectLocal: { mode: "ClusterCIDR", clusterCIDRs: ["10.1.0.0/16", "fd00:1::/32"] },
+};
+
+/** A store with a view on it and everything either of them reported. */
+export interface StoreView {
+  readonly store: Store;
+  readonly view: NodeView;
+  readonly issues: Issue[];
+  /** Take what changed; undefined when nothing did. */
+  take(): ChangeSet | undefined;
+}
+
+/** Put one API object of any kind into a store. */
+export function upsertRaw(store: Store, raw: RawObject): void {
+  store.upsert(raw["kind"] as ObjectKind, raw);
+}
+
+/** Make a synced store that holds `objects`, and one node's view of it. */
+export function createStoreView(objects: readonly RawObject[], short: ViewShort = {}): StoreView {
+  const issues: Issue[] = [];
+  const report = (issue: Issue): void => void issues.push(issue);
+  const store = new Store({ report });
+  const { nodeName = "node1", family = "IPv4", settings, bindAddress } = short;
+  const view = new NodeView(store, {
+    nodeName,
+    family,
+    settings: { ...POD_SETTINGS, ...settings },
+    report,
+    ...(bindAddress === undefined ? {} : { bindAddress }),
+  });
+  for (const raw of objects) upsertRaw(store, raw);
+  for (const kind of OBJECT_KINDS) store.markSynced(kind);
+  return { store, view, issues, take: (): ChangeSet | undefined => view.take() };
+}
+
+/** Compute the rows of a node for these objects, by key. */
+export function rowsOf(objects: readonly RawObject[], short: ViewShort = {}): ReadonlyMap<string, ServicePort> {
+  const { view } = createStoreView(objects, short);
+  view.take();
+  return view.rows;
+}
