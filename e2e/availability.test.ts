@@ -1,0 +1,138 @@
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startLoad } from "./load.ts";
+import type { LoadSource } from "./load.ts";
+import { reach } from "./reach.ts";
+import type { EndpointWish, TestService } from "./services.ts";
+import { createSite, HTTP_PORT } from "./site.ts";
+import type { Site } from "./site.ts";
+
+/** Port of the servers that are rolled, next to those that every pod has. */
+const ROLLED_PORT = 9_000;
+
+describe("under load", needs("root", "ip", "nft>=1.0.1"), () => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await createSite();
+  });
+  afterAll(() => site?.destroy());
+
+  const sourcesOf = (service: TestService, http?: TestService): readonly LoadSource[] => [
+    { from: "pod-1-3", way: "clusterIP", service },
+    { from: "node1", way: "clusterIP", service },
+    { from: "client1", way: "nodePort@node2", service },
+    { from: "client1", way: "externalIP", service },
+    { from: "pod-2-3", way: "loadBalancerIP", service },
+    ...(http === undefined ? [] : [{ from: "pod-2-3", way: "clusterIP" as const, service: http, transport: "HTTP" as const }]),
+  ];
+
+  it.each(["Cluster", "Local"] as const)("a rolling update fails no request, external policy %s", async (externalTrafficPolicy) => {
+    const serve = (name: string): Promise<void> => site.place(name).agent().serve({ name, transport: "TCP", port: ROLLED_PORT });
+    const leaving = (on: string): EndpointWish => ({ on, ready: false, serving: true, terminating: true });
+    const pairs = [
+      ["pod-1-1", "pod-1-2"],
+      ["pod-2-1", "pod-2-2"],
+    ] as const;
+    for (const [old] of pairs) await serve(old);
+    let endpoints: (string | EndpointWish)[] = pairs.map(([old]) => old);
+    const service = await site.services.create({
+      endpoints,
+      targetPort: ROLLED_PORT,
+      protocols: ["TCP"],
+      fields: { externalTrafficPolicy },
+    });
+    const load = await startLoad(site, sourcesOf(service));
+    await load.more(20);
+    for (const [old, fresh] of pairs) {
+      await serve(fresh);
+      endpoints = [...endpoints, fresh];
+      await service.setEndpoints(endpoints);
+      endpoints = endpoints.map((one) => (one === old ? leaving(old) : one));
+      await service.setEndpoints(endpoints);
+      await site.place(old).agent().stop({ transport: "TCP", port: ROLLED_PORT, how: "drain" });
+      await load.more(20);
+      endpoints = endpoints.filter((one) => typeof one === "string");
+      await service.setEndpoints(endpoints);
+    }
+    await load.more(20);
+    const { tallies, held } = await load.stop();
+    expect(tallies.map(({ failed }) => failed)).toEqual(tallies.map(() => ({})));
+    expect(new Set(tallies.flatMap(({ servers }) => Object.keys(servers)))).toEqual(new Set(pairs.flat()));
+    expect(new Set(held)).toEqual(new Set(["open"]));
+    for (const [, fresh] of pairs) await site.place(fresh).agent().stop({ transport: "TCP", port: ROLLED_PORT, how: "reset" });
+  });
+
+  it.each(["SIGTERM", "SIGKILL"] as const)("the proxy's end by %s and its new start break nothing", async (signal) => {
+    const service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"] });
+    const http = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"], targetPort: HTTP_PORT, protocols: ["TCP"] });
+    const load = await startLoad(site, sourcesOf(service, http));
+    await load.more(20);
+    const endings = await Promise.all(site.proxies.map((proxy) => proxy.end(signal)));
+    expect(endings).toEqual(endings.map(() => (signal === "SIGTERM" ? { code: 0, signal: null } : { code: null, signal })));
+    await load.more(40);
+    for (const proxy of site.proxies) proxy.start();
+    await site.settle();
+    await load.more(40);
+    const { words, held } = await load.stop();
+    expect(words).toEqual([
+      "pod-1-1 pod-2-1 saw pod-1-3",
+      "pod-1-1 pod-2-1 saw node1",
+      "pod-1-1 pod-2-1 saw node2",
+      "pod-1-1 pod-2-1 saw node1",
+      "pod-1-1 pod-2-1 saw node2",
+      "pod-1-1 pod-2-1 saw pod-2-3",
+    ]);
+    expect(new Set(held)).toEqual(new Set(["open"]));
+  });
+
+  it("what changed while the proxy was away holds once it is back", async () => {
+    const service = await site.services.create({ endpoints: ["pod-1-1"] });
+    const gone = await site.services.create({ endpoints: ["pod-1-1"] });
+    await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
+    await service.setEndpoints(["pod-2-1"]);
+    await gone.remove();
+    const ask = (one: TestService): Promise<string> => reach(site, one, "IPv4", { from: "pod-1-3", way: "clusterIP" });
+    expect([await ask(service), await ask(gone)]).toEqual(["pod-1-1 saw pod-1-3", "pod-1-1 saw pod-1-3"]);
+    for (const proxy of site.proxies) proxy.start();
+    await site.settle();
+    expect([await ask(service), await ask(gone)]).toEqual(["pod-2-1 saw pod-1-3", "timeout"]);
+  });
+
+  it("an API server that goes away breaks nothing, even if the proxy starts anew meanwhile, and is followed when it is back", async () => {
+    const service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"] });
+    const load = await startLoad(site, sourcesOf(service));
+    await site.api.pause();
+    await load.more(40);
+    await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
+    for (const proxy of site.proxies) proxy.start();
+    await load.more(100);
+    expect(site.proxies.map((proxy) => proxy.isRunning)).toEqual([true, true]);
+    await site.api.resume();
+    await service.setEndpoints(["pod-1-2", "pod-2-2"]);
+    await load.more(20);
+    const { tallies, held } = await load.stop();
+    expect(tallies.map(({ failed }) => failed)).toEqual(tallies.map(() => ({})));
+    expect(new Set(held)).toEqual(new Set(["open"]));
+    expect(await reach(site, service, "IPv6", { from: "pod-1-3", way: "clusterIP" })).toBe("pod-1-2 pod-2-2 saw pod-1-3");
+  });
+
+  // Each loss of a young watch doubles the pause before the next try, hence the patience.
+  it("an API server that misbehaves is followed all the same", { timeout: 120_000 }, async () => {
+    const service = await site.services.create({ endpoints: ["pod-1-1"] });
+    const ask = (): Promise<string> => reach(site, service, "IPv4", { from: "pod-1-3", way: "clusterIP" });
+    await site.api.dropWatches();
+    await service.setEndpoints(["pod-1-2"]);
+    expect(await ask()).toBe("pod-1-2 saw pod-1-3");
+    await site.api.pause();
+    await site.api.compact();
+    await site.api.resume();
+    await service.setEndpoints(["pod-2-1"]);
+    expect(await ask()).toBe("pod-2-1 saw pod-1-3");
+    await site.api.misbehave({ status: 500, only: { verb: "watch" }, times: 4 });
+    await site.api.misbehave({ truncateEvents: true, times: 2 });
+    await site.api.dropWatches();
+    await service.setEndpoints(["pod-2-2"]);
+    expect(await ask()).toBe("pod-2-2 saw pod-1-3");
+    await site.api.behave();
+  });
+});
