@@ -97,42 +97,4 @@ describe("under load", needs("root", "ip", "nft>=1.0.1"), () => {
     await site.settle();
     expect([await ask(service), await ask(gone)]).toEqual(["pod-2-1 saw pod-1-3", "timeout"]);
   });
-
-  it("an API server that goes away breaks nothing, even if the proxy starts anew meanwhile, and is followed when it is back", async () => {
-    const service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"] });
-    const load = await startLoad(site, sourcesOf(service));
-    await site.api.pause();
-    await load.more(40);
-    await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
-    for (const proxy of site.proxies) proxy.start();
-    await load.more(100);
-    expect(site.proxies.map((proxy) => proxy.isRunning)).toEqual([true, true]);
-    await site.api.resume();
-    await service.setEndpoints(["pod-1-2", "pod-2-2"]);
-    await load.more(20);
-    const { tallies, held } = await load.stop();
-    expect(tallies.map(({ failed }) => failed)).toEqual(tallies.map(() => ({})));
-    expect(new Set(held)).toEqual(new Set(["open"]));
-    expect(await reach(site, service, "IPv6", { from: "pod-1-3", way: "clusterIP" })).toBe("pod-1-2 pod-2-2 saw pod-1-3");
-  });
-
-  // Each loss of a young watch doubles the pause before the next try, hence the patience.
-  it("an API server that misbehaves is followed all the same", { timeout: 120_000 }, async () => {
-    const service = await site.services.create({ endpoints: ["pod-1-1"] });
-    const ask = (): Promise<string> => reach(site, service, "IPv4", { from: "pod-1-3", way: "clusterIP" });
-    await site.api.dropWatches();
-    await service.setEndpoints(["pod-1-2"]);
-    expect(await ask()).toBe("pod-1-2 saw pod-1-3");
-    await site.api.pause();
-    await site.api.compact();
-    await site.api.resume();
-    await service.setEndpoints(["pod-2-1"]);
-    expect(await ask()).toBe("pod-2-1 saw pod-1-3");
-    await site.api.misbehave({ status: 500, only: { verb: "watch" }, times: 4 });
-    await site.api.misbehave({ truncateEvents: true, times: 2 });
-    await site.api.dropWatches();
-    await service.setEndpoints(["pod-2-2"]);
-    expect(await ask()).toBe("pod-2-2 saw pod-1-3");
-    await site.api.behave();
-  });
 });

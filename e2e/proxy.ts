@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { NodePlace } from "@turnout/lab";
 
-const TURNOUT = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));
+/** The command, as it is installed. */
+export const TURNOUT: string = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));
 const LOG_CHARACTERS_MAX = 1_000_000;
 
 /** How a process ended. */
