@@ -165,12 +165,14 @@ describe("render", () => {
     expect([code, err]).toEqual([0, ""]);
     expect(out).toBe(
       [
-        "# IPv4: 2 objects",
+        "# IPv4: 3 objects",
         "table IPv4 = true",
+        "shared pick = 1",
         'service 10.96.0.10:80 = ["10.1.1.5","10.1.2.5"]',
         "",
         "# IPv4: the plan for an empty host",
         "put table IPv4",
+        "put shared pick",
         "put service 10.96.0.10:80",
         "",
       ].join("\n"),
@@ -178,9 +180,22 @@ describe("render", () => {
     expect(await kernel()).toBe("empty");
   });
 
+  test("what rows share is there once", async () => {
+    const other = CART.replaceAll("name: cart", "name: other")
+      .replaceAll("10.96.0.10", "10.96.0.11")
+      .replaceAll("service-name: cart", "service-name: other");
+    await env.file("cart.yaml", `${CART}---${other}`);
+    const { out } = await env.run("render", "--source", source(), "--backend", "./toy.mjs", "--family", "4");
+    expect(out.split("\n").filter((line) => line.startsWith("shared"))).toHaveLength(1);
+    expect(out).toContain("# IPv4: 4 objects");
+  });
+
   test("JSON", async () => {
     const { out } = await env.run("render", "--source", source(), "--backend", join(env.directory, "toy.mjs"), "-o", "json");
-    expect(JSON.parse(out)).toMatchObject([{ family: "IPv4", objects: [{ kind: "table" }, { kind: "service" }] }, { family: "IPv6" }]);
+    expect(JSON.parse(out)).toMatchObject([
+      { family: "IPv4", objects: [{ kind: "table" }, { kind: "shared" }, { kind: "service" }] },
+      { family: "IPv6" },
+    ]);
   });
 });
 
@@ -221,6 +236,7 @@ describe("run", () => {
     const { code, err } = await env.run("run", "--once", ...master, ...flags);
     expect(code).toBe(1);
     expect(err).toMatch(/turnout: \[timed_out\] nothing complete within 0.3 s: source kube: is it reachable/);
+    expect(err).toContain("waiting for this node's Node object");
   });
 
   test("it follows the source until it is stopped, and leaves the rules", async () => {

@@ -113,7 +113,7 @@ export default {
     const held = () => new Map(existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : []);
     return {
       skeleton: () => [{ kind: "table", key: family, value: true }],
-      render: (row) => row.destinations.map(({ address, port }) => ({ kind: "service", key: address + ":" + port, value: row.endpoints.map((endpoint) => endpoint.ip) })),
+      render: (row) => [{ kind: "shared", key: "pick", value: 1 }, ...row.destinations.map(({ address, port }) => ({ kind: "service", key: address + ":" + port, value: row.endpoints.map((endpoint) => endpoint.ip) }))],
       plan: ({ put, remove }) => ({ steps: [...remove.map(({ kind, key }) => ["delete", kind, key]), ...put.map(({ after }) => ["put", after.kind, after.key, after.value])] }),
       explain: ({ steps }) => steps.map((step) => step.slice(0, 3).join(" ")).join("\\n"),
       observe: async () => ({ objects: new Map([...held()].map(([id, object]) => [id, object])), lingering: [] }),
