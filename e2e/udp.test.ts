@@ -102,7 +102,7 @@ describe("UDP flows", needs("root", "ip", "nft>=1.0.1", "conntrack"), () => {
   it.each(FAMILIES)("that began before there was a service are taken up by it over %s", async (family) => {
     const service = await site.services.create({ endpoints: ["pod-1-1"] });
     const [first = { port: 0 }, ...rest] = service.manifest.ports;
-    const closed = service.manifest.ports.map(({ nodePort: _, ...port }) => port);
+    const closed = service.manifest.ports.map((port) => ({ ...port, nodePort: 0 }));
     const flow = openFlow(service, "client1", "nodePort@node1", family);
     const { manifest } = service;
     await service.replace({ ...manifest, ports: closed, type: "LoadBalancer" });
