@@ -95,20 +95,23 @@ export function hostPort(ip: string, port: number): string {
  * Say why an address can never be a destination or an endpoint of a Service, if so.
  *
  * Shape: a canonical address in, one of the words below or undefined out.
- * @source CVE-2021-25737; design.md section 7
+ * @source CVE-2021-25737; design.md section 7; rule R-52
  */
-export function unusableReason(canonical: string): "loopback" | "link-local" | "multicast" | "unspecified" | undefined {
+export function unusableReason(canonical: string): "loopback" | "link-local" | "multicast" | "broadcast" | "unspecified" | undefined {
   if (canonical.includes(":")) {
     if (canonical === "::1") return "loopback";
     if (canonical === "::") return "unspecified";
-    if (/^fe[89ab]/.test(canonical)) return "link-local";
-    return canonical.startsWith("ff") ? "multicast" : undefined;
+    // Groups have no leading zeros here: "fe8::" is 0fe8 and no link-local address.
+    if (/^fe[89ab][0-9a-f]:/.test(canonical)) return "link-local";
+    return /^ff[0-9a-f]{2}:/.test(canonical) ? "multicast" : undefined;
   }
   if (canonical.startsWith("127.")) return "loopback";
   if (canonical.startsWith("169.254.")) return "link-local";
   const first = Number(canonical.slice(0, canonical.indexOf(".")));
   if (first === 0) return "unspecified";
-  return first >= 224 ? "multicast" : undefined;
+  if (canonical === "255.255.255.255") return "broadcast";
+  // 240.0.0.0/4 is left alone: some clouds number pods from it, and the kernel routes it.
+  return first >= 224 && first < 240 ? "multicast" : undefined;
 }
 
 function addressBits(family: IPFamily): 32 | 128 {
@@ -152,6 +155,8 @@ function ipv6Value(text: string): bigint | undefined {
 function expandIPv6(text: string): readonly number[] | undefined {
   const halves = text.split("::");
   if (halves.length > 2) return undefined;
+  // An IPv4 tail may only stand at the very end.
+  if (halves.length === 2 && halves[0]?.includes(".") === true) return undefined;
   const head = ipv6Groups(halves[0] ?? "");
   const tail = halves.length === 2 ? ipv6Groups(halves[1] ?? "") : [];
   if (head === undefined || tail === undefined) return undefined;
