@@ -24,3 +24,8 @@ export function rowKey(namespace: string, name: string, port: string, protocol: 
 export function isDNSName(text: string): boolean {
   return text.length <= 253 && /^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$/.test(text);
 }
+
+/** Tell whether text is a label value: letters, digits, `-`, `_`, `.`, at most 63 characters. @source Kubernetes label validation */
+export function isLabelValue(text: string): boolean {
+  return text.length <= 63 && /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/.test(text);
+}

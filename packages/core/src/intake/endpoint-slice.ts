@@ -1,7 +1,7 @@
 import { canonicalIP, unusableReason } from "../addresses.ts";
 import { isDNSName } from "../names.ts";
 import type { EndpointSlice, IPFamily, SliceEndpoint, SlicePort } from "../objects.ts";
-import { isObject, isPort, listField, objectField, protocolOf, textField, timeOf } from "./fields.ts";
+import { isObject, isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
 import type { Findings, ObjectName, Raw } from "./fields.ts";
 
 const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
@@ -41,14 +41,13 @@ export function readEndpointSlice(
     name,
     service,
     family: addressType,
-    ports: listField(raw, "ports").flatMap((port) => readPort(port, findings, intern)),
+    ports: objectsField(raw, "ports", findings).flatMap((port) => readPort(port, findings, intern)),
     endpoints: readEndpoints(raw, addressType, findings, intern),
     triggeredMs: timeOf(objectField(metadata, "annotations")[TRIGGER_ANNOTATION]),
   };
 }
 
-function readPort(raw: unknown, findings: Findings, intern: Intern): readonly SlicePort[] {
-  if (!isObject(raw)) return [];
+function readPort(raw: Raw, findings: Findings, intern: Intern): readonly SlicePort[] {
   const { name, port } = raw;
   // A nil name or number contributes nothing; nil does not mean "all ports" (subtlety 2).
   if (typeof name !== "string" || port === undefined || port === null || port === 0) return [];
@@ -62,24 +61,39 @@ function readPort(raw: unknown, findings: Findings, intern: Intern): readonly Sl
 
 function readEndpoints(raw: Raw, family: IPFamily, findings: Findings, intern: Intern): readonly SliceEndpoint[] {
   const endpoints: SliceEndpoint[] = [];
-  for (const endpoint of listField(raw, "endpoints")) {
-    if (!isObject(endpoint)) continue;
+  for (const endpoint of objectsField(raw, "endpoints", findings)) {
     const ip = readAddress(endpoint, family, findings);
     if (ip === undefined) continue;
-    const conditions = objectField(endpoint, "conditions");
-    const nodeName = textField(endpoint, "nodeName");
-    const hints = objectField(endpoint, "hints");
+    const conditions = objectField(endpoint, "conditions", findings);
+    const hints = objectField(endpoint, "hints", findings);
     endpoints.push({
       ip,
-      nodeName: nodeName === undefined ? undefined : intern(nodeName),
-      ready: conditions["ready"] !== false,
-      serving: conditions["serving"] !== false,
-      terminating: conditions["terminating"] === true,
+      nodeName: readNodeName(endpoint, findings, intern),
+      ready: readCondition(conditions, "ready", true, findings),
+      serving: readCondition(conditions, "serving", true, findings),
+      terminating: readCondition(conditions, "terminating", false, findings),
       zoneHints: readHints(hints, "forZones", intern),
       nodeHints: readHints(hints, "forNodes", intern),
     });
   }
   return endpoints;
+}
+
+/** Absent means what Kubernetes takes for granted (subtlety 2). */
+function readCondition(conditions: Raw, field: string, otherwise: boolean, findings: Findings): boolean {
+  const value = conditions[field];
+  if (typeof value === "boolean") return value;
+  if (value !== undefined && value !== null)
+    findings.add(`${field} is neither true nor false, read as ${otherwise}`, value, "use a boolean");
+  return otherwise;
+}
+
+function readNodeName(endpoint: Raw, findings: Findings, intern: Intern): string | undefined {
+  const name = endpoint["nodeName"];
+  if (name === undefined || name === null || name === "") return undefined;
+  if (typeof name === "string" && isDNSName(name)) return intern(name);
+  findings.add("bad nodeName, the endpoint counts as being elsewhere", name, "use the name of a Node");
+  return undefined;
 }
 
 function readHints(hints: Raw, field: string, intern: Intern): readonly string[] {
@@ -89,7 +103,7 @@ function readHints(hints: Raw, field: string, intern: Intern): readonly string[]
 }
 
 function readAddress(endpoint: Raw, family: IPFamily, findings: Findings): string | undefined {
-  const text = listField(endpoint, "addresses")[0];
+  const text = listField(endpoint, "addresses", findings)[0];
   if (text === undefined) return undefined;
   const ip = typeof text === "string" ? canonicalIP(text) : undefined;
   if (ip === undefined || ip.family !== family) {

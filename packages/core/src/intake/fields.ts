@@ -8,16 +8,31 @@ const NOTHING: Raw = {};
 const NO_ITEMS: readonly unknown[] = [];
 const SHOWN_VALUES_MAX = 3;
 
-/** Read a field as an object; anything else reads as an empty one. */
-export function objectField(raw: Raw, field: string): Raw {
+/** Read a field as an object; anything else reads as an empty one, and is noted unless it is absent. */
+export function objectField(raw: Raw, field: string, findings?: Findings): Raw {
   const value = raw[field];
-  return isObject(value) ? value : NOTHING;
+  if (isObject(value)) return value;
+  if (value !== undefined && value !== null) findings?.add(`${field} is not an object, it is ignored`, value, "write an object");
+  return NOTHING;
 }
 
-/** Read a field as a list; anything else reads as an empty one. */
-export function listField(raw: Raw, field: string): readonly unknown[] {
+/** Read a field as a list; anything else reads as an empty one, and is noted unless it is absent. */
+export function listField(raw: Raw, field: string, findings?: Findings): readonly unknown[] {
   const value = raw[field];
-  return Array.isArray(value) ? (value as readonly unknown[]) : NO_ITEMS;
+  if (Array.isArray(value)) return value as readonly unknown[];
+  if (value !== undefined && value !== null) findings?.add(`${field} is not a list, it is ignored`, value, "write a list");
+  return NO_ITEMS;
+}
+
+/** Read a field as a list of objects; what isn't one is noted and left out. */
+export function objectsField(raw: Raw, field: string, findings: Findings): readonly Raw[] {
+  const list = listField(raw, field, findings);
+  if (list.every(isObject)) return list;
+  return list.filter((item): item is Raw => {
+    if (isObject(item)) return true;
+    findings.add(`item of ${field} is not an object, it is ignored`, item, "write an object");
+    return false;
+  });
 }
 
 /** Read a field as text; undefined when absent or something else. */

@@ -1,6 +1,7 @@
 import { canonicalIP, parseCIDR } from "../addresses.ts";
+import { isLabelValue } from "../names.ts";
 import type { Node, ServiceCIDR } from "../objects.ts";
-import { isObject, listField, objectField, textField } from "./fields.ts";
+import { isObject, listField, objectField, objectsField, textField } from "./fields.ts";
 import type { Findings, Raw } from "./fields.ts";
 
 const ZONE_LABEL = "topology.kubernetes.io/zone";
@@ -13,13 +14,14 @@ const LEAVING_TAINT = "ToBeDeletedByClusterAutoscaler";
  * @source semantics.md 6.1, 6.3; rules R-60, R-61
  */
 export function readNode(raw: Raw, name: string, findings: Findings): Node {
-  const spec = objectField(raw, "spec");
+  const spec = objectField(raw, "spec", findings);
   const metadata = objectField(raw, "metadata");
+  const entries = objectsField(objectField(raw, "status", findings), "addresses", findings);
   return {
     name,
-    addresses: [...statusAddresses(raw, "InternalIP", findings), ...statusAddresses(raw, "ExternalIP", findings)],
-    podCIDRs: readCIDRs(podCIDRTexts(spec), "podCIDR", findings),
-    zone: textField(objectField(metadata, "labels"), ZONE_LABEL) ?? "",
+    addresses: [...statusAddresses(entries, "InternalIP", findings), ...statusAddresses(entries, "ExternalIP", findings)],
+    podCIDRs: readCIDRs(podCIDRTexts(spec, findings), "podCIDR", findings),
+    zone: readZone(metadata, findings),
     isDeleting: typeof metadata["deletionTimestamp"] === "string",
     isLeaving: listField(spec, "taints").some((taint) => isObject(taint) && taint["key"] === LEAVING_TAINT),
   };
@@ -27,11 +29,18 @@ export function readNode(raw: Raw, name: string, findings: Findings): Node {
 
 /** Reduce a networking.k8s.io/v1 ServiceCIDR to its ranges. */
 export function readServiceCIDR(raw: Raw, name: string, findings: Findings): ServiceCIDR {
-  return { name, cidrs: readCIDRs(listField(objectField(raw, "spec"), "cidrs"), "service CIDR", findings) };
+  return { name, cidrs: readCIDRs(listField(objectField(raw, "spec", findings), "cidrs", findings), "service CIDR", findings) };
 }
 
-function podCIDRTexts(spec: Raw): readonly unknown[] {
-  const list = listField(spec, "podCIDRs");
+function readZone(metadata: Raw, findings: Findings): string {
+  const zone = textField(objectField(metadata, "labels", findings), ZONE_LABEL) ?? "";
+  if (zone === "" || isLabelValue(zone)) return zone;
+  findings.add("bad zone label, the node counts as being in no zone", zone, `correct the label ${ZONE_LABEL}`);
+  return "";
+}
+
+function podCIDRTexts(spec: Raw, findings: Findings): readonly unknown[] {
+  const list = listField(spec, "podCIDRs", findings);
   if (list.length > 0) return list;
   return typeof spec["podCIDR"] === "string" && spec["podCIDR"] !== "" ? [spec["podCIDR"]] : [];
 }
@@ -45,9 +54,9 @@ function readCIDRs(texts: readonly unknown[], what: string, findings: Findings):
   });
 }
 
-function statusAddresses(raw: Raw, type: string, findings: Findings): readonly string[] {
-  return listField(objectField(raw, "status"), "addresses").flatMap((entry) => {
-    if (!isObject(entry) || entry["type"] !== type) return [];
+function statusAddresses(entries: readonly Raw[], type: string, findings: Findings): readonly string[] {
+  return entries.flatMap((entry) => {
+    if (entry["type"] !== type) return [];
     const ip = typeof entry["address"] === "string" ? canonicalIP(entry["address"]) : undefined;
     if (ip !== undefined) return [ip.text];
     findings.add(`bad ${type}, it is left out`, entry["address"], "use an IPv4 or IPv6 address");

@@ -3,7 +3,7 @@ import type { CIDR } from "../addresses.ts";
 import { isDNSName } from "../names.ts";
 import { FAMILIES } from "../objects.ts";
 import type { IPFamily, Service, ServiceAddresses, ServicePortSpec } from "../objects.ts";
-import { isObject, isPort, listField, objectField, protocolOf, textField, timeOf } from "./fields.ts";
+import { isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
 import type { Findings, ObjectName, Raw } from "./fields.ts";
 
 const DEFAULT_AFFINITY_SECONDS = 10_800;
@@ -21,7 +21,7 @@ type ByFamily<T> = Record<IPFamily, T>;
  * @source kube-proxy pkg/proxy/serviceport.go newBaseServiceInfo; rules R-01 to R-10
  */
 export function readService(raw: Raw, { namespace, name }: ObjectName, findings: Findings): Service | undefined {
-  const spec = objectField(raw, "spec");
+  const spec = objectField(raw, "spec", findings);
   const type = textField(spec, "type") || "ClusterIP";
   if (!TYPES.has(type)) {
     findings.add("unknown Service type, the Service is skipped", type, "use ClusterIP, NodePort, LoadBalancer or ExternalName");
@@ -60,7 +60,7 @@ function readAffinity(spec: Raw, findings: Findings): number | undefined {
     findings.add("unknown sessionAffinity, read as None", affinity, "use None or ClientIP");
     return undefined;
   }
-  const seconds = objectField(objectField(spec, "sessionAffinityConfig"), "clientIP")["timeoutSeconds"];
+  const seconds = objectField(objectField(spec, "sessionAffinityConfig", findings), "clientIP", findings)["timeoutSeconds"];
   if (seconds === undefined || seconds === null) return DEFAULT_AFFINITY_SECONDS;
   if (typeof seconds === "number" && Number.isInteger(seconds) && seconds >= 1 && seconds <= MAX_AFFINITY_SECONDS) return seconds;
   findings.add(`sessionAffinity timeout out of range, ${DEFAULT_AFFINITY_SECONDS} s is used`, seconds, "use 1 to 86400 seconds");
@@ -70,8 +70,8 @@ function readAffinity(spec: Raw, findings: Findings): number | undefined {
 function readPorts(spec: Raw, findings: Findings): readonly ServicePortSpec[] {
   const ports: ServicePortSpec[] = [];
   const seen = new Set<string>();
-  for (const raw of listField(spec, "ports")) {
-    const port = isObject(raw) ? readPort(raw, findings) : undefined;
+  for (const raw of objectsField(spec, "ports", findings)) {
+    const port = readPort(raw, findings);
     if (port === undefined) continue;
     const identities = [`name ${port.name}/${port.protocol}`, `port ${port.port}/${port.protocol}`];
     if (identities.some((identity) => seen.has(identity))) {
@@ -111,7 +111,7 @@ function readPort(raw: Raw, findings: Findings): ServicePortSpec | undefined {
 function readAddresses(raw: Raw, spec: Raw, findings: Findings): Service["addresses"] {
   const clusterIPs = readClusterIPs(spec, findings);
   if (clusterIPs === undefined) return {};
-  const externalIPs = split(listField(spec, "externalIPs"), "externalIP", findings);
+  const externalIPs = split(listField(spec, "externalIPs", findings), "externalIP", findings);
   const ranges = readSourceRanges(spec, findings);
   const ingress = ranges === "unreadable" ? { IPv4: [], IPv6: [] } : split(ingressIPs(raw, findings), "load-balancer IP", findings);
   const addresses: Mutable<Partial<Record<IPFamily, ServiceAddresses>>> = {};
@@ -129,9 +129,9 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings): Service["addres
 function readClusterIPs(spec: Raw, findings: Findings): ByFamily<string> | undefined {
   const first = spec["clusterIP"];
   if (first === undefined || first === null || first === "" || first === "None") return undefined;
-  const listed = listField(spec, "clusterIPs");
+  const listed = listField(spec, "clusterIPs", findings);
   const texts = listed.length > 0 ? listed : [first];
-  const families = listField(spec, "ipFamilies");
+  const families = listField(spec, "ipFamilies", findings);
   const found: ByFamily<string> = { IPv4: "", IPv6: "" };
   for (const [index, text] of texts.entries()) {
     const ip = usable(text, "clusterIP", findings);
@@ -148,8 +148,9 @@ function readClusterIPs(spec: Raw, findings: Findings): ByFamily<string> | undef
 
 function ingressIPs(raw: Raw, findings: Findings): readonly unknown[] {
   const found: unknown[] = [];
-  for (const entry of listField(objectField(objectField(raw, "status"), "loadBalancer"), "ingress")) {
-    if (!isObject(entry) || entry["ip"] === undefined || entry["ip"] === "") continue;
+  const balancer = objectField(objectField(raw, "status", findings), "loadBalancer", findings);
+  for (const entry of objectsField(balancer, "ingress", findings)) {
+    if (entry["ip"] === undefined || entry["ip"] === "") continue;
     const mode = entry["ipMode"] ?? "VIP";
     if (mode === "VIP") found.push(entry["ip"]);
     else if (mode !== "Proxy") findings.add("unknown ipMode, the load-balancer IP is left out", mode, "use VIP or Proxy");
@@ -159,6 +160,11 @@ function ingressIPs(raw: Raw, findings: Findings): readonly unknown[] {
 
 /** All readable ranges; "unreadable" when some were given and none can be read: then nobody can be let in safely. */
 function readSourceRanges(spec: Raw, findings: Findings): readonly CIDR[] | "unreadable" {
+  const given = spec["loadBalancerSourceRanges"];
+  if (given !== undefined && given !== null && !Array.isArray(given)) {
+    findings.add("loadBalancerSourceRanges is not a list, the load-balancer IPs are left out", given, "write a list of CIDRs");
+    return "unreadable";
+  }
   const texts = listField(spec, "loadBalancerSourceRanges");
   const ranges: CIDR[] = [];
   for (const text of texts) {
