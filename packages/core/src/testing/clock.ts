@@ -31,16 +31,16 @@ export class TestClock implements Clock {
     return this.#sleepers.size;
   }
 
-  sleep(ms: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted || ms <= 0) return Promise.resolve();
+  async sleep(ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted || ms <= 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const sleeper: Sleeper = { untilMs: this.#nowMs + ms, wake: resolve };
+    const wake = (): void => resolve();
+    const sleeper: Sleeper = { untilMs: this.#nowMs + ms, wake };
     this.#sleepers.add(sleeper);
-    signal.addEventListener("abort", resolve as () => void, { once: true });
-    return promise.then(() => {
-      this.#sleepers.delete(sleeper);
-      signal.removeEventListener("abort", resolve as () => void);
-    });
+    signal.addEventListener("abort", wake, { once: true });
+    await promise;
+    this.#sleepers.delete(sleeper);
+    signal.removeEventListener("abort", wake);
   }
 
   /** Let `ms` go by: everyone due in between wakes at its own time, and runs until it waits again. */

@@ -93,7 +93,9 @@ export class ToyHost {
     const removed = this.faults.lingersMs === undefined ? [] : steps.filter((step) => step.do === "remove");
     this.#lingering = [...lingering, ...removed.map(({ object }) => ({ object, sinceMs: this.#nowMs }))];
     if (fault === "after") throw new ProxyError("tool_failed", "the toy host failed");
-    const failed = new Map(refused.map(({ object }) => [objectId(object), new ProxyError("tool_failed", "refused", { object: object.key })]));
+    const failed = new Map(
+      refused.map(({ object }) => [objectId(object), new ProxyError("tool_failed", "refused", { object: object.key })]),
+    );
     return {
       ...(failed.size === 0 ? {} : { failed }),
       ...(this.#lingering.length === 0 ? {} : { lingering: this.#lingering, revisitAfterMs: this.faults.lingersMs ?? 0 }),
