@@ -1,7 +1,7 @@
+import { nodePortAddresses, unusableReason } from "@turnout/core";
 import type { Context } from "@turnout/core";
 import { chain, hexBit, WORDS } from "./chains.ts";
 import { LAYOUT_VERSION, REFUSE_CHAIN } from "./names.ts";
-import { nodePortAddresses } from "./node-port-addresses.ts";
 import { endpointMap, PROTOCOLS } from "./objects.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
@@ -17,10 +17,17 @@ export const BASE_CHAINS: Readonly<Record<string, string>> = {
 
 /** Say what the table holds whatever the services are. */
 export function renderSkeleton({ node, host }: Context<NftFacts>): readonly NftObject[] {
-  const answering = nodePortAddresses(node.settings.nodePortAddresses, node.family, node.addresses, host.addresses[node.family]);
+  const answering = answeringAddresses(node, host);
   const table: NftObject = { kind: "table", key: "layout", value: LAYOUT_VERSION };
   const elements: readonly NftObject[] = answering === "all" ? [] : answering.map((ip) => ({ kind: "nodeport-ips", key: ip, value: true }));
   return [table, ...skeletonChains(node, answering === "all"), ...elements];
+}
+
+/** nftables mode's default is the primary address; the kernel never answers a node port on loopback. */
+function answeringAddresses({ family, addresses, settings }: Context<NftFacts>["node"], host: NftFacts): "all" | readonly string[] {
+  const wanted = settings.nodePortAddresses ?? ["primary"];
+  const chosen = nodePortAddresses({ wanted, family, primary: addresses[0], hostAddresses: host.addresses[family] });
+  return chosen === "all" ? chosen : chosen.filter((address) => unusableReason(address) !== "loopback");
 }
 
 function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean): readonly ChainObject[] {

@@ -43,7 +43,7 @@ function launch(path: string): Promise<Result> {
 }
 
 async function fakeNode(version: string): Promise<void> {
-  await writeFile(join(bin, "node"), `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\nshift\nprintf 'fake ran %s' "$*"`);
+  await writeFile(join(bin, "node"), `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\nshift 2\nprintf 'fake ran %s' "$*"`);
   await chmod(join(bin, "node"), 0o755);
 }
 

@@ -19,7 +19,5 @@ export type { Eligibility } from "./run/health.ts";
 export { run } from "./run/main.ts";
 export type { RunOptions } from "./run/main.ts";
 export { Metrics } from "./run/metrics.ts";
-export { chooseNodeAddresses } from "./run/node-addresses.ts";
-export type { AddressChoice } from "./run/node-addresses.ts";
 export { terminationSignal } from "./run/signals.ts";
 export type { SignalSource } from "./run/signals.ts";

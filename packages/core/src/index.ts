@@ -17,6 +17,7 @@ export { Ledger } from "./ledger.ts";
 export * from "./model.ts";
 export * from "./names.ts";
 export * from "./node-context.ts";
+export * from "./node-port-addresses.ts";
 export { createFeed, NodeView } from "./node-view.ts";
 export type { NodeViewOptions } from "./node-view.ts";
 export * from "./objects.ts";

@@ -48,6 +48,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   #isHostKnown = false;
   #failures = 0;
   #retryHeldMs = 0;
+  #hadHeld = false;
   #triggersMs: number[] = [];
   /** When to sync although nothing changes. */
   #dueMs = Number.POSITIVE_INFINITY;
@@ -138,23 +139,23 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#next ??= feed.next(signal);
     const waits: Promise<ChangeSet | void>[] = [this.#next, woken];
     if (Number.isFinite(this.#dueMs)) waits.push(clock.sleep(Math.max(0, this.#dueMs - clock.nowMs()), stopSleep.signal));
+    let changes: ChangeSet | void = undefined;
     try {
-      const changes = await Promise.race(waits);
-      if (changes === undefined) return;
-      this.#next = undefined;
-      this.#take(changes);
+      changes = await Promise.race(waits);
+      if (changes !== undefined) this.#next = undefined;
     } catch (error) {
       this.#next = undefined;
       if (signal.aborted) return;
-      log.warn("the feed of node state was lost, rules stay as they are", {
-        error: ProxyError.from(error, "feed_lost", "feed lost").message,
-      });
+      const { message } = ProxyError.from(error, "feed_lost", "feed lost");
+      log.warn("the feed of node state was lost, rules stay as they are", { error: message });
       await clock.sleep(retryMs, signal);
     } finally {
       this.#wake = undefined;
       signal.removeEventListener("abort", stop);
       stopSleep.abort();
     }
+    // Outside of the try: what a backend's render throws is a defect, and ends the process.
+    if (changes !== undefined) this.#take(changes);
   }
 
   #take(changes: ChangeSet): void {
@@ -180,7 +181,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
       return undefined;
     } catch (cause) {
       if (signal.aborted) return new ProxyError("canceled", "sync was stopped", { cause });
-      const error = ProxyError.from(cause, "tool_failed", `${family} sync failed`);
+      // What isn't an operating error is a defect of ours or the backend's, and ends the process; rules stay.
+      if (!ProxyError.is(cause)) throw cause;
+      const error = cause;
       this.#isHostKnown = false;
       this.#lastError = error;
       this.#dueMs = clock.nowMs() + Math.min(this.#options.retryMs, FIRST_RETRY_MS * 2 ** this.#failures++);
@@ -243,7 +246,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     };
     if (keys.length > 0) await tryThese(keys);
     for (const [row, error] of refused) log.error("row refused by the host, kept as it was", { family, row, error: error.message });
-    if (refused.size > 0) observer.quarantined({ family, rows: [...refused.keys()] });
+    observer.quarantined({ family, rows: [...this.#wanted.held] });
     return total;
   }
 
@@ -251,14 +254,14 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { backend, clock, dryRun } = this.#options;
     const { ledger } = this.#wanted;
     if (!this.#isHostKnown) {
-      ledger.adopt(await backend.observe(signal));
+      ledger.adopt(await backend.observe(signal).catch(asOperatingError));
       this.#isHostKnown = true;
     }
     const delta = ledger.delta(clock.nowMs());
     if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return { put: 0, removed: 0 };
     const plan = backend.plan(delta);
     let outcome: Outcome<K> = {};
-    if (dryRun === undefined) outcome = await backend.apply(plan, signal);
+    if (dryRun === undefined) outcome = await backend.apply(plan, signal).catch(asOperatingError);
     else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
     ledger.commit(delta, outcome);
     if (outcome.revisitAfterMs !== undefined) this.#dueMs = Math.min(this.#dueMs, clock.nowMs() + outcome.revisitAfterMs);
@@ -271,6 +274,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { clock, family, observer, retryMs } = this.#options;
     const atMs = clock.nowMs();
     const hasHeld = this.#wanted.held.size > 0;
+    if (this.#hadHeld && !hasHeld) observer.quarantined({ family, rows: [] });
+    this.#hadHeld = hasHeld;
     if (!hasHeld) {
       this.#failures = 0;
     } else if (atMs >= this.#retryHeldMs) {
@@ -287,4 +292,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const flows = this.#wanted.settled();
     if (this.#options.dryRun === undefined) this.#forgetter.forget(flows);
   }
+}
+
+/** Whatever a backend's dealings with the host throw is the host's doing. */
+function asOperatingError(cause: unknown): never {
+  throw ProxyError.from(cause, "tool_failed", "the host could not be dealt with");
 }

@@ -14,5 +14,5 @@ export function withApiDefaults(kind: ObjectKind, object: RawObject): RawObject 
   const isUnnamed = (port: unknown): port is Record<string, unknown> =>
     isRecord(port) && (port["name"] === undefined || port["name"] === null);
   if (!ports.some(isUnnamed)) return object;
-  return { ...object, ports: ports.map((port: unknown) => (isUnnamed(port) ? { ...port, name: "" } : port)) } as RawObject;
+  return { ...object, ports: ports.map((port: unknown) => (isUnnamed(port) ? { ...port, name: "" } : port)) };
 }

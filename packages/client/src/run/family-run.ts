@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import {
+  nodePortAddresses,
   ProxyError,
   serviceHealth,
   SyncLoop,
@@ -15,7 +17,6 @@ import {
 import type { RunConfig } from "./config.ts";
 import type { SyncProgress } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
-import { chooseNodeAddresses } from "./node-addresses.ts";
 import { NodeFeed } from "./node-feed.ts";
 import { ServiceHealthServers } from "./service-health.ts";
 
@@ -46,6 +47,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #loop: SyncLoop<H, K, S>;
   readonly #health: ServiceHealthServers;
   readonly #startedMs: number;
+  readonly #firstSync = Promise.withResolvers<void>();
   #hasSynced = false;
   #isHealthDue = false;
 
@@ -108,12 +110,16 @@ export class FamilyRun<H, K extends KernelObject, S> {
     // nftables mode answers node ports on the primary address unless told otherwise (semantics.md 4.2).
     const wanted = config.settings.nodePortAddresses ?? (config.proxyMode === "nftables" ? ["primary"] : []);
     const host: readonly HostAddress[] = await world.netlink.addresses(family);
-    return chooseNodeAddresses({ wanted, family, primary: this.#loop.node?.addresses[0], hostAddresses: host.map(({ ip }) => ip) });
+    const hostAddresses = host.map(({ ip }) => ip);
+    const chosen = nodePortAddresses({ wanted, family, primary: this.#loop.node?.addresses[0], hostAddresses });
+    return chosen === "all" ? [family === "IPv4" ? "0.0.0.0" : "::"] : chosen;
   }
 
   async #followHost(signal: AbortSignal): Promise<void> {
     const { backend, family, world, config } = this.#parts;
     if (backend.watch === undefined) return;
+    // Not before: a cold start is a hundred thousand changes of our own to be told about.
+    if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
     while (!signal.aborted) {
       try {
         for await (const event of backend.watch(signal)) {
@@ -157,6 +163,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         if (this.#hasSynced) world.log.debug("synced", fields);
         else world.log.info("first sync done", fields);
         this.#hasSynced = true;
+        this.#firstSync.resolve();
         if (!this.#isHealthDue && !this.#health.hasFailures) return;
         this.#isHealthDue = false;
         void this.#health.sync(serviceHealth(this.#loop.rows.values()));
