@@ -33,6 +33,8 @@ export class Store {
   readonly #unsynced = new Set<ObjectKind>(OBJECT_KINDS);
   readonly #listeners = new Set<(change: StoreChange) => void>();
   readonly #interned = new Map<string, string>();
+  /** What was last said of each object that something is wrong with: a repeated list says nothing new. */
+  readonly #said = new Map<string, string>();
 
   constructor(options: { readonly report?: (issue: Issue) => void } = {}) {
     this.#report = options.report ?? ((): void => undefined);
@@ -57,6 +59,7 @@ export class Store {
   /** Forget an object; unknown ones are ignored. `namespace` is "" for cluster-scoped kinds. */
   remove(kind: ObjectKind, namespace: string, name: string): void {
     const key = namespacedName(namespace, name);
+    this.#said.delete(`${kind} ${key}`);
     if (kind === "EndpointSlice") this.#setSlice(key, undefined);
     else if (kind === "Service") this.#setService(key, undefined);
     else if (kind === "Node") this.#setNode(key, undefined);
@@ -106,7 +109,18 @@ export class Store {
     else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#intern));
     else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
     else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));
-    for (const issue of findings.issues()) this.#report(issue);
+    this.#say(findings.object, findings.issues());
+  }
+
+  #say(object: string, issues: readonly Issue[]): void {
+    if (issues.length === 0) {
+      this.#said.delete(object);
+      return;
+    }
+    const text = issues.map(({ what }) => what).join("\n");
+    if (this.#said.get(object) === text) return;
+    this.#said.set(object, text);
+    for (const issue of issues) this.#report(issue);
   }
 
   #setService(key: string, service: Service | undefined): void {
