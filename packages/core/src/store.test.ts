@@ -111,21 +111,35 @@ describe("R-55 reports", () => {
     expect(issues).toHaveLength(2);
   });
 
-  it.each(["Service", "EndpointSlice", "Node", "ServiceCIDR"] satisfies ObjectKind[])("hostile text in any field of a %s: clean reports only", (kind) => {
-    const evil = '"\n}; delete table ip x; #\u001b]0;\u0007$(reboot)`';
-    const samples = { Service: rawService("x", { externalIPs: [], selector: { a: "b" } }), EndpointSlice: rawSlice("x", [{ ip: "10.1.1.1", node: "n" }]), Node: rawNode("x"), ServiceCIDR: rawServiceCIDR("x", ["10.0.0.0/8"]) };
-    const { store, issues } = listening();
-    for (const poisoned of poison(samples[kind], evil)) expect(() => store.upsert(kind, poisoned)).not.toThrow();
-    for (const { object, what } of issues) expect(object + what).toMatch(/^[\x20-\x7e]*$/);
-    const kept = JSON.stringify([[...store.serviceKeys()].map((key) => store.service(key)), [...store.slices("shop/x")], store.node("x"), store.serviceCIDRs()]);
-    expect(kept).not.toContain("delete table");
-  });
+  it.each(["Service", "EndpointSlice", "Node", "ServiceCIDR"] satisfies ObjectKind[])(
+    "hostile text in any field of a %s: clean reports only",
+    (kind) => {
+      const evil = '"\n}; delete table ip x; #\u001b]0;\u0007$(reboot)`';
+      const samples = {
+        Service: rawService("x", { externalIPs: [], selector: { a: "b" } }),
+        EndpointSlice: rawSlice("x", [{ ip: "10.1.1.1", node: "n" }]),
+        Node: rawNode("x"),
+        ServiceCIDR: rawServiceCIDR("x", ["10.0.0.0/8"]),
+      };
+      const { store, issues } = listening();
+      for (const poisoned of poison(samples[kind], evil)) expect(() => store.upsert(kind, poisoned)).not.toThrow();
+      for (const { object, what } of issues) expect(object + what).toMatch(/^[\x20-\x7e]*$/);
+      const kept = JSON.stringify([
+        [...store.serviceKeys()].map((key) => store.service(key)),
+        [...store.slices("shop/x")],
+        store.node("x"),
+        store.serviceCIDRs(),
+      ]);
+      expect(kept).not.toContain("delete table");
+    },
+  );
 });
 
 /** Every copy of a value in which one leaf, or one whole branch, is replaced by `evil`. */
 function poison(value: unknown, evil: string): unknown[] {
   if (typeof value !== "object" || value === null) return [evil];
-  if (Array.isArray(value)) return [evil, ...value.flatMap((item, at) => poison(item, evil).map((bad) => value.with(at, bad)))];
+  if (Array.isArray(value))
+    return [evil, ...(value as unknown[]).flatMap((item, at) => poison(item, evil).map((bad) => (value as unknown[]).with(at, bad)))];
   const fields = Object.entries(value);
   return [evil, ...fields.flatMap(([field, inner]) => poison(inner, evil).map((bad) => ({ ...value, [field]: bad })))];
 }
