@@ -1,0 +1,54 @@
+import type { Shape } from "./workload.ts";
+
+/** What a bench is told. */
+export interface CaseContext {
+  /** Sizes to run instead of the standard ones. */
+  readonly shapes: readonly Shape[] | undefined;
+  /** Runs, changes or connects instead of the standard number. */
+  readonly runs: number | undefined;
+  /** Where measured processes write CPU profiles. */
+  readonly profileDir: string | undefined;
+  /** Tells a person what is going on. */
+  readonly progress: (text: string) => void;
+}
+
+/** A number issue 2 asks for, and what was measured. */
+export interface Target {
+  readonly what: string;
+  readonly wanted: string;
+  readonly measured: string;
+  readonly isMet: boolean;
+}
+
+/** What a bench found out: a table for people, and everything it measured. */
+export interface CaseResult {
+  readonly title: string;
+  /** What the numbers are of, in a sentence or two. */
+  readonly about: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+  readonly targets: readonly Target[];
+  /** Samples as measured; plain data. */
+  readonly data: unknown;
+}
+
+/** What this machine must offer: root with namespaces, or a program on PATH. */
+export type Need = "root" | "nft" | "ip" | "taskset" | "built";
+
+/** One bench. */
+export interface BenchCase {
+  readonly name: string;
+  readonly about: string;
+  readonly needs: readonly Need[];
+  run(context: CaseContext): Promise<CaseResult>;
+}
+
+/** The sizes to run: those asked for, or the standard ones. */
+export function shapesOr(standard: readonly Shape[], { shapes }: CaseContext): readonly Shape[] {
+  return shapes ?? standard;
+}
+
+/** Tell two sizes apart. */
+export function isShape(shape: Shape, services: number, endpoints: number): boolean {
+  return shape.services === services && shape.endpoints === endpoints;
+}

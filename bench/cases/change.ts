@@ -1,0 +1,77 @@
+import { isShape, shapesOr } from "../case.ts";
+import type { BenchCase, CaseResult, Target } from "../case.ts";
+import { ratioText, timeText } from "../number-text.ts";
+import { runRole } from "../role-process.ts";
+import type { Changes, ChangesParameters } from "../roles/changes.ts";
+import { percentile, summarize } from "../statistics.ts";
+import { shapeText } from "../workload.ts";
+import type { Shape } from "../workload.ts";
+
+const SHAPES: readonly Shape[] = [
+  { services: 100, endpoints: 10 },
+  { services: 1_000, endpoints: 10 },
+  { services: 10_000, endpoints: 10 },
+  { services: 45_000, endpoints: 2 },
+];
+const CHANGES = 1_000;
+const SETTLE_MS = 3_000;
+const P99_MAX_MS = 10;
+const GROWTH_MAX = 1.5;
+
+/** Samples of one size. */
+interface ChangeData {
+  readonly shape: Shape;
+  readonly changes: Changes;
+}
+
+/** One endpoint taken away or brought back. */
+export const change: BenchCase = {
+  name: "change",
+  about: "one endpoint added or removed, from the event entering the store to nft's answer",
+  needs: ["root", "nft"],
+  async run(context): Promise<CaseResult> {
+    const data: ChangeData[] = [];
+    for (const shape of shapesOr(SHAPES, context)) {
+      context.progress(shapeText(shape));
+      const parameters: ChangesParameters = { shape, count: context.runs ?? CHANGES, idleMs: SETTLE_MS };
+      data.push({ shape, changes: await runRole<Changes>("changes", parameters, { profileDir: context.profileDir }) });
+    }
+    return {
+      title: "One endpoint added or removed",
+      about:
+        "From the event entering the store to nft's answer, each after quiet, one service after another all over the table; removals " +
+        "anywhere in the list, each brought back ten changes later. *First* is the first change of the process (nft is started, nothing is compiled), " +
+        "the next 19 warm up and are not counted.",
+      columns: ["services x endpoints", "changes", "p50", "p99", "max", "first"],
+      rows: data.map(({ shape, changes: { firstMs, samplesMs } }) => {
+        const { count, median, p99, max } = summarize(samplesMs);
+        return [shapeText(shape), String(count), timeText(median), timeText(p99), timeText(max), timeText(firstMs)];
+      }),
+      targets: targetsOf(data),
+      data,
+    };
+  },
+};
+
+function targetsOf(data: readonly ChangeData[]): readonly Target[] {
+  const p99 = (services: number): number | undefined => {
+    const found = data.find(({ shape }) => isShape(shape, services, 10));
+    return found === undefined ? undefined : percentile(found.changes.samplesMs, 0.99);
+  };
+  const [few, many] = [p99(100), p99(10_000)];
+  if (many === undefined) return [];
+  const absolute: Target = {
+    what: "one-endpoint change at 10,000 x 10, p99",
+    wanted: `under ${timeText(P99_MAX_MS)}`,
+    measured: timeText(many),
+    isMet: many < P99_MAX_MS,
+  };
+  if (few === undefined) return [absolute];
+  const growth: Target = {
+    what: "the same against its p99 at 100 services",
+    wanted: `under ${ratioText(GROWTH_MAX)}`,
+    measured: ratioText(many / few),
+    isMet: many / few < GROWTH_MAX,
+  };
+  return [absolute, growth];
+}

@@ -1,0 +1,73 @@
+import { availableParallelism } from "node:os";
+import { isShape, shapesOr } from "../case.ts";
+import type { BenchCase, CaseResult, Target } from "../case.ts";
+import { rateText, runsText } from "../number-text.ts";
+import { runRole } from "../role-process.ts";
+import type { Mix, StoreParameters, StoreRates } from "../roles/store-alone.ts";
+import { median } from "../statistics.ts";
+import { shapeText } from "../workload.ts";
+import type { Shape } from "../workload.ts";
+
+const SHAPES: readonly Shape[] = [{ services: 10_000, endpoints: 10 }];
+const ROUNDS = 5;
+const EVENTS_PER_ROUND = 20_000;
+const TARGET_PER_SECOND = 50_000;
+const MIXES: readonly { readonly mix: Mix; readonly eventsPerTake: number; readonly text: string }[] = [
+  { mix: "services", eventsPerTake: 1, text: "Services (the port changes), rows taken after each" },
+  { mix: "slices", eventsPerTake: 1, text: "slices (one endpoint's readiness changes), rows taken after each" },
+  { mix: "both", eventsPerTake: 1, text: "one of each in turn, rows taken after each" },
+  { mix: "both", eventsPerTake: 100, text: "one of each in turn, rows taken after each 100" },
+];
+
+/** Samples of one size and mix. */
+interface StoreData {
+  readonly shape: Shape;
+  readonly mix: Mix;
+  readonly eventsPerTake: number;
+  readonly text: string;
+  readonly rates: StoreRates;
+}
+
+/** Objects in, rows out, without any backend. */
+export const store: BenchCase = {
+  name: "store",
+  about: "objects in, rows out: events a second on one core",
+  needs: ["taskset"],
+  async run(context): Promise<CaseResult> {
+    const data: StoreData[] = [];
+    for (const shape of shapesOr(SHAPES, context)) {
+      for (const one of MIXES) {
+        context.progress(`${shapeText(shape)}: ${one.text}`);
+        const { mix, eventsPerTake } = one;
+        const rounds = context.runs ?? ROUNDS;
+        const parameters: StoreParameters = { shape, eventsPerTake, mix, rounds, eventsPerRound: EVENTS_PER_ROUND };
+        const cpu = availableParallelism() - 1;
+        const rates = await runRole<StoreRates>("store-alone", parameters, { namespace: "same", cpu, profileDir: context.profileDir });
+        data.push({ shape, ...one, rates });
+      }
+    }
+    return {
+      title: "Store alone",
+      about:
+        "Changed API objects (parsed JSON) into the store, rows of one view out; validation, topology, claims and comparison with the row before " +
+        `included. The process is pinned to one CPU; rounds of ${EVENTS_PER_ROUND.toLocaleString("en-US")} events after one to warm up. Per CPU second counts the CPU time of all its threads, collection of garbage included, so it ` +
+        "does not suffer from neighbours.",
+      columns: ["services x endpoints", "events", "per second", "per CPU second"],
+      rows: data.map(({ shape, text, rates }) => [
+        shapeText(shape),
+        text,
+        runsText(rates.perSecond, rateText),
+        runsText(rates.perCpuSecond, rateText),
+      ]),
+      targets: data.flatMap(targetsOf),
+      data,
+    };
+  },
+};
+
+function targetsOf({ shape, mix, eventsPerTake, rates }: StoreData): readonly Target[] {
+  if (!isShape(shape, 10_000, 10) || eventsPerTake !== 1) return [];
+  const rate = median(rates.perSecond);
+  const what = `store alone, events a second: ${mix}`;
+  return [{ what, wanted: rateText(TARGET_PER_SECOND), measured: rateText(rate), isMet: rate >= TARGET_PER_SECOND }];
+}

@@ -1,0 +1,168 @@
+import { createHash } from "node:crypto";
+import { clusterIP, endpointsOf, NODE_NAME, POD_CIDR, SERVICE_CIDR, SERVICE_PORT, serviceName, TARGET_PORT } from "./workload.ts";
+import type { Shape, WorkEndpoint } from "./workload.ts";
+
+/** kube-proxy's nftables rulesets: A up to 1.36, B from 1.37. @source spec semantics.md section 10, nft-layout.md */
+export type Layout = "A" | "B";
+
+const TABLE = "ip kube-proxy";
+const MARK = "meta mark set meta mark or 0x00004000";
+/** In the baseline's favour: kube-proxy writes one command per element. */
+const ELEMENTS_PER_COMMAND = 500;
+
+/**
+ * Write a whole ruleset as kube-proxy's nftables mode does on its first sync, as text for `nft -f`.
+ *
+ * Shape: cluster IPs only, detect-local by pod CIDR: what {@link serviceObject} describes.
+ * Edges: elements are batched and chains not flushed first, both in the baseline's favour.
+ */
+export function layoutText(layout: Layout, shape: Shape): string {
+  const indexes = Array.from({ length: shape.services }, (_, index) => index);
+  const all = indexes.map((index) => ({ index, endpoints: endpointsOf(index, shape) }));
+  const chains = all.flatMap(({ index, endpoints }) => chainNames(layout, index, endpoints));
+  const rules = all.flatMap(({ index, endpoints }) => serviceRules(layout, index, endpoints));
+  const serviceIPs = indexes.map((index) => `${clusterIP(index)} . tcp . ${SERVICE_PORT} : goto ${serviceChain(index)}`);
+  const local = all.flatMap(({ endpoints }) => endpoints.filter(({ nodeName }) => nodeName === NODE_NAME));
+  const hairpin = [...new Set(local.map(({ ip }) => `${ip} . ${ip} . tcp . ${TARGET_PORT}`))];
+  return [
+    ...skeleton(layout),
+    ...chains.map((name) => `add chain ${TABLE} ${name}`),
+    ...rules,
+    ...elements("cluster-ips", indexes.map(clusterIP)),
+    ...elements("service-ips", serviceIPs),
+    ...(layout === "B" ? elements("hairpin-connections", hairpin) : []),
+    "",
+  ].join("\n");
+}
+
+/** Write the transaction by which kube-proxy takes one endpoint of one service away (`missing`), or brings it back. */
+export function layoutChangeText(layout: Layout, index: number, shape: Shape, missing?: number): string {
+  const endpoints = endpointsOf(index, shape, missing);
+  const gone = missing === undefined ? undefined : endpointsOf(index, shape)[missing];
+  const names = chainNames(layout, index, endpoints);
+  // Chains in use are made and flushed before they are filled; one that is out of use is flushed, and deleted later.
+  const flushed = [...names, ...(gone === undefined || layout === "B" ? [] : [endpointChain(index, gone)])];
+  return [
+    ...names.map((name) => `add chain ${TABLE} ${name}`),
+    ...flushed.map((name) => `flush chain ${TABLE} ${name}`),
+    ...serviceRules(layout, index, endpoints),
+    "",
+  ].join("\n");
+}
+
+function skeleton(layout: Layout): readonly string[] {
+  const rule = (text: string): string => `add rule ${TABLE} ${text}`;
+  const base: readonly [string, string][] = [
+    ["nat-prerouting", "type nat hook prerouting priority dstnat"],
+    ["nat-output", "type nat hook output priority -100"],
+    ["nat-postrouting", "type nat hook postrouting priority srcnat"],
+    ["filter-prerouting-pre-dnat", "type filter hook prerouting priority -110"],
+    ["filter-output-pre-dnat", "type filter hook output priority -110"],
+    ["filter-input", "type filter hook input priority 0"],
+    ["filter-forward", "type filter hook forward priority 0"],
+    ["filter-output", "type filter hook output priority 0"],
+  ];
+  const helpers = [
+    "services",
+    "masquerading",
+    "cluster-ips-check",
+    "service-endpoints-check",
+    "nodeport-endpoints-check",
+    "firewall-check",
+  ];
+  const isA = layout === "A";
+  return [
+    `add table ${TABLE}`,
+    ...base.map(([name, hook]) => `add chain ${TABLE} ${name} { ${hook}; }`),
+    ...[...helpers, "reject-chain", ...(isA ? ["mark-for-masquerade"] : [])].map((name) => `add chain ${TABLE} ${name}`),
+    ...["cluster-ips", "nodeport-ips"].map((name) => `add set ${TABLE} ${name} { type ipv4_addr; }`),
+    ...(isA ? [] : [`add set ${TABLE} hairpin-connections { type ipv4_addr . ipv4_addr . inet_proto . inet_service; }`]),
+    ...["service-ips", "firewall-ips", "no-endpoint-services"].map(
+      (name) => `add map ${TABLE} ${name} { type ipv4_addr . inet_proto . inet_service : verdict; }`,
+    ),
+    ...["service-nodeports", "no-endpoint-nodeports"].map(
+      (name) => `add map ${TABLE} ${name} { type inet_proto . inet_service : verdict; }`,
+    ),
+    rule("filter-prerouting-pre-dnat ct state new jump firewall-check"),
+    rule("filter-output-pre-dnat ct state new jump firewall-check"),
+    rule("filter-input ct state new jump nodeport-endpoints-check"),
+    rule("filter-input ct state new jump service-endpoints-check"),
+    rule("filter-forward ct state new jump service-endpoints-check"),
+    rule("filter-forward ct state new jump cluster-ips-check"),
+    rule("filter-output ct state new jump service-endpoints-check"),
+    rule("filter-output ct state new jump cluster-ips-check"),
+    rule("nat-prerouting jump services"),
+    rule("nat-output jump services"),
+    rule("nat-postrouting jump masquerading"),
+    ...(isA ? [rule(`mark-for-masquerade ${MARK}`)] : [rule(`services ip daddr @cluster-ips ip saddr != ${POD_CIDR} ${MARK}`)]),
+    rule("services ip daddr . meta l4proto . th dport vmap @service-ips"),
+    rule("services ip daddr @nodeport-ips meta l4proto . th dport vmap @service-nodeports"),
+    ...(isA
+      ? [
+          rule("masquerading meta mark and 0x00004000 == 0 return"),
+          rule("masquerading meta mark set meta mark xor 0x00004000"),
+          rule("masquerading masquerade fully-random"),
+        ]
+      : [
+          rule("masquerading meta mark and 0x00004000 == 0x00004000 meta mark set meta mark xor 0x00004000 masquerade fully-random"),
+          rule("masquerading ip saddr . ip daddr . meta l4proto . th dport @hairpin-connections masquerade fully-random"),
+        ]),
+    rule("cluster-ips-check ip daddr @cluster-ips reject"),
+    rule(`cluster-ips-check ip daddr ${SERVICE_CIDR} drop`),
+    rule("service-endpoints-check ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
+    rule("nodeport-endpoints-check ip daddr @nodeport-ips meta l4proto . th dport vmap @no-endpoint-nodeports"),
+    rule("firewall-check ip daddr . meta l4proto . th dport vmap @firewall-ips"),
+    rule("reject-chain reject"),
+  ];
+}
+
+function chainNames(layout: Layout, index: number, endpoints: readonly WorkEndpoint[]): readonly string[] {
+  return [serviceChain(index), ...(layout === "A" ? endpoints.map((endpoint) => endpointChain(index, endpoint)) : [])];
+}
+
+function serviceRules(layout: Layout, index: number, endpoints: readonly WorkEndpoint[]): readonly string[] {
+  const chain = serviceChain(index);
+  const pick = `numgen random mod ${endpoints.length}`;
+  if (layout === "B") {
+    const pairs = endpoints.map(({ ip }, k) => `${k} : ${ip} . ${TARGET_PORT}`);
+    const only = endpoints.length === 1 ? endpoints[0] : undefined;
+    const target = only === undefined ? `dnat ip addr . port to ${pick} map { ${pairs.join(", ")} }` : `dnat to ${only.ip}:${TARGET_PORT}`;
+    return [`add rule ${TABLE} ${chain} meta l4proto tcp ${target}`];
+  }
+  const verdicts = endpoints.map((endpoint, k) => `${k} : goto ${endpointChain(index, endpoint)}`);
+  return [
+    `add rule ${TABLE} ${chain} ip daddr ${clusterIP(index)} tcp dport ${SERVICE_PORT} ip saddr != ${POD_CIDR} jump mark-for-masquerade`,
+    `add rule ${TABLE} ${chain} ${pick} vmap { ${verdicts.join(", ")} }`,
+    ...endpoints.flatMap((endpoint) => {
+      const name = endpointChain(index, endpoint);
+      return [
+        `add rule ${TABLE} ${name} ip saddr ${endpoint.ip} jump mark-for-masquerade`,
+        `add rule ${TABLE} ${name} meta l4proto tcp dnat to ${endpoint.ip}:${TARGET_PORT}`,
+      ];
+    }),
+  ];
+}
+
+function serviceChain(index: number): string {
+  return `service-${hashed(rowText(index))}`;
+}
+
+function endpointChain(index: number, { ip }: WorkEndpoint): string {
+  return `endpoint-${hashed(`${rowText(index)}__${ip}/${TARGET_PORT}`)}`;
+}
+
+function rowText(index: number): string {
+  return `bench/${serviceName(index)}/tcp/http`;
+}
+
+/** kube-proxy puts eight characters of a base32 digest before the name; of a hexadecimal one they are as long. */
+function hashed(text: string): string {
+  return `${createHash("sha256").update(text).digest("hex").slice(0, 8).toUpperCase()}-${text}`;
+}
+
+function elements(name: string, texts: readonly string[]): readonly string[] {
+  const commands: string[] = [];
+  for (let from = 0; from < texts.length; from += ELEMENTS_PER_COMMAND)
+    commands.push(`add element ${TABLE} ${name} { ${texts.slice(from, from + ELEMENTS_PER_COMMAND).join(", ")} }`);
+  return commands;
+}

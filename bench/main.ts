@@ -1,0 +1,65 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { BenchCase, CaseResult } from "./case.ts";
+import { CASES } from "./cases/index.ts";
+import { describeMachine, unmetNeed } from "./machine.ts";
+import { helpText, parseOptions } from "./options.ts";
+import type { BenchOptions } from "./options.ts";
+import { markdownOf, publish } from "./report.ts";
+import type { BenchReport } from "./report.ts";
+
+const PAGE = fileURLToPath(new URL("../docs/benchmarks.md", import.meta.url));
+
+/** Run the benches asked for; resolves to the exit code: 0, or 1 when one failed. A missed target is a result, not a failure. */
+async function runBenches(options: BenchOptions): Promise<number> {
+  const machine = describeMachine();
+  const startMs = performance.now();
+  const results: CaseResult[] = [];
+  const skipped: { name: string; why: string }[] = [];
+  let failures = 0;
+  if (options.profileDir !== undefined) await mkdir(options.profileDir, { recursive: true });
+  for (const one of CASES.filter(({ name }) => options.only?.includes(name) ?? true)) {
+    const why = one.needs.map(unmetNeed).find((reason) => reason !== undefined);
+    if (why !== undefined) {
+      process.stderr.write(`${one.name}: can't run: ${why}\n`);
+      skipped.push({ name: one.name, why });
+      continue;
+    }
+    try {
+      results.push(await runCase(one, options, startMs));
+    } catch (error) {
+      failures++;
+      const text = error instanceof Error ? error.message : String(error);
+      process.stderr.write(`${one.name}: failed: ${text}\n`);
+      skipped.push({ name: one.name, why: `it failed: ${text.split("\n")[0] ?? ""}` });
+    }
+  }
+  const report: BenchReport = { date: new Date().toISOString(), machine, results, skipped };
+  const markdown = markdownOf(report);
+  process.stdout.write(`${markdown}\n`);
+  if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, undefined, 1)}\n`);
+  if (options.isPublishing) await writeFile(PAGE, publish(await readFile(PAGE, "utf8"), markdown));
+  return failures === 0 ? 0 : 1;
+}
+
+function runCase(one: BenchCase, { shapes, runs, profileDir }: BenchOptions, startMs: number): Promise<CaseResult> {
+  const progress = (text: string): void => {
+    const seconds = String(Math.round((performance.now() - startMs) / 1000)).padStart(4);
+    process.stderr.write(`${seconds} s  ${one.name}: ${text}\n`);
+  };
+  return one.run({ shapes, runs, profileDir: profileDir === undefined ? undefined : resolve(profileDir), progress });
+}
+
+try {
+  const options = parseOptions(
+    process.argv.slice(2),
+    CASES.map(({ name }) => name),
+  );
+  if (options.isHelp) process.stdout.write(helpText(CASES));
+  else process.exitCode = await runBenches(options);
+} catch (error) {
+  if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,63 @@
+import { parseArgs } from "node:util";
+import { parseShape } from "./workload.ts";
+import type { Shape } from "./workload.ts";
+
+/** What a person asked the harness for. */
+export interface BenchOptions {
+  readonly isHelp: boolean;
+  /** Names of benches; undefined: all. */
+  readonly only: readonly string[] | undefined;
+  readonly shapes: readonly Shape[] | undefined;
+  readonly runs: number | undefined;
+  /** Where to write everything measured, as JSON. */
+  readonly json: string | undefined;
+  readonly profileDir: string | undefined;
+  /** Put the tables into docs/benchmarks.md. */
+  readonly isPublishing: boolean;
+}
+
+/** Read the command line. @throws {TypeError | RangeError} saying what is wrong with it. */
+export function parseOptions(args: readonly string[], known: readonly string[]): BenchOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      help: { type: "boolean", short: "h", default: false },
+      only: { type: "string" },
+      sizes: { type: "string" },
+      runs: { type: "string" },
+      json: { type: "string" },
+      profile: { type: "string" },
+      publish: { type: "boolean", default: false },
+    },
+  });
+  const only = values.only?.split(",");
+  for (const name of only ?? [])
+    if (!known.includes(name)) throw new RangeError(`there is no bench "${name}": choose from ${known.join(", ")}`);
+  const runs = values.runs === undefined ? undefined : Number(values.runs);
+  if (runs !== undefined && !(Number.isInteger(runs) && runs > 0)) throw new RangeError(`--runs ${values.runs ?? ""} is no number above 0`);
+  return {
+    isHelp: values.help,
+    only,
+    shapes: values.sizes?.split(",").map(parseShape),
+    runs,
+    json: values.json,
+    profileDir: values.profile,
+    isPublishing: values.publish,
+  };
+}
+
+/** What `--help` prints. */
+export function helpText(cases: readonly { readonly name: string; readonly about: string }[]): string {
+  return `npm run bench -- [options]
+
+  --only NAME[,NAME]       only these benches
+  --sizes SERVICESxENDPOINTS[,…]   other sizes, e.g. 100x10,10000x10
+  --runs N                 N runs of each (changes in "change", connects in "connect")
+  --json FILE              everything measured, as JSON
+  --publish                put the tables into docs/benchmarks.md
+  --profile DIR            CPU profiles of what is measured (cold-start, change, store)
+
+Benches:
+${cases.map(({ name, about }) => `  ${name.padEnd(12)} ${about}`).join("\n")}
+`;
+}

@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { residentBytes, treeOf } from "./memory-sampler.ts";
+import { parseMessage } from "./line-channel.ts";
+import { memoryText, rateText, ratioText, runsText, timeText } from "./number-text.ts";
+import { parseOptions } from "./options.ts";
+import { markdownOf, publish, tableText } from "./report.ts";
+import { placedCommand } from "./role-process.ts";
+
+describe("numbers for people", () => {
+  it.each([
+    [timeText(1.534), "1.53 ms"],
+    [timeText(15.34), "15.3 ms"],
+    [timeText(153.4), "153 ms"],
+    [timeText(1534), "1.53 s"],
+    [timeText(74_400), "74.4 s"],
+    [memoryText(340_900_000), "341 MB"],
+    [rateText(51_234), "51.2k/s"],
+    [ratioText(1.549), "1.5x"],
+    [ratioText(31.4), "31x"],
+    [runsText([3, 1, 2], timeText), "2.00 ms (1.00 ms–3.00 ms, 3 runs)"],
+    [runsText([3], timeText), "3.00 ms (1 run)"],
+  ])("%s", (text, expected) => {
+    expect(text).toBe(expected);
+  });
+});
+
+describe("report", () => {
+  const machine = { kernel: "6.1", nft: "1.0.6", node: "v24", cpus: 2, cpuModel: "X", memoryBytes: 8e9, load: [0.5, 1, 2] };
+  const target = { what: "speed", wanted: "under 5 ms", measured: "7 ms", isMet: false };
+  const result = { title: "Speed", about: "How fast.", columns: ["a"], rows: [["1"]], targets: [target], data: {} };
+  const markdown = markdownOf({ date: "2026-01-02T03:04:05Z", machine, results: [result], skipped: [{ name: "other", why: "no root" }] });
+
+  it("says on what machine and under which load", () => {
+    expect(markdown).toContain("2026-01-02 on Linux 6.1, nft 1.0.6, Node v24, 2 CPUs (X), 8000 MB memory");
+    expect(markdown).toContain("0.50, 1.00, 2.00");
+  });
+  it("says that a target was missed", () => expect(markdown).toMatch(/\| speed +\| under 5 ms +\| 7 ms +\| \*\*missed\*\* +\|/));
+  it("says what did not run, and why", () => expect(markdown).toContain("`other` did not run: no root"));
+  it("pads tables, and fills cells that are missing", () => {
+    expect(tableText(["x", "yy"], [["long", "1"], ["s"]])).toBe("| x    | yy  |\n| ---- | --- |\n| long | 1   |\n| s    |     |");
+  });
+
+  const begin = "<!-- results: written by `npm run bench -- --publish`, don't edit -->";
+  it("replaces the results of a page and nothing else", () => {
+    const page = `before\n${begin}\nold\n<!-- end of results -->\nafter\n`;
+    expect(publish(page, "new")).toBe(`before\n${begin}\n\nnew\n\n<!-- end of results -->\nafter\n`);
+  });
+  it("refuses a page without a place for results", () => expect(() => publish("text", "new")).toThrow("lacks the lines"));
+});
+
+describe("options", () => {
+  const known = ["store", "change"];
+  it("reads everything", () => {
+    expect(parseOptions(["--only", "store,change", "--sizes", "10x2,20", "--runs", "3", "--json", "f", "--publish"], known)).toEqual({
+      isHelp: false,
+      only: ["store", "change"],
+      shapes: [
+        { services: 10, endpoints: 2 },
+        { services: 20, endpoints: 10 },
+      ],
+      runs: 3,
+      json: "f",
+      profileDir: undefined,
+      isPublishing: true,
+    });
+  });
+  it.each([
+    ["an unknown bench", ["--only", "stoer"], 'no bench "stoer"'],
+    ["a run count that is none", ["--runs", "0"], "--runs 0"],
+    ["a size that is none", ["--sizes", "many"], '"many" is no size'],
+    ["an unknown option", ["--speed"], "--speed"],
+  ])("refuses %s", (_name, args, text) => {
+    expect(() => parseOptions(args, known)).toThrow(text);
+  });
+});
+
+describe("measured processes", () => {
+  it.each([
+    ["a namespace of its own", {}, ["unshare", "--net", "x"]],
+    ["the same one", { namespace: "same" as const }, ["x"]],
+    ["a process's", { namespace: { pid: 7 } }, ["nsenter", "--net=/proc/7/ns/net", "x"]],
+    ["one CPU", { namespace: "same" as const, cpu: 1 }, ["taskset", "--cpu-list", "1", "x"]],
+  ])("are put into %s", (_name, options, expected) => {
+    expect(placedCommand(["x"], options)).toEqual(expected);
+  });
+
+  it("are told from what Node prints itself", () => {
+    expect(parseMessage('{"kind":"result","value":1}')).toEqual({ kind: "result", value: 1 });
+    expect(parseMessage("(node:1) Warning: old")).toBeUndefined();
+  });
+
+  it("count with all their descendants", () => {
+    const children: Record<number, readonly number[]> = { 1: [2, 3], 3: [4] };
+    expect(treeOf(1, (pid) => children[pid] ?? [])).toEqual([1, 2, 3, 4]);
+  });
+
+  it("are counted in resident pages; one that is gone holds nothing", () => {
+    expect(residentBytes("1000 25 3 1 0 9 0\n")).toBe(25 * 4096);
+    expect(residentBytes("")).toBe(0);
+  });
+});

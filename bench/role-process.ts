@@ -1,0 +1,98 @@
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { lineReader, parseMessage } from "./line-channel.ts";
+import type { Message } from "./line-channel.ts";
+
+/** How a role is run. */
+export interface RoleOptions {
+  /** A network namespace of its own (default), the caller's, or that of a process. */
+  readonly namespace?: "fresh" | "same" | { readonly pid: number };
+  /** Pin it to this CPU. */
+  readonly cpu?: number;
+  /** Write a CPU profile into this directory. */
+  readonly profileDir?: string | undefined;
+}
+
+/** A role that runs. */
+export interface RoleProcess {
+  /** Its next phase or its result. @throws {Error} when it failed or died. */
+  next(): Promise<Exclude<Message, { readonly kind: "failed" }>>;
+  /** Wait for its next phase. @throws {Error} when that has another name. */
+  phase(name: string): Promise<void>;
+  /** Let it leave the phase it has reached. */
+  go(): void;
+  /** End it, whatever it does. */
+  kill(): void;
+}
+
+const MAIN = fileURLToPath(new URL("role-main.ts", import.meta.url));
+
+/** The command line that runs a program in a namespace; unshare, nsenter and taskset become it, so the pid is its own. Pure. */
+export function placedCommand(program: readonly string[], { namespace = "fresh", cpu }: RoleOptions): readonly string[] {
+  const pinned = cpu === undefined ? program : ["taskset", "--cpu-list", String(cpu), ...program];
+  if (namespace === "same") return pinned;
+  return namespace === "fresh" ? ["unshare", "--net", ...pinned] : ["nsenter", `--net=/proc/${namespace.pid}/ns/net`, ...pinned];
+}
+
+/** Start a role in a process of its own. */
+export function openRole(role: string, parameters: unknown, options: RoleOptions = {}): RoleProcess {
+  const { profileDir } = options;
+  const profile = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
+  const node = [process.execPath, ...process.execArgv, ...profile, MAIN, role, JSON.stringify(parameters)];
+  const [file = "", ...args] = placedCommand(node, options);
+  const child = spawn(file, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const ended = endOf(child);
+  // A role that dies while it is told to go on: its end is reported by next().
+  child.stdin.on("error", () => undefined);
+  const lines = lineReader(child.stdout);
+  const next: RoleProcess["next"] = async () => {
+    for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
+      const message = parseMessage(line);
+      if (message?.kind === "failed") throw new Error(`role ${role} failed: ${message.text}`);
+      if (message !== undefined) return message;
+      process.stderr.write(`${role}: ${line}\n`);
+    }
+    throw new Error(`role ${role} ended without a result: ${await ended}`);
+  };
+  return {
+    next,
+    phase: async (name) => {
+      const message = await next();
+      if (message.kind !== "phase" || message.name !== name) throw new Error(`role ${role} should have reached ${name}`);
+    },
+    go: () => void child.stdin.write("go\n"),
+    kill: () => void child.kill("SIGKILL"),
+  };
+}
+
+/**
+ * Run a role to its end and give back its result; at each phase it goes on when `onPhase` resolves.
+ * @throws {Error} when it fails, dies or ends without a result.
+ */
+export async function runRole<T>(
+  role: string,
+  parameters: unknown,
+  options: RoleOptions & { readonly onPhase?: (name: string, pid: number) => Promise<void> } = {},
+): Promise<T> {
+  const running = openRole(role, parameters, options);
+  try {
+    for (;;) {
+      const message = await running.next();
+      if (message.kind === "result") return message.value as T;
+      await options.onPhase?.(message.name, message.pid);
+      running.go();
+    }
+  } finally {
+    // With a CPU profile the process is still writing it after its result: let it end by itself.
+    if (options.profileDir === undefined) running.kill();
+  }
+}
+
+/** Resolves to how a child ended. */
+export function endOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    child.once("error", (error) => resolve(error.message));
+    child.once("exit", (code, killedBy) => resolve(killedBy ?? `exit code ${code ?? "unknown"}`));
+  });
+}

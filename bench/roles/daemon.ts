@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { createExec } from "@turnout/host";
+import { lineReader } from "../line-channel.ts";
+import type { Harness } from "../line-channel.ts";
+import { endOf, openRole } from "../role-process.ts";
+import { NODE_NAME, POD_CIDR } from "../workload.ts";
+import type { Shape } from "../workload.ts";
+import type { ApiServerParameters } from "./api-server.ts";
+
+/** What the real command is put through. */
+export interface DaemonParameters {
+  readonly shape: Shape;
+  readonly changes: number;
+  readonly idleMs: number;
+}
+
+/** From the start of the process to rules in force, ms: Node's start, listing over HTTP, everything. */
+export interface DaemonRun {
+  readonly startMs: number;
+}
+
+/** The command as it is installed: built, not run from source. */
+const TURNOUT = fileURLToPath(new URL("../../packages/cli/bin/turnout", import.meta.url));
+const CHANGE_PAUSE_MS = 20;
+
+/**
+ * Run `turnout run` against an API server emulator in this namespace. Phases (with its pid): `started`, `in-force`,
+ * `idle`, `changed`, `idle-again`.
+ */
+export async function daemon({ shape, changes, idleMs }: DaemonParameters, harness: Harness): Promise<DaemonRun> {
+  await createExec().run("ip", ["link", "set", "lo", "up"]);
+  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
+  const kubeconfig = join(directory, "kubeconfig");
+  const served: ApiServerParameters = { shape, kubeconfig, changes, pauseMs: CHANGE_PAUSE_MS };
+  const api = openRole("api-server", served, { namespace: "same" });
+  try {
+    await api.phase("listening");
+    const args = ["run", "--source", "kube", "--kubeconfig", kubeconfig, "--backend", "nft", "--node-name", NODE_NAME];
+    const startMs = performance.now();
+    const turnout = spawn(TURNOUT, [...args, "--cluster-cidr", POD_CIDR, "--logging-format", "json"], {
+      stdio: ["ignore", "inherit", "pipe"],
+    });
+    const ended = endOf(turnout);
+    const { pid = 0 } = turnout;
+    try {
+      await harness.reached("started", pid);
+      await firstSync(turnout.stderr, shape, ended);
+      const tookMs = performance.now() - startMs;
+      await harness.reached("in-force", pid);
+      await sleep(idleMs);
+      await harness.reached("idle", pid);
+      api.go();
+      await api.phase("changed");
+      await harness.reached("changed", pid);
+      await sleep(idleMs);
+      await harness.reached("idle-again", pid);
+      turnout.kill("SIGTERM");
+      const how = await ended;
+      if (how !== "exit code 0") throw new Error(`turnout ended with ${how}`);
+      return { startMs: tookMs };
+    } finally {
+      turnout.kill("SIGKILL");
+    }
+  } finally {
+    api.kill();
+    await rm(directory, { recursive: true });
+  }
+}
+
+/** Wait until the log says that IPv4 is in force, with every service in it; warnings are shown. */
+async function firstSync(stderr: Readable, { services }: Shape, ended: Promise<string>): Promise<void> {
+  const lines = lineReader(stderr);
+  const inForce = Promise.withResolvers<void>();
+  const follow = async (): Promise<void> => {
+    for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
+      const entry = JSON.parse(line) as { msg?: string; family?: string; rows?: number; level?: string };
+      if (entry.msg === "first sync done" && entry.family === "IPv4") {
+        if (entry.rows === services) inForce.resolve();
+        else inForce.reject(new Error(`${entry.rows ?? 0} rows are in force instead of ${services}`));
+      } else if (entry.level !== "info" && entry.level !== "debug") process.stderr.write(`turnout: ${line}\n`);
+    }
+    inForce.reject(new Error(`turnout ended with ${await ended}`));
+  };
+  // Followed to the end: a pipe nobody reads would stop the daemon.
+  follow().catch((error: unknown) => inForce.reject(error));
+  await inForce.promise;
+}

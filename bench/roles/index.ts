@@ -1,0 +1,24 @@
+import type { Harness } from "../line-channel.ts";
+import { adopt } from "./adopt.ts";
+import { apiServer } from "./api-server.ts";
+import { baseline } from "./baseline.ts";
+import { changes } from "./changes.ts";
+import { coldStart } from "./cold-start.ts";
+import { connectClient, connectServer } from "./connect-ends.ts";
+import { connect } from "./connect.ts";
+import { daemon } from "./daemon.ts";
+import { storeAlone } from "./store-alone.ts";
+
+/** Everything a measured process can be told to do, by name. */
+export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness) => Promise<unknown>>> = {
+  adopt,
+  "api-server": apiServer,
+  baseline,
+  changes,
+  "cold-start": coldStart,
+  connect,
+  "connect-client": connectClient,
+  "connect-server": connectServer,
+  daemon,
+  "store-alone": storeAlone,
+};

@@ -1,0 +1,175 @@
+import { createFeed, Store, SyncLoop } from "@turnout/core";
+import type { Feed, Issue, Log, NodeSettings, NodeViewOptions, SyncedEvent } from "@turnout/core";
+import nft from "@turnout/backend-nft";
+import type { NftFacts, NftObject, Transaction } from "@turnout/backend-nft";
+import { createWorld } from "@turnout/host";
+import { NODE_NAME, nodeObject, POD_CIDR, serviceCIDRObject, serviceObject, sliceObject } from "./workload.ts";
+import type { Shape } from "./workload.ts";
+
+/** What every bench proxies with: kube-proxy's defaults and detect-local by pod CIDR. */
+const SETTINGS: NodeSettings = {
+  masqueradeAll: false,
+  masqueradeBit: 14,
+  detectLocal: { mode: "ClusterCIDR", clusterCIDRs: [POD_CIDR] },
+  nodePortAddresses: undefined,
+};
+
+/** A store that refuses to be wrong: what it reports ends the bench. */
+export function createStore(): Store {
+  return new Store({ report: fail });
+}
+
+/**
+ * Put a workload into a store, object by object, so that nothing but the store keeps them.
+ * Resolves after the last; lets other work through now and then, as a source does.
+ */
+export async function fillStore(store: Store, shape: Shape): Promise<void> {
+  store.upsert("Node", nodeObject());
+  store.upsert("ServiceCIDR", serviceCIDRObject());
+  for (let index = 0; index < shape.services; index++) {
+    store.upsert("Service", serviceObject(index));
+    store.upsert("EndpointSlice", sliceObject(index, shape));
+    if (index % 500 === 499) await new Promise((resolve) => setImmediate(resolve));
+  }
+  for (const kind of ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const) store.markSynced(kind);
+}
+
+/** Whose view of a store the benches take. */
+export const NODE_VIEW: NodeViewOptions = { nodeName: NODE_NAME, family: "IPv4", settings: SETTINGS, report: fail };
+
+/** The feed the benches read: one view of the store. */
+export function createView(store: Store): Feed {
+  return createFeed(store, NODE_VIEW);
+}
+
+/** A proxy in this process and this network namespace. */
+export interface Subject {
+  readonly loop: SyncLoop<NftFacts, NftObject, Transaction>;
+  readonly versions: Readonly<Record<string, string>>;
+  /** Time spent in the backend's methods so far, ms. */
+  readonly spentMs: Readonly<Record<string, number>>;
+  /** Resolves at the next sync that changed something, or the one before if nobody has asked for it yet. */
+  nextSync(): Promise<SyncedEvent>;
+  close(): Promise<void>;
+}
+
+/** Open the nft backend here and put a sync loop before it. @throws {Error} when this host can't run it. */
+export async function createSubject(feed: Feed): Promise<Subject> {
+  const world = createWorld({ log: createBenchLog() });
+  const options = nft.parseOptions({});
+  const { signal } = new AbortController();
+  const { facts, versions, problems } = await nft.probe(options, world, signal);
+  if (problems[0] !== undefined) throw problems[0];
+  const spentMs: Record<string, number> = {};
+  const backend = stopwatched(await nft.open(options, "IPv4", world, signal), spentMs);
+  const synced = new Mailbox<SyncedEvent>();
+  const loop = new SyncLoop({
+    backend,
+    feed,
+    family: "IPv4",
+    host: facts,
+    clock: world.clock,
+    log: world.log,
+    observer: {
+      queued: () => undefined,
+      synced: (event) => {
+        if (event.full || event.put + event.removed > 0) synced.put(event);
+      },
+      failed: ({ error }) => synced.fail(error),
+      flowsForgotten: () => undefined,
+      quarantined: ({ rows }) => synced.fail(new Error(`rows were refused: ${rows.join(" ")}`)),
+    },
+    minIntervalMs: 0,
+    maxIntervalMs: 3_600_000,
+    retryMs: 30_000,
+    capabilities: nft.capabilities,
+    report: fail,
+  });
+  const stop = new AbortController();
+  // As the daemon does; hearing of every element that is loaded is part of what a load costs.
+  const watching = watchHost(backend, loop, stop.signal).catch((error: unknown) => synced.fail(error));
+  return {
+    loop,
+    versions,
+    spentMs,
+    nextSync: () => synced.take(),
+    close: async () => {
+      stop.abort();
+      await watching;
+      await backend.close(signal);
+      world.netlink.close();
+    },
+  };
+}
+
+async function watchHost(backend: NftBackend, loop: Subject["loop"], signal: AbortSignal): Promise<void> {
+  for await (const event of backend.watch?.(signal) ?? []) {
+    if (event.kind === "drift") throw new Error(`nobody but us is here, and yet: ${event.what}`);
+    loop.setHost(event.facts);
+  }
+}
+
+/** Log what must not happen in a bench; the rest costs nothing. */
+export function createBenchLog(): Log {
+  const write = (message: string, fields?: Readonly<Record<string, unknown>>): void =>
+    void process.stderr.write(`${message} ${fields === undefined ? "" : JSON.stringify(fields)}\n`);
+  return { debug: () => undefined, info: () => undefined, warn: write, error: write };
+}
+
+function fail(issue: Issue): never {
+  throw new Error(`${issue.object}: ${issue.what}`);
+}
+
+type NftBackend = Awaited<ReturnType<typeof nft.open>>;
+
+/** Measure what the parts of a sync take. A render is too short to be timed 10,000 times for nothing, so those few µs are in. */
+function stopwatched(backend: NftBackend, spentMs: Record<string, number>): NftBackend {
+  const add = (name: string, startMs: number): void => {
+    spentMs[name] = (spentMs[name] ?? 0) + performance.now() - startMs;
+  };
+  const whole = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
+    const startMs = performance.now();
+    const value = await work();
+    add(name, startMs);
+    return value;
+  };
+  return {
+    ...backend,
+    plan: (delta) => {
+      const startMs = performance.now();
+      const plan = backend.plan(delta);
+      add("plan", startMs);
+      return plan;
+    },
+    observe: (signal) => whole("observe", () => backend.observe(signal)),
+    apply: (plan, signal) => whole("apply", () => backend.apply(plan, signal)),
+  };
+}
+
+/** One slot between one who puts and one who takes. */
+class Mailbox<T> {
+  #held: { readonly value: T } | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  #waiting: PromiseWithResolvers<T> | undefined;
+
+  put(value: T): void {
+    if (this.#waiting === undefined) this.#held = { value };
+    else this.#waiting.resolve(value);
+    this.#waiting = undefined;
+  }
+
+  fail(error: unknown): void {
+    if (this.#waiting === undefined) this.#failure = { error };
+    else this.#waiting.reject(error);
+    this.#waiting = undefined;
+  }
+
+  take(): Promise<T> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
+    const held = this.#held;
+    this.#held = undefined;
+    if (held !== undefined) return Promise.resolve(held.value);
+    this.#waiting = Promise.withResolvers<T>();
+    return this.#waiting.promise;
+  }
+}
