@@ -36,7 +36,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
     expect(claims.settled("young")?.lost).toMatchObject([{ row: "young", winner: "old", destination: { address: "x" } }]);
   });
 
-  it("it comes back when the winner goes, or stops wanting it", () => {
+  it("the address comes back when the winner goes, or stops wanting it", () => {
     const claims = new Claims();
     claims.set("old", row("old", 1, ["x"]));
     claims.set("young", row("young", 2, ["x"]));
