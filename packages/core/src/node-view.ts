@@ -20,6 +20,7 @@ export interface NodeViewOptions {
   readonly report?: (issue: Issue) => void;
 }
 
+/** Services, and times of one Service, that are remembered between two looks. */
 const TRIGGERS_MAX = 10_000;
 
 /**
@@ -36,7 +37,8 @@ export class NodeView {
   readonly #lost = new Map<string, string>();
   readonly #stopHearing: () => void;
   #dirty = new Set<string>();
-  #triggersMs: number[] = [];
+  /** When the endpoint changes not yet told were triggered, by Service. */
+  readonly #triggersMs = new Map<string, number[]>();
   #isContextDirty = true;
   #isFullDue = true;
   #context: NodeContext | undefined;
@@ -84,10 +86,9 @@ export class NodeView {
     const isFull = this.#isFullDue;
     const context = this.#isContextDirty ? this.#refreshContext() : undefined;
     const changed = this.#recompute();
+    const triggersMs = this.#takeTriggers(changed);
     if (!isFull && context === undefined && changed.size === 0) return undefined;
     this.#isFullDue = false;
-    const triggersMs = this.#triggersMs;
-    this.#triggersMs = [];
     const keys = isFull ? [...this.#rows.keys()] : [...changed];
     const node = isFull ? this.#context : context;
     return {
@@ -109,11 +110,28 @@ export class NodeView {
   #hear(change: StoreChange): void {
     if (change.kind === "service") {
       this.#dirty.add(change.key);
-      if (change.triggeredMs !== undefined && this.#triggersMs.length < TRIGGERS_MAX) this.#triggersMs.push(change.triggeredMs);
+      if (change.triggeredMs !== undefined) this.#noteTrigger(change.key, change.triggeredMs);
     } else if (change.kind === "serviceCIDRs" || (change.kind === "node" && change.key === this.#options.nodeName)) {
       this.#isContextDirty = true;
     }
     this.#wakeUp();
+  }
+
+  #noteTrigger(serviceKey: string, triggeredMs: number): void {
+    const times = this.#triggersMs.get(serviceKey);
+    if (times !== undefined && times.length < TRIGGERS_MAX) times.push(triggeredMs);
+    else if (times === undefined && this.#triggersMs.size < TRIGGERS_MAX) this.#triggersMs.set(serviceKey, [triggeredMs]);
+  }
+
+  /**
+   * The trigger times of rows that changed; those of slices that changed nothing are let go, or a later change of some
+   * other Service would be charged with them. What was there before the first state says nothing of our latency.
+   */
+  #takeTriggers(changed: ReadonlySet<string>): readonly number[] {
+    const services = this.#revision === 0 ? [] : [...changed].map((key) => key.slice(0, key.indexOf(":")));
+    const triggersMs = [...new Set(services)].flatMap((serviceKey) => this.#triggersMs.get(serviceKey) ?? []);
+    this.#triggersMs.clear();
+    return triggersMs;
   }
 
   #wakeUp(): void {

@@ -1,0 +1,260 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Delta, KernelObject, Observed, Outcome } from "./backend.ts";
+import { objectId } from "./backend.ts";
+import { ProxyError } from "./errors.ts";
+import { Ledger } from "./ledger.ts";
+
+function thing(key: string, value: number | string = 1): KernelObject {
+  return { kind: "t", key, value };
+}
+
+function observed(...objects: readonly KernelObject[]): Observed<KernelObject> {
+  return { objects: new Map(objects.map((object) => [objectId(object), object])), lingering: [] };
+}
+
+/** A delta in short. */
+function short({ put, remove, lingering }: Delta<KernelObject>): Record<string, readonly string[]> {
+  return {
+    put: put.map(({ before, after }) => `${after.key}${before === undefined ? "" : ` was ${JSON.stringify(before.value)}`}`),
+    remove: remove.map(({ key }) => key),
+    ...(lingering.length === 0 ? {} : { lingering: lingering.map(({ object }) => object.key) }),
+  };
+}
+
+function commit(ledger: Ledger<KernelObject>, outcome: Outcome<KernelObject> = {}): void {
+  ledger.commit(ledger.delta(0), outcome);
+}
+
+/** A ledger whose rows are in force. */
+function inForce(rows: Readonly<Record<string, readonly KernelObject[]>>): Ledger<KernelObject> {
+  const ledger = new Ledger<KernelObject>();
+  for (const [row, objects] of Object.entries(rows)) ledger.setRow(row, objects);
+  commit(ledger);
+  expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  return ledger;
+}
+
+describe("what is wanted against what is applied", () => {
+  it("new, changed, gone", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    ledger.setRow("a", [thing("x", 2), thing("z")]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1", "z"], remove: ["y"] });
+    commit(ledger);
+    expect([ledger.appliedCount, [...ledger.wanted().keys()]]).toEqual([2, ["t x", "t z"]]);
+  });
+
+  it("the same again is no difference, nor is an edit that was undone", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", [thing("x")]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setRow("a", [thing("x", 2)]);
+    ledger.setRow("a", []);
+    ledger.setRow("a", [thing("x")]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+
+  it("what never was applied needs no removal", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRow("a", [thing("x")]);
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    expect(ledger.appliedCount).toBe(0);
+  });
+
+  it("one identity is kind and key: another kind is another object", () => {
+    const ledger = inForce({ a: [thing("x"), { kind: "u", key: "x", value: 1 }] });
+    ledger.setRow("a", [thing("x")]);
+    expect(ledger.delta(0).remove).toEqual([{ kind: "u", key: "x", value: 1 }]);
+  });
+});
+
+describe("shared objects", () => {
+  it("go with their last owner", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setRow("b", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("pass from one row to another without being touched", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    ledger.setRow("b", [thing("x")]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+
+  it("the skeleton is one more owner", () => {
+    const ledger = inForce({});
+    ledger.setAll([thing("x")], new Map([["a", [thing("x")]]]));
+    commit(ledger);
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setAll([], new Map());
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("a row may list one object twice", () => {
+    const ledger = inForce({ a: [thing("x"), thing("x")] });
+    ledger.setRow("a", [thing("x")]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("in two forms at once are a defect, named; in one form they aren't", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    expect([...ledger.defects]).toEqual([]);
+    ledger.setRow("b", [thing("x", 2)]);
+    expect([...ledger.defects]).toEqual(["t x"]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+  });
+
+  it("a new form of everything at once is none", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    ledger.setAll(
+      [],
+      new Map([
+        ["a", [thing("x", 2)]],
+        ["b", [thing("x", 2)]],
+      ]),
+    );
+    expect([...ledger.defects]).toEqual([]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+  });
+});
+
+describe("R-58 adoption: the difference is against what the host holds", () => {
+  it("what is right stays, what differs is put, what is nobody's goes", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRow("a", [thing("right"), thing("wrong"), thing("missing")]);
+    ledger.adopt(observed(thing("right"), thing("wrong", 2), thing("foreign")));
+    expect(short(ledger.delta(0))).toEqual({ put: ["wrong was 2", "missing"], remove: ["foreign"] });
+    expect(ledger.appliedCount).toBe(3);
+    commit(ledger);
+    expect([short(ledger.delta(0)), ledger.appliedCount]).toEqual([{ put: [], remove: [] }, 3]);
+  });
+
+  it("drift is found: what we applied and somebody removed or changed", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y"), thing("z")] });
+    ledger.adopt(observed(thing("x"), thing("y", 9)));
+    expect(short(ledger.delta(0))).toEqual({ put: ["y was 9", "z"], remove: [] });
+  });
+
+  it("when nothing can be told everything is put again", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.adopt(undefined);
+    expect([short(ledger.delta(0)), ledger.appliedCount]).toEqual([{ put: ["x"], remove: [] }, 0]);
+  });
+
+  it("a removal that was under way is forgotten when the host no longer has it", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    ledger.adopt(observed());
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+});
+
+describe("outcomes", () => {
+  it("what failed stays in the difference, also removals", () => {
+    const ledger = inForce({ a: [thing("old"), thing("changed")] });
+    ledger.setRow("a", [thing("changed", 2), thing("new")]);
+    const failed = new Map(
+      [thing("old"), thing("changed"), thing("new")].map((object) => [objectId(object), new ProxyError("tool_failed", "no")]),
+    );
+    commit(ledger, { failed });
+    expect(short(ledger.delta(0))).toEqual({ put: ["changed was 1", "new"], remove: ["old"] });
+    expect(ledger.appliedCount).toBe(2);
+  });
+
+  it("what changed while it was being applied is still in the difference", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRow("a", [thing("x", 1)]);
+    const delta = ledger.delta(0);
+    ledger.setRow("a", [thing("x", 2)]);
+    ledger.commit(delta, {});
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+  });
+
+  it("what was given up while it was being applied is removed", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRow("a", [thing("x")]);
+    const delta = ledger.delta(0);
+    ledger.setRow("a", []);
+    ledger.commit(delta, {});
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("lingering objects come back with each delta until the backend stops naming them, or they are wanted again", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    ledger.setRow("a", []);
+    const lingering = [thing("x"), thing("y")].map((object) => ({ object, sinceMs: 5 }));
+    commit(ledger, { lingering });
+    expect(short(ledger.delta(7))).toEqual({ put: [], remove: [], lingering: ["x", "y"] });
+    expect(ledger.delta(7).nowMs).toBe(7);
+    ledger.setRow("a", [thing("x")]);
+    expect(short(ledger.delta(7))).toEqual({ put: ["x"], remove: [], lingering: ["y"] });
+    commit(ledger);
+    expect(short(ledger.delta(7))).toEqual({ put: [], remove: [] });
+  });
+
+  it("what lingers is observed after a restart too", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.adopt({ objects: new Map(), lingering: [{ object: thing("x"), sinceMs: 1 }] });
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [], lingering: ["x"] });
+  });
+});
+
+describe("properties", () => {
+  const step = fc.record({
+    row: fc.constantFrom("a", "b", "c"),
+    // The value follows from the key: a sound backend never wants one object in two forms.
+    keys: fc.subarray(["1", "2", "3", "4"]),
+    what: fc.constantFrom("nothing", "commit", "fail", "adopt", "forget"),
+  });
+
+  it("whatever happened, applying the difference leaves exactly what is wanted", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (history) => {
+        const ledger = new Ledger<KernelObject>();
+        const host = new Map<string, KernelObject>();
+        const wanted = new Map<string, readonly string[]>();
+        const carryOut = (): void => {
+          const delta = ledger.delta(0);
+          for (const object of delta.remove) expect(host.delete(objectId(object))).toBe(true);
+          for (const { before, after } of delta.put) {
+            expect(host.get(objectId(after))).toEqual(before);
+            host.set(objectId(after), after);
+          }
+          ledger.commit(delta, {});
+        };
+        for (const { row, keys, what } of history) {
+          wanted.set(row, keys);
+          ledger.setRow(
+            row,
+            keys.map((key) => thing(key, key)),
+          );
+          if (what === "commit") carryOut();
+          if (what === "adopt") ledger.adopt({ objects: new Map(host), lingering: [] });
+          if (what === "forget") {
+            host.clear();
+            ledger.adopt(undefined);
+          }
+          if (what === "fail") {
+            const delta = ledger.delta(0);
+            const ids = [...delta.put.map(({ after }) => after), ...delta.remove].map(objectId);
+            ledger.commit(delta, { failed: new Map(ids.map((id) => [id, new ProxyError("tool_failed", "no")])) });
+          }
+        }
+        carryOut();
+        const union = [...new Set([...wanted.values()].flat())].map((key) => `t ${key}`).toSorted();
+        expect([...host.keys()].toSorted()).toEqual(union);
+        expect([...ledger.wanted().keys()].toSorted()).toEqual(union);
+        expect(ledger.appliedCount).toBe(union.length);
+        expect(ledger.defects.size).toBe(0);
+        expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+      }),
+    );
+  });
+});
