@@ -3,12 +3,11 @@ import type { TargetRequest } from "@turnout/lab";
 import type { RefusedFinding, SourceFinding, SpreadFinding, StickyFinding } from "./findings.ts";
 import { addressOf, NODE_PORT, portOf, SHOP, type ShopService, type Way } from "./shop.ts";
 import type { Stage } from "./stage.ts";
+import { REFUSAL_MS } from "./waiting.ts";
 
 const SPREAD_REQUESTS = 300;
 const SOURCE_REQUESTS = 40;
 const STICKY_REQUESTS = 40;
-/** A rejected SYN over IPv6 may show only after its repetition, 1 s later. */
-const REFUSAL_MS = 2_500;
 
 function targetOf(service: ShopService, way: Way, family: IPFamily): TargetRequest {
   return { address: addressOf(service, way, family), port: portOf(service), transport: service.protocol };

@@ -2,7 +2,7 @@ import type { ChangeFinding, FlowFinding, RestartFinding, RolloutFinding } from 
 import { addressOf, portOf, SHOP, type Replica } from "./shop.ts";
 import { firstEndpoints, type ShopEndpoint, type Stage } from "./stage.ts";
 import type { Traffic } from "./traffic.ts";
-import { askUntil, timeChange } from "./waiting.ts";
+import { askUntil, REFUSAL_MS, RETRY_MS, timeChange } from "./waiting.ts";
 
 const SWITCHES = 8;
 /** Longer than the shortest interval between syncs, so that each change is one by itself. */
@@ -26,31 +26,29 @@ export async function switchBackAndForth(stage: Stage): Promise<readonly ChangeF
 }
 
 function switchTo(stage: Stage, to: Replica): Promise<readonly ChangeFinding[]> {
-  return timeChange(
-    stage,
-    SHOP.banner,
-    () => stage.setEndpoints(SHOP.banner, [{ replica: to }]),
-    ({ server }) => server === to.name,
-  );
+  return timeChange(stage, {
+    service: SHOP.banner,
+    change: () => stage.setEndpoints(SHOP.banner, [{ replica: to }]),
+    isWanted: ({ server }) => server === to.name,
+  });
 }
 
 /** Take away a service's last pod and give it back. */
 export async function scaleToZeroAndBack(
   stage: Stage,
 ): Promise<{ readonly toZero: readonly ChangeFinding[]; readonly fromZero: readonly ChangeFinding[] }> {
-  const toZero = await timeChange(
-    stage,
-    SHOP.banner,
-    () => stage.setEndpoints(SHOP.banner, []),
-    ({ outcome }) => outcome !== "ok",
-  );
+  const toZero = await timeChange(stage, {
+    service: SHOP.banner,
+    change: () => stage.setEndpoints(SHOP.banner, []),
+    isWanted: ({ outcome }) => outcome === "refused",
+    timeoutMs: REFUSAL_MS,
+  });
   await stage.pause(QUIET_MS);
-  const fromZero = await timeChange(
-    stage,
-    SHOP.banner,
-    () => stage.setEndpoints(SHOP.banner, firstEndpoints(SHOP.banner)),
-    ({ outcome }) => outcome === "ok",
-  );
+  const fromZero = await timeChange(stage, {
+    service: SHOP.banner,
+    change: () => stage.setEndpoints(SHOP.banner, firstEndpoints(SHOP.banner)),
+    isWanted: ({ outcome }) => outcome === "ok",
+  });
   return { toZero, fromZero };
 }
 
@@ -91,14 +89,20 @@ export async function followFlows(stage: Stage): Promise<readonly FlowFinding[]>
   const agent = stage.cluster.place("pod-2-4").agent();
   const requests = stage.families.map((family) => ({
     family,
-    request: { address: addressOf(metrics, "clusterIP", family), port: portOf(metrics), transport: "UDP", fromPort: FLOW_PORT } as const,
+    request: {
+      address: addressOf(metrics, "clusterIP", family),
+      port: portOf(metrics),
+      transport: "UDP",
+      fromPort: FLOW_PORT,
+      timeoutMs: RETRY_MS,
+    } as const,
   }));
   const findings: FlowFinding[] = [];
   for (const { family, request } of requests) {
     await stage.setEndpoints(metrics, firstEndpoints(metrics));
     await stage.pause(QUIET_MS);
     const before = new Set<string>();
-    for (let count = 0; count < 5; count += 1) before.add((await agent.attempt(request)).server ?? "nobody");
+    for (let count = 0; count < 5; count += 1) before.add((await agent.attempt({ ...request, timeoutMs: REFUSAL_MS })).server ?? "nobody");
     const gone = metrics.replicas.filter(({ name }) => before.has(name));
     const left = metrics.replicas.filter((replica) => !gone.includes(replica));
     const sinceMs = stage.nowMs();
@@ -136,13 +140,12 @@ export async function killAndRestart(stage: Stage, traffic: Traffic): Promise<Re
   await stage.pause(DOWN_MS);
   const answeredMeanwhile = (await traffic.answered()) - answeredBefore;
   const downMs = stage.nowMs() - downAtMs;
-  const caughtUp = await timeChange(
-    stage,
-    SHOP.banner,
-    () => Promise.resolve(proxy.start()),
-    ({ server }) => server === green.name,
-    [proxy.node],
-  );
+  const caughtUp = await timeChange(stage, {
+    service: SHOP.banner,
+    change: () => Promise.resolve(proxy.start()),
+    isWanted: ({ server }) => server === green.name,
+    nodes: [proxy.node],
+  });
   const times = caughtUp.map(({ tookMs }) => tookMs);
   const caughtUpMs = times.includes(undefined) ? undefined : Math.max(...times.map((ms) => ms ?? 0));
   const page = await proxy.node.agent().get({ address: "127.0.0.1", port: METRICS_PORT, path: "/metrics" });

@@ -17,7 +17,7 @@ export interface DemoProxy {
 }
 
 /** This very command, as it was started: from sources in a checkout's tests, else from the build. */
-function turnoutArguments(): readonly string[] {
+export function turnoutArguments(): readonly string[] {
   const isSource = import.meta.url.endsWith(".ts");
   const main = fileURLToPath(new URL(`../main.${isSource ? "ts" : "js"}`, import.meta.url));
   return isSource ? ["--conditions=@turnout/source", "--disable-warning=ExperimentalWarning", main] : [main];

@@ -33,8 +33,9 @@ export const NAMESPACE = "shop";
 export const HTTP_PORT = 80;
 /** Where the frontend's servers speak HTTP. */
 export const HTTP_SERVER_PORT = 8080;
-/** The frontend's node port. */
+/** The frontend's node port, and the one for HTTP. */
 export const NODE_PORT = 30_080;
+export const HTTP_NODE_PORT = 30_081;
 
 interface Wish {
   readonly name: string;
@@ -92,7 +93,7 @@ export const SHOP: Readonly<Record<"frontend" | "cart" | "checkout" | "payments"
     ],
     startWith: 3,
     nodePort: NODE_PORT,
-    morePorts: [{ name: "http", port: HTTP_PORT, targetPort: HTTP_SERVER_PORT }],
+    morePorts: [{ name: "http", port: HTTP_PORT, targetPort: HTTP_SERVER_PORT, nodePort: HTTP_NODE_PORT }],
     hasLoadBalancer: true,
   }),
   cart: shopService({

@@ -8,7 +8,6 @@ const WORKERS = 2;
 const PAUSE_MS = 10;
 const HELD_PER_FAMILY = 4;
 const ASK_EVERY_MS = 50;
-/** A rejected SYN over IPv6 may show only after its repetition, 1 s later. */
 const TIMEOUT_MS = 2_500;
 
 /** Loads and kept connections that run while everything else happens. */

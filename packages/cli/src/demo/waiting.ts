@@ -5,10 +5,19 @@ import { addressOf, portOf, type ShopService } from "./shop.ts";
 import type { Stage } from "./stage.ts";
 
 const GIVE_UP_MS = 15_000;
-/** Well above an answer's time, well below the second after which a SYN is sent again. */
-const ATTEMPT_MS = 250;
+/**
+ * A rejected SYN may show only when it is sent again after 1 s: the kernel ignores an ICMP error while it holds the socket.
+ * So a question that waits for a refusal waits this long, and one that waits for an answer must ask anew much sooner.
+ */
+export const REFUSAL_MS = 2_500;
+/** How long a question waits that is asked again if it is lost. */
+export const RETRY_MS = 50;
 
-/** Ask again and again until the answer is as wanted; how long it took in ms, or undefined after 15 s. */
+/**
+ * Ask again and again until the answer is as wanted; how long it took in ms, or undefined after 15 s.
+ *
+ * Edges: an answer counts from when it arrived, any other outcome from when its question was sent.
+ */
 export async function askUntil(
   stage: Stage,
   agent: Agent,
@@ -17,13 +26,24 @@ export async function askUntil(
   sinceMs: number = stage.nowMs(),
 ): Promise<number | undefined> {
   for (;;) {
-    const attempt = await agent.attempt({ timeoutMs: ATTEMPT_MS, ...request });
-    const tookMs = stage.nowMs() - sinceMs;
+    const attempt = await agent.attempt(request);
+    const tookMs = stage.nowMs() - sinceMs - (attempt.outcome === "ok" ? 0 : attempt.latencyMs);
     if (isWanted(attempt)) return tookMs;
     if (tookMs > GIVE_UP_MS) return undefined;
     // A refusal comes back at once: don't spin.
     await stage.pause(attempt.outcome === "ok" ? 0 : 1);
   }
+}
+
+/** A change to be timed. */
+export interface TimedChange {
+  readonly service: ShopService;
+  readonly change: () => Promise<void>;
+  readonly isWanted: (attempt: Attempt) => boolean;
+  /** How long one question waits; default {@link RETRY_MS}. */
+  readonly timeoutMs?: number;
+  /** Default all. */
+  readonly nodes?: readonly NodePlace[];
 }
 
 /**
@@ -33,17 +53,14 @@ export async function askUntil(
  */
 export async function timeChange(
   stage: Stage,
-  service: ShopService,
-  change: () => Promise<void>,
-  isWanted: (attempt: Attempt) => boolean,
-  nodes: readonly NodePlace[] = stage.cluster.nodes,
+  { service, change, isWanted, timeoutMs = RETRY_MS, nodes = stage.cluster.nodes }: TimedChange,
 ): Promise<readonly ChangeFinding[]> {
   const sinceMs = stage.nowMs();
   await change();
   return await Promise.all(
     nodes.flatMap((node) =>
       stage.families.map(async (family: IPFamily): Promise<ChangeFinding> => {
-        const request = { address: addressOf(service, "clusterIP", family), port: portOf(service), transport: service.protocol };
+        const request = { address: addressOf(service, "clusterIP", family), port: portOf(service), transport: service.protocol, timeoutMs };
         return { node: node.name, family, tookMs: await askUntil(stage, node.agent(), request, isWanted, sinceMs) };
       }),
     ),
@@ -55,7 +72,11 @@ export async function timeChange(
  * @throws {ProxyError} `tool_failed` with the end of its log when one ended or does not get there.
  */
 export async function startAndSettle(stage: Stage, service: ShopService): Promise<number> {
-  const findings = await timeChange(stage, service, () => Promise.resolve(stage.startProxies()), (attempt) => attempt.outcome === "ok");
+  const findings = await timeChange(stage, {
+    service,
+    change: () => Promise.resolve(stage.startProxies()),
+    isWanted: ({ outcome }) => outcome === "ok",
+  });
   for (const { node, family, tookMs } of findings) {
     if (tookMs !== undefined) continue;
     const proxy = stage.proxies.find((candidate) => candidate.node.name === node);

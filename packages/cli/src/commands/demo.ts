@@ -1,0 +1,155 @@
+import { FAMILIES, ProxyError } from "@turnout/core";
+import { probeHost } from "@turnout/host";
+import { Option, type Command } from "commander";
+import { playDemo, type PlayedDemo } from "../demo/demo.ts";
+import { hintsText } from "../demo/hints.ts";
+import { holderVoice, playInHolder } from "../demo/holder.ts";
+import { cleanKept, listenForClean, refuseSecond } from "../demo/kept.ts";
+import { painter, reportText, wantsColors } from "../demo/report-text.ts";
+import { reportOf } from "../demo/report.ts";
+import type { Stage } from "../demo/stage.ts";
+import type { Environment } from "../environment.ts";
+import { addLogOptions, quietLogFor, type CommonOptions } from "../options.ts";
+import { chooseBackend } from "../registry.ts";
+
+interface DemoCommandOptions extends CommonOptions {
+  readonly backend: string;
+  readonly keep?: true;
+  readonly clean?: true;
+  readonly hold?: true;
+}
+
+const EXAMPLES = `
+Examples:
+  turnout demo            # builds it, shows it, removes it
+  turnout demo --keep     # leaves it, and says what to try
+  turnout demo --clean    # removes what --keep left
+
+Needs root. Everything happens in network namespaces of its own; this host's own network is not touched.
+Exits with 1 if a single request failed.`;
+
+/** Add `turnout demo`. */
+export function addDemo(program: Command, env: Environment): void {
+  const command = program.command("demo").description("a cluster in namespaces on this machine, traffic through it, a report");
+  command
+    .option("--backend <backend>", "nft, auto, an npm package, or a path to a backend module", "auto")
+    .option("--keep", "leave the cluster running and say what to try")
+    .option("--clean", "remove a cluster that --keep left")
+    .addOption(new Option("--hold", "turnout's own").hideHelp());
+  addLogOptions(command);
+  command.addHelpText("after", EXAMPLES);
+  command.action(async (options: DemoCommandOptions) => {
+    const hasColors = wantsColors(process.stdout.isTTY, env.variables);
+    if (options.clean === true) env.out(`${await cleanKept()}\n`);
+    else if (options.hold === true) await holdDemo(options, env, hasColors);
+    else if (options.keep === true) await playInHolder(["--backend", options.backend], env, hasColors);
+    else await showDemo(options, env, hasColors);
+  });
+}
+
+/** Play, report, remove. */
+async function showDemo(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<void> {
+  const { stage, failures } = await playAndReport(options, env, hasColors);
+  await stage.destroy();
+  throwFailures(failures);
+}
+
+/** Play and report in a process of its own, then stay until told to go. */
+async function holdDemo(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<void> {
+  const voice = holderVoice();
+  const signal = AbortSignal.any([env.signal, voice.abandoned]);
+  let stage: Stage | undefined;
+  try {
+    await refuseSecond();
+    const played = await playAndReport(options, { ...env, out: voice.out, err: voice.err, signal }, hasColors);
+    ({ stage } = played);
+    const ear = await listenForClean();
+    voice.out(hintsText(keptFacts(stage, options.backend)));
+    await voice.done(failureOf(played.failures));
+    await Promise.race([ear.asked, aborted(env.signal)]);
+    await stage.destroy();
+    await ear.close();
+  } catch (error) {
+    await stage?.destroy();
+    if (!ProxyError.is(error)) throw error;
+    await voice.done(error);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+async function playAndReport(
+  options: DemoCommandOptions,
+  env: Environment,
+  hasColors: boolean,
+): Promise<{ readonly stage: Stage; readonly failures: readonly string[] }> {
+  const world = env.createWorld(quietLogFor(options, env));
+  const paint = painter(hasColors);
+  try {
+    const { workingDirectory, signal } = env;
+    const { isRoot, hasIPv6 } = await probeHost(world.exec, signal);
+    if (!isRoot) throw new ProxyError("permission_denied", "the demo makes network namespaces: turnout demo: run it as root, e.g. with sudo");
+    const module = await chooseBackend({ spec: options.backend, mode: "", world, workingDirectory, signal, needsHost: true });
+    const { problems, versions } = await module.probe(module.parseOptions({}), world, signal);
+    if (problems[0] !== undefined) throw problems[0];
+    const played = await playOrExplain({
+      backend: options.backend,
+      families: hasIPv6 ? FAMILIES : ["IPv4"],
+      versions,
+      clock: world.clock,
+      nowMs: () => performance.now(),
+      signal,
+      progress: (text) => env.err(`${paint("dim", "·")} ${text}\n`),
+    });
+    const { stage, findings } = played;
+    const report = reportOf({ ...findings, setup: { ...findings.setup, backend: module.name } });
+    env.out(reportText(report, paint));
+    return { stage, failures: report.failures };
+  } finally {
+    world.close();
+  }
+}
+
+/** Play, with the two ways it ends early said in words. */
+async function playOrExplain(options: Parameters<typeof playDemo>[0]): Promise<PlayedDemo> {
+  try {
+    return await playDemo(options);
+  } catch (cause) {
+    if (options.signal.aborted) throw new ProxyError("canceled", "the demo was stopped, everything it made is removed", { cause });
+    if (!ProxyError.is(cause, "permission_denied")) throw cause;
+    throw new ProxyError("permission_denied", "this host does not let us make network namespaces", {
+      hint: "in a container, start it with --privileged",
+      cause,
+    });
+  }
+}
+
+function failureOf(failures: readonly string[]): ProxyError | undefined {
+  if (failures.length === 0) return undefined;
+  return new ProxyError("tool_failed", "not everything went well", { object: "turnout demo", hint: "the report above says what" });
+}
+
+function throwFailures(failures: readonly string[]): void {
+  const error = failureOf(failures);
+  if (error !== undefined) throw error;
+}
+
+function keptFacts(stage: Stage, backend: string): Parameters<typeof hintsText>[0] {
+  const { cluster, kubeconfig } = stage;
+  const [node1, node2] = cluster.nodes;
+  const [client] = cluster.clients;
+  if (node1 === undefined || node2 === undefined || client === undefined) throw new Error("the demo has two nodes and a client");
+  return {
+    node1: node1.namespace,
+    node2: node2.namespace,
+    client: client.namespace,
+    node2Address: node2.address("IPv4"),
+    kubeconfig,
+    backend,
+  };
+}

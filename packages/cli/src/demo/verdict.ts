@@ -1,0 +1,70 @@
+import type { Tally } from "@turnout/lab";
+import type { Findings } from "./findings.ts";
+
+/** Say what of the findings is not as it must be, a sentence each; empty when all is well. Pure. */
+export function failuresOf(findings: Findings): readonly string[] {
+  return [...spreadFailures(findings), ...ruleFailures(findings), ...changeFailures(findings), ...trafficFailures(findings)];
+}
+
+/** Write what failed: `reset 2, timeout 1`; "" for nothing. */
+function failedText({ failed }: Tally): string {
+  return Object.entries(failed)
+    .map(([outcome, count]) => `${outcome} ${count}`)
+    .join(", ");
+}
+
+function spreadFailures({ spread }: Findings): readonly string[] {
+  return spread.flatMap(({ service, from, family, expected, tally }) => {
+    const where = `${from} → ${service}, ${family}`;
+    const silent = expected.filter((name) => (tally.servers[name] ?? 0) === 0);
+    const strange = Object.keys(tally.servers).filter((name) => !expected.includes(name));
+    const failed = failedText(tally);
+    return [
+      ...(silent.length === 0 ? [] : [`${where}: no request reached ${silent.join(", ")}`]),
+      ...(strange.length === 0 ? [] : [`${where}: answered by ${strange.join(", ")}, which should not serve it`]),
+      ...(failed === "" ? [] : [`${where}: ${failed}`]),
+    ];
+  });
+}
+
+function ruleFailures({ sources, sticky, refused, flows }: Findings): readonly string[] {
+  return [
+    ...sources
+      .filter(({ seen, expected }) => seen.join() !== expected.join())
+      .map(
+        ({ from, to, family, seen, expected }) =>
+          `${from} → ${to}, ${family}: seen as ${seen.join(", ") || "nobody"} instead of ${expected.join(", ")}`,
+      ),
+    ...sticky
+      .filter(({ tally }) => Object.keys(tally.servers).length !== 1 || tally.ok < tally.attempts)
+      .map(
+        ({ from, family, tally }) =>
+          `${from} → checkout, ${family}: answered by ${Object.keys(tally.servers).join(", ") || "nobody"} ${failedText(tally)}`.trim(),
+      ),
+    ...refused.filter(({ outcome }) => outcome !== "refused").map(({ family, outcome }) => `search, ${family}: ${outcome} instead of refused`),
+    ...flows
+      .filter(({ before, after }) => before.length !== 1 || after === undefined)
+      .map(({ family, before, after }) => `UDP flow, ${family}: went from ${before.join(", ")} to ${after ?? "nobody"}`),
+  ];
+}
+
+function changeFailures({ switches, toZero, fromZero, rollout, restart }: Findings): readonly string[] {
+  const never = [...switches, ...toZero, ...fromZero].filter(({ tookMs }) => tookMs === undefined);
+  const { expected, answering } = rollout;
+  return [
+    ...never.map(({ node, family }) => `a change of banner was never followed on ${node}, ${family}`),
+    ...(expected.join() === answering.join() ? [] : [`after the rollout frontend was ${answering.join(", ")}, not ${expected.join(", ")}`]),
+    ...(restart.caughtUpMs === undefined ? [`the restarted proxy on ${restart.node} never caught up`] : []),
+    ...(restart.answeredMeanwhile === 0 ? [`no request was answered while the proxy on ${restart.node} was dead`] : []),
+  ];
+}
+
+function trafficFailures({ traffic, held }: Findings): readonly string[] {
+  const broken = held.filter(({ state, answers }) => state !== "open" || answers === 0);
+  return [
+    ...traffic
+      .filter(({ tally }) => tally.attempts === 0 || tally.ok < tally.attempts)
+      .map(({ what, tally }) => `${what}: ${tally.attempts === 0 ? "no request was made" : failedText(tally)}`),
+    ...broken.map(({ state, server }) => `a connection kept open to ${server || "frontend"}: ${state === "open" ? "no answers" : state}`),
+  ];
+}
