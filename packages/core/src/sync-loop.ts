@@ -188,7 +188,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
       this.#lastError = error;
       this.#dueMs = clock.nowMs() + Math.min(this.#options.retryMs, FIRST_RETRY_MS * 2 ** this.#failures++);
       observer.failed({ family, full: isFull, durationMs: clock.nowMs() - startMs, error, atMs: clock.nowMs() });
-      log.error(error.message, { family, retryInMs: this.#dueMs - clock.nowMs() });
+      log.error(error.message, { family, retryInMs: Math.round(this.#dueMs - clock.nowMs()) });
       return error;
     } finally {
       this.#lastEndMs = clock.nowMs();

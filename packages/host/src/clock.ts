@@ -1,8 +1,13 @@
 import type { Clock } from "@turnout/core";
 
-/** Make the real {@link Clock}. Edges: a sleep keeps the process alive; sleeps above 24 days are cut into pieces. */
+/**
+ * Make the real {@link Clock}.
+ *
+ * Edges: it never goes back, also when the host's clock is set: intervals are measured with it. A sleep keeps the process
+ * alive; sleeps above 24 days are cut into pieces.
+ */
 export function createClock(): Clock {
-  return { nowMs: () => Date.now(), sleep };
+  return { nowMs: () => performance.timeOrigin + performance.now(), sleep };
 }
 
 /** setTimeout takes 31 bits of milliseconds; more would fire at once. */
