@@ -7,7 +7,10 @@ import type { RawObject } from "./testing/objects.ts";
 import type { Protocol } from "./objects.ts";
 import { Store } from "./store.ts";
 
-function merged(slices: readonly RawObject[], port: { name: string; protocol: Protocol } = { name: "http", protocol: "TCP" }): readonly Candidate[] {
+function merged(
+  slices: readonly RawObject[],
+  port: { name: string; protocol: Protocol } = { name: "http", protocol: "TCP" },
+): readonly Candidate[] {
   const store = new Store();
   for (const raw of slices) store.upsert("EndpointSlice", raw);
   return endpointsFor(store.slices("shop/cart"), port, "IPv4", "node1");

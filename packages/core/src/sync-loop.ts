@@ -107,8 +107,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
     while (!signal.aborted) {
       const rest = (this.#lastEndMs ?? Number.NEGATIVE_INFINITY) + this.#options.minIntervalMs - this.#options.clock.nowMs();
       if (rest > 0) await this.#options.clock.sleep(rest, signal);
-      await this.#waitForWork(signal);
+      const isDue = await this.#waitForWork(signal);
       if (signal.aborted) break;
+      if (!isDue) continue;
       if (this.node === undefined) this.#dueMs = Number.POSITIVE_INFINITY;
       else await this.#sync(signal);
     }
@@ -128,9 +129,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#wake?.();
   }
 
-  /** Wait for a change (and take it in), a due time, or the end. */
-  async #waitForWork(signal: AbortSignal): Promise<void> {
-    const { clock, feed, retryMs, log } = this.#options;
+  /** Wait for a change (and take it in), a due time, or the end; false when there is nothing to do. */
+  async #waitForWork(signal: AbortSignal): Promise<boolean> {
+    const { clock, feed, log } = this.#options;
     const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
     const stopSleep = new AbortController();
     const stop = (): void => wake();
@@ -144,11 +145,10 @@ export class SyncLoop<H, K extends KernelObject, S> {
       changes = await Promise.race(waits);
       if (changes !== undefined) this.#next = undefined;
     } catch (error) {
-      this.#next = undefined;
-      if (signal.aborted) return;
+      this.#next = signal.aborted ? undefined : this.#askAgain(signal);
       const { message } = ProxyError.from(error, "feed_lost", "feed lost");
-      log.warn("the feed of node state was lost, rules stay as they are", { error: message });
-      await clock.sleep(retryMs, signal);
+      if (!signal.aborted) log.warn("the feed of node state was lost, rules stay as they are", { error: message });
+      return false;
     } finally {
       this.#wake = undefined;
       signal.removeEventListener("abort", stop);
@@ -156,6 +156,16 @@ export class SyncLoop<H, K extends KernelObject, S> {
     }
     // Outside of the try: what a backend's render throws is a defect, and ends the process.
     if (changes !== undefined) this.#take(changes);
+    return true;
+  }
+
+  /** Ask a lost feed again after a while; drift is mended and what is due done meanwhile. */
+  #askAgain(signal: AbortSignal): Promise<ChangeSet> {
+    const { clock, feed, retryMs } = this.#options;
+    const next = clock.sleep(retryMs, signal).then(() => feed.next(signal));
+    // Looked at by the next wait; should it fail before, that must not count as unhandled.
+    void Promise.allSettled([next]);
+    return next;
   }
 
   #take(changes: ChangeSet): void {

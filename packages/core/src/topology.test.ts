@@ -60,7 +60,12 @@ describe("R-18 terminating endpoints step in, for each pool on its own", () => {
   ])("%s", (_name, shorts, [cluster, local, hasAny]) => expect(pools(shorts)).toEqual([cluster, local, hasAny, ""]));
 
   it("the cluster pool falls back to all nodes whatever the hints", () => {
-    expect(pools([{ is: "-ST", zones: ["b"], nodes: ["node2"] }, { is: "-ST", zones: ["a"] }])).toEqual([[0, 1], [], true, ""]);
+    expect(
+      pools([
+        { is: "-ST", zones: ["b"], nodes: ["node2"] },
+        { is: "-ST", zones: ["a"] },
+      ]),
+    ).toEqual([[0, 1], [], true, ""]);
   });
 });
 
@@ -71,13 +76,24 @@ describe("R-19 node hints, R-20 zone hints", () => {
     ["several hints each", [{ nodes: ["node1", "node2"] }, { nodes: ["node2"] }], [[0], "PreferSameNode"]],
     ["all hinted, none for this node, no zones", [{ nodes: ["node2"] }, { nodes: ["node3"] }], [[0, 1], ""]],
     ["one without a node hint: zones decide", [here, { zones: ["a"] }, { zones: ["b"] }], [[0, 1], "PreferSameZone"]],
-    ["none for this node: zones decide", [{ nodes: ["node2"], zones: ["a"] }, { nodes: ["node3"], zones: ["b"] }], [[0], "PreferSameZone"]],
+    [
+      "none for this node: zones decide",
+      [
+        { nodes: ["node2"], zones: ["a"] },
+        { nodes: ["node3"], zones: ["b"] },
+      ],
+      [[0], "PreferSameZone"],
+    ],
     ["node beats zone", [here, { nodes: ["node2"], zones: ["a"] }], [[0], "PreferSameNode"]],
     ["zones, one for ours", [{ zones: ["a"] }, { zones: ["b"] }], [[0], "PreferSameZone"]],
     ["zones, several each", [{ zones: ["b", "a"] }, { zones: ["a"] }, { zones: ["c"] }], [[0, 1], "PreferSameZone"]],
     ["zones, none for ours", [{ zones: ["b"] }, { zones: ["c"] }], [[0, 1], ""]],
     ["one unhinted ready endpoint turns zones off", [{ zones: ["a"] }, {}], [[0, 1], ""]],
-    ["an unhinted one that isn't ready does not", [{ zones: ["a"] }, { zones: ["b"] }, { is: "-ST" }, { is: "---" }], [[0], "PreferSameZone"]],
+    [
+      "an unhinted one that isn't ready does not",
+      [{ zones: ["a"] }, { zones: ["b"] }, { is: "-ST" }, { is: "---" }],
+      [[0], "PreferSameZone"],
+    ],
     ["only a terminating one is hinted for us", [{ zones: ["b"] }, { zones: ["a"], is: "-ST" }], [[0], ""]],
     ["no hints", [{}, {}], [[0, 1], ""]],
   ])("%s", (_name, shorts, [cluster, topology]) => {

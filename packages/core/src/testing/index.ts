@@ -7,5 +7,6 @@
 export * from "./clock.ts";
 export * from "./objects.ts";
 export * from "./records.ts";
+export * from "./sync-bench.ts";
 export * from "./toy-backend.ts";
 export * from "./view.ts";

@@ -36,13 +36,15 @@ export interface ToyFaults {
  * A host that only exists in memory, with a backend for it: one object per destination, one shared by all rows with as
  * many endpoints, and one that is always there.
  *
- * Shape: `objects` is what is in force; `plans` counts what was carried out. The host checks plans: what is put must not
- * be there in that form, what is removed must be there.
+ * Shape: `objects` is what is in force; `plans` counts what was carried out. What is put must not be there in that form,
+ * what is removed must be there: anything else is noted in `violations`.
  */
 export class ToyHost {
   readonly objects: Map<string, KernelObject> = new Map<string, KernelObject>();
   readonly forgotten: FlowFilter[][] = [];
   faults: ToyFaults = {};
+  /** Plans that did not fit what the host held: defects of whoever made them. */
+  readonly violations: string[] = [];
   plans = 0;
   observations = 0;
   #lingering: readonly Lingering<KernelObject>[] = [];
@@ -106,11 +108,11 @@ export class ToyHost {
     const id = objectId(object);
     const present = this.objects.get(id);
     if (what === "remove") {
-      if (present === undefined) throw new Error(`the plan removes ${id}, which is not there`);
+      if (present === undefined) this.violations.push(`removed ${id}, which was not there`);
       this.objects.delete(id);
       return;
     }
-    if (isEqual(present?.value, object.value)) throw new Error(`the plan puts ${id}, which is there already`);
+    if (isEqual(present?.value, object.value)) this.violations.push(`put ${id}, which was there already`);
     this.objects.set(id, object);
   }
 

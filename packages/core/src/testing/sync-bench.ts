@@ -1,0 +1,103 @@
+import { createFeed } from "../node-view.ts";
+import { OBJECT_KINDS } from "../objects.ts";
+import type { Issue } from "../objects.ts";
+import { Store } from "../store.ts";
+import { SyncLoop } from "../sync-loop.ts";
+import type { SyncLoopOptions } from "../sync-loop.ts";
+import { settle, TestClock } from "./clock.ts";
+import type { RawObject } from "./objects.ts";
+import { RecordingLog, RecordingObserver, ScriptedFeed } from "./records.ts";
+import type { KernelObject } from "../backend.ts";
+import { ToyHost } from "./toy-backend.ts";
+import type { ToyFacts, ToyFaults, ToyStep } from "./toy-backend.ts";
+import { POD_SETTINGS, upsertRaw } from "./view.ts";
+
+/** How a bench is set up. Intervals in ms. */
+export interface SyncBenchOptions extends Partial<
+  Pick<SyncLoopOptions<ToyFacts, KernelObject, ToyStep>, "minIntervalMs" | "maxIntervalMs" | "retryMs" | "dryRun" | "capabilities">
+> {
+  /** Whether the store's first lists are complete from the start; default true. */
+  readonly isSynced?: boolean;
+  /** Feed the loop from {@link SyncBench.feed} instead of the store. */
+  readonly scripted?: boolean;
+  readonly host?: ToyHost;
+  readonly faults?: ToyFaults;
+  /** Leave the loop unstarted, e.g. to call `once`. */
+  readonly isIdle?: boolean;
+}
+
+/** A sync loop between a store (or a scripted feed) and a toy host, all under the test's own time. */
+export interface SyncBench {
+  readonly loop: SyncLoop<ToyFacts, KernelObject, ToyStep>;
+  readonly host: ToyHost;
+  readonly clock: TestClock;
+  readonly observer: RecordingObserver;
+  readonly log: RecordingLog;
+  readonly feed: ScriptedFeed;
+  readonly issues: readonly Issue[];
+  upsert(raw: RawObject): void;
+  /** Remove a Service of namespace "shop". */
+  remove(name: string): void;
+  markSynced(): void;
+  /** Addresses in force, sorted. */
+  addresses(): readonly string[];
+  /** When syncs succeeded, in ms since the start. */
+  syncTimes(): readonly number[];
+  /** End the loop; resolves when `run` has returned. @throws {Error} when a plan did not fit what the host held. */
+  stop(): Promise<void>;
+}
+
+/** Set a bench up, put `objects` into its store and let it run until it waits. */
+export async function createSyncBench(objects: readonly RawObject[], options: SyncBenchOptions = {}): Promise<SyncBench> {
+  const clock = new TestClock();
+  const startMs = clock.nowMs();
+  const [log, observer, feed, host] = [new RecordingLog(), new RecordingObserver(), new ScriptedFeed(), options.host ?? new ToyHost()];
+  if (options.faults !== undefined) host.faults = options.faults;
+  const issues: Issue[] = [];
+  const store = new Store();
+  const { minIntervalMs = 0, maxIntervalMs = 3_600_000, retryMs = 30_000, dryRun, capabilities } = options;
+  const loop = new SyncLoop<ToyFacts, KernelObject, ToyStep>({
+    backend: host.open(),
+    feed: options.scripted === true ? feed : createFeed(store, { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS }),
+    family: "IPv4",
+    host: { generation: 1 },
+    clock,
+    log,
+    observer,
+    minIntervalMs,
+    maxIntervalMs,
+    retryMs,
+    report: (issue: Issue): void => void issues.push(issue),
+    ...(dryRun === undefined ? {} : { dryRun }),
+    ...(capabilities === undefined ? {} : { capabilities }),
+  });
+  const markSynced = (): void => OBJECT_KINDS.forEach((kind) => store.markSynced(kind));
+  for (const raw of objects) upsertRaw(store, raw);
+  if (options.isSynced !== false) markSynced();
+  const abort = new AbortController();
+  const running = options.isIdle === true ? Promise.resolve() : loop.run(abort.signal);
+  await settle();
+  return {
+    loop,
+    host,
+    clock,
+    observer,
+    log,
+    feed,
+    issues,
+    markSynced,
+    upsert: (raw: RawObject): void => upsertRaw(store, raw),
+    remove: (name: string): void => store.remove("Service", "shop", name),
+    addresses: (): readonly string[] => addressesOf(host),
+    syncTimes: (): readonly number[] => observer.syncs.map(({ atMs }) => atMs - startMs),
+    async stop(): Promise<void> {
+      abort.abort();
+      await running;
+      if (host.violations.length > 0) throw new Error(`plans did not fit the host: ${host.violations.join("; ")}`);
+    },
+  };
+}
+
+function addressesOf({ objects }: ToyHost): readonly string[] {
+  return [...objects.values()].flatMap(({ kind, key }) => (kind === "destination" ? [key.slice(0, key.lastIndexOf(":"))] : [])).toSorted();
+}
