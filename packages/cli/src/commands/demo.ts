@@ -64,7 +64,7 @@ async function holdDemo(options: DemoCommandOptions, env: Environment, hasColors
     const played = await playAndReport(options, { ...env, out: voice.out, err: voice.err, signal }, hasColors);
     ({ stage } = played);
     const ear = await listenForClean();
-    voice.out(hintsText(keptFacts(stage, options.backend)));
+    voice.out(hintsText(keptFacts(stage, played.backend)));
     await voice.done(failureOf(played.failures));
     await Promise.race([ear.asked, aborted(env.signal)]);
     await stage.destroy();
@@ -83,17 +83,21 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-async function playAndReport(
-  options: DemoCommandOptions,
-  env: Environment,
-  hasColors: boolean,
-): Promise<{ readonly stage: Stage; readonly failures: readonly string[] }> {
+/** A demo that was reported and is still up. */
+interface ReportedDemo {
+  readonly stage: Stage;
+  /** Name of the backend it ran on. */
+  readonly backend: string;
+  readonly failures: readonly string[];
+}
+
+async function playAndReport(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<ReportedDemo> {
   const world = env.createWorld(quietLogFor(options, env));
   const paint = painter(hasColors);
   try {
     const { workingDirectory, signal } = env;
     const { isRoot, hasIPv6 } = await probeHost(world.exec, signal);
-    if (!isRoot) throw new ProxyError("permission_denied", "the demo makes network namespaces: turnout demo: run it as root, e.g. with sudo");
+    if (!isRoot) throw new ProxyError("permission_denied", "the demo makes network namespaces", { hint: "run it as root, e.g. with sudo" });
     const module = await chooseBackend({ spec: options.backend, mode: "", world, workingDirectory, signal, needsHost: true });
     const { problems, versions } = await module.probe(module.parseOptions({}), world, signal);
     if (problems[0] !== undefined) throw problems[0];
@@ -109,7 +113,7 @@ async function playAndReport(
     const { stage, findings } = played;
     const report = reportOf({ ...findings, setup: { ...findings.setup, backend: module.name } });
     env.out(reportText(report, paint));
-    return { stage, failures: report.failures };
+    return { stage, backend: module.name, failures: report.failures };
   } finally {
     world.close();
   }

@@ -2,7 +2,7 @@ import type { ChangeFinding, FlowFinding, RestartFinding, RolloutFinding } from 
 import { addressOf, portOf, SHOP, type Replica } from "./shop.ts";
 import { firstEndpoints, type ShopEndpoint, type Stage } from "./stage.ts";
 import type { Traffic } from "./traffic.ts";
-import { askUntil, REFUSAL_MS, RETRY_MS, timeChange } from "./waiting.ts";
+import { askUntil, REFUSAL_MS, timeChange } from "./waiting.ts";
 
 const SWITCHES = 8;
 /** Longer than the shortest interval between syncs, so that each change is one by itself. */
@@ -94,7 +94,6 @@ export async function followFlows(stage: Stage): Promise<readonly FlowFinding[]>
       port: portOf(metrics),
       transport: "UDP",
       fromPort: FLOW_PORT,
-      timeoutMs: RETRY_MS,
     } as const,
   }));
   const findings: FlowFinding[] = [];

@@ -72,5 +72,19 @@ async function playActs(stage: Stage, setup: Findings["setup"], { nowMs, progres
   const restart = await killAndRestart(stage, traffic);
   progress("Counting");
   const trafficMs = nowMs() - startMs;
-  return { setup, spread, sources, sticky, refused, switches, toZero, fromZero, flows, rollout, restart, trafficMs, ...(await traffic.stop()) };
+  return {
+    setup,
+    spread,
+    sources,
+    sticky,
+    refused,
+    switches,
+    toZero,
+    fromZero,
+    flows,
+    rollout,
+    restart,
+    trafficMs,
+    ...(await traffic.stop()),
+  };
 }

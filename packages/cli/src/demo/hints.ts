@@ -1,3 +1,4 @@
+import { RANGES } from "@turnout/lab";
 import { HTTP_NODE_PORT, SHOP } from "./shop.ts";
 
 /** What there is to know of a kept demo. */
@@ -28,7 +29,10 @@ export function hintsText({ node1, node2, client, node2Address, kubeconfig, back
     ["by its cluster IP, from a node", `ip netns exec ${node2} curl -s http://${clusterIP}/`],
     ["a service without endpoints", `ip netns exec ${node1} curl -s http://${SHOP.search.manifest.clusterIPs[0]}/; echo $?`],
     ...look,
-    ["what the node is told to do", `ip netns exec ${node1} npx turnout print --node-name node1 --kubeconfig ${kubeconfig}`],
+    [
+      "what the node is told to do",
+      `ip netns exec ${node1} npx turnout print --node-name node1 --cluster-cidr ${RANGES.pods.IPv4} --kubeconfig ${kubeconfig}`,
+    ],
     ["how the proxy is doing", `ip netns exec ${node1} curl -s http://127.0.0.1:10249/metrics | grep turnout_`],
   ];
   const text = lines.map(([what, command]) => `  # ${what}\n  ${command}`).join("\n");

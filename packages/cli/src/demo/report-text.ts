@@ -39,7 +39,9 @@ function sectionText({ title, lines }: ReportSection, paint: Paint): string {
   return [paint("bold", title), ...rows].join("\n");
 }
 
+/** Widths of the columns; a line of one cell is a sentence and lines up with nothing. */
 function columnWidths(lines: readonly ReportLine[]): readonly number[] {
-  const count = Math.max(0, ...lines.map(({ cells }) => cells.length));
-  return Array.from({ length: count }, (_, column) => Math.max(...lines.map(({ cells }) => cells[column]?.length ?? 0)));
+  const tabular = lines.filter(({ cells }) => cells.length > 1);
+  const count = Math.max(0, ...tabular.map(({ cells }) => cells.length));
+  return Array.from({ length: count }, (_, column) => Math.max(...tabular.map(({ cells }) => cells[column]?.length ?? 0)));
 }

@@ -82,16 +82,21 @@ function setupSection({ setup }: Findings): ReportSection {
 }
 
 function servicesSection(): ReportSection {
-  return { title: "The services", lines: Object.values(SHOP).map((service) => ({ cells: serviceCells(service) })) };
+  return { title: "The services", lines: Object.values(SHOP).map(serviceLine) };
 }
 
-function serviceCells({ manifest, about, startWith }: ShopService): readonly string[] {
-  const ways = manifest.ports.flatMap(({ port, protocol = "TCP", nodePort }) => [
-    `${port}/${protocol}`,
-    ...(nodePort === undefined ? [] : [`node port ${nodePort}`]),
-  ]);
-  const addresses = [manifest.clusterIPs[0] ?? "", ...(manifest.ingress ?? []).slice(0, 1).map(({ ip }) => ip)].join(" ");
-  return [manifest.name, addresses, ways.join(" "), startWith === 0 ? "no pods" : countText(startWith, "pod"), about];
+function serviceLine({ manifest, about, startWith }: ShopService): ReportLine {
+  const { name, clusterIPs, ports, ingress = [] } = manifest;
+  const nodePorts = ports.map(({ nodePort }) => nodePort).filter((port) => port !== undefined);
+  const more = [
+    ...ingress.slice(0, 1).map(({ ip }) => `load balancer ${ip}`),
+    ...(nodePorts.length === 0 ? [] : [`node ports ${nodePorts.join(" ")}`]),
+  ];
+  const portTexts = ports.map(({ port, protocol = "TCP" }) => `${port}/${protocol}`);
+  return {
+    cells: [name, clusterIPs[0] ?? "", portTexts.join(" "), startWith === 0 ? "no pods" : countText(startWith, "pod"), about],
+    ...(more.length === 0 ? {} : { note: `also ${more.join(", ")}` }),
+  };
 }
 
 const BAR_WIDTH = 30;
@@ -106,7 +111,12 @@ function spreadSection(spread: readonly SpreadFinding[]): ReportSection {
     const total = [...servers.values()].reduce((sum, count) => sum + count, 0);
     for (const [index, [name, count]] of [...servers].entries()) {
       const share = total === 0 ? 0 : count / total;
-      const cells = [index === 0 ? service : "", name, "█".repeat(Math.round(share * BAR_WIDTH)), `${Math.round(share * 100)}% of ${total}`];
+      const cells = [
+        index === 0 ? service : "",
+        name,
+        "█".repeat(Math.round(share * BAR_WIDTH)),
+        `${Math.round(share * 100)}% of ${total}`,
+      ];
       lines.push({ cells });
     }
   }
@@ -131,12 +141,20 @@ function policySection({ sticky, refused, flows }: Findings): ReportSection {
   return {
     title: "Rules at work",
     lines: [
-      { cells: ["session affinity", `${kept} of ${sticky.length} clients of checkout stayed with one pod, ${requestsOf(sticky)} requests each`] },
-      { cells: ["no endpoints", `a request to search is ${outcomes} at once, not left hanging`] },
+      {
+        cells: [
+          "session affinity",
+          `${kept} of ${sticky.length} clients of checkout stayed with one pod, ${requestsOf(sticky)} requests each`,
+        ],
+      },
+      { cells: ["no endpoints", `a request to search is ${outcomes}, not left hanging`] },
       ...flows.map(({ family, port, before, after, tookMs }) => ({
-        cells: ["UDP flow", `${family}, client port ${port}: from ${before.join(" or ")} to ${after ?? "nobody"} in ${durationText(tookMs)}`],
+        cells: [
+          "UDP flow",
+          `${family}, client port ${port}: from ${before.join(" or ")} to ${after ?? "nobody"} in ${durationText(tookMs)}`,
+        ],
       })),
-      { cells: ["", "when its pod is gone; the kernel would have sent it there for as long as it talks, so it is made to forget"] },
+      { cells: ["", "once its pod was gone: the kernel remembers a flow as long as it talks, so it is made to forget"] },
     ],
   };
 }
@@ -152,17 +170,17 @@ function changeSection({ switches, toZero, fromZero, rollout }: Findings): Repor
     ["banner scaled up from zero", fromZero],
   ];
   return {
-    title: "How long until packets followed a change (from the API server being told; all nodes, both families)",
+    title: "How long until packets followed a change",
     lines: [
       ...changes.map(([what, findings]) => {
         const times = medianAndWorst(findings);
-        const text =
-          times === undefined ? "not everywhere" : `median ${durationText(times.median)}, worst ${durationText(times.worst)}`;
+        const text = times === undefined ? "not everywhere" : `median ${durationText(times.median)}, worst ${durationText(times.worst)}`;
         return { cells: [what, text, `${findings.length} measured`] };
       }),
       {
         cells: ["frontend rolled out to v2", `${rollout.replaced} pods replaced one by one in ${durationText(rollout.durationMs)}`, ""],
       },
+      { cells: ["Counted from telling the API server, for every node and family, while all other traffic goes on."] },
     ],
   };
 }
@@ -172,8 +190,12 @@ function restartSection({ restart }: Findings): ReportSection {
   return {
     title: `kill -9 of the proxy on ${node}, with all traffic going on`,
     lines: [
-      { cells: ["dead", `for ${durationText(downMs)}: ${countText(answeredMeanwhile, "request")} answered meanwhile by the rules it left`] },
-      { cells: ["back", `it found ${countText(objects, "object")} of its own in the kernel and wrote ${written}: the change it had missed`] },
+      {
+        cells: ["dead", `for ${durationText(downMs)}: ${countText(answeredMeanwhile, "request")} answered meanwhile by the rules it left`],
+      },
+      {
+        cells: ["back", `it found ${countText(objects, "object")} of its own in the kernel and wrote ${written}: the change it had missed`],
+      },
       { cells: ["", `packets followed that change ${durationText(caughtUpMs)} after the process was started`] },
     ],
   };
@@ -186,7 +208,12 @@ function trafficSection({ traffic, held }: Findings): ReportSection {
     title: "Traffic that ran through all of this",
     lines: [
       ...traffic.map(({ what, tally }) => ({
-        cells: [what, countText(tally.attempts, "request"), `${failedCount(tally)} failed`, `median ${durationText(tally.p50Ms)}, p99 ${durationText(tally.p99Ms)}`],
+        cells: [
+          what,
+          countText(tally.attempts, "request"),
+          `${failedCount(tally)} failed`,
+          `median ${durationText(tally.p50Ms)}, p99 ${durationText(tally.p99Ms)}`,
+        ],
       })),
       { cells: ["connections kept open to frontend", countText(answers, "answer"), `${broken} of ${held.length} broken`, ""] },
     ],

@@ -33,8 +33,9 @@ export const NAMESPACE = "shop";
 export const HTTP_PORT = 80;
 /** Where the frontend's servers speak HTTP. */
 export const HTTP_SERVER_PORT = 8080;
-/** The frontend's node port, and the one for HTTP. */
+/** The frontend's node port. */
 export const NODE_PORT = 30_080;
+/** The frontend's node port for HTTP. */
 export const HTTP_NODE_PORT = 30_081;
 
 interface Wish {
@@ -77,75 +78,76 @@ function replica(name: string, pod: string): Replica {
 }
 
 /** The web shop, in the order it is reported. */
-export const SHOP: Readonly<Record<"frontend" | "cart" | "checkout" | "payments" | "banner" | "search" | "dns" | "metrics", ShopService>> = {
-  frontend: shopService({
-    name: "frontend",
-    number: 10,
-    about: "the shop's front door, open to the outside",
-    port: 9_000,
-    replicas: [
-      replica("frontend-1", "pod-1-1"),
-      replica("frontend-2", "pod-1-2"),
-      replica("frontend-3", "pod-2-1"),
-      replica("frontend-v2-1", "pod-2-2"),
-      replica("frontend-v2-2", "pod-1-3"),
-      replica("frontend-v2-3", "pod-2-3"),
-    ],
-    startWith: 3,
-    nodePort: NODE_PORT,
-    morePorts: [{ name: "http", port: HTTP_PORT, targetPort: HTTP_SERVER_PORT, nodePort: HTTP_NODE_PORT }],
-    hasLoadBalancer: true,
-  }),
-  cart: shopService({
-    name: "cart",
-    number: 20,
-    about: "inside only",
-    port: 80,
-    replicas: [replica("cart-1", "pod-1-2"), replica("cart-2", "pod-2-2")],
-  }),
-  checkout: shopService({
-    name: "checkout",
-    number: 30,
-    about: "session affinity: a client keeps its server",
-    port: 80,
-    replicas: [replica("checkout-1", "pod-1-1"), replica("checkout-2", "pod-1-3"), replica("checkout-3", "pod-2-1")],
-    fields: { affinitySeconds: 600 },
-  }),
-  payments: shopService({
-    name: "payments",
-    number: 40,
-    about: "externalTrafficPolicy Local: sees its clients' own addresses",
-    port: 80,
-    replicas: [replica("payments-1", "pod-1-1"), replica("payments-2", "pod-2-3")],
-    hasLoadBalancer: true,
-    fields: { externalTrafficPolicy: "Local" },
-  }),
-  banner: shopService({
-    name: "banner",
-    number: 50,
-    about: "switched back and forth between two pods",
-    port: 80,
-    replicas: [replica("banner-blue", "pod-1-3"), replica("banner-green", "pod-2-3")],
-    startWith: 1,
-  }),
-  search: shopService({ name: "search", number: 60, about: "has no endpoints", port: 80, replicas: [] }),
-  dns: shopService({
-    name: "dns",
-    number: 53,
-    about: "UDP, a question a packet",
-    port: 53,
-    protocol: "UDP",
-    replicas: [replica("dns-1", "pod-1-3"), replica("dns-2", "pod-2-1")],
-  }),
-  metrics: shopService({
-    name: "metrics",
-    number: 81,
-    about: "UDP, from a client that never changes its port",
-    port: 8_125,
-    protocol: "UDP",
-    replicas: [replica("metrics-1", "pod-1-2"), replica("metrics-2", "pod-2-2")],
-  }),
-};
+export const SHOP: Readonly<Record<"frontend" | "cart" | "checkout" | "payments" | "banner" | "search" | "dns" | "metrics", ShopService>> =
+  {
+    frontend: shopService({
+      name: "frontend",
+      number: 10,
+      about: "the shop's front door, open to the outside",
+      port: 9_000,
+      replicas: [
+        replica("frontend-1", "pod-1-1"),
+        replica("frontend-2", "pod-1-2"),
+        replica("frontend-3", "pod-2-1"),
+        replica("frontend-v2-1", "pod-2-2"),
+        replica("frontend-v2-2", "pod-1-3"),
+        replica("frontend-v2-3", "pod-2-3"),
+      ],
+      startWith: 3,
+      nodePort: NODE_PORT,
+      morePorts: [{ name: "http", port: HTTP_PORT, targetPort: HTTP_SERVER_PORT, nodePort: HTTP_NODE_PORT }],
+      hasLoadBalancer: true,
+    }),
+    cart: shopService({
+      name: "cart",
+      number: 20,
+      about: "inside only",
+      port: 80,
+      replicas: [replica("cart-1", "pod-1-2"), replica("cart-2", "pod-2-2")],
+    }),
+    checkout: shopService({
+      name: "checkout",
+      number: 30,
+      about: "session affinity: a client keeps its server",
+      port: 80,
+      replicas: [replica("checkout-1", "pod-1-1"), replica("checkout-2", "pod-1-3"), replica("checkout-3", "pod-2-1")],
+      fields: { affinitySeconds: 600 },
+    }),
+    payments: shopService({
+      name: "payments",
+      number: 40,
+      about: "externalTrafficPolicy Local: sees its clients' own addresses",
+      port: 80,
+      replicas: [replica("payments-1", "pod-1-1"), replica("payments-2", "pod-2-3")],
+      hasLoadBalancer: true,
+      fields: { externalTrafficPolicy: "Local" },
+    }),
+    banner: shopService({
+      name: "banner",
+      number: 50,
+      about: "switched back and forth between two pods",
+      port: 80,
+      replicas: [replica("banner-blue", "pod-1-3"), replica("banner-green", "pod-2-3")],
+      startWith: 1,
+    }),
+    search: shopService({ name: "search", number: 60, about: "has no endpoints", port: 80, replicas: [] }),
+    dns: shopService({
+      name: "dns",
+      number: 53,
+      about: "UDP, a question a packet",
+      port: 53,
+      protocol: "UDP",
+      replicas: [replica("dns-1", "pod-1-3"), replica("dns-2", "pod-2-1")],
+    }),
+    metrics: shopService({
+      name: "metrics",
+      number: 81,
+      about: "UDP, from a client that never changes its port",
+      port: 8_125,
+      protocol: "UDP",
+      replicas: [replica("metrics-1", "pod-1-2"), replica("metrics-2", "pod-2-2")],
+    }),
+  };
 
 /** Ways a service can be reached from outside the cluster's pods. */
 export type Way = "clusterIP" | "loadBalancerIP";

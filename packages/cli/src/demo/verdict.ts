@@ -37,11 +37,12 @@ function ruleFailures({ sources, sticky, refused, flows }: Findings): readonly s
       ),
     ...sticky
       .filter(({ tally }) => Object.keys(tally.servers).length !== 1 || tally.ok < tally.attempts)
-      .map(
-        ({ from, family, tally }) =>
-          `${from} → checkout, ${family}: answered by ${Object.keys(tally.servers).join(", ") || "nobody"} ${failedText(tally)}`.trim(),
+      .map(({ from, family, tally }) =>
+        `${from} → checkout, ${family}: answered by ${Object.keys(tally.servers).join(", ") || "nobody"} ${failedText(tally)}`.trim(),
       ),
-    ...refused.filter(({ outcome }) => outcome !== "refused").map(({ family, outcome }) => `search, ${family}: ${outcome} instead of refused`),
+    ...refused
+      .filter(({ outcome }) => outcome !== "refused")
+      .map(({ family, outcome }) => `search, ${family}: ${outcome} instead of refused`),
     ...flows
       .filter(({ before, after }) => before.length !== 1 || after === undefined)
       .map(({ family, before, after }) => `UDP flow, ${family}: went from ${before.join(", ")} to ${after ?? "nobody"}`),

@@ -10,13 +10,16 @@ const GIVE_UP_MS = 15_000;
  * So a question that waits for a refusal waits this long, and one that waits for an answer must ask anew much sooner.
  */
 export const REFUSAL_MS = 2_500;
-/** How long a question waits that is asked again if it is lost. */
-export const RETRY_MS = 50;
+/** How long a question waits that is asked again if it is lost: briefly at first, longer where the machine turns out to be slow. */
+const FIRST_RETRY_MS = 10;
+const RETRY_GROWTH = 1.25;
+const RETRY_MAX_MS = 100;
 
 /**
  * Ask again and again until the answer is as wanted; how long it took in ms, or undefined after 15 s.
  *
- * Edges: an answer counts from when it arrived, any other outcome from when its question was sent.
+ * Edges: an answer counts from when it arrived, any other outcome from when its question was sent. Without `timeoutMs` a
+ * question waits a little longer than the lost one before it.
  */
 export async function askUntil(
   stage: Stage,
@@ -25,13 +28,16 @@ export async function askUntil(
   isWanted: (attempt: Attempt) => boolean,
   sinceMs: number = stage.nowMs(),
 ): Promise<number | undefined> {
+  let timeoutMs = FIRST_RETRY_MS;
   for (;;) {
-    const attempt = await agent.attempt(request);
+    const attempt = await agent.attempt({ timeoutMs, ...request });
     const tookMs = stage.nowMs() - sinceMs - (attempt.outcome === "ok" ? 0 : attempt.latencyMs);
     if (isWanted(attempt)) return tookMs;
     if (tookMs > GIVE_UP_MS) return undefined;
+    if (attempt.outcome === "ok") continue;
+    timeoutMs = Math.min(RETRY_MAX_MS, timeoutMs * RETRY_GROWTH);
     // A refusal comes back at once: don't spin.
-    await stage.pause(attempt.outcome === "ok" ? 0 : 1);
+    await stage.pause(1);
   }
 }
 
@@ -40,7 +46,7 @@ export interface TimedChange {
   readonly service: ShopService;
   readonly change: () => Promise<void>;
   readonly isWanted: (attempt: Attempt) => boolean;
-  /** How long one question waits; default {@link RETRY_MS}. */
+  /** How long one question waits; default: see {@link askUntil}. */
   readonly timeoutMs?: number;
   /** Default all. */
   readonly nodes?: readonly NodePlace[];
@@ -53,15 +59,16 @@ export interface TimedChange {
  */
 export async function timeChange(
   stage: Stage,
-  { service, change, isWanted, timeoutMs = RETRY_MS, nodes = stage.cluster.nodes }: TimedChange,
+  { service, change, isWanted, timeoutMs, nodes = stage.cluster.nodes }: TimedChange,
 ): Promise<readonly ChangeFinding[]> {
   const sinceMs = stage.nowMs();
   await change();
   return await Promise.all(
     nodes.flatMap((node) =>
       stage.families.map(async (family: IPFamily): Promise<ChangeFinding> => {
-        const request = { address: addressOf(service, "clusterIP", family), port: portOf(service), transport: service.protocol, timeoutMs };
-        return { node: node.name, family, tookMs: await askUntil(stage, node.agent(), request, isWanted, sinceMs) };
+        const request = { address: addressOf(service, "clusterIP", family), port: portOf(service), transport: service.protocol };
+        const limits = timeoutMs === undefined ? {} : { timeoutMs };
+        return { node: node.name, family, tookMs: await askUntil(stage, node.agent(), { ...request, ...limits }, isWanted, sinceMs) };
       }),
     ),
   );
