@@ -9,7 +9,8 @@ export interface MemorySampler {
   stop(): void;
 }
 
-const SAMPLE_MS = 20;
+/** Between two looks. */
+export const SAMPLE_MS = 20;
 const PAGE_BYTES = 4096;
 
 /**

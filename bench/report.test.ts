@@ -4,7 +4,7 @@ import { parseMessage } from "./line-channel.ts";
 import { memoryText, rateText, ratioText, runsText, timeText } from "./number-text.ts";
 import { parseOptions } from "./options.ts";
 import { markdownOf, publish, tableText } from "./report.ts";
-import { placedCommand } from "./role-process.ts";
+import { launcherFlags, placedCommand } from "./role-process.ts";
 
 describe("numbers for people", () => {
   it.each([
@@ -82,6 +82,13 @@ describe("measured processes", () => {
     ["one CPU", { namespace: "same" as const, cpu: 1 }, ["taskset", "--cpu-list", "1", "x"]],
   ])("are put into %s", (_name, options, expected) => {
     expect(placedCommand(["x"], options)).toEqual(expected);
+  });
+
+  it("run with the flags of the launcher's last line", () => {
+    expect(launcherFlags('exec sh --no\n# exec --not\nexec "$node" --max-semi-space-size=2 "$package/main.js" "$@"\n')).toEqual([
+      "--max-semi-space-size=2",
+    ]);
+    expect(launcherFlags('exec "$node" main.js')).toEqual([]);
   });
 
   it("are told from what Node prints itself", () => {

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { lineReader, parseMessage } from "./line-channel.ts";
 import type { Message } from "./line-channel.ts";
@@ -26,7 +27,15 @@ export interface RoleProcess {
   kill(): void;
 }
 
+/** The command as it is installed: built, not run from source. */
+export const TURNOUT: string = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));
 const MAIN = fileURLToPath(new URL("role-main.ts", import.meta.url));
+
+/** Node's flags on the last line of the launcher: what is measured runs as the command does. Pure. */
+export function launcherFlags(launcher: string): readonly string[] {
+  const line = launcher.split("\n").findLast((text) => text.startsWith("exec ")) ?? "";
+  return line.split(" ").filter((word) => /^--[a-z]/.test(word));
+}
 
 /** The command line that runs a program in a namespace; unshare, nsenter and taskset become it, so the pid is its own. Pure. */
 export function placedCommand(program: readonly string[], { namespace = "fresh", cpu }: RoleOptions): readonly string[] {
@@ -39,7 +48,8 @@ export function placedCommand(program: readonly string[], { namespace = "fresh",
 export function openRole(role: string, parameters: unknown, options: RoleOptions = {}): RoleProcess {
   const { profileDir } = options;
   const profile = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
-  const node = [process.execPath, ...process.execArgv, ...profile, MAIN, role, JSON.stringify(parameters)];
+  const flags = [...process.execArgv.filter((flag) => !flag.startsWith("--max-")), ...launcherFlags(readFileSync(TURNOUT, "utf8"))];
+  const node = [process.execPath, ...flags, ...profile, MAIN, role, JSON.stringify(parameters)];
   const [file = "", ...args] = placedCommand(node, options);
   const child = spawn(file, args, { stdio: ["pipe", "pipe", "inherit"] });
   const ended = endOf(child);

@@ -33,7 +33,7 @@ export const change: BenchCase = {
     const data: ChangeData[] = [];
     for (const shape of shapesOr(SHAPES, context)) {
       context.progress(shapeText(shape));
-      const parameters: ChangesParameters = { shape, count: context.runs ?? CHANGES, idleMs: SETTLE_MS };
+      const parameters: ChangesParameters = { shape, count: context.runs ?? CHANGES, settleMs: SETTLE_MS };
       data.push({ shape, changes: await runRole<Changes>("changes", parameters, { profileDir: context.profileDir }) });
     }
     return {

@@ -2,9 +2,9 @@ import type { BenchCase } from "../case.ts";
 import { change } from "./change.ts";
 import { coldStart } from "./cold-start.ts";
 import { connect } from "./connect.ts";
-import { daemon, memory } from "./memory.ts";
+import { memory } from "./memory.ts";
 import { restart } from "./restart.ts";
 import { store } from "./store.ts";
 
 /** Every bench, in the order of the standard run. */
-export const CASES: readonly BenchCase[] = [coldStart, change, memory, daemon, store, connect, restart];
+export const CASES: readonly BenchCase[] = [coldStart, change, memory, store, connect, restart];

@@ -1,20 +1,22 @@
 import { isShape, shapesOr } from "../case.ts";
 import type { BenchCase, CaseContext, CaseResult, Target } from "../case.ts";
-import { sampleMemory } from "../memory-sampler.ts";
+import { SAMPLE_MS, sampleMemory } from "../memory-sampler.ts";
 import type { MemorySampler } from "../memory-sampler.ts";
 import { memoryText, runsText, timeText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
-import type { ChangesParameters } from "../roles/changes.ts";
 import type { DaemonParameters, DaemonRun } from "../roles/daemon.ts";
 import { median } from "../statistics.ts";
 import { shapeText } from "../workload.ts";
 import type { Shape } from "../workload.ts";
 
 const SHAPES: readonly Shape[] = [{ services: 10_000, endpoints: 10 }];
-const RUNS = 3;
+const SOURCES: readonly { readonly source: DaemonParameters["source"]; readonly runs: number }[] = [
+  { source: "kube", runs: 2 },
+  { source: "file", runs: 1 },
+];
 const CHANGES = 500;
 /** Long enough for V8 to notice that nothing happens and to give memory back. */
-const IDLE_MS = 30_000;
+const IDLE_MS = 15_000;
 const PEAK_MAX = 700e6;
 const AFTER_MAX = 250e6;
 
@@ -26,64 +28,50 @@ interface MemoryUse {
   readonly afterChanges: number;
 }
 
-/** Which program is measured: the proxy's parts in a bench process, or the installed command with the API server's protocol. */
-type Program = "parts" | "turnout run";
-
-/** Samples of one size and program. */
+/** Samples of one size and source. */
 interface MemoryData {
   readonly shape: Shape;
-  readonly program: Program;
+  readonly source: DaemonParameters["source"];
   readonly use: readonly MemoryUse[];
   readonly startMs: readonly number[];
 }
 
-/** Memory of the process tree, parts of the proxy in one process. */
+/** The real command: memory of its process tree, and how long it takes from its start to rules in force. */
 export const memory: BenchCase = {
   name: "memory",
-  about: "resident memory of the process tree in a cold start and after, store to nft in one process",
-  needs: ["root", "nft"],
-  run: (context) => runMemory("parts", context),
-};
-
-/** Memory of the process tree of the real command. */
-export const daemon: BenchCase = {
-  name: "daemon",
-  about: "the installed `turnout run` against an API server emulator: memory of its process tree, start to rules in force",
+  about: "the installed `turnout run`: memory of its process tree in a cold start and after, start to rules in force",
   needs: ["root", "nft", "ip", "built"],
-  run: (context) => runMemory("turnout run", context),
+  async run(context): Promise<CaseResult> {
+    const data: MemoryData[] = [];
+    for (const shape of shapesOr(SHAPES, context))
+      for (const { source, runs } of SOURCES) data.push(await measureAll(shape, source, runs, context));
+    return {
+      title: "Memory: the installed command",
+      about:
+        "`turnout run` as built, both families, with the lab's API server emulator or a directory of JSON files as its source. Resident memory of the process and all " +
+        `its children, summed every ${SAMPLE_MS} ms. *Peak* is from its start to rules in force, *after* ${IDLE_MS / 1000} s later; *after changes* is ${IDLE_MS / 1000} s after ` +
+        `${CHANGES} one-endpoint changes, 50 a second. Garbage is collected when V8 sees fit. *Start* is from starting the process to rules in force.`,
+      columns: ["services x endpoints", "source", "peak", "after", "peak in changes", "after changes", "start"],
+      rows: data.map(rowOf),
+      targets: data.flatMap(targetsOf),
+      data,
+    };
+  },
 };
 
-async function runMemory(program: Program, context: CaseContext): Promise<CaseResult> {
-  const data: MemoryData[] = [];
-  for (const shape of shapesOr(SHAPES, context)) {
-    const use: MemoryUse[] = [];
-    const startMs: number[] = [];
-    for (let run = 1; run <= (context.runs ?? RUNS); run++) {
-      context.progress(`${shapeText(shape)}: ${program}, run ${run}`);
-      const one = await measure(program, shape);
-      use.push(one.use);
-      startMs.push(...one.startMs);
-    }
-    data.push({ shape, program, use, startMs });
+async function measureAll(shape: Shape, source: MemoryData["source"], runs: number, context: CaseContext): Promise<MemoryData> {
+  const use: MemoryUse[] = [];
+  const startMs: number[] = [];
+  for (let run = 1; run <= (context.runs ?? runs); run++) {
+    context.progress(`${shapeText(shape)}: source ${source}, run ${run}`);
+    const one = await measure(shape, source);
+    use.push(one.use);
+    startMs.push(one.startMs);
   }
-  const isDaemon = program === "turnout run";
-  return {
-    title: isDaemon ? "The real command: `turnout run --source kube`" : "Memory: store, core and nft backend in one process",
-    about:
-      "Resident memory of the process and all its children, summed every 20 ms. *After* is 30 s after the cold start, *after changes* 30 s after " +
-      `${CHANGES} one-endpoint changes; garbage is collected when V8 sees fit. ${
-        isDaemon
-          ? "The command as built, both families, against the lab's API server emulator; *start* is from starting the process to rules in force."
-          : "Objects are made one by one and kept by nobody but the store. Runs from source, so Node's type stripper is in it."
-      }`,
-    columns: ["services x endpoints", "peak", "after", "peak in changes", "after changes", ...(isDaemon ? ["start"] : [])],
-    rows: data.map(rowOf),
-    targets: data.flatMap(targetsOf),
-    data,
-  };
+  return { shape, source, use, startMs };
 }
 
-async function measure(program: Program, shape: Shape): Promise<{ readonly use: MemoryUse; readonly startMs: readonly number[] }> {
+async function measure(shape: Shape, source: MemoryData["source"]): Promise<{ readonly use: MemoryUse; readonly startMs: number }> {
   const found: Record<string, number> = {};
   let sampler: MemorySampler | undefined;
   const onPhase = async (name: string, pid: number): Promise<void> => {
@@ -94,14 +82,8 @@ async function measure(program: Program, shape: Shape): Promise<{ readonly use: 
     }
   };
   try {
-    const startMs: number[] = [];
-    if (program === "parts") {
-      const parameters: ChangesParameters = { shape, count: CHANGES, idleMs: IDLE_MS };
-      await runRole("changes", parameters, { onPhase });
-    } else {
-      const parameters: DaemonParameters = { shape, changes: CHANGES, idleMs: IDLE_MS };
-      startMs.push((await runRole<DaemonRun>("daemon", parameters, { onPhase })).startMs);
-    }
+    const parameters: DaemonParameters = { shape, source, changes: CHANGES, idleMs: IDLE_MS };
+    const { startMs } = await runRole<DaemonRun>("daemon", parameters, { onPhase });
     return { use: useFrom(found), startMs };
   } finally {
     sampler?.stop();
@@ -122,27 +104,37 @@ function useFrom(found: Readonly<Record<string, number>>): MemoryUse {
   };
 }
 
-function rowOf({ shape, use, startMs }: MemoryData): readonly string[] {
+function rowOf({ shape, source, use, startMs }: MemoryData): readonly string[] {
   const column = (key: keyof MemoryUse): string =>
     runsText(
       use.map((one) => one[key]),
       memoryText,
     );
-  const columns = [shapeText(shape), column("peak"), column("after"), column("peakInChanges"), column("afterChanges")];
-  return startMs.length === 0 ? columns : [...columns, runsText(startMs, timeText)];
+  return [
+    shapeText(shape),
+    source,
+    column("peak"),
+    column("after"),
+    column("peakInChanges"),
+    column("afterChanges"),
+    runsText(startMs, timeText),
+  ];
 }
 
-function targetsOf({ shape, program, use }: MemoryData): readonly Target[] {
+function targetsOf({ shape, source, use }: MemoryData): readonly Target[] {
   if (!isShape(shape, 10_000, 10)) return [];
-  const target = (what: string, bytes: number, max: number): Target => ({
-    what: `memory ${what} at ${shapeText(shape)} (${program})`,
-    wanted: `under ${memoryText(max)}`,
-    measured: memoryText(bytes),
-    isMet: bytes < max,
-  });
+  const target = (what: string, key: keyof MemoryUse, max: number): Target => {
+    const bytes = median(use.map((one) => one[key]));
+    return {
+      what: `memory ${what} at ${shapeText(shape)}, source ${source}`,
+      wanted: `under ${memoryText(max)}`,
+      measured: memoryText(bytes),
+      isMet: bytes < max,
+    };
+  };
   return [
-    target("in a cold start", median(use.map(({ peak }) => peak)), PEAK_MAX),
-    target("afterwards", median(use.map(({ after }) => after)), AFTER_MAX),
-    target("after changes", median(use.map(({ afterChanges }) => afterChanges)), AFTER_MAX),
+    target("in a cold start", "peak", PEAK_MAX),
+    target("afterwards", "after", AFTER_MAX),
+    target("after changes", "afterChanges", AFTER_MAX),
   ];
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Store } from "@turnout/core";
-import type { Harness } from "../line-channel.ts";
 import { createStore, createSubject, createView, fillStore } from "../subject.ts";
 import type { Subject } from "../subject.ts";
 import { sliceObject } from "../workload.ts";
@@ -11,8 +10,8 @@ import { firstSync } from "./cold-start.ts";
 export interface ChangesParameters {
   readonly shape: Shape;
   readonly count: number;
-  /** After the cold start, and after the changes; ms. */
-  readonly idleMs: number;
+  /** Quiet time after the cold start, ms. */
+  readonly settleMs: number;
 }
 
 /** How long each change took, ms. */
@@ -33,17 +32,14 @@ const STRIDE = 7919;
 
 /**
  * After a cold start, take endpoints away and bring them back one at a time, each after quiet, and time each from the
- * event entering the store to nft's answer. Phases: `started`, `in-force`, `idle`, `changed`, `idle-again`.
+ * event entering the store to nft's answer.
  */
-export async function changes({ shape, count, idleMs }: ChangesParameters, harness: Harness): Promise<Changes> {
+export async function changes({ shape, count, settleMs }: ChangesParameters): Promise<Changes> {
   const store = createStore();
   const subject = await createSubject(createView(store));
-  await harness.reached("started");
   await fillStore(store, shape);
   await firstSync(subject);
-  await harness.reached("in-force");
-  await sleep(idleMs);
-  await harness.reached("idle");
+  await sleep(settleMs);
   const stop = new AbortController();
   const running = subject.loop.run(stop.signal);
   const changer = createChanger(store, subject, shape);
@@ -52,9 +48,6 @@ export async function changes({ shape, count, idleMs }: ChangesParameters, harne
     all.push(await changer());
     await sleep(PAUSE_MS);
   }
-  await harness.reached("changed");
-  await sleep(idleMs);
-  await harness.reached("idle-again");
   stop.abort();
   await running;
   await subject.close();

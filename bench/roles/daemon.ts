@@ -4,48 +4,46 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { createExec } from "@turnout/host";
 import { lineReader } from "../line-channel.ts";
 import type { Harness } from "../line-channel.ts";
-import { endOf, openRole } from "../role-process.ts";
+import { endOf, openRole, TURNOUT } from "../role-process.ts";
 import { NODE_NAME, POD_CIDR } from "../workload.ts";
 import type { Shape } from "../workload.ts";
-import type { ApiServerParameters } from "./api-server.ts";
+import type { ProviderParameters } from "./api-server.ts";
 
 /** What the real command is put through. */
 export interface DaemonParameters {
   readonly shape: Shape;
+  /** Where it learns of services: an API server emulator, or a directory of files. */
+  readonly source: "kube" | "file";
   readonly changes: number;
   readonly idleMs: number;
 }
 
-/** From the start of the process to rules in force, ms: Node's start, listing over HTTP, everything. */
+/** From the start of the process to rules in force, ms: Node's start, listing or reading, everything. */
 export interface DaemonRun {
   readonly startMs: number;
 }
 
-/** The command as it is installed: built, not run from source. */
-const TURNOUT = fileURLToPath(new URL("../../packages/cli/bin/turnout", import.meta.url));
 const CHANGE_PAUSE_MS = 20;
 
 /**
- * Run `turnout run` against an API server emulator in this namespace. Phases (with its pid): `started`, `in-force`,
+ * Run `turnout run` in this namespace, with an API server emulator or files beside it. Phases (with its pid): `started`, `in-force`,
  * `idle`, `changed`, `idle-again`.
  */
-export async function daemon({ shape, changes, idleMs }: DaemonParameters, harness: Harness): Promise<DaemonRun> {
+export async function daemon({ shape, source, changes, idleMs }: DaemonParameters, harness: Harness): Promise<DaemonRun> {
   await createExec().run("ip", ["link", "set", "lo", "up"]);
   const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  const kubeconfig = join(directory, "kubeconfig");
-  const served: ApiServerParameters = { shape, kubeconfig, changes, pauseMs: CHANGE_PAUSE_MS };
-  const api = openRole("api-server", served, { namespace: "same" });
+  const path = join(directory, source);
+  const provided: ProviderParameters = { shape, path, changes, pauseMs: CHANGE_PAUSE_MS };
+  const provider = openRole(source === "kube" ? "api-server" : "file-writer", provided, { namespace: "same" });
   try {
-    await api.phase("listening");
-    const args = ["run", "--source", "kube", "--kubeconfig", kubeconfig, "--backend", "nft", "--node-name", NODE_NAME];
+    await provider.phase("provided");
+    const where = source === "kube" ? ["--source", "kube", "--kubeconfig", path] : ["--source", `file:${path}`];
+    const how = ["--backend", "nft", "--node-name", NODE_NAME, "--cluster-cidr", POD_CIDR, "--logging-format", "json"];
     const startMs = performance.now();
-    const turnout = spawn(TURNOUT, [...args, "--cluster-cidr", POD_CIDR, "--logging-format", "json"], {
-      stdio: ["ignore", "inherit", "pipe"],
-    });
+    const turnout = spawn(TURNOUT, ["run", ...where, ...how], { stdio: ["ignore", "inherit", "pipe"] });
     const ended = endOf(turnout);
     const { pid = 0 } = turnout;
     try {
@@ -55,20 +53,20 @@ export async function daemon({ shape, changes, idleMs }: DaemonParameters, harne
       await harness.reached("in-force", pid);
       await sleep(idleMs);
       await harness.reached("idle", pid);
-      api.go();
-      await api.phase("changed");
+      provider.go();
+      await provider.phase("changed");
       await harness.reached("changed", pid);
       await sleep(idleMs);
       await harness.reached("idle-again", pid);
       turnout.kill("SIGTERM");
-      const how = await ended;
-      if (how !== "exit code 0") throw new Error(`turnout ended with ${how}`);
+      const end = await ended;
+      if (end !== "exit code 0") throw new Error(`turnout ended with ${end}`);
       return { startMs: tookMs };
     } finally {
       turnout.kill("SIGKILL");
     }
   } finally {
-    api.kill();
+    provider.kill();
     await rm(directory, { recursive: true });
   }
 }

@@ -7,6 +7,7 @@ import { coldStart } from "./cold-start.ts";
 import { connectClient, connectServer } from "./connect-ends.ts";
 import { connect } from "./connect.ts";
 import { daemon } from "./daemon.ts";
+import { fileWriter } from "./file-writer.ts";
 import { storeAlone } from "./store-alone.ts";
 
 /** Everything a measured process can be told to do, by name. */
@@ -20,5 +21,6 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "connect-client": connectClient,
   "connect-server": connectServer,
   daemon,
+  "file-writer": fileWriter,
   "store-alone": storeAlone,
 };
