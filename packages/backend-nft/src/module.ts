@@ -3,6 +3,8 @@ import { Applier } from "./apply.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { NftSession } from "./nft-session.ts";
 import type { NftObject } from "./objects.ts";
+import { ownCommitsOf } from "./own-commits.ts";
+import type { Mark } from "./own-commits.ts";
 import { parseTable } from "./observe.ts";
 import { parseNftOptions } from "./options.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
@@ -50,6 +52,7 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
   const session = new NftSession(world, options.nftPath);
   const applier = new Applier(session, world.clock, world.log);
   const nftFamily = NFT_FAMILY[family];
+  let mark: Mark | undefined;
   return {
     skeleton: renderSkeleton,
     render: (row, context) => renderRow(row, context, options),
@@ -57,12 +60,13 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
     explain: explainPlan,
     async observe(signal: AbortSignal): Promise<Observed<NftObject>> {
       applier.reset();
+      mark = await ownCommitsOf(world.netlink).mark(world.netlink);
       const text = await session.listTable(nftFamily, TABLE, signal);
       return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text);
     },
     apply: (plan, signal): Promise<Outcome<NftObject>> => applier.apply(plan, signal),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
-    watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> => watchHost(world, family, session.echoes, signal),
+    watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> => watchHost({ world, family, echoes: session.echoes, mark }, signal),
     async cleanup(signal: AbortSignal): Promise<void> {
       // Made first, so that deleting it can't fail for its absence.
       await session.commit([`add table ${nftFamily} ${TABLE}`, `delete table ${nftFamily} ${TABLE}`], signal);

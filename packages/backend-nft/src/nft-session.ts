@@ -1,6 +1,8 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecSession, World } from "@turnout/core";
 import { nftError } from "./errors.ts";
+import { ownCommitsOf } from "./own-commits.ts";
+import type { OwnCommits } from "./own-commits.ts";
 
 const ANSWER_TIMEOUT_MS = 60_000;
 /** A kept nft never returns memory; larger transactions get a process of their own. Bytes. */
@@ -43,11 +45,13 @@ export class EchoCount {
 export class NftSession {
   readonly #exec: Exec;
   readonly #nft: string;
+  readonly #own: OwnCommits;
   #kept: ExecSession | undefined;
   #uses = 0;
 
-  constructor(world: Pick<World, "exec">, nftPath: string) {
+  constructor(world: Pick<World, "exec" | "netlink">, nftPath: string) {
     this.#exec = world.exec;
+    this.#own = ownCommitsOf(world.netlink);
     this.#nft = nftPath;
   }
 
@@ -61,6 +65,7 @@ export class NftSession {
     try {
       if (size > KEPT_TEXT_MAX) await this.#commitAlone(statements, signal);
       else await this.#commitKept(statements);
+      this.#own.add();
     } catch (error) {
       this.echoes.take();
       throw error;

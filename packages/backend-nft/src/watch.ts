@@ -1,24 +1,32 @@
-import type { HostEvent, IPFamily, World } from "@turnout/core";
+import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import type { NftFacts } from "./options.ts";
 import type { EchoCount } from "./nft-session.ts";
+import type { NftFacts } from "./options.ts";
+import { ownCommitsOf } from "./own-commits.ts";
+import type { Mark } from "./own-commits.ts";
 import { readFacts } from "./probe.ts";
 
+/** What watching needs. */
+export interface WatchOptions {
+  readonly world: Pick<World, "netlink" | "clock">;
+  readonly family: IPFamily;
+  readonly echoes: EchoCount;
+  /** When the table was last read; undefined: never. */
+  readonly mark: Mark | undefined;
+}
+
 /**
- * Tell of changed host addresses and of commits to our table by anybody else.
+ * Tell of changed host addresses and of commits to our table by anybody else, also between the last reading and now.
  *
- * Edges: when the kernel could not tell everything, counting starts anew and nothing is claimed.
+ * Edges: where the kernel could not tell everything, the ruleset's generation says whether anybody else was at it.
  */
-export async function* watchHost(
-  world: Pick<World, "netlink">,
-  family: IPFamily,
-  echoes: EchoCount,
-  signal: AbortSignal,
-): AsyncIterable<HostEvent<NftFacts>> {
-  const table = `${NFT_FAMILY[family]} ${TABLE}`;
+export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> {
+  const { world, echoes } = options;
   const commits = world.netlink.watchNft(signal)[Symbol.asyncIterator]();
   const addresses = world.netlink.watchAddresses(signal)[Symbol.asyncIterator]();
   echoes.start();
+  const missed = new MissedCommits(options, signal);
+  if (await missed.areThere()) yield { kind: "drift", what: "the ruleset changed before it was watched" };
   let nextCommit = commits.next();
   let nextAddresses = addresses.next();
   for (;;) {
@@ -28,16 +36,47 @@ export async function* watchHost(
     ]);
     if ("commit" in winner) {
       if (winner.commit.done === true) return;
-      const event = winner.commit.value;
       nextCommit = commits.next();
-      if (event.kind === "lost") echoes.start();
-      else if (event.tables.includes(table) && !echoes.take()) {
-        yield { kind: "drift", what: `${event.process} (pid ${event.pid}) changed table ${table}` };
-      }
+      const what = await foreignChange(winner.commit.value, options, missed);
+      if (what !== undefined) yield { kind: "drift", what };
     } else {
       if (winner.addresses.done === true) return;
       nextAddresses = addresses.next();
       yield { kind: "facts", facts: await readFacts(world) };
     }
+  }
+}
+
+/** Say what somebody else did to our table, if this event tells so. */
+async function foreignChange(event: NftEvent, { family, echoes }: WatchOptions, missed: MissedCommits): Promise<string | undefined> {
+  const table = `${NFT_FAMILY[family]} ${TABLE}`;
+  if (event.kind === "lost") {
+    echoes.start();
+    return (await missed.areThere()) ? "the ruleset changed faster than the kernel could tell" : undefined;
+  }
+  if (!event.tables.includes(table)) return undefined;
+  return echoes.take() ? undefined : `${event.process} (pid ${event.pid}) changed table ${table}`;
+}
+
+/** Finds commits of others that no event told of. */
+class MissedCommits {
+  readonly #options: WatchOptions;
+  readonly #signal: AbortSignal;
+  #mark: Mark | undefined;
+
+  constructor(options: WatchOptions, signal: AbortSignal) {
+    this.#options = options;
+    this.#signal = signal;
+    this.#mark = options.mark;
+  }
+
+  /** Tell whether there are some since the last call. Commits to other people's tables count: they can't be told apart. */
+  async areThere(): Promise<boolean> {
+    const { netlink, clock } = this.#options.world;
+    const own = ownCommitsOf(netlink);
+    const mark = this.#mark;
+    const isQuiet = mark === undefined || (await own.isUndisturbedSince(mark, netlink, clock, this.#signal));
+    this.#mark = await own.mark(netlink);
+    return !isQuiet;
   }
 }

@@ -39,6 +39,7 @@ const FIRST_RETRY_MS = 250;
  * between is merged by the feed. A failure is retried with doubling waits up to `retryMs`.
  * Edges: nothing is dropped: after a failure the host is observed and the whole difference applied; when that fails too,
  * the rows that changed are tried in halves and those the host refuses are held back as they were, reported, and retried.
+ * When it refuses all of several rows the sync has failed.
  */
 export class SyncLoop<H, K extends KernelObject, S> {
   readonly #options: SyncLoopOptions<H, K, S>;
@@ -116,11 +117,17 @@ export class SyncLoop<H, K extends KernelObject, S> {
     await this.#forgetter.idle();
   }
 
-  /** Sync once. @throws {ProxyError} what the sync failed with, or `canceled`. */
+  /** Sync once. @throws {ProxyError} what the sync failed with (also if only some rows were refused), or `canceled`. */
   async once(signal: AbortSignal): Promise<void> {
     this.#take(await this.#options.feed.next(signal));
     const error = await this.#sync(signal);
     if (error !== undefined) throw error;
+    const refused = [...this.#wanted.held];
+    if (refused.length > 0)
+      throw new ProxyError("tool_failed", "the host refused service ports", {
+        object: refused.join(", "),
+        hint: "the rest is in force, see the log",
+      });
     await this.#forgetter.idle();
   }
 
@@ -196,6 +203,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
       const error = cause;
       this.#isHostKnown = false;
       this.#lastError = error;
+      // Also when nothing changed: what the host lost and can't be given back is waiting too.
+      this.#pendingSinceMs ??= startMs;
       this.#dueMs = clock.nowMs() + Math.min(this.#options.retryMs, FIRST_RETRY_MS * 2 ** this.#failures++);
       observer.failed({ family, full: isFull, durationMs: clock.nowMs() - startMs, error, atMs: clock.nowMs() });
       log.error(error.message, { family, retryInMs: Math.round(this.#dueMs - clock.nowMs()) });
@@ -255,6 +264,12 @@ export class SyncLoop<H, K extends KernelObject, S> {
       }
     };
     if (keys.length > 0) await tryThese(keys);
+    const [blame] = refused.values();
+    if (blame !== undefined && keys.length > 1 && refused.size === keys.length && total.put + total.removed === 0) {
+      // Not one of several: it is the host that fails, not a row.
+      this.#retryHeldMs = 0;
+      throw blame;
+    }
     for (const [row, error] of refused) log.error("row refused by the host, kept as it was", { family, row, error: error.message });
     observer.quarantined({ family, rows: [...this.#wanted.held] });
     return total;
@@ -264,8 +279,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { backend, clock, dryRun } = this.#options;
     const { ledger } = this.#wanted;
     if (!this.#isHostKnown) {
-      ledger.adopt(await backend.observe(signal).catch(asOperatingError));
+      // Before the reading: an audit asked for meanwhile must not be forgotten.
       this.#isHostKnown = true;
+      ledger.adopt(await backend.observe(signal).catch(asOperatingError));
     }
     const delta = ledger.delta(clock.nowMs());
     if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return { put: 0, removed: 0 };

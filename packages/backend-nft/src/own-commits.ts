@@ -1,0 +1,52 @@
+import type { Clock, Netlink } from "@turnout/core";
+
+const LOOK_AGAIN_MS = 50;
+const LOOKS_MAX = 20;
+
+/** A moment of the ruleset: its generation, and how many commits of ours had been made by then. */
+export interface Mark {
+  readonly generation: number;
+  readonly commits: number;
+}
+
+/**
+ * Counts the commits this process makes in one network namespace, in both families: every commit of anybody's raises the
+ * ruleset's generation by one, so what the generation rose by beyond our own count is somebody else's.
+ */
+export class OwnCommits {
+  #count = 0;
+
+  /** Note a commit of ours that succeeded. */
+  add(): void {
+    this.#count++;
+  }
+
+  /** Remember this moment. @throws {ProxyError} when the kernel can't be asked. */
+  async mark(netlink: Netlink): Promise<Mark> {
+    const commits = this.#count;
+    return { generation: await netlink.nftGeneration(), commits };
+  }
+
+  /**
+   * Tell whether nobody else has committed since a mark.
+   *
+   * Edges: a commit of ours that is under way looks like somebody else's, so a difference is looked at again for a second.
+   */
+  async isUndisturbedSince(mark: Mark, netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<boolean> {
+    for (let look = 0; look < LOOKS_MAX && !signal.aborted; look++) {
+      const now = await this.mark(netlink);
+      if (now.generation - mark.generation === now.commits - mark.commits) return true;
+      await clock.sleep(LOOK_AGAIN_MS, signal);
+    }
+    return signal.aborted;
+  }
+}
+
+const perNetlink = new WeakMap<Netlink, OwnCommits>();
+
+/** The count that all backends over one netlink (so, in one network namespace) share. */
+export function ownCommitsOf(netlink: Netlink): OwnCommits {
+  let commits = perNetlink.get(netlink);
+  if (commits === undefined) perNetlink.set(netlink, (commits = new OwnCommits()));
+  return commits;
+}

@@ -1,0 +1,79 @@
+import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import type { FakeNetlink } from "@turnout/host/testing";
+import type { HostEvent } from "@turnout/core";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { EchoCount } from "./nft-session.ts";
+import type { NftFacts } from "./options.ts";
+import { ownCommitsOf } from "./own-commits.ts";
+import type { Mark } from "./own-commits.ts";
+import { watchHost } from "./watch.ts";
+
+const OURS = ["ip turnout"];
+
+describe("watchHost", () => {
+  let netlink: FakeNetlink;
+  let echoes: EchoCount;
+  let stop: AbortController;
+  beforeEach(() => {
+    netlink = createFakeNetlink();
+    echoes = new EchoCount();
+    stop = new AbortController();
+  });
+  afterEach(() => stop.abort());
+
+  /** A commit by our own session, as the kernel and the session's counters see it. */
+  const commitOurs = (): void => {
+    echoes.expect();
+    ownCommitsOf(netlink).add();
+    netlink.commitNft({ pid: 1, process: "nft", tables: OURS });
+  };
+  const commitForeign = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });
+
+  /** Start watching, then act; resolves to what was told until the address change that ends it. */
+  const told = async (mark: Mark | undefined, act: () => void): Promise<readonly HostEvent<NftFacts>[]> => {
+    const clock = createFakeClock();
+    const events: HostEvent<NftFacts>[] = [];
+    const ended = (async (): Promise<void> => {
+      for await (const event of watchHost({ world: { netlink, clock }, family: "IPv4", echoes, mark }, stop.signal)) {
+        events.push(event);
+        if (event.kind === "facts") return;
+      }
+    })();
+    for (let turn = 0; turn < 40; turn++) {
+      clock.advance(50);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    act();
+    await new Promise((resolve) => setImmediate(resolve));
+    netlink.setAddresses("IPv4", [{ ip: "172.18.0.1", prefixLength: 24, link: "eth0" }]);
+    await ended;
+    return events;
+  };
+  const kinds = (events: readonly HostEvent<NftFacts>[]): readonly string[] => events.map(({ kind }) => kind);
+
+  it("does not take our own commits for somebody else's", async () => {
+    expect(kinds(await told(undefined, commitOurs))).toEqual(["facts"]);
+  });
+
+  it("names who changed our table", async () => {
+    const events = await told(undefined, () => commitForeign(OURS));
+    expect(events[0]).toEqual({ kind: "drift", what: "firewalld (pid 666) changed table ip turnout" });
+  });
+
+  it("is not concerned with other tables", async () => {
+    expect(kinds(await told(undefined, () => commitForeign(["ip nat", "ip6 turnout"])))).toEqual(["facts"]);
+  });
+
+  it("notices what happened between the last reading and the watch", async () => {
+    const mark = await ownCommitsOf(netlink).mark(netlink);
+    commitOurs();
+    commitForeign(OURS);
+    expect(kinds(await told(mark, () => undefined))).toEqual(["drift", "facts"]);
+  });
+
+  it("says nothing when only we committed in between", async () => {
+    const mark = await ownCommitsOf(netlink).mark(netlink);
+    commitOurs();
+    expect(kinds(await told(mark, () => undefined))).toEqual(["facts"]);
+  });
+});
