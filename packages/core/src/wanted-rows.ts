@@ -131,6 +131,8 @@ export class WantedRows<H, K extends KernelObject> {
 
   #renderAll(): void {
     invariant(this.#node !== undefined, "rendering needs a node");
+    // Every row may take a new form, so each may be the one that the host refuses.
+    for (const key of this.#rows.keys()) this.#remember(key);
     this.#held.clear();
     const rendered = new Map<string, readonly K[]>();
     for (const [key, row] of this.#rows) rendered.set(key, this.#render(row));
