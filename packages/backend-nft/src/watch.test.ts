@@ -40,7 +40,7 @@ describe("watchHost", () => {
       }
     })();
     for (let turn = 0; turn < 40; turn++) {
-      clock.advance(50);
+      await clock.advance(50);
       await new Promise((resolve) => setImmediate(resolve));
     }
     act();
