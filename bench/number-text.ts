@@ -15,9 +15,9 @@ export function rateText(perSecond: number): string {
   return `${Math.round(perSecond / 100) / 10}k/s`;
 }
 
-/** Write a ratio: `31x`, `4.6x`. */
+/** Write a ratio: `31x`, `4.6x`, `1.45x`. */
 export function ratioText(ratio: number): string {
-  return `${ratio >= 20 ? Math.round(ratio) : Math.round(ratio * 10) / 10}x`;
+  return `${ratio >= 20 ? Math.round(ratio) : ratio.toFixed(ratio >= 2 ? 1 : 2)}x`;
 }
 
 /** Write runs as `median (min–max, n runs)`; a single run says so. */

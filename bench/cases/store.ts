@@ -50,7 +50,7 @@ export const store: BenchCase = {
       title: "Store alone",
       about:
         "Changed API objects (parsed JSON) into the store, rows of one view out; validation, topology, claims and comparison with the row before " +
-        `included. The process is pinned to one CPU; rounds of ${EVENTS_PER_ROUND.toLocaleString("en-US")} events after one to warm up. Per CPU second counts the CPU time of all its threads, collection of garbage included, so it ` +
+        `included. The process is pinned to one CPU; rounds of ${EVENTS_PER_ROUND.toLocaleString("en-US")} events after two to warm up. Per CPU second counts the CPU time of all its threads, collection of garbage included, so it ` +
         "does not suffer from neighbours.",
       columns: ["services x endpoints", "events", "per second", "per CPU second"],
       rows: data.map(({ shape, text, rates }) => [
