@@ -5,6 +5,8 @@ import { Store } from "../store.ts";
 import { SyncLoop } from "../sync-loop.ts";
 import type { SyncLoopOptions } from "../sync-loop.ts";
 import { settle, TestClock } from "./clock.ts";
+import { carryOut } from "./history.ts";
+import type { Deed } from "./history.ts";
 import type { RawObject } from "./objects.ts";
 import { RecordingLog, RecordingObserver, ScriptedFeed } from "./records.ts";
 import type { KernelObject } from "../backend.ts";
@@ -36,6 +38,7 @@ export interface SyncBench {
   readonly feed: ScriptedFeed;
   readonly issues: readonly Issue[];
   upsert(raw: RawObject): void;
+  carryOut(deed: Deed): void;
   /** Remove a Service of namespace "shop". */
   remove(name: string): void;
   markSynced(): void;
@@ -87,6 +90,7 @@ export async function createSyncBench(objects: readonly RawObject[], options: Sy
     issues,
     markSynced,
     upsert: (raw: RawObject): void => upsertRaw(store, raw),
+    carryOut: (deed: Deed): void => carryOut(store, deed),
     remove: (name: string): void => store.remove("Service", "shop", name),
     addresses: (): readonly string[] => addressesOf(host),
     syncTimes: (): readonly number[] => observer.syncs.map(({ atMs }) => atMs - startMs),
