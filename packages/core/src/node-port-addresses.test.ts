@@ -14,7 +14,7 @@ test.each([
   ["only the other family's CIDRs mean all", ["fd00::/8"], "172.18.0.2", "all"],
   ["a CIDR no address is in", ["192.0.2.0/24"], "172.18.0.2", []],
   ["a primary that is not on the host", ["primary"], "172.18.0.9", []],
-])("IPv4: %s", (_name, wanted, primary, expected) => {
+])("R-37, R-38 IPv4: %s", (_name, wanted, primary, expected) => {
   expect(nodePortAddresses({ wanted, family: "IPv4", primary, hostAddresses: HOST })).toEqual(expected);
 });
 
@@ -22,6 +22,6 @@ test.each([
   ["all", ["all"], "all"],
   ["localhost", ["localhost"], ["::1"]],
   ["primary", ["primary"], ["fd00::2"]],
-])("IPv6: %s", (_name, wanted, expected) => {
+])("R-37, R-38 IPv6: %s", (_name, wanted, expected) => {
   expect(nodePortAddresses({ wanted, family: "IPv6", primary: "fd00::2", hostAddresses: ["::1", "fd00::2"] })).toEqual(expected);
 });
