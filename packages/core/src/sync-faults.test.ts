@@ -204,6 +204,28 @@ describe("R-55 one row the host refuses", () => {
   });
 });
 
+describe("host facts that change while a plan is carried out", () => {
+  it("count from the next sync on, and a row refused for them is found", async () => {
+    const bench = await createSyncBench(services(5));
+    let isFirst = true;
+    bench.host.faults = {
+      apply: () => {
+        if (isFirst) bench.loop.setHost({ generation: 2 });
+        isFirst = false;
+        return undefined;
+      },
+      refuses: ({ key, value }) => key.startsWith("10.96.0.3:") && JSON.stringify(value).includes('"generation":2'),
+    };
+    bench.upsert(service(6));
+    await bench.clock.advance(1000);
+    expect(bench.observer.failures).toEqual([]);
+    expect(bench.observer.quarantines.at(-1)).toEqual(["shop/s3:http/TCP"]);
+    expect(bench.host.objects.get("base base")?.value).toEqual({ bit: 14, generation: 2 });
+    expect(bench.addresses()).toHaveLength(6);
+    await bench.stop();
+  });
+});
+
 describe("dry run", () => {
   it("tells the plan and touches nothing, once per change", async () => {
     const told: string[] = [];

@@ -46,6 +46,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   readonly #wanted: WantedRows<H, K>;
   readonly #forgetter: FlowForgetter;
   #next: Promise<ChangeSet> | undefined;
+  #host: H;
   #isHostKnown = false;
   #failures = 0;
   #retryHeldMs = 0;
@@ -64,6 +65,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   constructor(options: SyncLoopOptions<H, K, S>) {
     this.#options = options;
     const { backend, host, capabilities, report } = options;
+    this.#host = host;
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
     this.#forgetter = new FlowForgetter(options);
   }
@@ -91,9 +93,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
     return this.#lastError;
   }
 
-  /** Render everything again with new host facts, soon. */
+  /** Render everything again with new host facts, soon: with the next sync, never in the middle of one. */
   setHost(host: H): void {
-    this.#wanted.setHost(host);
+    this.#host = host;
     this.#hurry();
   }
 
@@ -192,6 +194,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const isFull = !this.#isHostKnown;
     if (isFull) this.#auditDueMs = startMs + this.#options.maxIntervalMs;
     this.#dueMs = this.#auditDueMs;
+    this.#wanted.setHost(this.#host);
     try {
       const count = await this.#bringInForce(signal);
       this.#succeeded(isFull, startMs, count);
