@@ -1,3 +1,4 @@
+import type { NodePlace } from "@turnout/lab";
 import type { ChangeFinding, FlowFinding, RestartFinding, RolloutFinding } from "./findings.ts";
 import { addressOf, portOf, SHOP, type Replica } from "./shop.ts";
 import { firstEndpoints, type ShopEndpoint, type Stage } from "./stage.ts";
@@ -11,6 +12,7 @@ const QUIET_MS = 250;
 const TERMINATING_MS = 400;
 const DOWN_MS = 1_000;
 const METRICS_PORT = 10_249;
+const METRICS_WAIT_MS = 5_000;
 const FLOW_PORT = 40_125;
 
 /** Point a service at one pod, then at another, and so on, and time how soon packets follow. */
@@ -147,15 +149,26 @@ export async function killAndRestart(stage: Stage, traffic: Traffic): Promise<Re
   });
   const times = caughtUp.map(({ tookMs }) => tookMs);
   const caughtUpMs = times.includes(undefined) ? undefined : Math.max(...times.map((ms) => ms ?? 0));
-  const page = await proxy.node.agent().get({ address: "127.0.0.1", port: METRICS_PORT, path: "/metrics" });
+  const page = await metricsOf(stage, proxy.node);
   return {
     node: proxy.node.name,
     downMs,
     answeredMeanwhile,
     caughtUpMs,
-    objects: sumOfMetric(page.body, "turnout_objects"),
-    written: sumOfMetric(page.body, "turnout_objects_put_total"),
+    objects: sumOfMetric(page, "turnout_objects"),
+    written: sumOfMetric(page, "turnout_objects_put_total"),
   };
+}
+
+/** A proxy's metrics, once each family's first sync is in them: packets may follow a moment before that. */
+async function metricsOf(stage: Stage, node: NodePlace): Promise<string> {
+  const untilMs = stage.nowMs() + METRICS_WAIT_MS;
+  for (;;) {
+    const { body } = await node.agent().get({ address: "127.0.0.1", port: METRICS_PORT, path: "/metrics" });
+    const isComplete = stage.families.every((family) => body.includes(`turnout_objects{ip_family="${family}"}`));
+    if (isComplete || stage.nowMs() > untilMs) return body;
+    await stage.pause(20);
+  }
 }
 
 /** Add up a metric over its labels on a Prometheus text page; 0 when it isn't there. Pure. */
