@@ -173,6 +173,20 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     });
   });
 
+  it("notices a rule that was replaced by another", async () => {
+    const proxy = new Proxy(backends.IPv4, "IPv4");
+    proxy.want(SHOWCASE);
+    await proxy.sync();
+    const before = await kernelState(backends.IPv4);
+    const listed = await nft("-a", "list", "chain", "ip", "turnout", "dispatch");
+    const [, handle = ""] = /@nodeports.*# handle (\d+)/.exec(listed) ?? [];
+    await nft("replace", "rule", "ip", "turnout", "dispatch", "handle", handle, "accept");
+    await proxy.adopt();
+    expect(await proxy.sync()).toBe(1);
+    expect(await nft("list", "chain", "ip", "turnout", "dispatch")).toContain("@nodeports");
+    expect(await kernelState(backends.IPv4)).toEqual(before);
+  });
+
   it("replaces a table of another layout", async () => {
     await nft("add table ip turnout; add chain ip turnout strange; add set ip turnout services { type mark; }");
     const proxy = new Proxy(backends.IPv4, "IPv4");

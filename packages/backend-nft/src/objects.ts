@@ -7,7 +7,7 @@ export interface TableObject {
   readonly value: string;
 }
 
-/** A chain. Equality is by `value`, a digest of its rules that also travels in the first rule's comment. */
+/** A chain. Equality is by `value`, a digest of its rules that also travels in the comment of each. */
 export interface ChainObject {
   readonly kind: "chain";
   readonly key: string;

@@ -53,10 +53,12 @@ function noteRule(rule: Json | undefined, chains: Map<string, { count: number; c
   if (rule === undefined) return;
   const chain = chains.get(String(rule["chain"]));
   if (chain === undefined) return;
-  if (chain.count++ === 0) chain.comment = textOf(rule["comment"]);
+  const comment = textOf(rule["comment"]);
+  // A rule that doesn't say what the first one says is not of the same making.
+  chain.comment = chain.count++ === 0 || comment === chain.comment ? comment : `${chain.comment} and ${comment}`;
 }
 
-/** What we wrote into the comment, if the number of rules still fits it. */
+/** What we wrote into the comments, if the number of rules still fits it. */
 function observedDigest(count: number, comment: string): string {
   return comment.endsWith(`/${count}`) ? comment : `tampered ${comment} ${count}`;
 }

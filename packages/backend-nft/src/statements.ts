@@ -65,7 +65,7 @@ export function writeChains(chains: readonly ChainObject[], writer: Writer): voi
   }
   for (const { key, rules, value } of chains) {
     writer.command("flush chain", key);
-    for (const [index, rule] of rules.entries()) writer.command("add rule", `${key} ${rule}${index === 0 ? ` comment "${value}"` : ""}`);
+    for (const rule of rules) writer.command("add rule", `${key} ${rule} comment "${value}"`);
   }
 }
 
