@@ -7,6 +7,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const run = promisify(execFile);
+/** Without what `npm test` tells its children: the empty project is configured by nobody. */
+const ENV = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith("npm_")));
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 const SHOP = `apiVersion: v1
@@ -41,10 +43,11 @@ describe("the packages, packed and installed into an empty project", () => {
     project = await mkdtemp(join(tmpdir(), "turnout-packages-"));
     await run("npm", ["pack", "--silent", "--pack-destination", project, ...packages.map(({ folder }) => `./packages/${folder}`)], {
       cwd: ROOT,
+      env: ENV,
     });
     await writeFile(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
     const tarballs = (await readdir(project)).filter((name) => name.endsWith(".tgz")).map((name) => `./${name}`);
-    await run("npm", ["install", "--silent", "--no-audit", "--no-fund", ...tarballs], { cwd: project });
+    await run("npm", ["install", "--silent", "--no-audit", "--no-fund", ...tarballs], { cwd: project, env: ENV });
   }, 240_000);
   afterAll(() => rm(project, { recursive: true, force: true }));
 
