@@ -11,8 +11,8 @@ export interface Machine {
   readonly cpus: number;
   readonly cpuModel: string;
   readonly memoryBytes: number;
-  /** Load averages of 1, 5 and 15 minutes before the first run. */
-  readonly load: readonly number[];
+  /** Load average of a minute, before the first run. */
+  readonly load: number;
 }
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -26,7 +26,7 @@ export function describeMachine(): Machine {
     cpus: availableParallelism(),
     cpuModel: cpus()[0]?.model.trim() ?? "unknown",
     memoryBytes: totalmem(),
-    load: loadavg(),
+    load: loadavg()[0] ?? 0,
   };
 }
 

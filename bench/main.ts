@@ -1,7 +1,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { loadavg } from "node:os";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { BenchCase, CaseResult } from "./case.ts";
+import type { BenchCase, CaseContext, CaseResult } from "./case.ts";
 import { CASES } from "./cases/index.ts";
 import { describeMachine, unmetNeed } from "./machine.ts";
 import { helpText, parseOptions } from "./options.ts";
@@ -15,7 +16,13 @@ const PAGE = fileURLToPath(new URL("../docs/benchmarks.md", import.meta.url));
 async function runBenches(options: BenchOptions): Promise<number> {
   const machine = describeMachine();
   const startMs = performance.now();
+  const loads: number[] = [];
   const results: CaseResult[] = [];
+  const progress = (name: string, text: string): void => {
+    loads.push(loadavg()[0] ?? 0);
+    const seconds = String(Math.round((performance.now() - startMs) / 1000)).padStart(4);
+    process.stderr.write(`${seconds} s  ${name}: ${text}\n`);
+  };
   const skipped: { name: string; why: string }[] = [];
   let failures = 0;
   if (options.profileDir !== undefined) await mkdir(options.profileDir, { recursive: true });
@@ -27,7 +34,7 @@ async function runBenches(options: BenchOptions): Promise<number> {
       continue;
     }
     try {
-      results.push(await runCase(one, options, startMs));
+      results.push(await runCase(one, options, (text) => progress(one.name, text)));
     } catch (error) {
       failures++;
       const text = error instanceof Error ? error.message : String(error);
@@ -35,7 +42,7 @@ async function runBenches(options: BenchOptions): Promise<number> {
       skipped.push({ name: one.name, why: `it failed: ${text.split("\n")[0] ?? ""}` });
     }
   }
-  const report: BenchReport = { date: new Date().toISOString(), machine, results, skipped };
+  const report: BenchReport = { date: new Date().toISOString(), machine, loads, results, skipped };
   const markdown = markdownOf(report);
   process.stdout.write(`${markdown}\n`);
   if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, undefined, 1)}\n`);
@@ -43,11 +50,7 @@ async function runBenches(options: BenchOptions): Promise<number> {
   return failures === 0 ? 0 : 1;
 }
 
-function runCase(one: BenchCase, { shapes, runs, profileDir }: BenchOptions, startMs: number): Promise<CaseResult> {
-  const progress = (text: string): void => {
-    const seconds = String(Math.round((performance.now() - startMs) / 1000)).padStart(4);
-    process.stderr.write(`${seconds} s  ${one.name}: ${text}\n`);
-  };
+function runCase(one: BenchCase, { shapes, runs, profileDir }: BenchOptions, progress: CaseContext["progress"]): Promise<CaseResult> {
   return one.run({ shapes, runs, profileDir: profileDir === undefined ? undefined : resolve(profileDir), progress });
 }
 

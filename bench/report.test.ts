@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { childTicks } from "./cpu-time.ts";
 import { residentBytes, treeOf } from "./memory-sampler.ts";
 import { parseMessage } from "./line-channel.ts";
 import { memoryText, rateText, ratioText, runsText, timeText } from "./number-text.ts";
@@ -26,14 +27,20 @@ describe("numbers for people", () => {
 });
 
 describe("report", () => {
-  const machine = { kernel: "6.1", nft: "1.0.6", node: "v24", cpus: 2, cpuModel: "X", memoryBytes: 8e9, load: [0.5, 1, 2] };
+  const machine = { kernel: "6.1", nft: "1.0.6", node: "v24", cpus: 2, cpuModel: "X", memoryBytes: 8e9, load: 0.5 };
   const target = { what: "speed", wanted: "under 5 ms", measured: "7 ms", isMet: false };
   const result = { title: "Speed", about: "How fast.", columns: ["a"], rows: [["1"]], targets: [target], data: {} };
-  const markdown = markdownOf({ date: "2026-01-02T03:04:05Z", machine, results: [result], skipped: [{ name: "other", why: "no root" }] });
+  const markdown = markdownOf({
+    date: "2026-01-02T03:04:05Z",
+    machine,
+    loads: [3, 1, 2],
+    results: [result],
+    skipped: [{ name: "other", why: "no root" }],
+  });
 
   it("says on what machine and under which load", () => {
     expect(markdown).toContain("2026-01-02 on Linux 6.1, nft 1.0.6, Node v24, 2 CPUs (X), 8000 MB memory");
-    expect(markdown).toContain("0.50, 1.00, 2.00");
+    expect(markdown).toContain("before: 0.5, at the start of each part (the benches' own share included): 1.0–3.0, median 2.0.");
   });
   it("says that a target was missed", () => expect(markdown).toMatch(/\| speed +\| under 5 ms +\| 7 ms +\| \*\*missed\*\* +\|/));
   it("says what did not run, and why", () => expect(markdown).toContain("`other` did not run: no root"));
@@ -100,6 +107,10 @@ describe("measured processes", () => {
   it("count with all their descendants", () => {
     const children: Record<number, readonly number[]> = { 1: [2, 3], 3: [4] };
     expect(treeOf(1, (pid) => children[pid] ?? [])).toEqual([1, 2, 3, 4]);
+  });
+
+  it("are charged what their ended children used, whatever the process is called", () => {
+    expect(childTicks("7 (a b) c) S 1 7 7 0 -1 4194304 100 200 0 0 11 12 30 40 20 0 1 0 5 6 7")).toBe(70);
   });
 
   it("are counted in resident pages; one that is gone holds nothing", () => {

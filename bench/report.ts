@@ -1,12 +1,15 @@
 import type { CaseResult, Target } from "./case.ts";
 import type { Machine } from "./machine.ts";
 import { memoryText } from "./number-text.ts";
+import { summarize } from "./statistics.ts";
 
 /** Everything one run of the harness found out. */
 export interface BenchReport {
   /** ISO date. */
   readonly date: string;
   readonly machine: Machine;
+  /** Load average of a minute at the start of each part. */
+  readonly loads: readonly number[];
   readonly results: readonly CaseResult[];
   /** Benches that did not run, and why. */
   readonly skipped: readonly { readonly name: string; readonly why: string }[];
@@ -16,12 +19,11 @@ const BEGIN = "<!-- results: written by `npm run bench -- --publish`, don't edit
 const END = "<!-- end of results -->";
 
 /** Write a report as Markdown. */
-export function markdownOf({ date, machine, results, skipped }: BenchReport): string {
+export function markdownOf({ date, machine, results, skipped, loads }: BenchReport): string {
   const { kernel, nft, node, cpus, cpuModel, memoryBytes, load } = machine;
-  const loads = load.map((value) => value.toFixed(2)).join(", ");
   const targets = results.flatMap((result) => result.targets);
   return [
-    `Measured ${date.slice(0, 10)} on Linux ${kernel}, nft ${nft}, Node ${node}, ${cpus} CPUs (${cpuModel}), ${memoryText(memoryBytes)} memory; load average before (1, 5, 15 min): ${loads}.`,
+    `Measured ${date.slice(0, 10)} on Linux ${kernel}, nft ${nft}, Node ${node}, ${cpus} CPUs (${cpuModel}), ${memoryText(memoryBytes)} memory; load average before: ${load.toFixed(1)}, at the start of each part (the benches' own share included): ${loadText(loads)}.`,
     ...(targets.length === 0 ? [] : [tableText(["target", "wanted", "measured", ""], targets.map(targetRow))]),
     ...results.map(({ title, about, columns, rows }) => `### ${title}\n\n${about}\n\n${tableText(columns, rows)}`),
     ...skipped.map(({ name, why }) => `\`${name}\` did not run: ${why}`),
@@ -34,6 +36,12 @@ export function publish(page: string, markdown: string): string {
   const to = page.indexOf(END);
   if (from < 0 || to < from) throw new Error(`the page lacks the lines "${BEGIN}" and "${END}"`);
   return `${page.slice(0, from)}${BEGIN}\n\n${markdown}\n\n${page.slice(to)}`;
+}
+
+function loadText(loads: readonly number[]): string {
+  if (loads.length === 0) return "none ran";
+  const { min, median, max } = summarize(loads);
+  return `${min.toFixed(1)}–${max.toFixed(1)}, median ${median.toFixed(1)}`;
 }
 
 function targetRow({ what, wanted, measured, isMet }: Target): readonly string[] {

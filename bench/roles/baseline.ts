@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Exec } from "@turnout/core";
 import { createExec } from "@turnout/host";
+import { cpuTimeMs } from "../cpu-time.ts";
 import { layoutChangeText, layoutText } from "../layouts.ts";
 import type { Layout } from "../layouts.ts";
 import type { Shape } from "../workload.ts";
@@ -18,6 +19,8 @@ export interface BaselineParameters {
 /** How long nft took, ms; writing the text is not in it. */
 export interface Baseline {
   readonly loadMs: number;
+  /** CPU time of the load. */
+  readonly cpuMs: number;
   readonly changeMs: readonly number[];
 }
 
@@ -28,13 +31,16 @@ export async function baseline({ layout, shape, changes }: BaselineParameters): 
   const exec = createExec();
   const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
   try {
-    const loadMs = await loadText(exec, directory, layoutText(layout, shape));
+    const text = layoutText(layout, shape);
+    const startCpuMs = cpuTimeMs();
+    const loadMs = await loadText(exec, directory, text);
+    const cpuMs = cpuTimeMs() - startCpuMs;
     const changeMs: number[] = [];
     for (let k = 0; k < changes; k++) {
       const index = Math.floor((k * shape.services) / changes);
       changeMs.push(await loadText(exec, directory, layoutChangeText(layout, index, shape, k % shape.endpoints)));
     }
-    return { loadMs, changeMs };
+    return { loadMs, cpuMs, changeMs };
   } finally {
     await rm(directory, { recursive: true });
   }

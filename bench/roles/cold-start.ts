@@ -1,4 +1,5 @@
 import { loadavg } from "node:os";
+import { cpuTimeMs } from "../cpu-time.ts";
 import { createStore, createSubject, createView, fillStore } from "../subject.ts";
 import type { Subject } from "../subject.ts";
 import type { Shape } from "../workload.ts";
@@ -7,6 +8,8 @@ import type { Shape } from "../workload.ts";
 export interface ColdStart {
   /** Objects in the store → rules in force: rows, rendering, planning and nft. */
   readonly totalMs: number;
+  /** CPU time of the same, nft's included. */
+  readonly cpuMs: number;
   /** Filling the store, not part of `totalMs`. */
   readonly storeMs: number;
   /** Parts of `totalMs` by the backend's method; the rest is rows, rendering and the ledger. */
@@ -31,10 +34,12 @@ export async function coldStart(shape: Shape): Promise<ColdStart> {
 }
 
 /** Bring everything in force and say how long it took. */
-export async function firstSync(subject: Subject): Promise<Pick<ColdStart, "totalMs" | "spentMs" | "objects">> {
+export async function firstSync(subject: Subject): Promise<Pick<ColdStart, "totalMs" | "cpuMs" | "spentMs" | "objects">> {
+  const startCpuMs = cpuTimeMs();
   const startMs = performance.now();
   await subject.loop.once(new AbortController().signal);
   const totalMs = performance.now() - startMs;
+  const cpuMs = cpuTimeMs() - startCpuMs;
   const { objects } = await subject.nextSync();
-  return { totalMs, spentMs: { ...subject.spentMs }, objects };
+  return { totalMs, cpuMs, spentMs: { ...subject.spentMs }, objects };
 }
