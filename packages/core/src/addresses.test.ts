@@ -1,6 +1,16 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalIP, cidrContains, disjointCIDRs, familyOf, hostPort, parseCIDR, parseIP, unusableReason } from "./addresses.ts";
+import {
+  canonicalIP,
+  cidrContains,
+  compareAddresses,
+  disjointCIDRs,
+  familyOf,
+  hostPort,
+  parseCIDR,
+  parseIP,
+  unusableReason,
+} from "./addresses.ts";
 import type { CIDR } from "./addresses.ts";
 
 describe("R-09 addresses are read as leniently as the API server stored them", () => {
@@ -146,6 +156,21 @@ const anyIP = fc.oneof(fc.ipV4(), fc.ipV6());
 const anyCIDR = fc.tuple(fc.integer({ min: 8, max: 14 }), fc.nat(255), fc.integer({ min: 4, max: 32 }));
 
 describe("properties", () => {
+  it.each([
+    ["IPv4", fc.ipV4()],
+    ["IPv6", fc.ipV6()],
+  ])("%s addresses compare as their texts with a port do", (_family, addresses) => {
+    fc.assert(
+      fc.property(addresses, addresses, fc.boolean(), (first, second, sharesStart) => {
+        const a = canonicalIP(first)?.text ?? "";
+        const b = canonicalIP(sharesStart ? `${first}0` : second)?.text ?? a;
+        fc.pre(a.includes(":") === b.includes(":"));
+        const [left, right] = [hostPort(a, 80), hostPort(b, 80)];
+        expect(Math.sign(compareAddresses(a, b))).toBe(left === right ? 0 : left < right ? -1 : 1);
+      }),
+    );
+  });
+
   it("canonicalising twice is canonicalising once, and keeps the value", () => {
     fc.assert(
       fc.property(anyIP, (text) => {

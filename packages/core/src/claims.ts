@@ -8,6 +8,8 @@ export interface LostClaim {
   readonly winner: string;
 }
 
+const NOBODY: ReadonlySet<string> = new Set();
+
 /**
  * Settles which row has an address and port when several want it: the oldest, ties broken by key.
  *
@@ -24,6 +26,7 @@ export class Claims {
     const before = this.#wanted.get(key);
     if (row === undefined) this.#wanted.delete(key);
     else this.#wanted.set(key, row);
+    if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return NOBODY;
     const affected = new Set<string>();
     for (const claim of claimsOf(before)) this.#release(claim, key, affected);
     for (const claim of claimsOf(row)) this.#claim(claim, key, affected);
@@ -83,6 +86,15 @@ export class Claims {
 export function destinationName(destination: Destination, row: ServicePort): string {
   const { address, port } = destination;
   return address === "" ? `node port ${port}/${row.name.protocol}` : `${hostPort(address, port)}/${row.name.protocol}`;
+}
+
+/** The usual change is one of endpoints: nobody's claims are touched. */
+function hasSameClaims(a: ServicePort, b: ServicePort): boolean {
+  if (a.createdMs !== b.createdMs || a.destinations.length !== b.destinations.length) return false;
+  return a.destinations.every(({ address, port }, index) => {
+    const other = b.destinations[index];
+    return other?.address === address && other.port === port;
+  });
 }
 
 function claimsOf(row: ServicePort | undefined): readonly string[] {

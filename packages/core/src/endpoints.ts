@@ -1,4 +1,4 @@
-import { hostPort } from "./addresses.ts";
+import { compareAddresses, hostPort } from "./addresses.ts";
 import type { Endpoint } from "./model.ts";
 import type { EndpointSlice, IPFamily, Protocol, SliceEndpoint } from "./objects.ts";
 
@@ -24,18 +24,33 @@ export function endpointsFor(
   family: IPFamily,
   nodeName: string,
 ): readonly Candidate[] {
-  const found = new Map<string, Candidate>();
+  const found: Candidate[] = [];
+  let isAscending = true;
   for (const slice of inNameOrder(slices)) {
     if (slice.family !== family) continue;
     for (const slicePort of slice.ports) {
       if (slicePort.name !== port.name || slicePort.protocol !== port.protocol) continue;
       for (const endpoint of slice.endpoints) {
-        const key = hostPort(endpoint.ip, slicePort.port);
-        if (!found.has(key) || !endpoint.terminating) found.set(key, candidate(endpoint, slicePort.port, nodeName));
+        const next = candidate(endpoint, slicePort.port, nodeName);
+        isAscending &&= found.length === 0 || isBefore(found[found.length - 1] as Candidate, next);
+        found.push(next);
       }
     }
   }
-  if (found.size < 2) return [...found.values()];
+  // Nearly always: slices come sorted from intake, and most Services have one.
+  return isAscending ? found : sortedUnique(found);
+}
+
+function isBefore({ endpoint: a }: Candidate, { endpoint: b }: Candidate): boolean {
+  return a.port === b.port ? compareAddresses(a.ip, b.ip) < 0 : hostPort(a.ip, a.port) < hostPort(b.ip, b.port);
+}
+
+function sortedUnique(candidates: readonly Candidate[]): readonly Candidate[] {
+  const found = new Map<string, Candidate>();
+  for (const next of candidates) {
+    const key = hostPort(next.endpoint.ip, next.endpoint.port);
+    if (!found.has(key) || !next.endpoint.terminating) found.set(key, next);
+  }
   return [...found.keys()].sort().map((key) => found.get(key) as Candidate);
 }
 

@@ -190,6 +190,7 @@ export class NodeView {
   }
 
   #reportLost(key: string, lost: readonly LostClaim[]): void {
+    if (lost.length === 0 && !this.#lost.has(key)) return;
     const row = this.#rows.get(key) ?? this.#claims.settled(key)?.row;
     const text =
       row === undefined ? "" : lost.map(({ destination, winner }) => `${destinationName(destination, row)} is ${winner}'s`).join(", ");

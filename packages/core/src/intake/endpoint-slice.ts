@@ -1,4 +1,4 @@
-import { canonicalIP, unusableReason } from "../addresses.ts";
+import { canonicalIP, compareAddresses, unusableReason } from "../addresses.ts";
 import { isDNSName } from "../names.ts";
 import type { EndpointSlice, IPFamily, SliceEndpoint, SlicePort } from "../objects.ts";
 import { isObject, isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
@@ -75,6 +75,17 @@ function readEndpoints(raw: Raw, family: IPFamily, findings: Findings, intern: I
       zoneHints: readHints(hints, "forZones", intern),
       nodeHints: readHints(hints, "forNodes", intern),
     });
+  }
+  return sortedByAddress(endpoints);
+}
+
+/** In the order of rows, so that whoever merges slices finds them sorted; entries with one address keep theirs. */
+function sortedByAddress(endpoints: SliceEndpoint[]): readonly SliceEndpoint[] {
+  for (let index = 1; index < endpoints.length; index++) {
+    const [before, after] = [endpoints[index - 1], endpoints[index]];
+    if (before !== undefined && after !== undefined && compareAddresses(before.ip, after.ip) > 0) {
+      return endpoints.sort((a, b) => compareAddresses(a.ip, b.ip));
+    }
   }
   return endpoints;
 }
