@@ -5,6 +5,8 @@ import { FlowForgetter } from "./flow-forgetter.ts";
 import type { ChangeSet, Feed, NodeContext, ServicePort } from "./model.ts";
 import type { IPFamily, Issue } from "./objects.ts";
 import type { SyncObserver } from "./observer.ts";
+import { tryRows } from "./row-trials.ts";
+import type { AppliedCount } from "./row-trials.ts";
 import { WantedRows } from "./wanted-rows.ts";
 import type { Clock, Log } from "./world.ts";
 
@@ -220,7 +222,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   }
 
   /** Try what changed; if that fails the whole difference; if that fails too, row by row. */
-  async #bringInForce(signal: AbortSignal): Promise<{ put: number; removed: number }> {
+  async #bringInForce(signal: AbortSignal): Promise<AppliedCount> {
     if (this.#options.clock.nowMs() >= this.#retryHeldMs) for (const key of this.#wanted.held) this.#wanted.release(key);
     const wasKnown = this.#isHostKnown;
     try {
@@ -241,32 +243,21 @@ export class SyncLoop<H, K extends KernelObject, S> {
     return await this.#applyRowByRow(signal);
   }
 
-  async #applyRowByRow(signal: AbortSignal): Promise<{ put: number; removed: number }> {
+  async #applyRowByRow(signal: AbortSignal): Promise<AppliedCount> {
     const { family, log, observer } = this.#options;
     const keys = this.#wanted.pending.filter((key) => !this.#wanted.held.has(key));
     for (const key of keys) this.#wanted.hold(key);
-    const total = await this.#apply(signal);
-    const refused = new Map<string, ProxyError>();
-    const tryThese = async (some: readonly string[]): Promise<void> => {
-      for (const key of some) this.#wanted.release(key);
-      try {
-        const count = await this.#apply(signal);
-        total.put += count.put;
-        total.removed += count.removed;
-      } catch (error) {
+    const before = await this.#apply(signal);
+    const { put, removed, refused } = await tryRows(keys, {
+      release: (key) => this.#wanted.release(key),
+      hold: (key) => this.#wanted.hold(key),
+      apply: () => this.#apply(signal),
+      onRefusal: (error) => {
         if (signal.aborted) throw error;
         this.#isHostKnown = false;
-        for (const key of some) this.#wanted.hold(key);
-        if (some.length === 1) {
-          refused.set(some[0] as string, ProxyError.from(error, "tool_failed", "the host refused it"));
-          return;
-        }
-        const middle = Math.ceil(some.length / 2);
-        await tryThese(some.slice(0, middle));
-        await tryThese(some.slice(middle));
-      }
-    };
-    if (keys.length > 0) await tryThese(keys);
+      },
+    });
+    const total = { put: before.put + put, removed: before.removed + removed };
     const [blame] = refused.values();
     if (blame !== undefined && keys.length > 1 && refused.size === keys.length && total.put + total.removed === 0) {
       // Not one of several: it is the host that fails, not a row.
@@ -278,7 +269,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     return total;
   }
 
-  async #apply(signal: AbortSignal): Promise<{ put: number; removed: number }> {
+  async #apply(signal: AbortSignal): Promise<AppliedCount> {
     const { backend, clock, dryRun } = this.#options;
     const { ledger } = this.#wanted;
     if (!this.#isHostKnown) {
@@ -299,7 +290,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     return { put: delta.put.length, removed: delta.remove.length };
   }
 
-  #succeeded(isFull: boolean, startMs: number, { put, removed }: { put: number; removed: number }): void {
+  #succeeded(isFull: boolean, startMs: number, { put, removed }: AppliedCount): void {
     const { clock, family, observer, retryMs } = this.#options;
     const atMs = clock.nowMs();
     const hasHeld = this.#wanted.held.size > 0;
