@@ -19,15 +19,17 @@ const ELEMENTS_PER_COMMAND = 500;
 export function layoutText(layout: Layout, shape: Shape): string {
   const indexes = Array.from({ length: shape.services }, (_, index) => index);
   const all = indexes.map((index) => ({ index, endpoints: endpointsOf(index, shape) }));
-  const chains = all.flatMap(({ index, endpoints }) => chainNames(layout, index, endpoints));
-  const rules = all.flatMap(({ index, endpoints }) => serviceRules(layout, index, endpoints));
+  // Service by service, as kube-proxy does; with all chains first the kernel takes a third longer (it walks the transaction per map).
+  const services = all.flatMap(({ index, endpoints }) => [
+    ...chainNames(layout, index, endpoints).map((name) => `add chain ${TABLE} ${name}`),
+    ...serviceRules(layout, index, endpoints),
+  ]);
   const serviceIPs = indexes.map((index) => `${clusterIP(index)} . tcp . ${SERVICE_PORT} : goto ${serviceChain(index)}`);
   const local = all.flatMap(({ endpoints }) => endpoints.filter(({ nodeName }) => nodeName === NODE_NAME));
   const hairpin = [...new Set(local.map(({ ip }) => `${ip} . ${ip} . tcp . ${TARGET_PORT}`))];
   return [
     ...skeleton(layout),
-    ...chains.map((name) => `add chain ${TABLE} ${name}`),
-    ...rules,
+    ...services,
     ...elements("cluster-ips", indexes.map(clusterIP)),
     ...elements("service-ips", serviceIPs),
     ...(layout === "B" ? elements("hairpin-connections", hairpin) : []),
