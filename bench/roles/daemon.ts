@@ -47,8 +47,9 @@ export async function daemon({ shape, source, changes, idleMs }: DaemonParameter
     const ended = endOf(turnout);
     const { pid = 0 } = turnout;
     try {
+      const log = followLog(turnout.stderr, shape, ended);
       await harness.reached("started", pid);
-      await firstSync(turnout.stderr, shape, ended);
+      await log.inForce;
       const tookMs = performance.now() - startMs;
       await harness.reached("in-force", pid);
       await sleep(idleMs);
@@ -61,6 +62,7 @@ export async function daemon({ shape, source, changes, idleMs }: DaemonParameter
       turnout.kill("SIGTERM");
       const end = await ended;
       if (end !== "exit code 0") throw new Error(`turnout ended with ${end}`);
+      if (log.complaints[0] !== undefined) throw new Error(`the run was disturbed: turnout said ${log.complaints[0]}`);
       return { startMs: tookMs };
     } finally {
       turnout.kill("SIGKILL");
@@ -71,21 +73,30 @@ export async function daemon({ shape, source, changes, idleMs }: DaemonParameter
   }
 }
 
-/** Wait until the log says that IPv4 is in force, with every service in it; warnings are shown. */
-async function firstSync(stderr: Readable, { services }: Shape, ended: Promise<string>): Promise<void> {
+/** A daemon's log while it runs. */
+interface LogFollower {
+  /** Resolves when IPv4 is in force with every service in it. */
+  readonly inForce: Promise<void>;
+  /** Warnings and errors so far: something disturbed the run, and its numbers are worth nothing. */
+  readonly complaints: readonly string[];
+}
+
+function followLog(stderr: Readable, { services }: Shape, ended: Promise<string>): LogFollower {
   const lines = lineReader(stderr);
   const inForce = Promise.withResolvers<void>();
+  const complaints: string[] = [];
   const follow = async (): Promise<void> => {
     for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
       const entry = JSON.parse(line) as { msg?: string; family?: string; rows?: number; level?: string };
-      if (entry.msg === "first sync done" && entry.family === "IPv4") {
+      if (entry.level !== "info" && entry.level !== "debug") complaints.push(line);
+      else if (entry.msg === "first sync done" && entry.family === "IPv4") {
         if (entry.rows === services) inForce.resolve();
         else inForce.reject(new Error(`${entry.rows ?? 0} rows are in force instead of ${services}`));
-      } else if (entry.level !== "info" && entry.level !== "debug") process.stderr.write(`turnout: ${line}\n`);
+      }
     }
-    inForce.reject(new Error(`turnout ended with ${await ended}`));
+    inForce.reject(new Error(`turnout ended with ${await ended}: ${complaints.at(-1) ?? "no complaint"}`));
   };
   // Followed to the end: a pipe nobody reads would stop the daemon.
   follow().catch((error: unknown) => inForce.reject(error));
-  await inForce.promise;
+  return { inForce: inForce.promise, complaints };
 }
