@@ -122,6 +122,16 @@ describe("precedence", () => {
     expect(() => configure({ "metrics-port": "70000" })).toThrow("--metrics-port");
   });
 
+  test("what kubeadm writes out without asking for anything needs no word", () => {
+    const body = `clientConnection: { acceptContentTypes: "", contentType: "", qps: 0, burst: 0 }
+conntrack: { maxPerCore: null, tcpBeLiberal: false, udpTimeout: 0s, udpStreamTimeout: 0s }
+enableProfiling: false
+portRange: ""
+showHiddenMetricsForVersion: ""
+`;
+    expect(configure({}, body).warnings).toEqual([]);
+  });
+
   test("what has no effect is said once, when somebody sets it", () => {
     expect(configure({ "oom-score-adj": "-1" }, undefined).warnings).toEqual(["accepted, but without effect here: oomScoreAdj"]);
   });

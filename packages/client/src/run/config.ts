@@ -248,7 +248,8 @@ function sectionOptions(given: GivenValues, backend: string): Readonly<Record<st
 }
 
 function withoutEffect(given: GivenValues): readonly string[] {
-  const names = PATHS.filter((path) => path in given && FIELDS[path].hasNoEffect === true);
+  // kubeadm writes out every field: "", 0 and false ask for nothing.
+  const names = PATHS.filter((path) => FIELDS[path].hasNoEffect === true && Boolean(given[path]));
   return names.length === 0 ? [] : [`accepted, but without effect here: ${names.join(", ")}`];
 }
 

@@ -15,9 +15,11 @@ import {
   type World,
 } from "@turnout/core";
 import type { RunConfig } from "./config.ts";
+import { dryBackend } from "./dry-backend.ts";
 import type { SyncProgress } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
 import { NodeFeed } from "./node-feed.ts";
+import { RepairPacer } from "./repair-pacer.ts";
 import { ServiceHealthServers } from "./service-health.ts";
 
 /** What one family's proxying is made of. */
@@ -63,8 +65,10 @@ export class FamilyRun<H, K extends KernelObject, S> {
       isProxyHealthy: parts.isProxyHealthy,
       addresses: () => this.#addresses(),
     });
+    const onBlind = (error: ProxyError): void =>
+      world.log.warn("the host can't be looked at, planning for an empty one", { family, error });
     this.#loop = new SyncLoop({
-      backend,
+      backend: dryRun === undefined ? backend : dryBackend(backend, onBlind),
       feed: this.#feed,
       family,
       host: parts.host,
@@ -117,7 +121,15 @@ export class FamilyRun<H, K extends KernelObject, S> {
 
   async #followHost(signal: AbortSignal): Promise<void> {
     const { backend, family, world, config } = this.#parts;
-    if (backend.watch === undefined) return;
+    // A dry run has nothing in force that others could change.
+    if (backend.watch === undefined || this.#parts.dryRun !== undefined) return;
+    const pacer = new RepairPacer({
+      family,
+      clock: world.clock,
+      log: world.log,
+      audit: () => this.#loop.audit(),
+      maxWaitMs: config.syncPeriodMs,
+    });
     // Not before: a cold start is a hundred thousand changes of our own to be told about.
     if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
     while (!signal.aborted) {
@@ -127,8 +139,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
             this.#isHealthDue = true;
             this.#loop.setHost(event.facts);
           } else {
-            world.log.warn("somebody changed what is ours, comparing everything with the host", { family, what: event.what });
-            this.#loop.audit();
+            // Not waited for: facts may change meanwhile.
+            void pacer.changed(event.what, signal);
           }
         }
         if (signal.aborted) return;
@@ -164,7 +176,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         else world.log.info("first sync done", fields);
         this.#hasSynced = true;
         this.#firstSync.resolve();
-        if (!this.#isHealthDue && !this.#health.hasFailures) return;
+        if (this.#parts.dryRun !== undefined || (!this.#isHealthDue && !this.#health.hasFailures)) return;
         this.#isHealthDue = false;
         void this.#health.sync(serviceHealth(this.#loop.rows.values()));
       },

@@ -53,11 +53,14 @@ describe("listen", () => {
   });
 
   test.each([
-    ["not ours", "192.0.2.1", "not_found"],
-    ["in use", "127.0.0.1", "already_exists"],
-  ])("an address that is %s", async (_name, ip, code) => {
+    ["not ours", "192.0.2.1", "not_found", "see ip address"],
+    ["in use", "127.0.0.1", "already_exists", "see who has it"],
+  ])("an address that is %s", async (_name, ip, code, hint) => {
     const port = Number(new URL(await start(() => OK)).port);
-    await expect(listen({ ip, port }, () => OK, new ToyLog())).rejects.toMatchObject({ code });
+    await expect(listen({ ip, port }, () => OK, new ToyLog())).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(new RegExp(`: ${ip}:${port}: ${hint}`)) as string,
+    });
   });
 });
 

@@ -70,11 +70,17 @@ export async function listen(address: BindAddress, handler: Handler, log: Log): 
 }
 
 function bindError(error: NodeJS.ErrnoException, address: BindAddress): ProxyError {
-  const object = bindAddressText(address);
-  if (error.code === "EADDRINUSE") return new ProxyError("already_exists", "the address is in use", { object, cause: error });
-  if (error.code === "EACCES") return new ProxyError("permission_denied", "no right to listen", { object, cause: error });
-  if (error.code === "EADDRNOTAVAIL") return new ProxyError("not_found", "the address is not this host's", { object, cause: error });
-  return ProxyError.from(error, "tool_failed", "can't listen", { object });
+  const about = (hint: string): { object: string; hint: string; cause: Error } => ({
+    object: bindAddressText(address),
+    hint,
+    cause: error,
+  });
+  if (error.code === "EADDRINUSE")
+    return new ProxyError("already_exists", "the address is in use", about("see who has it with ss -tlnp, or choose another"));
+  if (error.code === "EACCES")
+    return new ProxyError("permission_denied", "no right to listen", about("run as root, or choose a port above 1023"));
+  if (error.code === "EADDRNOTAVAIL") return new ProxyError("not_found", "the address is not this host's", about("see ip address"));
+  return ProxyError.from(error, "tool_failed", "can't listen", { object: bindAddressText(address) });
 }
 
 /** Stop listening and end open connections; resolves when the port is free. */

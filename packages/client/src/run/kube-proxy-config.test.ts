@@ -134,9 +134,9 @@ describe("parseKubeProxyConfig", () => {
 
   test.each([
     ["another kind", "apiVersion: v1\nkind: Service\n", "found v1 Service: config.yaml"],
-    ["no kind", "mode: iptables\n", "found undefined undefined"],
+    ["no kind", "mode: iptables\n", "found no apiVersion no kind"],
     ["another version", "apiVersion: kubeproxy.config.k8s.io/v1beta1\nkind: KubeProxyConfiguration\n", "v1beta1"],
-    ["broken YAML, with its line", `${HEAD}mode: [`, "not readable as YAML or JSON"],
+    ["broken YAML, with its line", `${HEAD}mode: [`, /not readable as YAML or JSON \([^:]*\): config\.yaml:\d+$/],
     ["nothing", "", "expected a KubeProxyConfiguration"],
   ])("refuses %s", (_name, text, message) => {
     expect(() => parseKubeProxyConfig(text, "config.yaml")).toThrow(message);

@@ -54,7 +54,7 @@ function readDocument(text: string, fileName: string): { root: Readonly<Record<s
   const broken = document.errors[0];
   if (broken !== undefined) {
     const line = broken.linePos?.[0].line;
-    throw new ProxyError("invalid_object", `not readable as YAML or JSON (${broken.message.split("\n")[0] ?? ""})`, {
+    throw new ProxyError("invalid_object", `not readable as YAML or JSON (${broken.message.split(/ at line |\n/)[0] ?? ""})`, {
       object: line === undefined ? fileName : `${fileName}:${line}`,
       cause: broken,
     });
@@ -70,7 +70,8 @@ function readDocument(text: string, fileName: string): { root: Readonly<Record<s
 
 function checkType(root: Readonly<Record<string, unknown>>, fileName: string): void {
   if (root["apiVersion"] === API_VERSION && root["kind"] === KIND) return;
-  throw new ProxyError("invalid_object", `found ${String(root["apiVersion"])} ${String(root["kind"])}`, {
+  const said = (field: string): string => (root[field] === undefined ? `no ${field}` : String(root[field]));
+  throw new ProxyError("invalid_object", `found ${said("apiVersion")} ${said("kind")}`, {
     object: fileName,
     hint: `it must say "apiVersion: ${API_VERSION}" and "kind: ${KIND}"`,
   });

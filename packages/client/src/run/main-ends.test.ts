@@ -1,7 +1,7 @@
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../testing/toy-proxy.ts";
-import { settled, toyChange, toyModule, toyNode } from "../testing/toys.ts";
+import { settled, toyChange, toyFull, toyModule, toyNode, toyRow } from "../testing/toys.ts";
 
 let proxy: ToyProxy;
 
@@ -70,6 +70,48 @@ describe("one time", () => {
     await proxy.start({ once: true, dryRun: (text) => plans.push(text) });
     expect(plans).toContain(`table IPv4\n${SERVICE}`);
     expect([proxy.kernel.applies, proxy.kernel.objects.IPv4.size]).toEqual([0, 0]);
+  });
+
+  test("a dry run without rights or tools plans for an empty host and says so", async () => {
+    const module = toyModule(proxy.kernel);
+    const blind: BackendModule = {
+      ...module,
+      open: async (options, family, given, signal) => ({
+        ...(await module.open(options, family, given, signal)),
+        observe: () => Promise.reject(new ProxyError("permission_denied", "no right to look")),
+      }),
+    };
+    const plans: string[] = [];
+    proxy.pushBoth();
+    await proxy.start({ once: true, dryRun: (text) => plans.push(text) }, blind);
+    expect(plans).toContain(`table IPv4\n${SERVICE}`);
+    expect(proxy.world.log.lines.filter((line) => line.includes("planning for an empty one"))).toHaveLength(2);
+    expect(proxy.world.log.lines.filter((line) => line.startsWith("error"))).toEqual([]);
+  });
+
+  test("a dry run that stays on takes no ports and repairs nothing", async () => {
+    const plans: string[] = [];
+    const done = proxy.start({
+      config: toyConfig({
+        healthzBindAddress: { ip: "192.0.2.1", port: 10_256 },
+        metricsBindAddress: { ip: "192.0.2.1", port: 10_249 },
+        bindAddressHardFail: true,
+      }),
+      dryRun: (text) => plans.push(text),
+    });
+    proxy.feeds.IPv4.push(
+      toyFull([toyRow("web", { healthCheck: { port: 30_100, readyLocal: 1 } })], toyNode({ addresses: ["192.0.2.1"] })),
+    );
+    await settled();
+    const before = plans.length;
+    expect(before).toBeGreaterThan(0);
+    proxy.kernel.emit({ kind: "drift", what: "the real proxy" });
+    await settled();
+    await proxy.world.clock.advance(100);
+    expect(plans).toHaveLength(before);
+    expect(proxy.world.log.lines.filter((line) => /listen|port|changed/.test(line))).toEqual([]);
+    proxy.stop.abort();
+    await done;
   });
 
   test("a backend that lives in the process can't", async () => {

@@ -29,7 +29,7 @@ export interface RunOptions {
   readonly metrics: Metrics;
   /** Sync one time and end. */
   readonly once?: boolean;
-  /** Takes each plan as text; nothing is applied. */
+  /** Takes each plan as text; nothing is applied and no port is opened. */
   readonly dryRun?: (text: string) => void;
   readonly report?: (issue: Issue) => void;
   /** Reads the configuration file again, to notice its changes; undefined: unreadable just now. */
@@ -130,8 +130,11 @@ function daemonTasks<H, K extends KernelObject, S>(
   fail: (reason: unknown) => void,
   signal: AbortSignal,
 ): readonly (() => Promise<void>)[] {
+  const loops = families.map((family) => () => family.run(signal));
+  // A dry run takes no ports: the proxy that does the work has them.
+  if (options.dryRun !== undefined) return [...loops, () => watchConfigFile(options, fail, signal)];
   return [
-    ...families.map((family) => () => family.run(signal)),
+    ...loops,
     () => serveHealth(families, options, signal),
     () => serveMetrics(options, signal),
     () => watchConfigFile(options, fail, signal),

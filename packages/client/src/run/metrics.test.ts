@@ -93,6 +93,8 @@ test("a sync is counted", async () => {
   metrics.probed("healthz", 503);
   metrics.probed("livez", 200);
   metrics.objectIssue("Service shop/cart");
+  metrics.objectIssue("/etc/turnout/services.yaml:7");
+  metrics.objectIssue("/etc/turnout/services.yaml:9");
   metrics.failed({ family: "IPv6", full: false, durationMs: 1, error: new ProxyError("timed_out", "late"), atMs: 1 });
   expect(await lines(metrics)).toEqual(
     expect.arrayContaining([
@@ -116,6 +118,7 @@ test("a sync is counted", async () => {
       'turnout_quarantined_rows{ip_family="IPv6"} 1',
       'turnout_sync_failures_total{ip_family="IPv6",code="timed_out"} 1',
       'turnout_object_issues_total{kind="Service"} 1',
+      'turnout_object_issues_total{kind="File"} 2',
     ]),
   );
 });

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { IPFamily, ObjectKind, ServicePort, SyncObserver } from "@turnout/core";
+import { OBJECT_KINDS, type IPFamily, type ObjectKind, type ServicePort, type SyncObserver } from "@turnout/core";
 import { Counter, Gauge, Histogram, Registry, exponentialBuckets } from "prom-client";
 import { registerProcessMetrics } from "./process-metrics.ts";
 
@@ -166,7 +166,9 @@ export class Metrics implements SyncObserver {
 
   /** Count one report about an API object; `object` is e.g. `Service shop/cart`. */
   objectIssue(object: string): void {
-    this.#issues.inc({ kind: object.split(" ", 1)[0] ?? "" });
+    const kind = object.split(" ", 1)[0];
+    // Anything else is a place in a file: as a label it would make a series of every line of every file.
+    this.#issues.inc({ kind: OBJECT_KINDS.find((known) => known === kind) ?? "File" });
   }
 
   /** Count one answer of the health server. */
