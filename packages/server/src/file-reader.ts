@@ -11,7 +11,7 @@ import {
   type FileSummary,
   type Settlement,
 } from "./file-contents.ts";
-import { readStable, type FileScan } from "./file-scan.ts";
+import { isSameInode, readStable, type FileScan } from "./file-scan.ts";
 import { readDocument, splitDocuments, type DocumentContent } from "./manifest.ts";
 import type { ObjectSink } from "./object-sink.ts";
 import { splitKey, type RawObject } from "./raw-object.ts";
@@ -30,8 +30,10 @@ interface FileState {
   readonly fingerprint: string;
   /** A version that looks half-written, "gone", or "" when there is none. */
   readonly suspect: string;
+  /** How many different suspects in a row. */
+  readonly suspects: number;
   readonly summary: FileSummary;
-  /** It could not be read at all. */
+  /** It could not be read at all, or is empty where it wasn't. */
   readonly error: ProxyError | undefined;
 }
 
@@ -40,6 +42,8 @@ type FreshDocuments = Map<string, ReadonlyMap<string, RawObject>>;
 
 const GONE = "gone";
 const DOCUMENTS_PER_BREATH = 50;
+/** A file that is written to all the time is taken as it is after this many looks. */
+const SUSPECTS_MAX = 8;
 
 /**
  * Turns what is on disk into calls of a sink, remembering hashes only.
@@ -52,6 +56,7 @@ export class FileReader {
   readonly #handed = new Map<string, string>();
   readonly #ignored = new Set<string>();
   #reported = new Set<string>();
+  #isRootLost = false;
 
   constructor(options: FileReaderOptions) {
     this.#options = options;
@@ -66,10 +71,14 @@ export class FileReader {
    * Bring the sink up to what was found on disk.
    *
    * Edges: returns false when a file looks half-written or has just gone: look again soon. `acceptsSuspects` takes them as they are.
+   * A file written in place looks half-written until a second look finds the same version: its end may still be under way.
+   * One that is emptied keeps what it said, since `kubectl get … > FILE` empties it for as long as the answer takes.
    */
   async read(scan: FileScan, how: { readonly acceptsSuspects: boolean }): Promise<boolean> {
     const fresh: FreshDocuments = new Map();
     let isSettled = true;
+    if (this.#isRootLost) this.#options.log.info("the source can be read again", { path: this.#options.root });
+    this.#isRootLost = false;
     for (const [path, fingerprint] of scan.files) {
       if (this.#files.get(path)?.fingerprint === fingerprint) continue;
       if (!(await this.#readFile(path, fresh, how.acceptsSuspects))) isSettled = false;
@@ -86,6 +95,7 @@ export class FileReader {
       await this.#handOn(new Map());
       return isGone;
     }
+    this.#isRootLost = true;
     const issue = { object: this.#options.root, what: error.what, hint: "what it said before stays in force" };
     this.#tell([{ id: `root ${error.message}`, issue }], true);
     return true;
@@ -96,20 +106,26 @@ export class FileReader {
     try {
       const { text, fingerprint, isStable } = await readStable(path);
       const documents = await this.#readDocuments(text, before?.summary, fresh);
-      const wasFilled = before !== undefined && entriesOf(before.summary).length > 0;
-      const isWhole = isStable && documents.every(({ isReadable }) => isReadable) && (documents.length > 0 || !wasFilled);
-      if (!isWhole && !acceptsSuspects && before?.suspect !== fingerprint) {
-        this.#files.set(path, { ...blank(path), ...before, suspect: fingerprint });
+      if (!acceptsSuspects && isSuspicious({ before, fingerprint, isStable, documents })) {
+        const suspects = (before?.suspects ?? 0) + 1;
+        this.#files.set(path, { ...(before ?? blank(path)), suspect: fingerprint, suspects });
         return false;
       }
+      if (documents.length === 0 && wasFilled(before)) {
+        this.#files.set(path, { ...before, fingerprint, suspect: "", suspects: 0, error: emptied(path) });
+        return true;
+      }
       const summary = replaceDocuments(path, documents, before?.summary);
-      this.#files.set(path, { fingerprint, suspect: "", summary, error: undefined });
+      const isWhole = summary.kept.length === 0;
+      if (isWhole && before !== undefined && (before.error !== undefined || before.summary.kept.length > 0))
+        this.#options.log.info("the file can be read again", { path });
+      this.#files.set(path, { fingerprint, suspect: "", suspects: 0, summary, error: undefined });
       return true;
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       // It went between the look and the read: the next look will tell.
       if (error.code === "not_found") return false;
-      this.#files.set(path, { ...blank(path), ...before, error });
+      this.#files.set(path, { ...(before ?? blank(path)), error });
       return true;
     }
   }
@@ -183,7 +199,7 @@ export class FileReader {
     for (const { summary, error } of this.#files.values()) {
       const { path } = summary;
       if (error !== undefined) {
-        const issue = { object: path, what: error.message, hint: "what it said before stays in force" };
+        const issue = { object: path, what: error.what, hint: error.hint ?? "what it said before stays in force" };
         findings.push({ id: `${path} ${error.message}`, issue });
       }
       for (const { hash, line, problems, ignored } of summary.documents) {
@@ -236,7 +252,36 @@ function objectsById(content: DocumentContent): ReadonlyMap<string, RawObject> {
 }
 
 function blank(path: string): FileState {
-  return { fingerprint: "", suspect: "", summary: { path, documents: [], kept: [] }, error: undefined };
+  return { fingerprint: "", suspect: "", suspects: 0, summary: { path, documents: [], kept: [] }, error: undefined };
+}
+
+interface Version {
+  readonly before: FileState | undefined;
+  readonly fingerprint: string;
+  readonly isStable: boolean;
+  readonly documents: readonly DocumentSummary[];
+}
+
+/** Tell whether a version looks half-written: one that was seen unchanged at two looks does not. */
+function isSuspicious({ before, fingerprint, isStable, documents }: Version): boolean {
+  if (before !== undefined && (before.suspect === fingerprint || before.suspects >= SUSPECTS_MAX)) return false;
+  if (!isStable || !documents.every(({ isReadable }) => isReadable)) return true;
+  if (documents.length === 0) return wasFilled(before);
+  return before !== undefined && isSameInode(before.fingerprint, fingerprint) && hasChanged(before.summary, documents);
+}
+
+function wasFilled(before: FileState | undefined): before is FileState {
+  return before !== undefined && entriesOf(before.summary).length > 0;
+}
+
+function hasChanged(before: FileSummary, documents: readonly DocumentSummary[]): boolean {
+  const hashes = (list: readonly DocumentSummary[]): string => list.map(({ hash }) => hash).join(" ");
+  return hashes(before.documents) !== hashes(documents);
+}
+
+function emptied(path: string): ProxyError {
+  const hint = "what it said before stays in force; to have nothing, delete the file or write an empty List";
+  return new ProxyError("invalid_object", "the file is empty", { object: path, hint });
 }
 
 function splitId(id: string): readonly [FileEntry["kind"], string] {

@@ -47,6 +47,12 @@ export async function scanPath(path: string): Promise<FileScan> {
   }
 }
 
+/** Tell whether two fingerprints are of one file, written in place, rather than of two that took turns at its name. */
+export function isSameInode(a: string, b: string): boolean {
+  const inodeOf = (fingerprint: string): string => fingerprint.split(" ", 2).join(" ");
+  return a !== "" && inodeOf(a) === inodeOf(b);
+}
+
 /** Read a file. @throws {ProxyError} `not_found`, `permission_denied`, or `invalid_object` for anything else. */
 export async function readStable(path: string): Promise<FileText> {
   try {

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ProxyError, type Issue } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { FileReader } from "./file-reader.ts";
+import { scanPath } from "./file-scan.ts";
 import { createFileSource, type FileTimings } from "./file-source.ts";
 import { eventually, RecordingLog, RecordingSink, TestClock } from "./test-world.ts";
 
@@ -182,9 +184,10 @@ describe("a change", () => {
     await expectObjects("Service shop/a", "Service shop/c");
     await unlink(at("c.yaml"));
     await expectObjects("Service shop/a");
-    await writeFile(at("a.yaml"), "");
+    await writeFile(at("a.yaml"), "{ apiVersion: v1, kind: List, items: [] }");
     await expectObjects();
     expect(sink.isSynced).toBe(true);
+    expect(issues).toEqual([]);
   });
 });
 
@@ -205,6 +208,45 @@ describe("a file in the making", () => {
       await writeFile(at("a.yaml"), service("a"));
     });
     expect(sink.take()).toEqual([]);
+  });
+
+  it("that stays empty keeps what it said, with one report, until it says something again", async () => {
+    await writeFile(at("a.yaml"), service("a"));
+    await follow();
+    sink.take();
+    await change(() => writeFile(at("a.yaml"), ""));
+    await change(() => writeFile(at("a.yaml"), "# nothing yet\n"));
+    expect(sink.take()).toEqual([]);
+    expect(issues).toMatchObject([{ object: at("a.yaml"), what: "the file is empty" }]);
+    expect(issues[0]?.hint).toContain("delete the file or write an empty List");
+    await writeFile(at("a.yaml"), service("b"));
+    await expectObjects("Service shop/b");
+    expect(log.of("info")).toContain("info the file can be read again");
+  });
+
+  it("by somebody slow, in place, is read when it is whole", async () => {
+    await writeFile(at("a.yaml"), `${service("a")}---\n${service("b")}---\n${service("c")}`);
+    await follow(directory, { settleMs: 1_000 });
+    sink.take();
+    const settling = (): number => clock.sleeps.filter((ms) => ms === 1_000).length;
+    await change(async () => {
+      await writeFile(at("a.yaml"), `${service("a")}---\n`);
+      await eventually(() => settling() === 1);
+      await appendFile(at("a.yaml"), `${service("b")}---\n${service("c", 81)}`);
+    });
+    expect(sink.take()).toEqual(["+Service shop/c"]);
+  });
+
+  it("that never comes to rest is read all the same", async () => {
+    const reader = new FileReader({ root: directory, sink, log, report: (issue) => issues.push(issue) });
+    const outcomes: boolean[] = [];
+    for (let port = 1; port <= 10; port += 1) {
+      await writeFile(at("a.yaml"), service("a", port));
+      outcomes.push(await reader.read(await scanPath(directory), { acceptsSuspects: false }));
+    }
+    // The first version, then eight that are waited for, and the tenth.
+    expect(outcomes).toEqual([true, ...Array.from({ length: 8 }, () => false), true]);
+    expect(sink.take()).toEqual(["+Service shop/a", "+Service shop/a"]);
   });
 
   it("that can't be parsed keeps what it said, with one report of file and line", async () => {
@@ -266,6 +308,21 @@ it("keeps what a directory said when the directory itself is gone", async () => 
   await eventually(() => issues.length > 0);
   expect(issues[0]).toMatchObject({ object: at("conf"), hint: "what it said before stays in force" });
   expect(sink.take()).toEqual([]);
+});
+
+it("says when a directory that was gone is back, once", async () => {
+  await mkdir(at("conf"));
+  await writeFile(at("conf", "a.yaml"), service("a"));
+  await follow(at("conf"), { pollMs: 20 });
+  const back = (): number => log.of("info").filter((line) => line === "info the source can be read again").length;
+  await rename(at("conf"), at("moved"));
+  await eventually(() => issues.length > 0);
+  expect(back()).toBe(0);
+  await rename(at("moved"), at("conf"));
+  await eventually(() => back() > 0);
+  const sleeps = clock.sleeps.length;
+  await eventually(() => clock.sleeps.length > sleeps + 3);
+  expect([back(), issues.length]).toEqual([1, 1]);
 });
 
 it("says once which kinds it does not read", async () => {

@@ -70,7 +70,7 @@ function readDocument(text: string, fileName: string): { root: Readonly<Record<s
 
 function checkType(root: Readonly<Record<string, unknown>>, fileName: string): void {
   if (root["apiVersion"] === API_VERSION && root["kind"] === KIND) return;
-  const said = (field: string): string => (root[field] === undefined ? `no ${field}` : String(root[field]));
+  const said = (field: string): string => (typeof root[field] === "string" ? root[field] : `no ${field}`);
   throw new ProxyError("invalid_object", `found ${said("apiVersion")} ${said("kind")}`, {
     object: fileName,
     hint: `it must say "apiVersion: ${API_VERSION}" and "kind: ${KIND}"`,
