@@ -1,7 +1,6 @@
-import { endpointMap } from "./objects.ts";
-import type { ChainObject, DestinationKind } from "./objects.ts";
+import { endpointMap, POOLS } from "./objects.ts";
+import type { ChainObject, DestinationKind, PoolName } from "./objects.ts";
 import { digest, fingerprint, quotedInterface, REFUSE_CHAIN } from "./names.ts";
-import type { Slice } from "./endpoint-order.ts";
 import type { Destination, NodeContext, Origin, Rule } from "@turnout/core";
 
 /** Words of one family in rule text. */
@@ -37,16 +36,36 @@ export interface Pick {
   readonly where: DestinationKind;
   /** As nft says it. */
   readonly protocol: string;
-  readonly slice: Slice;
+  readonly pool: PoolName;
+  /** From {@link slotsFor}. */
+  readonly slots: number;
 }
 
-/** The chain that picks one of a run of endpoints; it serves every destination of its protocol with that many. */
-export function pickChain({ where, protocol, slice }: Pick, { ip }: Words): ChainObject {
-  const from = slice.offset === 0 ? "" : `-from-${slice.offset}`;
-  const name = `${where === "nodeport" ? "np-" : ""}pick-${protocol}-${slice.size}${from}`;
+/** How often a vacant slot is answered by another draw; a packet in 700 at most needs the fallback, one in 60,000 with 3 endpoints. */
+const DRAWS = 8;
+
+/** Say among how many slots `count` (at least 1) endpoints are drawn: the next power of two, so that more than half are taken. */
+export function slotsFor(count: number): number {
+  return 2 ** Math.ceil(Math.log2(count));
+}
+
+/**
+ * Make the chain that picks one endpoint of a pool; it serves every destination of its protocol with as many slots.
+ *
+ * Shape: draws a slot; a lookup that finds nothing ends its rule, and the next one draws again, so all endpoints are equally likely. The
+ * last rule draws from the half that is always taken. An endpoint more or less leaves the chain, and the verdict that leads to it, as it is.
+ */
+export function pickChain({ where, protocol, pool, slots }: Pick, { ip }: Words): ChainObject {
+  const from = POOLS.find(({ name }) => name === pool)?.from ?? 0;
+  const name = `${where === "nodeport" ? "np-" : ""}pick-${pool === "local" ? "local-" : ""}${protocol}-${slots}`;
   const destination = where === "nodeport" ? `${protocol} dport` : `${ip} daddr . ${protocol} dport`;
-  const index = `numgen random mod ${slice.size}${slice.offset === 0 ? "" : ` offset ${slice.offset}`}`;
-  return chain(name, [`dnat ${ip} to ${destination} . ${index} map @${endpointMap(where, protocol)}`]);
+  const draw = (among: number): string => {
+    const index = `numgen random mod ${among}${from === 0 ? "" : ` offset ${from}`}`;
+    return `dnat ${ip} to ${destination} . ${index} map @${endpointMap(where, protocol)}`;
+  };
+  // Of one or two slots none is vacant.
+  if (slots <= 2) return chain(name, [draw(slots)]);
+  return chain(name, [...Array.from({ length: DRAWS }, () => draw(slots)), draw(slots / 2)]);
 }
 
 /** The chain that a packet from outside some source ranges does not come back from. Name and content depend on the ranges alone. */

@@ -17,15 +17,25 @@ export interface ChainObject {
   readonly rules: readonly string[];
 }
 
-/** Where a destination's packets go, and its endpoints as `address . port`, in index order. */
+/** Where a destination's packets go, and the endpoints of each pool that its rules use, as `address . port` in index order. */
 export interface DestinationValue {
   readonly [key: string]: Plain;
   /** `goto pick-3`, `drop`, …; "" when only endpoints are there (a load that was cut off). */
   readonly verdict: string;
   /** Name of the row, shown by `nft list`; "" for none. */
   readonly comment: string;
-  readonly endpoints: readonly string[];
+  readonly cluster: readonly string[];
+  readonly local: readonly string[];
 }
+
+/** The pools a destination's rules pick from. */
+export type PoolName = "cluster" | "local";
+
+/** The pools, and the index at which each begins in a destination's endpoints: far apart, so that each has vacant slots behind it. */
+export const POOLS: readonly { readonly name: PoolName; readonly from: number }[] = [
+  { name: "cluster", from: 0 },
+  { name: "local", from: 1_000_000 },
+];
 
 /** One destination by address: an element of `services` and its elements of `endpoints-tcp` (or its protocol). Key: `10.96.0.1 . tcp . 80`. */
 export interface ServiceObject {
@@ -75,11 +85,18 @@ export function endpointMap(kind: DestinationKind, protocol: string): string {
   return kind === "service" ? `endpoints-${protocol}` : `nodeport-endpoints-${protocol}`;
 }
 
-/** Where a destination's endpoints are: the map, and their key there without the index. */
-export function endpointPlace(kind: DestinationKind, key: string): { readonly map: string; readonly key: string } {
+/** Where a list is: the map, the key of its elements without the index, and its first index. */
+export interface Place {
+  readonly map: string;
+  readonly key: string;
+  readonly from: number;
+}
+
+/** Where the endpoints of a destination's pool are that begins at index `from`. */
+export function endpointPlace(kind: DestinationKind, key: string, from: number): Place {
   const parts = key.split(" . ");
   const [protocol = ""] = parts.splice(kind === "service" ? 1 : 0, 1);
-  return { map: endpointMap(kind, protocol), key: parts.join(" . ") };
+  return { map: endpointMap(kind, protocol), key: parts.join(" . "), from };
 }
 
 /** The key of the destination whose endpoints are under `key` in the map of a protocol; undoes {@link endpointPlace}. */

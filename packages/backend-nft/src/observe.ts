@@ -1,7 +1,7 @@
 import type { Observed } from "@turnout/core";
 import { objectId } from "@turnout/core";
 import { LAYOUT_VERSION } from "./names.ts";
-import { destinationKey, endpointMap, PLAIN_SETS, PROTOCOLS, VERDICT_MAPS } from "./objects.ts";
+import { destinationKey, endpointMap, PLAIN_SETS, POOLS, PROTOCOLS, VERDICT_MAPS } from "./objects.ts";
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
 
 /** A JSON object of `nft -j`. */
@@ -11,7 +11,8 @@ type Json = Readonly<Record<string, unknown>>;
 interface PartialDestination {
   verdict: string;
   comment: string;
-  readonly endpoints: string[];
+  readonly cluster: string[];
+  readonly local: string[];
 }
 
 /**
@@ -67,7 +68,7 @@ function destinations(kind: DestinationKind, sets: ReadonlyMap<string, readonly 
   const found = new Map<string, PartialDestination>();
   const at = (key: string): PartialDestination => {
     let value = found.get(key);
-    if (value === undefined) found.set(key, (value = { verdict: "", comment: "", endpoints: [] }));
+    if (value === undefined) found.set(key, (value = { verdict: "", comment: "", cluster: [], local: [] }));
     return value;
   };
   for (const element of sets.get(VERDICT_MAPS[kind]) ?? []) {
@@ -81,7 +82,9 @@ function destinations(kind: DestinationKind, sets: ReadonlyMap<string, readonly 
       const [key, endpoint] = element as [unknown, unknown];
       const parts = elementParts(key);
       const destination = destinationKey(kind, protocol, parts.slice(0, -1).join(" . "));
-      setAt(at(destination).endpoints, Number(parts.at(-1)), elementText(endpoint));
+      const index = Number(parts.at(-1));
+      const { name, from } = POOLS.findLast((pool) => index >= pool.from) ?? { name: "cluster", from: 0 };
+      setAt(at(destination)[name], index - from, elementText(endpoint));
     }
   }
   return found;

@@ -41,7 +41,9 @@ describe("golden plans", () => {
   });
 
   it.each<[string, readonly ServiceWish[], readonly ServiceWish[]]>([
-    ["endpoint-added", [plain(0, 2)], [plain(0, 3)]],
+    ["endpoint-added", [plain(0, 3)], [plain(0, 4)]],
+    ["endpoint-added-that-needs-more-slots", [plain(0, 2)], [plain(0, 3)]],
+    ["first-of-four-endpoints-removed", [plain(1, 3)], [plain(0, 3)]],
     ["first-of-three-endpoints-removed", [plain(1, 2)], [plain(0, 2)]],
     ["last-endpoint-gone", [plain(0, 1)], [plain(0, 0)]],
     ["service-deleted", [plain(1, 1)], []],
@@ -89,7 +91,7 @@ describe("planDelta", () => {
       after: {
         kind: "service",
         key: `10.96.${index >> 8}.${index & 255} . tcp . 80`,
-        value: { verdict: "goto pick-9", comment: "", endpoints: Array.from({ length: 9 }, (_x, k) => `10.1.0.${k} . 80`) },
+        value: { verdict: "goto pick-9", comment: "", local: [], cluster: Array.from({ length: 9 }, (_x, k) => `10.1.0.${k} . 80`) },
       } as const satisfies NftObject,
     }));
     const { steps } = planDelta({ put, remove: [], lingering: [], nowMs: 0 }, "IPv4");

@@ -32,7 +32,7 @@ const STAGED_ELEMENTS = 20_000;
  * Order a difference in up to three kinds of transactions; the middle one is the change, the others go unnoticed.
  *
  * Shape: (1) new chains and, when there are many, the endpoints of new destinations: nothing refers to them yet. (2) the
- * change. (3) endpoints at indexes that nothing picks any more. Later: deletion of chains that have idled long enough.
+ * change. (3) endpoints at indexes that only the rules before the change picked. Later: deletion of chains that have idled long enough.
  * Edges: a packet under way keeps the rules of its arrival while its map lookups see the newest elements, so a chain must
  * be there before an element names it, and an endpoint must outlive the rule that may pick it. A table of another
  * layout is replaced in one transaction.
@@ -94,19 +94,23 @@ function stageEndpoints({ put }: Delta<NftObject>, family: IPFamily): Staged {
   for (const { before, after } of put) {
     if (before !== undefined || !isDestination(after)) continue;
     fresh.push(after);
-    total += after.value.endpoints.length;
+    total += endpointCount(after);
   }
   if (total <= STAGED_ELEMENTS) return NOTHING_STAGED;
   const transactions: Transaction[] = [];
   let writer = new Writer(family);
   let count = 0;
   for (const [index, object] of fresh.entries()) {
-    writeEndpoints(object, [], writer);
-    count += object.value.endpoints.length;
+    writeEndpoints(object, undefined, writer);
+    count += endpointCount(object);
     if (count < STAGED_ELEMENTS && index < fresh.length - 1) continue;
     transactions.push(quiet(writer));
     writer = new Writer(family);
     count = 0;
   }
   return { transactions, objects: new Set<NftObject>(fresh) };
+}
+
+function endpointCount({ value }: DestinationObject): number {
+  return value.cluster.length + value.local.length;
 }

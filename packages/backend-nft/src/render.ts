@@ -1,11 +1,9 @@
 import { hostPort, printableName } from "@turnout/core";
 import type { Context, Destination, ServicePort } from "@turnout/core";
-import { endpointChain, endpointChainName, pickChain, policyFor, sourcesChain, stickyChain, WORDS } from "./chains.ts";
+import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, stickyChain, WORDS } from "./chains.ts";
 import type { PickTargets } from "./chains.ts";
-import { endpointOrder } from "./endpoint-order.ts";
-import type { EndpointOrder } from "./endpoint-order.ts";
 import { fingerprint } from "./names.ts";
-import type { ChainObject, DestinationKind, NftObject, NodePortObject, ServiceObject } from "./objects.ts";
+import type { ChainObject, DestinationKind, NftObject, NodePortObject, PoolName, ServiceObject } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 
 /** nft takes comments of up to 128 bytes; names are ASCII. */
@@ -21,36 +19,38 @@ const NO_ENDPOINTS: readonly string[] = [];
 export function renderRow(row: ServicePort, { node }: Context<NftFacts>, options: Pick<NftOptions, "comments">): readonly NftObject[] {
   const objects = new Map<string, NftObject>();
   const add = (object: NftObject): void => void objects.set(`${object.kind} ${object.key}`, object);
-  const orders = new Map<string, { order: EndpointOrder; texts: readonly string[] }>();
+  const pools: Pools = { cluster: endpointTexts(row, row.cluster), local: endpointTexts(row, row.local) };
+  const comment = options.comments ? printableName(row.name).slice(0, COMMENT_LENGTH_MAX) : "";
   for (const destination of row.destinations) {
-    const usage = destination.rules.map(({ to }) => to).join();
-    let known = orders.get(usage);
-    if (known === undefined) {
-      const order = endpointOrder(row, destination);
-      orders.set(usage, (known = { order, texts: endpointTexts(row, order.indexes) }));
-    }
-    for (const object of renderDestination(row, destination, known, node, options.comments ? printableName(row.name) : "")) add(object);
+    for (const object of renderDestination(row, destination, pools, node, comment)) add(object);
   }
   for (const { ip, isLocal } of row.endpoints) if (isLocal) add({ kind: "hairpin", key: `${ip} . ${ip}`, value: true });
   return [...objects.values()];
 }
 
+/** The endpoints of a row's pools as nft writes them; every destination that uses a pool holds the same list. */
+type Pools = Readonly<Record<PoolName, readonly string[]>>;
+
 function renderDestination(
   row: ServicePort,
   destination: Destination,
-  { order, texts }: { readonly order: EndpointOrder; readonly texts: readonly string[] },
+  pools: Pools,
   node: Context<NftFacts>["node"],
   comment: string,
 ): readonly NftObject[] {
   const objects: NftObject[] = [];
   const where = destination.kind === "nodePort" ? "nodeport" : "service";
   const isSticky = row.affinitySeconds !== undefined;
-  const targets = isSticky ? renderSticky(row, destination, node, objects) : renderPicks(where, row, order, node, objects);
+  const usedPool = (name: PoolName): readonly string[] => (destination.rules.some(({ to }) => to === name) ? pools[name] : NO_ENDPOINTS);
+  const used: Pools = isSticky
+    ? { cluster: NO_ENDPOINTS, local: NO_ENDPOINTS }
+    : { cluster: usedPool("cluster"), local: usedPool("local") };
+  const targets = isSticky ? renderSticky(row, destination, node, objects) : renderPicks(where, row, used, node, objects);
   const { verdict, chain: policy } = policyFor(destination, targets, node);
   if (policy !== undefined) objects.push(policy);
   if (destination.sourceRanges !== undefined) objects.push(sourcesChain(destination.sourceRanges, WORDS[node.family]));
   const protocol = row.name.protocol.toLowerCase();
-  const value = { verdict, comment: comment.slice(0, COMMENT_LENGTH_MAX), endpoints: isSticky ? NO_ENDPOINTS : texts };
+  const value = { verdict, comment, ...used };
   const element: ServiceObject | NodePortObject =
     where === "service"
       ? { kind: where, key: `${destination.address} . ${protocol} . ${destination.port}`, value }
@@ -60,26 +60,29 @@ function renderDestination(
   return objects;
 }
 
-/** Chains are the same for every row with as many endpoints: made once, kept for good (there are few). */
+/** Chains are the same for every row with as many slots: made once, kept for good (there are few). */
 const pickChains = new Map<string, ChainObject>();
 
 function renderPicks(
   where: DestinationKind,
   row: ServicePort,
-  { cluster, local }: EndpointOrder,
+  used: Pools,
   { family }: Context<NftFacts>["node"],
   objects: NftObject[],
 ): PickTargets {
-  const pick = (slice: EndpointOrder["cluster"]): string => {
-    if (slice.size === 0) return "";
-    const memo = `${family} ${where} ${row.name.protocol} ${slice.offset} ${slice.size}`;
+  const pick = (pool: PoolName): string => {
+    if (used[pool].length === 0) return "";
+    const slots = slotsFor(used[pool].length);
+    const memo = `${family} ${where} ${row.name.protocol} ${pool} ${slots}`;
     let found = pickChains.get(memo);
-    if (found === undefined)
-      pickChains.set(memo, (found = pickChain({ where, protocol: row.name.protocol.toLowerCase(), slice }, WORDS[family])));
+    if (found === undefined) {
+      found = pickChain({ where, protocol: row.name.protocol.toLowerCase(), pool, slots }, WORDS[family]);
+      pickChains.set(memo, found);
+    }
     objects.push(found);
     return found.key;
   };
-  return { cluster: pick(cluster), local: pick(local) };
+  return { cluster: pick("cluster"), local: pick("local") };
 }
 
 function renderSticky(
@@ -89,7 +92,7 @@ function renderSticky(
   objects: NftObject[],
 ): PickTargets {
   const words = WORDS[family];
-  const pool = (name: "cluster" | "local"): string => {
+  const pool = (name: PoolName): string => {
     if (!destination.rules.some(({ to }) => to === name)) return "";
     const endpoints = row[name].map((index) => row.endpoints[index]).filter((endpoint) => endpoint !== undefined);
     const texts = endpoints.map(({ ip, port }) => hostPort(ip, port));

@@ -1,7 +1,7 @@
 import type { IPFamily, Put } from "@turnout/core";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import { endpointPlace, VERDICT_MAPS } from "./objects.ts";
-import type { ChainObject, DestinationValue, NftObject, NodePortObject, ServiceObject, StickyObject } from "./objects.ts";
+import { endpointPlace, POOLS, VERDICT_MAPS } from "./objects.ts";
+import type { ChainObject, DestinationValue, NftObject, NodePortObject, Place, ServiceObject, StickyObject } from "./objects.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
 
 /** Elements of one statement; more make nft's parser slow, fewer the text long. */
@@ -74,7 +74,7 @@ export function writeRemoval(object: NftObject, writer: Writer, late: Writer): v
   if (object.kind === "table" || object.kind === "chain") return;
   if (isDestination(object)) {
     if (object.value.verdict !== "") writer.element("delete", VERDICT_MAPS[object.kind], object.key);
-    deleteIndexed(endpointPlace(object.kind, object.key), object.value.endpoints, [], writer, late);
+    for (const { name, from } of POOLS) deleteIndexed(endpointPlace(object.kind, object.key, from), object.value[name], [], writer, late);
   } else if (object.kind === "sticky") {
     deleteIndexed(stickyPlace(object), object.value, [], writer, late);
   } else {
@@ -88,7 +88,11 @@ export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, 
   if (isDestination(after) && isDestination(before)) {
     const isChanging = verdictText(before.value) !== verdictText(after.value);
     if (before.value.verdict !== "" && isChanging) writer.element("delete", VERDICT_MAPS[after.kind], after.key);
-    deleteIndexed(endpointPlace(after.kind, after.key), before.value.endpoints, after.value.endpoints, writer, late);
+    // The same chain draws on: it takes a slot that is vacant now for what it is.
+    const rest = isChanging ? late : writer;
+    for (const { name, from } of POOLS) {
+      deleteIndexed(endpointPlace(after.kind, after.key, from), before.value[name], after.value[name], writer, rest);
+    }
   } else if (after.kind === "sticky" && before.kind === "sticky") {
     deleteIndexed(stickyPlace(after), before.value, after.value, writer, late);
   }
@@ -98,7 +102,7 @@ export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, 
 export function writeComing({ before, after }: Put<NftObject>, writer: Writer, staged: ReadonlySet<NftObject>): void {
   if (isDestination(after)) {
     const old = before !== undefined && isDestination(before) ? before.value : undefined;
-    if (!staged.has(after)) writeEndpoints(after, old?.endpoints ?? [], writer);
+    if (!staged.has(after)) writeEndpoints(after, old, writer);
     if (old !== undefined && verdictText(old) === verdictText(after.value)) return;
     const comment = after.value.comment === "" ? "" : ` comment "${after.value.comment}"`;
     writer.element("add", VERDICT_MAPS[after.kind], `${after.key}${comment} : ${after.value.verdict}`);
@@ -112,39 +116,33 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
 }
 
 /** Add the endpoints of a destination that differ from `before`. */
-export function writeEndpoints({ kind, key, value }: DestinationObject, before: readonly string[], writer: Writer): void {
-  addIndexed(endpointPlace(kind, key), before, value.endpoints, writer);
+export function writeEndpoints({ kind, key, value }: DestinationObject, before: DestinationValue | undefined, writer: Writer): void {
+  for (const { name, from } of POOLS) addIndexed(endpointPlace(kind, key, from), before?.[name] ?? [], value[name], writer);
 }
 
 function verdictText({ verdict, comment }: DestinationValue): string {
   return `${verdict} ${comment}`;
 }
 
-/** A map and the key of a list in it, without the index. */
-interface Place {
-  readonly map: string;
-  readonly key: string;
-}
-
 function stickyPlace({ key }: StickyObject): Place {
-  return { map: "sticky", key };
+  return { map: "sticky", key, from: 0 };
 }
 
-function addIndexed({ map, key }: Place, before: readonly string[], after: readonly string[], writer: Writer): void {
+function addIndexed({ map, key, from }: Place, before: readonly string[], after: readonly string[], writer: Writer): void {
   for (let index = 0; index < after.length; index++) {
     const text = after[index] ?? "";
-    if (before[index] !== text) writer.element("add", map, `${key} . ${index} : ${text}`);
+    if (before[index] !== text) writer.element("add", map, `${key} . ${from + index} : ${text}`);
   }
 }
 
 /**
- * Delete the elements of a list that change (now, so that they can be added anew) or end (late: the rules a packet has
- * entered are those of its arrival, but its lookups are not).
+ * Delete the elements of a list that change (now, so that they can be added anew) or end (`late` where another chain will pick: the
+ * rules a packet has entered are those of its arrival, but its lookups are not).
  */
-function deleteIndexed({ map, key }: Place, before: readonly string[], after: readonly string[], writer: Writer, late: Writer): void {
+function deleteIndexed({ map, key, from }: Place, before: readonly string[], after: readonly string[], writer: Writer, late: Writer): void {
   for (let index = 0; index < before.length; index++) {
     // An index may be missing on a host that was tampered with; "" stands for such a gap.
     if (before[index] === "" || before[index] === after[index]) continue;
-    (index < after.length ? writer : late).element("delete", map, `${key} . ${index}`);
+    (index < after.length ? writer : late).element("delete", map, `${key} . ${from + index}`);
   }
 }
