@@ -1,0 +1,5 @@
+export * from "./fake-host.ts";
+export * from "./finding.ts";
+export * from "./scenario.ts";
+export * from "./short.ts";
+export * from "./stage.ts";
