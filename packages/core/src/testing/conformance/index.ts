@@ -3,3 +3,4 @@ export * from "./finding.ts";
 export * from "./scenario.ts";
 export * from "./short.ts";
 export * from "./stage.ts";
+export * from "./words.ts";
