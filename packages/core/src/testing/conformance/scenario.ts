@@ -20,6 +20,10 @@ export interface Scenario {
   readonly needs?: readonly Capability[];
   /** Changes to the stage's settings. */
   readonly settings?: Partial<NodeSettings>;
+  /** Addresses node1 has in this scenario besides those of the stage. */
+  readonly hostAddresses?: Readonly<Record<IPFamily, readonly string[]>>;
+  /** Why it can't be played with real packets in the laboratory; absent: it can. */
+  readonly fakeOnly?: string;
   readonly families?: readonly IPFamily[];
   readonly protocols?: readonly Protocol[];
   readonly steps: readonly Step[];
@@ -58,6 +62,8 @@ export interface ObjectRef {
 export interface Probe {
   /** Name of a place. */
   readonly from: string;
+  /** Source address instead of the place's own: in the form of {@link Probe.to}, e.g. `web loadBalancerIP`. */
+  readonly as?: string | Readonly<Record<IPFamily, string>>;
   /** `web clusterIP`, `web externalIP`, `web loadBalancerIP`, `web nodePort@node1` (a Service's name and way; its first of the family), or addresses. */
   readonly to: string | Readonly<Record<IPFamily, string>>;
   /** Default: the port of the Service's first port (its node port for that way). */

@@ -1,4 +1,5 @@
 import type { IPFamily } from "../../objects.ts";
+import type { NodeSettings } from "../../model.ts";
 import { rawNode, rawServiceCIDR } from "../objects.ts";
 import type { RawObject } from "../objects.ts";
 
@@ -84,3 +85,11 @@ export const STAGE_OBJECTS: readonly RawObject[] = [
   ),
   rawServiceCIDR("kubernetes", [STAGE_RANGES.services.IPv4, STAGE_RANGES.services.IPv6]),
 ];
+
+/** What node1's proxy is configured with, where a scenario doesn't say otherwise. */
+export const STAGE_SETTINGS: NodeSettings = {
+  masqueradeAll: false,
+  masqueradeBit: 14,
+  detectLocal: { mode: "ClusterCIDR", clusterCIDRs: [STAGE_RANGES.pods.IPv4, STAGE_RANGES.pods.IPv6] },
+  nodePortAddresses: ["primary"],
+};
