@@ -15,7 +15,7 @@ export interface Environment {
   readonly isTerminal: boolean;
   readonly hostname: string;
   readonly version: string;
-  /** Aborts on SIGTERM and SIGINT. */
+  /** Aborts on SIGTERM, SIGINT and SIGHUP. */
   readonly signal: AbortSignal;
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Where relative backend paths and packages are looked for. */

@@ -30,6 +30,20 @@ function processEnvironment(): Environment {
   };
 }
 
-// A reader that goes away (`turnout print | head`) ends the command quietly.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
-process.exit(await runProgram(process.argv.slice(2), processEnvironment()));
+/** Resolve when everything printed has been taken, or could not be: to the exit code. */
+async function printed(code: number): Promise<number> {
+  return await new Promise((resolve) => process.stdout.write("", (error) => resolve(error ? FAILED : code)));
+}
+
+const FAILED = 1;
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // A reader that goes away (`turnout print | head`) ends the command quietly.
+  if (error.code === "EPIPE") process.exit(0);
+  process.stderr.write(
+    `turnout: [tool_failed] what was asked for can't be written (${error.message}): standard output: is the disk full?\n`,
+  );
+  process.exit(FAILED);
+});
+// A log that nobody takes any more (its reader died, its disk is full) is no reason to stop following services; nobody can be told.
+process.stderr.on("error", () => undefined);
+process.exit(await printed(await runProgram(process.argv.slice(2), processEnvironment())));

@@ -14,6 +14,8 @@ export interface NodeStateOptions {
   readonly onIssue?: (issue: Issue) => void;
   /** Hears of every object that comes or goes. */
   readonly onObject?: (kind: ObjectKind) => void;
+  /** Hears, once, that the source has said everything it knows. */
+  readonly onSynced?: () => void;
 }
 
 /** kube-proxy waits as long for its own Node object. @source semantics.md 5.1 */
@@ -103,7 +105,7 @@ export class NodeStateSource {
   }
 
   async #runSource(signal: AbortSignal): Promise<void> {
-    const { source, config, env, clock, log, onObject } = this.#options;
+    const { source, config, env, clock, log, onObject, onSynced } = this.#options;
     const { store } = this;
     const sink = {
       upsert: (kind: ObjectKind, raw: unknown): void => {
@@ -114,7 +116,11 @@ export class NodeStateSource {
         onObject?.(kind);
         store.remove(kind, namespace, name);
       },
-      markSynced: (kind: ObjectKind): void => store.markSynced(kind),
+      markSynced: (kind: ObjectKind): void => {
+        const wasSynced = store.isSynced;
+        store.markSynced(kind);
+        if (store.isSynced && !wasSynced) onSynced?.();
+      },
     };
     const { nodeName, kubeconfig, master } = config;
     await openSource(source, {

@@ -36,7 +36,8 @@ async function until(what: string, isSo: () => boolean | Promise<boolean>): Prom
 describe("usage", () => {
   test.each([
     ["an unknown command", ["frobnicate"], /^turnout: \[invalid_object\] unknown command 'frobnicate': see turnout --help\n$/],
-    ["an unknown option", ["print", "--bogus"], /^turnout: \[invalid_object\] unknown option '--bogus'.*\n$/],
+    ["an unknown option", ["print", "--bogus"], /^turnout: \[invalid_object\] unknown option '--bogus': see turnout print --help\n$/],
+    ["a word too many", ["print", "extra"], /^turnout: \[invalid_object\] too many arguments .* got 1: extra: see turnout print --help\n$/],
     ["a missing value", ["print", "--source"], /^turnout: \[invalid_object\] option '--source <source>' argument missing.*\n$/],
     ["a bad source", ["print", "--source", "ftp:x"], /^turnout: \[invalid_object\] --source is not understood.*\n$/],
     ["a bad family", ["print", "--family", "5"], /^turnout: \[invalid_object\] "5" is no family: --family: use IPv4, IPv6 or both\n$/],
@@ -74,6 +75,20 @@ describe("usage", () => {
     const { code, err } = await env.run();
     expect(code).toBe(2);
     expect(err).toContain("Usage: turnout");
+  });
+
+  test("underscores in a flag's name are dashes, as in kube-proxy, and stay what they are in its value", async () => {
+    const { code, out } = await env.run(
+      "print",
+      "--source",
+      source(),
+      "--family=4",
+      "--node_name=my_node",
+      "--cluster_cidr",
+      "10.1.0.0/16",
+    );
+    expect([code, out.split("\n")[0]]).toEqual([0, "node my_node  IPv4  no address known  1 service port"]);
+    expect(out).toContain("offCluster → cluster (masquerade)");
   });
 
   test("--version and --help are no errors", async () => {
@@ -216,6 +231,7 @@ describe("run", () => {
   test("--once --dry-run prints the plan and does nothing", async () => {
     const { code, out } = await env.run("run", "--source", source(), "--once", "--dry-run", ...flags);
     expect([code, await kernel()]).toEqual([0, "empty"]);
+    expect(env.err).toContain("done, nothing was applied");
     expect(out).toContain("put service 10.96.0.10:80\n");
   });
 
@@ -249,6 +265,13 @@ describe("run", () => {
     expect(await kernel()).toContain("10.1.2.6");
   });
 
+  test("a source without this node's Node object is said once, with what follows from it", async () => {
+    const { code, err } = await env.run("run", "--source", source(), "--once", "--node-name", "elsewhere", ...flags);
+    expect(code).toBe(0);
+    expect(err.match(/no Node object of this node/g)).toHaveLength(1);
+    expect((await env.run("run", "--source", source(), "--once", ...flags)).err).not.toContain("no Node object");
+  });
+
   test("a changed configuration file ends it with exit code 1", async () => {
     const head =
       "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmetricsBindAddress: 127.0.0.9:40249\nhealthzBindAddress: 127.0.0.9:40256\n";
@@ -277,6 +300,7 @@ describe("cleanup", () => {
     await env.run("run", "--source", source(), "--once", "--backend", "./toy.mjs");
     const { code, err } = await env.run("cleanup", "--backend", "./toy.mjs", "--backend-option", "fail=true");
     expect(code).toBe(1);
-    expect(err).toContain("[tool_failed] the toy refuses");
+    // Both families fail alike: said once.
+    expect(err).toBe("turnout: [tool_failed] the toy refuses\n");
   });
 });

@@ -40,11 +40,12 @@ export function createProgram(env: Environment): Command {
  * Edges: an operating error is one line on standard error, with cause and stack under -v; a programmer's error shows its stack always.
  */
 export async function runProgram(args: readonly string[], env: Environment): Promise<number> {
+  const program = createProgram(env);
   try {
-    await createProgram(env).parseAsync([...args], { from: "user" });
+    await program.parseAsync(args.map(dashed), { from: "user" });
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return usageCode(error, env);
+    if (error instanceof CommanderError) return usageCode(error, helpOf(program, args), env);
     env.err(
       errorText(
         error,
@@ -55,12 +56,24 @@ export async function runProgram(args: readonly string[], env: Environment): Pro
   }
 }
 
+/** Underscores in a flag's name are dashes, as kube-proxy has it. @source component-base cli/flag WordSepNormalizeFunc */
+function dashed(arg: string): string {
+  return arg.replace(/^--[^=]+/, (name) => name.replaceAll("_", "-"));
+}
+
+/** The help that fits what was typed. */
+function helpOf(program: Command, args: readonly string[]): string {
+  const [first] = args;
+  const isCommand = program.commands.some((command) => command.name() === first);
+  return isCommand ? `turnout ${first} --help` : "turnout --help";
+}
+
 /** Help and version are no errors; everything else commander says is bad usage. */
-function usageCode(error: CommanderError, env: Environment): number {
+function usageCode(error: CommanderError, help: string, env: Environment): number {
   if (error.exitCode === 0) return 0;
   // Help shown because no command was given: commander has written it already.
   if (error.code !== "commander.help")
-    env.err(`turnout: [invalid_object] ${error.message.replace(/^error: /, "").replaceAll("\n", " ")}: see turnout --help\n`);
+    env.err(`turnout: [invalid_object] ${error.message.replace(/^error: |\.$/g, "").replaceAll("\n", " ")}: see ${help}\n`);
   return BAD_USAGE;
 }
 

@@ -17,6 +17,9 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
   { name: "nft", summary: "nftables, Linux 5.13 or newer", load: () => import("@turnout/backend-nft") },
 ];
 
+/** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
+const NOT_YET: ReadonlySet<string> = new Set(["iptables", "ipvs", "ebpf", "userspace", "winkernel"]);
+
 /** What choosing a backend looks at. */
 export interface BackendChoice {
   /** A name, `auto`, a package, or a path. */
@@ -67,11 +70,11 @@ async function firstThatRuns({ workingDirectory, world, signal, needsHost }: Bac
 }
 
 /**
- * Load a backend by name, package or path; its default export is the module.
+ * Load a backend by name (ours or kube-proxy's word for it), package or path; its default export is the module.
  * @throws {ProxyError} `invalid_object` when there is none.
  */
 export async function loadBackend(spec: string, workingDirectory: string): Promise<BackendModule> {
-  const known = KNOWN_BACKENDS.find(({ name }) => name === spec);
+  const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
   const loaded = known === undefined ? await importForeign(spec, workingDirectory) : await known.load();
   const module = (loaded as { readonly default?: unknown }).default;
   if (isBackendModule(module)) return module;
@@ -79,18 +82,26 @@ export async function loadBackend(spec: string, workingDirectory: string): Promi
 }
 
 async function importForeign(spec: string, workingDirectory: string): Promise<object> {
+  if (NOT_YET.has(backendOf(spec)))
+    throw new ProxyError("invalid_object", "this version has no such backend", { object: `backend ${spec}`, hint: `use ${knownNames()}` });
   try {
     if (/^\.{0,2}\//.test(spec)) return (await import(pathToFileURL(resolve(workingDirectory, spec)).href)) as object;
     const path = createRequire(`${workingDirectory}/`).resolve(spec);
     return (await import(pathToFileURL(path).href)) as object;
   } catch (error) {
-    const text = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
+    const text = loadProblem(error);
     throw new ProxyError("invalid_object", `it can't be loaded (${text})`, {
       object: `backend ${spec}`,
       hint: `use ${knownNames()}, auto, an installed package, or a path starting with ./ or /`,
       cause: error,
     });
   }
+}
+
+/** Why a module can't be loaded, in one line; who tried is of no use to anybody. */
+function loadProblem(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return (text.split("\n")[0] ?? "").replace(/ (resolving ES modules )?imported from .*$/, "");
 }
 
 const FUNCTIONS = ["parseOptions", "probe", "open"] as const;

@@ -15,7 +15,7 @@ export interface SourceOptions extends Omit<KubeSourceOptions, "timings"> {
 }
 
 /**
- * Read `kube`, `file:PATH` or `api:TARGET`.
+ * Read `kube` or `file:PATH`.
  *
  * @throws {ProxyError} `invalid_object` for anything else; `host_unsupported` for `api:`, which this version can't do.
  */
@@ -27,7 +27,7 @@ export function parseSourceSpec(text: string): SourceSpec {
     const hint = "use kube or file:PATH";
     throw new ProxyError("host_unsupported", "this version has no node-state API to read from", { object: text, hint });
   }
-  const hint = "write kube, file:PATH or api:TARGET";
+  const hint = "write kube or file:PATH";
   throw new ProxyError("invalid_object", "--source is not understood", { object: JSON.stringify(text), hint });
 }
 

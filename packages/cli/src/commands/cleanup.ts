@@ -62,9 +62,9 @@ async function cleanUp(options: CleanupOptions, env: Environment): Promise<void>
   throwFirst(errors, log);
 }
 
-/** Every failure is told, the first one is the exit's reason. */
+/** Every failure is told, those of one cause once; the first one is the exit's reason. */
 function throwFirst(errors: readonly ProxyError[], log: Log): void {
-  for (const error of errors.slice(1)) log.error("cleanup failed", { error });
+  for (const error of errors) if (error.message !== errors[0]?.message) log.error("cleanup failed", { error });
   if (errors[0] !== undefined) throw errors[0];
 }
 

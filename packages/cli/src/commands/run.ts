@@ -1,6 +1,7 @@
-import { eligibilityOf, Metrics, run, runConfig } from "@turnout/client";
+import { eligibilityOf, Metrics, run, runConfig, type LoadedConfig } from "@turnout/client";
+import { ProxyError, type Log } from "@turnout/core";
 import type { Command } from "commander";
-import type { Environment } from "../environment.ts";
+import type { ClosableWorld, Environment } from "../environment.ts";
 import { NodeStateSource, withTimeout } from "../node-state.ts";
 import {
   addBackendOptions,
@@ -31,6 +32,9 @@ Examples:
 
 SIGTERM ends it and leaves the rules in force; "turnout cleanup" removes them.`;
 
+const NO_NODE = "the source has no Node object of this node: its node ports have no address, and /healthz answers 503";
+const NO_NODE_HINT = "check --node-name, or add the Node to the source";
+
 /** Add `turnout run`. */
 export function addRun(program: Command, env: Environment): void {
   const command = program.command("run").description("program this node's services and keep them in step");
@@ -52,48 +56,70 @@ async function runProxy(command: Command, options: RunCommandOptions, env: Envir
   const loaded = await configFor(command, options, env);
   const log = logFor(options, env);
   const world = env.createWorld(log);
-  const isDry = options.dryRun === true;
+  const isDaemon = options.once !== true;
   try {
-    const { workingDirectory, signal } = env;
-    const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: !isDry });
-    const config = runConfig(loaded, module.name);
-    for (const warning of config.warnings) log.warn(warning);
-    log.info("turnout starts", { version: env.version, backend: module.name, source: options.source, node: config.nodeName });
-    const metrics = new Metrics({ backend: module.name, nowMs: () => world.clock.nowMs() });
-    const state = new NodeStateSource({
-      source: options.source,
-      config,
-      env,
-      clock: world.clock,
-      log,
-      onIssue: (issue) => metrics.objectIssue(issue.object),
-      onObject: (kind) => metrics.objectChanged(kind),
-    });
-    const body = async (stop: AbortSignal): Promise<void> => {
-      // Files need not describe the node: a plain host has no Node object.
-      if (options.source === "kube") await state.nodeKnown(stop);
-      if (stop.aborted) return;
-      await run(module, {
-        config,
-        feed: (family) => state.feed(family),
-        world,
-        signal: stop,
-        eligibility: () => eligibilityOf(state.store.node(config.nodeName)),
-        metrics,
-        once: options.once === true,
-        report: state.report,
-        readFile: (path) => readAgain(path, env),
-        ...(isDry ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
-      });
-    };
-    const whole = (stop: AbortSignal): Promise<void> => state.during(body, stop);
-    if (options.once === true) await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, whole);
-    else await whole(signal);
-    metrics.close();
-    log.info(options.once === true ? "done, rules stay in place" : "stopped, rules stay in force");
+    await runInWorld(loaded, options, env, log, world);
+  } catch (error) {
+    // Stopped while a backend was still being chosen: a daemon that was stopped is done, a one-time sync is not.
+    if (!isDaemon || !env.signal.aborted || !ProxyError.is(error, "canceled")) throw error;
   } finally {
     world.close();
   }
+  log.info(lastWords(isDaemon, options.dryRun === true));
+}
+
+async function runInWorld(
+  loaded: LoadedConfig,
+  options: RunCommandOptions,
+  env: Environment,
+  log: Log,
+  world: ClosableWorld,
+): Promise<void> {
+  const isDry = options.dryRun === true;
+  const { workingDirectory, signal } = env;
+  const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: !isDry });
+  const config = runConfig(loaded, module.name);
+  for (const warning of config.warnings) log.warn(warning);
+  log.info("turnout starts", { version: env.version, backend: module.name, source: options.source, node: config.nodeName });
+  const metrics = new Metrics({ backend: module.name, nowMs: () => world.clock.nowMs() });
+  const state = new NodeStateSource({
+    source: options.source,
+    config,
+    env,
+    clock: world.clock,
+    log,
+    onIssue: (issue) => metrics.objectIssue(issue.object),
+    onObject: (kind) => metrics.objectChanged(kind),
+    onSynced: () => {
+      if (state.store.node(config.nodeName) === undefined) log.warn(NO_NODE, { node: config.nodeName, hint: NO_NODE_HINT });
+    },
+  });
+  const body = async (stop: AbortSignal): Promise<void> => {
+    // Files need not describe the node: a plain host has no Node object.
+    if (options.source === "kube") await state.nodeKnown(stop);
+    if (stop.aborted) return;
+    await run(module, {
+      config,
+      feed: (family) => state.feed(family),
+      world,
+      signal: stop,
+      eligibility: () => eligibilityOf(state.store.node(config.nodeName)),
+      metrics,
+      once: options.once === true,
+      report: state.report,
+      readFile: (path) => readAgain(path, env),
+      ...(isDry ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
+    });
+  };
+  const whole = (stop: AbortSignal): Promise<void> => state.during(body, stop);
+  if (options.once === true) await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, whole);
+  else await whole(signal);
+  metrics.close();
+}
+
+function lastWords(isDaemon: boolean, isDry: boolean): string {
+  if (isDry) return isDaemon ? "stopped, nothing was applied" : "done, nothing was applied";
+  return isDaemon ? "stopped, rules stay in force" : "done, rules stay in place";
 }
 
 async function readAgain(path: string, env: Environment): Promise<string | undefined> {

@@ -156,11 +156,11 @@ describe("detect-local and addresses", () => {
   });
 
   test.each([
-    ["a bridge without a name", { "detect-local-mode": "BridgeInterface" }, "detectLocal.bridgeInterface"],
-    ["a prefix without one", { "detect-local-mode": "InterfaceNamePrefix" }, "detectLocal.interfaceNamePrefix"],
-    ["two CIDRs of one family", { "cluster-cidr": "10.0.0.0/8,11.0.0.0/8" }, "clusterCIDR"],
-    ["three CIDRs", { "cluster-cidr": "10.0.0.0/8,fd00::/8,11.0.0.0/8" }, "clusterCIDR"],
-    ["no CIDR", { "cluster-cidr": "10.0.0.0" }, "clusterCIDR"],
+    ["a bridge without a name", { "detect-local-mode": "BridgeInterface" }, "needs it: --pod-bridge-interface"],
+    ["a prefix without one", { "detect-local-mode": "InterfaceNamePrefix" }, "needs it: --pod-interface-name-prefix"],
+    ["two CIDRs of one family", { "cluster-cidr": "10.0.0.0/8,11.0.0.0/8" }, "one of each family: --cluster-cidr"],
+    ["three CIDRs", { "cluster-cidr": "10.0.0.0/8,fd00::/8,11.0.0.0/8" }, "one of each family: --cluster-cidr"],
+    ["no CIDR", { "cluster-cidr": "10.0.0.0" }, "--cluster-cidr"],
     ["min above sync period", { "iptables-sync-period": "1s", "iptables-min-sync-period": "2s" }, "nftables.minSyncPeriod"],
     ["a blank node name", { "hostname-override": "  " }, "must not be blank"],
     ["a flag without its value", { "cluster-cidr": true }, "--cluster-cidr"],
@@ -168,6 +168,12 @@ describe("detect-local and addresses", () => {
     ["a bad number", { "iptables-masquerade-bit": "0x1" }, "expected a whole number"],
   ] as const)("refuses %s", (_name, flags, message) => {
     expect(() => configure(flags)).toThrow(message);
+  });
+
+  test("a setting from a file is named with the file", () => {
+    expect(() => configure({}, "clusterCIDR: 10.0.0.0/99\n")).toThrow(
+      '"10.0.0.0/99" is not a CIDR like 10.0.0.0/8: config.yaml: clusterCIDR',
+    );
   });
 
   test("keywords and CIDRs for node ports", () => {

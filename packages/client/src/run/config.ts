@@ -118,7 +118,7 @@ export function runConfig(loaded: LoadedConfig, backend: string): RunConfig {
     settings: Object.freeze({
       masqueradeAll,
       masqueradeBit,
-      detectLocal: detectLocal(values),
+      detectLocal: detectLocal(values, loaded),
       nodePortAddresses: nonEmpty(values.nodePortAddresses),
     }),
     bindAddress: specificAddress(values.bindAddress),
@@ -178,32 +178,40 @@ function specificAddress(text: string): string | undefined {
   return ip === undefined || isWildcard(ip) ? undefined : ip;
 }
 
-function detectLocal(values: ConfigValues): DetectLocal {
+/** Where somebody finds a setting: the file's field, or its flag. */
+function placeOf(path: ConfigPath, { input: { file } }: LoadedConfig): string {
+  if (file !== undefined) return `${file.path}: ${path}`;
+  const { flag } = FIELDS[path];
+  return flag === undefined ? path : `--${flag}`;
+}
+
+function detectLocal(values: ConfigValues, loaded: LoadedConfig): DetectLocal {
   const bridgeInterface = values["detectLocal.bridgeInterface"];
   const interfaceNamePrefix = values["detectLocal.interfaceNamePrefix"];
   switch (values.detectLocalMode) {
     case "NodeCIDR":
       return { mode: "NodeCIDR" };
     case "BridgeInterface":
-      if (bridgeInterface === "") throw invalid("detectLocal.bridgeInterface", "mode BridgeInterface needs it");
+      if (bridgeInterface === "") throw invalid(placeOf("detectLocal.bridgeInterface", loaded), "mode BridgeInterface needs it");
       return { mode: "BridgeInterface", bridgeInterface };
     case "InterfaceNamePrefix":
-      if (interfaceNamePrefix === "") throw invalid("detectLocal.interfaceNamePrefix", "mode InterfaceNamePrefix needs it");
+      if (interfaceNamePrefix === "")
+        throw invalid(placeOf("detectLocal.interfaceNamePrefix", loaded), "mode InterfaceNamePrefix needs it");
       return { mode: "InterfaceNamePrefix", interfaceNamePrefix };
     default:
-      return { mode: "ClusterCIDR", clusterCIDRs: clusterCIDRs(values.clusterCIDR) };
+      return { mode: "ClusterCIDR", clusterCIDRs: clusterCIDRs(values.clusterCIDR, placeOf("clusterCIDR", loaded)) };
   }
 }
 
-function clusterCIDRs(text: string): readonly string[] {
+function clusterCIDRs(text: string, place: string): readonly string[] {
   if (text.trim() === "") return [];
   const cidrs = text.split(",").map((part) => {
     const cidr = parseCIDR(part);
-    if (cidr === undefined) throw invalid("clusterCIDR", `"${part}" is not a CIDR like 10.0.0.0/8`);
+    if (cidr === undefined) throw invalid(place, `"${part}" is not a CIDR like 10.0.0.0/8`);
     return cidr;
   });
   if (cidrs.length > 2 || (cidrs.length === 2 && cidrs[0]?.family === cidrs[1]?.family)) {
-    throw invalid("clusterCIDR", `"${text}" must be one CIDR, or one of each family`);
+    throw invalid(place, `"${text}" must be one CIDR, or one of each family`);
   }
   return cidrs.map((cidr) => cidr.text);
 }

@@ -173,7 +173,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         const { objects, put, removed, full } = event;
         const fields = { family, rows: this.#loop.rows.size, objects, put, removed, full, ms: Math.round(event.durationMs) };
         if (this.#hasSynced) world.log.debug("synced", fields);
-        else world.log.info("first sync done", fields);
+        else world.log.info(this.#parts.dryRun === undefined ? "first sync done" : "first comparison done", fields);
         this.#hasSynced = true;
         this.#firstSync.resolve();
         if (this.#parts.dryRun !== undefined || (!this.#isHealthDue && !this.#health.hasFailures)) return;

@@ -8,6 +8,12 @@ function given(body: string): unknown {
   return parseKubeProxyConfig(HEAD + body, "config.yaml").given;
 }
 
+/** Each line ten times the one before. */
+const BOMB = [
+  "a: &a [x,x,x,x,x,x,x,x,x,x]",
+  ..."bcdef".split("").map((name, index) => `${name}: &${name} [${Array(10).fill(`*${"abcde"[index]}`).join(",")}]`),
+].join("\n");
+
 /** What kubeadm writes into its ConfigMap: null and zero values everywhere. */
 const KUBEADM = `${HEAD}bindAddress: 0.0.0.0
 bindAddressHardFail: false
@@ -137,7 +143,10 @@ describe("parseKubeProxyConfig", () => {
     ["no kind", "mode: iptables\n", "found no apiVersion no kind"],
     ["another version", "apiVersion: kubeproxy.config.k8s.io/v1beta1\nkind: KubeProxyConfiguration\n", "v1beta1"],
     ["broken YAML, with its line", `${HEAD}mode: [`, /not readable as YAML or JSON \([^:]*\): config\.yaml:\d+$/],
-    ["nothing", "", "expected a KubeProxyConfiguration"],
+    ["nothing", "", "found no KubeProxyConfiguration: config.yaml: write a KubeProxyConfiguration"],
+    ["two documents", `${HEAD}---\n${HEAD}`, /\(more than one document\): config\.yaml:3$/],
+    ["aliases that grow without bound", `${HEAD}${BOMB}`, "[invalid_object] not readable as YAML (Excessive alias count"],
+    ["an alias that leads nowhere", `${HEAD}mode: *nowhere`, "[invalid_object] not readable as YAML"],
   ])("refuses %s", (_name, text, message) => {
     expect(() => parseKubeProxyConfig(text, "config.yaml")).toThrow(message);
   });

@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core";
-import { parseDocument } from "yaml";
+import { parseDocument, type YAMLParseError } from "yaml";
 import { FIELDS, type Field } from "./config-fields.ts";
 import type { ConfigPath, GivenValues } from "./config-values.ts";
 
@@ -49,12 +49,29 @@ function isZero(value: unknown): boolean {
   return value === "" || value === 0 || value === "0" || value === "0s" || (Array.isArray(value) && value.length === 0);
 }
 
+/** Make a document plain data. @throws {ProxyError} `invalid_object` when its aliases would grow without bound, or lead nowhere. */
+function expand(document: ReturnType<typeof parseDocument>, fileName: string): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    if (!(error instanceof ReferenceError)) throw error;
+    const hint = "write the values out instead of using aliases";
+    throw new ProxyError("invalid_object", `not readable as YAML (${error.message})`, { object: fileName, hint, cause: error });
+  }
+}
+
+/** The parser's words, without its picture of the line, and without its advice to programmers. */
+function parseProblem(error: YAMLParseError): string {
+  if (error.code === "MULTIPLE_DOCS") return "more than one document";
+  return error.message.split(/ at line |\n/)[0] ?? "";
+}
+
 function readDocument(text: string, fileName: string): { root: Readonly<Record<string, unknown>>; warnings: string[] } {
   const document = parseDocument(text, { uniqueKeys: false, prettyErrors: true });
   const broken = document.errors[0];
   if (broken !== undefined) {
     const line = broken.linePos?.[0].line;
-    throw new ProxyError("invalid_object", `not readable as YAML or JSON (${broken.message.split(/ at line |\n/)[0] ?? ""})`, {
+    throw new ProxyError("invalid_object", `not readable as YAML or JSON (${parseProblem(broken)})`, {
       object: line === undefined ? fileName : `${fileName}:${line}`,
       cause: broken,
     });
@@ -63,8 +80,11 @@ function readDocument(text: string, fileName: string): { root: Readonly<Record<s
   const warnings = strict.errors
     .filter((error) => error.code === "DUPLICATE_KEY")
     .map((error) => `${fileName}:${error.linePos?.[0].line ?? 1}: duplicate field, the last one counts`);
-  const root: unknown = document.toJS();
-  if (!isRecord(root)) throw new ProxyError("invalid_object", `expected a ${KIND}`, { object: fileName });
+  const root = expand(document, fileName);
+  if (!isRecord(root)) {
+    const hint = `write a ${KIND}, as kubeadm keeps it in the ConfigMap kube-proxy`;
+    throw new ProxyError("invalid_object", `found no ${KIND}`, { object: fileName, hint });
+  }
   return { root, warnings };
 }
 

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../testing/toy-proxy.ts";
@@ -39,6 +40,33 @@ describe("families and hosts", () => {
     proxy.pushBoth();
     await proxy.start({ once: true, dryRun: () => undefined });
     expect(proxy.kernel.applies).toBe(0);
+  });
+});
+
+describe("stopped while it looks at the host", () => {
+  function slow(): BackendModule {
+    const module = toyModule(proxy.kernel);
+    return {
+      ...module,
+      probe: async (_options, _world, signal) => {
+        await once(signal, "abort");
+        throw new ProxyError("canceled", "the command was given up", { object: "toy --version" });
+      },
+    };
+  }
+
+  test("a daemon ends well", async () => {
+    const done = proxy.start({}, slow());
+    await settled();
+    proxy.stop.abort();
+    await expect(done).resolves.toBeUndefined();
+  });
+
+  test("a one-time sync is not done", async () => {
+    const done = proxy.start({ once: true }, slow());
+    await settled();
+    proxy.stop.abort();
+    await expect(done).rejects.toMatchObject({ code: "canceled" });
   });
 });
 

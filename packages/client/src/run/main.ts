@@ -49,6 +49,15 @@ const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/p
  * @source semantics.md 5.1, 6.1, 6.2
  */
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
+  try {
+    await runFamilies(module, options);
+  } catch (error) {
+    // A daemon that was stopped while it looked at the host is stopped, and nothing else; a one-time sync is not done.
+    if (options.once === true || !options.signal.aborted || !ProxyError.is(error, "canceled")) throw error;
+  }
+}
+
+async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
   const { config, world, signal } = options;
   if (options.once === true && module.residence === "process") {
     throw new ProxyError("invalid_object", "--once makes no sense: its rules live only as long as the process", {
@@ -116,7 +125,7 @@ async function openFamilies<H, K extends KernelObject, S>(
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       firstError ??= error;
-      world.log.warn("this family is left out", { family, error });
+      if (!signal.aborted) world.log.warn("this family is left out", { family, error });
     }
   }
   if (families.length === 0 && firstError !== undefined) throw firstError;

@@ -43,11 +43,12 @@ describe("somebody's changes", () => {
     expect(log.lines).toHaveLength(1);
   });
 
-  test("a quarrel is repaired less and less often, up to the longest wait, and said once", async () => {
+  test("a quarrel is repaired less and less often, up to the longest wait, and told each minute", async () => {
     await quarrel(180_000);
     expect(audits.slice(0, 9)).toEqual([0, 100, 200, 1_200, 3_200, 7_200, 15_200, 31_200, 61_200]);
     expect(audits.length).toBeLessThan(14);
-    expect(log.lines).toHaveLength(4);
+    expect(log.lines).toHaveLength(6);
+    expect(log.lines.slice(3).every((line) => line.includes("somebody keeps changing"))).toBe(true);
     expect(log.lines[3]).toContain("somebody keeps changing what is ours");
     expect(log.lines[3]).toContain("is another proxy running");
   });
