@@ -4,8 +4,8 @@ import type { DocumentContent, ManifestProblem } from "./manifest.ts";
 
 /** An object of a file, without its content. */
 export interface FileEntry {
-  readonly kind: ObjectKind;
-  readonly key: string;
+  /** Over all files: `kind namespace/name`. */
+  readonly id: string;
   /** Of the object's content; the same content in other words of YAML has the same hash. */
   readonly hash: string;
   /** Of the document it is in. */
@@ -38,23 +38,22 @@ export interface Shadowed {
   readonly winner: string;
 }
 
-/** Which file gives which object. */
+/** Which file gives which object, of those that were asked for. */
 export interface Settlement {
   readonly winners: ReadonlyMap<string, { readonly path: string; readonly entry: FileEntry }>;
   readonly shadowed: readonly Shadowed[];
 }
 
-/** Give the identity of an entry over all files: `kind namespace/name`. */
-export function entryId(entry: { readonly kind: ObjectKind; readonly key: string }): string {
-  return `${entry.kind} ${entry.key}`;
+/** Give the identity of an object over all files: `kind namespace/name`. */
+export function entryId(object: { readonly kind: ObjectKind; readonly key: string }): string {
+  return `${object.kind} ${object.key}`;
 }
 
 /** Reduce a read document to what is remembered of it. */
 export function summarize(document: { readonly hash: string; readonly line: number }, content: DocumentContent): DocumentSummary {
-  const entries = content.objects.map(({ kind, key, object }) => ({
-    kind,
-    key,
-    hash: hash("sha256", JSON.stringify(object), "base64url"),
+  const entries = content.objects.map((found) => ({
+    id: entryId(found),
+    hash: hash("sha256", JSON.stringify(found.object), "base64url"),
     document: document.hash,
   }));
   const { problems, ignored, isReadable } = content;
@@ -73,22 +72,29 @@ export function entriesOf(file: FileSummary): readonly FileEntry[] {
  */
 export function replaceDocuments(path: string, documents: readonly DocumentSummary[], before: FileSummary | undefined): FileSummary {
   if (before === undefined || documents.every(({ isReadable }) => isReadable)) return { path, documents, kept: [] };
-  const readable = new Set(documents.flatMap(({ entries }) => entries.map(entryId)));
-  return { path, documents, kept: entriesOf(before).filter((entry) => !readable.has(entryId(entry))) };
+  const readable = new Set(documents.flatMap(({ entries }) => entries.map(({ id }) => id)));
+  return { path, documents, kept: entriesOf(before).filter(({ id }) => !readable.has(id)) };
 }
 
-/** Settle which file gives each object: the first by name, in it the first document. `files` in any order. */
-export function settleFiles(files: Iterable<FileSummary>): Settlement {
+/**
+ * Settle which file gives each object of `ids`: the first by name, in it the first document.
+ *
+ * Shape: `files` in any order. Costs a look at every entry, and memory for those asked for only.
+ */
+export function settleFiles(files: Iterable<FileSummary>, ids: ReadonlySet<string>): Settlement {
   const winners = new Map<string, { path: string; entry: FileEntry }>();
   const shadowed: Shadowed[] = [];
-  for (const file of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
-    const lines = new Map(file.documents.map(({ hash: document, line }) => [document, line]));
-    for (const entry of entriesOf(file)) {
-      const id = entryId(entry);
-      const winner = winners.get(id);
-      if (winner === undefined) winners.set(id, { path: file.path, entry });
-      else shadowed.push({ id, path: file.path, line: lines.get(entry.document) ?? 1, winner: winner.path });
+  const settle = (entries: readonly FileEntry[], path: string, line: number): void => {
+    for (const entry of entries) {
+      if (!ids.has(entry.id)) continue;
+      const winner = winners.get(entry.id);
+      if (winner === undefined) winners.set(entry.id, { path, entry });
+      else shadowed.push({ id: entry.id, path, line, winner: winner.path });
     }
+  };
+  for (const { path, documents, kept } of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
+    for (const { entries, line } of documents) settle(entries, path, line);
+    settle(kept, path, 1);
   }
   return { winners, shadowed };
 }

@@ -1,17 +1,17 @@
 import { setImmediate } from "node:timers/promises";
-import { ProxyError, type Issue, type Log } from "@turnout/core";
+import { ProxyError, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import {
   entriesOf,
-  entryId,
   replaceDocuments,
   settleFiles,
   summarize,
   type DocumentSummary,
   type FileEntry,
   type FileSummary,
-  type Settlement,
+  type Shadowed,
 } from "./file-contents.ts";
-import { isSameInode, readStable, type FileScan } from "./file-scan.ts";
+import { readStable, type FileScan } from "./file-scan.ts";
+import { blankState, emptiedError, GONE, isSuspicious, wasFilled, type FileState } from "./file-state.ts";
 import { readDocument, splitDocuments, type DocumentContent } from "./manifest.ts";
 import type { ObjectSink } from "./object-sink.ts";
 import { splitKey, type RawObject } from "./raw-object.ts";
@@ -25,25 +25,20 @@ export interface FileReaderOptions {
   readonly report: (issue: Issue) => void;
 }
 
-interface FileState {
-  /** Of the version that counts; "" while none does. */
-  readonly fingerprint: string;
-  /** A version that looks half-written, "gone", or "" when there is none. */
-  readonly suspect: string;
-  /** How many different suspects in a row. */
-  readonly suspects: number;
-  readonly summary: FileSummary;
-  /** It could not be read at all, or is empty where it wasn't. */
-  readonly error: ProxyError | undefined;
+/** How files are read. */
+interface ReadHow {
+  /** Files that look half-written are taken as they are. */
+  readonly acceptsSuspects: boolean;
+  /** Nobody looks at the sink before this read is over: objects are handed on file by file, not all together at the end. */
+  readonly isFirst: boolean;
 }
 
-/** The objects of documents read during one pass, by the document's hash and the object's id. */
-type FreshDocuments = Map<string, ReadonlyMap<string, RawObject>>;
+/** Objects read and not yet handed on, by {@link versionOf} their entries. */
+type FreshObjects = Map<string, RawObject>;
 
-const GONE = "gone";
 const DOCUMENTS_PER_BREATH = 50;
-/** A file that is written to all the time is taken as it is after this many looks. */
-const SUSPECTS_MAX = 8;
+/** In the first read so many objects are handed on together: each time is a look at all that was read. */
+const FIRST_OBJECTS = 1_000;
 
 /**
  * Turns what is on disk into calls of a sink, remembering hashes only.
@@ -53,7 +48,11 @@ const SUSPECTS_MAX = 8;
 export class FileReader {
   readonly #options: FileReaderOptions;
   readonly #files = new Map<string, FileState>();
+  /** The hash of what was handed on, by the object's id. */
   readonly #handed = new Map<string, string>();
+  /** Objects whose files changed: who gives them has to be settled again. */
+  #unsettled = new Set<string>();
+  #shadowed: readonly Shadowed[] = [];
   readonly #ignored = new Set<string>();
   #reported = new Set<string>();
   #isRootLost = false;
@@ -70,21 +69,23 @@ export class FileReader {
   /**
    * Bring the sink up to what was found on disk.
    *
-   * Edges: returns false when a file looks half-written or has just gone: look again soon. `acceptsSuspects` takes them as they are.
+   * Edges: returns false when a file looks half-written or has just gone: look again soon.
    * A file written in place looks half-written until a second look finds the same version: its end may still be under way.
    * One that is emptied keeps what it said, since `kubectl get … > FILE` empties it for as long as the answer takes.
    */
-  async read(scan: FileScan, how: { readonly acceptsSuspects: boolean }): Promise<boolean> {
-    const fresh: FreshDocuments = new Map();
+  async read(scan: FileScan, how: ReadHow): Promise<boolean> {
+    const fresh: FreshObjects = new Map();
     let isSettled = true;
     if (this.#isRootLost) this.#options.log.info("the source can be read again", { path: this.#options.root });
     this.#isRootLost = false;
     for (const [path, fingerprint] of scan.files) {
       if (this.#files.get(path)?.fingerprint === fingerprint) continue;
       if (!(await this.#readFile(path, fresh, how.acceptsSuspects))) isSettled = false;
+      if (how.isFirst && fresh.size >= FIRST_OBJECTS) await this.#handOn(fresh);
     }
     for (const path of this.#files.keys()) if (!scan.files.has(path) && !this.#forget(path)) isSettled = false;
     await this.#handOn(fresh);
+    this.#reportAll();
     return isSettled;
   }
 
@@ -93,6 +94,7 @@ export class FileReader {
     if (error.code === "not_found" && this.#files.has(this.#options.root)) {
       const isGone = this.#forget(this.#options.root);
       await this.#handOn(new Map());
+      this.#reportAll();
       return isGone;
     }
     this.#isRootLost = true;
@@ -101,18 +103,18 @@ export class FileReader {
     return true;
   }
 
-  async #readFile(path: string, fresh: FreshDocuments, acceptsSuspects: boolean): Promise<boolean> {
+  async #readFile(path: string, fresh: FreshObjects, acceptsSuspects: boolean): Promise<boolean> {
     const before = this.#files.get(path);
     try {
       const { text, fingerprint, isStable } = await readStable(path);
       const documents = await this.#readDocuments(text, before?.summary, fresh);
       if (!acceptsSuspects && isSuspicious({ before, fingerprint, isStable, documents })) {
         const suspects = (before?.suspects ?? 0) + 1;
-        this.#files.set(path, { ...(before ?? blank(path)), suspect: fingerprint, suspects });
+        this.#files.set(path, { ...(before ?? blankState(path)), suspect: fingerprint, suspects });
         return false;
       }
       if (documents.length === 0 && wasFilled(before)) {
-        this.#files.set(path, { ...before, fingerprint, suspect: "", suspects: 0, error: emptied(path) });
+        this.#files.set(path, { ...before, fingerprint, suspect: "", suspects: 0, error: emptiedError(path) });
         return true;
       }
       const summary = replaceDocuments(path, documents, before?.summary);
@@ -120,17 +122,19 @@ export class FileReader {
       if (isWhole && before !== undefined && (before.error !== undefined || before.summary.kept.length > 0))
         this.#options.log.info("the file can be read again", { path });
       this.#files.set(path, { fingerprint, suspect: "", suspects: 0, summary, error: undefined });
+      if (before !== undefined) this.#unsettle(before.summary);
+      this.#unsettle(summary);
       return true;
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       // It went between the look and the read: the next look will tell.
       if (error.code === "not_found") return false;
-      this.#files.set(path, { ...(before ?? blank(path)), error });
+      this.#files.set(path, { ...(before ?? blankState(path)), error });
       return true;
     }
   }
 
-  async #readDocuments(text: string, before: FileSummary | undefined, fresh: FreshDocuments): Promise<readonly DocumentSummary[]> {
+  async #readDocuments(text: string, before: FileSummary | undefined, fresh: FreshObjects): Promise<readonly DocumentSummary[]> {
     const known = new Map(before?.documents.map((document) => [document.hash, document]));
     const summaries: DocumentSummary[] = [];
     for (const [index, document] of splitDocuments(text).entries()) {
@@ -140,8 +144,9 @@ export class FileReader {
         continue;
       }
       const content = readDocument(document.text);
-      fresh.set(document.hash, objectsById(content));
-      summaries.push(summarize(document, content));
+      const summary = summarize(document, content);
+      this.#keepNews(summary, content, fresh);
+      summaries.push(summary);
       if (index % DOCUMENTS_PER_BREATH === DOCUMENTS_PER_BREATH - 1) await setImmediate();
     }
     return summaries;
@@ -151,50 +156,76 @@ export class FileReader {
   #forget(path: string): boolean {
     const state = this.#files.get(path);
     if (state === undefined) return true;
-    if (state.suspect === GONE) return this.#files.delete(path);
+    if (state.suspect === GONE) {
+      this.#unsettle(state.summary);
+      return this.#files.delete(path);
+    }
     this.#files.set(path, { ...state, fingerprint: "", suspect: GONE });
     return false;
   }
 
-  async #handOn(fresh: FreshDocuments): Promise<void> {
+  /** Keep the objects that differ from what was handed on: of a file in which one object changed, that one. */
+  #keepNews({ entries }: DocumentSummary, { objects }: DocumentContent, fresh: FreshObjects): void {
+    for (const [index, entry] of entries.entries()) {
+      const object = objects[index]?.object;
+      if (object === undefined || this.#handed.get(entry.id) === entry.hash) continue;
+      // The first of two with one name counts, here as between files.
+      if (!fresh.has(versionOf(entry))) fresh.set(versionOf(entry), object);
+    }
+  }
+
+  #unsettle(summary: FileSummary): void {
+    for (const { id } of entriesOf(summary)) this.#unsettled.add(id);
+  }
+
+  /** Settle who gives the objects of files that changed, and bring the sink up to it. `fresh` is used up. */
+  async #handOn(fresh: FreshObjects): Promise<void> {
+    if (this.#unsettled.size === 0) return;
     const { sink } = this.#options;
-    const settlement = settleFiles([...this.#files.values()].map(({ summary }) => summary));
-    this.#reportAll(settlement);
-    for (const id of this.#handed.keys()) {
-      if (settlement.winners.has(id)) continue;
-      this.#handed.delete(id);
+    const ids = this.#unsettled;
+    this.#unsettled = new Set();
+    const { winners, shadowed } = settleFiles(
+      [...this.#files.values()].map(({ summary }) => summary),
+      ids,
+    );
+    this.#shadowed = [...this.#shadowed.filter(({ id }) => !ids.has(id)), ...shadowed];
+    for (const id of ids) {
+      if (winners.has(id) || !this.#handed.delete(id)) continue;
       const [kind, key] = splitId(id);
       const { namespace, name } = splitKey(key);
       sink.remove(kind, namespace, name);
     }
-    for (const [id, { path, entry }] of settlement.winners) {
+    for (const [id, { path, entry }] of winners) {
       if (this.#handed.get(id) === entry.hash) continue;
-      const object = await this.#objectOf(path, entry, fresh);
+      const object = fresh.get(versionOf(entry)) ?? (await this.#readAgain(path, entry, fresh));
       // The file changed since; the next look will bring it.
-      if (object === undefined) continue;
+      if (object === undefined) {
+        this.#unsettled.add(id);
+        continue;
+      }
       this.#handed.set(id, entry.hash);
-      sink.upsert(entry.kind, object);
+      sink.upsert(splitId(id)[0], object);
     }
+    fresh.clear();
   }
 
-  async #objectOf(path: string, entry: FileEntry, fresh: FreshDocuments): Promise<RawObject | undefined> {
-    if (!fresh.has(entry.document)) {
-      // An older document comes into its own, because the file that shadowed it went.
-      const text = await readStable(path).then(
-        (read) => read.text,
-        (error: unknown) => {
-          if (!ProxyError.is(error)) throw error;
-          return "";
-        },
-      );
-      const document = splitDocuments(text).find(({ hash }) => hash === entry.document);
-      if (document === undefined) return undefined;
-      fresh.set(entry.document, objectsById(readDocument(document.text)));
-    }
-    return fresh.get(entry.document)?.get(entryId(entry));
+  /** Read a document once more that comes into its own because the file that shadowed it went. */
+  async #readAgain(path: string, entry: FileEntry, fresh: FreshObjects): Promise<RawObject | undefined> {
+    const text = await readStable(path).then(
+      (read) => read.text,
+      (error: unknown) => {
+        if (!ProxyError.is(error)) throw error;
+        return "";
+      },
+    );
+    const document = splitDocuments(text).find(({ hash }) => hash === entry.document);
+    if (document === undefined) return undefined;
+    const content = readDocument(document.text);
+    this.#keepNews(summarize(document, content), content, fresh);
+    return fresh.get(versionOf(entry));
   }
 
-  #reportAll({ shadowed }: Settlement): void {
+  #reportAll(): void {
     const findings: Finding[] = [];
     for (const { summary, error } of this.#files.values()) {
       const { path } = summary;
@@ -210,7 +241,7 @@ export class FileReader {
         this.#noteIgnored(path, ignored);
       }
     }
-    for (const { id, path, line, winner } of shadowed) {
+    for (const { id, path, line, winner } of this.#shadowed) {
       const what = `${id.replace(" ", " of ")} is already given by ${winner === path ? "the same file" : winner}`;
       const issue = { object: `${path}:${line}`, what, hint: "the first one counts; delete one of them" };
       findings.push({ id: `${path} ${id} ${winner}`, issue });
@@ -244,47 +275,12 @@ interface Finding {
   readonly issue: Issue;
 }
 
-function objectsById(content: DocumentContent): ReadonlyMap<string, RawObject> {
-  const objects = new Map<string, RawObject>();
-  // The first of two with one name counts, here as between files.
-  for (const found of content.objects) if (!objects.has(entryId(found))) objects.set(entryId(found), found.object);
-  return objects;
+/** Names one version of an object: the one in the entry's document. */
+function versionOf({ document, id }: FileEntry): string {
+  return `${document} ${id}`;
 }
 
-function blank(path: string): FileState {
-  return { fingerprint: "", suspect: "", suspects: 0, summary: { path, documents: [], kept: [] }, error: undefined };
-}
-
-interface Version {
-  readonly before: FileState | undefined;
-  readonly fingerprint: string;
-  readonly isStable: boolean;
-  readonly documents: readonly DocumentSummary[];
-}
-
-/** Tell whether a version looks half-written: one that was seen unchanged at two looks does not. */
-function isSuspicious({ before, fingerprint, isStable, documents }: Version): boolean {
-  if (before !== undefined && (before.suspect === fingerprint || before.suspects >= SUSPECTS_MAX)) return false;
-  if (!isStable || !documents.every(({ isReadable }) => isReadable)) return true;
-  if (documents.length === 0) return wasFilled(before);
-  return before !== undefined && isSameInode(before.fingerprint, fingerprint) && hasChanged(before.summary, documents);
-}
-
-function wasFilled(before: FileState | undefined): before is FileState {
-  return before !== undefined && entriesOf(before.summary).length > 0;
-}
-
-function hasChanged(before: FileSummary, documents: readonly DocumentSummary[]): boolean {
-  const hashes = (list: readonly DocumentSummary[]): string => list.map(({ hash }) => hash).join(" ");
-  return hashes(before.documents) !== hashes(documents);
-}
-
-function emptied(path: string): ProxyError {
-  const hint = "what it said before stays in force; to have nothing, delete the file or write an empty List";
-  return new ProxyError("invalid_object", "the file is empty", { object: path, hint });
-}
-
-function splitId(id: string): readonly [FileEntry["kind"], string] {
+function splitId(id: string): readonly [ObjectKind, string] {
   const space = id.indexOf(" ");
-  return [id.slice(0, space) as FileEntry["kind"], id.slice(space + 1)];
+  return [id.slice(0, space) as ObjectKind, id.slice(space + 1)];
 }

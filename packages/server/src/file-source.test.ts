@@ -242,7 +242,7 @@ describe("a file in the making", () => {
     const outcomes: boolean[] = [];
     for (let port = 1; port <= 10; port += 1) {
       await writeFile(at("a.yaml"), service("a", port));
-      outcomes.push(await reader.read(await scanPath(directory), { acceptsSuspects: false }));
+      outcomes.push(await reader.read(await scanPath(directory), { acceptsSuspects: false, isFirst: false }));
     }
     // The first version, then eight that are waited for, and the tenth.
     expect(outcomes).toEqual([true, ...Array.from({ length: 8 }, () => false), true]);
@@ -296,6 +296,37 @@ describe("two files that give one object", () => {
     await sink.until(({ calls }) => calls.length > 0);
     expect(sink.take()).toEqual(["+Service shop/cart"]);
     expect(port()).toBe("2");
+  });
+
+  it("are told of once, whatever happens to other files, and again when the object came back", async () => {
+    await writeFile(at("a.yaml"), service("cart", 1));
+    await writeFile(at("b.yaml"), service("cart", 2));
+    await follow();
+    await change(() => writeFile(at("c.yaml"), service("till")));
+    await change(() => writeFile(at("b.yaml"), `${service("cart", 2)}---\n${service("desk")}`));
+    expect(issues).toHaveLength(1);
+    await change(() => writeFile(at("a.yaml"), service("shelf")));
+    await expectObjects("Service shop/cart", "Service shop/desk", "Service shop/shelf", "Service shop/till");
+    await change(() => writeFile(at("a.yaml"), service("cart", 1)));
+    await expectObjects("Service shop/cart", "Service shop/desk", "Service shop/till");
+    expect(issues).toHaveLength(2);
+  });
+
+  it("settle it by name also where the other is read first, and handed on before", async () => {
+    const others = Array.from({ length: 1_500 }, (_, index) => service(`s${index}`).replaceAll("\n", "\n  ").trim());
+    const list = [
+      "apiVersion: v1",
+      "kind: List",
+      "items:",
+      ...[service("cart", 2).replaceAll("\n", "\n  ").trim(), ...others].map((text) => `- ${text}`),
+    ];
+    await mkdir(at("a"));
+    await writeFile(at("a", "z.yaml"), list.join("\n"));
+    await writeFile(at("a.yaml"), service("cart", 1));
+    await follow();
+    expect(sink.calls.filter((call) => call.endsWith("/cart"))).toEqual(["+Service shop/cart", "+Service shop/cart"]);
+    expect(sink.objects.get("Service shop/cart")).toMatchObject({ spec: { ports: [{ port: 1 }] } });
+    expect(issues).toHaveLength(1);
   });
 });
 

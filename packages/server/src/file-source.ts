@@ -56,7 +56,7 @@ async function follow(options: FileSourceOptions, sink: ObjectSink, signal: Abor
       if (round > 0) await clock.sleep(timings.settleMs, signal);
       const scan = await scanPath(path);
       watcher.set(scan.directories);
-      isSettled = await reader.read(scan, { acceptsSuspects: ++round > SETTLE_ROUNDS_MAX });
+      isSettled = await reader.read(scan, { acceptsSuspects: ++round > SETTLE_ROUNDS_MAX, isFirst: true });
     }
     if (signal.aborted) return;
     for (const kind of OBJECT_KINDS) sink.markSynced(kind);
@@ -76,7 +76,7 @@ async function readAgain(path: string, reader: FileReader, watcher: DirectoryWat
   try {
     const scan = await scanPath(path);
     watcher.set(scan.directories);
-    return await reader.read(scan, { acceptsSuspects: false });
+    return await reader.read(scan, { acceptsSuspects: false, isFirst: false });
   } catch (error) {
     if (!ProxyError.is(error)) throw error;
     return reader.rootFailed(error);

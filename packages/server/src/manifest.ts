@@ -124,11 +124,12 @@ function plainValue(document: Document, lines: LineCounter): { plain: unknown } 
     return { problem: { lineOffset: lines.linePos(error.pos[0]).line - 1, what: `can't be parsed (${what})`, hint } };
   }
   try {
-    return { plain: document.toJS() as unknown };
+    // A copy: yaml's texts are slices, and each one in use would keep its whole file in memory.
+    return { plain: JSON.parse(JSON.stringify(document.toJS() ?? null)) as unknown };
   } catch (failure) {
-    // yaml refuses aliases that multiply ("billion laughs") and aliases without an anchor only here.
+    // yaml refuses aliases that multiply ("billion laughs") and aliases without an anchor only here, JSON those that hold themselves.
     const lineOffset = lines.linePos(firstAlias(document)).line - 1;
-    const text = failure instanceof Error ? failure.message : String(failure);
+    const [text = ""] = (failure instanceof Error ? failure.message : String(failure)).split("\n");
     return { problem: { lineOffset, what: `can't be expanded (${text})`, hint } };
   }
 }
