@@ -26,5 +26,5 @@ export { Store } from "./store.ts";
 export type { StoreChange } from "./store.ts";
 export { SyncLoop } from "./sync-loop.ts";
 export type { SyncLoopOptions } from "./sync-loop.ts";
-export * from "./verdict/packet.ts";
+export * from "./verdict/index.ts";
 export * from "./world.ts";

@@ -1,0 +1,94 @@
+import { canonicalIP, cidrContains, parseCIDR, parseIP } from "../addresses.ts";
+import type { CIDR } from "../addresses.ts";
+import type { IPFamily } from "../objects.ts";
+import { addressOf, listAt, objectsOf, textAt } from "./raw-fields.ts";
+import type { OracleWorld } from "./oracle-world.ts";
+import type { Packet } from "./packet.ts";
+
+/** The node in one family, as far as packets depend on it. */
+export interface OracleNode {
+  readonly name: string;
+  /** "" when unknown. */
+  readonly zone: string;
+  readonly primary: string | undefined;
+  readonly hostAddresses: ReadonlySet<string>;
+  /** Addresses node ports answer on. */
+  readonly nodePortAddresses: ReadonlySet<string>;
+  readonly serviceRanges: readonly CIDR[];
+  /** Tell a pod's packet; undefined where pods can't be told (rule R-26). */
+  readonly isFromPod: ((packet: Packet) => boolean) | undefined;
+}
+
+/** Read what the world says of the node in one family. */
+export function readNode(world: OracleWorld, family: IPFamily): OracleNode {
+  const raw = objectsOf(world.objects, "Node").find((node) => textAt(node, "metadata", "name") === world.nodeName);
+  const bound = addressOf(world.bindAddress, family);
+  const primary = bound ?? nodeAddresses(raw, family)[0];
+  return {
+    name: world.nodeName,
+    zone: textAt(raw, "metadata", "labels", "topology.kubernetes.io/zone"),
+    primary,
+    hostAddresses: new Set(world.hostAddresses[family]),
+    nodePortAddresses: new Set(nodePortAddresses(world, family, primary)),
+    serviceRanges: objectsOf(world.objects, "ServiceCIDR").flatMap((object) => rangesOf(listAt(object, "spec", "cidrs"), family)),
+    isFromPod: podTest(world, family, listAt(raw, "spec", "podCIDRs")),
+  };
+}
+
+/** Rule R-61. */
+function nodeAddresses(raw: unknown, family: IPFamily): readonly string[] {
+  const all = listAt(raw, "status", "addresses");
+  const ofType = (type: string): readonly string[] =>
+    all.filter((entry) => textAt(entry, "type") === type).flatMap((entry) => addressOf(textAt(entry, "address"), family) ?? []);
+  return [...ofType("InternalIP"), ...ofType("ExternalIP")];
+}
+
+/** Rules R-37 and R-38; loopback never answers (semantics.md 4.2, 4.3). */
+function nodePortAddresses(world: OracleWorld, family: IPFamily, primary: string | undefined): readonly string[] {
+  const loopback = family === "IPv4" ? "127.0.0.0/8" : "::1/128";
+  const everything = family === "IPv4" ? "0.0.0.0/0" : "::/0";
+  const chosen = (world.settings.nodePortAddresses ?? world.nodePortAddressesDefault).flatMap((word): readonly string[] => {
+    if (word === "localhost") return [loopback];
+    if (word === "all") return [everything];
+    if (word !== "primary") return [word];
+    return primary === undefined ? [] : [family === "IPv4" ? `${primary}/32` : `${primary}/128`];
+  });
+  const ranges = rangesOf(chosen, family);
+  return world.hostAddresses[family].filter(
+    (address) => !isIn(address, rangesOf([loopback], family)) && (ranges.length === 0 || isIn(address, ranges)),
+  );
+}
+
+/** Rule R-24: a mode takes the first range of a family. */
+function podTest(world: OracleWorld, family: IPFamily, podCIDRs: readonly unknown[]): OracleNode["isFromPod"] {
+  const { detectLocal } = world.settings;
+  switch (detectLocal.mode) {
+    case "BridgeInterface":
+      return ({ link }) => link !== "" && link === detectLocal.bridgeInterface;
+    case "InterfaceNamePrefix":
+      return ({ link }) => link !== "" && link.startsWith(detectLocal.interfaceNamePrefix);
+    case "ClusterCIDR":
+    case "NodeCIDR": {
+      const [range] = rangesOf(detectLocal.mode === "NodeCIDR" ? podCIDRs : detectLocal.clusterCIDRs, family);
+      return range === undefined ? undefined : ({ source }) => isIn(source, [range]);
+    }
+  }
+}
+
+/** Tell whether an address lies in one of the ranges. */
+export function isIn(address: string, ranges: readonly CIDR[]): boolean {
+  const ip = parseIP(address);
+  return ip !== undefined && ranges.some((range) => cidrContains(range, ip));
+}
+
+/** Tell whether a source address is one of the host's own; all of loopback is. */
+export function isOfHost(node: OracleNode, source: string): boolean {
+  return node.hostAddresses.has(source) || source === "::1" || (canonicalIP(source)?.family === "IPv4" && source.startsWith("127."));
+}
+
+function rangesOf(texts: readonly unknown[], family: IPFamily): readonly CIDR[] {
+  return texts.flatMap((text) => {
+    const range = typeof text === "string" ? parseCIDR(text) : undefined;
+    return range?.family === family ? [range] : [];
+  });
+}

@@ -1,0 +1,117 @@
+import { parseCIDR } from "../addresses.ts";
+import type { CIDR } from "../addresses.ts";
+import type { DestinationKind } from "../model.ts";
+import type { IPFamily, Protocol } from "../objects.ts";
+import { poolsOf } from "./pools.ts";
+import type { Pools } from "./pools.ts";
+import { endpointsKey, readEndpoints } from "./read-endpoints.ts";
+import type { OracleEndpoint } from "./read-endpoints.ts";
+import { isIn, readNode } from "./read-node.ts";
+import type { OracleNode } from "./read-node.ts";
+import { addressesLeftAlone, readServices } from "./read-services.ts";
+import type { OracleRow } from "./read-services.ts";
+import type { OracleWorld } from "./oracle-world.ts";
+
+/** Who answers for an address and port. */
+export interface Owner {
+  readonly row: OracleRow;
+  readonly kind: DestinationKind;
+}
+
+/** Where something is sent to. */
+export interface Target {
+  readonly destination: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+}
+
+/** A world as one family sees it. */
+export interface Scene {
+  readonly node: OracleNode;
+  /** Find who answers; undefined when nobody does. */
+  ownerOf(target: Target): Owner | undefined;
+  /** Find whose a node port is, on whatever address. */
+  nodePortOwner(target: Target): OracleRow | undefined;
+  /** Cluster IPs that some row answers on. */
+  readonly clusterIPs: ReadonlySet<string>;
+  /** Load-balancer addresses that get no rule, with the rule that says so. */
+  readonly leftAlone: ReadonlyMap<string, string>;
+  endpointsOf(row: OracleRow): readonly OracleEndpoint[];
+  poolsOf(row: OracleRow): Pools;
+  /** Who may use the row's load-balancer IPs (rules R-39 and R-40); undefined: everybody. */
+  sourcesOf(row: OracleRow): readonly CIDR[] | undefined;
+}
+
+const SCENES = new WeakMap<OracleWorld, Map<IPFamily, Scene>>();
+
+/** See a world in one family; what was seen is kept for as long as the world is. */
+export function sceneOf(world: OracleWorld, family: IPFamily): Scene {
+  const known = SCENES.get(world) ?? new Map<IPFamily, Scene>();
+  SCENES.set(world, known);
+  const scene = known.get(family) ?? see(world, family);
+  known.set(family, scene);
+  return scene;
+}
+
+function see(world: OracleWorld, family: IPFamily): Scene {
+  const { capabilities } = world;
+  const node = readNode(world, family);
+  const endpoints = readEndpoints(world.objects, family);
+  // Rule R-56: what the backend can't do has no row.
+  const rows =
+    capabilities[family] === true ? readServices(world.objects, family).filter((row) => capabilities[row.protocol] === true) : [];
+  const { byAddress, byNodePort } = settle(rows);
+  const isLeftOut = ({ row, kind }: Owner): boolean =>
+    kind === "loadBalancerIP" && row.sourceRanges !== undefined && capabilities.sourceRanges !== true;
+  const endpointsOf = (row: OracleRow): readonly OracleEndpoint[] => endpoints.get(endpointsKey(row)) ?? [];
+  return {
+    node,
+    ownerOf(target): Owner | undefined {
+      const owner = byAddress.get(targetKey(target));
+      if (owner !== undefined && !isLeftOut(owner)) return owner;
+      const row = node.nodePortAddresses.has(target.destination) ? byNodePort.get(nodePortKey(target)) : undefined;
+      return row === undefined ? undefined : { row, kind: "nodePort" };
+    },
+    nodePortOwner: (target) => byNodePort.get(nodePortKey(target)),
+    clusterIPs: new Set([...byAddress.values()].filter(({ kind }) => kind === "clusterIP").map(({ row }) => row.clusterIP)),
+    leftAlone: addressesLeftAlone(world.objects, family),
+    endpointsOf,
+    poolsOf: (row) => poolsOf(endpointsOf(row), node),
+    sourcesOf: (row) => allowedSources(row, node),
+  };
+}
+
+/** Give every address and port to the oldest row that wants it (rule R-53). */
+function settle(rows: readonly OracleRow[]): { byAddress: ReadonlyMap<string, Owner>; byNodePort: ReadonlyMap<string, OracleRow> } {
+  const byAddress = new Map<string, Owner>();
+  const byNodePort = new Map<string, OracleRow>();
+  for (const row of rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1))) {
+    const claim = (kind: DestinationKind, destination: string): void => {
+      const key = targetKey({ destination, port: row.port, protocol: row.protocol });
+      if (!byAddress.has(key)) byAddress.set(key, { row, kind });
+    };
+    claim("clusterIP", row.clusterIP);
+    // Before external IPs: an address that is both stays restricted (rule R-39).
+    for (const address of row.loadBalancerIPs) claim("loadBalancerIP", address);
+    for (const address of row.externalIPs) claim("externalIP", address);
+    const nodePort = nodePortKey({ port: row.nodePort, protocol: row.protocol });
+    if (row.nodePort !== 0 && !byNodePort.has(nodePort)) byNodePort.set(nodePort, row);
+  }
+  return { byAddress, byNodePort };
+}
+
+/** Rules R-39 and R-40. */
+function allowedSources(row: OracleRow, { primary }: OracleNode): readonly CIDR[] | undefined {
+  const { sourceRanges, loadBalancerIPs } = row;
+  if (sourceRanges === undefined || primary === undefined || !isIn(primary, sourceRanges)) return sourceRanges;
+  const own = loadBalancerIPs.flatMap((ip) => parseCIDR(ip.includes(":") ? `${ip}/128` : `${ip}/32`) ?? []);
+  return [...sourceRanges, ...own];
+}
+
+function targetKey({ destination, port, protocol }: Target): string {
+  return `${destination} ${port} ${protocol}`;
+}
+
+function nodePortKey({ port, protocol }: Pick<Target, "port" | "protocol">): string {
+  return `${port} ${protocol}`;
+}

@@ -1,0 +1,88 @@
+import type { OracleEndpoint } from "./read-endpoints.ts";
+import { isIn, isOfHost } from "./read-node.ts";
+import type { OracleRow } from "./read-services.ts";
+import { sceneOf } from "./scene.ts";
+import type { Scene } from "./scene.ts";
+import type { OracleWorld } from "./oracle-world.ts";
+import type { Packet, Verdict } from "./packet.ts";
+import type { Pool } from "./pools.ts";
+
+/**
+ * Say what must become of a packet, by the rulebook alone.
+ *
+ * Shape: the oracle of the conformance kit; shares no code with what makes rows and rules, but the reading of addresses.
+ * Edges: backends may differ where `world.variants` says so. The host's own address in any range is the host's: it is neither undefined nor
+ * unallocated (rules R-47 and R-48). `rejectFromHost: false` concerns external and load-balancer IPs that are not the host's
+ * own, as refusals for those sit where only arriving and passing packets come by (semantics.md 2.3).
+ * @source docs/rules.md; semantics.md 2 to 4
+ */
+export function verdictOf(world: OracleWorld, packet: Packet): Verdict {
+  const scene = sceneOf(world, packet.family);
+  const owner = scene.ownerOf(packet);
+  if (owner === undefined) return verdictOnNobodys(world, scene, packet);
+  const { row, kind } = owner;
+  if (kind === "clusterIP") return verdictOnClusterIP(world, scene, packet, row);
+  const verdict = verdictOnExternal(world, scene, packet, row, kind === "loadBalancerIP");
+  const isAway = packet.link === "" && kind !== "nodePort" && !scene.node.hostAddresses.has(packet.destination);
+  return verdict.is === "reject" && isAway && !world.variants.rejectFromHost ? { ...verdict, is: "pass" } : verdict;
+}
+
+/** Rules R-22 to R-27. */
+function verdictOnClusterIP(world: OracleWorld, scene: Scene, packet: Packet, row: OracleRow): Verdict {
+  const pools = scene.poolsOf(row);
+  if (pools.cluster.endpoints.length === 0) return { is: "reject", because: ["R-23"] };
+  const pool = row.internalLocal ? pools.local : pools.cluster;
+  if (pool.endpoints.length === 0) return { is: "drop", because: ["R-27"] };
+  const { isFromPod } = scene.node;
+  if (world.settings.masqueradeAll) return forward(packet, pool, true, ["R-25", "R-22"]);
+  if (isFromPod === undefined) return forward(packet, pool, false, ["R-26", "R-22"]);
+  return forward(packet, pool, !isFromPod(packet), ["R-22", "R-24"]);
+}
+
+/** Rules R-28 to R-35, R-39 and R-40. */
+function verdictOnExternal(world: OracleWorld, scene: Scene, packet: Packet, row: OracleRow, isBalanced: boolean): Verdict {
+  const { cluster, local } = scene.poolsOf(row);
+  const sources = isBalanced ? scene.sourcesOf(row) : undefined;
+  const isBlocked = sources !== undefined && !isIn(packet.source, sources);
+  const hasAny = cluster.endpoints.length > 0;
+  if (isBlocked && (hasAny || world.variants.blockedWithoutEndpoints === "drop")) return { is: "drop", because: ["R-39", "R-40"] };
+  const admitted = sources === undefined || isBlocked ? [] : isIn(packet.source, row.sourceRanges ?? []) ? ["R-39"] : ["R-40"];
+  if (!hasAny) return { is: "reject", because: ["R-29", ...admitted] };
+  if (!row.externalLocal) return forward(packet, cluster, true, ["R-28", ...admitted]);
+  const { isFromPod } = scene.node;
+  if (isFromPod?.(packet) === true)
+    return forward(packet, cluster, false, ["R-31", ...(isOfHost(scene.node, packet.source) ? ["R-35"] : []), ...admitted]);
+  if (isOfHost(scene.node, packet.source)) return forward(packet, cluster, true, ["R-32", ...admitted]);
+  const untold = isFromPod === undefined ? ["R-34"] : [];
+  if (local.endpoints.length === 0) return { is: "drop", because: ["R-33", ...untold, ...admitted] };
+  return forward(packet, local, false, ["R-30", ...untold, ...admitted]);
+}
+
+/** Nobody answers here: what is done to keep such packets from leaving, if anything. */
+function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Verdict {
+  const { variants } = world;
+  const { node } = scene;
+  if (node.hostAddresses.has(packet.destination)) {
+    const row = scene.nodePortOwner(packet);
+    if (row === undefined) return { is: "pass", because: [] };
+    const { cluster, local } = scene.poolsOf(row);
+    if (variants.nodePortRejectScope === "nodePortAddresses") return { is: "pass", because: ["R-37"] };
+    if (cluster.endpoints.length === 0) return { is: "reject", because: ["R-29", "R-37"] };
+    if (row.externalLocal && local.endpoints.length === 0) return { is: "drop", because: ["R-33", "R-37"] };
+    return { is: "pass", because: ["R-37"] };
+  }
+  if (scene.clusterIPs.has(packet.destination)) return { is: variants.undefinedClusterIPPort, because: ["R-47"] };
+  if (isIn(packet.destination, node.serviceRanges)) return { is: variants.unallocatedClusterIP, because: ["R-48", "R-62"] };
+  const rule = scene.leftAlone.get(packet.destination);
+  return { is: "pass", because: rule === undefined ? [] : [rule] };
+}
+
+function forward(packet: Packet, pool: Pool, masquerade: boolean, because: readonly string[]): Verdict {
+  const isSender = (endpoint: OracleEndpoint): boolean => endpoint.ip === packet.source;
+  const hairpin = !masquerade && pool.endpoints.some(isSender) ? ["R-36"] : [];
+  return {
+    is: "forward",
+    answers: pool.endpoints.map((endpoint) => ({ endpoint: endpoint.text, masquerade: masquerade || isSender(endpoint) })),
+    because: [...hairpin, ...because, ...pool.because],
+  };
+}
