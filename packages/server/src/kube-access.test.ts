@@ -59,7 +59,7 @@ describe("in a pod", () => {
     await writeFile(join(run.directory, "token"), "secret\n");
     await writeFile(join(run.directory, "ca.crt"), createAuthority("other", Date.now()).cert);
     await inCluster();
-    await eventually(() => run.log.of("warn").length === 4);
+    await eventually(() => run.log.failing().size === 4);
     expect(warnings()).toContain("[feed_lost] the connection to the API server failed");
     expect(api.requests).toEqual([]);
   });
@@ -76,7 +76,7 @@ describe("by kubeconfig", () => {
   it("is refused without one", async () => {
     await start({ tls: { ...authority.issue({ commonName: "api", hosts: ["127.0.0.1"] }), clientCa: authority.cert } });
     await run.start(api);
-    await eventually(() => run.log.of("warn").length === 4);
+    await eventually(() => run.log.failing().size === 4);
     expect(api.requests).toEqual([]);
   });
 
@@ -91,7 +91,7 @@ describe("by kubeconfig", () => {
     ] as const) {
       const one = await KubeRun.create();
       await one.start({ ...shape(), kubeconfig: () => text });
-      await (works ? one.sink.until((seen) => seen.isSynced) : eventually(() => one.log.of("warn").length === 4));
+      await (works ? one.sink.until((seen) => seen.isSynced) : eventually(() => one.log.failing().size === 4));
       expect(one.sink.isSynced).toBe(works);
       await one.end();
     }

@@ -233,7 +233,7 @@ describe("a lost watch", () => {
     }
     expect(api.requests).toHaveLength(4);
     clock.advance(151_000);
-    await eventually(() => log.of("warn").length === 4);
+    await eventually(() => log.failing().size === 4);
     expect(log.lines.filter(({ fields }) => String(fields["error"]).includes("went silent"))).toHaveLength(4);
   });
 

@@ -1,5 +1,6 @@
 import { OBJECT_KINDS, ProxyError, type Clock, type Log } from "@turnout/core";
 import { createKubeClient } from "./kube-client.ts";
+import { SaidTroubles } from "./outage-log.ts";
 import type { ObjectSink, Source } from "./object-sink.ts";
 import { Reflector } from "./reflector.ts";
 import { DEFAULT_TIMINGS, type ReflectorTimings } from "./reflector-timings.ts";
@@ -54,6 +55,7 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
   const client = createKubeClient({ access, clock, connectTimeoutMs, answerTimeoutMs, env });
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
+  const said = new SaidTroubles();
   const reflectors = OBJECT_KINDS.map(
     (kind) =>
       new Reflector({
@@ -65,6 +67,7 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
         random,
         log,
         timings,
+        said,
         prefersWatchList: true,
         isOptional: kind === "ServiceCIDR",
       }),

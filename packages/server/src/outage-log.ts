@@ -1,22 +1,44 @@
 import type { Clock, Log, ProxyError } from "@turnout/core";
 
-/** Logs a series of failures without spam: one warning at the start, one each `remindMs`, one line at the end. */
+/** What several feeds of one server have said: a server that is away is one trouble, not one for each kind of object. */
+export class SaidTroubles {
+  readonly #saidMs = new Map<string, number>();
+
+  /** Tell whether a trouble was said by any feed in the last `withinMs`; if not, it counts as said now. */
+  isNews(trouble: string, nowMs: number, withinMs: number): boolean {
+    for (const [text, saidMs] of this.#saidMs) if (nowMs - saidMs >= withinMs) this.#saidMs.delete(text);
+    if (this.#saidMs.has(trouble)) return false;
+    this.#saidMs.set(trouble, nowMs);
+    return true;
+  }
+}
+
+/**
+ * Logs a series of failures without spam: one warning at the start, one each `remindMs`, one line at the end.
+ *
+ * Edges: what another feed has just said of the same trouble is not said again.
+ */
 export class OutageLog {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #subject: string;
   readonly #remindMs: number;
+  readonly #said: SaidTroubles;
   #warnedMs: number | undefined;
   #isReported = false;
   #sinceMs = 0;
   #failures = 0;
 
   /** `subject` begins each line, e.g. `Services`. */
-  constructor(subject: string, parts: { readonly clock: Clock; readonly log: Log; readonly remindMs: number }) {
+  constructor(
+    subject: string,
+    parts: { readonly clock: Clock; readonly log: Log; readonly remindMs: number; readonly said: SaidTroubles },
+  ) {
     this.#subject = subject;
     this.#clock = parts.clock;
     this.#log = parts.log;
     this.#remindMs = parts.remindMs;
+    this.#said = parts.said;
   }
 
   /** A try failed; the next one is in `waitMs`. */
@@ -26,7 +48,8 @@ export class OutageLog {
     this.#failures++;
     const fields = { error: error.message, failures: this.#failures, retryInMs: waitMs };
     // The pause also spans outages, so that a flapping server gives one pair of lines each remindMs.
-    if (this.#warnedMs !== undefined && nowMs - this.#warnedMs < this.#remindMs) {
+    const isRecent = this.#warnedMs !== undefined && nowMs - this.#warnedMs < this.#remindMs;
+    if (isRecent || !this.#said.isNews(error.message, nowMs, this.#remindMs)) {
       return this.#log.debug(`${this.#subject}: still failing`, fields);
     }
     this.#warnedMs = nowMs;

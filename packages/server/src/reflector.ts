@@ -5,7 +5,7 @@ import type { KubeClient } from "./kube-client.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import type { ObjectSink } from "./object-sink.ts";
-import { OutageLog } from "./outage-log.ts";
+import { OutageLog, type SaidTroubles } from "./outage-log.ts";
 import { isRawObject, isRecord, keyOf, type RawObject } from "./raw-object.ts";
 import type { ReflectorTimings } from "./reflector-timings.ts";
 import type { Refusal } from "./refusal.ts";
@@ -23,6 +23,8 @@ export interface ReflectorOptions {
   readonly random: () => number;
   readonly log: Log;
   readonly timings: ReflectorTimings;
+  /** Shared by the reflectors of one server. */
+  readonly said: SaidTroubles;
   /** Ask for the first objects by watch (sendInitialEvents); falls back by itself where that isn't served. */
   readonly prefersWatchList: boolean;
   /** An API server without this API, or without the right to it, counts as an empty list. */
@@ -65,8 +67,8 @@ export class Reflector {
   constructor(options: ReflectorOptions) {
     this.#options = options;
     this.#known = new KnownObjects(options.kind, options.sink);
-    const { clock, log, timings } = options;
-    this.#outage = new OutageLog(options.kind, { clock, log, remindMs: timings.remindMs });
+    const { clock, log, timings, said } = options;
+    this.#outage = new OutageLog(options.kind, { clock, log, remindMs: timings.remindMs, said });
     this.#usesWatchList = options.prefersWatchList;
   }
 
@@ -254,7 +256,8 @@ function refusalError(refusal: Refusal): ProxyError {
   };
   const hint = hints[status];
   const code = hint === undefined || status === HTTP.notFound ? "feed_lost" : "permission_denied";
-  return new ProxyError(code, `the API server answered ${status} (${message})`, hint === undefined ? {} : { hint });
+  const answer = message === "" ? `${status}` : `${status} (${message})`;
+  return new ProxyError(code, `the API server answered ${answer}`, hint === undefined ? {} : { hint });
 }
 
 interface ListPage {

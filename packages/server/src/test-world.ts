@@ -125,6 +125,11 @@ export class RecordingLog implements Log {
     this.lines.push({ line: `error ${message}`, fields });
   }
 
+  /** Kinds whose feed failed, said or not. */
+  failing(): ReadonlySet<string> {
+    return new Set(this.lines.flatMap(({ line }) => /^(?:warn|debug) (\w+): (?:the feed failed|still failing)/.exec(line)?.[1] ?? []));
+  }
+
   /** Lines of a level. */
   of(level: "debug" | "info" | "warn" | "error"): readonly string[] {
     return this.lines.map(({ line }) => line).filter((line) => line.startsWith(`${level} `));
