@@ -4,7 +4,7 @@
 # Arguments (tool:package …) replace the table; that is for its test.
 set -eu
 PATH="$PATH:/usr/sbin:/sbin"
-[ $# -gt 0 ] || set -- nft:nftables ip:iproute2 conntrack:conntrack unshare:util-linux
+[ $# -gt 0 ] || set -- nft:nftables ip:iproute2 conntrack:conntrack unshare:util-linux jq:jq
 
 packages=""
 for entry; do

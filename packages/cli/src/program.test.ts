@@ -33,6 +33,14 @@ async function until(what: string, isSo: () => boolean | Promise<boolean>): Prom
   throw new Error(`never happened: ${what}\n${env.out}${env.err}`);
 }
 
+interface ChangeLine {
+  readonly family: string;
+  readonly full: boolean;
+  readonly node?: { readonly name: string };
+  readonly set: readonly { readonly key: string }[];
+  readonly delete: readonly string[];
+}
+
 describe("usage", () => {
   test.each([
     ["an unknown command", ["frobnicate"], /^turnout: \[invalid_object\] unknown command 'frobnicate': see turnout --help\n$/],
@@ -171,6 +179,33 @@ describe("print", () => {
     const states = env.out.trim().split("\n");
     expect(states.length).toBeGreaterThanOrEqual(2);
     for (const line of states) expect(JSON.parse(line)).toHaveLength(1);
+  });
+
+  test("-o jsonl prints a full change set per family", async () => {
+    const { code, out } = await env.run("print", "--source", source(), "-o", "jsonl");
+    const sets = out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as ChangeLine);
+    expect(code).toBe(0);
+    expect(sets.map(({ family, full, node, set }) => [family, full, node?.name, set.map(({ key }) => key)])).toEqual([
+      ["IPv4", true, "node1", ["shop/cart:http/TCP"]],
+      ["IPv6", true, "node1", []],
+    ]);
+  });
+
+  test("--watch -o jsonl prints what changed and what is gone, and only that", async () => {
+    const other = CART.replaceAll("name: cart", "name: other").replaceAll("10.96.0.10", "10.96.0.11").split("---").slice(1).join("---");
+    await env.file("cart.yaml", `${CART}---${other}`);
+    const done = env.run("print", "--source", source(), "-o", "jsonl", "--family", "4", "--watch");
+    await until("the first state", () => env.out.endsWith("\n"));
+    await env.file("cart.yaml", CART);
+    await until("the deletion", () => env.out.includes('"delete":["shop/other:http/TCP"]'));
+    env.stop.abort();
+    expect((await done).code).toBe(0);
+    const last = JSON.parse(env.out.trim().split("\n").at(-1) ?? "") as ChangeLine;
+    expect(last).toMatchObject({ family: "IPv4", full: false, set: [], delete: ["shop/other:http/TCP"] });
+    expect(last.node).toBeUndefined();
   });
 });
 

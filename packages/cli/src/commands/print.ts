@@ -1,5 +1,5 @@
 import { backendOf, runConfig } from "@turnout/client";
-import { applyChangeSet, type Feed, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
+import { applyChangeSet, type ChangeSet, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
 import { Option, type Command } from "commander";
 import { stringify } from "yaml";
 import type { Environment } from "../environment.ts";
@@ -19,7 +19,7 @@ import { stateTable } from "../state-table.ts";
 
 interface PrintOptions extends CommonOptions {
   readonly source: string;
-  readonly output: "table" | "json" | "yaml";
+  readonly output: "table" | "json" | "yaml" | "jsonl";
   readonly family: string;
   readonly watch?: true;
 }
@@ -36,7 +36,11 @@ const EXAMPLES = `
 Examples:
   turnout print --source file:services.yaml
   turnout print --node-name node1 -o json | jq '.[].rows[].key'
-  turnout print --watch -o json        # one line per change`;
+  turnout print --watch -o json        # everything on one line, again after each change
+  turnout print --watch -o jsonl       # one line per change set: only what changed, for programs
+
+A change set has: family, revision, full (true: it replaces everything), node (when it changed), set (rows that are new
+or changed), delete (keys of rows that are gone). The first of each family is full.`;
 
 /** Add `turnout print`. */
 export function addPrint(program: Command, env: Environment): void {
@@ -45,7 +49,7 @@ export function addPrint(program: Command, env: Environment): void {
     .description("show the node state: every service port with its destinations, rules and endpoints");
   addSourceOptions(command);
   command
-    .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json", "yaml"]).default("table"))
+    .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json", "yaml", "jsonl"]).default("table"))
     .option("--family <family>", "IPv4, IPv6 or both", "both")
     .option("-w, --watch", "print again after each change");
   addTimeout(command, "give up after this long without a complete state");
@@ -68,8 +72,9 @@ async function printState(command: Command, options: PrintOptions, env: Environm
     const state = new NodeStateSource({ source: options.source, config, env, clock: world.clock, log });
     const first = (signal: AbortSignal): Promise<void> =>
       state.during(async (stop) => {
-        const states = await Promise.all(families.map((family) => firstState(state.feed(family), family, stop)));
-        env.out(format(states, options.output, false));
+        const changes = await Promise.all(families.map((family) => state.feed(family).next(stop)));
+        if (options.output === "jsonl") env.out(changes.map(changeLine).join(""));
+        else env.out(format(changes.map(firstState), options.output, false));
       }, signal);
     if (options.watch === true) await state.during((stop) => follow(state, families, options, env, stop), env.signal);
     else await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, env.signal, first);
@@ -78,8 +83,7 @@ async function printState(command: Command, options: PrintOptions, env: Environm
   }
 }
 
-async function firstState(feed: Feed, family: IPFamily, signal: AbortSignal): Promise<PrintedState> {
-  const { revision, node, set } = await feed.next(signal);
+function firstState({ family, revision, node, set }: ChangeSet): PrintedState {
   if (node === undefined) throw new Error("the first change set of a feed has the node");
   return { family, revision, node, rows: sorted(set) };
 }
@@ -102,6 +106,10 @@ async function follow(
     let rows: ReadonlyMap<string, ServicePort> = new Map();
     while (!signal.aborted) {
       const changes = await feed.next(signal);
+      if (options.output === "jsonl") {
+        env.out(changeLine(changes));
+        continue;
+      }
       rows = applyChangeSet(rows, changes);
       const node = changes.node ?? current.get(family)?.node;
       if (node === undefined) throw new Error("the first change set of a feed has the node");
@@ -117,8 +125,13 @@ async function follow(
   }
 }
 
+/** One change set on one line, without what means something to this process alone. */
+function changeLine({ family, revision, full, node, set, delete: gone }: ChangeSet): string {
+  return `${JSON.stringify({ family, revision, full, node, set: sorted(set), delete: gone })}\n`;
+}
+
 /** Write states; when watching, json is one line and yaml a document each. */
-function format(states: readonly PrintedState[], output: PrintOptions["output"], isWatching: boolean): string {
+function format(states: readonly PrintedState[], output: Exclude<PrintOptions["output"], "jsonl">, isWatching: boolean): string {
   if (output === "json") return `${JSON.stringify(states, undefined, isWatching ? undefined : 2)}\n`;
   if (output === "yaml") return `${isWatching ? "---\n" : ""}${stringify(states, { aliasDuplicateObjects: false })}`;
   return states.map(stateTable).join("\n") + (isWatching ? "\n" : "");

@@ -1,0 +1,182 @@
+/**
+ * A Turnout backend that keeps a routing table: one JSON file per family, replaced as a whole by a rename.
+ *
+ * @packageDocumentation
+ */
+import { hostPort, nodePortAddresses, objectId, ProxyError, unusableReason } from "@turnout/core";
+import type {
+  Backend,
+  BackendModule,
+  Context,
+  HostEvent,
+  IPFamily,
+  KernelObject,
+  Plain,
+  Plan,
+  ServicePort,
+  Target,
+  World,
+} from "@turnout/core";
+import type { Host, Route } from "./packet-path.ts";
+
+/** What can be set with `--backend-option`. */
+export interface TableOptions {
+  /** Where the files are kept; it must exist. */
+  readonly directory: string;
+}
+
+/** The host's own addresses. */
+export type Facts = Readonly<Record<IPFamily, readonly string[]>>;
+
+/** Put an object into the table, or remove it. */
+export interface Step {
+  readonly do: "put" | "remove";
+  readonly object: KernelObject;
+}
+
+/** The backend module: what `turnout --backend` loads. */
+const table: BackendModule<TableOptions, Facts, KernelObject, Step> = {
+  name: "table",
+  contract: 1,
+  residence: "kernel", // the table stays when the process ends
+  capabilities: {
+    IPv4: true,
+    IPv6: true,
+    TCP: true,
+    UDP: true,
+    SCTP: "readers of the table don't speak it",
+    sessionAffinity: "readers of the table remember no clients",
+    sourceRanges: true,
+    clientAddress: true,
+    hairpin: true,
+    hostOrigin: true,
+    drop: true,
+  },
+  variants: {
+    undefinedClusterIPPort: "pass",
+    unallocatedClusterIP: "pass",
+    nodePortRejectScope: "nodePortAddresses",
+    rejectFromHost: true,
+    blockedWithoutEndpoints: "drop",
+    affinityScope: "row",
+  },
+  parseOptions: ({ directory = "/run/turnout-table", ...unknown }) => {
+    for (const name of Object.keys(unknown)) throw new ProxyError("invalid_object", `unknown option ${name}`, { hint: "known: directory" });
+    if (typeof directory !== "string" || !directory.startsWith("/"))
+      throw new ProxyError("invalid_object", "directory must be a path from /");
+    return { directory };
+  },
+  async probe({ directory }, { exec, netlink }, signal) {
+    const { code } = await exec.run("test", ["-w", directory], { signal });
+    const problem = new ProxyError("permission_denied", "no directory that can be written", {
+      object: directory,
+      hint: `mkdir -p ${directory}`,
+    });
+    return { facts: await factsOf(netlink), versions: {}, problems: code === 0 ? [] : [problem] };
+  },
+  open: ({ directory }, family, world) => Promise.resolve(openTable(`${directory}/${family}.json`, family, world)),
+};
+export default table;
+
+/** Make the backend for one family, on one file. */
+function openTable(file: string, family: IPFamily, { exec, netlink, log }: World): Backend<Facts, KernelObject, Step> {
+  let known: ReadonlyMap<string, KernelObject> | undefined;
+  const must = async (program: string, args: readonly string[], signal: AbortSignal, input: string = ""): Promise<string> => {
+    const { code, stdout, stderr } = await exec.run(program, args, { signal, input });
+    if (code !== 0) throw new ProxyError("tool_failed", `${program} failed (${stderr.trim()})`, { object: file });
+    return stdout;
+  };
+  const read = async (signal: AbortSignal): Promise<ReadonlyMap<string, KernelObject>> => {
+    const { code } = await exec.run("test", ["-e", file], { signal });
+    return code === 0
+      ? parseTable(await must("cat", [file], signal), (why) => log.warn("the table is not ours", { file, why }))
+      : new Map();
+  };
+  return {
+    skeleton: renderHost,
+    render: renderRow,
+    plan: ({ put, remove }): Plan<Step> => ({
+      steps: [
+        ...remove.map((object) => ({ do: "remove" as const, object })),
+        ...put.map(({ after }) => ({ do: "put" as const, object: after })),
+      ],
+    }),
+    explain: ({ steps }) => steps.map((step) => `${step.do} ${objectId(step.object)}`).join("\n"),
+    async observe(signal) {
+      known = await read(signal);
+      return { objects: known, lingering: [] };
+    },
+    async apply({ steps }, signal) {
+      const objects = new Map(known ?? (await read(signal)));
+      known = undefined; // Until the rename is done nobody knows what the file holds.
+      for (const step of steps) {
+        if (step.do === "put") objects.set(objectId(step.object), step.object);
+        else objects.delete(objectId(step.object));
+      }
+      await must("dd", [`of=${file}.new`, "status=none"], signal, tableText(objects));
+      await must("mv", ["-f", `${file}.new`, file], signal);
+      known = objects;
+      return {};
+    },
+    forgetFlows: (flows, signal) => netlink.deleteFlows(family, flows, signal),
+    async *watch(signal): AsyncIterable<HostEvent<Facts>> {
+      for await (const _ of netlink.watchAddresses(signal)) yield { kind: "facts", facts: await factsOf(netlink) };
+    },
+    async cleanup(signal) {
+      await must("rm", ["-f", file, `${file}.new`], signal);
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** What is in the table whatever the services are: how to tell this host and its pods. */
+function renderHost({ node: { family, addresses, settings, detector }, host }: Context<Facts>): readonly KernelObject[] {
+  const wanted = settings.nodePortAddresses ?? ["primary"];
+  const nodePorts = nodePortAddresses({ wanted, family, primary: addresses[0], hostAddresses: host[family] });
+  const answering = nodePorts === "all" ? host[family] : nodePorts;
+  const value: Host = {
+    addresses: host[family],
+    nodePorts: answering.filter((ip) => unusableReason(ip) !== "loopback"),
+    ...(detector === undefined ? {} : { pods: detector }),
+  };
+  return [{ kind: "host", key: "self", value }];
+}
+
+/** A row's routes, one for each address it answers on; `*` stands for the addresses that answer node ports. */
+function renderRow(row: ServicePort): readonly KernelObject[] {
+  const servers = (to: Target): Route["rules"][number]["to"] =>
+    to === "reject" || to === "drop"
+      ? to
+      : row.endpoints.filter((_, index) => row[to].includes(index)).map(({ ip, port }) => hostPort(ip, port));
+  return row.destinations.map(({ address, port, sourceRanges = [], rules }) => {
+    const value: Route = { service: row.key, sources: sourceRanges, rules: rules.map((rule) => ({ ...rule, to: servers(rule.to) })) };
+    return { kind: "route", key: `${row.name.protocol} ${hostPort(address === "" ? "*" : address, port)}`, value };
+  });
+}
+
+/** Write the table as it stands in the file: objects by kind and key. */
+function tableText(objects: ReadonlyMap<string, KernelObject>): string {
+  const sorted = [...objects].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return `${JSON.stringify(Object.fromEntries(sorted.map(([id, { value }]) => [id, value])), undefined, 2)}\n`;
+}
+
+/** Read it back; what is no table counts as empty, and so is written anew. */
+function parseTable(text: string, complain: (why: string) => void): ReadonlyMap<string, KernelObject> {
+  try {
+    const objects = Object.entries(JSON.parse(text) as Record<string, Plain>).map(([id, value]): KernelObject => {
+      const space = id.indexOf(" ");
+      return { kind: id.slice(0, space), key: id.slice(space + 1), value };
+    });
+    return new Map(objects.map((object) => [objectId(object), object]));
+  } catch (error) {
+    complain(String(error));
+    return new Map();
+  }
+}
+
+async function factsOf(netlink: World["netlink"]): Promise<Facts> {
+  const [IPv4, IPv6] = await Promise.all((["IPv4", "IPv6"] as const).map((family) => netlink.addresses(family)));
+  const texts = (addresses: Awaited<ReturnType<typeof netlink.addresses>> = []): readonly string[] =>
+    [...new Set(addresses.map(({ ip }) => ip))].toSorted();
+  return { IPv4: texts(IPv4), IPv6: texts(IPv6) };
+}

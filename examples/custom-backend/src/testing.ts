@@ -1,0 +1,162 @@
+/**
+ * A host in memory that has nothing but a directory for the table: what the conformance kit plays on.
+ *
+ * @packageDocumentation
+ */
+import { ProxyError } from "@turnout/core";
+import type { Exec, ExecResult, Flow, FlowFilter, HostAddress, IPFamily, Netlink, Packet } from "@turnout/core";
+import { HOST_ADDRESSES, RecordingLog, TestClock } from "@turnout/core/testing";
+import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
+import { followPacket, type Table } from "./packet-path.ts";
+
+const DIRECTORY = "/run/turnout-table";
+const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
+const familyOf = (ip: string): IPFamily => (ip.includes(":") ? "IPv6" : "IPv4");
+const fileOf = (family: IPFamily): string => `${DIRECTORY}/${family}.json`;
+
+/** Make a host with an empty directory, and beside it something that isn't ours. */
+export function createFakeHost(): FakeHost {
+  const disk = new FakeDisk();
+  const network = new FakeNetwork();
+  const clock = new TestClock();
+  const trace = (packet: Packet, random: () => number): Trace => followPacket(disk.table(packet.family), packet, random);
+  return {
+    world: { exec: disk, netlink: network, clock, log: new RecordingLog() },
+    advance: (ms) => clock.advance(ms),
+    setAddresses: (addresses) => network.setAddresses(addresses),
+    trace,
+    connect(packet, random) {
+      const traced = trace(packet, random);
+      if (packet.protocol === "UDP" && traced.endpoint !== undefined) network.remember({ ...packet, endpoint: traced.endpoint });
+      return traced;
+    },
+    get flows() {
+      return network.flows;
+    },
+    setFault: (fault) => void (disk.fault = fault),
+    tamper: (random) => disk.tamper(random),
+    own: () =>
+      FAMILIES.flatMap((family) => Object.entries(disk.table(family)).map(([id, value]) => `${family} ${id} ${JSON.stringify(value)}`)),
+    foreign: () => [...disk.files].filter(([path]) => !path.startsWith(DIRECTORY)).map((file) => file.join(" ")),
+  };
+}
+
+/** The programs the backend runs, on files in memory. */
+class FakeDisk implements Exec {
+  readonly files: Map<string, string> = new Map([["/run/turnout-table.txt", "not ours"]]);
+  fault: Fault | undefined;
+
+  table(family: IPFamily): Table {
+    return JSON.parse(this.files.get(fileOf(family)) ?? "{}") as Table;
+  }
+
+  run(program: string, args: readonly string[], { input = "" }: { readonly input?: string } = {}): Promise<ExecResult> {
+    const path = args.at(-1) ?? "";
+    const text = this.files.get(path);
+    switch (program) {
+      case "test":
+        return ended(path === DIRECTORY || text !== undefined ? 0 : 1);
+      case "cat":
+        return text === undefined ? ended(1, `cat: ${path}: No such file or directory`) : ended(0, "", text);
+      case "dd":
+        this.files.set((args[0] ?? "").slice("of=".length), input);
+        return ended(0);
+      case "mv":
+        return this.#change("mv", () => this.#move(args[1] ?? "", path));
+      case "rm":
+        return this.#change("rm", () => args.slice(1).forEach((gone) => this.files.delete(gone)));
+      default:
+        return Promise.reject(new ProxyError("tool_missing", "there is no such program", { object: program }));
+    }
+  }
+
+  open(program: string): never {
+    throw new Error(`the table backend keeps no ${program} running`);
+  }
+
+  /** What makes or breaks a table is one rename, so nothing can be half done: `during` is before it. */
+  #change(program: string, carryOut: () => void): Promise<ExecResult> {
+    const { fault } = this;
+    const isDue = fault?.afterChanges === 0;
+    this.fault = fault === undefined || isDue ? undefined : { ...fault, afterChanges: fault.afterChanges - 1 };
+    if (isDue && fault.when !== "after") return ended(1, `${program}: Input/output error`);
+    carryOut();
+    return isDue ? Promise.reject(new ProxyError("timed_out", "no answer within 60 s", { object: program })) : ended(0);
+  }
+
+  #move(from: string, to: string): void {
+    this.files.set(to, this.files.get(from) ?? "");
+    this.files.delete(from);
+  }
+
+  tamper(random: () => number): string | undefined {
+    const one = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
+    const family = one(FAMILIES.filter((candidate) => Object.keys(this.table(candidate)).length > 0));
+    if (family === undefined) return undefined;
+    const table = { ...this.table(family) };
+    const id = one(Object.keys(table)) ?? "";
+    const deed = one(["delete", "change", "add"]);
+    if (deed === "delete") delete table[id];
+    else table[deed === "change" ? id : `${id}0`] = { service: "foreign", sources: [], rules: [] };
+    this.files.set(fileOf(family), JSON.stringify(table));
+    return `${deed} ${id} in ${fileOf(family)}`;
+  }
+}
+
+/** Addresses and remembered UDP flows. */
+class FakeNetwork implements Netlink {
+  flows: readonly Flow[] = [];
+  #addresses: readonly HostAddress[] = FAMILIES.flatMap((family) =>
+    HOST_ADDRESSES[family].map((ip) => ({ ip, prefixLength: family === "IPv4" ? 24 : 64, link: "eth0" })),
+  );
+  #changed = Promise.withResolvers<void>();
+
+  setAddresses(addresses: readonly HostAddress[]): void {
+    this.#addresses = addresses;
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+
+  addresses(family: IPFamily): Promise<readonly HostAddress[]> {
+    return Promise.resolve(this.#addresses.filter(({ ip }) => familyOf(ip) === family));
+  }
+
+  remember({ family, source, destination, port, endpoint }: Flow): void {
+    this.flows = [...this.flows, { family, source, destination, port, endpoint }];
+  }
+
+  deleteFlows(family: IPFamily, filters: readonly FlowFilter[]): Promise<number> {
+    const isHere = (ip: string): boolean => this.#addresses.some((address) => address.ip === ip);
+    const goes = (flow: Flow): boolean =>
+      flow.family === family &&
+      filters.some(
+        ({ address, port, keep, only }) =>
+          flow.port === port &&
+          (address === "" ? isHere(flow.destination) : address === flow.destination) &&
+          !keep.includes(flow.endpoint) &&
+          (only?.includes(flow.endpoint) ?? true),
+      );
+    const left = this.flows.filter((flow) => !goes(flow));
+    const count = this.flows.length - left.length;
+    this.flows = left;
+    return Promise.resolve(count);
+  }
+
+  async *watchAddresses(signal: AbortSignal): AsyncIterable<void> {
+    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    while (!signal.aborted) {
+      await Promise.race([this.#changed.promise, aborted]);
+      if (!signal.aborted) yield;
+    }
+  }
+
+  nftGeneration(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  async *watchNft(): AsyncIterable<never> {}
+}
+
+function ended(code: number, stderr: string = "", stdout: string = ""): Promise<ExecResult> {
+  return Promise.resolve({ code, stdout, stderr });
+}

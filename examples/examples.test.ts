@@ -1,0 +1,87 @@
+import { spawn } from "node:child_process";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createPackedProject, ENV, ROOT, type PackedProject } from "@turnout/house/packed-project";
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const service = (name: string, ip: string): string => `
+apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: shop }
+spec: { type: NodePort, clusterIP: ${ip}, ports: [{ name: http, port: 80, nodePort: 300${ip.slice(-2)} }] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: ${name}-1, namespace: shop, labels: { kubernetes.io/service-name: ${name} } }
+addressType: IPv4
+ports: [{ name: http, port: 8080 }]
+endpoints: [{ addresses: [10.1.1.5] }, { addresses: [10.1.2.5] }]
+---`;
+const SHOP = service("cart", "10.96.0.20");
+const SHOPS = SHOP + service("till", "10.96.0.21");
+
+describe("the examples, copied into an empty directory, with packages installed from their tarballs", () => {
+  let project: PackedProject;
+  const path = (...names: readonly string[]): string => join(project.directory, ...names);
+  const turnout = (...args: readonly string[]): ReturnType<PackedProject["run"]> => project.run(path("node_modules/.bin/turnout"), args);
+  const contents = (file: string): Promise<string> => readFile(path(file), "utf8").catch(() => "");
+  const until = (file: string, isSo: (text: string) => boolean): Promise<void> =>
+    expect.poll(async () => isSo(await contents(file)), { timeout: 20_000, message: `${file} never came to that` }).toBe(true);
+
+  beforeAll(async () => {
+    project = await createPackedProject(async (directory) => {
+      await cp(join(ROOT, "examples/custom-backend"), directory, { recursive: true, filter: (name) => !/node_modules|dist/.test(name) });
+      await cp(join(ROOT, "examples/shell-backend"), join(directory, "shell"), { recursive: true });
+    });
+    await project.run("npm", ["run", "build"]);
+  }, 240_000);
+  afterAll(() => project.remove());
+
+  describe("custom-backend", () => {
+    it("keeps a table in step with a file, adopts it, and cleans up", async () => {
+      await mkdir(path("state"));
+      await writeFile(path("shop.yaml"), SHOPS);
+      const sync = ["--backend", "turnout-backend-table", "--backend-option", `directory=${path("state")}`];
+      const once = ["run", ...sync, "--source", "file:shop.yaml", "--once"];
+      await turnout(...once);
+      const table = JSON.parse(await contents("state/IPv4.json")) as Record<string, { rules: readonly { to: unknown }[] }>;
+      expect(table["route TCP 10.96.0.21:80"]?.rules.at(-1)?.to).toEqual(["10.1.1.5:8080", "10.1.2.5:8080"]);
+      await writeFile(path("shop.yaml"), SHOP);
+      expect((await turnout(...once, "--dry-run")).stdout).toMatch(/^remove route TCP \*:30021\nremove route TCP 10\.96\.0\.21:80$/m);
+      await turnout(...once);
+      expect(Object.keys(JSON.parse(await contents("state/IPv4.json")) as object)).toEqual([
+        "host self",
+        "route TCP *:30020",
+        "route TCP 10.96.0.20:80",
+      ]);
+      await turnout("cleanup", ...sync);
+      expect(await contents("state/IPv4.json")).toBe("");
+    }, 60_000);
+  });
+
+  describe("shell-backend", needs("jq"), () => {
+    it("follows a file", async () => {
+      await writeFile(path("shop.yaml"), SHOP);
+      const pipe = "exec node_modules/.bin/turnout print --watch -o jsonl --source file:shop.yaml | sh shell/endpoints.sh lines";
+      const child = spawn("sh", ["-c", pipe], { cwd: project.directory, env: ENV, detached: true, stdio: ["ignore", "ignore", "inherit"] });
+      try {
+        const cart =
+          "*:30020/TCP → 10.1.1.5:8080 10.1.2.5:8080  (shop/cart:http/TCP)\n10.96.0.20:80/TCP → 10.1.1.5:8080 10.1.2.5:8080  (shop/cart:http/TCP)\n";
+        await until("lines/IPv4.txt", (text) => text === cart);
+        await writeFile(path("shop.yaml"), SHOPS);
+        await until("lines/IPv4.txt", (text) => text.split("\n").length === 5 && text.includes("10.96.0.21:80/TCP → 10.1.1.5:8080"));
+        await writeFile(
+          path("shop.yaml"),
+          SHOP.replace("endpoints: [{ addresses: [10.1.1.5] }, { addresses: [10.1.2.5] }]", "endpoints: []"),
+        );
+        await until(
+          "lines/IPv4.txt",
+          (text) => text === "*:30020/TCP → reject  (shop/cart:http/TCP)\n10.96.0.20:80/TCP → reject  (shop/cart:http/TCP)\n",
+        );
+      } finally {
+        process.kill(-(child.pid ?? 0), "SIGTERM");
+      }
+    }, 90_000);
+  });
+});
