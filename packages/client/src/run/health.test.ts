@@ -1,6 +1,7 @@
 import type { IPFamily, Node } from "@turnout/core";
 import { describe, expect, test } from "vitest";
-import { eligibilityOf, healthReply, judge, serviceHealthReply, type SyncProgress } from "./health.ts";
+import { ToyLog } from "../testing/toys.ts";
+import { eligibilityOf, healthReply, judge, ReplyTurns, serviceHealthReply, unhealthyReason, type SyncProgress } from "./health.ts";
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
 const PERIOD = 30_000;
@@ -16,6 +17,22 @@ function progress(overrides: Partial<SyncProgress> = {}): SyncProgress {
 function families(entries: Partial<Record<IPFamily, SyncProgress>>): ReadonlyMap<IPFamily, SyncProgress> {
   return new Map(Object.entries(entries) as [IPFamily, SyncProgress][]);
 }
+
+test("why: waiting changes with their families, and what the node says", () => {
+  const late = progress({ pendingSinceMs: NOW - 2 * PERIOD });
+  const leaving = { isEligible: false, reason: "the node is being deleted" };
+  const one = judge(families({ IPv4: late, IPv6: progress() }), PERIOD, NOW);
+  expect(unhealthyReason(one, undefined)).toBe("a change has waited for two sync periods (IPv4)");
+  expect(unhealthyReason(one, leaving)).toBe("a change has waited for two sync periods (IPv4); the node is being deleted");
+  expect(unhealthyReason(judge(families({ IPv4: progress() }), PERIOD, NOW), { isEligible: true, reason: "" })).toBe("");
+});
+
+test("an answer that turns is logged with its reason, one that stays is not", () => {
+  const log = new ToyLog();
+  const turns = new ReplyTurns("/healthz", log);
+  for (const status of [200, 503, 503, 200, 200]) turns.answered(status, "late");
+  expect(log.lines).toEqual(["warn /healthz answers 503 reason=late", "info /healthz answers 200 again"]);
+});
 
 describe("eligibilityOf", () => {
   test.each([

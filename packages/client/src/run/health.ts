@@ -1,4 +1,4 @@
-import type { IPFamily, Node } from "@turnout/core";
+import type { IPFamily, Log, Node } from "@turnout/core";
 
 /** Whether load balancers should send this node traffic, as far as its Node object says. */
 export interface Eligibility {
@@ -93,6 +93,34 @@ export function healthReply(report: HealthReport, eligibility: Eligibility | und
     status: Object.fromEntries(status) as Record<string, unknown>,
   };
   return { status: isOK ? 200 : 503, headers: JSON_HEADERS, body: JSON.stringify(body) };
+}
+
+/** Say why /healthz or /livez answers 503; "" when nothing speaks for it. */
+export function unhealthyReason(report: HealthReport, eligibility: Eligibility | undefined): string {
+  const late = [...report.families].filter(([, { isHealthy }]) => !isHealthy).map(([family]) => family);
+  const waiting = late.length === 0 ? [] : [`a change has waited for two sync periods (${late.join(", ")})`];
+  return [...waiting, ...(eligibility?.reason ? [eligibility.reason] : [])].join("; ");
+}
+
+/** Logs when the answer of a path turns to 503 and back: the prober's log says that, ours says why. */
+export class ReplyTurns {
+  readonly #path: string;
+  readonly #log: Log;
+  #isOK = true;
+
+  constructor(path: string, log: Log) {
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /** The path was answered. */
+  answered(status: number, reason: string): void {
+    const isOK = status === 200;
+    if (isOK === this.#isOK) return;
+    this.#isOK = isOK;
+    if (isOK) this.#log.info(`${this.#path} answers 200 again`);
+    else this.#log.warn(`${this.#path} answers ${status}`, { reason });
+  }
 }
 
 /**

@@ -57,6 +57,7 @@ describe("a running proxy", () => {
     expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(503);
     expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
     expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(404);
+    expect(proxy.world.log.lines.filter((line) => line.includes("answers 503"))).toEqual(["warn /healthz answers 503 reason=leaving"]);
     expect(await proxy.metrics.text()).toContain('kubeproxy_proxy_healthz_total{code="503"} 1');
   });
 

@@ -13,7 +13,7 @@ import {
 import type { RunConfig } from "./config.ts";
 import { FamilyRun } from "./family-run.ts";
 import { fileChanged } from "./file-change.ts";
-import { healthReply, judge, type Eligibility, type HealthReport, type Reply } from "./health.ts";
+import { healthReply, judge, ReplyTurns, unhealthyReason, type Eligibility, type HealthReport, type Reply } from "./health.ts";
 import { routes, serve } from "./http.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -162,14 +162,18 @@ async function serveHealth<H, K extends KernelObject, S>(
   const { config, world, metrics, eligibility } = options;
   const { clock, log } = world;
   if (config.healthzBindAddress === undefined) return;
-  const counted = (path: "healthz" | "livez", reply: Reply): Reply => {
-    metrics.probed(path, reply.status);
-    return reply;
+  const probe = (path: "healthz" | "livez", eligible: () => Eligibility | undefined): (() => Reply) => {
+    const turns = new ReplyTurns(`/${path}`, log);
+    return () => {
+      const health = healthOf(families, config, clock);
+      const eligibleNow = eligible();
+      const reply = healthReply(health, eligibleNow, clock.nowMs());
+      metrics.probed(path, reply.status);
+      turns.answered(reply.status, unhealthyReason(health, eligibleNow));
+      return reply;
+    };
   };
-  const handler = routes({
-    "/healthz": () => counted("healthz", healthReply(healthOf(families, config, clock), eligibility(), clock.nowMs())),
-    "/livez": () => counted("livez", healthReply(healthOf(families, config, clock), undefined, clock.nowMs())),
-  });
+  const handler = routes({ "/healthz": probe("healthz", eligibility), "/livez": probe("livez", () => undefined) });
   await serve({ name: "healthz", address: config.healthzBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log }, signal);
 }
 
