@@ -32,6 +32,6 @@ while IFS= read -r change; do
   } | awk -F '\t' '$1 == "gone" { gone[$2]; next } !($1 in gone)' >"$rows.new"
   printf '%s' "$change" | jq -r "$lines" >>"$rows.new"
   mv "$rows.new" "$rows"
-  sort "$rows" | awk -F '\t' '{ print $2 " → " $3 "  (" $1 ")" }' >"$directory/$family.txt.new"
+  LC_ALL=C sort -k 2 "$rows" | awk -F '\t' '{ print $2 " → " $3 "  (" $1 ")" }' >"$directory/$family.txt.new"
   mv "$directory/$family.txt.new" "$directory/$family.txt" # readers see all of a change or nothing
 done

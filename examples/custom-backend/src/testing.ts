@@ -3,7 +3,7 @@
  *
  * @packageDocumentation
  */
-import { ProxyError } from "@turnout/core";
+import { hostPort, ProxyError } from "@turnout/core";
 import type { Exec, ExecResult, Flow, FlowFilter, HostAddress, IPFamily, Netlink, Packet } from "@turnout/core";
 import { HOST_ADDRESSES, RecordingLog, TestClock } from "@turnout/core/testing";
 import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
@@ -27,7 +27,8 @@ export function createFakeHost(): FakeHost {
     trace,
     connect(packet, random) {
       const traced = trace(packet, random);
-      if (packet.protocol === "UDP" && traced.endpoint !== undefined) network.remember({ ...packet, endpoint: traced.endpoint });
+      const answers = traced.is === "pass" ? hostPort(packet.destination, packet.port) : traced.endpoint;
+      if (packet.protocol === "UDP" && answers !== undefined) network.remember({ ...packet, endpoint: answers });
       return traced;
     },
     get flows() {
@@ -45,9 +46,13 @@ export function createFakeHost(): FakeHost {
 class FakeDisk implements Exec {
   readonly files: Map<string, string> = new Map([["/run/turnout-table.txt", "not ours"]]);
   fault: Fault | undefined;
+  readonly #read: Partial<Record<IPFamily, { readonly text: string; readonly table: Table }>> = {};
 
+  /** What a file says; read once as long as it stays the same, because many packets are followed through it. */
   table(family: IPFamily): Table {
-    return JSON.parse(this.files.get(fileOf(family)) ?? "{}") as Table;
+    const text = this.files.get(fileOf(family)) ?? "{}";
+    if (this.#read[family]?.text !== text) this.#read[family] = { text, table: JSON.parse(text) as Table };
+    return this.#read[family].table;
   }
 
   run(program: string, args: readonly string[], { input = "" }: { readonly input?: string } = {}): Promise<ExecResult> {
