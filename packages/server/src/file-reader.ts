@@ -95,6 +95,7 @@ export class FileReader {
       const isGone = this.#forget(this.#options.root);
       await this.#handOn(new Map());
       this.#reportAll();
+      if (isGone) this.#options.log.warn("the file is gone, and all it said with it", { path: this.#options.root });
       return isGone;
     }
     this.#isRootLost = true;

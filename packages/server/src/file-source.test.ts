@@ -330,6 +330,24 @@ describe("two files that give one object", () => {
   });
 });
 
+it("says so when its only file is deleted, for with it go all services", async () => {
+  await writeFile(at("a.yaml"), service("a"));
+  await follow(at("a.yaml"));
+  await unlink(at("a.yaml"));
+  await expectObjects();
+  await eventually(() => log.of("warn").length > 0);
+  expect(log.of("warn")).toEqual(["warn the file is gone, and all it said with it"]);
+});
+
+it("keeps what a file said when it is overwritten with something else altogether", async () => {
+  await writeFile(at("a.yaml"), service("a"));
+  await follow(at("a.yaml"));
+  await writeFile(at("a.yaml"), "not a manifest");
+  await eventually(() => issues.length > 0);
+  expect(issues[0]).toMatchObject({ what: "is not an object" });
+  await expectObjects("Service shop/a");
+});
+
 it("keeps what a directory said when the directory itself is gone", async () => {
   await mkdir(at("conf"));
   await writeFile(at("conf", "a.yaml"), service("a"));

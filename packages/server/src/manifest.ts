@@ -70,8 +70,13 @@ export function splitDocuments(fileText: string): readonly DocumentText[] {
 /** Read one document, JSON or YAML. Never throws; what is wrong is in `problems`, and the rest is used. */
 export function readDocument(text: string): DocumentContent {
   const found: Findings = { objects: [], problems: [], ignored: [] };
-  const isReadable = valuesOf(text, found, (value, lineOffset) => collect(value, { lineOffset, found, where: "" }));
-  return { ...found, isReadable };
+  let isObject = true;
+  const isReadable = valuesOf(text, found, (value, lineOffset) => {
+    // Garbage is often one long YAML scalar; nobody writes that to say "nothing".
+    isObject &&= isRecord(value);
+    collect(value, { lineOffset, found, where: "" });
+  });
+  return { ...found, isReadable: isReadable && isObject };
 }
 
 interface Findings {
