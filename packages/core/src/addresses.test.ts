@@ -40,6 +40,8 @@ describe("R-09 addresses are read as leniently as the API server stored them", (
     ["octet too large", "10.1.2.256"],
     ["three octets", "10.1.2"],
     ["five octets", "10.1.2.3.4"],
+    ["a dot after", "10.1.2.3."],
+    ["an octet that is empty", "10..2.3"],
     ["hex octet", "0x7f.0.0.1"],
     ["a number", "2130706433"],
     ["sign", "+1.2.3.4"],
@@ -63,6 +65,16 @@ describe("R-09 addresses are read as leniently as the API server stored them", (
   ])("refuses %s", (_name, text) => {
     expect(canonicalIP(text)).toBeUndefined();
     expect(parseIP(text)).toBeUndefined();
+  });
+
+  it("octets from 0 to 255, in any place", () => {
+    const ends = (octet: string): readonly string[] => [`${octet}.0.10.255`, `0.${octet}.10.255`, `0.10.255.${octet}`];
+    for (let octet = 0; octet <= 1100; octet++) {
+      for (const [place, text] of ends(`${octet}`).entries()) {
+        expect(canonicalIP(text)?.text).toBe(octet <= 255 ? text : undefined);
+        expect(canonicalIP(ends(`0${octet}`)[place] ?? "")?.text).toBe(octet <= 255 ? text : undefined);
+      }
+    }
   });
 });
 

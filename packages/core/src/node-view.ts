@@ -128,6 +128,7 @@ export class NodeView {
    * other Service would be charged with them. What was there before the first state says nothing of our latency.
    */
   #takeTriggers(changed: ReadonlySet<string>): readonly number[] {
+    if (this.#triggersMs.size === 0) return [];
     const services = this.#revision === 0 ? [] : [...changed].map((key) => key.slice(0, key.indexOf(":")));
     const triggersMs = [...new Set(services)].flatMap((serviceKey) => this.#triggersMs.get(serviceKey) ?? []);
     this.#triggersMs.clear();

@@ -74,7 +74,8 @@ export function shown(value: unknown): string {
 /** Collects what is wrong with one object, merging like findings into one line each. */
 export class Findings {
   readonly object: string;
-  readonly #byKind = new Map<string, { values: string[]; count: number; hint: string }>();
+  /** Made when something is wrong, which is rare. */
+  #byKind: Map<string, { values: string[]; count: number; hint: string }> | undefined;
 
   constructor(object: string) {
     this.object = object;
@@ -82,6 +83,7 @@ export class Findings {
 
   /** Note that something was skipped: `kind` says what, `value` which one, `hint` what its owner can do. */
   add(kind: string, value: unknown, hint: string): void {
+    this.#byKind ??= new Map();
     const found = this.#byKind.get(kind) ?? { values: [], count: 0, hint };
     found.count++;
     if (found.values.length < SHOWN_VALUES_MAX) found.values.push(shown(value));
@@ -90,7 +92,7 @@ export class Findings {
 
   /** One issue per kind of finding, in the order first met. */
   issues(): readonly Issue[] {
-    return [...this.#byKind].map(([kind, { values, count, hint }]) => {
+    return [...(this.#byKind ?? [])].map(([kind, { values, count, hint }]) => {
       const more = count > values.length ? ` and ${count - values.length} more` : "";
       return { object: this.object, what: `${kind}: ${values.join(", ")}${more}`, hint };
     });
