@@ -111,6 +111,18 @@ describe("shared objects", () => {
     expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
   });
 
+  it("rows that trade objects at once are none, whoever comes first", () => {
+    for (const order of ["ab", "ba"]) {
+      const ledger = inForce({ a: [thing("x", "a")], b: [thing("y", "b")] });
+      const traded = { a: [thing("y", "a")], b: [thing("x", "b")] };
+      ledger.setRows(new Map([...order].map((row) => [row, traded[row as "a" | "b"]])));
+      expect([...ledger.defects]).toEqual([]);
+      expect(short(ledger.delta(0))["put"]?.toSorted()).toEqual(['x was "a"', 'y was "b"']);
+      ledger.setRows(new Map([["a", []]]));
+      expect(short(ledger.delta(0))).toEqual({ put: ['x was "a"'], remove: ["y"] });
+    }
+  });
+
   it("a new form of everything at once is none", () => {
     const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
     ledger.setAll(

@@ -57,9 +57,13 @@ export class Ledger<K extends KernelObject> {
   /** Replace what one row owns; an empty list when it is gone. */
   setRow(row: string, objects: readonly K[]): void {
     this.#release(this.#owned.get(row) ?? []);
-    if (objects.length === 0) this.#owned.delete(row);
-    else this.#owned.set(row, objects);
-    this.#acquire(objects);
+    this.#own(row, objects);
+  }
+
+  /** Replace what several rows own at once: an object may pass from one to another in a new form. */
+  setRows(rows: ReadonlyMap<string, readonly K[]>): void {
+    for (const row of rows.keys()) this.#release(this.#owned.get(row) ?? []);
+    for (const [row, objects] of rows) this.#own(row, objects);
   }
 
   /** Replace everything wanted: what all rows own may change its form at once, e.g. with a new context. */
@@ -129,6 +133,12 @@ export class Ledger<K extends KernelObject> {
   #touch(id: string, entry: Entry<K>): void {
     if (isSettled(entry)) this.#settle(id, entry);
     else this.#dirty.add(id);
+  }
+
+  #own(row: string, objects: readonly K[]): void {
+    if (objects.length === 0) this.#owned.delete(row);
+    else this.#owned.set(row, objects);
+    this.#acquire(objects);
   }
 
   #release(objects: readonly K[]): void {

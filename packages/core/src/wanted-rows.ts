@@ -78,7 +78,13 @@ export class WantedRows<H, K extends KernelObject> {
       this.#renderAll();
       return;
     }
-    for (const key of [...gone, ...kept]) this.release(key);
+    const rendered = new Map<string, readonly K[]>();
+    for (const key of [...gone, ...kept]) {
+      this.#held.delete(key);
+      rendered.set(key, this.#render(this.#rows.get(key)));
+    }
+    // All at once: rows of one change may trade addresses.
+    this.ledger.setRows(rendered);
   }
 
   /** Render everything again with new host facts. */

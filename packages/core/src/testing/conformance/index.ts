@@ -4,3 +4,8 @@ export * from "./scenario.ts";
 export * from "./short.ts";
 export * from "./stage.ts";
 export * from "./words.ts";
+export * from "./check.ts";
+export { paper } from "./paper.ts";
+export { createPaperHost } from "./paper-host.ts";
+export { createRandom, pickOne } from "./random.ts";
+export type { Subject } from "./subject.ts";

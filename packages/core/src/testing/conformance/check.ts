@@ -1,0 +1,74 @@
+import type { BackendModule, Plain } from "../../backend.ts";
+import { Cells, partsOf } from "./cells.ts";
+import type { CreateFakeHost } from "./fake-host.ts";
+import type { ConformanceReport } from "./finding.ts";
+import { Findings } from "./findings.ts";
+import { Player } from "./player.ts";
+import type { PlayerOptions } from "./player.ts";
+import { createRandom } from "./random.ts";
+import type { Scenario } from "./scenario.ts";
+import { ScenarioRun } from "./scenario-run.ts";
+import { STAGE_OBJECTS, STAGE_SETTINGS } from "./stage.ts";
+
+/** How a backend is examined. */
+export interface CheckOptions {
+  /** Of the host's random choices; default 1. */
+  readonly seed?: number;
+  /** Stop after as many findings; default: never. */
+  readonly maxFindings?: number;
+  /** What the backend takes where settings leave `nodePortAddresses` undefined; default `primary`. */
+  readonly nodePortAddressesDefault?: readonly string[];
+  /** Options for the backend, by name. */
+  readonly backendOptions?: Readonly<Record<string, Plain>>;
+}
+
+/**
+ * Play scenarios on a backend and its host, and judge every packet by the oracle, by the scenario's words and by what the host did with it.
+ *
+ * Shape: each scenario gets a host of its own and both families' processes, as in production but for their timing. The words count where the
+ * backend has all capabilities and the reference variants; what it lacks is left out with its own reason, what it declares is checked to be so.
+ * Edges: never throws; whatever throws is a finding.
+ */
+export async function checkBackend(
+  module: BackendModule,
+  createFakeHost: CreateFakeHost,
+  scenarios: readonly Scenario[],
+  options: CheckOptions = {},
+): Promise<ConformanceReport> {
+  const findings = new Findings(options.maxFindings);
+  const cells = new Cells();
+  for (const scenario of scenarios) {
+    if (findings.isFull) break;
+    await checkScenario({ module, createFakeHost }, scenario, options, findings, cells);
+  }
+  for (const finding of findings.list) cells.finding(finding);
+  return { backend: module.name, findings: findings.list, cells: cells.list() };
+}
+
+async function checkScenario(
+  subject: { readonly module: BackendModule; readonly createFakeHost: CreateFakeHost },
+  scenario: Scenario,
+  options: CheckOptions,
+  findings: Findings,
+  cells: Cells,
+): Promise<void> {
+  const { module } = subject;
+  const parts = partsOf(scenario, module);
+  for (const part of parts) for (const rule of scenario.rules) cells.open(rule, part);
+  const first = parts.find(({ skipped }) => skipped === undefined);
+  if (first === undefined) return;
+  findings.place = { scenario: scenario.name, step: "the start", rules: scenario.rules };
+  const setting: PlayerOptions = {
+    settings: { ...STAGE_SETTINGS, ...scenario.settings },
+    ...(scenario.hostAddresses === undefined ? {} : { hostAddresses: scenario.hostAddresses }),
+    ...(options.nodePortAddressesDefault === undefined ? {} : { nodePortAddressesDefault: options.nodePortAddressesDefault }),
+    ...(options.backendOptions === undefined ? {} : { backendOptions: options.backendOptions }),
+  };
+  try {
+    const player = await Player.start(subject, setting, STAGE_OBJECTS);
+    const run = new ScenarioRun(scenario, { player, parts, module, findings, cells, random: createRandom(options.seed ?? 1) });
+    await run.play(() => Player.start(subject, setting, player.objects));
+  } catch (error) {
+    findings.threw("the scenario", first.family, error);
+  }
+}

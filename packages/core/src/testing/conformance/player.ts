@@ -1,0 +1,219 @@
+import type { NodeSettings } from "../../model.ts";
+import { FAMILIES, OBJECT_KINDS } from "../../objects.ts";
+import type { IPFamily, ObjectKind, Protocol } from "../../objects.ts";
+import { Store } from "../../store.ts";
+import type { OracleWorld } from "../../verdict/oracle-world.ts";
+import type { Plain } from "../../backend.ts";
+import type { HostAddress } from "../../world.ts";
+import type { RawObject } from "../objects.ts";
+import type { FakeHost } from "./fake-host.ts";
+import { FamilyProcess } from "./family-process.ts";
+import type { SyncReport } from "./family-process.ts";
+import type { ObjectRef } from "./scenario.ts";
+import { HOST_ADDRESSES, STAGE_NODE, UPLINK } from "./stage.ts";
+import type { Subject } from "./subject.ts";
+
+/** What a player is set up with. */
+export interface PlayerOptions {
+  readonly settings: NodeSettings;
+  /** Addresses of the host besides those of the stage. */
+  readonly hostAddresses?: Readonly<Record<IPFamily, readonly string[]>>;
+  /** What the backend takes when settings leave `nodePortAddresses` undefined; default `primary`. */
+  readonly nodePortAddressesDefault?: readonly string[];
+  /** Options for the backend, by name. */
+  readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** Default: those the backend has. */
+  readonly families?: readonly IPFamily[];
+}
+
+/** Labels whose presence hides an object from service proxies; no source tells of such objects. */
+const HIDING_LABELS: readonly string[] = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
+
+/** A host with a backend's processes on it, one per family, and the API objects they are told of. */
+export class Player {
+  readonly host: FakeHost;
+  readonly #subject: Subject;
+  readonly #options: PlayerOptions;
+  readonly #objects = new Map<string, RawObject>();
+  /** Every Service ever heard of, by name: probes may name one that is gone. */
+  readonly #services = new Map<string, RawObject>();
+  readonly #parsed: unknown;
+  #store: Store = syncedStore();
+  #processes: readonly FamilyProcess[] = [];
+  #hostAddresses: Readonly<Record<IPFamily, readonly string[]>>;
+  #world: OracleWorld | undefined;
+
+  private constructor(subject: Subject, options: PlayerOptions) {
+    this.#subject = subject;
+    this.#options = options;
+    this.#parsed = subject.module.parseOptions(options.backendOptions ?? {});
+    this.host = subject.createFakeHost();
+    this.#hostAddresses = this.#withExtra(HOST_ADDRESSES);
+  }
+
+  /** Set the stage and start the processes; nothing is synced yet. @throws whatever the module throws. */
+  static async start(subject: Subject, options: PlayerOptions, objects: Iterable<RawObject>): Promise<Player> {
+    const player = new Player(subject, options);
+    player.host.setAddresses(hostLinks(player.#hostAddresses));
+    for (const raw of objects) player.put(raw);
+    await player.#startProcesses();
+    return player;
+  }
+
+  get processes(): readonly FamilyProcess[] {
+    return this.#processes;
+  }
+
+  get services(): ReadonlyMap<string, RawObject> {
+    return this.#services;
+  }
+
+  /** The objects that exist now. */
+  get objects(): readonly RawObject[] {
+    return [...this.#objects.values()];
+  }
+
+  /** Everything that decides packets, for the oracle; another object after every change. */
+  get world(): OracleWorld {
+    const { module } = this.#subject;
+    this.#world ??= {
+      objects: this.objects,
+      nodeName: STAGE_NODE,
+      settings: this.#options.settings,
+      hostAddresses: this.#hostAddresses,
+      nodePortAddressesDefault: this.#options.nodePortAddressesDefault ?? ["primary"],
+      capabilities: module.capabilities,
+      variants: module.variants,
+    };
+    return this.#world;
+  }
+
+  put(raw: RawObject): void {
+    const ref = refOf(raw);
+    if (ref.kind === "Service") this.#services.set(ref.name, raw);
+    this.#objects.set(refKey(ref), raw);
+    this.#world = undefined;
+    feed(this.#store, ref, raw);
+  }
+
+  remove(ref: ObjectRef): void {
+    this.#objects.delete(refKey(ref));
+    this.#world = undefined;
+    this.#store.remove(ref.kind, ref.namespace, ref.name);
+  }
+
+  /** Give the host other addresses, and the processes the facts they would hear of. */
+  async setHostAddresses(addresses: Readonly<Record<IPFamily, readonly string[]>>): Promise<void> {
+    this.#hostAddresses = this.#withExtra(addresses);
+    this.#world = undefined;
+    this.host.setAddresses(hostLinks(this.#hostAddresses));
+    const facts = await this.#probe();
+    for (const life of this.#processes) life.setFacts(facts);
+  }
+
+  /** Sync every family once. */
+  async sync(): Promise<readonly (SyncReport & { readonly life: FamilyProcess })[]> {
+    const reports = [];
+    for (const life of this.#processes) reports.push({ ...(await life.sync()), life });
+    return reports;
+  }
+
+  /** Let the processes end (cleanly, if they haven't been killed) and start new ones, which hear of everything anew. */
+  async restart(): Promise<void> {
+    await this.close();
+    this.#store = syncedStore();
+    for (const raw of this.#objects.values()) feed(this.#store, refOf(raw), raw);
+    await this.#startProcesses();
+  }
+
+  async close(): Promise<void> {
+    for (const life of this.#processes) await life.close();
+    this.#processes = [];
+  }
+
+  async #startProcesses(): Promise<void> {
+    const facts = await this.#probe();
+    const { module } = this.#subject;
+    const families = (this.#options.families ?? FAMILIES).filter((family) => module.capabilities[family] === true);
+    const processes: FamilyProcess[] = [];
+    for (const family of families)
+      processes.push(
+        await FamilyProcess.start({
+          subject: this.#subject,
+          options: this.#parsed,
+          family,
+          world: this.host.world,
+          store: this.#store,
+          settings: this.#options.settings,
+          facts,
+        }),
+      );
+    this.#processes = processes;
+  }
+
+  async #probe(): Promise<unknown> {
+    const { facts, problems } = await this.#subject.module.probe(this.#parsed, this.host.world, new AbortController().signal);
+    for (const problem of problems) throw problem;
+    return facts;
+  }
+
+  #withExtra(addresses: Readonly<Record<IPFamily, readonly string[]>>): Readonly<Record<IPFamily, readonly string[]>> {
+    const { hostAddresses } = this.#options;
+    return {
+      IPv4: [...addresses.IPv4, ...(hostAddresses?.IPv4 ?? [])],
+      IPv6: [...addresses.IPv6, ...(hostAddresses?.IPv6 ?? [])],
+    };
+  }
+}
+
+/** Protocols a backend has. */
+export function protocolsOf({ module }: Subject, wanted: readonly Protocol[]): readonly Protocol[] {
+  return wanted.filter((protocol) => module.capabilities[protocol] === true);
+}
+
+function syncedStore(): Store {
+  const store = new Store();
+  for (const kind of OBJECT_KINDS) store.markSynced(kind);
+  return store;
+}
+
+function feed(store: Store, { kind, namespace, name }: ObjectRef, raw: RawObject): void {
+  if (isHidden(kind, raw)) store.remove(kind, namespace, name);
+  else store.upsert(kind, raw);
+}
+
+function isHidden(kind: ObjectKind, { metadata }: RawObject): boolean {
+  const labels = field(metadata, "labels");
+  return kind !== "Node" && HIDING_LABELS.some((label) => field(labels, label) !== undefined);
+}
+
+/** Name an API object by what it says of itself, however malformed the rest is. */
+export function refOf(raw: RawObject): ObjectRef {
+  const kind = raw["kind"] as ObjectKind;
+  const isOfCluster = kind === "Node" || kind === "ServiceCIDR";
+  return { kind, namespace: isOfCluster ? "" : textOf(raw, "namespace"), name: textOf(raw, "name") };
+}
+
+function refKey({ kind, namespace, name }: ObjectRef): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
+function textOf({ metadata }: RawObject, name: string): string {
+  const text = field(metadata, name);
+  return typeof text === "string" ? text : "";
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
+}
+
+/** Loopback addresses are on lo, all others on the uplink. */
+function hostLinks(addresses: Readonly<Record<IPFamily, readonly string[]>>): readonly HostAddress[] {
+  return FAMILIES.flatMap((family) =>
+    addresses[family].map((ip) => {
+      const isLoopback = ip === "::1" || ip.startsWith("127.");
+      const full = family === "IPv4" ? 32 : 128;
+      return { ip, prefixLength: isLoopback ? (family === "IPv4" ? 8 : 128) : full, link: isLoopback ? "lo" : UPLINK };
+    }),
+  );
+}

@@ -1,0 +1,209 @@
+import type { BackendModule, Variants } from "../../backend.ts";
+import { isEqual } from "../../equal.ts";
+import type { IPFamily, Protocol } from "../../objects.ts";
+import { flowFate } from "../../verdict/flow-fate.ts";
+import type { OracleWorld } from "../../verdict/oracle-world.ts";
+import type { Flow, Packet } from "../../verdict/packet.ts";
+import { verdictOf } from "../../verdict/verdict-of.ts";
+import { AffinityBook } from "./affinity-book.ts";
+import { checkCleanup, checkEnd } from "./ending.ts";
+import type { Cells, Part } from "./cells.ts";
+import type { Findings } from "./findings.ts";
+import { checkForeign, checkRecognition, syncAndNote } from "./health-checks.ts";
+import { judgePacket } from "./judge.ts";
+import { packetOf, probeText } from "./probe-packet.ts";
+import type { Player } from "./player.ts";
+import type { Probe, Scenario, Step } from "./scenario.ts";
+
+/** The variants that the scenarios' words are written for. */
+export const REFERENCE_VARIANTS: Variants = {
+  undefinedClusterIPPort: "reject",
+  unallocatedClusterIP: "drop",
+  nodePortRejectScope: "nodePortAddresses",
+  rejectFromHost: true,
+  blockedWithoutEndpoints: "drop",
+  affinityScope: "row",
+};
+
+interface Kept {
+  readonly packet: Packet;
+  readonly endpoint: string | undefined;
+}
+
+/** Whether the scenarios' words hold for a backend as they stand. */
+export function isReference({ capabilities, variants }: BackendModule): boolean {
+  return Object.values(capabilities).every((one) => one === true) && isEqual(variants, REFERENCE_VARIANTS);
+}
+
+/** Plays one scenario on one host, in all families and protocols at once. */
+export class ScenarioRun {
+  readonly #scenario: Scenario;
+  readonly #player: Player;
+  readonly #parts: readonly Part[];
+  readonly #module: BackendModule;
+  readonly #findings: Findings;
+  readonly #cells: Cells;
+  readonly #random: () => number;
+  readonly #kept = new Map<string, Kept>();
+  readonly #book = new AffinityBook();
+  readonly #foreign: readonly string[];
+
+  constructor(
+    scenario: Scenario,
+    of: {
+      readonly player: Player;
+      readonly parts: readonly Part[];
+      readonly module: BackendModule;
+      readonly findings: Findings;
+      readonly cells: Cells;
+      readonly random: () => number;
+    },
+  ) {
+    this.#scenario = scenario;
+    this.#player = of.player;
+    this.#parts = of.parts.filter(({ skipped }) => skipped === undefined);
+    this.#module = of.module;
+    this.#findings = of.findings;
+    this.#cells = of.cells;
+    this.#random = of.random;
+    this.#foreign = of.player.host.foreign();
+  }
+
+  /** Play it to its end. */
+  async play(newPlayer: () => Promise<Player>): Promise<void> {
+    const { name, rules, steps } = this.#scenario;
+    for (const step of steps) {
+      this.#findings.place = { scenario: name, step: step.say, rules };
+      await this.#playStep(step);
+      if (this.#findings.isFull) return;
+    }
+    this.#findings.place = { scenario: name, step: "the end", rules: ["R-58"] };
+    await checkEnd(this.#player, newPlayer, this.#findings);
+    await checkCleanup(this.#player, this.#module, this.#findings);
+    checkForeign(this.#player, this.#foreign, this.#findings);
+  }
+
+  async #playStep(step: Step): Promise<void> {
+    const player = this.#player;
+    if (step.waitSeconds !== undefined) await player.host.advance(step.waitSeconds * 1000);
+    if (step.restart === true) await this.#restart();
+    const before = player.world;
+    for (const raw of step.put ?? []) player.put(raw);
+    for (const ref of step.remove ?? []) player.remove(ref);
+    await this.#syncWithFlows(before);
+    await syncAndNote(player, this.#findings, "again");
+    for (const { kept, is } of step.flows ?? []) this.#checkKeptFlow(kept, is);
+    for (const probe of step.probes ?? []) for (const part of this.#parts) this.#ask(probe, part);
+    await checkRecognition(player, this.#findings);
+    checkForeign(player, this.#foreign, this.#findings);
+  }
+
+  async #restart(): Promise<void> {
+    const player = this.#player;
+    const own = player.host.own();
+    await player.restart();
+    const isKernel = this.#module.residence === "kernel";
+    if (isKernel && !isEqual(own, player.host.own()))
+      this.#findings.add({
+        kind: "cleanup",
+        family: "IPv4",
+        what: "close",
+        expected: "everything stays in force",
+        got: "something went",
+        details: [],
+      });
+    this.#book.review(player.world, !isKernel);
+    // A new process knows nothing of what was: only what is there now can tell it which flows are stale.
+    await this.#syncWithFlows(
+      { ...player.world, objects: player.world.objects.filter(({ kind }) => kind === "Node" || kind === "ServiceCIDR") },
+      "restart",
+    );
+  }
+
+  async #syncWithFlows(before: OracleWorld, what: "changes" | "restart" = "changes"): Promise<void> {
+    const { host, world } = this.#player;
+    const flows = [...host.flows];
+    await syncAndNote(this.#player, this.#findings, what === "restart" && this.#module.residence === "kernel" ? "restart" : "changes");
+    this.#book.review(world);
+    const left = host.flows;
+    for (const flow of flows) {
+      const fate = flowFate(before, world, flow);
+      const isLeft = left.some((one) => isEqual(one, flow));
+      if (fate === "either" || isLeft === (fate === "keep")) continue;
+      const { family, source, destination, port, endpoint } = flow;
+      this.#findings.add({
+        kind: "flow",
+        family,
+        protocol: "UDP",
+        what: `flow ${source} → ${destination} port ${port}, answered by ${endpoint}`,
+        expected: fate === "keep" ? "remembered" : "forgotten",
+        got: isLeft ? "remembered" : "forgotten",
+        details: [],
+      });
+    }
+  }
+
+  #checkKeptFlow(name: string, is: "remembered" | "forgotten"): void {
+    for (const { family, protocol } of this.#parts) {
+      const kept = protocol === "UDP" ? this.#kept.get(keptKey(name, family, protocol)) : undefined;
+      if (kept === undefined) continue;
+      const got = this.#player.host.flows.some((flow) => isFlowOf(flow, kept)) ? "remembered" : "forgotten";
+      if (got === is) continue;
+      this.#findings.add({
+        kind: "flow",
+        family,
+        protocol,
+        what: `the kept flow ${name}`,
+        expected: is,
+        got,
+        details: [`answered by ${kept.endpoint ?? "nobody"}`],
+      });
+    }
+  }
+
+  #ask(probe: Probe, { family, protocol }: Part): void {
+    if (this.#findings.isFull) return;
+    const { rules } = this.#scenario;
+    this.#cells.probe(rules, family, protocol);
+    const what = `${probeText(probe)} ${family} ${protocol}`;
+    let packet: Packet;
+    try {
+      packet = packetOf(probe, family, protocol, this.#player.services);
+    } catch (error) {
+      this.#findings.threw(`probe ${what}`, family, error);
+      return;
+    }
+    const { host, world } = this.#player;
+    const verdict = verdictOf(world, packet);
+    const remembered = this.#book.find(world, packet, host.world.clock.nowMs());
+    const like = probe.like === undefined ? undefined : this.#kept.get(keptKey(probe.like.kept, family, protocol));
+    const question = {
+      packet,
+      verdict,
+      remembered,
+      sees: isReference(this.#module) ? probe.sees : undefined,
+      likeEndpoint: like?.endpoint,
+      goes: probe.like?.goes,
+    };
+    const offended = rules.filter((rule) => verdict.because.includes(rule));
+    for (const complaint of judgePacket(host, question, this.#random))
+      this.#findings.add({ ...complaint, family, protocol, what, ...(offended.length === 0 ? {} : { rules: offended }) });
+    if (probe.keep !== undefined) this.#keep(probe.keep, packet, world);
+  }
+
+  #keep(name: string, packet: Packet, world: OracleWorld): void {
+    const { host } = this.#player;
+    const { endpoint } = host.connect(packet, this.#random);
+    this.#kept.set(keptKey(name, packet.family, packet.protocol), { packet, endpoint });
+    if (endpoint !== undefined) this.#book.connected(world, packet, endpoint, host.world.clock.nowMs());
+  }
+}
+
+function keptKey(name: string, family: IPFamily, protocol: Protocol): string {
+  return `${name} ${family} ${protocol}`;
+}
+
+function isFlowOf(flow: Flow, { packet, endpoint }: Kept): boolean {
+  const isSame = flow.source === packet.source && flow.destination === packet.destination && flow.port === packet.port;
+  return isSame && flow.family === packet.family && (endpoint === undefined || flow.endpoint === endpoint);
+}
