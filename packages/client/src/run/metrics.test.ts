@@ -119,6 +119,7 @@ test("a sync is counted", async () => {
       'turnout_sync_failures_total{ip_family="IPv6",code="timed_out"} 1',
       'turnout_object_issues_total{kind="Service"} 1',
       'turnout_object_issues_total{kind="File"} 2',
+      'turnout_object_issues_total{kind="Node"} 0',
     ]),
   );
 });

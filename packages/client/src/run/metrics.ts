@@ -124,6 +124,8 @@ export class Metrics implements SyncObserver {
     this.#failures = this.#counter("turnout_sync_failures_total", "Failed syncs by error code", ["ip_family", "code"]);
     this.#quarantined = this.#gauge("turnout_quarantined_rows", "Service ports kept as they were because the host refuses them", FAMILY);
     this.#issues = this.#counter("turnout_object_issues_total", "Ignored or malformed parts of API objects reported", ["kind"]);
+    // From the start: an alert on growth does not see a series that is born with its first count.
+    for (const kind of [...OBJECT_KINDS, "File"]) this.#issues.inc({ kind }, 0);
     this.#registerComputed();
     registerProcessMetrics(this.#registry);
     this.#loopDelay.enable();
