@@ -1,0 +1,89 @@
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CART, ToyEnvironment } from "./testing/toy-environment.ts";
+
+let env: ToyEnvironment;
+
+beforeEach(async () => {
+  env = await ToyEnvironment.create();
+  await env.file("cart.yaml", CART);
+});
+
+afterEach(() => env.remove());
+
+function source(): string {
+  return `file:${join(env.directory, "cart.yaml")}`;
+}
+
+describe("usage", () => {
+  test.each([
+    ["an unknown command", ["frobnicate"], /^turnout: \[invalid_object\] unknown command 'frobnicate': see turnout --help\n$/],
+    ["an unknown option", ["print", "--bogus"], /^turnout: \[invalid_object\] unknown option '--bogus': see turnout print --help\n$/],
+    ["a word too many", ["print", "extra"], /^turnout: \[invalid_object\] too many arguments .* got 1: extra: see turnout print --help\n$/],
+    ["a missing value", ["print", "--source"], /^turnout: \[invalid_object\] option '--source <source>' argument missing.*\n$/],
+    ["a bad source", ["print", "--source", "ftp:x"], /^turnout: \[invalid_object\] --source is not understood.*\n$/],
+    ["a bad family", ["print", "--family", "5"], /^turnout: \[invalid_object\] "5" is no family: --family: use IPv4, IPv6 or both\n$/],
+    ["a bad timeout", ["print", "--source", "file:.", "--timeout", "0"], /must be longer than 0: --timeout/],
+    [
+      "a bad flag value",
+      ["run", "--iptables-masquerade-bit", "32"],
+      /^turnout: \[invalid_object\] 32 must be 0 to 31: --iptables-masquerade-bit\n$/,
+    ],
+    [
+      "a configuration file that is not there",
+      ["run", "--config", "/nonexistent.yaml"],
+      /^turnout: \[invalid_object\] the configuration file can't be read.*\/nonexistent.yaml\n$/,
+    ],
+    [
+      "a backend that is not there",
+      ["run", "--backend", "nonesuch"],
+      /^turnout: \[invalid_object\] it can't be loaded.*backend nonesuch: use nft, auto.*\n$/,
+    ],
+    [
+      "a mode no backend has",
+      ["run", "--proxy-mode", "ipvs"],
+      /^turnout: \[invalid_object\] no backend for this mode: mode ipvs: pass --backend nft.*\n$/,
+    ],
+    ["a bad backend option", ["cleanup", "--backend-option", "x"], /"x" is not name=value: --backend-option/],
+    ["--all beside --backend", ["cleanup", "--all", "--backend", "nft"], /exclude each other/],
+    ["a bad level", ["print", "--source", "file:.", "-v", "much"], /"much" is not a level/],
+  ])("%s is one line and exit code 2", async (_name, args, expected) => {
+    const { code, out, err } = await env.run(...args);
+    expect(err).toMatch(expected);
+    expect([code, out]).toEqual([2, ""]);
+  });
+
+  test("no command shows the help and is exit code 2", async () => {
+    const { code, err } = await env.run();
+    expect(code).toBe(2);
+    expect(err).toContain("Usage: turnout");
+  });
+
+  test("underscores in a flag's name are dashes, as in kube-proxy, and stay what they are in its value", async () => {
+    const { code, out } = await env.run(
+      "print",
+      "--source",
+      source(),
+      "--family=4",
+      "--node_name=my_node",
+      "--cluster_cidr",
+      "10.1.0.0/16",
+    );
+    expect([code, out.split("\n")[0]]).toEqual([0, "node my_node  IPv4  no address known  1 service port"]);
+    expect(out).toContain("offCluster → cluster (masquerade)");
+  });
+
+  test("--version and --help are no errors", async () => {
+    expect(await env.run("--version")).toEqual({ code: 0, out: "1.2.3\n", err: "" });
+    const { code, out } = await env.run("run", "--help");
+    expect(code).toBe(0);
+    expect(out).toMatch(/--cluster-cidr/);
+    expect(out).not.toMatch(/--ipvs-scheduler|--healthz-port/);
+  });
+
+  test("a source that can't be is exit code 1", async () => {
+    const { code, err } = await env.run("print", "--source", `file:${env.directory}/nonexistent`);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^turnout: \[not_found\] .*nonexistent.*\n$/);
+  });
+});
