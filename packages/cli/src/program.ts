@@ -2,7 +2,6 @@ import { inspect } from "node:util";
 import { ProxyError } from "@turnout/core";
 import { Command, CommanderError } from "commander";
 import { addCleanup } from "./commands/cleanup.ts";
-import { addConformance } from "./commands/conformance.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addPrint } from "./commands/print.ts";
 import { addRender } from "./commands/render.ts";
@@ -30,7 +29,6 @@ export function createProgram(env: Environment): Command {
   addPrint(program, env);
   addRender(program, env);
   addCleanup(program, env);
-  addConformance(program, env);
   addDemo(program, env);
   return program;
 }
