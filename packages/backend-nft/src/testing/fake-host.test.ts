@@ -1,0 +1,180 @@
+import { FAMILIES } from "@turnout/core";
+import type { IPFamily, NftEvent, Packet } from "@turnout/core";
+import { stagePlace } from "@turnout/core/testing";
+import { describe, expect, it } from "vitest";
+import { nftModule } from "../module.ts";
+import { SHOWCASE } from "../test-states.ts";
+import { createFakeHost } from "./index.ts";
+import type { NftFakeHost } from "./index.ts";
+import { openProxy } from "./test-proxy.ts";
+import type { TestProxy } from "./test-proxy.ts";
+
+const never = new AbortController().signal;
+/** Random numbers from a list, over and over. */
+const from = (...numbers: readonly number[]): (() => number) => {
+  let at = 0;
+  return () => numbers[at++ % numbers.length] ?? 0;
+};
+
+function packet(family: IPFamily, source: string, destination: string, more: Partial<Packet> = {}): Packet {
+  const place = stagePlace(source);
+  return { family, protocol: "TCP", source: place.addresses[family], destination, port: 80, link: place.link, ...more };
+}
+
+async function showcase(family: IPFamily): Promise<{ readonly host: NftFakeHost; readonly proxy: TestProxy }> {
+  const host = createFakeHost();
+  const proxy = await openProxy(host.world, family);
+  await proxy.sync(SHOWCASE);
+  return { host, proxy };
+}
+
+const ip = (family: IPFamily, number: number): string => (family === "IPv4" ? `10.96.0.${number}` : `fd00:96::${number}`);
+
+describe.each(FAMILIES)("the fake host under the backend, %s", (family) => {
+  it("takes the showcase, and a second look wants nothing", async () => {
+    const { proxy } = await showcase(family);
+    await proxy.adopt();
+    expect(proxy.ledger.delta(0)).toMatchObject({ put: [], remove: [] });
+  });
+
+  it("translates a client's packet and masquerades it, a pod's as it is", async () => {
+    const { host } = await showcase(family);
+    const client = host.trace(packet(family, "client1", ip(family, 1)), from(0.3));
+    expect(client).toMatchObject({ is: "forward", endpoint: family === "IPv4" ? "10.1.0.15:8080" : "[fd00:1::15]:8080", masquerade: true });
+    expect(client.path.at(-1)).toContain("masquerade fully-random");
+    const pod = { ...packet(family, "pod-1-1", ip(family, 1)), source: family === "IPv4" ? "10.1.1.1" : "fd00:1::99" };
+    expect(host.trace(pod, from(0))).toMatchObject({ is: "forward", masquerade: false });
+  });
+
+  it("draws again when a slot is vacant", async () => {
+    const { host } = await showcase(family);
+    // Three endpoints in four slots: 0.9 is the vacant one; the last draw is from the first half.
+    expect(host.trace(packet(family, "pod-1-1", ip(family, 1)), from(0.9, 0.6))).toMatchObject({
+      endpoint: family === "IPv4" ? "10.1.0.16:8080" : "[fd00:1::16]:8080",
+    });
+    expect(host.trace(packet(family, "pod-1-1", ip(family, 1)), from(0.9))).toMatchObject({
+      endpoint: family === "IPv4" ? "10.1.0.15:8080" : "[fd00:1::15]:8080",
+    });
+  });
+
+  it("refuses, drops and lets pass", async () => {
+    const { host } = await showcase(family);
+    expect(host.trace(packet(family, "pod-1-1", ip(family, 3)), from(0)).is).toBe("reject");
+    expect(host.trace(packet(family, "pod-1-1", ip(family, 4)), from(0)).is).toBe("drop");
+    expect(host.trace(packet(family, "pod-1-1", ip(family, 1), { port: 81 }), from(0)).is).toBe("reject");
+    expect(host.trace(packet(family, "node1", ip(family, 1), { port: 81 }), from(0)).is).toBe("reject");
+    expect(host.trace(packet(family, "pod-1-1", stagePlace("client1").addresses[family]), from(0)).is).toBe("pass");
+  });
+
+  it("masquerades an endpoint that reaches itself", async () => {
+    const { host } = await showcase(family);
+    const self = family === "IPv4" ? "10.1.0.10" : "fd00:1::10";
+    expect(host.trace({ ...packet(family, "pod-1-1", ip(family, 1)), source: self }, from(0))).toMatchObject({
+      is: "forward",
+      masquerade: true,
+    });
+  });
+
+  it("keeps a client where it was sent, as long as the timeout runs", async () => {
+    const { host } = await showcase(family);
+    const request = packet(family, "pod-1-1", ip(family, 7));
+    const first = host.connect(request, from(0.9)).endpoint;
+    expect(host.trace(request, from(0)).endpoint).toBe(first);
+    await host.advance(10_799_000);
+    expect(host.trace(request, from(0)).endpoint).toBe(first);
+    await host.advance(2_000);
+    expect(host.trace(request, from(0)).endpoint).not.toBe(first);
+  });
+
+  it("remembers UDP flows until they are forgotten", async () => {
+    const { host, proxy } = await showcase(family);
+    const request = packet(family, "client1", ip(family, 8), { protocol: "UDP" });
+    host.trace(request, from(0));
+    expect(host.flows).toEqual([]);
+    const { endpoint = "" } = host.connect(request, from(0));
+    expect(host.flows).toEqual([{ family, source: request.source, destination: request.destination, port: 80, endpoint }]);
+    const filter = { protocol: "UDP", address: request.destination, port: 80 } as const;
+    expect(await proxy.backend.forgetFlows?.([{ ...filter, keep: [endpoint] }], never)).toBe(0);
+    expect(await proxy.backend.forgetFlows?.([{ ...filter, keep: [] }], never)).toBe(1);
+  });
+});
+
+describe("faults", () => {
+  it.each([
+    ["before", 0, false],
+    ["during", 0, false],
+    ["after", 0, true],
+    ["before", 1, true],
+  ] as const)("%s, after %i changes", async (when, afterChanges, isThere) => {
+    const host = createFakeHost();
+    const proxy = await openProxy(host.world, "IPv4");
+    host.setFault({ when, afterChanges });
+    await expect(proxy.sync(SHOWCASE)).rejects.toMatchObject({ name: "ProxyError" });
+    expect(host.own().some((line) => line.includes("chain dispatch"))).toBe(isThere);
+    await proxy.adopt();
+    await proxy.sync(SHOWCASE);
+    const { host: other } = await showcase("IPv4");
+    expect(host.own()).toEqual(other.own());
+  });
+});
+
+describe("a foreign hand", () => {
+  it("does one thing at a time, and each is mended", async () => {
+    const { host, proxy } = await showcase("IPv4");
+    const before = host.own();
+    let seed = 1;
+    const random = (): number => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
+    const deeds = new Set<string>();
+    for (let round = 0; round < 400; round++) {
+      const what = host.tamper(random) ?? "nothing";
+      deeds.add(what.split(" ").slice(0, 2).join(" "));
+      await proxy.adopt();
+      await proxy.sync(SHOWCASE);
+      expect({ what, own: host.own() }).toEqual({ what, own: before });
+    }
+    for (const deed of [
+      "add chain",
+      "add element",
+      "add rule",
+      "delete element",
+      "delete rule",
+      "delete table",
+      "flush chain",
+      "replace rule",
+    ]) {
+      expect(deeds).toContain(deed);
+    }
+  });
+
+  it("is told to watchers, and raises the generation", async () => {
+    const { host } = await showcase("IPv4");
+    const ending = new AbortController();
+    const events = host.world.netlink.watchNft(ending.signal)[Symbol.asyncIterator]();
+    const generation = await host.world.netlink.nftGeneration();
+    host.tamper(from(0.5));
+    const expected: NftEvent = { kind: "commit", generation: generation + 1, pid: 6_666, process: "nft", tables: ["ip turnout"] };
+    expect(await events.next()).toEqual({ done: false, value: expected });
+    expect(await host.world.netlink.nftGeneration()).toBe(generation + 1);
+    ending.abort();
+  });
+
+  it("finds nothing to do where the backend has nothing", () => {
+    expect(createFakeHost().tamper(from(0.5))).toBeUndefined();
+  });
+});
+
+it("starts with other people's tables, which cleanup leaves alone", async () => {
+  const { host, proxy } = await showcase("IPv4");
+  const fresh = createFakeHost();
+  expect(fresh.foreign().length).toBeGreaterThan(10);
+  await proxy.backend.cleanup?.(never);
+  expect(host.own()).toEqual([]);
+  expect(host.foreign()).toEqual(fresh.foreign());
+});
+
+it("is a host the backend finds nothing wrong with", async () => {
+  const host = createFakeHost();
+  const { versions, facts } = await nftModule.probe(nftModule.parseOptions({}), host.world, never);
+  expect(versions["nft"]).toBe("1.0.6");
+  expect(facts.addresses.IPv4).toEqual(["127.0.0.1", "172.18.0.1"]);
+});

@@ -1,0 +1,197 @@
+import { FAMILIES, familyOf, hostPort, invariant } from "@turnout/core";
+import type { Flow, HostAddress, Log, Packet, World } from "@turnout/core";
+import { HOST_ADDRESSES, UPLINK } from "@turnout/core/testing";
+import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
+import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import type { FakeFlow, FakeNetlink } from "@turnout/host/testing";
+import { TABLE } from "../names.ts";
+import { createNftExec } from "./fake-exec.ts";
+import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
+import { linesOf } from "./inventory.ts";
+import { NftEngine } from "./nft-engine.ts";
+import type { Answer } from "./nft-engine.ts";
+import { tamperWith } from "./tamper.ts";
+import { tracePacket } from "./tracer.ts";
+import { UndoLog } from "./ruleset.ts";
+
+/** Pids as the kernel would name them: the proxy's nft, and somebody's. */
+const OWN_PID = 4_242;
+const FOREIGN_PID = 6_666;
+const START_MS = 1_000_000;
+const SOURCE_PORT = 40_000;
+const STAGE_ADDRESSES: readonly HostAddress[] = FAMILIES.flatMap((family) =>
+  HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 16 : 64, link: index === 0 ? "lo" : UPLINK })),
+);
+/** Log lines kept. */
+const LINES_MAX = 1_000;
+
+/** The nft backend's host in memory, with more to look at than the kit needs. */
+export interface NftFakeHost extends FakeHost {
+  /** What was logged, `level message {fields}`; the last thousand lines. */
+  readonly lines: readonly string[];
+  /** Somebody else runs nft; the input is one transaction. */
+  nft(text: string): Answer;
+  /** Everything there is, as `nft -j list ruleset` prints it. */
+  list(): string;
+}
+
+/**
+ * Make a host with nft and a kernel that exist in memory: for the conformance kit, and for tests of this backend.
+ *
+ * Shape: it begins with the stage's addresses of node1 and with tables of somebody else. Its nft understands what this backend writes and
+ * what a foreign hand is likely to; the rest of nft's language is refused as a syntax error.
+ * Edges: it behaves like nft 1.0.6 on Linux 6.18, checked against them by `real-nft.test.ts`. UDP flows don't time out: their clients are
+ * taken to keep them alive. There are no routes; see {@link tracePacket}.
+ */
+export function createFakeHost(): NftFakeHost {
+  return new FakeNftHost();
+}
+
+class FakeNftHost implements NftFakeHost {
+  readonly world: World;
+  readonly #engine = new NftEngine();
+  readonly #clock = createFakeClock(START_MS);
+  readonly #netlink: FakeNetlink;
+  readonly #lines: string[] = [];
+  #local: ReadonlySet<string> = new Set();
+  #fault: Fault | undefined;
+  #changes = 0;
+
+  constructor() {
+    this.#netlink = createFakeNetlink();
+    const exec = createNftExec((text, file) => this.#runOwn(text, file));
+    this.world = { exec, netlink: this.#netlink, clock: this.#clock, log: this.#createLog() };
+    this.setAddresses(STAGE_ADDRESSES);
+    this.nft(FOREIGN_RULESET);
+  }
+
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  get flows(): readonly Flow[] {
+    return this.#netlink.flows.map(flowOf);
+  }
+
+  advance(ms: number): Promise<void> {
+    return this.#clock.advance(ms);
+  }
+
+  setAddresses(addresses: readonly HostAddress[]): void {
+    this.#local = new Set(addresses.map(({ ip }) => ip));
+    for (const family of FAMILIES) {
+      this.#netlink.setAddresses(
+        family,
+        addresses.filter(({ ip }) => familyOf(ip) === family),
+      );
+    }
+  }
+
+  trace(packet: Packet, random: () => number): Trace {
+    const undo = new UndoLog();
+    const trace = this.#follow(packet, random, undo);
+    undo.rollBack();
+    return trace;
+  }
+
+  connect(packet: Packet, random: () => number): Trace {
+    const trace = this.#follow(packet, random, new UndoLog());
+    if (packet.protocol !== "UDP" || trace.is === "drop" || trace.is === "reject") return trace;
+    const destination = hostPort(packet.destination, packet.port);
+    const flow = {
+      protocol: packet.protocol,
+      source: hostPort(packet.source, SOURCE_PORT),
+      destination,
+      replySource: trace.endpoint ?? destination,
+    };
+    // Another connection of the same client to the same endpoint looks the same.
+    if (!this.#netlink.flows.some((other) => isSameFlow(other, flow))) this.#netlink.addFlow(flow);
+    return trace;
+  }
+
+  setFault(fault: Fault | undefined): void {
+    this.#fault = fault;
+    this.#changes = 0;
+  }
+
+  tamper(random: () => number): string | undefined {
+    const text = tamperWith(this.#engine.ruleset, random);
+    if (text === undefined) return undefined;
+    const { isDone, stderr } = this.nft(`${text}\n`);
+    invariant(isDone, `tampering goes through: ${text}: ${stderr}`);
+    return text;
+  }
+
+  own(): readonly string[] {
+    return linesOf(this.#engine.ruleset, ({ name }) => name === TABLE);
+  }
+
+  foreign(): readonly string[] {
+    return linesOf(this.#engine.ruleset, ({ name }) => name !== TABLE);
+  }
+
+  nft(text: string): Answer {
+    return this.#commit(text, "/dev/stdin", FOREIGN_PID);
+  }
+
+  list(): string {
+    return this.#engine.run("list ruleset", this.#clock.nowMs(), "").stdout;
+  }
+
+  #follow(packet: Packet, random: () => number, undo: UndoLog): Trace {
+    const isLocal = (address: string): boolean => this.#local.has(address) || (address.startsWith("127.") && this.#local.has("127.0.0.1"));
+    return tracePacket(this.#engine.ruleset, packet, { isLocal, random, nowMs: this.#clock.nowMs(), undo });
+  }
+
+  /** What the backend's nft is given; here is where it fails on command. */
+  #runOwn(text: string, file: string): Answer | "killed" {
+    const fault = this.#fault;
+    if (fault === undefined || !isChange(text)) return this.#commit(text, file, OWN_PID);
+    if (this.#changes++ < fault.afterChanges) return this.#commit(text, file, OWN_PID);
+    this.#fault = undefined;
+    switch (fault.when) {
+      case "before":
+        return { isDone: false, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n", changed: [] };
+      case "during":
+        return "killed";
+      case "after":
+        this.#commit(text, file, OWN_PID);
+        return "killed";
+    }
+  }
+
+  #commit(text: string, file: string, pid: number): Answer {
+    const answer = this.#engine.run(text, this.#clock.nowMs(), file);
+    if (answer.changed.length > 0) this.#netlink.commitNft({ pid, process: "nft", tables: answer.changed });
+    return answer;
+  }
+
+  #createLog(): Log {
+    const line =
+      (level: string) =>
+      (message: string, fields?: Readonly<Record<string, unknown>>): void => {
+        if (this.#lines.push(`${level} ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`) > LINES_MAX)
+          this.#lines.shift();
+      };
+    return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
+  }
+}
+
+/** Barriers and listings are no changes. */
+function isChange(text: string): boolean {
+  return /^\s*(?:add|create|insert|replace|delete|flush)\s/.test(text);
+}
+
+function isSameFlow(a: FakeFlow, b: FakeFlow): boolean {
+  return a.protocol === b.protocol && a.source === b.source && a.destination === b.destination && a.replySource === b.replySource;
+}
+
+function flowOf({ source, destination, replySource }: FakeFlow): Flow {
+  const [from, to] = [splitHostPort(source), splitHostPort(destination)];
+  return { family: familyOf(to.ip), source: from.ip, destination: to.ip, port: to.port, endpoint: replySource };
+}
+
+function splitHostPort(text: string): { readonly ip: string; readonly port: number } {
+  const colon = text.lastIndexOf(":");
+  return { ip: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
+}

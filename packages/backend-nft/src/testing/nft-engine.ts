@@ -1,0 +1,57 @@
+import { execute, tableOf } from "./execute.ts";
+import type { Transaction } from "./execute.ts";
+import { rulesetText, tablesText, tableText } from "./json.ts";
+import { parseCommands } from "./parse-command.ts";
+import { printRefusal, Refusal } from "./refusal.ts";
+import { Ruleset, UndoLog } from "./ruleset.ts";
+import type { Table } from "./ruleset.ts";
+import type { Command } from "./syntax.ts";
+import { validateTable } from "./validate.ts";
+
+/** What one input came to. */
+export interface Answer {
+  readonly isDone: boolean;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Tables that were changed; empty when nothing was. */
+  readonly changed: readonly string[];
+}
+
+/** nft and the kernel behind it: takes text, does all of it or nothing. */
+export class NftEngine {
+  readonly ruleset: Ruleset = new Ruleset();
+
+  /** Carry out one input as one transaction; `file` is what messages call the input. */
+  run(text: string, nowMs: number, file: string): Answer {
+    const transaction: Transaction = { ruleset: this.ruleset, undo: new UndoLog(), nowMs, touched: new Set() };
+    let stdout = "";
+    try {
+      const commands = parseCommands(text);
+      for (const command of commands) {
+        if (isListing(command)) stdout += this.#list(command, nowMs);
+        else execute(command, transaction);
+      }
+      const last = commands.at(-1);
+      if (last !== undefined && !transaction.undo.isEmpty) this.#validate(transaction.touched, last);
+    } catch (error) {
+      transaction.undo.rollBack();
+      if (!(error instanceof Refusal)) throw error;
+      return { isDone: false, stdout: "", stderr: printRefusal(error, text, file), changed: [] };
+    }
+    const changed = transaction.undo.isEmpty ? [] : [...transaction.touched].map(({ family, name }) => `${family} ${name}`);
+    return { isDone: true, stdout, stderr: "", changed };
+  }
+
+  #validate(touched: ReadonlySet<Table>, last: Command): void {
+    for (const table of touched) if (this.ruleset.table(table.family, table.name) === table) validateTable(table, last);
+  }
+
+  #list(command: Extract<Command, { do: "list" | "list table" }>, nowMs: number): string {
+    if (command.do === "list table") return tableText(tableOf(command.place, this.ruleset, command), nowMs);
+    return command.what === "tables" ? tablesText(this.ruleset, command.family) : rulesetText(this.ruleset, command.family, nowMs);
+  }
+}
+
+function isListing(command: Command): command is Extract<Command, { do: "list" | "list table" }> {
+  return command.do === "list" || command.do === "list table";
+}

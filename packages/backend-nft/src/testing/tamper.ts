@@ -1,0 +1,143 @@
+import { TABLE } from "../names.ts";
+import { verdictJson } from "./json.ts";
+import type { Element, NftSet, Ruleset, Table } from "./ruleset.ts";
+
+/**
+ * Think of one thing a foreign hand may do to our tables, as an nft command that works; undefined when there are none.
+ *
+ * `random` in [0, 1) chooses.
+ */
+export function tamperWith({ tables }: Ruleset, random: () => number): string | undefined {
+  const own = [...tables.values()].filter(({ name }) => name === TABLE);
+  const table = pick(own, random);
+  if (table === undefined) return undefined;
+  const deeds = [
+    deleteElement,
+    deleteElement,
+    changeElement,
+    changeElement,
+    addElement,
+    deleteRule,
+    replaceRule,
+    addRule,
+    addRule,
+    addChain,
+  ];
+  // Larger ones are rarer.
+  const deed = random() < 0.04 ? pick([deleteTable, flushTable, flushChain, flushSet], random) : pick(deeds, random);
+  return deed?.(table, random) ?? addChain(table, random);
+}
+
+type Deed = (table: Table, random: () => number) => string | undefined;
+
+function pick<T>(from: readonly T[], random: () => number): T | undefined {
+  return from[Math.floor(random() * from.length)];
+}
+
+function placeOf({ family, name }: Table): string {
+  return `${family} ${name}`;
+}
+
+/** A set that the backend fills, with an element of it; what packets taught a dynamic set is nobody's. */
+function anElement(table: Table, random: () => number): { readonly set: NftSet; readonly element: Element } | undefined {
+  const sets = [...table.sets.values()].filter(({ elements, flags }) => elements.size > 0 && !flags.includes("dynamic"));
+  const set = pick(sets, random);
+  const element = set === undefined ? undefined : pick([...set.elements.values()], random);
+  return set === undefined || element === undefined ? undefined : { set, element };
+}
+
+const deleteElement: Deed = (table, random) => {
+  const found = anElement(table, random);
+  return found && `delete element ${placeOf(table)} ${found.set.name} { ${keyText(found.set, found.element.key)} }`;
+};
+
+const changeElement: Deed = (table, random) => {
+  const found = anElement(table, random);
+  if (found?.element.data === undefined) return undefined;
+  const { set, element } = found;
+  const other = pick([...set.elements.values()], random)?.data;
+  const data = other === undefined || random() < 0.3 ? foreignData(set) : other;
+  const key = keyText(set, element.key);
+  const head = `element ${placeOf(table)} ${set.name} {`;
+  return `delete ${head} ${key} }; add ${head} ${key} : ${dataText(data)} }`;
+};
+
+const addElement: Deed = (table, random) => {
+  const set = pick(
+    [...table.sets.values()].filter(({ flags }) => !flags.includes("dynamic")),
+    random,
+  );
+  if (set === undefined) return undefined;
+  const key = set.types.map((type) => foreignPart(type.name, random)).join(" . ");
+  if (set.elements.has(key)) return undefined;
+  const data = set.data === undefined ? "" : ` : ${dataText(foreignData(set))}`;
+  return `add element ${placeOf(table)} ${set.name} { ${keyText(set, key)}${data} }`;
+};
+
+const deleteRule: Deed = (table, random) => {
+  const chain = pick(chainsWithRules(table), random);
+  const rule = chain && pick(chain.rules, random);
+  return rule && `delete rule ${placeOf(table)} ${chain.name} handle ${rule.handle}`;
+};
+
+const replaceRule: Deed = (table, random) => {
+  const chain = pick(chainsWithRules(table), random);
+  const rule = chain && pick(chain.rules, random);
+  return rule && `replace rule ${placeOf(table)} ${chain.name} handle ${rule.handle} ${pick(["accept", "drop", "counter"], random)}`;
+};
+
+const addRule: Deed = (table, random) => {
+  const chain = pick(
+    [...table.chains.values()].filter(({ name }) => !name.startsWith("layout-")),
+    random,
+  );
+  const verb = pick(["add", "insert"], random);
+  return (
+    chain && `${verb} rule ${placeOf(table)} ${chain.name} ${pick(["drop", "accept", "return", "counter"], random)} comment "somebody's"`
+  );
+};
+
+const addChain: Deed = (table, random) => {
+  const name = `foreign-${Math.floor(random() * 1_000_000)}`;
+  return `add chain ${placeOf(table)} ${name}; add rule ${placeOf(table)} ${name} drop`;
+};
+
+const deleteTable: Deed = (table) => `delete table ${placeOf(table)}`;
+const flushTable: Deed = (table) => `flush table ${placeOf(table)}`;
+const flushChain: Deed = (table, random) => {
+  const chain = pick(chainsWithRules(table), random);
+  return chain && `flush chain ${placeOf(table)} ${chain.name}`;
+};
+const flushSet: Deed = (table, random) => {
+  const set = pick([...table.sets.values()], random);
+  return set && `flush ${set.data === undefined ? "set" : "map"} ${placeOf(table)} ${set.name}`;
+};
+
+function chainsWithRules(table: Table): readonly (typeof table.chains extends Map<string, infer C> ? C : never)[] {
+  return [...table.chains.values()].filter(({ rules }) => rules.length > 0);
+}
+
+function keyText({ types }: NftSet, key: string): string {
+  return key
+    .split(" . ")
+    .map((part, index) => (types[index]?.name === "ifname" ? `"${part}"` : part))
+    .join(" . ");
+}
+
+function dataText(data: NonNullable<Element["data"]>): string {
+  if (typeof data === "string") return data;
+  const [word = "", target] = Object.entries(verdictJson(data) as Readonly<Record<string, { readonly target: string } | null>>)[0] ?? [];
+  return target ? `${word} ${target.target}` : word;
+}
+
+function foreignData({ data }: NftSet): NonNullable<Element["data"]> {
+  if (data === undefined || data === "verdict") return { verdict: "drop" };
+  return data.map((type) => foreignPart(type.name, () => 0)).join(" . ");
+}
+
+function foreignPart(type: string, random: () => number): string {
+  const number = Math.floor(random() * 250);
+  if (type === "ipv4_addr") return `192.0.2.${number}`;
+  if (type === "ipv6_addr") return `2001:db8::${(number + 1).toString(16)}`;
+  return type === "inet_proto" ? "6" : String(number + 1);
+}
