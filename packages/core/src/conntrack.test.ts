@@ -30,6 +30,12 @@ describe("R-41 flows to endpoints that no longer serve", () => {
   it.each([
     ["one of two goes", row([A, B]), row([B]), ["10.96.0.1:53 keep[10.1.1.2:5353]"]],
     ["it stops serving", row([A, B]), row([{ ...A, ready: false, serving: false }, B]), ["10.96.0.1:53 keep[10.1.1.2:5353]"]],
+    [
+      "it is neither ready nor terminating, whatever serving says",
+      row([A, B]),
+      row([{ ...A, ready: false, serving: true }, B]),
+      ["10.96.0.1:53 keep[10.1.1.2:5353]"],
+    ],
     ["replaced", row([A]), row([B]), ["10.96.0.1:53 keep[10.1.1.2:5353]"]],
     [
       "on every address",

@@ -65,7 +65,9 @@ function endpointsOf(row: ServicePort | undefined): readonly string[] {
 
 function servingEndpoints(row: ServicePort | undefined): readonly string[] {
   if (row === undefined) return [];
-  return row.endpoints.filter(({ ready, serving }) => ready || serving).map(({ ip, port }) => hostPort(ip, port));
+  return row.endpoints
+    .filter(({ ready, serving, terminating }) => ready || (serving && terminating))
+    .map(({ ip, port }) => hostPort(ip, port));
 }
 
 function hasDestination(row: ServicePort | undefined, { address, port }: Destination): boolean {

@@ -200,6 +200,12 @@ describe("R-07 allowed sources", () => {
     expect(service?.addresses.IPv4).toEqual({ clusterIP: "10.96.0.1", externalIPs: [], loadBalancerIPs: [], sourceRanges: [] });
     expect(issues.map(({ what }) => what)).toEqual([expect.stringContaining("bad"), expect.stringContaining("left out")]);
   });
+
+  it("when none can be read an external IP that is a load-balancer IP too stays closed, others don't", () => {
+    const externalIPs = ["203.0.113.9", "203.0.113.10"];
+    const { service } = read({ type: "LoadBalancer", externalIPs, loadBalancerSourceRanges: ["everyone"] }, { ingress });
+    expect(service?.addresses.IPv4?.externalIPs).toEqual(["203.0.113.10"]);
+  });
 });
 
 describe("R-08 session affinity", () => {

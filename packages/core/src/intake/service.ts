@@ -113,14 +113,19 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings): Service["addres
   if (clusterIPs === undefined) return {};
   const externalIPs = split(listField(spec, "externalIPs", findings), "externalIP", findings);
   const ranges = readSourceRanges(spec, findings);
-  const ingress = ranges === "unreadable" ? { IPv4: [], IPv6: [] } : split(ingressIPs(raw, findings), "load-balancer IP", findings);
+  const ingress = split(ingressIPs(raw, findings), "load-balancer IP", findings);
   const addresses: Mutable<Partial<Record<IPFamily, ServiceAddresses>>> = {};
   for (const family of FAMILIES) {
     const clusterIP = clusterIPs[family];
     if (clusterIP === "") continue;
-    const sourceRanges =
-      ranges === "unreadable" ? [] : disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text);
-    addresses[family] = { clusterIP, externalIPs: externalIPs[family], loadBalancerIPs: ingress[family], sourceRanges };
+    if (ranges === "unreadable") {
+      // Not as an external IP either: naming an address twice must not open it (R-07, R-39).
+      const open = externalIPs[family].filter((ip) => !ingress[family].includes(ip));
+      addresses[family] = { clusterIP, externalIPs: open, loadBalancerIPs: [], sourceRanges: [] };
+    } else {
+      const sourceRanges = disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text);
+      addresses[family] = { clusterIP, externalIPs: externalIPs[family], loadBalancerIPs: ingress[family], sourceRanges };
+    }
   }
   return addresses;
 }

@@ -1,6 +1,6 @@
 import { isServing } from "./pools.ts";
 import { sceneOf } from "./scene.ts";
-import type { Owner, Scene } from "./scene.ts";
+import type { Owner, Scene, Target } from "./scene.ts";
 import type { OracleRow } from "./read-services.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 import type { Flow } from "./packet.ts";
@@ -11,31 +11,37 @@ export type FlowFate = "forget" | "keep" | "either";
 /**
  * Say what must become of a UDP flow that was there before a change, once the change is in force (rules R-41 to R-45).
  *
- * Edges: what nobody's row has to do with is kept. Where nothing changed for the flow, one that should not be there may be found or not:
- * only changed rows are looked at, and after a restart all.
+ * Edges: what no row has to do with is kept. Where nothing changed for the flow, one that should not be there may be found or not:
+ * only changed rows are looked at, and after a restart all. Of the host's own addresses a node port's number may stand for all, and
+ * which of them answer node ports is no row's affair.
  * @source semantics.md 4.6; docs/adr/0008
  */
 export function flowFate(before: OracleWorld, after: OracleWorld, flow: Flow): FlowFate {
   const then = sceneOf(before, flow.family);
   const now = sceneOf(after, flow.family);
-  const target = { ...flow, protocol: "UDP" } as const;
+  const target: Target = { destination: flow.destination, port: flow.port, protocol: "UDP" };
   const had = then.ownerOf(target);
   const has = now.ownerOf(target);
-  if (has === undefined)
-    return had !== undefined && serves(then, had.row, flow)
-      ? "forget"
-      : had !== undefined && knows(then, had.row, flow)
-        ? "either"
-        : "keep";
-  if (serves(now, has.row, flow)) return "keep";
-  if (has.kind === "nodePort" && !now.endpointsOf(has.row).some(isServing)) return fateOnEmptyNodePort(then, had, has, flow);
-  return isSame(then, had, now, has) ? "either" : "forget";
+  if (isMixedUp([then, now], target, [had, has])) return "either";
+  const fate = has === undefined ? fateOfGivenUp(then, had, flow) : fateOn(then, had, now, has, flow);
+  return fate === "forget" && isSameElsewhere(then, had, now, has, target) ? "either" : fate;
 }
 
-/** Rule R-43: there, only flows to endpoints it had are its own for sure. */
-function fateOnEmptyNodePort(then: Scene, had: Owner | undefined, has: Owner, flow: Flow): FlowFate {
+/** Rule R-44. */
+function fateOfGivenUp(then: Scene, had: Owner | undefined, flow: Flow): FlowFate {
   if (had === undefined || !knows(then, had.row, flow)) return "keep";
-  return had.row.key === has.row.key && serves(then, had.row, flow) ? "forget" : "either";
+  return serves(then, had.row, flow) ? "forget" : "either";
+}
+
+/** Rules R-41 to R-43 and R-45. */
+function fateOn(then: Scene, had: Owner | undefined, now: Scene, has: Owner, flow: Flow): FlowFate {
+  if (serves(now, has.row, flow)) return "keep";
+  if (has.kind === "nodePort" && !now.endpointsOf(has.row).some(isServing)) {
+    // There, only flows to endpoints it had are its own for sure (rule R-43), and no others' are (rule R-45).
+    if (had?.row.key === has.row.key && serves(then, had.row, flow)) return "forget";
+    return [had, has].some((owner) => owner !== undefined && knows(then, owner.row, flow)) ? "either" : "keep";
+  }
+  return isSame(then, had, now, has) ? "either" : "forget";
 }
 
 function serves(scene: Scene, row: OracleRow, flow: Flow): boolean {
@@ -48,12 +54,30 @@ function knows(scene: Scene, row: OracleRow, flow: Flow): boolean {
 
 /** Whether the same row answers with the same endpoints as before. */
 function isSame(then: Scene, had: Owner | undefined, now: Scene, has: Owner): boolean {
-  if (had === undefined || had.row.key !== has.row.key || had.kind !== has.kind) return false;
-  const serving = (scene: Scene, row: OracleRow): string =>
-    scene
-      .endpointsOf(row)
-      .filter(isServing)
-      .map(({ text }) => text)
-      .join();
-  return serving(then, had.row) === serving(now, has.row);
+  return had?.row.key === has.row.key && servingOf(then, had.row) === servingOf(now, has.row);
+}
+
+function servingOf(scene: Scene, row: OracleRow): string {
+  const serving = scene.endpointsOf(row).filter(isServing);
+  return serving.map(({ text }) => text).join();
+}
+
+/** Whether all that changed is that the host's address began or ceased to answer node ports: no row's change. */
+function isSameElsewhere(then: Scene, had: Owner | undefined, now: Scene, has: Owner | undefined, target: Target): boolean {
+  if ((had === undefined) === (has === undefined) || (had ?? has)?.kind !== "nodePort") return false;
+  const [before, after] = [then.nodePortOwner(target), now.nodePortOwner(target)];
+  return before !== undefined && before.key === after?.key;
+}
+
+/**
+ * Whether an address of the host, an external IP at that or nobody's, has a port that is somebody's node port too: which of the two a
+ * flow is for can't be told from outside.
+ */
+function isMixedUp(scenes: readonly Scene[], target: Target, owners: readonly (Owner | undefined)[]): boolean {
+  const isNobodys = owners.every((owner) => owner === undefined);
+  return scenes.some((scene) => {
+    const row = scene.node.hostAddresses.has(target.destination) ? scene.nodePortOwner(target) : undefined;
+    if (row === undefined) return false;
+    return isNobodys || owners.some((owner) => owner !== undefined && owner.kind !== "nodePort" && owner.row.key !== row.key);
+  });
 }

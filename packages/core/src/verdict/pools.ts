@@ -42,7 +42,7 @@ function fallBack(draining: readonly OracleEndpoint[]): Pool {
 
 /** Rules. */
 function near(ready: readonly OracleEndpoint[], node: OracleNode): Pool {
-  const sameNode = ready.filter(({ nodeHints }) => nodeHints.includes(node.name));
+  const sameNode = ready.filter(({ nodeHints }) => node.name !== "" && nodeHints.includes(node.name));
   if (sameNode.length > 0 && ready.every(({ nodeHints }) => nodeHints.length > 0)) return { endpoints: sameNode, because: ["R-19"] };
   const sameZone = ready.filter(({ zoneHints }) => node.zone !== "" && zoneHints.includes(node.zone));
   if (sameZone.length > 0 && ready.every(({ zoneHints }) => zoneHints.length > 0)) return { endpoints: sameZone, because: ["R-20"] };

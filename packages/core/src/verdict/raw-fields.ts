@@ -33,10 +33,22 @@ export function portAt(value: unknown, ...path: readonly string[]): number {
   return typeof found === "number" && Number.isInteger(found) && found >= 1 && found <= 65_535 ? found : 0;
 }
 
-/** The protocol there, TCP when nothing is said; undefined when it is none we know. */
+/** The protocol there, TCP when nothing is said (the API writes that as an empty text too); undefined when it is none we know. */
 export function protocolAt(value: unknown): Protocol | undefined {
-  const found = at(value, "protocol") ?? "TCP";
+  const found = at(value, "protocol") || "TCP";
   return found === "TCP" || found === "UDP" || found === "SCTP" ? found : undefined;
+}
+
+/** Whose an object is: its namespace and name, the only form in which names count; undefined when they can't be names. */
+export function nameOf(object: OracleObject): { readonly namespace: string; readonly name: string } | undefined {
+  const namespace = textAt(object, "metadata", "namespace") || "default";
+  const name = textAt(object, "metadata", "name");
+  return isName(namespace) && isName(name) ? { namespace, name } : undefined;
+}
+
+/** Tell whether text can be a name: letters, digits, dashes and dots, at most 253. */
+export function isName(text: string): boolean {
+  return text.length <= 253 && /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/i.test(text);
 }
 
 /** The API objects of a kind that a service proxy gets to see. */

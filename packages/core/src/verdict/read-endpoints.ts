@@ -1,6 +1,6 @@
 import { hostPort } from "../addresses.ts";
 import type { IPFamily, Protocol } from "../objects.ts";
-import { addressOf, at, listAt, objectsOf, portAt, protocolAt, textAt } from "./raw-fields.ts";
+import { addressOf, at, isName, listAt, nameOf, objectsOf, portAt, protocolAt, textAt } from "./raw-fields.ts";
 import type { OracleObject } from "./oracle-world.ts";
 
 /** An endpoint as the slices tell of it. */
@@ -28,16 +28,13 @@ export interface EndpointsOf {
 export function readEndpoints(objects: readonly OracleObject[], family: IPFamily): ReadonlyMap<string, readonly OracleEndpoint[]> {
   const found = new Map<string, Map<string, OracleEndpoint>>();
   for (const slice of slicesOf(objects, family)) {
-    const owner = {
-      namespace: textAt(slice, "metadata", "namespace"),
-      service: textAt(slice, "metadata", "labels", "kubernetes.io/service-name"),
-    };
+    const owner = { namespace: nameOf(slice)?.namespace ?? "", service: serviceOf(slice) };
     for (const port of listAt(slice, "ports")) {
       const portName = at(port, "name");
       const protocol = protocolAt(port);
       const number = portAt(port, "port");
       // Rule R-13: nothing said is not "all ports".
-      if (typeof portName !== "string" || protocol === undefined || number === 0) continue;
+      if (typeof portName !== "string" || !(portName === "" || isName(portName)) || protocol === undefined || number === 0) continue;
       const key = endpointsKey({ ...owner, portName, protocol });
       const known = found.get(key) ?? new Map<string, OracleEndpoint>();
       found.set(key, known);
@@ -57,16 +54,18 @@ export function endpointsKey({ namespace, service, portName, protocol }: Endpoin
 /** Slices of a family that say whose they are, by name (rule R-11). */
 function slicesOf(objects: readonly OracleObject[], family: IPFamily): readonly OracleObject[] {
   return objectsOf(objects, "EndpointSlice")
-    .filter((slice) => slice["addressType"] === family && textAt(slice, "metadata", "labels", "kubernetes.io/service-name") !== "")
-    .filter((slice) => textAt(slice, "metadata", "namespace") !== "" && textAt(slice, "metadata", "name") !== "")
+    .filter((slice) => slice["addressType"] === family && isName(serviceOf(slice)) && nameOf(slice) !== undefined)
     .toSorted((a, b) => (textAt(a, "metadata", "name") < textAt(b, "metadata", "name") ? -1 : 1));
 }
 
-/** Rule R-15. */
+function serviceOf(slice: OracleObject): string {
+  return textAt(slice, "metadata", "labels", "kubernetes.io/service-name");
+}
+
+/** Rule R-15; of several that are not terminating the last one counts (semantics.md 1.5), slices in the order of their names. */
 function meet(known: Map<string, OracleEndpoint>, endpoint: OracleEndpoint | undefined): void {
   if (endpoint === undefined) return;
-  const other = known.get(endpoint.text);
-  if (other === undefined || (other.terminating && !endpoint.terminating)) known.set(endpoint.text, endpoint);
+  if (!known.has(endpoint.text) || !endpoint.terminating) known.set(endpoint.text, endpoint);
 }
 
 /** Rules. */
@@ -86,7 +85,8 @@ function readEndpoint(raw: unknown, port: number, family: IPFamily): OracleEndpo
 }
 
 function hintsAt(raw: unknown, field: string): readonly string[] {
-  return listAt(raw, "hints", field)
-    .map((hint) => textAt(hint, "name"))
-    .filter((name) => name !== "");
+  return listAt(raw, "hints", field).flatMap((hint) => {
+    const name = at(hint, "name");
+    return typeof name === "string" ? [name] : [];
+  });
 }

@@ -1,7 +1,7 @@
 import { canonicalIP, cidrContains, parseCIDR, parseIP } from "../addresses.ts";
 import type { CIDR } from "../addresses.ts";
 import type { IPFamily } from "../objects.ts";
-import { addressOf, listAt, objectsOf, textAt } from "./raw-fields.ts";
+import { at, listAt, objectsOf, textAt } from "./raw-fields.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 import type { Packet } from "./packet.ts";
 
@@ -22,8 +22,7 @@ export interface OracleNode {
 /** Read what the world says of the node in one family. */
 export function readNode(world: OracleWorld, family: IPFamily): OracleNode {
   const raw = objectsOf(world.objects, "Node").find((node) => textAt(node, "metadata", "name") === world.nodeName);
-  const bound = addressOf(world.bindAddress, family);
-  const primary = bound ?? nodeAddresses(raw, family)[0];
+  const primary = canonicalOf(world.bindAddress, family) ?? nodeAddresses(raw, family)[0];
   return {
     name: world.nodeName,
     zone: textAt(raw, "metadata", "labels", "topology.kubernetes.io/zone"),
@@ -31,7 +30,7 @@ export function readNode(world: OracleWorld, family: IPFamily): OracleNode {
     hostAddresses: new Set(world.hostAddresses[family]),
     nodePortAddresses: new Set(nodePortAddresses(world, family, primary)),
     serviceRanges: objectsOf(world.objects, "ServiceCIDR").flatMap((object) => rangesOf(listAt(object, "spec", "cidrs"), family)),
-    isFromPod: podTest(world, family, listAt(raw, "spec", "podCIDRs")),
+    isFromPod: podTest(world, family, podRanges(raw)),
   };
 }
 
@@ -39,8 +38,19 @@ export function readNode(world: OracleWorld, family: IPFamily): OracleNode {
 function nodeAddresses(raw: unknown, family: IPFamily): readonly string[] {
   const all = listAt(raw, "status", "addresses");
   const ofType = (type: string): readonly string[] =>
-    all.filter((entry) => textAt(entry, "type") === type).flatMap((entry) => addressOf(textAt(entry, "address"), family) ?? []);
+    all.filter((entry) => textAt(entry, "type") === type).flatMap((entry) => canonicalOf(at(entry, "address"), family) ?? []);
   return [...ofType("InternalIP"), ...ofType("ExternalIP")];
+}
+
+/** The API has a node's first range in the older field as well. */
+function podRanges(raw: unknown): readonly unknown[] {
+  const all = listAt(raw, "spec", "podCIDRs");
+  return all.length > 0 ? all : [at(raw, "spec", "podCIDR")];
+}
+
+function canonicalOf(text: unknown, family: IPFamily): string | undefined {
+  const ip = typeof text === "string" ? canonicalIP(text) : undefined;
+  return ip?.family === family ? ip.text : undefined;
 }
 
 /** Rules; loopback never answers (semantics.md 4.2, 4.3). */

@@ -1,11 +1,13 @@
 import { canonicalIP, parseCIDR } from "../addresses.ts";
 import type { CIDR } from "../addresses.ts";
 import type { IPFamily, Protocol } from "../objects.ts";
-import { addressOf, at, listAt, objectsOf, portAt, protocolAt, textAt } from "./raw-fields.ts";
+import { addressOf, at, isName, listAt, nameOf, objectsOf, portAt, protocolAt, textAt } from "./raw-fields.ts";
 import type { OracleObject } from "./oracle-world.ts";
 
 /** Affinity holds this long unless said otherwise (rule R-08). */
 const DEFAULT_AFFINITY_SECONDS = 10_800;
+const MAX_AFFINITY_SECONDS = 86_400;
+const TYPES = ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"];
 
 /** One port of a Service in one family, with the addresses it wants. */
 export interface OracleRow {
@@ -34,10 +36,10 @@ export function readServices(objects: readonly OracleObject[], family: IPFamily)
 }
 
 function rowsOfService(service: OracleObject, family: IPFamily): readonly OracleRow[] {
-  const namespace = textAt(service, "metadata", "namespace");
-  const name = textAt(service, "metadata", "name");
+  const owner = nameOf(service);
   const clusterIP = clusterIPOf(service, family);
-  if (namespace === "" || name === "" || clusterIP === undefined) return [];
+  if (owner === undefined || clusterIP === undefined || !TYPES.includes(typeOf(service))) return [];
+  const { namespace, name } = owner;
   const ranges = sourceRangesOf(service, family);
   const restricted = addressesIn(loadBalancerAddresses(service), family);
   const shared = {
@@ -64,8 +66,8 @@ function rowsOfService(service: OracleObject, family: IPFamily): readonly Oracle
 
 /** Rules. */
 function clusterIPOf(service: OracleObject, family: IPFamily): string | undefined {
-  const first = textAt(service, "spec", "clusterIP");
-  if (first === "" || first === "None" || textAt(service, "spec", "type") === "ExternalName") return undefined;
+  const first = at(service, "spec", "clusterIP") ?? "";
+  if (first === "" || first === "None" || typeOf(service) === "ExternalName") return undefined;
   const given = listAt(service, "spec", "clusterIPs");
   const all = given.length === 0 ? [first] : given;
   const families = listAt(service, "spec", "ipFamilies");
@@ -81,8 +83,8 @@ function portsOf(service: OracleObject): readonly RowPort[] {
   for (const raw of listAt(service, "spec", "ports")) {
     const protocol = protocolAt(raw);
     const port = portAt(raw, "port");
-    if (protocol === undefined || port === 0) continue;
-    const portName = textAt(raw, "name");
+    const portName = at(raw, "name") ?? "";
+    if (protocol === undefined || port === 0 || typeof portName !== "string" || !(portName === "" || isName(portName))) continue;
     const isTaken = ports.some((other) => other.protocol === protocol && (other.portName === portName || other.port === port));
     if (!isTaken) ports.push({ portName, protocol, port, nodePort: portAt(raw, "nodePort") });
   }
@@ -97,7 +99,7 @@ function addressesIn(list: readonly unknown[], family: IPFamily): readonly strin
 /** Rule R-06. */
 function loadBalancerAddresses(service: OracleObject): readonly unknown[] {
   return listAt(service, "status", "loadBalancer", "ingress")
-    .filter((entry) => at(entry, "ipMode") !== "Proxy")
+    .filter((entry) => (at(entry, "ipMode") ?? "VIP") === "VIP")
     .map((entry) => at(entry, "ip"));
 }
 
@@ -115,13 +117,19 @@ function sourceRangesOf(service: OracleObject, family: IPFamily): readonly CIDR[
 function affinitySecondsOf(service: OracleObject): number | undefined {
   if (textAt(service, "spec", "sessionAffinity") !== "ClientIP") return undefined;
   const seconds = at(service, "spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds");
-  return typeof seconds === "number" && Number.isInteger(seconds) && seconds > 0 ? seconds : DEFAULT_AFFINITY_SECONDS;
+  return typeof seconds === "number" && Number.isInteger(seconds) && seconds >= 1 && seconds <= MAX_AFFINITY_SECONDS
+    ? seconds
+    : DEFAULT_AFFINITY_SECONDS;
 }
 
 /** Rule R-10. */
 function isReachableFromOutside(service: OracleObject): boolean {
-  const type = textAt(service, "spec", "type") || "ClusterIP";
+  const type = typeOf(service);
   return type === "LoadBalancer" || type === "NodePort" || (type === "ClusterIP" && listAt(service, "spec", "externalIPs").length > 0);
+}
+
+function typeOf(service: OracleObject): string {
+  return textAt(service, "spec", "type") || "ClusterIP";
 }
 
 /** The load-balancer addresses of a family that the rules leave alone, each with the rule that says so. */

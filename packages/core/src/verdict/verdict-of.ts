@@ -12,11 +12,19 @@ import type { Pool } from "./pools.ts";
  *
  * Shape: the oracle of the conformance kit; shares no code with what makes rows and rules, but the reading of addresses.
  * Edges: backends may differ where `world.variants` says so. The host's own address in any range is the host's: it is neither undefined nor
- * unallocated (rules R-47 and R-48). `rejectFromHost: false` concerns external and load-balancer IPs that are not the host's
+ * unallocated (rules R-47 and R-48). A backend that can't drop rejects, one that can't keep the client's address or masquerade hairpins
+ * always or never rewrites there, and one that doesn't get at the host's own packets lets them pass (rule R-56). `rejectFromHost: false` concerns external and load-balancer IPs that are not the host's
  * own, as refusals for those sit where only arriving and passing packets come by (semantics.md 2.3).
  * @source docs/rules.md; semantics.md 2 to 4
  */
 export function verdictOf(world: OracleWorld, packet: Packet): Verdict {
+  const { capabilities } = world;
+  if (packet.link === "" && capabilities.hostOrigin !== true) return { is: "pass", because: ["R-56"] };
+  const verdict = fullVerdict(world, packet);
+  return verdict.is === "drop" && capabilities.drop !== true ? { is: "reject", because: [...verdict.because, "R-56"] } : verdict;
+}
+
+function fullVerdict(world: OracleWorld, packet: Packet): Verdict {
   const scene = sceneOf(world, packet.family);
   const owner = scene.ownerOf(packet);
   if (owner === undefined) return verdictOnNobodys(world, scene, packet);
@@ -34,9 +42,9 @@ function verdictOnClusterIP(world: OracleWorld, scene: Scene, packet: Packet, ro
   const pool = row.internalLocal ? pools.local : pools.cluster;
   if (pool.endpoints.length === 0) return { is: "drop", because: ["R-27"] };
   const { isFromPod } = scene.node;
-  if (world.settings.masqueradeAll) return forward(packet, pool, true, ["R-25", "R-22"]);
-  if (isFromPod === undefined) return forward(packet, pool, false, ["R-26", "R-22"]);
-  return forward(packet, pool, !isFromPod(packet), ["R-22", "R-24"]);
+  if (world.settings.masqueradeAll) return forward(world, packet, pool, true, ["R-25", "R-22"]);
+  if (isFromPod === undefined) return forward(world, packet, pool, false, ["R-26", "R-22"]);
+  return forward(world, packet, pool, !isFromPod(packet), ["R-22", "R-24"]);
 }
 
 /** Rules R-28 to R-35, R-39 and R-40. */
@@ -48,14 +56,14 @@ function verdictOnExternal(world: OracleWorld, scene: Scene, packet: Packet, row
   if (isBlocked && (hasAny || world.variants.blockedWithoutEndpoints === "drop")) return { is: "drop", because: ["R-39", "R-40"] };
   const admitted = sources === undefined || isBlocked ? [] : isIn(packet.source, row.sourceRanges ?? []) ? ["R-39"] : ["R-40"];
   if (!hasAny) return { is: "reject", because: ["R-29", ...admitted] };
-  if (!row.externalLocal) return forward(packet, cluster, true, ["R-28", ...admitted]);
+  if (!row.externalLocal) return forward(world, packet, cluster, true, ["R-28", ...admitted]);
   const { isFromPod } = scene.node;
   if (isFromPod?.(packet) === true)
-    return forward(packet, cluster, false, ["R-31", ...(isOfHost(scene.node, packet.source) ? ["R-35"] : []), ...admitted]);
-  if (isOfHost(scene.node, packet.source)) return forward(packet, cluster, true, ["R-32", ...admitted]);
+    return forward(world, packet, cluster, false, ["R-31", ...(isOfHost(scene.node, packet.source) ? ["R-35"] : []), ...admitted]);
+  if (isOfHost(scene.node, packet.source)) return forward(world, packet, cluster, true, ["R-32", ...admitted]);
   const untold = isFromPod === undefined ? ["R-34"] : [];
   if (local.endpoints.length === 0) return { is: "drop", because: ["R-33", ...untold, ...admitted] };
-  return forward(packet, local, false, ["R-30", ...untold, ...admitted]);
+  return forward(world, packet, local, false, ["R-30", ...untold, ...admitted]);
 }
 
 /** Nobody answers here: what is done to keep such packets from leaving, if anything. */
@@ -77,8 +85,10 @@ function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Ver
   return { is: "pass", because: rule === undefined ? [] : [rule] };
 }
 
-function forward(packet: Packet, pool: Pool, masquerade: boolean, because: readonly string[]): Verdict {
-  const isSender = (endpoint: OracleEndpoint): boolean => endpoint.ip === packet.source;
+function forward(world: OracleWorld, packet: Packet, pool: Pool, asked: boolean, because: readonly string[]): Verdict {
+  const { clientAddress, hairpin: canHairpin } = world.capabilities;
+  const masquerade = asked || clientAddress !== true;
+  const isSender = (endpoint: OracleEndpoint): boolean => canHairpin === true && endpoint.ip === packet.source;
   const hairpin = !masquerade && pool.endpoints.some(isSender) ? ["R-36"] : [];
   return {
     is: "forward",
