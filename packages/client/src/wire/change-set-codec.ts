@@ -1,0 +1,129 @@
+import type { ChangeSet, NodeSettings, ServicePort } from "@turnout/core";
+import type { Eligibility } from "../run/health.ts";
+import * as wire from "../gen/turnout/node/v1/node.ts";
+import { readNode, wireNode } from "./node-codec.ts";
+import { encodeRow, keyOf, readName, RowReader, wireName } from "./row-codec.ts";
+import { FAMILY_WORDS, notUnderstood } from "./words.ts";
+
+/** A change set with what the brain says beside it. */
+export interface Delivery {
+  readonly changes: ChangeSet;
+  /** Undefined: as before. */
+  readonly eligibility: Eligibility | undefined;
+}
+
+/** How a delivery becomes messages. */
+export interface EncodeOptions {
+  /** Rows of one message stay below this many bytes, one row alone excepted; default 1 MiB. */
+  readonly partBytes?: number;
+  /** The bytes of a row; default {@link encodeRow}. */
+  readonly encode?: (row: ServicePort) => Uint8Array;
+}
+
+const PART_BYTES = 1_048_576;
+/** Tag bytes: field number × 8 + 2, length-delimited. */
+const CHANGE_SET_TAG = 0x12;
+const SET_TAG = 0x32;
+
+/** The names of the rows a change set deletes: keys are `namespace/name:port/protocol`. */
+function deletedName(key: string): wire.RowName {
+  const slash = key.indexOf("/");
+  const colon = key.indexOf(":", slash);
+  const last = key.lastIndexOf("/");
+  const protocol = key.slice(last + 1) as ServicePort["name"]["protocol"];
+  return wireName({ namespace: key.slice(0, slash), name: key.slice(slash + 1, colon), port: key.slice(colon + 1, last), protocol });
+}
+
+/** An unsigned number as a varint. */
+function varint(value: number): Uint8Array {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest = Math.floor(rest / 128)) {
+    if (rest < 128) return Uint8Array.from([...bytes, rest]);
+    bytes.push((rest % 128) + 128);
+  }
+}
+
+/**
+ * Write a delivery as one or more `WatchResponse` messages, made one at a time as they are asked for.
+ *
+ * Edges: rows are put in as bytes, so that those of a row that many watchers get can be shared.
+ */
+export function* encodeDelivery({ changes, eligibility }: Delivery, options: EncodeOptions = {}): Generator<Buffer, void> {
+  const { partBytes = PART_BYTES, encode = encodeRow } = options;
+  const { instance, revision, family, full, node, set, triggersMs } = changes;
+  const common = { instance, revision, family: FAMILY_WORDS.write(family), full, set: [] };
+  let head: wire.ChangeSet = {
+    ...common,
+    node: node === undefined ? undefined : wireNode(node),
+    delete: changes.delete.map(deletedName),
+    triggeredMs: [...triggersMs],
+    eligibility: eligibility === undefined ? undefined : { eligible: eligibility.isEligible, reason: eligibility.reason },
+    more: false,
+  };
+  let rows: Uint8Array[] = [];
+  let size = 0;
+  for (const row of set) {
+    const bytes = encode(row);
+    if (size > 0 && size + bytes.length > partBytes) {
+      yield message({ ...head, more: true }, rows, size);
+      head = { ...common, node: undefined, delete: [], triggeredMs: [], eligibility: undefined, more: false };
+      [rows, size] = [[], 0];
+    }
+    const length = varint(bytes.length);
+    rows.push(Uint8Array.of(SET_TAG), length, bytes);
+    size += 1 + length.length + bytes.length;
+  }
+  yield message(head, rows, size);
+}
+
+function message(head: wire.ChangeSet, rows: readonly Uint8Array[], rowBytes: number): Buffer {
+  const headBytes = wire.ChangeSet.encode(head).finish();
+  return Buffer.concat([Uint8Array.of(CHANGE_SET_TAG), varint(headBytes.length + rowBytes), headBytes, ...rows]);
+}
+
+/** Puts the parts of one family's change sets together again. */
+export class DeliveryReader {
+  readonly #settings: NodeSettings;
+  readonly #rows: RowReader;
+  #parts: wire.ChangeSet[] = [];
+
+  constructor(family: ChangeSet["family"], settings: NodeSettings) {
+    this.#settings = settings;
+    this.#rows = new RowReader(family);
+  }
+
+  /** Forget parts whose rest won't come. */
+  reset(): void {
+    this.#parts = [];
+  }
+
+  /** Take a part; gives the delivery when it was the last one. @throws {ProxyError} `feed_lost` for what can't be. */
+  take(part: wire.ChangeSet): Delivery | undefined {
+    const before = this.#parts[0] ?? part;
+    if (part.instance !== before.instance || part.revision !== before.revision || part.full !== before.full) {
+      throw notUnderstood("parts of different change sets as one", part.instance);
+    }
+    this.#parts.push(part);
+    if (part.more) return undefined;
+    const parts = this.#parts;
+    this.#parts = [];
+    const first = parts[0] ?? part;
+    const family = FAMILY_WORDS.read(first.family);
+    const set: ServicePort[] = [];
+    for (const { set: rows } of parts) for (const row of rows) set.push(this.#rows.read(row));
+    const { node, eligibility } = first;
+    return {
+      changes: {
+        instance: first.instance,
+        revision: first.revision,
+        family,
+        full: first.full,
+        ...(node === undefined ? {} : { node: readNode(node, family, this.#settings) }),
+        set,
+        delete: parts.flatMap((one) => one.delete.map((name) => keyOf(readName(name)))),
+        triggersMs: parts.flatMap(({ triggeredMs }) => triggeredMs),
+      },
+      eligibility: eligibility === undefined ? undefined : { isEligible: eligibility.eligible, reason: eligibility.reason },
+    };
+  }
+}
