@@ -27,6 +27,11 @@ function namesIn(path: string, files: Files, visiting: ReadonlySet<string>): Rea
   const names = new Map<string, string>();
   if (visiting.has(path)) return names;
   for (const { specifier, imported, exported } of file.reexports) {
+    // What is generated is described by its proto file, and isn't among the sources.
+    if (specifier.includes("/gen/")) {
+      names.set(exported, "generated");
+      continue;
+    }
     if (!specifier.startsWith(".")) {
       names.set(exported === "*" ? `* from ${specifier}` : exported, exported === "*" ? "everything" : `from ${specifier}`);
       continue;

@@ -1,6 +1,6 @@
 import { createFeed, ProxyError, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import type { RunConfig } from "@turnout/client";
-import { openSource } from "@turnout/server";
+import { openSource, parseSourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
 
 /** A store that a source fills, and views of it. */
@@ -123,7 +123,10 @@ export class NodeStateSource {
       },
     };
     const { nodeName, kubeconfig, master } = config;
-    await openSource(source, {
+    const spec = parseSourceSpec(source);
+    if (spec.kind === "api")
+      throw new ProxyError("host_unsupported", "this version has no node-state API to read from", { object: source });
+    await openSource(spec, {
       nodeName,
       kubeconfig,
       master,

@@ -18,7 +18,7 @@ export * from "./model.ts";
 export * from "./names.ts";
 export * from "./node-context.ts";
 export * from "./node-port-addresses.ts";
-export { createFeed, NodeView } from "./node-view.ts";
+export { createFeed, feedOf, NodeView } from "./node-view.ts";
 export type { NodeViewOptions } from "./node-view.ts";
 export * from "./objects.ts";
 export * from "./observer.ts";

@@ -18,6 +18,8 @@ export interface NodeViewOptions {
   /** Identity of this run of the brain. */
   readonly instance?: string;
   readonly report?: (issue: Issue) => void;
+  /** Swap a row for an equal one that other views hold too. */
+  readonly share?: (row: ServicePort) => ServicePort;
 }
 
 /** Services, and times of one Service, that are remembered between two looks. */
@@ -168,9 +170,10 @@ export class NodeView {
     const service = this.#store.service(serviceKey);
     const context = this.#context;
     const rows = service === undefined || context === undefined ? [] : rowsFor(service, this.#store.slices(serviceKey), context);
+    const { share } = this.#options;
     const keys = rows.map(({ key }) => key);
     for (const key of this.#rowsOfService.get(serviceKey) ?? []) if (!keys.includes(key)) this.#setRow(key, undefined, touched);
-    for (const row of rows) this.#setRow(row.key, row, touched);
+    for (const row of rows) this.#setRow(row.key, share === undefined ? row : share(row), touched);
     if (keys.length > 0) this.#rowsOfService.set(serviceKey, keys);
     else this.#rowsOfService.delete(serviceKey);
   }
@@ -211,7 +214,11 @@ export class NodeView {
 
 /** Follow a store as a feed: what happens while nobody pulls is merged into one change set. */
 export function createFeed(store: Store, options: NodeViewOptions): Feed {
-  const view = new NodeView(store, options);
+  return feedOf(new NodeView(store, options));
+}
+
+/** Pull a view as a feed; it has one consumer. */
+export function feedOf(view: NodeView): Feed {
   return {
     async next(signal: AbortSignal): Promise<ChangeSet> {
       for (;;) {

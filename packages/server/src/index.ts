@@ -1,5 +1,6 @@
 /**
- * The brain of Turnout: sources that feed Kubernetes objects into core's store.
+ * The brain of Turnout: sources that feed Kubernetes objects into core's store. What serves the node-state
+ * API is behind the door `./serve`, because it loads gRPC.
  *
  * @packageDocumentation
  */
@@ -11,4 +12,4 @@ export type { ObjectSink, Source } from "./object-sink.ts";
 export type { ReflectorTimings } from "./reflector-timings.ts";
 export type { AccessOptions } from "./resolve-access.ts";
 export { openSource, parseSourceSpec } from "./source.ts";
-export type { SourceOptions, SourceSpec } from "./source.ts";
+export type { ObjectSourceSpec, SourceOptions, SourceSpec } from "./source.ts";

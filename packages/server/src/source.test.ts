@@ -13,11 +13,20 @@ describe("parseSourceSpec", () => {
     expect(parseSourceSpec("file:/etc/a:b.yaml")).toEqual({ kind: "file", path: "/etc/a:b.yaml" });
   });
 
-  it("says that api: is not there yet", () => {
-    expect(() => parseSourceSpec("api:unix:///run/x.sock")).toThrow("[host_unsupported] this version has no node-state API to read from");
+  it("reads api:TARGET", () => {
+    expect(parseSourceSpec("api:unix:///run/x.sock")).toEqual({ kind: "api", target: "unix:///run/x.sock" });
   });
 
-  it.each(["", "kubernetes", "file:", "file", "http://x", "kube "])("refuses %j in one line", (text) => {
+  it.each([
+    "api:/run/x.sock",
+    "api:unix:run/x.sock",
+    "api:unix:///",
+    "api:unix:///run/",
+    `api:unix:///${"x".repeat(120)}`,
+    "api:tcp://a:1",
+  ])("refuses %j as a target", (text) => expect(() => parseSourceSpec(text)).toThrow(/^\[invalid_object\]/));
+
+  it.each(["", "kubernetes", "api:", "file:", "file", "http://x", "kube "])("refuses %j in one line", (text) => {
     let thrown: unknown;
     try {
       parseSourceSpec(text);
@@ -25,7 +34,7 @@ describe("parseSourceSpec", () => {
       thrown = error;
     }
     expect(ProxyError.is(thrown, "invalid_object")).toBe(true);
-    expect(String(thrown)).toMatch(/--source is not understood: ".*": write kube or file:PATH$/);
+    expect(String(thrown)).toMatch(/--source is not understood: ".*": write kube, file:PATH or api:unix:\/\/\/path$/);
   });
 });
 
@@ -36,7 +45,7 @@ it("feeds core's store", async () => {
   const store = new Store();
   const sink: ObjectSink = store;
   await writeFile(join(directory, "a.yaml"), "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\nnot: kubernetes\n");
-  const source = openSource(`file:${directory}`, { clock: new TestClock(), log, random: () => 0.5, env: {} });
+  const source = openSource({ kind: "file", path: directory }, { clock: new TestClock(), log, random: () => 0.5, env: {} });
   const running = source.run(sink, stop.signal);
   await eventually(() => store.isSynced);
   stop.abort();

@@ -1,10 +1,14 @@
+import { parseTarget } from "@turnout/client";
 import { ProxyError, type Issue } from "@turnout/core";
 import { createFileSource, type FileTimings } from "./file-source.ts";
 import { createKubeSource, type KubeSourceOptions, type KubeTimings } from "./kube-source.ts";
 import type { Source } from "./object-sink.ts";
 
-/** A `--source`, read. */
-export type SourceSpec = { readonly kind: "kube" } | { readonly kind: "file"; readonly path: string };
+/** A `--source` of Kubernetes objects, read. */
+export type ObjectSourceSpec = { readonly kind: "kube" } | { readonly kind: "file"; readonly path: string };
+
+/** A `--source`, read: Kubernetes objects, or another brain's node states. */
+export type SourceSpec = ObjectSourceSpec | { readonly kind: "api"; readonly target: string };
 
 /** What sources need; file sources use `clock`, `log`, `report` and `timings` only. */
 export interface SourceOptions extends Omit<KubeSourceOptions, "timings"> {
@@ -15,25 +19,24 @@ export interface SourceOptions extends Omit<KubeSourceOptions, "timings"> {
 }
 
 /**
- * Read `kube` or `file:PATH`.
+ * Read `kube`, `file:PATH` or `api:TARGET`.
  *
- * @throws {ProxyError} `invalid_object` for anything else; `host_unsupported` for `api:`, which this version can't do.
+ * @throws {ProxyError} `invalid_object` for anything else.
  */
 export function parseSourceSpec(text: string): SourceSpec {
   if (text === "kube") return { kind: "kube" };
   const [, scheme, rest = ""] = /^(file|api):(.*)$/s.exec(text) ?? [];
   if (scheme === "file" && rest !== "") return { kind: "file", path: rest };
-  if (scheme === "api") {
-    const hint = "use kube or file:PATH";
-    throw new ProxyError("host_unsupported", "this version has no node-state API to read from", { object: text, hint });
+  if (scheme === "api" && rest !== "") {
+    parseTarget(rest);
+    return { kind: "api", target: rest };
   }
-  const hint = "write kube or file:PATH";
+  const hint = "write kube, file:PATH or api:unix:///path";
   throw new ProxyError("invalid_object", "--source is not understood", { object: JSON.stringify(text), hint });
 }
 
-/** Make the source that `spec` names. Nothing is opened before `run`. @throws {ProxyError} as {@link parseSourceSpec}. */
-export function openSource(spec: string, options: SourceOptions): Source {
-  const parsed = parseSourceSpec(spec);
+/** Make the source of objects that `spec` names. Nothing is opened before `run`. */
+export function openSource(parsed: ObjectSourceSpec, options: SourceOptions): Source {
   if (parsed.kind === "kube") return createKubeSource(options);
   const { clock, log, report, timings } = options;
   return createFileSource({ path: parsed.path, clock, log, report, timings });

@@ -21,6 +21,8 @@ export interface EncodeOptions {
 }
 
 const PART_BYTES = 1_048_576;
+/** A state has fewer rows than this, whatever cluster it is of: ten times the Services Kubernetes is tested with, all ports. */
+const ROWS_MAX = 5_000_000;
 /** Tag bytes: field number × 8 + 2, length-delimited. */
 const CHANGE_SET_TAG = 0x12;
 const SET_TAG = 0x32;
@@ -86,6 +88,7 @@ export class DeliveryReader {
   readonly #settings: NodeSettings;
   readonly #rows: RowReader;
   #parts: wire.ChangeSet[] = [];
+  #size = 0;
 
   constructor(family: ChangeSet["family"], settings: NodeSettings) {
     this.#settings = settings;
@@ -95,6 +98,7 @@ export class DeliveryReader {
   /** Forget parts whose rest won't come. */
   reset(): void {
     this.#parts = [];
+    this.#size = 0;
   }
 
   /** Take a part; gives the delivery when it was the last one. @throws {ProxyError} `feed_lost` for what can't be. */
@@ -104,9 +108,11 @@ export class DeliveryReader {
       throw notUnderstood("parts of different change sets as one", part.instance);
     }
     this.#parts.push(part);
+    this.#size += 1 + part.set.length + part.delete.length;
+    if (this.#size > ROWS_MAX) throw notUnderstood("a change set without end", part.instance);
     if (part.more) return undefined;
     const parts = this.#parts;
-    this.#parts = [];
+    this.reset();
     const first = parts[0] ?? part;
     const family = FAMILY_WORDS.read(first.family);
     const set: ServicePort[] = [];

@@ -1,0 +1,186 @@
+import {
+  DEFAULT_SETTINGS,
+  FAMILIES,
+  ProxyError,
+  type Clock,
+  type ErrorCode,
+  type Feed,
+  type IPFamily,
+  type Log,
+  type NodeSettings,
+} from "@turnout/core";
+import { systemClock } from "../clock.ts";
+import type { WatchResponse } from "../gen/turnout/node/v1/node.ts";
+import type { Eligibility } from "../run/health.ts";
+import { wireSettings } from "../wire/node-codec.ts";
+import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
+import { FamilyCursor } from "./family-cursor.ts";
+import { openNodeStream, type NodeStream } from "./node-stream.ts";
+import { parseTarget } from "./target.ts";
+
+/** Whom to ask, and for what. */
+export interface NodeLinkOptions {
+  /** `unix:///run/turnout/node.sock`. */
+  readonly target: string;
+  readonly nodeName: string;
+  /** Flags and configuration of the process that programs; default kube-proxy's defaults. */
+  readonly settings?: NodeSettings | undefined;
+  /** Canonical; takes the place of the node's own address of its family. */
+  readonly bindAddress?: string | undefined;
+  /** Program and version, for the brain's log. */
+  readonly version?: string | undefined;
+  readonly clock?: Clock | undefined;
+  readonly log?: Log | undefined;
+  /** 0 up to 1; default Math.random. */
+  readonly random?: (() => number) | undefined;
+  /** Hears when the node's eligibility was told or changed. */
+  readonly onEligibility?: ((eligibility: Eligibility) => void) | undefined;
+}
+
+const RETRY_FIRST_MS = 100;
+const RETRY_LAST_MS = 10_000;
+/** A stream that lived so long was a good one. */
+const GOOD_MS = 5_000;
+const WELCOME_MS = 10_000;
+const SILENT: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/**
+ * A lasting connection to a brain: the node state of one node as feeds, one for each family.
+ *
+ * Edges: connects when first asked. A stream that breaks is opened again with growing, spread waits for ever, and goes on
+ * from what was handed out last; meanwhile feeds just wait. A brain that was started again answers with full change sets.
+ */
+export class NodeLink {
+  readonly #options: NodeLinkOptions;
+  readonly #cursors: Readonly<Record<IPFamily, FamilyCursor>>;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #closing = new AbortController();
+  #running: Promise<void> | undefined;
+  #stream: NodeStream | undefined;
+  #isWelcome = false;
+  #failures = 0;
+  /** Code of the trouble that was told of last. */
+  #said: ErrorCode | undefined;
+  #eligibility: Eligibility = { isEligible: false, reason: "the brain has not said anything of this node yet" };
+
+  /** @throws {ProxyError} `invalid_object` for a target that is none. */
+  constructor(options: NodeLinkOptions) {
+    parseTarget(options.target);
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock();
+    this.#log = options.log ?? SILENT;
+    const settings = options.settings ?? DEFAULT_SETTINGS;
+    this.#cursors = { IPv4: new FamilyCursor("IPv4", settings), IPv6: new FamilyCursor("IPv6", settings) };
+  }
+
+  /** What the brain last said of the node. */
+  get eligibility(): Eligibility {
+    return this.#eligibility;
+  }
+
+  /** Follow one family; one consumer each. `next` rejects with `canceled` alone. */
+  feed(family: IPFamily): Feed {
+    return { next: (signal) => this.#next(family, signal) };
+  }
+
+  /** Want the whole state of a family with the next change set. */
+  askFull(family: IPFamily): void {
+    this.#cursors[family].forget();
+  }
+
+  /** Let go of the connection; feeds that wait are canceled. Resolves when it is gone. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  async #next(family: IPFamily, signal: AbortSignal): ReturnType<Feed["next"]> {
+    const either = AbortSignal.any([signal, this.#closing.signal]);
+    const next = this.#cursors[family].next(either);
+    if (!either.aborted) this.#running ??= this.#run(this.#closing.signal);
+    this.#askDue();
+    return await next;
+  }
+
+  #askDue(): void {
+    if (!this.#isWelcome) return;
+    for (const family of FAMILIES) {
+      const cursor = this.#cursors[family];
+      if (cursor.isDue) this.#stream?.send({ request: { $case: "ask", value: cursor.ask() } });
+    }
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { random = Math.random } = this.#options;
+    while (!signal.aborted) {
+      const startedMs = this.#clock.nowMs();
+      const reason = await this.#follow(signal);
+      if (signal.aborted) return;
+      if (this.#clock.nowMs() - startedMs >= GOOD_MS) this.#failures = 0;
+      this.#report(reason);
+      const waitMs = Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** this.#failures) * (0.5 + random());
+      this.#failures += 1;
+      await this.#clock.sleep(waitMs, signal);
+    }
+  }
+
+  /** One stream from start to end; resolves to why it ended. */
+  async #follow(signal: AbortSignal): Promise<ProxyError> {
+    const { target, nodeName, settings = DEFAULT_SETTINGS, bindAddress = "", version = "unknown" } = this.#options;
+    const stream = await openNodeStream(target, (response) => this.#hear(response));
+    this.#stream = stream;
+    const over = new AbortController();
+    signal.addEventListener("abort", stream.cancel, { once: true });
+    if (signal.aborted) stream.cancel();
+    stream.send({
+      request: { $case: "hello", value: { nodeName, settings: wireSettings(settings), bindAddress, version, capabilities: [] } },
+    });
+    const silent = this.#expectWelcome(stream, over.signal);
+    const reason = await stream.ended;
+    const wasWelcome = this.#isWelcome;
+    over.abort();
+    await silent;
+    signal.removeEventListener("abort", stream.cancel);
+    this.#isWelcome = false;
+    this.#stream = undefined;
+    for (const family of FAMILIES) this.#cursors[family].reset();
+    if (wasWelcome || !ProxyError.is(reason, "canceled")) return reason;
+    return new ProxyError("timed_out", `nothing that speaks the node-state API answered within ${WELCOME_MS / 1_000} s`, {
+      object: target,
+    });
+  }
+
+  async #expectWelcome(stream: NodeStream, over: AbortSignal): Promise<void> {
+    await this.#clock.sleep(WELCOME_MS, over);
+    if (!over.aborted && !this.#isWelcome) stream.cancel();
+  }
+
+  #hear({ response }: WatchResponse): void {
+    if (response?.$case === "welcome") {
+      if (this.#isWelcome) throw notUnderstood("a second welcome", response.value.version);
+      this.#isWelcome = true;
+      this.#log.info("following the node-state API", { target: this.#options.target, version: response.value.version });
+      this.#said = undefined;
+      this.#askDue();
+      return;
+    }
+    if (response?.$case !== "changeSet" || !this.#isWelcome) throw notUnderstood("a message", response?.$case ?? "");
+    const delivery = this.#cursors[FAMILY_WORDS.read(response.value.family)].take(response.value);
+    if (delivery === undefined) return;
+    this.#failures = 0;
+    if (delivery.eligibility !== undefined) {
+      this.#eligibility = delivery.eligibility;
+      this.#options.onEligibility?.(delivery.eligibility);
+    }
+    this.#askDue();
+  }
+
+  /** An outage is told once; only when it becomes one of another kind it is told again. */
+  #report(reason: ProxyError): void {
+    const isNews = reason.code !== this.#said;
+    this.#said = reason.code;
+    if (isNews) this.#log.warn("the node-state API is away, rules stay as they are; trying again", { error: reason });
+    else this.#log.debug("the node-state API is still away", { error: reason });
+  }
+}

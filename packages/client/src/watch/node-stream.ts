@@ -1,0 +1,80 @@
+import { ProxyError, type ErrorCode } from "@turnout/core";
+import type { ServiceError } from "@grpc/grpc-js";
+import { WatchRequest, WatchResponse } from "../gen/turnout/node/v1/node.ts";
+import { parseTarget } from "./target.ts";
+
+/** The method's name on the wire. */
+export const WATCH_PATH = "/turnout.node.v1.NodeState/Watch";
+/** One message holds at most so many bytes: a part of a change set, or a single row that is larger than a part. */
+export const MESSAGE_BYTES_MAX = 67_108_864;
+
+/** A stream to a brain. */
+export interface NodeStream {
+  send(request: WatchRequest): void;
+  /** Break it off; {@link NodeStream.ended} resolves soon after. */
+  cancel(): void;
+  /** Resolves, never rejects, when the stream is over: to why. */
+  readonly ended: Promise<ProxyError>;
+}
+
+const KEEPALIVE_MS = 30_000;
+const KEEPALIVE_TIMEOUT_MS = 10_000;
+
+/** gRPC's numbers for what a brain refuses. Everything else may be mended by trying again. */
+const CODES: Readonly<Record<number, ErrorCode>> = {
+  3: "invalid_object",
+  7: "permission_denied",
+  12: "host_unsupported",
+  16: "permission_denied",
+};
+const UNIMPLEMENTED = 12;
+
+/** Say an error of gRPC in our words. */
+export function streamError(error: ServiceError, target: string): ProxyError {
+  const hint = Number(error.code) === UNIMPLEMENTED ? "is it a turnout? this one speaks turnout.node.v1" : undefined;
+  const what = `the node-state API ended the stream (${error.details || error.message})`;
+  return new ProxyError(CODES[error.code] ?? "feed_lost", what, { object: target, cause: error, ...(hint === undefined ? {} : { hint }) });
+}
+
+/**
+ * Open a stream of its own connection; gRPC is loaded when this is first called.
+ *
+ * Edges: `onResponse` may throw a ProxyError, which ends the stream with it.
+ * @throws {ProxyError} `invalid_object` for a target that is none; being unable to connect shows in `ended`.
+ */
+export async function openNodeStream(target: string, onResponse: (response: WatchResponse) => void): Promise<NodeStream> {
+  const { path } = parseTarget(target);
+  const { Client, credentials, Metadata } = await import("@grpc/grpc-js");
+  const client = new Client(`unix:${path}`, credentials.createInsecure(), {
+    "grpc.keepalive_time_ms": KEEPALIVE_MS,
+    "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
+    "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
+    // Retries would keep what was sent, for ever on a stream that never ends; the link has its own.
+    "grpc.enable_retries": 0,
+    // A connection of our own: a shared one would wait out another stream's failures.
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.enable_http_proxy": 0,
+  });
+  const same = (bytes: Buffer): Buffer => bytes;
+  const call = client.makeBidiStreamRequest<Buffer, Buffer>(WATCH_PATH, same, same, new Metadata());
+  const { promise: ended, resolve } = Promise.withResolvers<ProxyError>();
+  const end = (reason: ProxyError): void => {
+    resolve(reason);
+    call.cancel();
+    client.close();
+  };
+  call.on("data", (bytes: Buffer) => {
+    try {
+      onResponse(WatchResponse.decode(bytes));
+    } catch (error) {
+      end(ProxyError.from(error, "feed_lost", "what the other side sent is no message of the node-state API", { object: target }));
+    }
+  });
+  call.on("error", (error: ServiceError) => end(streamError(error, target)));
+  call.on("end", () => end(new ProxyError("feed_lost", "the node-state API ended the stream", { object: target })));
+  return {
+    send: (request) => void call.write(Buffer.from(WatchRequest.encode(request).finish())),
+    cancel: () => end(new ProxyError("canceled", "the stream was given up", { object: target })),
+    ended,
+  };
+}

@@ -1,0 +1,133 @@
+import { DESCRIPTORS, parseTarget, WATCH_PATH } from "@turnout/client/protocol";
+import type { Clock, Log } from "@turnout/core";
+import { Server, ServerCredentials, status, type ServiceDefinition } from "@grpc/grpc-js";
+import { DESCRIPTORS as OWN_DESCRIPTORS } from "../gen/descriptors.ts";
+import { HEALTH_DEFINITION, HealthService } from "./health-service.ts";
+import type { NodeOrigin } from "./node-origin.ts";
+import { REFLECTION_DEFINITIONS, reflectionHandlers } from "./reflection-service.ts";
+import { RowBytes } from "./row-bytes.ts";
+import { listenUnix, type UnixListenerOptions } from "./unix-listener.ts";
+import { ViewRegistry } from "./view-registry.ts";
+import { refuse, WatchSession, type WatchCall } from "./watch-session.ts";
+
+/** What a brain serves with. */
+export interface NodeStateServerOptions {
+  readonly origin: NodeOrigin;
+  /** `unix:///absolute/path`. */
+  readonly listen: string;
+  /** File mode of the socket; default 0660. */
+  readonly mode?: number | undefined;
+  /** Numeric owner of the socket; default as the process creates it. */
+  readonly owner?: UnixListenerOptions["owner"];
+  /** The one node that may be asked for; default any. */
+  readonly onlyNode?: string | undefined;
+  /** Program and version, for the clients' logs. */
+  readonly version: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Identity of this run; default a random one. */
+  readonly instance?: string | undefined;
+  readonly limits?: Partial<ServerLimits> | undefined;
+}
+
+/** Bounds, and times in ms. */
+export interface ServerLimits {
+  /** Watch streams at a time; default 5,000. */
+  readonly streamsMax: number;
+  /** Nodes times settings that are answered at a time; default 5,000. */
+  readonly questionsMax: number;
+  /** Bytes of a client's message; default 64 KiB. */
+  readonly requestBytesMax: number;
+  /** How long a view nobody watches is kept; default 2 minutes. */
+  readonly lingerMs: number;
+  /** A client is pinged so often, and gone when it does not answer in time; default 30 s and 10 s. */
+  readonly keepaliveMs: number;
+  readonly keepaliveTimeoutMs: number;
+}
+
+/** A brain that serves. */
+export interface NodeStateServer {
+  /** Say to whoever checks health whether state is complete. */
+  setServing(isServing: boolean): void;
+  /** What is going on, for metrics and tests. */
+  readonly stats: { readonly streams: number; readonly questions: number; readonly rowsEncoded: number };
+  /** Stop; streams end with UNAVAILABLE, and their clients wait for the next brain. */
+  close(): Promise<void>;
+}
+
+const LIMITS: ServerLimits = {
+  streamsMax: 5_000,
+  questionsMax: 5_000,
+  requestBytesMax: 65_536,
+  lingerMs: 120_000,
+  keepaliveMs: 30_000,
+  keepaliveTimeoutMs: 10_000,
+};
+const STREAMS_OF_ONE_CONNECTION = 100;
+const SERVICE = WATCH_PATH.slice(1, WATCH_PATH.lastIndexOf("/"));
+const SERVICES: readonly string[] = [SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
+
+const same = (bytes: Buffer): Buffer => bytes;
+const NODE_STATE_DEFINITION: ServiceDefinition = {
+  watch: {
+    path: WATCH_PATH,
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
+  },
+};
+
+/**
+ * Serve node states, gRPC health and reflection on a unix socket.
+ * @throws {ProxyError} `invalid_object` for an address that is none; `already_exists` when somebody listens there;
+ * `permission_denied`, `not_found` when the socket can't be made.
+ */
+export async function serveNodeState(options: NodeStateServerOptions): Promise<NodeStateServer> {
+  const { path } = parseTarget(options.listen);
+  const limits = { ...LIMITS, ...options.limits };
+  const { origin, clock, log, version, onlyNode, mode = 0o660, owner } = options;
+  const instance = options.instance ?? crypto.randomUUID();
+  const { lingerMs, questionsMax } = limits;
+  const registry = new ViewRegistry({ origin, instance, clock, lingerMs, questionsMax });
+  const bytes = new RowBytes();
+  const health = new HealthService(SERVICES);
+  let streams = 0;
+  const context = { registry, bytes, streams: () => streams, version, onlyNode, clock, log };
+  const watch = async (call: WatchCall): Promise<void> => {
+    if (streams >= limits.streamsMax) {
+      refuse(call, status.RESOURCE_EXHAUSTED, `this brain serves ${limits.streamsMax} streams already, and no more at a time`);
+      return;
+    }
+    streams += 1;
+    await new WatchSession(call, context).run();
+    streams -= 1;
+  };
+  const server = new Server({
+    "grpc.max_receive_message_length": limits.requestBytesMax,
+    "grpc.max_concurrent_streams": STREAMS_OF_ONE_CONNECTION,
+    "grpc.keepalive_time_ms": limits.keepaliveMs,
+    "grpc.keepalive_timeout_ms": limits.keepaliveTimeoutMs,
+  });
+  server.addService(NODE_STATE_DEFINITION, { watch: (call: WatchCall) => void watch(call) });
+  server.addService(HEALTH_DEFINITION, health.handlers);
+  for (const definition of REFLECTION_DEFINITIONS)
+    server.addService(definition, reflectionHandlers(SERVICES, [DESCRIPTORS, OWN_DESCRIPTORS]));
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = await listenUnix({ path, mode, owner, onConnection: (socket) => injector.injectConnection(socket) });
+  log.info("serving the node-state API", { listen: options.listen, mode: mode.toString(8).padStart(4, "0") });
+  return {
+    setServing: (isServing) => health.setServing(isServing),
+    get stats() {
+      return { streams, questions: registry.size, rowsEncoded: bytes.made };
+    },
+    async close() {
+      await listener.close();
+      registry.close();
+      injector.destroy();
+      server.forceShutdown();
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import { encodeRow } from "@turnout/client/protocol";
+import type { ServicePort } from "@turnout/core";
+
+/**
+ * The bytes of rows, made once for all watchers of a row.
+ *
+ * Edges: nothing is kept for a brain with one watcher, which gets each row once; bytes go when their row goes.
+ */
+export class RowBytes {
+  readonly #bytes = new WeakMap<ServicePort, Uint8Array>();
+  #made = 0;
+
+  /** How often a row was encoded. */
+  get made(): number {
+    return this.#made;
+  }
+
+  /** Get the bytes of a row, which many watchers may want when `isShared`. */
+  of(row: ServicePort, isShared: boolean): Uint8Array {
+    const known = this.#bytes.get(row);
+    if (known !== undefined) return known;
+    this.#made += 1;
+    const bytes = encodeRow(row);
+    if (isShared) this.#bytes.set(row, bytes);
+    return bytes;
+  }
+}

@@ -1,0 +1,182 @@
+import type { Delivery, Eligibility } from "@turnout/client/protocol";
+import { isEqual, ProxyError, type ChangeSet, type Feed, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
+import { ViewLog } from "./view-log.ts";
+
+/** What a watcher holds. */
+export interface Cursor {
+  /** "" for nothing. */
+  readonly instance: string;
+  readonly revision: number;
+}
+
+/** What a shared view is made of. */
+export interface SharedViewOptions {
+  /** Pulled only while a watcher waits. */
+  readonly feed: Feed;
+  readonly family: IPFamily;
+  /** Identity of this history; never used again for another. */
+  readonly instance: string;
+  readonly eligibility: Eligibility;
+}
+
+/**
+ * One node's state in one family, for however many watchers.
+ *
+ * Shape: revisions count what was pulled from the feed; a watcher is a {@link Cursor} it brings along, and costs nothing
+ * here while it does not ask. What happens while none asks is merged by the feed; while some ask, by the log.
+ */
+export class SharedView {
+  readonly #options: SharedViewOptions;
+  readonly #rows = new Map<string, ServicePort>();
+  readonly #waiters = new Set<() => void>();
+  readonly #life = new AbortController();
+  readonly #log = new ViewLog(1);
+  #node: NodeContext | undefined;
+  #eligibility: Eligibility;
+  #revision = 0;
+  #nodeRevision = 0;
+  #eligibilityRevision = 0;
+  #isPulling = false;
+
+  constructor(options: SharedViewOptions) {
+    this.#options = options;
+    this.#eligibility = options.eligibility;
+  }
+
+  /** Rows held. */
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  /**
+   * Wait for what a watcher with this cursor does not have; everything when its history is not this one.
+   * @throws {ProxyError} `canceled` when `signal` aborts or the view is closed.
+   */
+  async next(cursor: Cursor, signal: AbortSignal): Promise<Delivery> {
+    // What the feed has ready now belongs to this answer, not to the next.
+    this.#pull();
+    await new Promise((resolve) => setImmediate(resolve));
+    for (;;) {
+      if (signal.aborted || this.#life.signal.aborted) throw new ProxyError("canceled", "watching the node state was stopped");
+      const isKnown = cursor.instance === this.#options.instance && cursor.revision <= this.#revision && this.#log.reaches(cursor.revision);
+      if (this.#revision > 0 && !isKnown) return this.#everything();
+      if (this.#revision > 0 && cursor.revision < this.#revision) return this.#since(cursor.revision);
+      this.#pull();
+      await this.#news(signal);
+    }
+  }
+
+  /** The node's eligibility is this now. */
+  setEligibility(eligibility: Eligibility): void {
+    if (isEqual(eligibility, this.#eligibility)) return;
+    this.#eligibility = eligibility;
+    // Before the first state there is nothing it could be a change of.
+    if (this.#revision === 0) return;
+    this.#revision += 1;
+    this.#eligibilityRevision = this.#revision;
+    this.#wake();
+  }
+
+  /** Stop; whoever waits is canceled. */
+  close(): void {
+    this.#life.abort();
+    this.#wake();
+  }
+
+  #pull(): void {
+    if (this.#isPulling || this.#life.signal.aborted) return;
+    this.#isPulling = true;
+    void this.#pullOne();
+  }
+
+  async #pullOne(): Promise<void> {
+    try {
+      this.#take(await this.#options.feed.next(this.#life.signal));
+    } catch (error) {
+      if (!ProxyError.is(error)) throw error;
+      // A feed ends with its view alone; if it does before, nobody may be left waiting for it.
+      this.#life.abort();
+    } finally {
+      this.#isPulling = false;
+      this.#wake();
+    }
+  }
+
+  #take(changes: ChangeSet): void {
+    const revision = this.#revision + 1;
+    const touched = changes.full ? this.#replace(changes.set) : this.#change(changes);
+    const isNewNode = changes.node !== undefined && !isEqual(changes.node, this.#node);
+    if (this.#revision > 0 && touched.length === 0 && !isNewNode) return;
+    if (isNewNode) {
+      this.#node = changes.node;
+      this.#nodeRevision = revision;
+    }
+    // Of the first state nothing can be behind.
+    if (this.#revision > 0) this.#log.add(revision, touched, changes.triggersMs, this.#rows.size);
+    this.#revision = revision;
+  }
+
+  #replace(rows: readonly ServicePort[]): readonly string[] {
+    const present = new Set(rows.map(({ key }) => key));
+    return this.#change({ set: rows, delete: [...this.#rows.keys()].filter((key) => !present.has(key)) });
+  }
+
+  #change(changes: Pick<ChangeSet, "set" | "delete">): readonly string[] {
+    const touched = changes.delete.filter((key) => this.#rows.delete(key));
+    for (const row of changes.set) {
+      if (isEqual(this.#rows.get(row.key), row)) continue;
+      this.#rows.set(row.key, row);
+      touched.push(row.key);
+    }
+    return touched;
+  }
+
+  #everything(): Delivery {
+    const { instance, family } = this.#options;
+    const node = this.#node === undefined ? {} : { node: this.#node };
+    const changes = {
+      instance,
+      revision: this.#revision,
+      family,
+      full: true,
+      ...node,
+      set: [...this.#rows.values()],
+      delete: [],
+      triggersMs: [],
+    };
+    return { changes, eligibility: this.#eligibility };
+  }
+
+  #since(revision: number): Delivery {
+    const { instance, family } = this.#options;
+    const keys = [...this.#log.since(revision)];
+    const node = this.#node !== undefined && this.#nodeRevision > revision ? { node: this.#node } : {};
+    return {
+      changes: {
+        instance,
+        revision: this.#revision,
+        family,
+        full: false,
+        ...node,
+        set: keys.flatMap((key) => this.#rows.get(key) ?? []),
+        delete: keys.filter((key) => !this.#rows.has(key)),
+        triggersMs: this.#log.triggersSince(revision),
+      },
+      eligibility: this.#eligibilityRevision > revision ? this.#eligibility : undefined,
+    };
+  }
+
+  async #news(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = (): void => resolve();
+    this.#waiters.add(wake);
+    signal.addEventListener("abort", wake, { once: true });
+    await promise;
+    this.#waiters.delete(wake);
+    signal.removeEventListener("abort", wake);
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiters) wake();
+  }
+}

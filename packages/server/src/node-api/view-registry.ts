@@ -1,0 +1,119 @@
+import { ProxyError, type Clock, type IPFamily } from "@turnout/core";
+import type { NodeFeeds, NodeOrigin, NodeQuestion } from "./node-origin.ts";
+import { SharedView } from "./shared-view.ts";
+
+/** What a registry is made of. */
+export interface ViewRegistryOptions {
+  readonly origin: NodeOrigin;
+  /** Identity of this run of the brain. */
+  readonly instance: string;
+  readonly clock: Clock;
+  /** How long a view nobody watches is kept, so that whoever comes back gets a difference. */
+  readonly lingerMs: number;
+  /** Questions that are answered at a time, those kept for whoever comes back included. */
+  readonly questionsMax: number;
+}
+
+/** One question's views, while it is held. */
+export interface HeldViews {
+  view(family: IPFamily): SharedView;
+  /** Let go; once. */
+  release(): void;
+}
+
+/** One question, its views and who watches them. */
+interface Entry {
+  readonly key: string;
+  readonly feeds: NodeFeeds;
+  readonly views: Map<IPFamily, SharedView>;
+  watchers: number;
+  /** Ends the wait for somebody who comes back. */
+  linger: AbortController | undefined;
+}
+
+/** The views of a brain: one for each node, settings and family that is asked for, however many ask. */
+export class ViewRegistry {
+  readonly #options: ViewRegistryOptions;
+  /** In the order in which they were last let go, or made. */
+  readonly #entries = new Map<string, Entry>();
+  #serial = 0;
+
+  constructor(options: ViewRegistryOptions) {
+    this.#options = options;
+  }
+
+  /** Questions held at this moment. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /**
+   * Hold the views that answer a question.
+   * @throws {ProxyError} `already_exists` when so many others are watched that there is no room.
+   */
+  hold(question: NodeQuestion): HeldViews {
+    const { nodeName, settings, bindAddress } = question;
+    const key = JSON.stringify([nodeName, bindAddress, settings]);
+    const entry = this.#entries.get(key) ?? this.#open(key, question);
+    entry.watchers += 1;
+    entry.linger?.abort();
+    entry.linger = undefined;
+    return {
+      view: (family) => this.#viewOf(entry, family),
+      release: () => {
+        entry.watchers -= 1;
+        if (entry.watchers === 0) void this.#linger(entry);
+      },
+    };
+  }
+
+  /** Close everything; whoever waits is canceled. */
+  close(): void {
+    for (const entry of this.#entries.values()) this.#drop(entry);
+  }
+
+  #open(key: string, question: NodeQuestion): Entry {
+    const { origin, questionsMax } = this.#options;
+    if (this.#entries.size >= questionsMax) this.#makeRoom(questionsMax);
+    const views = new Map<IPFamily, SharedView>();
+    const feeds = origin.open(question, (eligibility) => {
+      for (const view of views.values()) view.setEligibility(eligibility);
+    });
+    const entry: Entry = { key, feeds, views, watchers: 0, linger: undefined };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  /** Drop the one that nobody has watched for longest. */
+  #makeRoom(most: number): void {
+    for (const entry of this.#entries.values()) if (entry.watchers === 0) return this.#drop(entry);
+    throw new ProxyError("already_exists", `this brain answers ${most} questions already, and no more at a time`, {
+      hint: "clients with the same node and settings share one; or start another brain",
+    });
+  }
+
+  #viewOf(entry: Entry, family: IPFamily): SharedView {
+    const known = entry.views.get(family);
+    if (known !== undefined) return known;
+    const { feeds } = entry;
+    const instance = `${this.#options.instance}-${(this.#serial += 1)}`;
+    const view = new SharedView({ feed: feeds.feed(family), family, instance, eligibility: feeds.eligibility });
+    entry.views.set(family, view);
+    return view;
+  }
+
+  async #linger(entry: Entry): Promise<void> {
+    this.#entries.delete(entry.key);
+    this.#entries.set(entry.key, entry);
+    const linger = (entry.linger = new AbortController());
+    await this.#options.clock.sleep(this.#options.lingerMs, linger.signal);
+    if (!linger.signal.aborted) this.#drop(entry);
+  }
+
+  #drop(entry: Entry): void {
+    this.#entries.delete(entry.key);
+    entry.linger?.abort();
+    for (const view of entry.views.values()) view.close();
+    void entry.feeds.close();
+  }
+}

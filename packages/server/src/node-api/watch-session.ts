@@ -1,0 +1,180 @@
+import { once } from "node:events";
+import { encodeDelivery, FAMILY_WORDS, readSettings, wire } from "@turnout/client/protocol";
+import { canonicalIP, isDNSName, ProxyError, type Clock, type IPFamily, type Log } from "@turnout/core";
+import { status, type ServerDuplexStream } from "@grpc/grpc-js";
+import type { NodeQuestion } from "./node-origin.ts";
+import type { RowBytes } from "./row-bytes.ts";
+import type { Cursor } from "./shared-view.ts";
+import type { HeldViews, ViewRegistry } from "./view-registry.ts";
+
+/** What all streams of a server have in common. */
+export interface SessionContext {
+  readonly registry: ViewRegistry;
+  readonly bytes: RowBytes;
+  /** Streams that are open. */
+  readonly streams: () => number;
+  /** Program and version. */
+  readonly version: string;
+  /** The one node that may be asked for; undefined: any. */
+  readonly onlyNode: string | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A stream as grpc-js hands it in; messages are bytes, so that bad ones can be answered. */
+export type WatchCall = ServerDuplexStream<Buffer, Buffer>;
+
+/** gRPC's status for our codes. */
+const STATUS: Readonly<Partial<Record<ProxyError["code"], status>>> = {
+  feed_lost: status.INVALID_ARGUMENT,
+  invalid_object: status.INVALID_ARGUMENT,
+  permission_denied: status.PERMISSION_DENIED,
+  already_exists: status.RESOURCE_EXHAUSTED,
+  timed_out: status.DEADLINE_EXCEEDED,
+  canceled: status.UNAVAILABLE,
+};
+const HELLO_MS = 10_000;
+const VERSION_MAX = 100;
+
+/** End a stream with an error its client can read. */
+export function refuse(call: WatchCall, code: status, details: string): void {
+  call.emit("error", { code, details });
+}
+
+/** Read a hello. @throws {ProxyError} saying what is wrong with it. */
+export function readQuestion({ nodeName, settings, bindAddress }: wire.Hello, onlyNode: string | undefined): NodeQuestion {
+  if (!isDNSName(nodeName))
+    throw new ProxyError("invalid_object", "hello.node_name is no name of a node", { object: JSON.stringify(nodeName) });
+  if (settings === undefined) throw new ProxyError("invalid_object", "hello.settings is missing", { object: `node ${nodeName}` });
+  if (bindAddress !== "" && canonicalIP(bindAddress)?.text !== bindAddress) {
+    throw new ProxyError("invalid_object", "hello.bind_address is no canonical address", { object: JSON.stringify(bindAddress) });
+  }
+  if (onlyNode !== undefined && nodeName !== onlyNode) {
+    throw new ProxyError("permission_denied", `only node ${onlyNode} may be asked for here`, { object: `node ${nodeName}` });
+  }
+  return { nodeName, settings: readSettings(settings), bindAddress };
+}
+
+/** One watcher's stream. */
+export class WatchSession {
+  readonly #call: WatchCall;
+  readonly #context: SessionContext;
+  readonly #gone = new AbortController();
+  readonly #asked = new Set<IPFamily>();
+  #held: HeldViews | undefined;
+  /** What was sent last is out. */
+  #sent: Promise<void> = Promise.resolve();
+
+  constructor(call: WatchCall, context: SessionContext) {
+    this.#call = call;
+    this.#context = context;
+  }
+
+  /** Serve until the stream is over. */
+  async run(): Promise<void> {
+    const call = this.#call;
+    const gone = (): void => this.#gone.abort();
+    call.on("data", (bytes: Buffer) => this.#hear(bytes));
+    call.on("end", () => {
+      gone();
+      call.end();
+    });
+    // A peer that died gives neither "end" nor "error".
+    call.on("cancelled", gone);
+    call.on("close", gone);
+    call.on("error", gone);
+    const greeted = this.#expectHello();
+    if (!this.#gone.signal.aborted) await once(this.#gone.signal, "abort");
+    this.#held?.release();
+    await greeted;
+  }
+
+  async #expectHello(): Promise<void> {
+    await this.#context.clock.sleep(HELLO_MS, this.#gone.signal);
+    if (this.#held !== undefined || this.#gone.signal.aborted) return;
+    this.#fail(new ProxyError("timed_out", "no hello came", { hint: "the first message is hello" }));
+  }
+
+  #hear(bytes: Buffer): void {
+    try {
+      const { request } = decode(bytes);
+      if (request?.$case === "hello") this.#greet(request.value);
+      else if (request?.$case === "ask") this.#ask(request.value);
+      else throw new ProxyError("invalid_object", "the message is neither hello nor ask");
+    } catch (error) {
+      if (!ProxyError.is(error)) throw error;
+      this.#fail(error);
+    }
+  }
+
+  #greet(hello: wire.Hello): void {
+    const { registry, onlyNode, version, log } = this.#context;
+    if (this.#held !== undefined)
+      throw new ProxyError("invalid_object", "a second hello", { hint: "open another stream for another node" });
+    const question = readQuestion(hello, onlyNode);
+    this.#held = registry.hold(question);
+    log.debug("a watcher came", { node: question.nodeName, version: hello.version.slice(0, VERSION_MAX) });
+    const welcome = wire.WatchResponse.encode({ response: { $case: "welcome", value: { version, capabilities: [] } } }).finish();
+    this.#sent = this.#send(Buffer.from(welcome));
+  }
+
+  #ask({ family: number, instance, revision }: wire.Ask): void {
+    const held = this.#held;
+    if (held === undefined) throw new ProxyError("invalid_object", "an ask before hello");
+    const family = FAMILY_WORDS.read(number);
+    if (this.#asked.has(family)) {
+      refuse(this.#call, status.FAILED_PRECONDITION, `${family} was asked for again before the answer to the first was read`);
+      return;
+    }
+    this.#asked.add(family);
+    void this.#answer(held, family, { instance, revision });
+  }
+
+  async #answer(held: HeldViews, family: IPFamily, cursor: Cursor): Promise<void> {
+    const { signal } = this.#gone;
+    const { bytes, streams } = this.#context;
+    try {
+      const delivery = await held.view(family).next(cursor, signal);
+      const messages = encodeDelivery(delivery, { encode: (row) => bytes.of(row, streams() > 1) });
+      for (let message = messages.next(); message.done !== true;) {
+        // Whoever does not read what was sent gets nothing more, and what is not sent is not made.
+        await this.#sent;
+        if (signal.aborted) return;
+        const following = messages.next();
+        // Before the last part goes: its reader may ask again at once.
+        if (following.done === true) this.#asked.delete(family);
+        this.#sent = this.#send(message.value);
+        message = following;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!ProxyError.is(error)) throw error;
+      this.#fail(error);
+    }
+  }
+
+  /** Resolves when the peer's window took it, or the peer is gone. (A stream's "drain" would come 16 messages late.) */
+  async #send(bytes: Buffer): Promise<void> {
+    const { signal } = this.#gone;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = (): void => resolve();
+    this.#call.write(bytes, done);
+    signal.addEventListener("abort", done, { once: true });
+    await promise;
+    signal.removeEventListener("abort", done);
+  }
+
+  #fail(error: ProxyError): void {
+    if (this.#gone.signal.aborted) return;
+    this.#context.log.debug("a watcher was refused", { error });
+    refuse(this.#call, STATUS[error.code] ?? status.INTERNAL, error.message);
+  }
+}
+
+function decode(bytes: Buffer): wire.WatchRequest {
+  try {
+    return wire.WatchRequest.decode(bytes);
+  } catch (error) {
+    throw ProxyError.from(error, "invalid_object", "the message is no turnout.node.v1.WatchRequest");
+  }
+}

@@ -1,0 +1,10 @@
+/**
+ * The node-state API's serving side: node states computed from a store, or had from another brain, served over gRPC.
+ *
+ * @packageDocumentation
+ */
+export { createRelayOrigin, createStoreOrigin } from "./node-api/node-origin.ts";
+export type { NodeFeeds, NodeOrigin, NodeQuestion, RelayOptions } from "./node-api/node-origin.ts";
+export { serveNodeState } from "./node-api/node-state-server.ts";
+export type { NodeStateServer, NodeStateServerOptions, ServerLimits } from "./node-api/node-state-server.ts";
+export type { UnixListenerOptions } from "./node-api/unix-listener.ts";
