@@ -1,10 +1,10 @@
-import { runConfig, loadConfig, type RawFlags } from "@turnout/client";
+import { runConfig, loadConfig, type RawFlags, withTimeout } from "@turnout/client";
 import { ProxyError } from "@turnout/core";
 import { createClock } from "@turnout/host";
 import { createFakeClock, type FakeClock } from "@turnout/host/testing";
 import { describe, expect, test } from "vitest";
 import type { Environment } from "./environment.ts";
-import { NodeStateSource, withTimeout } from "./node-state.ts";
+import { NodeStateSource } from "./node-state.ts";
 
 const silent = (): void => undefined;
 const log = { debug: silent, info: silent, warn: silent, error: silent };

@@ -1,11 +1,12 @@
+import { eligibilityOf, openNodeLink, type Eligibility, type NodeLink, type RunConfig } from "@turnout/client";
 import { createFeed, ProxyError, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
-import type { RunConfig } from "@turnout/client";
-import { openSource, parseSourceSpec } from "@turnout/server";
+import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
+import { fillStore } from "./object-store.ts";
 
-/** A store that a source fills, and views of it. */
+/** Where one node's state comes from. */
 export interface NodeStateOptions {
-  /** `kube` or `file:PATH`. */
+  /** `kube`, `file:PATH` or `api:TARGET`. */
   readonly source: string;
   readonly config: RunConfig;
   readonly env: Environment;
@@ -21,14 +22,23 @@ export interface NodeStateOptions {
 /** kube-proxy waits as long for its own Node object. @source semantics.md 5.1 */
 const NODE_WAIT_MS = 300_000;
 
-/** The node state of one node, computed in this process. */
+/**
+ * The node state of one node: computed in this process from a store that a source fills, or had from a brain.
+ *
+ * Edges: objects, and what is wrong with them, are heard of only where the store is.
+ */
 export class NodeStateSource {
-  readonly store: Store;
   readonly #options: NodeStateOptions;
+  readonly #spec: SourceSpec;
   readonly #report: (issue: Issue) => void;
+  readonly store: Store;
+  #link: Promise<NodeLink> | undefined;
+  #eligibility: Eligibility = { isEligible: false, reason: "the brain has not said anything of this node yet" };
 
+  /** @throws {ProxyError} `invalid_object` for a source that is none. */
   constructor(options: NodeStateOptions) {
     this.#options = options;
+    this.#spec = parseSourceSpec(options.source);
     this.#report = (issue) => {
       options.onIssue?.(issue);
       options.log.warn(issue.what, { object: issue.object, hint: issue.hint });
@@ -41,8 +51,22 @@ export class NodeStateSource {
     return this.#report;
   }
 
+  /** Whether load balancers should send the node traffic. */
+  get eligibility(): Eligibility {
+    return this.#spec.kind === "api" ? this.#eligibility : eligibilityOf(this.store.node(this.#options.config.nodeName));
+  }
+
+  /** The store has this node's Node object; a brain's clients can't tell. */
+  get hasNode(): boolean {
+    return this.#spec.kind === "api" || this.store.node(this.#options.config.nodeName) !== undefined;
+  }
+
   /** Follow one family. */
   feed(family: IPFamily): Feed {
+    if (this.#spec.kind === "api") {
+      const link = (this.#link ??= this.#openLink(this.#spec.target));
+      return { next: async (signal) => (await link).feed(family).next(signal) };
+    }
     const { nodeName, settings, bindAddress } = this.#options.config;
     return createFeed(this.store, {
       nodeName,
@@ -54,7 +78,7 @@ export class NodeStateSource {
   }
 
   /**
-   * Fill the store while `body` runs; whichever fails first ends the other.
+   * Have the source run while `body` does; whichever fails first ends the other.
    * @throws {ProxyError} what the source or `body` failed with.
    */
   async during(body: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
@@ -69,10 +93,11 @@ export class NodeStateSource {
         stop.abort();
       }
     };
-    const source = guarded(this.#runSource(either));
+    const source = this.#spec.kind === "api" ? Promise.resolve() : guarded(this.#fill(this.#spec, either));
     await guarded(body(either));
     stop.abort();
     await source;
+    await (await this.#link)?.close();
     if (failure !== undefined) throw failure;
   }
 
@@ -104,72 +129,16 @@ export class NodeStateSource {
     return node !== undefined && node.addresses.length > 0 && (!needsPodCIDRs || node.podCIDRs.length > 0);
   }
 
-  async #runSource(signal: AbortSignal): Promise<void> {
-    const { source, config, env, clock, log, onObject, onSynced } = this.#options;
-    const { store } = this;
-    const sink = {
-      upsert: (kind: ObjectKind, raw: unknown): void => {
-        onObject?.(kind);
-        store.upsert(kind, raw);
-      },
-      remove: (kind: ObjectKind, namespace: string, name: string): void => {
-        onObject?.(kind);
-        store.remove(kind, namespace, name);
-      },
-      markSynced: (kind: ObjectKind): void => {
-        const wasSynced = store.isSynced;
-        store.markSynced(kind);
-        if (store.isSynced && !wasSynced) onSynced?.();
-      },
-    };
-    const { nodeName, kubeconfig, master } = config;
-    const spec = parseSourceSpec(source);
-    if (spec.kind === "api")
-      throw new ProxyError("host_unsupported", "this version has no node-state API to read from", { object: source });
-    await openSource(spec, {
-      nodeName,
-      kubeconfig,
-      master,
-      env: env.variables,
-      clock,
-      log,
-      random: Math.random,
-      report: this.#report,
-    }).run(sink, signal);
+  async #fill(spec: ObjectSourceSpec, signal: AbortSignal): Promise<void> {
+    const { config, env, clock, log, onObject, onSynced } = this.#options;
+    const { nodeName } = config;
+    await fillStore(this.store, { spec, nodeName, config, env, clock, log, report: this.#report, onObject, onSynced }, signal);
   }
-}
 
-/**
- * Run `body` with a limit on its time.
- * @throws {ProxyError} `timed_out` naming `what` when the limit is reached first.
- */
-export async function withTimeout(
-  what: string,
-  ms: number,
-  clock: Clock,
-  signal: AbortSignal,
-  body: (signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const error = (cause?: unknown): ProxyError =>
-    new ProxyError("timed_out", `nothing complete within ${ms / 1000} s`, {
-      object: what,
-      hint: "is it reachable? -v shows more; --timeout waits longer",
-      cause,
-    });
-  const late = new AbortController();
-  const done = new AbortController();
-  const watchClock = async (): Promise<void> => {
-    await clock.sleep(ms, AbortSignal.any([signal, done.signal]));
-    if (!done.signal.aborted && !signal.aborted) late.abort();
-  };
-  const timer = watchClock();
-  try {
-    await body(AbortSignal.any([signal, late.signal]));
-  } catch (cause) {
-    throw late.signal.aborted ? error(cause) : cause;
-  } finally {
-    done.abort();
-    await timer;
+  async #openLink(target: string): Promise<NodeLink> {
+    const { config, env, clock, log } = this.#options;
+    const { nodeName, settings, bindAddress } = config;
+    const onEligibility = (eligibility: Eligibility): void => void (this.#eligibility = eligibility);
+    return await openNodeLink({ target, nodeName, settings, bindAddress, version: `turnout ${env.version}`, clock, log, onEligibility });
   }
-  if (late.signal.aborted) throw error();
 }

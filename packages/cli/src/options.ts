@@ -37,7 +37,11 @@ export function addLogOptions(command: Command): Command {
 /** Add --source, --node-name and --config. */
 export function addSourceOptions(command: Command): Command {
   return command
-    .option("--source <source>", "where Services come from: kube, or file:PATH (a YAML or JSON file, or a directory)", "kube")
+    .option(
+      "--source <source>",
+      "where Services come from: kube, file:PATH (a YAML or JSON file, or a directory), or api:unix:///PATH (a brain)",
+      "kube",
+    )
     .option("--node-name <name>", "the node to compute for (default: this host's name)")
     .option("--config <file>", "a KubeProxyConfiguration file; kube-proxy's other flags are then ignored")
     .option("--master <url>", "API server address, beats the kubeconfig's");

@@ -6,6 +6,7 @@ import { addDemo } from "./commands/demo.ts";
 import { addPrint } from "./commands/print.ts";
 import { addRender } from "./commands/render.ts";
 import { addRun } from "./commands/run.ts";
+import { addServe } from "./commands/serve.ts";
 import type { Environment } from "./environment.ts";
 import { KNOWN_BACKENDS } from "./registry.ts";
 
@@ -26,6 +27,7 @@ export function createProgram(env: Environment): Command {
     .exitOverride()
     .configureOutput({ writeOut: env.out, writeErr: env.err, outputError: () => undefined });
   addRun(program, env);
+  addServe(program, env);
   addPrint(program, env);
   addRender(program, env);
   addCleanup(program, env);

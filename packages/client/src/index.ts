@@ -21,6 +21,7 @@ export type { RunOptions } from "./run/main.ts";
 export { Metrics } from "./run/metrics.ts";
 export { terminationSignal } from "./run/signals.ts";
 export type { SignalSource } from "./run/signals.ts";
+export { withTimeout } from "./run/timeout.ts";
 export { systemClock } from "./clock.ts";
 export type { NodeLink, NodeLinkOptions } from "./watch/node-link.ts";
 export { createStatePoll } from "./watch/state-poll.ts";

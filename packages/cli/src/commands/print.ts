@@ -1,9 +1,9 @@
-import { backendOf, runConfig } from "@turnout/client";
+import { backendOf, runConfig, withTimeout } from "@turnout/client";
 import { applyChangeSet, type ChangeSet, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
 import { Option, type Command } from "commander";
 import { stringify } from "yaml";
 import type { Environment } from "../environment.ts";
-import { NodeStateSource, withTimeout } from "../node-state.ts";
+import { NodeStateSource } from "../node-state.ts";
 import {
   addConfigFlags,
   addLogOptions,

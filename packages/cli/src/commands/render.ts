@@ -1,4 +1,4 @@
-import { runConfig } from "@turnout/client";
+import { runConfig, withTimeout } from "@turnout/client";
 import {
   fitRow,
   type Backend,
@@ -11,7 +11,7 @@ import {
 } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { NodeStateSource, withTimeout } from "../node-state.ts";
+import { NodeStateSource } from "../node-state.ts";
 import {
   addBackendOptions,
   addConfigFlags,

@@ -1,8 +1,8 @@
-import { eligibilityOf, Metrics, run, runConfig, type LoadedConfig } from "@turnout/client";
+import { Metrics, run, runConfig, withTimeout, type LoadedConfig } from "@turnout/client";
 import { ProxyError, type Log } from "@turnout/core";
 import type { Command } from "commander";
 import type { ClosableWorld, Environment } from "../environment.ts";
-import { NodeStateSource, withTimeout } from "../node-state.ts";
+import { NodeStateSource } from "../node-state.ts";
 import {
   addBackendOptions,
   addConfigFlags,
@@ -29,6 +29,7 @@ Examples:
   turnout run --kubeconfig /etc/kubernetes/kubelet.conf --cluster-cidr 10.244.0.0/16
   turnout run --config /var/lib/kube-proxy/config.conf --backend nft
   turnout run --source file:services.yaml --once --dry-run
+  turnout run --source api:unix:///run/turnout/node.sock       # a brain ("turnout serve") does the thinking
 
 SIGTERM ends it and leaves the rules in force; "turnout cleanup" removes them.`;
 
@@ -91,7 +92,7 @@ async function runInWorld(
     onIssue: (issue) => metrics.objectIssue(issue.object),
     onObject: (kind) => metrics.objectChanged(kind),
     onSynced: () => {
-      if (state.store.node(config.nodeName) === undefined) log.warn(NO_NODE, { node: config.nodeName, hint: NO_NODE_HINT });
+      if (!state.hasNode) log.warn(NO_NODE, { node: config.nodeName, hint: NO_NODE_HINT });
     },
   });
   const body = async (stop: AbortSignal): Promise<void> => {
@@ -103,7 +104,7 @@ async function runInWorld(
       feed: (family) => state.feed(family),
       world,
       signal: stop,
-      eligibility: () => eligibilityOf(state.store.node(config.nodeName)),
+      eligibility: () => state.eligibility,
       metrics,
       once: options.once === true,
       report: state.report,

@@ -1,0 +1,130 @@
+import { DEFAULT_TARGET, runConfig } from "@turnout/client";
+import { isDNSName, ProxyError, Store, type Log } from "@turnout/core";
+import { parseSourceSpec, type SourceSpec } from "@turnout/server";
+import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
+import type { Command } from "commander";
+import type { ClosableWorld, Environment } from "../environment.ts";
+import { fillStore } from "../object-store.ts";
+import { addLogOptions, configFor, logFor, type CommonOptions } from "../options.ts";
+
+interface ServeOptions extends CommonOptions {
+  readonly listen: string;
+  readonly source: string;
+  readonly nodeName?: string;
+  readonly socketMode: string;
+  readonly socketOwner?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  turnout serve                                              # for this and any other node, on ${DEFAULT_TARGET}
+  turnout serve --source file:services.yaml --listen unix:///tmp/node.sock
+  turnout serve --source api:unix:///run/brain/node.sock     # a relay: asks another brain what it is asked
+
+Then, on the same host: turnout run --source api:${DEFAULT_TARGET}, or turnout-nft --api ${DEFAULT_TARGET}.
+Who may write to the socket may ask for any node's state; nothing can be changed through it. SIGTERM ends it: backends
+keep their rules in force, wait, and go on from what they have when it is back.`;
+
+/** Add `turnout serve`. */
+export function addServe(program: Command, env: Environment): void {
+  const command = program.command("serve").description("compute node states and serve them to backends in other processes");
+  command
+    .option("--listen <address>", "where backends connect", DEFAULT_TARGET)
+    .option("--source <source>", "where Services come from: kube, file:PATH, or api:unix:///PATH (another brain)", "kube")
+    .option("--node-name <name>", "the one node that may be asked for (default: any node)")
+    .option("--socket-mode <octal>", "file mode of the socket", "0660")
+    .option("--socket-owner <uid:gid>", "owner and group of the socket, as numbers (default: who starts it)")
+    .option("--kubeconfig <file>", "how to reach the API server")
+    .option("--master <url>", "API server address, beats the kubeconfig's");
+  addLogOptions(command);
+  command.addHelpText("after", EXAMPLES);
+  command.action(async (options: ServeOptions) => {
+    await serve(command, options, env);
+  });
+}
+
+/** Read a file mode. @throws {ProxyError} `invalid_object` for anything but three octal digits, a 0 before them or not. */
+export function parseMode(text: string): number {
+  if (!/^0?[0-7]{3}$/.test(text)) {
+    throw new ProxyError("invalid_object", `"${text}" is no file mode`, { object: "--socket-mode", hint: "write octal digits, e.g. 0660" });
+  }
+  return Number.parseInt(text, 8);
+}
+
+/** Read an owner. @throws {ProxyError} `invalid_object` for anything but two numbers. */
+export function parseOwner(text: string): NonNullable<UnixListenerOptions["owner"]> {
+  const [, uid, gid] = /^(\d{1,9}):(\d{1,9})$/.exec(text) ?? [];
+  if (uid === undefined || gid === undefined) {
+    throw new ProxyError("invalid_object", `"${text}" is no owner`, { object: "--socket-owner", hint: "write numbers, e.g. 0:1000" });
+  }
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+async function serve(command: Command, options: ServeOptions, env: Environment): Promise<void> {
+  const mode = parseMode(options.socketMode);
+  const owner = options.socketOwner === undefined ? undefined : parseOwner(options.socketOwner);
+  const onlyNode = options.nodeName;
+  if (onlyNode !== undefined && !isDNSName(onlyNode)) {
+    throw new ProxyError("invalid_object", `"${onlyNode}" is no name of a node`, { object: "--node-name" });
+  }
+  const spec = parseSourceSpec(options.source);
+  const log = logFor(options, env);
+  const world = env.createWorld(log);
+  try {
+    const brain = await makeBrain(command, options, env, spec, world, log);
+    const version = `turnout ${env.version}`;
+    const { serveNodeState } = await import("@turnout/server/serve");
+    const { clock } = world;
+    const server = await serveNodeState({ origin: brain.origin, listen: options.listen, mode, owner, onlyNode, version, clock, log });
+    try {
+      await brain.run(server, env.signal);
+    } finally {
+      await server.close();
+    }
+  } finally {
+    world.close();
+  }
+  log.info("stopped; backends keep their rules in force");
+}
+
+/** Where node states come from, and what has to run meanwhile. */
+interface Brain {
+  readonly origin: NodeOrigin;
+  readonly run: (server: NodeStateServer, signal: AbortSignal) => Promise<void>;
+}
+
+async function makeBrain(
+  command: Command,
+  options: ServeOptions,
+  env: Environment,
+  spec: SourceSpec,
+  world: ClosableWorld,
+  log: Log,
+): Promise<Brain> {
+  const { createRelayOrigin, createStoreOrigin } = await import("@turnout/server/serve");
+  const { clock } = world;
+  if (spec.kind === "api") {
+    return {
+      origin: createRelayOrigin({ target: spec.target, version: `turnout ${env.version}`, clock, log }),
+      async run(server, signal) {
+        // A relay has nothing to wait for: each question is asked on when it comes.
+        server.setServing(true);
+        await clock.sleep(Infinity, signal);
+      },
+    };
+  }
+  const config = runConfig(await configFor(command, options, env), "nft");
+  const report = (issue: { readonly object: string; readonly what: string; readonly hint: string }): void =>
+    log.warn(issue.what, { object: issue.object, hint: issue.hint });
+  const store = new Store({ report });
+  return {
+    origin: createStoreOrigin(store, report),
+    async run(server, signal) {
+      const onSynced = (): void => {
+        server.setServing(true);
+        log.info("the source is complete", { source: options.source });
+      };
+      await fillStore(store, { spec, nodeName: options.nodeName, config, env, clock, log, report, onSynced }, signal);
+    },
+  };
+}

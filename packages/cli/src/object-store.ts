@@ -1,0 +1,43 @@
+import type { RunConfig } from "@turnout/client";
+import type { Clock, Issue, Log, ObjectKind, Store } from "@turnout/core";
+import { openSource, type ObjectSourceSpec } from "@turnout/server";
+import type { Environment } from "./environment.ts";
+
+/** Where a store's objects come from, and who hears of them. */
+export interface FillOptions {
+  readonly spec: ObjectSourceSpec;
+  /** The one node whose Node object is wanted; undefined: all of them. */
+  readonly nodeName: string | undefined;
+  readonly config: Pick<RunConfig, "kubeconfig" | "master">;
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly report: (issue: Issue) => void;
+  /** Hears of every object that comes or goes. */
+  readonly onObject?: ((kind: ObjectKind) => void) | undefined;
+  /** Hears, once, that the source has said everything it knows. */
+  readonly onSynced?: (() => void) | undefined;
+}
+
+/** Keep a store filled from a source until `signal` aborts. @throws {ProxyError} what the source can't start with. */
+export async function fillStore(store: Store, options: FillOptions, signal: AbortSignal): Promise<void> {
+  const { spec, nodeName, config, env, clock, log, report, onObject, onSynced } = options;
+  const sink = {
+    upsert: (kind: ObjectKind, raw: unknown): void => {
+      onObject?.(kind);
+      store.upsert(kind, raw);
+    },
+    remove: (kind: ObjectKind, namespace: string, name: string): void => {
+      onObject?.(kind);
+      store.remove(kind, namespace, name);
+    },
+    markSynced: (kind: ObjectKind): void => {
+      const wasSynced = store.isSynced;
+      store.markSynced(kind);
+      if (store.isSynced && !wasSynced) onSynced?.();
+    },
+  };
+  const { kubeconfig, master } = config;
+  const source = openSource(spec, { nodeName, kubeconfig, master, env: env.variables, clock, log, random: Math.random, report });
+  await source.run(sink, signal);
+}

@@ -1,0 +1,130 @@
+import { join } from "node:path";
+import { stat } from "node:fs/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./testing/toy-environment.ts";
+
+let brain: ToyEnvironment;
+let node: ToyEnvironment;
+let target: string;
+let services: string;
+let serving: Promise<Outcome>;
+
+beforeEach(async () => {
+  brain = await ToyEnvironment.create();
+  node = await ToyEnvironment.create();
+  target = `unix://${join(brain.directory, "node.sock")}`;
+  services = await brain.file("services.yaml", CART);
+});
+
+afterEach(async () => {
+  brain.stop.abort();
+  node.stop.abort();
+  await serving;
+  await brain.remove();
+  await node.remove();
+});
+
+async function says(env: ToyEnvironment, text: string): Promise<void> {
+  await expect.poll(() => env.err, { timeout: 10_000 }).toContain(text);
+}
+
+async function serve(...flags: readonly string[]): Promise<void> {
+  serving = brain.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);
+  await says(brain, "the source is complete");
+}
+
+async function rows(...flags: readonly string[]): Promise<readonly unknown[]> {
+  const outcome = await node.run("print", "--source", `api:${target}`, "-o", "json", "--family", "4", ...flags);
+  expect(outcome.err).toBe("");
+  return (JSON.parse(outcome.out) as { rows: unknown[] }[])[0]?.rows ?? [];
+}
+
+describe("a brain in another process", () => {
+  test("gives what the same source gives in this one, for whatever node and settings are asked", async () => {
+    await serve();
+    const there = await node.run("print", "--source", `api:${target}`, "--cluster-cidr", "10.1.0.0/16", "-o", "json");
+    const here = await node.run("print", "--source", `file:${services}`, "--cluster-cidr", "10.1.0.0/16", "-o", "json");
+    expect(there.code).toBe(0);
+    expect(JSON.parse(there.out)).toEqual(JSON.parse(here.out));
+    const local = (all: readonly unknown[]): unknown =>
+      (all[0] as { endpoints: { isLocal: boolean }[] }).endpoints.map((one) => one.isLocal);
+    expect(local(await rows())).toEqual([true, false]);
+    expect(local(await rows("--node-name", "node2"))).toEqual([false, true]);
+  });
+
+  test("has a backend follow it, also when it is started again, and the rules stay", async () => {
+    await node.file("toy.mjs", TOY_BACKEND);
+    await serve();
+    const running = node.run(
+      "run",
+      "--backend",
+      "./toy.mjs",
+      "--source",
+      `api:${target}`,
+      "--healthz-bind-address",
+      "",
+      "--metrics-bind-address",
+      "",
+    );
+    const kernel = async (): Promise<string> => {
+      const { readFile } = await import("node:fs/promises");
+      return await readFile(join(node.directory, "kernel-IPv4.json"), "utf8").catch(() => "");
+    };
+    await expect.poll(kernel, { timeout: 10_000 }).toContain("10.96.0.10:80");
+    brain.stop.abort();
+    expect((await serving).code).toBe(0);
+    await says(node, "the node-state API is away, rules stay as they are");
+    expect(await kernel()).toContain("10.96.0.10:80");
+    await brain.file("services.yaml", CART.replaceAll("10.96.0.10", "10.96.0.11"));
+    await serve();
+    await expect.poll(kernel, { timeout: 10_000 }).toContain("10.96.0.11:80");
+    expect(await kernel()).not.toContain("10.96.0.10:80");
+    node.stop.abort();
+    expect((await running).code).toBe(0);
+    expect(await kernel()).toContain("10.96.0.11:80");
+  });
+
+  test("can be asked by a relay", async () => {
+    await serve();
+    const relay = await ToyEnvironment.create();
+    const relayTarget = `unix://${join(relay.directory, "relay.sock")}`;
+    const relaying = relay.run("serve", "--source", `api:${target}`, "--listen", relayTarget);
+    await says(relay, "serving the node-state API");
+    const outcome = await node.run("print", "--source", `api:${relayTarget}`, "-o", "json");
+    expect(JSON.parse(outcome.out)).toMatchObject([{ rows: [{ key: "shop/cart:http/TCP" }] }, { rows: [] }]);
+    relay.stop.abort();
+    expect((await relaying).code).toBe(0);
+    await relay.remove();
+  });
+
+  test("answers for one node alone when it is told to, on a socket with the mode it is told", async () => {
+    await serve("--node-name", "node1", "--socket-mode", "0600");
+    expect((await stat(join(brain.directory, "node.sock"))).mode & 0o777).toBe(0o600);
+    expect(await rows()).toHaveLength(1);
+    const refused = await node.run("print", "--source", `api:${target}`, "--node-name", "node2", "--timeout", "300ms");
+    expect(refused.code).toBe(1);
+    expect(refused.err).toContain(
+      "[permission_denied] the node-state API ended the stream ([permission_denied] only node node1 may be asked for here",
+    );
+  });
+
+  test("that is not there is waited for, and missed in the end", async () => {
+    serving = Promise.resolve({ code: 0, out: "", err: "" });
+    const outcome = await node.run("print", "--source", `api:${target}`, "--timeout", "300ms");
+    expect(outcome.code).toBe(1);
+    expect(outcome.err).toContain(`[timed_out] nothing complete within 0.3 s: source api:${target}`);
+  });
+
+  const wrongs: readonly [flags: readonly string[], reason: string][] = [
+    [["--socket-mode", "rw"], '"rw" is no file mode: --socket-mode: write octal digits, e.g. 0660'],
+    [["--socket-owner", "root"], '"root" is no owner: --socket-owner: write numbers, e.g. 0:1000'],
+    [["--node-name", "a b"], '"a b" is no name of a node: --node-name'],
+    [["--listen", "tcp://0.0.0.0:1"], "this version speaks the node-state API over unix sockets alone"],
+    [["--source", "api:nowhere"], "it is no address"],
+  ];
+  test.each(wrongs)("refuses %j as bad usage", async (flags, reason) => {
+    serving = brain.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);
+    const { code, err } = await serving;
+    expect([code, err]).toEqual([2, expect.stringContaining(reason)]);
+  });
+});

@@ -1,0 +1,36 @@
+import { ProxyError, type Clock } from "@turnout/core";
+
+/**
+ * Run `body` with a limit on its time.
+ * @throws {ProxyError} `timed_out` naming `what` when the limit is reached first.
+ */
+export async function withTimeout(
+  what: string,
+  ms: number,
+  clock: Clock,
+  signal: AbortSignal,
+  body: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const error = (cause?: unknown): ProxyError =>
+    new ProxyError("timed_out", `nothing complete within ${ms / 1000} s`, {
+      object: what,
+      hint: "is it reachable? -v shows more; --timeout waits longer",
+      cause,
+    });
+  const late = new AbortController();
+  const done = new AbortController();
+  const watchClock = async (): Promise<void> => {
+    await clock.sleep(ms, AbortSignal.any([signal, done.signal]));
+    if (!done.signal.aborted && !signal.aborted) late.abort();
+  };
+  const timer = watchClock();
+  try {
+    await body(AbortSignal.any([signal, late.signal]));
+  } catch (cause) {
+    throw late.signal.aborted ? error(cause) : cause;
+  } finally {
+    done.abort();
+    await timer;
+  }
+  if (late.signal.aborted) throw error();
+}
