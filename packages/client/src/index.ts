@@ -29,3 +29,7 @@ export type { StatePoll } from "./watch/state-poll.ts";
 export { DEFAULT_TARGET, parseTarget } from "./watch/target.ts";
 export { fetchFullState, openNodeLink, watchFullState, watchNodeState } from "./watch/watch-node-state.ts";
 export type { FullState, WatchOptions } from "./watch/watch-node-state.ts";
+export { backendMain } from "./program/backend-main.ts";
+export type { BackendMainOptions } from "./program/backend-main.ts";
+export { runBackendProgram } from "./program/backend-program.ts";
+export type { ProgramEnvironment, ProgramWorld } from "./program/backend-program.ts";

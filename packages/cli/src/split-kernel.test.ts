@@ -1,0 +1,69 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { needs } from "@turnout/house/needs";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CART } from "./testing/toy-environment.ts";
+
+const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
+const NFT_MAIN = fileURLToPath(new URL("../../backend-nft/src/main.ts", import.meta.url));
+
+let directory: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnout-split-"));
+  await writeFile(join(directory, "cart.yaml"), CART);
+});
+
+afterEach(() => rm(directory, { recursive: true }));
+
+/** Run a shell script in a fresh network and pid namespace, with which everything it started ends. */
+function inNamespace(script: string): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+  const node = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning`;
+  const text = `ip link set lo up; ip address add 172.18.0.1/24 dev lo
+    S='${node} ${MAIN} serve --source file:${directory}/cart.yaml --listen unix://${directory}/node.sock'
+    N='${node} ${NFT_MAIN} --api unix://${directory}/node.sock --node-name node1'
+    until_so() { for i in $(seq 1 400); do if eval "$1" >/dev/null 2>&1; then return 0; fi; sleep 0.05; done; echo "never: $1"; exit 1; }
+    ${script}`;
+  return new Promise((resolve) => {
+    execFile("unshare", ["-n", "-p", "-f", "--kill-child", "sh", "-c", text], { timeout: 60_000, cwd: directory }, (error, out, err) => {
+      resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, out, err });
+    });
+  });
+}
+
+describe("a brain and turnout-nft as two processes on a real kernel", needs("root", "netns", "nft", "ip"), () => {
+  test("the rules outlive a brain that is killed, and follow the one that comes after it", async () => {
+    const outcome = await inNamespace(`
+      $S >brain.log 2>&1 & brain=$!
+      $N >nft.log 2>&1 & nft=$!
+      until_so 'nft list map ip turnout services | grep 10.96.0.10'
+      kill -9 $brain
+      until_so 'grep "node-state API is away" nft.log'
+      nft -j list ruleset | md5sum >before
+      # The socket's file is still there, and stale.
+      test -S node.sock && echo stale
+      sleep 0.3
+      nft -j list ruleset | md5sum | cmp - before && echo same
+      sed -i s/10.96.0.10/10.96.0.11/g cart.yaml
+      $S >>brain.log 2>&1 & brain=$!
+      until_so 'nft list map ip turnout services | grep 10.96.0.11'
+      nft list map ip turnout services | grep -c 10.96.0.10
+      kill -TERM $nft; wait $nft; echo "nft exit $?"
+      kill -TERM $brain; wait $brain; echo "brain exit $?"
+      nft list map ip turnout services | grep -c 10.96.0.11
+      test -e node.sock || echo gone`);
+    expect(outcome.out).toBe("stale\nsame\n0\nnft exit 0\nbrain exit 0\n1\ngone\n");
+  });
+
+  test("--once programs what the brain says and leaves it; a second time there is nothing to do", async () => {
+    const outcome = await inNamespace(`
+      $S >brain.log 2>&1 &
+      $N --once; echo "exit $?"
+      nft list map ip turnout services | grep -c 10.96.0.10
+      $N --once --dry-run`);
+    expect(outcome.out).toBe("exit 0\n1\n");
+  });
+});
