@@ -12,6 +12,8 @@ export interface NodeStateOptions {
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Log;
+  /** With `api:`: a brain that refuses is asked again until it doesn't; default: that is an error. */
+  readonly isDaemon?: boolean;
   readonly onIssue?: (issue: Issue) => void;
   /** Hears of every object that comes or goes. */
   readonly onObject?: (kind: ObjectKind) => void;
@@ -136,9 +138,20 @@ export class NodeStateSource {
   }
 
   async #openLink(target: string): Promise<NodeLink> {
-    const { config, env, clock, log } = this.#options;
+    const { config, env, clock, log, isDaemon } = this.#options;
+    const failOnRefusal = isDaemon !== true;
     const { nodeName, settings, bindAddress } = config;
     const onEligibility = (eligibility: Eligibility): void => void (this.#eligibility = eligibility);
-    return await openNodeLink({ target, nodeName, settings, bindAddress, version: `turnout ${env.version}`, clock, log, onEligibility });
+    return await openNodeLink({
+      target,
+      nodeName,
+      settings,
+      bindAddress,
+      version: `turnout ${env.version}`,
+      clock,
+      log,
+      onEligibility,
+      failOnRefusal,
+    });
   }
 }

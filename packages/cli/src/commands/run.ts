@@ -89,6 +89,7 @@ async function runInWorld(
     env,
     clock: world.clock,
     log,
+    isDaemon: options.once !== true,
     onIssue: (issue) => metrics.objectIssue(issue.object),
     onObject: (kind) => metrics.objectChanged(kind),
     onSynced: () => {

@@ -57,6 +57,12 @@ export class FamilyCursor {
     this.#reader.reset();
   }
 
+  /** Whoever waits waits in vain. */
+  fail(error: ProxyError): void {
+    this.#waiter?.reject(error);
+    this.#waiter = undefined;
+  }
+
   /** Want everything again. */
   forget(): void {
     this.#instance = "";

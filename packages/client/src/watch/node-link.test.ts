@@ -213,6 +213,17 @@ describe("a peer that is no brain, or a bad one", () => {
     await eventually("back again", () => log.lines.filter((line) => line.startsWith("info")).length === 2);
   });
 
+  test("a refusal is an error for who wants it so, and the next ask tries again", async () => {
+    await brain.listen();
+    brain.onStream = (one): void => one.fail(7, "not for you");
+    open({ failOnRefusal: true });
+    await expect(feed.next(never)).rejects.toThrow(/^\[permission_denied\].*not for you/);
+    brain.onStream = (one): void => one.welcome();
+    const next = feed.next(never);
+    (await asked(1, 1)).answer(FULL);
+    expect((await next).full).toBe(true);
+  });
+
   test("another gRPC service", async () => {
     await brain.listen(false);
     open();

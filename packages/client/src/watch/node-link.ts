@@ -33,6 +33,11 @@ export interface NodeLinkOptions {
   readonly log?: Log | undefined;
   /** 0 up to 1; default Math.random. */
   readonly random?: (() => number) | undefined;
+  /**
+   * Let feeds reject when the brain refuses what is asked (no right to the node, another protocol) rather than try again
+   * until it doesn't; default false, as a daemon wants it.
+   */
+  readonly failOnRefusal?: boolean | undefined;
   /** Hears when the node's eligibility was told or changed. */
   readonly onEligibility?: ((eligibility: Eligibility) => void) | undefined;
 }
@@ -79,7 +84,7 @@ export class NodeLink {
     return this.#eligibility;
   }
 
-  /** Follow one family; one consumer each. `next` rejects with `canceled` alone. */
+  /** Follow one family; one consumer each. `next` rejects with `canceled`, or with `failOnRefusal` with what was refused. */
   feed(family: IPFamily): Feed {
     return { next: (signal) => this.#next(family, signal) };
   }
@@ -112,11 +117,16 @@ export class NodeLink {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    const { random = Math.random } = this.#options;
+    const { random = Math.random, failOnRefusal = false } = this.#options;
     while (!signal.aborted) {
       const startedMs = this.#clock.nowMs();
       const reason = await this.#follow(signal);
       if (signal.aborted) return;
+      if (failOnRefusal && !reason.retryable) {
+        this.#running = undefined;
+        for (const family of FAMILIES) this.#cursors[family].fail(reason);
+        return;
+      }
       if (this.#clock.nowMs() - startedMs >= GOOD_MS) this.#failures = 0;
       this.#report(reason);
       const waitMs = Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** this.#failures) * (0.5 + random());

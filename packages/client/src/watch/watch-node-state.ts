@@ -2,7 +2,7 @@ import { applyChangeSet, FAMILIES, ProxyError, type ChangeSet, type IPFamily, ty
 import type { NodeLink, NodeLinkOptions } from "./node-link.ts";
 
 /** What to watch, and until when. */
-export interface WatchOptions extends Omit<NodeLinkOptions, "target"> {
+export interface WatchOptions extends Omit<NodeLinkOptions, "target" | "failOnRefusal"> {
   /** Default both. */
   readonly families?: readonly IPFamily[] | undefined;
   /** Ends the iteration, without an error. */
@@ -24,18 +24,19 @@ export async function openNodeLink(options: NodeLinkOptions): Promise<NodeLink> 
  *
  * Shape: the first one of each family is full; what happens while nobody iterates is merged into one per family.
  * Edges: a brain that goes away is waited for; ends when `signal` aborts or the loop is left.
- * @throws {ProxyError} `invalid_object` for a target that is none.
+ * @throws {ProxyError} `invalid_object` for a target that is none; `permission_denied`, `invalid_object` or
+ * `host_unsupported` when whoever listens there refuses.
  */
 export async function* watchNodeState(target: string, options: WatchOptions): AsyncGenerator<ChangeSet, void> {
   const { families = FAMILIES, signal, ...rest } = options;
-  const link = await openNodeLink({ target, ...rest });
+  const link = await openNodeLink({ target, failOnRefusal: true, ...rest });
   const stop = new AbortController();
   const either = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
   const ask = async (family: IPFamily): Promise<ChangeSet | undefined> => {
     try {
       return await link.feed(family).next(either);
     } catch (error) {
-      // Feeds of a link fail for nothing else.
+      // That is the end that was asked for; a refusal is none.
       if (either.aborted && ProxyError.is(error, "canceled")) return undefined;
       throw error;
     }

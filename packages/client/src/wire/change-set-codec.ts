@@ -83,51 +83,59 @@ function message(head: wire.ChangeSet, rows: readonly Uint8Array[], rowBytes: nu
   return Buffer.concat([Uint8Array.of(CHANGE_SET_TAG), varint(headBytes.length + rowBytes), headBytes, ...rows]);
 }
 
-/** Puts the parts of one family's change sets together again. */
+/** What has come of a change set. */
+interface Assembly {
+  readonly first: wire.ChangeSet;
+  readonly set: ServicePort[];
+  readonly delete: string[];
+  readonly triggersMs: number[];
+  parts: number;
+}
+
+/** Puts the parts of one family's change sets together again; each is read as it comes. */
 export class DeliveryReader {
+  readonly #family: ChangeSet["family"];
   readonly #settings: NodeSettings;
   readonly #rows: RowReader;
-  #parts: wire.ChangeSet[] = [];
-  #size = 0;
+  #partial: Assembly | undefined;
 
   constructor(family: ChangeSet["family"], settings: NodeSettings) {
+    this.#family = family;
     this.#settings = settings;
     this.#rows = new RowReader(family);
   }
 
   /** Forget parts whose rest won't come. */
   reset(): void {
-    this.#parts = [];
-    this.#size = 0;
+    this.#partial = undefined;
   }
 
   /** Take a part; gives the delivery when it was the last one. @throws {ProxyError} `feed_lost` for what can't be. */
   take(part: wire.ChangeSet): Delivery | undefined {
-    const before = this.#parts[0] ?? part;
-    if (part.instance !== before.instance || part.revision !== before.revision || part.full !== before.full) {
+    const partial = (this.#partial ??= { first: part, set: [], delete: [], triggersMs: [], parts: 0 });
+    const { first } = partial;
+    if (part.instance !== first.instance || part.revision !== first.revision || part.full !== first.full) {
       throw notUnderstood("parts of different change sets as one", part.instance);
     }
-    this.#parts.push(part);
-    this.#size += 1 + part.set.length + part.delete.length;
-    if (this.#size > ROWS_MAX) throw notUnderstood("a change set without end", part.instance);
+    for (const row of part.set) partial.set.push(this.#rows.read(row));
+    for (const name of part.delete) partial.delete.push(keyOf(readName(name)));
+    for (const ms of part.triggeredMs) partial.triggersMs.push(ms);
+    partial.parts += 1;
+    if (partial.parts + partial.set.length + partial.delete.length > ROWS_MAX)
+      throw notUnderstood("a change set without end", part.instance);
     if (part.more) return undefined;
-    const parts = this.#parts;
     this.reset();
-    const first = parts[0] ?? part;
-    const family = FAMILY_WORDS.read(first.family);
-    const set: ServicePort[] = [];
-    for (const { set: rows } of parts) for (const row of rows) set.push(this.#rows.read(row));
-    const { node, eligibility } = first;
+    const { instance, revision, full, node, eligibility } = first;
     return {
       changes: {
-        instance: first.instance,
-        revision: first.revision,
-        family,
-        full: first.full,
-        ...(node === undefined ? {} : { node: readNode(node, family, this.#settings) }),
-        set,
-        delete: parts.flatMap((one) => one.delete.map((name) => keyOf(readName(name)))),
-        triggersMs: parts.flatMap(({ triggeredMs }) => triggeredMs),
+        instance,
+        revision,
+        family: this.#family,
+        full,
+        ...(node === undefined ? {} : { node: readNode(node, this.#family, this.#settings) }),
+        set: partial.set,
+        delete: partial.delete,
+        triggersMs: partial.triggersMs,
       },
       eligibility: eligibility === undefined ? undefined : { isEligible: eligibility.eligible, reason: eligibility.reason },
     };
