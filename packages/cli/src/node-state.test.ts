@@ -11,7 +11,7 @@ const log = { debug: silent, info: silent, warn: silent, error: silent };
 
 function make(clock: FakeClock, flags: RawFlags = {}, source = "kube"): NodeStateSource {
   const config = runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), "nft");
-  return new NodeStateSource({ source, config, env: { variables: {} } as unknown as Environment, clock, log });
+  return new NodeStateSource({ source, tls: undefined, config, env: { variables: {} } as unknown as Environment, clock, log });
 }
 
 function node(podCIDRs: readonly string[] = []): unknown {

@@ -1,4 +1,12 @@
-import { eligibilityOf, openNodeLink, type Eligibility, type NodeLink, type RunConfig } from "@turnout/client";
+import {
+  eligibilityOf,
+  openNodeLink,
+  parseApiTarget,
+  type Eligibility,
+  type NodeLink,
+  type RunConfig,
+  type TlsFiles,
+} from "@turnout/client";
 import { createFeed, ProxyError, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
@@ -8,6 +16,8 @@ import { fillStore } from "./object-store.ts";
 export interface NodeStateOptions {
   /** `kube`, `file:PATH` or `api:TARGET`. */
   readonly source: string;
+  /** For `api:tls://…`. */
+  readonly tls: TlsFiles | undefined;
   readonly config: RunConfig;
   readonly env: Environment;
   readonly clock: Clock;
@@ -41,6 +51,7 @@ export class NodeStateSource {
   constructor(options: NodeStateOptions) {
     this.#options = options;
     this.#spec = parseSourceSpec(options.source);
+    if (this.#spec.kind === "api") parseApiTarget(this.#spec.target, options.tls);
     this.#report = (issue) => {
       options.onIssue?.(issue);
       options.log.warn(issue.what, { object: issue.object, hint: issue.hint });
@@ -138,12 +149,13 @@ export class NodeStateSource {
   }
 
   async #openLink(target: string): Promise<NodeLink> {
-    const { config, env, clock, log, isDaemon } = this.#options;
+    const { config, env, clock, log, tls, isDaemon } = this.#options;
     const failOnRefusal = isDaemon !== true;
     const { nodeName, settings, bindAddress } = config;
     const onEligibility = (eligibility: Eligibility): void => void (this.#eligibility = eligibility);
     return await openNodeLink({
       target,
+      tls,
       nodeName,
       settings,
       bindAddress,

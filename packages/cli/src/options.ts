@@ -1,4 +1,14 @@
-import { CONFIG_FLAGS, createLog, loadConfig, parseDuration, type LoadedConfig, type LogLevel, type RawFlags } from "@turnout/client";
+import {
+  CONFIG_FLAGS,
+  createLog,
+  loadConfig,
+  parseDuration,
+  tlsFiles,
+  type LoadedConfig,
+  type LogLevel,
+  type RawFlags,
+  type TlsFiles,
+} from "@turnout/client";
 import { FAMILIES, ProxyError, type IPFamily, type Log, type Plain } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "./environment.ts";
@@ -34,12 +44,25 @@ export function addLogOptions(command: Command): Command {
     .addOption(new Option("--log-flush-frequency <duration>", "accepted, without effect").hideHelp());
 }
 
+/** Add the files for a brain over TLS. */
+export function addApiOptions(command: Command): Command {
+  return command
+    .option("--api-ca <file>", "for api:tls://…: whose certificate the brain needs")
+    .option("--api-cert <file>", "for api:tls://…: our certificate")
+    .option("--api-key <file>", "for api:tls://…: its key");
+}
+
+/** The files for a brain over TLS, if any. @throws {ProxyError} `invalid_object` when some of them are missing. */
+export function apiTls({ apiCa, apiCert, apiKey }: CommonOptions): TlsFiles | undefined {
+  return tlsFiles({ ca: apiCa, cert: apiCert, key: apiKey }, "--api");
+}
+
 /** Add --source, --node-name and --config. */
 export function addSourceOptions(command: Command): Command {
-  return command
+  return addApiOptions(command)
     .option(
       "--source <source>",
-      "where Services come from: kube, file:PATH (a YAML or JSON file, or a directory), or api:unix:///PATH (a brain)",
+      "where Services come from: kube, file:PATH (a YAML or JSON file, or a directory), or api:TARGET (a brain at unix:///PATH or tls://HOST:PORT)",
       "kube",
     )
     .option("--node-name <name>", "the node to compute for (default: this host's name)")
@@ -75,7 +98,8 @@ export function addTimeout(command: Command, purpose: string): Command {
   return command.option("--timeout <duration>", purpose, DEFAULT_TIMEOUT);
 }
 
-function collect(value: string, before: readonly string[]): readonly string[] {
+/** Gather the values of a repeatable option. */
+export function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
 
@@ -96,6 +120,9 @@ export function typedFlags(command: Command): RawFlags {
 export interface CommonOptions {
   readonly source?: string;
   readonly config?: string;
+  readonly apiCa?: string;
+  readonly apiCert?: string;
+  readonly apiKey?: string;
   readonly backend?: string;
   readonly backendOption?: readonly string[];
   readonly timeout?: string;

@@ -1,5 +1,8 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { stat } from "node:fs/promises";
+import { createAuthority } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./testing/toy-environment.ts";
 
@@ -31,6 +34,15 @@ async function says(env: ToyEnvironment, text: string): Promise<void> {
 async function serve(...flags: readonly string[]): Promise<void> {
   serving = brain.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);
   await says(brain, "the source is complete");
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
 }
 
 async function rows(...flags: readonly string[]): Promise<readonly unknown[]> {
@@ -108,6 +120,29 @@ describe("a brain in another process", () => {
     );
   });
 
+  test("over mutual TLS answers a node's certificate for that node", async () => {
+    const authority = createAuthority("brains", Date.now());
+    const pems = async (env: ToyEnvironment, commonName: string): Promise<readonly [ca: string, cert: string, key: string]> => {
+      const { cert, key } = authority.issue({ commonName, hosts: ["127.0.0.1"] });
+      return [await env.file("ca.pem", authority.cert), await env.file("cert.pem", cert), await env.file("key.pem", key)];
+    };
+    const port = await freePort();
+    const [ca, cert, key] = await pems(brain, "brain");
+    await serve("--listen", `tls://127.0.0.1:${port}`, "--tls-ca", ca, "--tls-cert", cert, "--tls-key", key);
+    const [apiCa, apiCert, apiKey] = await pems(node, "system:node:node1");
+    const ask = (name: string): Promise<Outcome> => {
+      const files = ["--api-ca", apiCa, "--api-cert", apiCert, "--api-key", apiKey];
+      return node.run("print", "--source", `api:tls://127.0.0.1:${port}`, "-o", "json", "--node-name", name, ...files);
+    };
+    expect(JSON.parse((await ask("node1")).out)).toMatchObject([{ rows: [{ key: "shop/cart:http/TCP" }] }, {}]);
+    expect(await ask("node2")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("gives no right to ask for this node: node node2") as string,
+    });
+    // The unix socket is still there beside it.
+    expect(await rows()).toHaveLength(1);
+  });
+
   test("that is not there is waited for, and missed in the end", async () => {
     serving = Promise.resolve({ code: 0, out: "", err: "" });
     const outcome = await node.run("print", "--source", `api:${target}`, "--timeout", "300ms");
@@ -119,7 +154,10 @@ describe("a brain in another process", () => {
     [["--socket-mode", "rw"], '"rw" is no file mode: --socket-mode: write octal digits, e.g. 0660'],
     [["--socket-owner", "root"], '"root" is no owner: --socket-owner: write numbers, e.g. 0:1000'],
     [["--node-name", "a b"], '"a b" is no name of a node: --node-name'],
-    [["--listen", "tcp://0.0.0.0:1"], "this version speaks the node-state API over unix sockets alone"],
+    [["--listen", "tcp://0.0.0.0:1"], "over a network it takes mutual TLS"],
+    [["--listen", "tls://127.0.0.1:0"], "listening on TLS needs certificates"],
+    [["--tls-ca", "ca.pem"], "mutual TLS takes all three files: --tls-ca, --tls-cert, --tls-key"],
+    [["--source", "api:tls://127.0.0.1:1"], "a target over TLS needs certificates"],
     [["--source", "api:nowhere"], "it is no address"],
   ];
   test.each(wrongs)("refuses %j as bad usage", async (flags, reason) => {

@@ -11,6 +11,7 @@ export { MESSAGE_BYTES_MAX, openNodeStream, WATCH_PATH } from "./watch/node-stre
 export { NodeLink } from "./watch/node-link.ts";
 export type { NodeStream } from "./watch/node-stream.ts";
 export { parseTarget } from "./watch/target.ts";
+export type { Target, TlsFiles } from "./watch/target.ts";
 export { DeliveryReader, encodeDelivery } from "./wire/change-set-codec.ts";
 export type { Delivery, EncodeOptions } from "./wire/change-set-codec.ts";
 export { readSettings, wireSettings } from "./wire/node-codec.ts";

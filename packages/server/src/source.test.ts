@@ -15,6 +15,7 @@ describe("parseSourceSpec", () => {
 
   it("reads api:TARGET", () => {
     expect(parseSourceSpec("api:unix:///run/x.sock")).toEqual({ kind: "api", target: "unix:///run/x.sock" });
+    expect(parseSourceSpec("api:tls://[fd00::1]:12090")).toEqual({ kind: "api", target: "tls://[fd00::1]:12090" });
   });
 
   it.each([

@@ -42,7 +42,7 @@ export class TestBrain {
   /** Serve, also again. */
   async serve(options: Partial<NodeStateServerOptions> = {}): Promise<void> {
     const origin = createStoreOrigin(this.store, (issue) => void this.issues.push(issue));
-    const common = { origin, listen: this.target, version: "test brain", clock: this.clock, log: this.log };
+    const common = { origin, listen: [this.target], version: "test brain", clock: this.clock, log: this.log };
     this.server = await serveNodeState({ ...common, ...options });
   }
 

@@ -9,6 +9,7 @@ import {
   addLogOptions,
   addSourceOptions,
   addTimeout,
+  apiTls,
   configFor,
   familiesOf,
   quietLogFor,
@@ -69,7 +70,7 @@ async function printState(command: Command, options: PrintOptions, env: Environm
   try {
     const config = runConfig(loaded, backendOf(loaded.mode === "" ? "nftables" : loaded.mode));
     for (const warning of config.warnings) log.warn(warning);
-    const state = new NodeStateSource({ source: options.source, config, env, clock: world.clock, log });
+    const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
     const first = (signal: AbortSignal): Promise<void> =>
       state.during(async (stop) => {
         const changes = await Promise.all(families.map((family) => state.feed(family).next(stop)));

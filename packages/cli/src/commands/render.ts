@@ -18,6 +18,7 @@ import {
   addLogOptions,
   addSourceOptions,
   addTimeout,
+  apiTls,
   configFor,
   familiesOf,
   quietLogFor,
@@ -75,7 +76,7 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
     const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: false });
     const config = runConfig(loaded, module.name);
     for (const warning of config.warnings) log.warn(warning);
-    const state = new NodeStateSource({ source: options.source, config, env, clock: world.clock, log });
+    const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
     const body = async (stop: AbortSignal): Promise<void> => {
       const renderings: Rendering[] = [];
       for (const family of families) {

@@ -9,6 +9,7 @@ import {
   addLogOptions,
   addSourceOptions,
   addTimeout,
+  apiTls,
   configFor,
   logFor,
   timeoutMs,
@@ -85,6 +86,7 @@ async function runInWorld(
   const metrics = new Metrics({ backend: module.name, nowMs: () => world.clock.nowMs() });
   const state = new NodeStateSource({
     source: options.source,
+    tls: apiTls(options),
     config,
     env,
     clock: world.clock,

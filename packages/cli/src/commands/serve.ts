@@ -1,14 +1,18 @@
-import { DEFAULT_TARGET, runConfig } from "@turnout/client";
+import { DEFAULT_TARGET, parseApiTarget, runConfig, tlsFiles } from "@turnout/client";
 import { isDNSName, ProxyError, Store, type Log } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
 import type { Command } from "commander";
 import type { ClosableWorld, Environment } from "../environment.ts";
 import { fillStore } from "../object-store.ts";
-import { addLogOptions, configFor, logFor, type CommonOptions } from "../options.ts";
+import { addApiOptions, addLogOptions, apiTls, collect, configFor, logFor, type CommonOptions } from "../options.ts";
 
 interface ServeOptions extends CommonOptions {
-  readonly listen: string;
+  readonly listen?: readonly string[];
+  readonly tlsCa?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly tlsAnyNode?: readonly string[];
   readonly source: string;
   readonly nodeName?: string;
   readonly socketMode: string;
@@ -22,20 +26,30 @@ Examples:
   turnout serve --source api:unix:///run/brain/node.sock     # a relay: asks another brain what it is asked
 
 Then, on the same host: turnout run --source api:${DEFAULT_TARGET}, or turnout-nft --api ${DEFAULT_TARGET}.
-Who may write to the socket may ask for any node's state; nothing can be changed through it. SIGTERM ends it: backends
+Who may write to the socket may ask for any node's state; nothing can be changed through it. Over tls:// a certificate of
+--tls-ca is needed, and one of system:node:NAME may ask for NAME alone. SIGTERM ends it: backends
 keep their rules in force, wait, and go on from what they have when it is back.`;
 
 /** Add `turnout serve`. */
 export function addServe(program: Command, env: Environment): void {
   const command = program.command("serve").description("compute node states and serve them to backends in other processes");
   command
-    .option("--listen <address>", "where backends connect", DEFAULT_TARGET)
+    .option(
+      "--listen <address>",
+      `where backends connect: unix:///PATH or tls://HOST:PORT; repeatable (default: ${DEFAULT_TARGET})`,
+      collect,
+    )
     .option("--source <source>", "where Services come from: kube, file:PATH, or api:unix:///PATH (another brain)", "kube")
     .option("--node-name <name>", "the one node that may be asked for (default: any node)")
     .option("--socket-mode <octal>", "file mode of the socket", "0660")
     .option("--socket-owner <uid:gid>", "owner and group of the socket, as numbers (default: who starts it)")
+    .option("--tls-ca <file>", "for tls://: whose certificates clients need")
+    .option("--tls-cert <file>", "for tls://: our certificate")
+    .option("--tls-key <file>", "for tls://: its key")
+    .option("--tls-any-node <name>", "common name of a client's certificate that may ask for any node; repeatable", collect)
     .option("--kubeconfig <file>", "how to reach the API server")
     .option("--master <url>", "API server address, beats the kubeconfig's");
+  addApiOptions(command);
   addLogOptions(command);
   command.addHelpText("after", EXAMPLES);
   command.action(async (options: ServeOptions) => {
@@ -75,7 +89,18 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
     const version = `turnout ${env.version}`;
     const { serveNodeState } = await import("@turnout/server/serve");
     const { clock } = world;
-    const server = await serveNodeState({ origin: brain.origin, listen: options.listen, mode, owner, onlyNode, version, clock, log });
+    const server = await serveNodeState({
+      origin: brain.origin,
+      listen: options.listen ?? [DEFAULT_TARGET],
+      tls: tlsFiles({ ca: options.tlsCa, cert: options.tlsCert, key: options.tlsKey }, "--tls"),
+      anyNode: options.tlsAnyNode,
+      mode,
+      owner,
+      onlyNode,
+      version,
+      clock,
+      log,
+    });
     try {
       await brain.run(server, env.signal);
     } finally {
@@ -104,8 +129,10 @@ async function makeBrain(
   const { createRelayOrigin, createStoreOrigin } = await import("@turnout/server/serve");
   const { clock } = world;
   if (spec.kind === "api") {
+    const tls = apiTls(options);
+    parseApiTarget(spec.target, tls);
     return {
-      origin: createRelayOrigin({ target: spec.target, version: `turnout ${env.version}`, clock, log }),
+      origin: createRelayOrigin({ target: spec.target, tls, version: `turnout ${env.version}`, clock, log }),
       async run(server, signal) {
         // A relay has nothing to wait for: each question is asked on when it comes.
         server.setServing(true);

@@ -77,7 +77,17 @@ async function runWith<H, K extends KernelObject, S>(
   const { nodeName, settings, bindAddress } = config;
   const version = `${env.name} ${env.version}`;
   log.info(`${env.name} starts`, { version: env.version, api: flags.api, node: nodeName });
-  const link = await openNodeLink({ target: flags.api, nodeName, settings, bindAddress, version, clock, log, failOnRefusal: flags.once });
+  const link = await openNodeLink({
+    target: flags.api,
+    tls: flags.tls,
+    nodeName,
+    settings,
+    bindAddress,
+    version,
+    clock,
+    log,
+    failOnRefusal: flags.once,
+  });
   const metrics = new Metrics({ backend: module.name, nowMs: () => clock.nowMs() });
   const body = (signal: AbortSignal): Promise<void> =>
     run(module, {

@@ -1,12 +1,14 @@
 import { ProxyError, type Plain } from "@turnout/core";
 import { CONFIG_FLAGS, type RawFlags } from "../run/config-flags.ts";
 import { parseDuration } from "../run/duration.ts";
-import { DEFAULT_TARGET } from "../watch/target.ts";
+import { DEFAULT_TARGET, tlsFiles, type TlsFiles } from "../watch/target.ts";
 
 /** A backend program's command line, read. */
 export interface ProgramFlags {
   /** Where the brain is. */
   readonly api: string;
+  /** For a brain over TLS. */
+  readonly tls: TlsFiles | undefined;
   /** A KubeProxyConfiguration file. */
   readonly config: string | undefined;
   readonly once: boolean;
@@ -25,6 +27,9 @@ export interface ProgramFlags {
 /** What a flag of ours takes: a value, or nothing. */
 const OWN: Readonly<Record<string, "value" | "switch">> = {
   api: "value",
+  "api-ca": "value",
+  "api-cert": "value",
+  "api-key": "value",
   config: "value",
   once: "switch",
   "dry-run": "switch",
@@ -102,6 +107,7 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
   if (timeoutMs <= 0) throw bad("--timeout", "it must be longer than 0");
   return {
     api: own.get("api") ?? DEFAULT_TARGET,
+    tls: tlsFiles({ ca: own.get("api-ca"), cert: own.get("api-cert"), key: own.get("api-key") }, "--api"),
     config: own.get("config"),
     once: isOn("once"),
     dryRun: isOn("dry-run"),
@@ -116,6 +122,7 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
 
 const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
   ["--api <target>", `where the brain ("turnout serve") listens (default: ${DEFAULT_TARGET})`],
+  ["--api-ca, --api-cert, --api-key <file>", "for a brain at tls://HOST:PORT: its authority, our certificate and key"],
   ["--node-name <name>", "the node to program (default: this host's name)"],
   ["--config <file>", "a KubeProxyConfiguration file; kube-proxy's other flags are then ignored"],
   ["--once", "sync one time, leave the rules in place and exit"],

@@ -258,7 +258,7 @@ describe("a peer that is no brain, or a bad one", () => {
   test("a target that is none is refused at once", async () => {
     open();
     expect(() => new NodeLink({ target: "tcp://10.0.0.1:80", nodeName: "node1" })).toThrow(
-      /^\[invalid_object\] this version speaks the node-state API over unix sockets alone/,
+      /^\[invalid_object\] over a network it takes mutual TLS/,
     );
   });
 });

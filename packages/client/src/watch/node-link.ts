@@ -16,12 +16,14 @@ import { wireSettings } from "../wire/node-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
 import { FamilyCursor } from "./family-cursor.ts";
 import { openNodeStream, type NodeStream } from "./node-stream.ts";
-import { parseTarget } from "./target.ts";
+import { parseApiTarget, type TlsFiles } from "./target.ts";
 
 /** Whom to ask, and for what. */
 export interface NodeLinkOptions {
-  /** `unix:///run/turnout/node.sock`. */
+  /** `unix:///run/turnout/node.sock` or `tls://HOST:PORT`. */
   readonly target: string;
+  /** For a target over TLS. */
+  readonly tls?: TlsFiles | undefined;
   readonly nodeName: string;
   /** Flags and configuration of the process that programs; default kube-proxy's defaults. */
   readonly settings?: NodeSettings | undefined;
@@ -71,7 +73,7 @@ export class NodeLink {
 
   /** @throws {ProxyError} `invalid_object` for a target that is none. */
   constructor(options: NodeLinkOptions) {
-    parseTarget(options.target);
+    parseApiTarget(options.target, options.tls);
     this.#options = options;
     this.#clock = options.clock ?? systemClock();
     this.#log = options.log ?? SILENT;
@@ -137,8 +139,10 @@ export class NodeLink {
 
   /** One stream from start to end; resolves to why it ended. */
   async #follow(signal: AbortSignal): Promise<ProxyError> {
-    const { target, nodeName, settings = DEFAULT_SETTINGS, bindAddress = "", version = "unknown" } = this.#options;
-    const stream = await openNodeStream(target, (response) => this.#hear(response));
+    const { target, tls, nodeName, settings = DEFAULT_SETTINGS, bindAddress = "", version = "unknown" } = this.#options;
+    const [opened] = await Promise.allSettled([openNodeStream(target, (response) => this.#hear(response), tls)]);
+    if (opened.status === "rejected") return ProxyError.from(opened.reason, "feed_lost", "no stream can be opened", { object: target });
+    const stream = opened.value;
     this.#stream = stream;
     const over = new AbortController();
     signal.addEventListener("abort", stream.cancel, { once: true });

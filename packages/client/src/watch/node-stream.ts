@@ -1,7 +1,8 @@
+import { readFile } from "node:fs/promises";
 import { ProxyError, type ErrorCode } from "@turnout/core";
 import type { ServiceError } from "@grpc/grpc-js";
 import { WatchRequest, WatchResponse } from "../gen/turnout/node/v1/node.ts";
-import { parseTarget } from "./target.ts";
+import { parseApiTarget, type Target, type TlsFiles } from "./target.ts";
 
 /** The method's name on the wire. */
 export const WATCH_PATH = "/turnout.node.v1.NodeState/Watch";
@@ -29,6 +30,21 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
 };
 const UNIMPLEMENTED = 12;
 
+/** The target as gRPC writes it. */
+function addressOf(target: Target): string {
+  if (target.kind === "unix") return `unix:${target.path}`;
+  return `dns:${target.host.includes(":") ? `[${target.host}]` : target.host}:${target.port}`;
+}
+
+async function readPems({ ca, cert, key }: TlsFiles): Promise<Readonly<Record<keyof TlsFiles, Buffer>>> {
+  try {
+    const [caPem, certPem, keyPem] = await Promise.all([readFile(ca), readFile(cert), readFile(key)]);
+    return { ca: caPem, cert: certPem, key: keyPem };
+  } catch (error) {
+    throw ProxyError.from(error, "invalid_object", "a file for TLS can't be read", { object: `${ca}, ${cert}, ${key}` });
+  }
+}
+
 /** Say an error of gRPC in our words. */
 export function streamError(error: ServiceError, target: string): ProxyError {
   const hint = Number(error.code) === UNIMPLEMENTED ? "is it a turnout? this one speaks turnout.node.v1" : undefined;
@@ -39,13 +55,17 @@ export function streamError(error: ServiceError, target: string): ProxyError {
 /**
  * Open a stream of its own connection; gRPC is loaded when this is first called.
  *
- * Edges: `onResponse` may throw a ProxyError, which ends the stream with it.
- * @throws {ProxyError} `invalid_object` for a target that is none; being unable to connect shows in `ended`.
+ * Edges: `onResponse` may throw a ProxyError, which ends the stream with it. TLS files are read for each stream, so rotated
+ * ones count from the next one on.
+ * @throws {ProxyError} `invalid_object` for a target that is none, or files that can't be read; being unable to connect
+ * shows in `ended`.
  */
-export async function openNodeStream(target: string, onResponse: (response: WatchResponse) => void): Promise<NodeStream> {
-  const { path } = parseTarget(target);
+export async function openNodeStream(target: string, onResponse: (response: WatchResponse) => void, tls?: TlsFiles): Promise<NodeStream> {
+  const parsed = parseApiTarget(target, tls);
   const { Client, credentials, Metadata } = await import("@grpc/grpc-js");
-  const client = new Client(`unix:${path}`, credentials.createInsecure(), {
+  const pems = parsed.kind === "tls" && tls !== undefined ? await readPems(tls) : undefined;
+  const channel = pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert);
+  const client = new Client(addressOf(parsed), channel, {
     "grpc.keepalive_time_ms": KEEPALIVE_MS,
     "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
     "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,

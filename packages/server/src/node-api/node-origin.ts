@@ -1,5 +1,5 @@
 import { eligibilityOf, type Eligibility } from "@turnout/client";
-import { NodeLink } from "@turnout/client/protocol";
+import { NodeLink, type TlsFiles } from "@turnout/client/protocol";
 import {
   feedOf,
   isEqual,
@@ -110,17 +110,19 @@ export function createStoreOrigin(store: Store, report: (issue: Issue) => void):
 export interface RelayOptions {
   /** The brain behind this one. */
   readonly target: string;
+  readonly tls?: TlsFiles | undefined;
   readonly version: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Have node states from another brain, which is asked with each watcher's own question. */
-export function createRelayOrigin({ target, version, clock, log }: RelayOptions): NodeOrigin {
+export function createRelayOrigin({ target, tls, version, clock, log }: RelayOptions): NodeOrigin {
   return {
     open({ nodeName, settings, bindAddress }, onEligibility) {
       const link = new NodeLink({
         target,
+        tls,
         nodeName,
         settings,
         version,

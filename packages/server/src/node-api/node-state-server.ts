@@ -1,20 +1,27 @@
-import { DESCRIPTORS, parseTarget, WATCH_PATH } from "@turnout/client/protocol";
+import { DESCRIPTORS, WATCH_PATH, type TlsFiles } from "@turnout/client/protocol";
 import type { Clock, Log } from "@turnout/core";
+import type { Socket } from "node:net";
 import { Server, ServerCredentials, status, type ServiceDefinition } from "@grpc/grpc-js";
 import { DESCRIPTORS as OWN_DESCRIPTORS } from "../gen/descriptors.ts";
 import { HEALTH_DEFINITION, HealthService } from "./health-service.ts";
+import { listenAll } from "./listeners.ts";
 import type { NodeOrigin } from "./node-origin.ts";
+import { ALL_RIGHTS, certificateRights, type PeerRightsOf } from "./peer-rights.ts";
 import { REFLECTION_DEFINITIONS, reflectionHandlers } from "./reflection-service.ts";
 import { RowBytes } from "./row-bytes.ts";
-import { listenUnix, type UnixListenerOptions } from "./unix-listener.ts";
+import type { UnixListenerOptions } from "./unix-listener.ts";
 import { ViewRegistry } from "./view-registry.ts";
 import { refuse, WatchSession, type WatchCall } from "./watch-session.ts";
 
 /** What a brain serves with. */
 export interface NodeStateServerOptions {
   readonly origin: NodeOrigin;
-  /** `unix:///absolute/path`. */
-  readonly listen: string;
+  /** `unix:///absolute/path` or `tls://HOST:PORT`, each. */
+  readonly listen: readonly string[];
+  /** For listening on TLS; clients need a certificate of this authority. */
+  readonly tls?: TlsFiles | undefined;
+  /** Common names of certificates that may ask for any node; others may ask for their own: `system:node:NAME`. */
+  readonly anyNode?: readonly string[] | undefined;
   /** File mode of the socket; default 0660. */
   readonly mode?: number | undefined;
   /** Numeric owner of the socket; default as the process creates it. */
@@ -51,6 +58,8 @@ export interface NodeStateServer {
   setServing(isServing: boolean): void;
   /** What is going on, for metrics and tests. */
   readonly stats: { readonly streams: number; readonly questions: number; readonly rowsEncoded: number };
+  /** Ports of the TLS addresses, in their order. */
+  readonly ports: readonly number[];
   /** Stop; streams end with UNAVAILABLE, and their clients wait for the next brain. */
   close(): Promise<void>;
 }
@@ -81,30 +90,61 @@ const NODE_STATE_DEFINITION: ServiceDefinition = {
 };
 
 /**
- * Serve node states, gRPC health and reflection on a unix socket.
- * @throws {ProxyError} `invalid_object` for an address that is none; `already_exists` when somebody listens there;
- * `permission_denied`, `not_found` when the socket can't be made.
+ * Serve node states, gRPC health and reflection on unix sockets, and over mutual TLS.
+ * @throws {ProxyError} `invalid_object` for an address that is none, or files that can't be used; `already_exists` when
+ * somebody listens there; `permission_denied`, `not_found` when the socket can't be made.
  */
 export async function serveNodeState(options: NodeStateServerOptions): Promise<NodeStateServer> {
-  const { path } = parseTarget(options.listen);
   const limits = { ...LIMITS, ...options.limits };
-  const { origin, clock, log, version, onlyNode, mode = 0o660, owner } = options;
+  const { origin, clock, log, version, onlyNode } = options;
   const instance = options.instance ?? crypto.randomUUID();
   const { lingerMs, questionsMax } = limits;
   const registry = new ViewRegistry({ origin, instance, clock, lingerMs, questionsMax });
   const bytes = new RowBytes();
   const health = new HealthService(SERVICES);
   let streams = 0;
-  const context = { registry, bytes, streams: () => streams, version, onlyNode, clock, log };
-  const watch = async (call: WatchCall): Promise<void> => {
-    if (streams >= limits.streamsMax) {
-      refuse(call, status.RESOURCE_EXHAUSTED, `this brain serves ${limits.streamsMax} streams already, and no more at a time`);
-      return;
-    }
-    streams += 1;
-    await new WatchSession(call, context).run();
-    streams -= 1;
+  const common = { registry, bytes, streams: () => streams, version, onlyNode, clock, log };
+  const watchWith =
+    (rights: PeerRightsOf) =>
+    async (call: WatchCall): Promise<void> => {
+      if (streams >= limits.streamsMax) {
+        refuse(call, status.RESOURCE_EXHAUSTED, `this brain serves ${limits.streamsMax} streams already, and no more at a time`);
+        return;
+      }
+      streams += 1;
+      await new WatchSession(call, { ...common, rights }).run();
+      streams -= 1;
+    };
+  // Two servers, so that what a connection may do hangs on the door it came through, and not on what is found out about it.
+  const unix = makeDoor(
+    watchWith(() => ALL_RIGHTS),
+    health,
+    limits,
+  );
+  const tls = makeDoor(watchWith(certificateRights(new Set(options.anyNode))), health, limits);
+  const doors = [unix, tls];
+  const listeners = await listenAll(options, { unix: unix.take, tls: tls.take });
+  return {
+    ports: listeners.flatMap(({ port }) => port ?? []),
+    setServing: (isServing) => health.setServing(isServing),
+    get stats() {
+      return { streams, questions: registry.size, rowsEncoded: bytes.made };
+    },
+    async close() {
+      for (const listener of listeners) await listener.close();
+      registry.close();
+      for (const door of doors) door.close();
+    },
   };
+}
+
+/** A gRPC server that is handed its connections. */
+interface GrpcDoor {
+  readonly take: (socket: Socket) => void;
+  close(): void;
+}
+
+function makeDoor(watch: (call: WatchCall) => Promise<void>, health: HealthService, limits: ServerLimits): GrpcDoor {
   const server = new Server({
     "grpc.max_receive_message_length": limits.requestBytesMax,
     "grpc.max_concurrent_streams": STREAMS_OF_ONE_CONNECTION,
@@ -113,19 +153,12 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
   });
   server.addService(NODE_STATE_DEFINITION, { watch: (call: WatchCall) => void watch(call) });
   server.addService(HEALTH_DEFINITION, health.handlers);
-  for (const definition of REFLECTION_DEFINITIONS)
-    server.addService(definition, reflectionHandlers(SERVICES, [DESCRIPTORS, OWN_DESCRIPTORS]));
+  const reflection = reflectionHandlers(SERVICES, [DESCRIPTORS, OWN_DESCRIPTORS]);
+  for (const definition of REFLECTION_DEFINITIONS) server.addService(definition, reflection);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const listener = await listenUnix({ path, mode, owner, onConnection: (socket) => injector.injectConnection(socket) });
-  log.info("serving the node-state API", { listen: options.listen, mode: mode.toString(8).padStart(4, "0") });
   return {
-    setServing: (isServing) => health.setServing(isServing),
-    get stats() {
-      return { streams, questions: registry.size, rowsEncoded: bytes.made };
-    },
-    async close() {
-      await listener.close();
-      registry.close();
+    take: (socket) => injector.injectConnection(socket),
+    close() {
       injector.destroy();
       server.forceShutdown();
     },

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { encodeDelivery, FAMILY_WORDS, readSettings, wire } from "@turnout/client/protocol";
 import { canonicalIP, isDNSName, ProxyError, type Clock, type IPFamily, type Log } from "@turnout/core";
 import { status, type ServerDuplexStream } from "@grpc/grpc-js";
+import type { PeerRightsOf } from "./peer-rights.ts";
 import type { NodeQuestion } from "./node-origin.ts";
 import type { RowBytes } from "./row-bytes.ts";
 import type { Cursor } from "./shared-view.ts";
@@ -17,6 +18,7 @@ export interface SessionContext {
   readonly version: string;
   /** The one node that may be asked for; undefined: any. */
   readonly onlyNode: string | undefined;
+  readonly rights: PeerRightsOf;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -108,10 +110,11 @@ export class WatchSession {
   }
 
   #greet(hello: wire.Hello): void {
-    const { registry, onlyNode, version, log } = this.#context;
+    const { registry, onlyNode, rights, version, log } = this.#context;
     if (this.#held !== undefined)
       throw new ProxyError("invalid_object", "a second hello", { hint: "open another stream for another node" });
     const question = readQuestion(hello, onlyNode);
+    rights(this.#call.getAuthContext().sslPeerCertificate).check(question.nodeName);
     this.#held = registry.hold(question);
     log.debug("a watcher came", { node: question.nodeName, version: hello.version.slice(0, VERSION_MAX) });
     const welcome = wire.WatchResponse.encode({ response: { $case: "welcome", value: { version, capabilities: [] } } }).finish();

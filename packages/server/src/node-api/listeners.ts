@@ -1,0 +1,58 @@
+import type { Socket } from "node:net";
+import { parseTarget, type TlsFiles } from "@turnout/client/protocol";
+import { ProxyError, type Log } from "@turnout/core";
+import { listenTls } from "./tls-listener.ts";
+import { listenUnix, type UnixListenerOptions } from "./unix-listener.ts";
+
+/** Something that takes connections. */
+export interface Listener {
+  /** Of a TLS address. */
+  readonly port?: number;
+  close(): void | Promise<void>;
+}
+
+/** Where to listen, and with what. */
+export interface ListenOptions {
+  readonly listen: readonly string[];
+  readonly tls?: TlsFiles | undefined;
+  readonly mode?: number | undefined;
+  readonly owner?: UnixListenerOptions["owner"];
+  readonly log: Log;
+}
+
+/** What becomes of connections, by the kind of address they came to. */
+export interface ConnectionTakers {
+  readonly unix: (socket: Socket) => void;
+  readonly tls: (socket: Socket) => void;
+}
+
+const DEFAULT_MODE = 0o660;
+
+/** Listen on every address, or on none. @throws {ProxyError} what the first one that can't be listened on fails with. */
+export async function listenAll(options: ListenOptions, takers: ConnectionTakers): Promise<readonly Listener[]> {
+  const listeners: Listener[] = [];
+  try {
+    for (const text of options.listen) listeners.push(await listenOn(text, options, takers));
+    return listeners;
+  } catch (error) {
+    for (const listener of listeners) await listener.close();
+    throw error;
+  }
+}
+
+async function listenOn(text: string, options: ListenOptions, takers: ConnectionTakers): Promise<Listener> {
+  const { tls: files, mode = DEFAULT_MODE, owner, log } = options;
+  const target = parseTarget(text);
+  if (target.kind === "unix") {
+    const listener = await listenUnix({ path: target.path, mode, owner, onConnection: takers.unix });
+    log.info("serving the node-state API", { listen: text, mode: mode.toString(8).padStart(4, "0") });
+    return listener;
+  }
+  if (files === undefined) {
+    const hint = "pass --tls-ca, --tls-cert and --tls-key";
+    throw new ProxyError("invalid_object", "listening on TLS needs certificates", { object: JSON.stringify(text), hint });
+  }
+  const listener = await listenTls({ host: target.host, port: target.port, files, log, onConnection: takers.tls });
+  log.info("serving the node-state API", { listen: text });
+  return listener;
+}

@@ -1,0 +1,32 @@
+import type { PeerCertificate } from "node:tls";
+import { describe, expect, test } from "vitest";
+import { certificateRights } from "./peer-rights.ts";
+
+const of = (CN: unknown): PeerCertificate => ({ subject: { CN } }) as unknown as PeerCertificate;
+
+describe("a certificate gives", () => {
+  const cases: readonly [name: string, certificate: PeerCertificate | undefined, node: string, may: boolean][] = [
+    ["a node the right to ask for itself", of("system:node:a"), "a", true],
+    ["a node no right to ask for another", of("system:node:a"), "b", false],
+    ["a node no right to ask for one whose name begins so", of("system:node:a"), "ab", false],
+    ["a named one the right to ask for any", of("relay"), "b", true],
+    ["others no right", of("admin"), "admin", false],
+    ["no right without a common name", of(undefined), "a", false],
+    ["no right with an empty one", of(""), "", false],
+    ["no right with two", of(["system:node:a", "relay"]), "a", false],
+    ["no right when there is none", undefined, "a", false],
+  ];
+  test.each(cases)("%s", (_name, certificate, node, may) => {
+    const rights = certificateRights(new Set(["relay", ""]))(certificate);
+    const refusal = ((): string => {
+      try {
+        rights.check(node);
+        return "";
+      } catch (error) {
+        return String(error);
+      }
+    })();
+    expect(refusal === "").toBe(may);
+    expect(refusal.includes("[permission_denied]")).toBe(!may);
+  });
+});

@@ -1,0 +1,134 @@
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fetchFullState, type TlsFiles } from "@turnout/client";
+import { createAuthority, type Authority } from "@turnout/lab";
+import { POD_SETTINGS } from "@turnout/core/testing";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { TestBrain } from "../test-brain.ts";
+
+const NOW = Date.now();
+let brain: TestBrain;
+let directory: string;
+let authority: Authority;
+
+/** Write a side's files, each replaced in one step, as a rotation does. */
+async function files(name: string, commonName: string, from: Authority = authority, trusts: Authority = authority): Promise<TlsFiles> {
+  const { cert, key } = from.issue({ commonName, hosts: ["127.0.0.1", "localhost"] });
+  const paths = { ca: join(directory, `${name}-ca.pem`), cert: join(directory, `${name}.pem`), key: join(directory, `${name}-key.pem`) };
+  for (const [path, text] of [
+    [paths.key, key],
+    [paths.ca, trusts.cert],
+    [paths.cert, cert],
+  ] as const) {
+    await writeFile(`${path}.new`, text);
+    await rename(`${path}.new`, path);
+  }
+  return paths;
+}
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "turnout-tls-"));
+  authority = createAuthority("brains", NOW);
+  const tls = await files("server", "brain");
+  brain = await TestBrain.start({ listen: ["tls://127.0.0.1:0"], tls, anyNode: ["relay"] });
+  brain.service(1, "node1");
+});
+
+afterEach(async () => {
+  await brain.remove();
+  await rm(directory, { recursive: true });
+});
+
+/** What a client with these files gets of a node: how many rows, or why not. */
+async function ask(tls: TlsFiles, nodeName: string, target = `tls://127.0.0.1:${brain.server?.ports[0]}`): Promise<number | string> {
+  const stop = new AbortController();
+  let said = "";
+  const note = (_message: string, fields: { readonly error?: unknown } = {}): void => {
+    said = String(fields.error);
+    stop.abort();
+  };
+  const quiet = (): void => undefined;
+  const log = { debug: quiet, info: quiet, warn: note, error: note };
+  try {
+    const { families } = await fetchFullState(target, {
+      nodeName,
+      tls,
+      settings: POD_SETTINGS,
+      families: ["IPv4"],
+      log,
+      signal: stop.signal,
+    });
+    return families.get("IPv4")?.rows.size ?? -1;
+  } catch (error) {
+    return said === "" ? String(error) : said;
+  }
+}
+
+describe("a brain over mutual TLS", () => {
+  test("answers a node's certificate for that node, and for no other", async () => {
+    const tls = await files("node", "system:node:node1");
+    expect(await ask(tls, "node1")).toBe(1);
+    expect(await ask(tls, "node2")).toMatch(
+      /\[permission_denied\].*certificate of "system:node:node1" gives no right to ask for this node: node node2/,
+    );
+  });
+
+  test("answers those that may ask for any node", async () => {
+    const tls = await files("relay", "relay");
+    expect([await ask(tls, "node1"), await ask(tls, "node2")]).toEqual([1, 1]);
+  });
+
+  test.each(["node1", "system:node:", "system:node:node11", "system:nodes:node1", "Relay"])("does not answer %s", async (commonName) => {
+    expect(await ask(await files("other", commonName), "node1")).toMatch(/\[permission_denied\]/);
+  });
+
+  test("does not talk to a certificate of another authority", async () => {
+    const other = createAuthority("somebody", NOW);
+    expect(await ask(await files("foreign", "system:node:node1", other), "node1")).toMatch(/\[feed_lost\]/);
+    expect(brain.server?.stats.questions).toBe(0);
+  });
+
+  test("is not believed by a client that trusts another authority", async () => {
+    const other = createAuthority("somebody", NOW);
+    expect(await ask(await files("careful", "system:node:node1", authority, other), "node1")).toMatch(/\[feed_lost\]/);
+    expect(brain.server?.stats.questions).toBe(0);
+  });
+
+  test("uses a certificate that was rotated, from the next connection on, and keeps the last good one", async () => {
+    const next = createAuthority("the next ones", NOW);
+    await files("server", "brain", next, next);
+    const tls = await files("node", "system:node:node1", next, next);
+    expect(await ask(tls, "node1")).toBe(1);
+    expect(brain.log.of("info")).toContain("info new certificates are in use");
+    await writeFile(join(directory, "server.pem"), "half a certi");
+    expect(await ask(tls, "node1")).toBe(1);
+    expect(brain.log.of("warn")).toEqual(["warn changed certificates can't be used, the last good ones stay"]);
+  });
+
+  test("says what is missing", async () => {
+    const tls = await files("node", "system:node:node1");
+    await expect(fetchFullState("tls://127.0.0.1:1", { nodeName: "node1" })).rejects.toThrow(
+      /^\[invalid_object\] a target over TLS needs certificates/,
+    );
+    await expect(fetchFullState("tls://127.0.0.1:1", { nodeName: "node1", tls: { ...tls, key: "/no/such" } })).rejects.toThrow(
+      /^\[invalid_object\] a file for TLS can't be read/,
+    );
+    await expect(brain.serve({ listen: ["tls://127.0.0.1:0"] })).rejects.toThrow(/^\[invalid_object\] listening on TLS needs certificates/);
+    await expect(brain.serve({ listen: ["tls://127.0.0.1:0"], tls: { ...tls, cert: "/no/such" } })).rejects.toThrow(
+      /certificates can't be used/,
+    );
+    const taken = [`tls://127.0.0.1:${brain.server?.ports[0]}`];
+    await expect(brain.serve({ listen: taken, tls })).rejects.toThrow(/^\[already_exists\] the port can't be listened on/);
+  });
+
+  test("listens on a unix socket beside it", async () => {
+    const tls = await files("server", "brain");
+    const first = brain.server;
+    await brain.serve({ listen: [brain.target, "tls://127.0.0.1:0"], tls });
+    expect(brain.server?.ports).toHaveLength(1);
+    expect((await (await brain.watch({ nodeName: "anybody" })).next()).changes.full).toBe(true);
+    expect(await ask(await files("node", "system:node:node1"), "node1")).toBe(1);
+    await first?.close();
+  });
+});
