@@ -17,7 +17,12 @@ export interface SharedViewOptions {
   /** Identity of this history; never used again for another. */
   readonly instance: string;
   readonly eligibility: Eligibility;
+  /** Changes that are remembered at least; default 4,096. */
+  readonly changesKept?: number | undefined;
 }
+
+/** The first state's revision. */
+const FIRST = 1;
 
 /**
  * One node's state in one family, for however many watchers.
@@ -30,7 +35,7 @@ export class SharedView {
   readonly #rows = new Map<string, ServicePort>();
   readonly #waiters = new Set<() => void>();
   readonly #life = new AbortController();
-  readonly #log = new ViewLog(1);
+  readonly #log: ViewLog;
   #node: NodeContext | undefined;
   #eligibility: Eligibility;
   #revision = 0;
@@ -41,6 +46,7 @@ export class SharedView {
   constructor(options: SharedViewOptions) {
     this.#options = options;
     this.#eligibility = options.eligibility;
+    this.#log = new ViewLog(FIRST, options.changesKept);
   }
 
   /** Rows held. */

@@ -21,13 +21,20 @@ const TRIGGERS_MAX = 1_000;
  */
 export class ViewLog {
   #floor: number;
+  readonly #entriesMin: number;
   #entries: Entry[] = [];
   readonly #latest = new Map<string, number>();
   #triggers: Triggers[] = [];
 
-  /** `floor` is the oldest revision that differences can be told to. */
-  constructor(floor: number) {
+  /** `floor` is the oldest revision that differences can be told to; at least `entriesMin` changes are remembered. */
+  constructor(floor: number, entriesMin: number = ENTRIES_MIN) {
     this.#floor = floor;
+    this.#entriesMin = entriesMin;
+  }
+
+  /** Changes remembered. */
+  get size(): number {
+    return this.#entries.length;
   }
 
   /** Tell whether {@link ViewLog.since} knows everything that happened since. */
@@ -43,7 +50,7 @@ export class ViewLog {
     }
     if (triggersMs.length > 0) this.#triggers.push({ revision, timesMs: triggersMs });
     if (this.#triggers.length > TRIGGERS_MAX) this.#triggers = this.#triggers.slice(-TRIGGERS_MAX / 2);
-    const most = Math.max(ENTRIES_MIN, rows);
+    const most = Math.max(this.#entriesMin, rows);
     if (this.#entries.length > 2 * most) this.#compact(most);
   }
 

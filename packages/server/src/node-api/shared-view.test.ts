@@ -1,0 +1,151 @@
+import { applyChangeSet, feedOf, isEqual, NodeView, OBJECT_KINDS, Store, type NodeContext, type ServicePort } from "@turnout/core";
+import { carryOut, POD_SETTINGS, type Deed } from "@turnout/core/testing";
+import * as fc from "fast-check";
+import { afterEach, describe, expect, test } from "vitest";
+import { SharedView, type Cursor } from "./shared-view.ts";
+import { ViewLog } from "./view-log.ts";
+
+const never = new AbortController().signal;
+const GOOD = { isEligible: true, reason: "" };
+const views: SharedView[] = [];
+
+afterEach(() => {
+  for (const view of views.splice(0)) view.close();
+});
+
+function viewOf(store: Store, changesKept?: number): SharedView {
+  const options = { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS } as const;
+  const view = new SharedView({
+    feed: feedOf(new NodeView(store, options)),
+    family: "IPv4",
+    instance: "i",
+    eligibility: GOOD,
+    changesKept,
+  });
+  views.push(view);
+  return view;
+}
+
+function syncedStore(): Store {
+  const store = new Store();
+  for (const kind of OBJECT_KINDS) store.markSynced(kind);
+  return store;
+}
+
+/** Somebody who asks now and then. */
+class Watcher {
+  rows: ReadonlyMap<string, ServicePort> = new Map();
+  node: NodeContext | undefined;
+  #cursor: Cursor = { instance: "", revision: 0 };
+
+  /** Take what there is, if there is anything. */
+  async look(view: SharedView): Promise<void> {
+    const stop = new AbortController();
+    const asked = view.next(this.#cursor, stop.signal).catch((error: unknown) => String(error));
+    // An answer that is ready comes within a turn; one that is not would wait for ever.
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+    stop.abort();
+    const answer = await asked;
+    if (typeof answer === "string") return;
+    this.rows = applyChangeSet(this.rows, answer.changes);
+    this.node = answer.changes.node ?? this.node;
+    this.#cursor = answer.changes;
+  }
+}
+
+const deed: fc.Arbitrary<Deed> = fc.record({
+  do: fc.constantFrom("service", "service", "slice", "slice", "node", "removeService", "removeSlice"),
+  which: fc.nat(11),
+  form: fc.nat(17),
+});
+/** Something happens, or one of three watchers looks. */
+const step = fc.oneof(deed, fc.nat(2));
+
+describe("a shared view", () => {
+  test("brings every watcher to the same state, whenever and however often each looks", async () => {
+    const agree = async (steps: readonly (Deed | number)[], changesKept: number): Promise<boolean> => {
+      const store = syncedStore();
+      const view = viewOf(store, changesKept);
+      const watchers = [new Watcher(), new Watcher(), new Watcher()];
+      for (const one of steps) {
+        if (typeof one === "number") await watchers[one]?.look(view);
+        else carryOut(store, one);
+      }
+      for (const watcher of watchers) await watcher.look(view);
+      const truth = new Watcher();
+      await truth.look(viewOf(store));
+      return watchers.every(
+        ({ rows, node }) => isEqual(node, truth.node) && isEqual(Object.fromEntries(rows), Object.fromEntries(truth.rows)),
+      );
+    };
+    const histories = fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.constantFrom(1, 3, 4_096), agree);
+    await expect(fc.assert(histories, { numRuns: 60 })).resolves.toBeUndefined();
+  });
+
+  test("that is closed cancels whoever waits", async () => {
+    const view = viewOf(syncedStore());
+    const { changes } = await view.next({ instance: "", revision: 0 }, never);
+    const waiting = view.next(changes, never);
+    view.close();
+    await expect(waiting).rejects.toThrow(/^\[canceled\]/);
+  });
+
+  test("gives everything to who is further behind than it remembers", async () => {
+    const store = syncedStore();
+    const view = viewOf(store, 2);
+    const follower = new Watcher();
+    const { changes: old } = await view.next({ instance: "", revision: 0 }, never);
+    // Four Services come and go; what is left of them in the end is one.
+    for (let turn = 0; turn < 12; turn++) {
+      carryOut(store, { do: turn % 2 === 0 ? "service" : "removeService", which: Math.floor(turn / 2), form: 0 });
+      await follower.look(view);
+    }
+    carryOut(store, { do: "service", which: 1, form: 0 });
+    await follower.look(view);
+    const late = await view.next(old, never);
+    expect(late.changes.full).toBe(true);
+    expect(late.changes.set.map(({ key }) => key)).toEqual([...follower.rows.keys()]);
+  });
+
+  test("says when the changes of an answer were triggered, those alone", async () => {
+    const feed = [[], [1, 2], [3]].map((triggersMs, index) => ({
+      instance: "f",
+      revision: index,
+      family: "IPv4" as const,
+      full: index === 0,
+      set: [{ key: `k${index}`, endpoints: [] }] as unknown as ServicePort[],
+      delete: [],
+      triggersMs,
+    }));
+    const next = (): Promise<(typeof feed)[number]> => {
+      const one = feed.shift();
+      return one === undefined ? new Promise(() => undefined) : Promise.resolve(one);
+    };
+    const view = new SharedView({ feed: { next }, family: "IPv4", instance: "i", eligibility: GOOD });
+    views.push(view);
+    const first = await view.next({ instance: "", revision: 0 }, never);
+    const second = await view.next(first.changes, never);
+    const third = await view.next(second.changes, never);
+    expect([second, third].map(({ changes }) => changes.triggersMs)).toEqual([[1, 2], [3]]);
+    expect((await view.next(first.changes, never)).changes.triggersMs).toEqual([1, 2, 3]);
+  });
+});
+
+describe("a view's log", () => {
+  test("remembers each key once, at its newest revision, when it gets long", () => {
+    const log = new ViewLog(1, 10);
+    for (let revision = 2; revision < 1_000; revision++) log.add(revision, [`k${revision % 5}`], [], 5);
+    expect(log.size).toBeLessThanOrEqual(21);
+    expect(log.reaches(1)).toBe(true);
+    expect([...log.since(1)].toSorted()).toEqual(["k0", "k1", "k2", "k3", "k4"]);
+    expect([...log.since(997)].toSorted()).toEqual(["k3", "k4"]);
+  });
+
+  test("forgets the oldest half when keys come and go, and says how far back it reaches", () => {
+    const log = new ViewLog(1, 10);
+    for (let revision = 2; revision < 100; revision++) log.add(revision, [`k${revision}`], [], 0);
+    expect(log.size).toBeLessThanOrEqual(21);
+    expect([log.reaches(1), log.reaches(50), log.reaches(95)]).toEqual([false, false, true]);
+    expect([...log.since(95)].toSorted()).toEqual(["k96", "k97", "k98", "k99"]);
+  });
+});
