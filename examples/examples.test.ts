@@ -30,6 +30,7 @@ describe("the examples, copied into an empty directory, with packages installed 
     project = await createPackedProject(async (directory) => {
       await cp(join(ROOT, "examples/custom-backend"), directory, { recursive: true, filter: (name) => !/node_modules|dist/.test(name) });
       await cp(join(ROOT, "examples/shell-backend"), join(directory, "shell"), { recursive: true });
+      await cp(join(ROOT, "examples/print-state"), directory, { recursive: true });
     });
     await project.run("npm", ["run", "build"]);
   }, 240_000);
@@ -84,5 +85,35 @@ describe("the examples, copied into an empty directory, with packages installed 
         process.kill(-(child.pid ?? 0), "SIGTERM");
       }
     }, 90_000);
+  });
+
+  describe("print-state", () => {
+    it("follows a brain in another process, and the change that comes", async () => {
+      await writeFile(path("shop.yaml"), SHOP);
+      const target = `unix://${path("node.sock")}`;
+      const script = `node_modules/.bin/turnout serve --source file:shop.yaml --listen ${target} 2>serve.log & exec node print-state.ts ${target} node1 > printed`;
+      const child = spawn("sh", ["-c", script], {
+        cwd: project.directory,
+        env: ENV,
+        detached: true,
+        stdio: ["ignore", "ignore", "inherit"],
+      });
+      const comesToSay = async (text: string): Promise<void> => {
+        await expect.poll(() => contents("printed"), { timeout: 20_000 }).toContain(text);
+      };
+      try {
+        await comesToSay("10.96.0.20:80/TCP        shop/cart:http/TCP               → 10.1.1.5:8080 10.1.2.5:8080\n");
+        await writeFile(path("shop.yaml"), SHOPS);
+        await comesToSay("# revision 2\n");
+        await comesToSay("shop/till:http/TCP");
+      } finally {
+        process.kill(-(child.pid ?? 0), "SIGTERM");
+      }
+    }, 60_000);
+  });
+
+  it("backends come with programs of their own", async () => {
+    const { stdout } = await project.run(path("node_modules/.bin/turnout-nft"), ["--help"]);
+    expect(stdout).toMatch(/^Usage: turnout-nft \[options\]\n/);
   });
 });
