@@ -9,3 +9,4 @@ export { paper } from "./paper.ts";
 export { createPaperHost } from "./paper-host.ts";
 export { createRandom, pickOne } from "./random.ts";
 export type { Subject } from "./subject.ts";
+export * from "./scenarios/index.ts";
