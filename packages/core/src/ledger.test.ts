@@ -115,7 +115,7 @@ describe("shared objects", () => {
     for (const order of ["ab", "ba"]) {
       const ledger = inForce({ a: [thing("x", "a")], b: [thing("y", "b")] });
       const traded = { a: [thing("y", "a")], b: [thing("x", "b")] };
-      ledger.setRows(new Map([...order].map((row) => [row, traded[row as "a" | "b"]])));
+      ledger.setRows(new Map(order.split("").map((row) => [row, traded[row as "a" | "b"]])));
       expect([...ledger.defects]).toEqual([]);
       expect(short(ledger.delta(0))["put"]?.toSorted()).toEqual(['x was "a"', 'y was "b"']);
       ledger.setRows(new Map([["a", []]]));
