@@ -11,10 +11,10 @@ import { affinityOf } from "./affinity-of.ts";
 import { flowFate } from "./flow-fate.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 import type { Flow, Packet } from "./packet.ts";
-import { randomFlow, randomPacket } from "./random-packet.ts";
-import { changedWorld, randomWorld } from "./random-world.ts";
-import { hitOf, verdictOfRows } from "./verdict-of-rows.ts";
-import type { RowsWorld } from "./verdict-of-rows.ts";
+import { randomFlow, randomPacket } from "./testing/random-packet.ts";
+import { changedWorld, randomWorld } from "./testing/random-world.ts";
+import { hitOf, verdictOfRows } from "./testing/verdict-of-rows.ts";
+import type { RowsWorld } from "./testing/verdict-of-rows.ts";
 import { verdictOf } from "./verdict-of.ts";
 
 const SEED = Number(process.env["ORACLE_SEED"] ?? 1);

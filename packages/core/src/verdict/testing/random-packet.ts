@@ -1,10 +1,10 @@
-import { canonicalIP, hostPort } from "../addresses.ts";
-import type { IPFamily, Protocol } from "../objects.ts";
-import { pickOne } from "../testing/conformance/random.ts";
-import type { OracleObject, OracleWorld } from "./oracle-world.ts";
-import type { Flow, Packet } from "./packet.ts";
-import { CLIENTS, CLUSTER_IPS, EXTERNAL_IPS, HOST_ADDRESSES, POD_IPS } from "./random-world.ts";
-import type { Random } from "./random-world.ts";
+import { canonicalIP, hostPort } from "../../addresses.ts";
+import type { IPFamily, Protocol } from "../../objects.ts";
+import { pickOne } from "../../testing/conformance/random.ts";
+import type { OracleObject, OracleWorld } from "../oracle-world.ts";
+import type { Flow, Packet } from "../packet.ts";
+import { CLIENTS, CLUSTER_IPS, EXTERNAL_IPS, HOST_ADDRESSES, POD_IPS } from "./random-address.ts";
+import type { Random } from "./random-address.ts";
 
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 
