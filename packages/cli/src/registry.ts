@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ProxyError, type BackendModule, type World } from "@turnout/core";
+import type { CreateFakeHost } from "@turnout/core/testing";
 import { backendOf } from "@turnout/client";
 
 /** A backend that comes with turnout. */
@@ -10,11 +11,18 @@ export interface KnownBackend {
   /** One line for `--help`. */
   readonly summary: string;
   readonly load: () => Promise<object>;
+  /** Its door `./testing`. */
+  readonly loadTesting: () => Promise<object>;
 }
 
 /** Every backend that comes with turnout, in the order `auto` tries them. This file is the only one that names them. */
 export const KNOWN_BACKENDS: readonly KnownBackend[] = [
-  { name: "nft", summary: "nftables, Linux 5.13 or newer", load: () => import("@turnout/backend-nft") },
+  {
+    name: "nft",
+    summary: "nftables, Linux 5.13 or newer",
+    load: () => import("@turnout/backend-nft"),
+    loadTesting: () => import("@turnout/backend-nft/testing"),
+  },
 ];
 
 /** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
@@ -75,27 +83,56 @@ async function firstThatRuns({ workingDirectory, world, signal, needsHost }: Bac
  */
 export async function loadBackend(spec: string, workingDirectory: string): Promise<BackendModule> {
   const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
-  const loaded = known === undefined ? await importForeign(spec, workingDirectory) : await known.load();
+  const loaded = known === undefined ? await importForeign(`backend ${spec}`, spec, workingDirectory) : await known.load();
   const module = (loaded as { readonly default?: unknown }).default;
   if (isBackendModule(module)) return module;
   throw new ProxyError("invalid_object", "it does not export a backend module (contract 1) as default", { object: `backend ${spec}` });
 }
 
-async function importForeign(spec: string, workingDirectory: string): Promise<object> {
+/**
+ * Load the host in memory that a backend ships for the conformance kit: `createFakeHost` of its door `./testing`, or of the module itself
+ * when the backend is a path.
+ * @param host a package or path that has it instead; undefined: as above
+ * @throws {ProxyError} `invalid_object` when there is none.
+ */
+export async function loadFakeHost(spec: string, host: string | undefined, workingDirectory: string): Promise<CreateFakeHost> {
+  const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
+  const where = host ?? (isPath(spec) ? spec : `${spec}/testing`);
+  const object = `fake host ${where}`;
+  const isOurs = host === undefined && known !== undefined;
+  const loaded = isOurs ? await known.loadTesting() : await importForeign(object, where, workingDirectory);
+  const { createFakeHost } = loaded as { readonly createFakeHost?: unknown };
+  if (typeof createFakeHost === "function") return createFakeHost as CreateFakeHost;
+  throw new ProxyError("invalid_object", "it does not export createFakeHost", { object, hint: "pass --host with the module that does" });
+}
+
+function isPath(spec: string): boolean {
+  return /^\.{0,2}\//.test(spec);
+}
+
+async function importForeign(object: string, spec: string, workingDirectory: string): Promise<object> {
   if (NOT_YET.has(backendOf(spec)))
-    throw new ProxyError("invalid_object", "this version has no such backend", { object: `backend ${spec}`, hint: `use ${knownNames()}` });
+    throw new ProxyError("invalid_object", "this version has no such backend", { object, hint: `use ${knownNames()}` });
   try {
-    if (/^\.{0,2}\//.test(spec)) return (await import(pathToFileURL(resolve(workingDirectory, spec)).href)) as object;
+    if (isPath(spec)) return (await import(pathToFileURL(resolve(workingDirectory, spec)).href)) as object;
     const path = createRequire(`${workingDirectory}/`).resolve(spec);
     return (await import(pathToFileURL(path).href)) as object;
   } catch (error) {
     const text = loadProblem(error);
     throw new ProxyError("invalid_object", `it can't be loaded (${text})`, {
-      object: `backend ${spec}`,
-      hint: `use ${knownNames()}, auto, an installed package, or a path starting with ./ or /`,
+      object,
+      hint: isNotThere(error)
+        ? `use ${object.startsWith("backend") ? `${knownNames()}, auto, ` : ""}an installed package, or a path starting with ./ or /`
+        : "-v shows where",
       cause: error,
     });
   }
+}
+
+/** Nothing is there by that name or path; anything else is a fault inside the module. */
+function isNotThere(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return /MODULE_NOT_FOUND|PATH_NOT_EXPORTED/.test(code);
 }
 
 /** Why a module can't be loaded, in one line; who tried is of no use to anybody. */
