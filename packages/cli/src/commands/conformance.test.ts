@@ -136,7 +136,7 @@ describe("conformance", () => {
       /it can't be loaded .*: fake host .\/no.mjs: use an installed package/,
     ],
     ["a host without a backend", ["--host", "./paper.mjs"], /it belongs to one backend: --host: pass --backend too/],
-    ["no such rule", ["--backend", "./paper.mjs", "--only", "R-99"], /no scenario is of a rule, or has the words, "R-99": --only/],
+    ["no such rule", ["--backend", "./paper.mjs", "--only", "nonsense"], /no scenario is of a rule, or has the words, "nonsense": --only/],
     ["an option the backend doesn't know", ["--backend", "./rude.mjs", "--backend-option", "polite=true"], /no such option/],
   ])("%s is one line and exit code 2", async (_name, args, message) => {
     await env.file("bare.mjs", `export { default } from "./paper.mjs";`);
