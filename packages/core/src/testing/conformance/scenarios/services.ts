@@ -174,4 +174,22 @@ export const SERVICES: readonly Scenario[] = [
       },
     ],
   },
+  ...PROTOCOLS.map((protocol, index): Scenario => ({
+    name: `a port name that stands for several protocols has endpoints for each: ${protocol}`,
+    rules: ["R-04", "R-12"],
+    subtleties: [1],
+    protocols: [protocol],
+    steps: [
+      {
+        say: "each protocol is served by another pod",
+        put: [
+          service("web", { number: 1, spec: { ports: PROTOCOLS.map((one) => ({ name: "all", protocol: one, port: 80 })) } }),
+          ...PROTOCOLS.flatMap((one, pod) =>
+            slices("web", [`pod-1-${pod + 1}`], one.toLowerCase(), { ports: [{ name: "all", protocol: one, port: 8080 }] }),
+          ),
+        ],
+        probes: asks("client1", "web clusterIP", `pod-1-${index + 1} saw node1`),
+      },
+    ],
+  })),
 ];

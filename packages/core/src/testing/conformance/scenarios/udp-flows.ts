@@ -43,6 +43,18 @@ const CHANGES: readonly (readonly [string, readonly (string | EndpointOn)[], Flo
   ["it goes, and nobody is left", [], "forgotten", ""],
 ];
 
+const CONTESTED = { externalIPs: Object.values(addressesOf(9, "externalIP")) };
+
+/** How a Service lets go of an address, and whether the next one shares its endpoint. */
+const PASSINGS = [
+  ["goes", true],
+  ["goes", false],
+  ["gives it up", true],
+  ["gives it up", false],
+  ["gives it up while the other one changes", true],
+  ["gives it up while the other one changes", false],
+] as const;
+
 /** UDP flows the kernel remembers: which are forgotten and which live on. */
 export const UDP_FLOWS: readonly Scenario[] = [
   ...CHANGES.map(([change, after, is, servers]): Scenario => ({
@@ -191,8 +203,8 @@ export const UDP_FLOWS: readonly Scenario[] = [
       },
     ],
   },
-  ...([true, false] as const).map((isShared): Scenario => ({
-    name: `a UDP flow to an address that passes to another Service is ${isShared ? "remembered when that has its endpoint too" : "forgotten when that has other endpoints"}`,
+  ...PASSINGS.map(([how, isShared]): Scenario => ({
+    name: `a UDP flow to an address that passes to another Service because its own ${how} is ${isShared ? "remembered when that has its endpoint too" : "forgotten when that has other endpoints"}`,
     rules: ["R-45", "R-53"],
     subtleties: [20],
     ...UDP,
@@ -200,22 +212,27 @@ export const UDP_FLOWS: readonly Scenario[] = [
       {
         say: "two Services claim one address, the older has it",
         put: [
-          service("older", { number: 1, spec: { externalIPs: Object.values(addressesOf(9, "externalIP")) } }),
+          service("older", { number: 1, spec: CONTESTED }),
           ...slices("older", ["pod-1-1"]),
-          service("newer", {
-            number: 2,
-            created: "2024-02-01T00:00:00Z",
-            spec: { externalIPs: Object.values(addressesOf(9, "externalIP")) },
-          }),
+          service("newer", { number: 2, created: "2024-02-01T00:00:00Z", spec: CONTESTED }),
           ...slices("newer", isShared ? ["pod-1-1", "pod-1-2"] : ["pod-1-2"]),
         ],
         probes: asks("client1", addressesOf(9, "externalIP"), "pod-1-1 saw node1", { port: 80, keep: "flow" }),
       },
       {
-        say: "the older one goes",
-        remove: refs("older"),
+        say: `the older one ${how}`,
+        put: [
+          ...(how === "gives it up while the other one changes" ? slices("newer", ["pod-2-1"], "2") : []),
+          ...(how === "goes" ? [] : [service("older", { number: 1 })]),
+        ],
+        remove: how === "goes" ? refs("older") : [],
         flows: expectAll(isShared ? "remembered" : "forgotten", ["flow"]),
-        probes: asks("client2", addressesOf(9, "externalIP"), isShared ? "pod-1-1 pod-1-2 saw node1" : "pod-1-2 saw node1", { port: 80 }),
+        probes: asks(
+          "client2",
+          addressesOf(9, "externalIP"),
+          `${isShared ? "pod-1-1 pod-1-2" : "pod-1-2"}${how.includes("while") ? " pod-2-1" : ""} saw node1`,
+          { port: 80 },
+        ),
       },
     ],
   })),
