@@ -61,6 +61,12 @@ test("an installed package", async () => {
 test.each([
   ["no default export", "export const x = 1;", /does not export a backend module/],
   ["another contract", TOY_BACKEND.replace("contract: 1", "contract: 2"), /does not export a backend module/],
+  [
+    "a capability it says nothing of",
+    TOY_BACKEND.replace('"hairpin", ', ""),
+    /it does not declare capabilities\.hairpin: backend .\/bad.mjs/,
+  ],
+  ["a variant it says nothing of", TOY_BACKEND.replace('affinityScope: "row"', ""), /it does not declare variants\.affinityScope/],
   ["a missing function", TOY_BACKEND.replace("parseOptions:", "parsesOptions:"), /does not export a backend module/],
   ["a syntax error", "export default {", /can't be loaded .*: backend .\/bad.mjs: -v shows where/],
 ])("a module with %s is refused", async (_name, text, message) => {

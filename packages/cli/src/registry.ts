@@ -1,9 +1,7 @@
-import { createRequire } from "node:module";
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-import { ProxyError, type BackendModule, type World } from "@turnout/core";
+import { ProxyError, type BackendModule, type Capability, type Variants, type World } from "@turnout/core";
 import type { CreateFakeHost } from "@turnout/core/testing";
 import { backendOf } from "@turnout/client";
+import { importForeign, isPath, type ForeignModule } from "./foreign-module.ts";
 
 /** A backend that comes with turnout. */
 export interface KnownBackend {
@@ -83,10 +81,18 @@ async function firstThatRuns({ workingDirectory, world, signal, needsHost }: Bac
  */
 export async function loadBackend(spec: string, workingDirectory: string): Promise<BackendModule> {
   const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
-  const loaded = known === undefined ? await importForeign(`backend ${spec}`, spec, workingDirectory) : await known.load();
+  const object = `backend ${spec}`;
+  const hint = `use ${knownNames()}, auto, an installed package, or a path starting with ./ or /`;
+  const loaded = known === undefined ? await importBackend({ spec, object, hint }, workingDirectory) : await known.load();
   const module = (loaded as { readonly default?: unknown }).default;
-  if (isBackendModule(module)) return module;
-  throw new ProxyError("invalid_object", "it does not export a backend module (contract 1) as default", { object: `backend ${spec}` });
+  if (!isBackendModule(module))
+    throw new ProxyError("invalid_object", "it does not export a backend module (contract 1) as default", { object });
+  const missing = missingDeclarations(module);
+  if (missing.length === 0) return module;
+  throw new ProxyError("invalid_object", `it does not declare ${missing.join(", ")}`, {
+    object,
+    hint: "see BackendModule in @turnout/core",
+  });
 }
 
 /**
@@ -100,45 +106,48 @@ export async function loadFakeHost(spec: string, host: string | undefined, worki
   const where = host ?? (isPath(spec) ? spec : `${spec}/testing`);
   const object = `fake host ${where}`;
   const isOurs = host === undefined && known !== undefined;
-  const loaded = isOurs ? await known.loadTesting() : await importForeign(object, where, workingDirectory);
+  const hint =
+    "a backend exports createFakeHost from its door ./testing; elsewhere, pass --host with a package, or a path starting with ./ or /";
+  const loaded = isOurs ? await known.loadTesting() : await importForeign({ spec: where, object, hint }, workingDirectory);
   const { createFakeHost } = loaded as { readonly createFakeHost?: unknown };
   if (typeof createFakeHost === "function") return createFakeHost as CreateFakeHost;
   throw new ProxyError("invalid_object", "it does not export createFakeHost", { object, hint: "pass --host with the module that does" });
 }
 
-function isPath(spec: string): boolean {
-  return /^\.{0,2}\//.test(spec);
+async function importBackend(wanted: ForeignModule, workingDirectory: string): Promise<object> {
+  if (NOT_YET.has(backendOf(wanted.spec)))
+    throw new ProxyError("invalid_object", "this version has no such backend", { object: wanted.object, hint: `use ${knownNames()}` });
+  return await importForeign(wanted, workingDirectory);
 }
 
-async function importForeign(object: string, spec: string, workingDirectory: string): Promise<object> {
-  if (NOT_YET.has(backendOf(spec)))
-    throw new ProxyError("invalid_object", "this version has no such backend", { object, hint: `use ${knownNames()}` });
-  try {
-    if (isPath(spec)) return (await import(pathToFileURL(resolve(workingDirectory, spec)).href)) as object;
-    const path = createRequire(`${workingDirectory}/`).resolve(spec);
-    return (await import(pathToFileURL(path).href)) as object;
-  } catch (error) {
-    const text = loadProblem(error);
-    throw new ProxyError("invalid_object", `it can't be loaded (${text})`, {
-      object,
-      hint: isNotThere(error)
-        ? `use ${object.startsWith("backend") ? `${knownNames()}, auto, ` : ""}an installed package, or a path starting with ./ or /`
-        : "-v shows where",
-      cause: error,
-    });
-  }
-}
+/** Typed as they are so that none can be left out. */
+const CAPABILITIES: Readonly<Record<Capability, true>> = {
+  IPv4: true,
+  IPv6: true,
+  TCP: true,
+  UDP: true,
+  SCTP: true,
+  sessionAffinity: true,
+  sourceRanges: true,
+  clientAddress: true,
+  hairpin: true,
+  hostOrigin: true,
+  drop: true,
+};
+const VARIANTS: Readonly<Record<keyof Variants, true>> = {
+  undefinedClusterIPPort: true,
+  unallocatedClusterIP: true,
+  nodePortRejectScope: true,
+  rejectFromHost: true,
+  blockedWithoutEndpoints: true,
+  affinityScope: true,
+};
 
-/** Nothing is there by that name or path; anything else is a fault inside the module. */
-function isNotThere(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return /MODULE_NOT_FOUND|PATH_NOT_EXPORTED/.test(code);
-}
-
-/** Why a module can't be loaded, in one line; who tried is of no use to anybody. */
-function loadProblem(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return (text.split("\n")[0] ?? "").replace(/ (resolving ES modules )?imported from .*$/, "");
+/** What a module in plain JavaScript may have forgotten to say of itself; what isn't said would be taken for a choice. */
+function missingDeclarations({ capabilities, variants }: Partial<BackendModule>): readonly string[] {
+  const absent = (group: string, names: object, said: object = {}): readonly string[] =>
+    Object.keys(names).flatMap((name) => (Object.hasOwn(said, name) ? [] : [`${group}.${name}`]));
+  return [...absent("capabilities", CAPABILITIES, capabilities), ...absent("variants", VARIANTS, variants)];
 }
 
 const FUNCTIONS = ["parseOptions", "probe", "open"] as const;
