@@ -48,7 +48,6 @@ export const ENDPOINTS: readonly Scenario[] = [
   {
     name: "every one of many endpoints is used",
     rules: ["R-22", "R-28", "R-12"],
-    fakeOnly: "pods of the laboratory serve on one port",
     steps: [
       {
         say: "a service",
@@ -155,7 +154,6 @@ export const ENDPOINTS: readonly Scenario[] = [
     name: "ports are matched by name, whatever their numbers",
     rules: ["R-12"],
     subtleties: [1],
-    fakeOnly: "pods of the laboratory serve on one port",
     steps: [
       {
         say: "the names stand crosswise to the numbers",

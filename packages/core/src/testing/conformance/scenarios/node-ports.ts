@@ -7,7 +7,7 @@ const WEB = service("web", { number: 1, ways: ["nodePort"] });
 const LOOPBACK = { IPv4: "127.0.0.1", IPv6: "::1" };
 const NODE2 = { IPv4: "172.18.0.2", IPv6: "fd00:18::2" };
 const SECOND = { IPv4: "192.0.2.1", IPv6: "fd00:192::1" };
-const SECOND_ONLY = { hostAddresses: { IPv4: [SECOND.IPv4], IPv6: [SECOND.IPv6] }, fakeOnly: "node1 has one address in the laboratory" };
+const SECOND_ONLY = { hostAddresses: { IPv4: [SECOND.IPv4], IPv6: [SECOND.IPv6] } };
 const port = nodePortOf(1);
 const served = "pod-1-1 pod-2-1 saw node1";
 

@@ -1,3 +1,4 @@
+import type { RawObject } from "../../objects.ts";
 import type { Scenario } from "../scenario.ts";
 import { addressesOf, service, servicePorts, slicePorts, slices } from "../short.ts";
 import { ANYBODY, asks, asksUnmasked, EVERY_WAY, NODE1, nodePortOf } from "./probes.ts";
@@ -10,6 +11,16 @@ const EXTERNAL_NAME = service("web", {
 });
 const FIRST = addressesOf(1, "clusterIP");
 const PROTOCOLS = ["TCP", "UDP", "SCTP"] as const;
+
+/** An object with one label more. */
+function withLabel(raw: RawObject, label: string, value: string): RawObject {
+  const metadata = raw["metadata"] as { readonly labels?: RawObject };
+  return { ...raw, metadata: { ...metadata, labels: { ...metadata.labels, [label]: value } } };
+}
+
+function labelled(label: string, value: string): RawObject {
+  return withLabel(WEB, label, value);
+}
 
 /** Nothing of the Service with all ways is in force. */
 const NOTHING = [
@@ -172,6 +183,22 @@ export const SERVICES: readonly Scenario[] = [
         ],
         probes: asksUnmasked("pod-1-3", "web clusterIP", "pod-1-2"),
       },
+    ],
+  },
+  {
+    name: "what is labelled for another proxy, or headless, is not seen, whatever the label's value",
+    rules: ["R-63"],
+    steps: [
+      { say: "a service", put: [WEB, ...slices("web", ["pod-1-1"])], probes: asks("client1", EVERY_WAY, "pod-1-1 saw node1") },
+      { say: "it is another proxy's", put: [labelled("service.kubernetes.io/service-proxy-name", "another")], probes: NOTHING },
+      { say: "it is ours again", put: [WEB], probes: asks("client1", EVERY_WAY, "pod-1-1 saw node1") },
+      { say: "it is headless, by an empty label", put: [labelled("service.kubernetes.io/headless", "")], probes: NOTHING },
+      {
+        say: "it is ours, its slices aren't",
+        put: [WEB, ...slices("web", ["pod-1-1"]).map((slice) => withLabel(slice, "service.kubernetes.io/headless", ""))],
+        probes: asks(ANYBODY, EVERY_WAY, "refused"),
+      },
+      { say: "they are too", put: slices("web", ["pod-1-1"]), probes: asks("client1", EVERY_WAY, "pod-1-1 saw node1") },
     ],
   },
   ...PROTOCOLS.map((protocol, index): Scenario => ({

@@ -170,7 +170,6 @@ export const SOURCE_ADDRESS: readonly Scenario[] = [
     rules: ["R-35", "R-31", "R-32"],
     families: [family],
     hostAddresses: { IPv4: ["10.1.1.254"], IPv6: ["fd00:1:1::fe"] },
-    fakeOnly: "node1 has one address in the laboratory",
     steps: [
       {
         say: "an endpoint elsewhere, the Local external policy",
@@ -188,7 +187,6 @@ export const SOURCE_ADDRESS: readonly Scenario[] = [
     name: "another address of the host is the host's under the Local external policy",
     rules: ["R-32"],
     hostAddresses: { IPv4: ["192.0.2.1"], IPv6: ["fd00:192::1"] },
-    fakeOnly: "node1 has one address in the laboratory",
     steps: [
       {
         say: "an endpoint elsewhere",

@@ -193,7 +193,6 @@ export const SOURCE_RANGES: readonly Scenario[] = [
       IPv4: ["192.0.2.1", addressesOf(1, "loadBalancerIP").IPv4],
       IPv6: ["fd00:192::1", addressesOf(1, "loadBalancerIP").IPv6],
     },
-    fakeOnly: "node1 has one address in the laboratory",
     steps: [
       {
         say: "the node is in the ranges",
