@@ -11,7 +11,7 @@ const BOTH_LOCAL = service("web", { number: 1, ways: WAYS, spec: { externalTraff
 export const EXTERNAL: readonly Scenario[] = [
   {
     name: "node ports, external and load-balancer IPs lead anywhere with the node's address under the Cluster policy",
-    rules: ["R-28", "R-29", "R-36"],
+    rules: ["R-28", "R-29"],
     subtleties: [9],
     steps: [
       {

@@ -23,14 +23,14 @@ const DETECTIONS: readonly Detection[] = [
   {
     mode: "the cluster's pod range",
     detectLocal: { mode: "ClusterCIDR", clusterCIDRs: ["10.1.0.0/16", "fd00:1::/32"] },
-    rules: ["R-24", "R-31", "R-35"],
+    rules: ["R-24", "R-31"],
     pods: "pod-1-2 pod-1-3",
     others: "client1",
   },
   {
     mode: "the node's pod range",
     detectLocal: { mode: "NodeCIDR" },
-    rules: ["R-24", "R-31", "R-35"],
+    rules: ["R-24", "R-31"],
     pods: "pod-1-2 pod-1-3",
     others: "client1 pod-2-3",
   },

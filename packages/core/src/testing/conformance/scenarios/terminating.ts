@@ -13,15 +13,15 @@ function leaving(on: string): EndpointOn {
 
 const STATES: readonly (readonly [string, Omit<EndpointOn, "on">, "ready" | "fallback" | "never"])[] = [
   ["ready", { ready: true, serving: true, terminating: false }, "ready"],
-  ["ready, the rest not said", { ready: true }, "ready"],
-  ["nothing said", {}, "ready"],
+  ["ready, with the rest not said", { ready: true }, "ready"],
+  ["ready because nothing else is said", {}, "ready"],
   ["ready and terminating", { ready: true, serving: true, terminating: true }, "ready"],
-  ["ready and terminating, not serving", { ready: true, serving: false, terminating: true }, "ready"],
+  ["ready and terminating but not serving", { ready: true, serving: false, terminating: true }, "ready"],
   ["serving and terminating", { ready: false, serving: true, terminating: true }, "fallback"],
-  ["terminating, serving not said", { ready: false, terminating: true }, "fallback"],
-  ["terminating, not serving", { ready: false, serving: false, terminating: true }, "never"],
+  ["terminating, with serving not said", { ready: false, terminating: true }, "fallback"],
+  ["terminating and not serving", { ready: false, serving: false, terminating: true }, "never"],
   ["neither ready nor serving", { ready: false, serving: false, terminating: false }, "never"],
-  ["serving without terminating, not ready", { ready: false, serving: true, terminating: false }, "never"],
+  ["serving but neither ready nor terminating", { ready: false, serving: true, terminating: false }, "never"],
 ];
 
 /** Conditions of endpoints: who is used, and when. */
