@@ -1,8 +1,12 @@
 import type { Rule, ServicePort } from "../../model.ts";
 import type { BackendModule } from "../../backend.ts";
 import { breakDestinations, BROKEN_HANDS } from "./broken-hands.ts";
-import { indexesOf, withBackend, withHost, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
+import { delegate, indexesOf, withBackend, withHost, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
+import { checkBackend } from "./check.ts";
 import type { CreateFakeHost } from "./fake-host.ts";
+import type { Finding } from "./finding.ts";
+import { checkHistories } from "./histories.ts";
+import type { Scenario } from "./scenario.ts";
 import type { Subject } from "./subject.ts";
 
 /** A deliberate defect, for any backend: the kit must catch each. */
@@ -55,7 +59,10 @@ const BROKEN_MINDS: Readonly<Record<string, readonly [of: string, (subject: Subj
   "masquerades everything": ["R-24, R-30", withRules((rules) => rules.map((rule) => ({ ...rule, masquerade: isPool(rule) })))],
   "takes pods for strangers": [
     "R-24, R-31",
-    withNode(({ node, host }) => ({ node: { ...node, detector: { by: "cidr", cidrs: ["192.0.2.0/24"] } }, host })),
+    withNode(({ node, host }) => {
+      const nobodys = node.family === "IPv4" ? "192.0.2.0/24" : "2001:db8::/32";
+      return { node: { ...node, detector: { by: "cidr", cidrs: [nobodys] } }, host };
+    }),
   ],
   "forgets the hairpin": [
     "R-36",
@@ -104,11 +111,7 @@ const BROKEN_MINDS: Readonly<Record<string, readonly [of: string, (subject: Subj
   ],
   "serves one family with the other's hands": [
     "R-03",
-    ({ module, createFakeHost }) =>
-      withBackend(() => ({}))({
-        createFakeHost,
-        module: { ...module, open: (options, _family, world, signal) => module.open(options, "IPv4", world, signal) },
-      }),
+    withBackend(async (_, { module, options, world }) => delegate(await module.open(options, "IPv4", world, new AbortController().signal))),
   ],
 };
 
@@ -122,3 +125,25 @@ export const BREAKAGES: readonly Breakage[] = Object.entries({ ...BROKEN_MINDS, 
   of,
   apply: (module, createFakeHost) => apply({ module, createFakeHost }),
 }));
+
+/**
+ * Have the kit examine a backend that was broken on purpose.
+ *
+ * Shape: asks the scenarios of the rules it offends against first, then histories, then all scenarios; the first finding, or undefined if the
+ * kit noticed nothing.
+ */
+export async function catchBreakage(
+  breakage: Breakage,
+  module: BackendModule,
+  createFakeHost: CreateFakeHost,
+  scenarios: readonly Scenario[],
+): Promise<Finding | undefined> {
+  const broken = breakage.apply(module, createFakeHost);
+  const offended = breakage.of.split(", ");
+  const isTelling = ({ rules }: Scenario): boolean => rules.some((rule) => offended.includes(rule));
+  const play = async (some: readonly Scenario[]): Promise<Finding | undefined> =>
+    (await checkBackend(broken.module, broken.createFakeHost, some, { maxFindings: 1 })).findings[0];
+  const telling = scenarios.filter(isTelling);
+  const found = (await play(telling)) ?? (await checkHistories(broken.module, broken.createFakeHost, { steps: 1500 })).findings[0];
+  return found ?? (await play(scenarios.filter((scenario) => !isTelling(scenario))));
+}

@@ -18,7 +18,9 @@ export interface OpenedAt {
 }
 
 /** Make a subject whose backends have some of their functions replaced. */
-export function withBackend(change: (inner: AnyBackend, at: OpenedAt) => Partial<AnyBackend>): (subject: Subject) => Subject {
+export function withBackend(
+  change: (inner: AnyBackend, at: OpenedAt) => Partial<AnyBackend> | Promise<Partial<AnyBackend>>,
+): (subject: Subject) => Subject {
   return ({ module, createFakeHost }) => ({
     createFakeHost,
     module: {
@@ -31,7 +33,7 @@ export function withBackend(change: (inner: AnyBackend, at: OpenedAt) => Partial
       probe: (options, world, signal) => module.probe(options, world, signal),
       async open(options, family, world, signal): Promise<AnyBackend> {
         const inner = await module.open(options, family, world, signal);
-        return { ...delegate(inner), ...change(inner, { module, options, family, world }) };
+        return { ...delegate(inner), ...(await change(inner, { module, options, family, world })) };
       },
     },
   });
@@ -111,7 +113,8 @@ function withSources({ sourceRanges, ...destination }: Destination): Destination
   return sourceRanges === undefined || !isUsed ? destination : { ...destination, sourceRanges };
 }
 
-function delegate(inner: AnyBackend): AnyBackend {
+/** A plain object that hands everything on. */
+export function delegate(inner: AnyBackend): AnyBackend {
   return {
     skeleton: (context) => inner.skeleton(context),
     render: (row, context) => inner.render(row, context),

@@ -10,7 +10,7 @@ export { createPaperHost } from "./paper-host.ts";
 export { createRandom, pickOne } from "./random.ts";
 export type { Subject } from "./subject.ts";
 export * from "./scenarios/index.ts";
-export { BREAKAGES } from "./breakages.ts";
+export { BREAKAGES, catchBreakage } from "./breakages.ts";
 export type { Breakage } from "./breakages.ts";
 export * from "./histories.ts";
 export { packetOf, probeText } from "./probe-packet.ts";

@@ -45,6 +45,9 @@ const BAD_SPECS: readonly RawObject[] = [
   { type: "Portal" },
 ];
 
+/** A client outside that is an endpoint too, and asks for itself by this node, is nobody's case. */
+const SERVERS: readonly string[] = PLACES.filter(({ kind }) => kind !== "client").map(({ name }) => name);
+
 /** Settle how a node is configured, mostly as on the stage. */
 export function randomSettings(random: Random): NodeSettings {
   const modes: readonly DetectLocal[] = [
@@ -185,7 +188,7 @@ function randomSlices(name: string, random: Random): readonly RawObject[] {
 }
 
 function randomEndpoint(hints: "none" | "zones" | "nodes" | "mixed", random: Random): EndpointOn {
-  const on = pickOne(PLACES, random).name;
+  const on = pickOne(SERVERS, random);
   const state = random();
   const hinted = hints === "mixed" ? random() < 0.7 : true;
   return {
