@@ -18,7 +18,7 @@ import type { RowsWorld } from "./testing/verdict-of-rows.ts";
 import { verdictOf } from "./verdict-of.ts";
 
 const SEED = Number(process.env["ORACLE_SEED"] ?? 1);
-const WORLDS = Number(process.env["ORACLE_WORLDS"] ?? 400);
+const WORLDS = Number(process.env["ORACLE_WORLDS"] ?? 300);
 const PACKETS = 40;
 const FLOWS = 30;
 /** Objects with these never leave the source; the store is not asked about them. */
@@ -106,7 +106,7 @@ function run(compare: (seed: number, seen: Map<string, number>) => readonly stri
 }
 
 /** How often each rule and fate must be met at least, or the worlds are too dull to show anything. */
-const OFTEN = Math.floor(WORLDS / 20);
+const OFTEN = Math.floor(WORLDS / 60);
 
 describe(`the oracle and the core, asked about the same (ORACLE_SEED=${SEED})`, () => {
   it("agree on what becomes of packets", () => {

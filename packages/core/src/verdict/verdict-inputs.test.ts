@@ -44,6 +44,7 @@ describe("which Services count", () => {
   it.each<[string, unknown, RawObject, string]>([
     ["R-06 VIP mode", { ip: "198.51.100.2", ipMode: "VIP" }, {}, "10.1.1.1* 10.1.2.1*"],
     ["R-06 Proxy mode leaves it to the load balancer", { ip: "198.51.100.2", ipMode: "Proxy" }, {}, "pass"],
+    ["R-06 a mode nobody knows is not VIP mode", { ip: "198.51.100.2", ipMode: "Magic" }, {}, "pass"],
     ["R-06 a host name is no address", { hostname: "lb.example" }, {}, "pass"],
     ["R-06 whatever the type", { ip: "198.51.100.2" }, { type: "ClusterIP" }, "10.1.1.1* 10.1.2.1*"],
     ["R-07 ranges that nobody can read let nobody in", { ip: "198.51.100.2" }, { loadBalancerSourceRanges: ["everyone"] }, "pass"],

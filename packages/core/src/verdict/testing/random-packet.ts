@@ -17,9 +17,12 @@ interface Target {
 
 /** Draw a packet; most concern the world's Services. */
 export function randomPacket(world: OracleWorld, family: IPFamily, random: Random): Packet {
-  const source = pickOne([...CLIENTS[family], ...POD_IPS[family], ...HOST_ADDRESSES[family], ...EXTERNAL_IPS[family].slice(0, 2)], random);
+  const target = randomTarget(world, family, undefined, random);
+  // A host that has bound an address may use it as its source.
+  const sources = [...CLIENTS[family], ...POD_IPS[family], ...HOST_ADDRESSES[family], ...EXTERNAL_IPS[family].slice(0, 2)];
+  const source = random() < 0.15 ? target.destination : pickOne(sources, random);
   const link = random() < 0.2 ? "" : pickOne(["eth0", "veth1", "veth2"], random);
-  return { family, source, ...randomTarget(world, family, undefined, random), link };
+  return { family, source, ...target, link };
 }
 
 /** Draw a UDP flow, answered by a pod, by the address itself, or by a stranger. */

@@ -24,12 +24,16 @@ const CAPABILITIES: readonly Capability[] = [
   "hostOrigin",
   "drop",
 ];
+/** Ranges that hold the node. */
+const NODES_RANGES: readonly unknown[] = ["172.18.0.0/16", "fd00:18::/32"];
 const RANGES: readonly unknown[] = [
   "203.0.113.0/25",
   " 203.0.113.1/32 ",
   "172.18.0.0/16",
+  "172.18.0.0/24",
   "fd00:203::/124",
   "fd00:18::/32",
+  "fd00:18::/64",
   "10.1.1.7/24",
   "0.0.0.0/0",
   "203.0.113.0",
@@ -143,13 +147,16 @@ function randomService(number: number, random: Random): RawObject {
       loadBalancerSourceRanges:
         random() < 0.5
           ? undefined
-          : pickOne([[], "203.0.113.0/25", [0, 1].map(() => pickOne(RANGES, random)), [pickOne(RANGES, random)]], random),
+          : pickOne(
+              [[], "203.0.113.0/25", NODES_RANGES, NODES_RANGES, [0, 1].map(() => pickOne(RANGES, random)), [pickOne(RANGES, random)]],
+              random,
+            ),
     },
-    status: some(0.6, {
+    status: some(0.75, {
       loadBalancer: {
         ingress: [0, 1].map(() => ({
           ip: randomAddress([...EXTERNAL_IPS.IPv4, ...EXTERNAL_IPS.IPv6], 0.1, random),
-          ipMode: pickOne(["VIP", undefined, undefined, "Proxy", "Magic"], random),
+          ipMode: pickOne(["VIP", "VIP", undefined, undefined, "Proxy", "Magic"], random),
         })),
       },
     }),
