@@ -119,6 +119,8 @@ export class HistoryRun {
 
   async #restart(player: Player): Promise<void> {
     this.#happened.push("restart");
+    // Where ending is a change of the host, it isn't the one that was to fail.
+    if (this.#subject.module.residence === "process") player.host.setFault(undefined);
     await player.restart();
     this.#newborn(player);
     this.#inForce = undefined;
