@@ -66,7 +66,7 @@ async function playStep(step: Step, playing: Playing, isHostCovered: boolean): P
   if (step.waitSeconds !== undefined) await sleep(step.waitSeconds * 1_000);
   if (step.restart === true) await stage.restartProxy();
   for (const object of step.put ?? []) objects.put(object);
-  await stage.listen(objects.listeners().filter(({ protocol }) => playing.casts.some((cast) => cast.protocol === protocol)));
+  await stage.servers.listen(objects.listeners().filter(({ protocol }) => playing.casts.some((cast) => cast.protocol === protocol)));
   await setScene(step.probes ?? [], playing);
   await stage.site.api.apply(step.put ?? []);
   for (const ref of step.remove ?? []) {

@@ -1,12 +1,13 @@
-import type { NodeSettings, Protocol } from "@turnout/core";
-import { placeNameOf, serverName, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS, UPLINK } from "@turnout/core/testing";
+import type { NodeSettings } from "@turnout/core";
+import { placeNameOf, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS, UPLINK } from "@turnout/core/testing";
 import type { Scenario } from "@turnout/core/testing";
-import { routeByFirstNode } from "./conformance-routes.ts";
 import type { Place } from "@turnout/lab";
-import { settingsFlags } from "./conformance-settings.ts";
 import type { Listener } from "./conformance-objects.ts";
-import { SERVER_PORT } from "./services.ts";
-import { createSite, HTTP_PORT } from "./site.ts";
+import { routeByFirstNode } from "./conformance-routes.ts";
+import { createStageServers } from "./conformance-servers.ts";
+import type { StageServers } from "./conformance-servers.ts";
+import { settingsFlags } from "./conformance-settings.ts";
+import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
 /** Source ports below those that the kernel gives out by itself. */
@@ -23,9 +24,8 @@ export interface RealStage {
   restore(wasAffine: boolean): Promise<void>;
   /** Have node1 own an address it sends from, until {@link RealStage.restore}. */
   bind(address: string): Promise<void>;
-  /** Have servers wherever an endpoint says there is one, under the names that the kit's words have for them. */
-  listen(listeners: readonly Listener[]): Promise<void>;
-  /** Have whoever owns an address answer there himself, under {@link RealStage.ownerOf}'s name: what the proxy leaves alone is answered. */
+  readonly servers: StageServers;
+  /** Have whoever owns an address answer there himself: what the proxy leaves alone is answered. */
   answer(asker: string, listener: Listener): Promise<void>;
   /** Name who owns an address: a place's name, or the address itself for loopback and node1's further ones; "" for nobody. */
   ownerOf(address: string): string;
@@ -48,30 +48,29 @@ export async function createRealStage(dataplane: Dataplane): Promise<RealStage> 
   const flagsFor = (settings: NodeSettings): readonly string[] => [...settingsFlags(settings), ...dataplane.flags];
   const site = await createSite({ clients: 2, proxied: [STAGE_NODE], flags: flagsFor(STAGE_SETTINGS) });
   try {
-    await Promise.all([routeByFirstNode(site.cluster), stopSpareServers(site)]);
+    await routeByFirstNode(site.cluster);
     await site.api.apply(STAGE_OBJECTS);
+    return stageOn(site, dataplane, flagsFor, await createStageServers(site));
   } catch (error) {
     await site.destroy();
     throw error;
   }
+}
+
+function stageOn(
+  site: Site,
+  dataplane: Dataplane,
+  flagsFor: (settings: NodeSettings) => readonly string[],
+  servers: StageServers,
+): RealStage {
   const proxy = site.proxy(STAGE_NODE);
   const ports = new Map<string, number>();
-  const listening = new Set(podListeners(site));
   let running = JSON.stringify(STAGE_SETTINGS);
   const addresses = new Set<string>();
   const bind = async (address: string): Promise<void> => {
     if (addresses.has(address) || placeNameOf(address) === STAGE_NODE) return;
     addresses.add(address);
     await changeAddress(site, "add", address);
-  };
-  const serve = async (on: string, name: string, { port, protocol }: Listener, address?: string): Promise<void> => {
-    const keys = [`${on} ${protocol} ${port}`, `${on} ${protocol} ${port} ${address ?? ""}`];
-    if (keys.some((key) => listening.has(key))) return;
-    listening.add(keys[address === undefined ? 0 : 1] ?? "");
-    await site
-      .place(on)
-      .agent()
-      .serve({ name, transport: protocol, port, ...(address === undefined ? {} : { address }) });
   };
   const ownerOf = (address: string): string =>
     LOOPBACK.has(address) || addresses.has(address) || placeNameOf(address) !== address ? placeNameOf(address) : "";
@@ -92,20 +91,12 @@ export async function createRealStage(dataplane: Dataplane): Promise<RealStage> 
       addresses.clear();
     },
     bind,
-    listen: async (listeners) => {
-      for (const listener of listeners) {
-        const { address, port } = listener;
-        const place = placeNameOf(address);
-        const endpoint = address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
-        if (place !== address) await serve(place, serverName(endpoint), listener);
-      }
-    },
+    servers,
     answer: async (asker, listener) => {
       const { address } = listener;
       const owner = ownerOf(address);
-      // Bound to the one address: a datagram's answer must come from where the question went.
-      if (owner === address) await serve(LOOPBACK.has(address) ? asker : STAGE_NODE, owner, listener, address);
-      else if (owner !== "") await serve(owner, owner, listener, address);
+      if (owner === "") return;
+      await servers.serve(LOOPBACK.has(address) ? asker : owner === address ? STAGE_NODE : owner, listener);
     },
     ownerOf,
     restartProxy: async () => {
@@ -118,20 +109,6 @@ export async function createRealStage(dataplane: Dataplane): Promise<RealStage> 
       return port;
     },
   };
-}
-
-/** An endpoint may have any port: only the barrier's stays taken. */
-async function stopSpareServers(site: Site): Promise<void> {
-  const pods = site.cluster.nodes.flatMap((node) => node.pods);
-  await Promise.all(pods.map((pod) => pod.agent().stop({ transport: "HTTP", port: HTTP_PORT, how: "drain" })));
-}
-
-/** What every site's pods serve from the start. */
-function podListeners(site: Site): readonly string[] {
-  const protocols: readonly Protocol[] = ["TCP", "UDP"];
-  return site.cluster.nodes.flatMap((node) =>
-    node.pods.flatMap((pod) => protocols.map((protocol) => `${pod.name} ${protocol} ${SERVER_PORT}`)),
-  );
 }
 
 /** Give node1 an address, or take it away; the fabric knows the way there. */

@@ -139,19 +139,19 @@ export const AFFINITY: readonly Scenario[] = [
         probes: asks("client1", "web clusterIP", `${ALL} saw node1`, { like: { kept: "off", goes: "free" } }),
       },
       {
-        say: "the client meets a single endpoint",
+        say: "another client meets a single endpoint",
         put: slices("web", ["pod-2-1"]),
-        probes: asks("client1", "web clusterIP", "pod-2-1 saw node1", { keep: "on" }),
+        probes: asks("client2", "web clusterIP", "pod-2-1 saw node1", { keep: "on" }),
       },
       {
         say: "others come",
         put: slices("web", THREE),
-        probes: asks("client1", EVERY_WAY, `${ALL} saw node1`, { like: { kept: "on", goes: "same" } }),
+        probes: asks("client2", EVERY_WAY, `${ALL} saw node1`, { like: { kept: "on", goes: "same" } }),
       },
       {
         say: "off again",
         put: [LOOSE],
-        probes: asks("client1", EVERY_WAY, `${ALL} saw node1`, { like: { kept: "on", goes: "free" } }),
+        probes: asks("client2", EVERY_WAY, `${ALL} saw node1`, { like: { kept: "on", goes: "free" } }),
       },
     ],
   },

@@ -70,7 +70,6 @@ export const EXTERNAL: readonly Scenario[] = [
     name: "under the Local external policy another node is outside, and pods elsewhere are pods",
     rules: ["R-30", "R-31", "R-33"],
     subtleties: [3],
-    fakeOnly: "an answer from the other node's pod would not come back through node1",
     steps: [
       {
         say: "endpoints here and there",

@@ -82,7 +82,6 @@ export const NODE_PORTS: readonly Scenario[] = [
   {
     name: "a node port of another node's address is left to that node",
     rules: ["R-37"],
-    fakeOnly: "the other node answers it",
     steps: [
       {
         say: "a NodePort service",

@@ -107,7 +107,6 @@ export const SOURCE_ADDRESS: readonly Scenario[] = [
   {
     name: "pods elsewhere are told by the cluster's range too, and not by this node's",
     rules: ["R-24"],
-    fakeOnly: "packets of the other node's pods meet that node's proxy first",
     settings: { detectLocal: { mode: "NodeCIDR" } },
     steps: [
       {
