@@ -69,8 +69,14 @@ describe("the text", () => {
     expect(reportText(report, false)).toBe(
       [
         "backend poor",
-        "  can't do  SCTP (not in its kernel), sessionAffinity (no memory)",
-        "  chooses   undefinedClusterIPPort pass, unallocatedClusterIP drop, nodePortRejectScope nodePortAddresses, rejectFromHost false, blockedWithoutEndpoints drop, affinityScope row",
+        "  can't do  SCTP: not in its kernel",
+        "            sessionAffinity: no memory",
+        "  chooses   undefinedClusterIPPort pass",
+        "            unallocatedClusterIP drop",
+        "            nodePortRejectScope nodePortAddresses",
+        "            rejectFromHost false",
+        "            blockedWithoutEndpoints drop",
+        "            affinityScope row",
         "",
         "            IPv4                    IPv6",
         "rule         TCP     UDP    SCTP     TCP     UDP    SCTP",

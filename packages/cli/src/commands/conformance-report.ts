@@ -57,16 +57,16 @@ export function countRules(cells: readonly Cell[]): RuleCounts {
 /** Write a report for people: what the backend says of itself, the matrix, the findings, the outcome. */
 export function reportText(report: BackendReport, isVerbose: boolean): string {
   const { backend, capabilities, variants, histories, cells, findings } = report;
-  const missing = Object.entries(capabilities).flatMap(([name, can]) => (can === true ? [] : [`${name} (${can})`]));
+  const missing = Object.entries(capabilities).flatMap(([name, can]) => (can === true ? [] : [`${name}: ${can}`]));
   const chosen = Object.entries(variants).map(([name, choice]) => `${name} ${choice}`);
   const groups = isVerbose ? findings.map((finding) => [finding]) : [...Map.groupBy(findings, likeness).values()];
   const shown = groups.slice(0, isVerbose ? groups.length : FINDINGS_SHOWN);
   const hidden = groups.slice(shown.length).flat().length;
   return [
     `backend ${backend}`,
-    `  can't do  ${missing.join(", ") || "nothing is missing"}`,
-    `  chooses   ${chosen.join(", ")}`,
-    ...(histories === undefined ? [] : [`  histories ${histories.steps} steps, seed ${histories.seed}`]),
+    ...list("can't do", missing.length === 0 ? ["nothing is missing"] : missing),
+    ...list("chooses", chosen),
+    ...list("histories", histories === undefined ? [] : [`${histories.steps} steps, seed ${histories.seed}`]),
     "",
     ...matrix(cells),
     "",
@@ -77,6 +77,11 @@ export function reportText(report: BackendReport, isVerbose: boolean): string {
     outcome(report),
     "",
   ].join("\n");
+}
+
+/** Texts one below the other, the first after their title. */
+function list(title: string, texts: readonly string[]): readonly string[] {
+  return texts.map((text, index) => `  ${(index === 0 ? title : "").padEnd(9)} ${text}`);
 }
 
 /** Say in one line how it ended. */

@@ -2,7 +2,7 @@ import { ProxyError, type BackendModule, type Plain } from "@turnout/core";
 import { checkBackend, checkHistories, SCENARIOS, type Scenario } from "@turnout/core/testing";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { addBackendOptions, addLogOptions, backendOptions, isVerbose, type CommonOptions } from "../options.ts";
+import { addBackendOptions, backendOptions, isVerbose, type CommonOptions } from "../options.ts";
 import { KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
 import { backendReport, reportText, type BackendReport, type Histories } from "./conformance-report.ts";
 
@@ -40,7 +40,7 @@ export function addConformance(program: Command, env: Environment): void {
     .option("--histories <steps>", "also make so many random changes, with faults in between, and compare with one sync from nothing")
     .option("--seed <number>", "of the histories (default: the time; it is printed)")
     .addOption(new Option("-o, --output <format>", "how to print").choices(["text", "json"]).default("text"));
-  addLogOptions(command);
+  command.option("-v, --verbose", "show every finding; errors come with cause and stack");
   command.addHelpText("after", EXAMPLES);
   command.action(async (options: ConformanceOptions) => {
     await examine(options, env);
