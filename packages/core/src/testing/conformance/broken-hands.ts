@@ -2,7 +2,7 @@ import { objectId } from "../../backend.ts";
 import type { Delta, KernelObject, Plan } from "../../backend.ts";
 import { isEqual } from "../../equal.ts";
 import type { Destination, Rule, ServicePort } from "../../model.ts";
-import { putsOf, withBackend, withoutEmptyPools } from "./broken-backend.ts";
+import { putsOf, withBackend, withHost, withoutEmptyPools } from "./broken-backend.ts";
 import type { AnyBackend } from "./broken-backend.ts";
 import type { Subject } from "./subject.ts";
 
@@ -60,6 +60,11 @@ export const BROKEN_HANDS: Readonly<Record<string, readonly [of: string, (subjec
         await inner.apply(inner.plan({ put: [], remove, lingering: [], nowMs: world.clock.nowMs() }), signal);
       },
     })),
+  ],
+  "lays hands on what isn't its own": [
+    "the contract: only ours",
+    // Nobody can say how for every host, so the host says that it happened.
+    withHost((host) => ({ foreign: () => (host.own().length > 0 ? host.foreign().slice(1) : host.foreign()) })),
   ],
   "takes too much at cleanup": [
     "the contract: cleanup",

@@ -57,7 +57,7 @@ export class HistoryRun {
       settings: randomSettings(this.#random),
       ...(nodePortAddressesDefault === undefined ? {} : { nodePortAddressesDefault }),
       ...(backendOptions === undefined ? {} : { backendOptions }),
-      families: pickOne([FAMILIES, FAMILIES, ["IPv4"], ["IPv6"]] as const, this.#random),
+      families: pickOne([FAMILIES, ["IPv4"], ["IPv6"], ["IPv4"], ["IPv6"]] as const, this.#random),
     };
     this.#watchesFlows = this.#chance(0.2);
     this.#asksTwice = this.#chance(0.1);
@@ -85,11 +85,11 @@ export class HistoryRun {
     this.steps++;
     this.#place(deed.say);
     await this.#carryOut(player, deed);
-    if (this.#chance(0.06)) this.#setFault(player);
-    if (this.#chance(0.02)) this.#tamper(player);
-    if (this.#chance(0.01)) await this.#restart(player);
+    if (this.#chance(0.04)) this.#setFault(player);
+    if (this.#chance(0.015)) this.#tamper(player);
+    if (this.#chance(0.006)) await this.#restart(player);
     if (this.#chance(0.1)) await player.host.advance(Math.floor(this.#random() * 5000));
-    if (this.#chance(0.6)) await this.#sync(player);
+    if (this.#chance(0.5)) await this.#sync(player);
     if (this.#watchesFlows && !this.#isDisturbed && this.#chance(0.2)) this.#connect(player);
   }
 
