@@ -1,6 +1,9 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { BackendModule } from "@turnout/core";
+import { createPaperHost, paper } from "@turnout/core/testing";
+import { playHistories } from "./conformance-histories.ts";
 import type { BackendReport } from "./conformance-report.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ToyEnvironment } from "../testing/toy-environment.ts";
@@ -98,6 +101,22 @@ describe("conformance", () => {
     await env.file(join(home, "index.mjs"), PAPER.replace(/^export \{.*\n/m, ""));
     await env.file(join(home, "fake.mjs"), PAPER.replace(/^export default.*\n/m, ""));
     expect((await env.run("conformance", "--backend", "@third/backend", "--only", "R-48")).code).toBe(0);
+  });
+
+  test("on a terminal histories say how far they are", async () => {
+    let said = "";
+    const err = (text: string): void => void (said += text);
+    const terminal = { signal: new AbortController().signal, isTerminal: true, err };
+    expect(await playHistories(paper as BackendModule, createPaperHost, { steps: 600, seed: 3 }, {}, terminal)).toEqual([]);
+    expect(said).toBe("\r500 of 600 steps\r600 of 600 steps\n");
+  });
+
+  test("histories end when somebody wants them to, and say where to go on", async () => {
+    const done = env.run("conformance", "--backend", "./paper.mjs", "--only", "R-48", "--histories", "100000000", "--seed", "7");
+    env.stop.abort();
+    const { code, err } = await done;
+    expect(code).toBe(1);
+    expect(err).toMatch(/^turnout: \[canceled\] stopped after 500 steps without a finding: backend paper: --seed 8 goes on from there\n$/);
   });
 
   test("--histories plays random changes too; the seed is said and can be given", async () => {

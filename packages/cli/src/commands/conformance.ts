@@ -1,9 +1,10 @@
 import { ProxyError, type BackendModule, type Plain } from "@turnout/core";
-import { checkBackend, checkHistories, SCENARIOS, type Scenario } from "@turnout/core/testing";
+import { checkBackend, SCENARIOS, type Scenario } from "@turnout/core/testing";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions, backendOptions, isVerbose, type CommonOptions } from "../options.ts";
 import { KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
+import { playHistories } from "./conformance-histories.ts";
 import { backendReport, reportText, type BackendReport, type Histories } from "./conformance-report.ts";
 
 interface ConformanceOptions extends CommonOptions {
@@ -77,15 +78,15 @@ interface Exam {
   readonly options: Readonly<Record<string, Plain>>;
 }
 
-async function examineOne(name: string, host: string | undefined, exam: Exam, { workingDirectory }: Environment): Promise<BackendReport> {
-  const module: BackendModule = await loadBackend(name, workingDirectory);
-  const createFakeHost = await loadFakeHost(name, host, workingDirectory);
+async function examineOne(name: string, host: string | undefined, exam: Exam, env: Environment): Promise<BackendReport> {
+  const module: BackendModule = await loadBackend(name, env.workingDirectory);
+  const createFakeHost = await loadFakeHost(name, host, env.workingDirectory);
   const { scenarios, histories, options } = exam;
   module.parseOptions(options);
   const { backend, cells, findings } = await checkBackend(module, createFakeHost, scenarios, { backendOptions: options });
   if (histories === undefined) return backendReport(module, { backend, cells, findings });
-  const lived = await checkHistories(module, createFakeHost, { ...histories, backendOptions: options });
-  return backendReport(module, { backend, cells, findings: [...findings, ...lived.findings] }, histories);
+  const found = await playHistories(module, createFakeHost, histories, options, env);
+  return backendReport(module, { backend, cells, findings: [...findings, ...found] }, histories);
 }
 
 /** @throws {ProxyError} `invalid_object` for what is no number, or a seed of nothing. */
