@@ -78,8 +78,7 @@ export function tableOf({ family, table }: Place, ruleset: Ruleset, command: Pic
 }
 
 function checkName({ name, ...span }: { readonly name: string; readonly start: number; readonly end: number }): void {
-  if (name.length > NAME_BYTES_MAX)
-    throw new Refusal(`${name.length > 0 ? "name too long" : "name"}, ${NAME_BYTES_MAX} characters maximum allowed`, span);
+  if (name.length > NAME_BYTES_MAX) throw kernelRefusal("ERANGE", span);
 }
 
 function addTable({ place, mustBeNew, comment }: Extract<Command, { do: "add table" }>, { ruleset, undo, touched }: Transaction): void {
@@ -128,7 +127,8 @@ function updateChain(existing: Chain, base: BaseHook | undefined, command: Extra
   const was = existing.base;
   if (base !== undefined) {
     if (was === undefined) throw kernelRefusal("EEXIST", named);
-    if (was.type !== base.type || was.hook !== base.hook || was.priority !== base.priority) throw kernelRefusal("EEXIST", named);
+    if (was.hook !== base.hook || was.priority !== base.priority) throw kernelRefusal("EOPNOTSUPP", command);
+    if (was.type !== base.type) throw kernelRefusal("EEXIST", named);
   }
   if (policy === undefined || policy === existing.policy) return;
   if (was === undefined || was.type === "nat") throw kernelRefusal("EOPNOTSUPP", named);
@@ -148,17 +148,20 @@ function baseHook({ type, hook, priority, ...span }: HookSyntax): BaseHook {
 }
 
 function deleteChain(chain: Chain, named: { readonly start: number; readonly end: number }, table: Table, undo: UndoLog): void {
-  // Its rules go with it, but what they refer to is free only then.
-  putRules(chain, [], undo);
+  // Counted before its own rules go: one that leads to itself is in use.
   if (chain.uses > 0) throw kernelRefusal("EBUSY", named);
+  putRules(chain, [], undo);
   putNamed(table.chains, chain.name, undefined, undo);
 }
 
 function addRule(command: Extract<Command, { do: "add rule" }>, table: Table, { undo, nowMs }: Transaction): void {
   const { where, handle, rule: syntax } = command;
+  const { rule: compiled, refusal } = compileRule(syntax, table, nowMs);
   const chain = chainOf(table, command.chain);
   const at = handle === undefined ? undefined : ruleAt(chain, handle);
-  const rule = compileRule(syntax, table, nowMs);
+  if (refusal !== undefined) throw refusal;
+  // One that replaces another takes its handle, too.
+  const rule = { ...compiled, handle: where === "replace" && at !== undefined ? at.handle : ++table.lastHandle };
   const before = chain.rules;
   const index = at === undefined ? 0 : before.indexOf(at);
   const rules = {

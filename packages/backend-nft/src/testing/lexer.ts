@@ -13,6 +13,8 @@ const TOKEN = new RegExp(
     String.raw`(?<blank>[ \t]+|\\\n|#[^\n]*)`,
     String.raw`(?<newline>\n)`,
     String.raw`"(?<quoted>[^"\n]*)"`,
+    // In brackets it is one word: nothing may stand between them.
+    String.raw`\[(?<bracketed>(?:[0-9a-fA-F]{0,4}:){2,7}(?:\d+\.\d+\.\d+\.\d+|[0-9a-fA-F]{0,4}))\]`,
     String.raw`(?<address>(?:[0-9a-fA-F]{0,4}:){2,7}(?:\d+\.\d+\.\d+\.\d+|[0-9a-fA-F]{0,4})|\d+\.\d+\.\d+\.\d+)`,
     String.raw`(?<time>(?:\d+(?:ms|[dhms]))+(?![A-Za-z0-9_]))`,
     String.raw`(?<number>0x[0-9a-fA-F]+|\d+)`,
@@ -43,6 +45,7 @@ function kindOf(groups: Readonly<Record<string, string | undefined>>, text: stri
   if (groups["word"] !== undefined || groups["time"] !== undefined) return { kind: "word", text };
   if (groups["symbol"] !== undefined) return { kind: "symbol", text };
   if (groups["number"] !== undefined) return { kind: "number", text };
+  if (groups["bracketed"] !== undefined) return { kind: "address", text: groups["bracketed"] };
   if (groups["address"] !== undefined) return { kind: "address", text };
   if (groups["quoted"] !== undefined) return { kind: "quoted", text: groups["quoted"] };
   return { kind: "newline", text };

@@ -2,7 +2,7 @@ import { execute, tableOf } from "./execute.ts";
 import type { Transaction } from "./execute.ts";
 import { rulesetText, tablesText, tableText } from "./json.ts";
 import { parseCommands } from "./parse-command.ts";
-import { printRefusal, Refusal } from "./refusal.ts";
+import { deferKernelRefusal, printRefusal, Refusal } from "./refusal.ts";
 import { Ruleset, UndoLog } from "./ruleset.ts";
 import type { Table } from "./ruleset.ts";
 import type { Command } from "./syntax.ts";
@@ -27,10 +27,12 @@ export class NftEngine {
     let stdout = "";
     try {
       const commands = parseCommands(text);
+      let refusal: Refusal | undefined;
       for (const command of commands) {
         if (isListing(command)) stdout += this.#list(command, nowMs);
-        else execute(command, transaction);
+        else refusal = deferKernelRefusal(refusal, () => execute(command, transaction));
       }
+      if (refusal !== undefined) throw refusal;
       const last = commands.at(-1);
       if (last !== undefined && !transaction.undo.isEmpty) this.#validate(transaction.touched, last);
     } catch (error) {
