@@ -21,6 +21,8 @@ const SEED = Number(process.env["ORACLE_SEED"] ?? 1);
 const WORLDS = Number(process.env["ORACLE_WORLDS"] ?? 300);
 const PACKETS = 40;
 const FLOWS = 30;
+/** Seconds on an idle machine; the rest is patience with a busy one. */
+const TIMEOUT_MS = 120_000 + WORLDS * 100;
 /** Objects with these never leave the source; the store is not asked about them. */
 const HIDING = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
@@ -109,17 +111,25 @@ function run(compare: (seed: number, seen: Map<string, number>) => readonly stri
 const OFTEN = Math.floor(WORLDS / 60);
 
 describe(`the oracle and the core, asked about the same (ORACLE_SEED=${SEED})`, () => {
-  it("agree on what becomes of packets", () => {
-    const { found, seen } = run(comparePackets);
-    expect(found.join("\n")).toBe("");
-    const rules = [17, 18, 19, 20, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 36, 37, 39, 40, 47, 48, 56, 62];
-    const expected = ["forward", "reject", "drop", "pass", "R-06", "R-07", ...rules.map((rule) => `R-${rule}`)];
-    expect(expected.filter((what) => (seen.get(what) ?? 0) < OFTEN)).toEqual([]);
-  });
+  it(
+    "agree on what becomes of packets",
+    () => {
+      const { found, seen } = run(comparePackets);
+      expect(found.join("\n")).toBe("");
+      const rules = [17, 18, 19, 20, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 36, 37, 39, 40, 47, 48, 56, 62];
+      const expected = ["forward", "reject", "drop", "pass", "R-06", "R-07", ...rules.map((rule) => `R-${rule}`)];
+      expect(expected.filter((what) => (seen.get(what) ?? 0) < OFTEN)).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
 
-  it("agree on which flows are forgotten", () => {
-    const { found, seen } = run(compareFlows);
-    expect(found.join("\n")).toBe("");
-    expect(["forget", "keep", "either"].filter((what) => (seen.get(what) ?? 0) < OFTEN)).toEqual([]);
-  });
+  it(
+    "agree on which flows are forgotten",
+    () => {
+      const { found, seen } = run(compareFlows);
+      expect(found.join("\n")).toBe("");
+      expect(["forget", "keep", "either"].filter((what) => (seen.get(what) ?? 0) < OFTEN)).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
 });
