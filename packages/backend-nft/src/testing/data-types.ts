@@ -24,11 +24,14 @@ export interface DataType {
 }
 
 const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = {
+  ip: 0,
   icmp: 1,
   igmp: 2,
   tcp: 6,
   udp: 17,
   dccp: 33,
+  ipv6: 41,
+  gre: 47,
   esp: 50,
   ah: 51,
   "ipv6-icmp": 58,

@@ -42,6 +42,7 @@ function addSet(command: Extract<Command, { do: "add set" }>, table: Table, undo
   if (existing !== undefined && (mustBeNew || shapeOf(wanted) !== shapeOf(existing))) throw kernelRefusal("EEXIST", named);
   const set = existing ?? { ...wanted, handle: ++table.lastHandle };
   if (existing === undefined) putNamed(table.sets, named.name, set, undo);
+  else undo.noteRepetition();
   addElements(body.elements, set, { table, undo, nowMs, mustBeNew: false });
 }
 

@@ -125,6 +125,7 @@ function addChain(command: Extract<Command, { do: "add chain" }>, table: Table, 
 function updateChain(existing: Chain, base: BaseHook | undefined, command: Extract<Command, { do: "add chain" }>, undo: UndoLog): void {
   const { chain: named, policy } = command;
   const was = existing.base;
+  undo.noteRepetition();
   if (base !== undefined) {
     if (was === undefined) throw kernelRefusal("EEXIST", named);
     if (was.hook !== base.hook || was.priority !== base.priority) throw kernelRefusal("EOPNOTSUPP", command);

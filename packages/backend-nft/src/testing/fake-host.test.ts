@@ -158,6 +158,21 @@ describe("a foreign hand", () => {
     ending.abort();
   });
 
+  it.each([
+    ["add table ip turnout", 0],
+    ["add chain ip turnout dispatch", 1],
+    ["add set ip turnout cluster-ips { type ipv4_addr; }", 1],
+    ["add element ip turnout cluster-ips { 10.96.0.1 }", 0],
+    ["flush chain ip turnout layout-1", 0],
+    ["add element ip turnout cluster-ips { 192.0.2.1 }; delete element ip turnout cluster-ips { 192.0.2.1 }", 1],
+    ["add chain ip turnout new; add chain nope nope", 0],
+  ])("%s raises the generation by %i", async (text, by) => {
+    const { host } = await showcase("IPv4");
+    const before = await host.world.netlink.nftGeneration();
+    host.nft(`${text}\n`);
+    expect((await host.world.netlink.nftGeneration()) - before).toBe(by);
+  });
+
   it("finds nothing to do where the backend has nothing", () => {
     expect(createFakeHost().tamper(from(0.5))).toBeUndefined();
   });

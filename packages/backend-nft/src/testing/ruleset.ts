@@ -10,6 +10,11 @@ export class UndoLog {
     this.#steps.push(step);
   }
 
+  /** Note something that changes nothing and yet is a commit to the kernel: declaring again what is there. */
+  noteRepetition(): void {
+    this.add(() => undefined);
+  }
+
   /** Whether anything was changed. */
   get isEmpty(): boolean {
     return this.#steps.length === 0;
