@@ -82,8 +82,8 @@ function plainWords(question: Question, expected: Seen, outcome: Outcome): strin
 }
 
 /** Whoever has the address answered himself, and saw who asked. */
-function isDirect({ owner, from, nameOf }: Question, { server = "", client = "" }: Attempt): boolean {
-  return owner !== "" && server.split(":")[0] === owner.split(":")[0] && (nameOf(client) === from || client === owner);
+function isDirect({ owner, from, nameOf, request }: Question, { server = "", client = "" }: Attempt): boolean {
+  return owner !== "" && server === owner && (nameOf(client) === from || client === request.address);
 }
 
 function judged(question: Question, sighted: Sightings, wanted: ReadonlySet<string>): string {

@@ -4,7 +4,7 @@ import type { Scenario } from "@turnout/core/testing";
 import type { Place } from "@turnout/lab";
 import type { Listener } from "./conformance-objects.ts";
 import { routeByFirstNode } from "./conformance-routes.ts";
-import { createStageServers } from "./conformance-servers.ts";
+import { createStageServers, nameAt } from "./conformance-servers.ts";
 import type { StageServers } from "./conformance-servers.ts";
 import { settingsFlags } from "./conformance-settings.ts";
 import { createSite } from "./site.ts";
@@ -27,8 +27,8 @@ export interface RealStage {
   readonly servers: StageServers;
   /** Have whoever owns an address answer there himself: what the proxy leaves alone is answered. */
   answer(asker: string, listener: Listener): Promise<void>;
-  /** Name who owns an address: a place's name, or the address itself for loopback and node1's further ones; "" for nobody. */
-  ownerOf(address: string): string;
+  /** Under what name whoever has an address answers there; "" when nobody has it. */
+  ownerName(address: string, port: number): string;
   /** The proxy's process ends without warning, and a new one starts. */
   restartProxy(): Promise<void>;
   /** A source port that this place has not used for a long time. */
@@ -45,7 +45,9 @@ export interface Dataplane {
 
 /** Build the stage. */
 export async function createRealStage(dataplane: Dataplane): Promise<RealStage> {
-  const flagsFor = (settings: NodeSettings): readonly string[] => [...settingsFlags(settings), ...dataplane.flags];
+  // Steps follow each other faster than changes of a cluster; every one is waited for.
+  const pace = ["--iptables-min-sync-period", "10ms"];
+  const flagsFor = (settings: NodeSettings): readonly string[] => [...settingsFlags(settings), ...pace, ...dataplane.flags];
   const site = await createSite({ clients: 2, proxied: [STAGE_NODE], flags: flagsFor(STAGE_SETTINGS) });
   try {
     await routeByFirstNode(site.cluster);
@@ -86,7 +88,7 @@ function stageOn(
     },
     restore: async (wasAffine) => {
       if (wasAffine) await dataplane.forgetClients?.(site.place(STAGE_NODE));
-      await site.api.apply(STAGE_OBJECTS);
+      await Promise.all([site.api.apply(STAGE_OBJECTS), servers.rest()]);
       for (const address of addresses) await changeAddress(site, "del", address);
       addresses.clear();
     },
@@ -98,7 +100,7 @@ function stageOn(
       if (owner === "") return;
       await servers.serve(LOOPBACK.has(address) ? asker : owner === address ? STAGE_NODE : owner, listener);
     },
-    ownerOf,
+    ownerName: (address, port) => (ownerOf(address) === "" ? "" : nameAt(address, port)),
     restartProxy: async () => {
       if (proxy.isRunning) await proxy.end("SIGKILL");
       proxy.start();
