@@ -3,8 +3,12 @@ import { withHost } from "./broken-backend.ts";
 import { checkHistories } from "./histories.ts";
 import { paper } from "./paper.ts";
 import { createPaperHost } from "./paper-host.ts";
-import { createRandom } from "./random.ts";
-import { randomDeed } from "./random-objects.ts";
+import { FAMILIES } from "../../objects.ts";
+import { verdictOf } from "../../verdict/verdict-of.ts";
+import { Player } from "./player.ts";
+import { createRandom, pickOne } from "./random.ts";
+import { randomDeed, randomPacket, randomSettings } from "./random-objects.ts";
+import { STAGE_OBJECTS } from "./stage.ts";
 import type { Subject } from "./subject.ts";
 
 /** Paper on hosts that say what is done to them. */
@@ -92,6 +96,32 @@ describe("R-58 random histories on paper", () => {
 });
 
 describe("random deeds", () => {
+  it("make worlds in which packets meet every fate, by most of the rules", async () => {
+    const fates = new Map<string, number>();
+    const because = new Set<string>();
+    for (let seed = 1; seed <= 20; seed++) {
+      const random = createRandom(seed);
+      const player = await Player.start(
+        { module: paper, createFakeHost: createPaperHost },
+        { settings: randomSettings(random) },
+        STAGE_OBJECTS,
+      );
+      for (let count = 0; count < 60; count++) {
+        const { put = [], remove = [] } = randomDeed(random);
+        for (const raw of put) player.put(raw);
+        for (const ref of remove) player.remove(ref);
+      }
+      for (let count = 0; count < 100; count++) {
+        const verdict = verdictOf(player.world, randomPacket(random, pickOne(FAMILIES, random), player.objects));
+        fates.set(verdict.is, (fates.get(verdict.is) ?? 0) + 1);
+        for (const rule of verdict.because) because.add(rule);
+      }
+    }
+    expect([...fates.keys()].toSorted()).toEqual(["drop", "forward", "pass", "reject"]);
+    expect(Math.min(...fates.values())).toBeGreaterThan(100);
+    expect(because.size).toBeGreaterThan(20);
+  });
+
   it("make and remove every kind of object, and say so", () => {
     const random = createRandom(1);
     const deeds = Array.from({ length: 3000 }, () => randomDeed(random));

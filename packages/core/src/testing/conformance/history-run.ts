@@ -151,7 +151,7 @@ export class HistoryRun {
 
   #connect(player: Player): void {
     const family = pickOne(player.processes, this.#random).family;
-    player.host.connect({ ...randomPacket(this.#random, family), protocol: "UDP" }, this.#random);
+    player.host.connect({ ...randomPacket(this.#random, family, player.objects), protocol: "UDP" }, this.#random);
   }
 
   #checkFlows(player: Player, before: OracleWorld, after: OracleWorld, flows: Player["host"]["flows"]): void {
@@ -228,7 +228,7 @@ export class HistoryRun {
   }
 
   #ask(player: Player, family: "IPv4" | "IPv6"): void {
-    const packet = randomPacket(this.#random, family);
+    const packet = randomPacket(this.#random, family, player.objects);
     const { protocol, source, destination, port } = packet;
     // By now nobody is remembered.
     const question = { packet, verdict: verdictOf(player.world, packet), remembered: undefined };

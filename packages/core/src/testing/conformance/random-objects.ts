@@ -5,6 +5,8 @@ import type { Packet } from "../../verdict/packet.ts";
 import { rawNode, rawServiceCIDR } from "../objects.ts";
 import type { RawObject } from "../objects.ts";
 import { PROTOCOLS } from "./cells.ts";
+import { targetsOf } from "./probe-packet.ts";
+import type { PacketTarget } from "./probe-packet.ts";
 import { pickOne } from "./random.ts";
 import type { ObjectRef } from "./scenario.ts";
 import { addressesOf, SERVICE_PORT, service, servicePorts, sliceRefs, slices } from "./short.ts";
@@ -48,6 +50,8 @@ const BAD_SPECS: readonly RawObject[] = [
 /** A client outside that is an endpoint too, and asks for itself by this node, is nobody's case. */
 const SERVERS: readonly string[] = PLACES.filter(({ kind }) => kind !== "client").map(({ name }) => name);
 
+const HERE_AND_OUTSIDE = PLACES.filter(({ node }) => node === undefined || node === STAGE_NODE);
+
 /** Settle how a node is configured, mostly as on the stage. */
 export function randomSettings(random: Random): NodeSettings {
   const modes: readonly DetectLocal[] = [
@@ -81,24 +85,41 @@ export function randomDeed(random: Random): Deed {
   return { say: "the host's addresses", hostAddresses: someAddresses(random) };
 }
 
-/** Think up a packet that may concern what {@link randomDeed} makes. */
-export function randomPacket(random: Random, family: IPFamily): Packet {
-  const number = 1 + Math.floor(random() * (SERVICES + 1));
+/** Think up a packet: mostly to what these objects have, sometimes to what others would. */
+export function randomPacket(random: Random, family: IPFamily, objects: readonly RawObject[] = []): Packet {
   const from = pickOne(PLACES, random);
-  const anyWay = pickOne(["clusterIP", "clusterIP", "nodePort", "externalIP", "loadBalancerIP"] as const, random);
-  // Whatever else the other node's pods ask for, their own node's proxy has its hands on first.
-  const way = from.node !== undefined && from.node !== STAGE_NODE ? "nodePort" : anyWay;
   const nodeAddresses = [...HOST_ADDRESSES[family].slice(1), ...MORE_ADDRESSES[family]];
-  const isOther = random() < 0.15;
-  const port = isOther ? SECOND_PORT : SERVICE_PORT;
+  const services = objects.filter(({ kind }) => kind === "Service");
+  const known = services.length === 0 || random() < 0.15 ? [] : targetsOf([pickOne(services, random)], family, nodeAddresses);
+  const any = known.length === 0 ? anyTarget(random, family, nodeAddresses) : pickOne(known, random);
+  // Whatever else the other node's pods ask for, their own node's proxy has its hands on first.
+  const isElsewhere = from.node !== undefined && from.node !== STAGE_NODE;
+  const { source, link } = isElsewhere && !nodeAddresses.includes(any.address) ? anyoneButThem(random, family) : sourceOf(from, family);
+  const isOwn = random() < 0.05 && services.length > 0;
   return {
     family,
-    protocol: pickOne(PROTOCOLS, random),
-    source: random() < 0.05 ? addressesOf(number, "loadBalancerIP")[family] : from.addresses[family],
-    destination: way === "nodePort" ? pickOne(nodeAddresses, random) : addressesOf(number, way)[family],
-    port: way === "nodePort" ? 30_000 + number : port,
-    link: from.link,
+    protocol: any.protocol,
+    source: isOwn ? addressesOf(1 + Math.floor(random() * SERVICES), "loadBalancerIP")[family] : source,
+    destination: any.address,
+    port: any.port,
+    link,
   };
+}
+
+function sourceOf({ addresses, link }: (typeof PLACES)[number], family: IPFamily): Pick<Packet, "source" | "link"> {
+  return { source: addresses[family], link };
+}
+
+function anyoneButThem(random: Random, family: IPFamily): Pick<Packet, "source" | "link"> {
+  return sourceOf(pickOne(HERE_AND_OUTSIDE, random), family);
+}
+
+function anyTarget(random: Random, family: IPFamily, nodeAddresses: readonly string[]): PacketTarget {
+  const number = 1 + Math.floor(random() * (SERVICES + 1));
+  const way = pickOne(["clusterIP", "clusterIP", "nodePort", "externalIP", "loadBalancerIP"] as const, random);
+  const protocol = pickOne(PROTOCOLS, random);
+  if (way === "nodePort") return { address: pickOne(nodeAddresses, random), port: 30_000 + number, protocol };
+  return { address: addressesOf(number, way)[family], port: random() < 0.15 ? SECOND_PORT : SERVICE_PORT, protocol };
 }
 
 function suffix(random: Random): string {
