@@ -23,6 +23,8 @@ export interface Transaction {
   readonly nowMs: number;
   /** Tables that were changed. */
   readonly touched: Set<Table>;
+  /** Tables in which packets may take ways they could not take before. */
+  readonly rerouted: Set<Table>;
 }
 
 /** Carry out one command that changes something. @throws {Refusal} when nft or the kernel refuses it; what was done before it is in `undo`. */
@@ -52,6 +54,7 @@ export function execute(command: Exclude<Command, { do: "list" | "list table" }>
       return;
     }
     case "add rule":
+      transaction.rerouted.add(table);
       return addRule(command, table, transaction);
     case "delete rule": {
       const chain = chainOf(table, command.chain);
@@ -64,7 +67,9 @@ export function execute(command: Exclude<Command, { do: "list" | "list table" }>
       return;
     }
     default:
-      return executeElements(command, table, undo, nowMs);
+      executeElements(command, table, undo, nowMs);
+      if (command.do.startsWith("add") && table.sets.get(command.set.name)?.data === "verdict") transaction.rerouted.add(table);
+      return;
   }
 }
 

@@ -23,7 +23,7 @@ export class NftEngine {
 
   /** Carry out one input as one transaction; `file` is what messages call the input. */
   run(text: string, nowMs: number, file: string): Answer {
-    const transaction: Transaction = { ruleset: this.ruleset, undo: new UndoLog(), nowMs, touched: new Set() };
+    const transaction: Transaction = { ruleset: this.ruleset, undo: new UndoLog(), nowMs, touched: new Set(), rerouted: new Set() };
     let stdout = "";
     try {
       const commands = parseCommands(text);
@@ -34,7 +34,7 @@ export class NftEngine {
       }
       if (refusal !== undefined) throw refusal;
       const last = commands.at(-1);
-      if (last !== undefined && !transaction.undo.isEmpty) this.#validate(transaction.touched, last);
+      if (last !== undefined && !transaction.undo.isEmpty) this.#validate(transaction.rerouted, last);
     } catch (error) {
       transaction.undo.rollBack();
       if (!(error instanceof Refusal)) throw error;
@@ -44,8 +44,8 @@ export class NftEngine {
     return { isDone: true, stdout, stderr: "", changed };
   }
 
-  #validate(touched: ReadonlySet<Table>, last: Command): void {
-    for (const table of touched) if (this.ruleset.table(table.family, table.name) === table) validateTable(table, last);
+  #validate(rerouted: ReadonlySet<Table>, last: Command): void {
+    for (const table of rerouted) if (this.ruleset.table(table.family, table.name) === table) validateTable(table, last);
   }
 
   #list(command: Extract<Command, { do: "list" | "list table" }>, nowMs: number): string {

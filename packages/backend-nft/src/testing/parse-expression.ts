@@ -206,7 +206,8 @@ function parseNumgen(reader: TokenReader): Expression {
   reader.take("numgen");
   const mode = reader.takeOneOf(["random", "inc"]);
   reader.take("mod");
-  const mod = reader.takeNumber();
-  const offset = reader.accept("offset") ? reader.takeNumber() : 0;
+  // nft keeps the lower 32 bits.
+  const mod = reader.takeNumber() % 2 ** 32;
+  const offset = reader.accept("offset") ? reader.takeNumber() % 2 ** 32 : 0;
   return { is: "numgen", mode, mod, offset, ...reader.since(start) };
 }

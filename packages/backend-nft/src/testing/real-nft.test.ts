@@ -127,6 +127,19 @@ function randomWishes(random: () => number): readonly ServiceWish[] {
   });
 }
 
+const MAP = ["add table ip t", "add map ip t m { type inet_service : verdict; }"];
+
+/** A base chain, and chains `c1` to `cN` that jump to each other in a row. */
+function jumps(count: number): readonly string[] {
+  const names = ["base", ...Array.from({ length: count }, (_, index) => `c${index + 1}`)];
+  return [
+    "add table ip t",
+    "add chain ip t base { type filter hook input priority 0; }",
+    ...names.slice(1).map((name) => `add chain ip t ${name}`),
+    ...names.slice(1).map((name, index) => `add rule ip t ${names[index]} jump ${name}`),
+  ];
+}
+
 /** All statements that lead to the showcase, as one list. */
 async function showcaseStatements(family: IPFamily): Promise<readonly string[]> {
   return (await (await openProxy(createFakeHost().world, family)).sync(SHOWCASE)).flat();
@@ -178,6 +191,70 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
       expect({ seed: SEED, statements, isDone: fake === "done" }).toEqual({ seed: SEED, statements, isDone: real === "done" });
       expect(step % 20 === 19 ? await twins.difference() : undefined).toBeUndefined();
     }
+  });
+
+  it.each<[string, readonly string[], "done" | "refused"]>([
+    ["fifteen jumps deep", jumps(15), "done"],
+    ["sixteen jumps deep", jumps(16), "refused"],
+    ["a loop", [...jumps(3), "add rule ip t c3 goto c1"], "refused"],
+    ["a loop that no packet gets into", ["add table ip t", "add chain ip t a", "add rule ip t a goto a"], "done"],
+    [
+      "a loop by way of a map",
+      [...jumps(2), ...MAP, "add rule ip t c2 tcp dport vmap @m", "add element ip t m { 5 : jump c1 }"],
+      "refused",
+    ],
+    [
+      "a statement out of place by way of a map",
+      [
+        ...jumps(2),
+        ...MAP,
+        "add rule ip t c2 tcp dport vmap @m",
+        "add chain ip t n",
+        "add rule ip t n masquerade",
+        "add element ip t m { 5 : jump n }",
+      ],
+      "refused",
+    ],
+    ["a chain deleted with the last rule that goes there", [...jumps(2), "flush chain ip t c1", "delete chain ip t c2"], "done"],
+    [
+      "a chain deleted while a map goes there",
+      [...MAP, "add chain ip t a", "add element ip t m { 5 : goto a }", "delete chain ip t a"],
+      "refused",
+    ],
+    [
+      "a map deleted with the rule that asked it",
+      [...jumps(1), ...MAP, "add rule ip t c1 tcp dport vmap @m", "flush chain ip t c1", "delete map ip t m"],
+      "done",
+    ],
+    ["a name of 255 bytes", ["add table ip t", `add chain ip t ${"n".repeat(255)}`], "done"],
+    ["a name of 256 bytes", ["add table ip t", `add chain ip t ${"n".repeat(256)}`], "refused"],
+    ["a comment of 128 bytes", [...jumps(1), `add rule ip t c1 drop comment "${"x".repeat(128)}"`], "done"],
+    ["a comment of 129 bytes", [...jumps(1), `add rule ip t c1 drop comment "${"x".repeat(129)}"`], "refused"],
+    ["a full set", ["add table ip t", "add set ip t s { type mark; size 2; }", "add element ip t s { 1, 2 }"], "done"],
+    ["an element too many", ["add table ip t", "add set ip t s { type mark; size 2; }", "add element ip t s { 1, 2, 3 }"], "refused"],
+    [
+      "one out, one in",
+      [
+        "add table ip t",
+        "add set ip t s { type mark; size 2; }",
+        "add element ip t s { 1, 2 }",
+        "delete element ip t s { 1 }",
+        "add element ip t s { 3 }",
+      ],
+      "done",
+    ],
+    [
+      "a rule before another by its handle",
+      ["add table ip t", "add chain ip t a", "add rule ip t a drop", "insert rule ip t a handle 2 accept"],
+      "done",
+    ],
+    ["a rule behind one that isn't there", ["add table ip t", "add chain ip t a", "add rule ip t a handle 9 accept"], "refused"],
+    ["a table deleted and made again", [...jumps(2), "delete table ip t", ...jumps(1), ...MAP], "done"],
+  ])("at the border: %s", async (_, statements, outcome) => {
+    const answer = await twins.give(statements);
+    const isDone = outcome === "done";
+    expect({ real: answer.real === "done", fake: answer.fake === "done" }).toEqual({ real: isDone, fake: isDone });
+    expect(await twins.difference()).toBeUndefined();
   });
 
   it("with what a foreign hand might think of", async () => {
