@@ -69,7 +69,6 @@ export function execute(command: Exclude<Command, { do: "list" | "list table" }>
     default:
       executeElements(command, table, undo, nowMs);
       if (command.do.startsWith("add") && table.sets.get(command.set.name)?.data === "verdict") transaction.rerouted.add(table);
-      return;
   }
 }
 

@@ -243,11 +243,6 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
       ],
       "done",
     ],
-    [
-      "a rule before another by its handle",
-      ["add table ip t", "add chain ip t a", "add rule ip t a drop", "insert rule ip t a handle 2 accept"],
-      "done",
-    ],
     ["a rule behind one that isn't there", ["add table ip t", "add chain ip t a", "add rule ip t a handle 9 accept"], "refused"],
     ["a table deleted and made again", [...jumps(2), "delete table ip t", ...jumps(1), ...MAP], "done"],
   ])("at the border: %s", async (_, statements, outcome) => {
