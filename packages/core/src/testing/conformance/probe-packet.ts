@@ -60,12 +60,12 @@ export function targetsOf(objects: readonly RawObject[], family: IPFamily, nodeA
   return objects.flatMap((service) => {
     const texts = (["clusterIP", "externalIP", "loadBalancerIP"] as const).flatMap((way) => addressesBy(way, service));
     const addresses = texts.map((text) => canonicalIP(String(text))).filter((ip) => ip?.family === family);
-    return list(at(service, "spec", "ports")).flatMap((port) => {
+    const targets = list(at(service, "spec", "ports")).flatMap((port): readonly PacketTarget[] => {
       const protocol = (at(port, "protocol") ?? "TCP") as Protocol;
-      const nodePort = Number(at(port, "nodePort") ?? 0);
       const own = addresses.map((ip) => ({ address: ip?.text ?? "", port: Number(at(port, "port")), protocol }));
-      return nodePort === 0 ? own : [...own, ...nodeAddresses.map((address) => ({ address, port: nodePort, protocol }))];
+      return [...own, ...nodeAddresses.map((address) => ({ address, port: Number(at(port, "nodePort") ?? 0), protocol }))];
     });
+    return targets.filter(({ port }) => Number.isInteger(port) && port > 0 && port < 65_536);
   });
 }
 
