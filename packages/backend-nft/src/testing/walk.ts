@@ -32,7 +32,6 @@ export class Walk {
   readonly protocol: string;
   readonly protocolNumber: string;
   readonly sourcePort = 40_000;
-  readonly inputLink: string;
   readonly isLocal: (address: string) => boolean;
   readonly random: () => number;
   readonly nowMs: number;
@@ -41,7 +40,6 @@ export class Walk {
   source: string;
   destination: string;
   port: number;
-  outputLink = "";
   mark = 0;
   ctMark = 0;
   ctState: number = CT_NEW;
@@ -60,6 +58,11 @@ export class Walk {
     this.random = (): number => host.random();
     this.nowMs = host.nowMs;
     this.#undo = host.undo;
+  }
+
+  /** The link it leaves by: loopback when it is for the host itself; others have no names here, there are no routes. */
+  get outputLink(): string {
+    return this.isLocal(this.destination) ? "lo" : "";
   }
 
   get isDestinationTranslated(): boolean {

@@ -186,4 +186,23 @@ export const CLUSTER_IPS: readonly Scenario[] = [
       { say: "and gone", remove: refs("web"), probes: asks(ANYBODY, addressesOf(9, "clusterIP"), "dropped", { port: 80 }) },
     ],
   },
+  {
+    name: "a service address that the node has itself is the node's own",
+    rules: ["R-47", "R-48"],
+    hostAddresses: {
+      IPv4: [addressesOf(8, "clusterIP").IPv4, addressesOf(9, "clusterIP").IPv4],
+      IPv6: [addressesOf(8, "clusterIP").IPv6, addressesOf(9, "clusterIP").IPv6],
+    },
+    steps: [
+      {
+        say: "one is a service's, as with a DNS cache on the node, the other nobody's",
+        put: [service("dns", { number: 8 }), ...slices("dns", ["pod-1-1"])],
+        probes: [
+          ...asks("pod-1-3 node1", "dns clusterIP", "untouched", { port: 81 }),
+          ...asks("pod-1-3 node1", addressesOf(9, "clusterIP"), "untouched", { port: 80 }),
+          ...asks("pod-1-3", "dns clusterIP", "pod-1-1 saw pod-1-3"),
+        ],
+      },
+    ],
+  },
 ];
