@@ -12,7 +12,7 @@ export interface HistoryOptions {
   readonly steps?: number;
   /** Changes on one host; default 500. */
   readonly lifeSteps?: number;
-  /** Changes between two close looks; default 50. */
+  /** Changes between two close looks; default 100. */
   readonly lookEvery?: number;
   /** Stop after as many findings; default 1. */
   readonly maxFindings?: number;
@@ -37,14 +37,14 @@ export interface HistoryReport {
  * put off), and look now and then whether all is as one sync from nothing would have it, and packets go where the oracle says.
  *
  * Edges: the same seed says the same again. A finding's `scenario` names the seed of its life and its `step` the number of the change:
- * `checkHistories(module, createFakeHost, { seed })` with that seed plays it again within `lifeSteps`.
+ * `checkHistories(module, createFakeHost, { seed })` with that seed, and the same `lifeSteps` and `lookEvery`, plays it again.
  */
 export async function checkHistories(
   module: BackendModule,
   createFakeHost: CreateFakeHost,
   options: HistoryOptions = {},
 ): Promise<HistoryReport> {
-  const { seed = 1, steps = 1000, lifeSteps = 500, lookEvery = 50, maxFindings = 1 } = options;
+  const { seed = 1, steps = 1000, lifeSteps = 500, lookEvery = 100, maxFindings = 1 } = options;
   const findings = new Findings(maxFindings);
   const total = { steps: 0, looks: 0, packets: 0 };
   for (let life = 0; total.steps < steps && !findings.isFull; life++) {

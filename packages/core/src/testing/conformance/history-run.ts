@@ -86,11 +86,14 @@ export class HistoryRun {
     this.#place(deed.say);
     await this.#carryOut(player, deed);
     if (this.#chance(0.04)) this.#setFault(player);
-    if (this.#chance(0.015)) this.#tamper(player);
+    const isTampered = this.#chance(0.015);
+    if (isTampered) this.#tamper(player);
     if (this.#chance(0.006)) await this.#restart(player);
     if (this.#chance(0.1)) await player.host.advance(Math.floor(this.#random() * 5000));
     if (this.#chance(0.5)) await this.#sync(player);
     if (this.#watchesFlows && !this.#isDisturbed && this.#chance(0.2)) this.#connect(player);
+    // What a foreign hand did is soon covered by changes.
+    if (isTampered && this.#chance(0.25)) await this.#look(player);
   }
 
   async #carryOut(player: Player, { put = [], remove = [], hostAddresses }: Deed): Promise<void> {
