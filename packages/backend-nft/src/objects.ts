@@ -85,6 +85,15 @@ export function endpointMap(kind: DestinationKind, protocol: string): string {
   return kind === "service" ? `endpoints-${protocol}` : `nodeport-endpoints-${protocol}`;
 }
 
+/** Names of all sets and maps of the table. */
+export const SET_NAMES: readonly string[] = [
+  ...PLAIN_SETS,
+  ...Object.values(VERDICT_MAPS),
+  ...(["service", "nodeport"] as const).flatMap((kind) => PROTOCOLS.map((protocol) => endpointMap(kind, protocol))),
+  "affinity",
+  "sticky",
+];
+
 /** Where a list is: the map, the key of its elements without the index, and its first index. */
 export interface Place {
   readonly map: string;

@@ -1,7 +1,7 @@
 import type { Observed } from "@turnout/core";
 import { objectId } from "@turnout/core";
 import { LAYOUT_VERSION } from "./names.ts";
-import { destinationKey, endpointMap, PLAIN_SETS, POOLS, PROTOCOLS, VERDICT_MAPS } from "./objects.ts";
+import { destinationKey, endpointMap, PLAIN_SETS, POOLS, PROTOCOLS, SET_NAMES, VERDICT_MAPS } from "./objects.ts";
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
 
 /** A JSON object of `nft -j`. */
@@ -18,7 +18,7 @@ interface PartialDestination {
 /**
  * Read the objects out of what `nft -j list table` printed.
  *
- * Edges: a table of another layout is one object and nothing else, so that it is replaced as a whole; what somebody
+ * Edges: a table of another layout, or without one of its sets, is one object and nothing else, so that it is replaced as a whole; what somebody
  * added or removed by hand shows as an object that differs from any we would make.
  * @throws {SyntaxError} when the text isn't JSON.
  */
@@ -35,7 +35,8 @@ export function parseTable(text: string): Observed<NftObject> {
   }
   const objects = new Map<string, NftObject>();
   const add = (object: NftObject): void => void objects.set(objectId(object), object);
-  if (!chains.delete(`layout-${LAYOUT_VERSION}`)) {
+  // A set that somebody deleted can't be put back by itself: what asks it comes before it in a plan.
+  if (!chains.delete(`layout-${LAYOUT_VERSION}`) || SET_NAMES.some((name) => !sets.has(name))) {
     add({ kind: "table", key: "layout", value: "another" });
     return { objects, lingering: [] };
   }

@@ -24,7 +24,8 @@ export function tamperWith({ tables }: Ruleset, random: () => number): string | 
     addChain,
   ];
   // Larger ones are rarer.
-  const deed = random() < 0.04 ? pick([deleteTable, flushTable, flushChain, flushSet], random) : pick(deeds, random);
+  const deed =
+    random() < 0.04 ? pick([deleteTable, flushTable, flushChain, flushSet, deleteChain, deleteSet], random) : pick(deeds, random);
   return deed?.(table, random) ?? addChain(table, random);
 }
 
@@ -111,6 +112,22 @@ const flushChain: Deed = (table, random) => {
 const flushSet: Deed = (table, random) => {
   const set = pick([...table.sets.values()], random);
   return set && `flush ${set.data === undefined ? "set" : "map"} ${placeOf(table)} ${set.name}`;
+};
+
+// Only what nothing refers to can be deleted: base chains, idle ones, the layout's; sets that no rule asks at present.
+const deleteChain: Deed = (table, random) => {
+  const chain = pick(
+    [...table.chains.values()].filter(({ uses }) => uses === 0),
+    random,
+  );
+  return chain && `delete chain ${placeOf(table)} ${chain.name}`;
+};
+const deleteSet: Deed = (table, random) => {
+  const set = pick(
+    [...table.sets.values()].filter(({ uses }) => uses === 0),
+    random,
+  );
+  return set && `delete ${set.data === undefined ? "set" : "map"} ${placeOf(table)} ${set.name}`;
 };
 
 function chainsWithRules(table: Table): readonly (typeof table.chains extends Map<string, infer C> ? C : never)[] {

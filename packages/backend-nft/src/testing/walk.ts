@@ -40,6 +40,10 @@ export class Walk {
   source: string;
   destination: string;
   port: number;
+  /** "" where there is none, as the kernel has it: the host's own packets came in by no link. */
+  inputLink: string;
+  /** "" before it is known. */
+  outputLink = "";
   mark = 0;
   ctMark = 0;
   ctState: number = CT_NEW;
@@ -58,11 +62,6 @@ export class Walk {
     this.random = (): number => host.random();
     this.nowMs = host.nowMs;
     this.#undo = host.undo;
-  }
-
-  /** The link it leaves by: loopback when it is for the host itself; others have no names here, there are no routes. */
-  get outputLink(): string {
-    return this.isLocal(this.destination) ? "lo" : "";
   }
 
   get isDestinationTranslated(): boolean {
