@@ -1,7 +1,6 @@
 import type { NodeSettings } from "@turnout/core";
 import { placeNameOf, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS, UPLINK } from "@turnout/core/testing";
 import type { Scenario } from "@turnout/core/testing";
-import type { Place } from "@turnout/lab";
 import type { Listener } from "./conformance-objects.ts";
 import { routeByFirstNode } from "./conformance-routes.ts";
 import { createStageServers, nameAt } from "./conformance-servers.ts";
@@ -39,8 +38,6 @@ export interface RealStage {
 export interface Dataplane {
   /** Flags of `turnout run` that choose and set it up. */
   readonly flags: readonly string[];
-  /** Have it forget where affine clients went, where it remembers that beyond the life of their Service. */
-  forgetClients?(node: Place): Promise<void>;
 }
 
 /** Build the stage. */
@@ -52,19 +49,14 @@ export async function createRealStage(dataplane: Dataplane): Promise<RealStage> 
   try {
     await routeByFirstNode(site.cluster);
     await site.api.apply(STAGE_OBJECTS);
-    return stageOn(site, dataplane, flagsFor, await createStageServers(site));
+    return stageOn(site, flagsFor, await createStageServers(site));
   } catch (error) {
     await site.destroy();
     throw error;
   }
 }
 
-function stageOn(
-  site: Site,
-  dataplane: Dataplane,
-  flagsFor: (settings: NodeSettings) => readonly string[],
-  servers: StageServers,
-): RealStage {
+function stageOn(site: Site, flagsFor: (settings: NodeSettings) => readonly string[], servers: StageServers): RealStage {
   const proxy = site.proxy(STAGE_NODE);
   const ports = new Map<string, number>();
   let running = JSON.stringify(STAGE_SETTINGS);
@@ -87,7 +79,8 @@ function stageOn(
       running = JSON.stringify(wanted);
     },
     restore: async (wasAffine) => {
-      if (wasAffine) await dataplane.forgetClients?.(site.place(STAGE_NODE));
+      // A Service that goes and comes again within one sync was never gone.
+      if (wasAffine) await site.settle();
       await Promise.all([site.api.apply(STAGE_OBJECTS), servers.rest()]);
       for (const address of addresses) await changeAddress(site, "del", address);
       addresses.clear();

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { nftModule, TABLE } from "@turnout/backend-nft";
+import { nftModule } from "@turnout/backend-nft";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
 import { HOST_ADDRESSES, PLACES, SCENARIOS, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, UPLINK } from "@turnout/core/testing";
 import type { Scenario } from "@turnout/core/testing";
@@ -23,9 +23,6 @@ const SUBJECTS: readonly Subject[] = [
     module: nftModule,
     flags: ["--backend", "nft"],
     needs: ["nft>=1.0.1"],
-    forgetClients: async (node) => {
-      for (const family of ["ip", "ip6"]) await node.run("nft", ["flush", "set", family, TABLE, "affinity"]);
-    },
   },
 ];
 

@@ -1,5 +1,6 @@
 import type { Observed } from "@turnout/core";
 import { objectId } from "@turnout/core";
+import { affinityKeyOf } from "./chains.ts";
 import { LAYOUT_VERSION } from "./names.ts";
 import { destinationKey, endpointMap, PLAIN_SETS, POOLS, PROTOCOLS, SET_NAMES, VERDICT_MAPS } from "./objects.ts";
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
@@ -41,7 +42,12 @@ export function parseTable(text: string): Observed<NftObject> {
     return { objects, lingering: [] };
   }
   add({ kind: "table", key: "layout", value: LAYOUT_VERSION });
-  for (const [name, { count, comment }] of chains) add({ kind: "chain", key: name, value: observedDigest(count, comment), rules: [] });
+  for (const [name, { count, comment }] of chains) {
+    add({ kind: "chain", key: name, value: observedDigest(count, comment), rules: [] });
+    const key = count === 0 ? undefined : affinityKeyOf(name);
+    if (key !== undefined) add({ kind: "affinity", key, value: true });
+  }
+  for (const { endpoint } of affinityEntries(sets.get("affinity") ?? [])) add({ kind: "affinity", key: endpoint, value: true });
   for (const kind of PLAIN_SETS)
     for (const element of sets.get(kind) ?? []) add({ kind, key: elementText(element), value: true } satisfies ElementObject);
   for (const kind of ["service", "nodeport"] as const) {
@@ -49,6 +55,26 @@ export function parseTable(text: string): Observed<NftObject> {
   }
   for (const [key, value] of stickyLists(sets.get("sticky") ?? [])) add({ kind: "sticky", key, value });
   return { objects, lingering: [] };
+}
+
+/** One client that is remembered: the whole key of its element, and the part that stands for the endpoint. */
+export interface AffinityEntry {
+  readonly key: string;
+  readonly endpoint: string;
+}
+
+/** Read the elements of `affinity` out of what nft printed of the set. */
+export function affinityEntries(elements: readonly unknown[]): readonly AffinityEntry[] {
+  return elements.map((element) => {
+    const parts = elementParts(element);
+    return { key: parts.join(" . "), endpoint: parts.slice(1).join(" . ") };
+  });
+}
+
+/** Read the elements out of what `nft -j list set` printed. @throws {SyntaxError} when the text isn't JSON. */
+export function parseSet(text: string): readonly unknown[] {
+  const entries = ((JSON.parse(text) as Json)["nftables"] ?? []) as readonly Json[];
+  return entries.flatMap((entry) => ((entry["set"] as Json | undefined)?.["elem"] ?? []) as readonly unknown[]);
 }
 
 function noteRule(rule: Json | undefined, chains: Map<string, { count: number; comment: string }>): void {

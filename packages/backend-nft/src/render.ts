@@ -114,6 +114,8 @@ function renderSticky(
     const chainName = `sticky-${fingerprint(row.key).hex}-${name}`;
     for (const text of texts) {
       objects.push(endpointChain(row.key, row.name.protocol.toLowerCase(), text, text, row.affinitySeconds ?? 0, words));
+      const { high, low } = fingerprint(`${row.key} ${text}`);
+      objects.push({ kind: "affinity", key: `${high} . ${low}`, value: true });
     }
     const { high, low } = fingerprint(chainName);
     objects.push(stickyChain(chainName, row.key, texts, words));

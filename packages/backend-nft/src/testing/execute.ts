@@ -28,7 +28,7 @@ export interface Transaction {
 }
 
 /** Carry out one command that changes something. @throws {Refusal} when nft or the kernel refuses it; what was done before it is in `undo`. */
-export function execute(command: Exclude<Command, { do: "list" | "list table" }>, transaction: Transaction): void {
+export function execute(command: Exclude<Command, { do: "list" | "list table" | "list set" }>, transaction: Transaction): void {
   const { ruleset, undo, touched, nowMs } = transaction;
   if (command.do === "flush ruleset") {
     for (const table of ruleset.tables.values())

@@ -8,6 +8,11 @@ export function tableText(table: Table, nowMs: number): string {
   return print(tableEntries(table, nowMs));
 }
 
+/** What `nft -j list set` prints. */
+export function setText({ family, name }: Table, set: NftSet, nowMs: number): string {
+  return print([setEntry(set, { family, table: name }, nowMs)]);
+}
+
 /** In the order in which they were made. */
 function inOrder<T extends { readonly handle: number }>(things: ReadonlyMap<string, T>): readonly T[] {
   return [...things.values()].sort((a, b) => a.handle - b.handle);

@@ -1,6 +1,6 @@
 import { execute, tableOf } from "./execute.ts";
 import type { Transaction } from "./execute.ts";
-import { rulesetText, tablesText, tableText } from "./json.ts";
+import { rulesetText, setText, tablesText, tableText } from "./json.ts";
 import { parseCommands } from "./parse-command.ts";
 import { deferKernelRefusal, printRefusal, Refusal } from "./refusal.ts";
 import { Ruleset, UndoLog } from "./ruleset.ts";
@@ -48,12 +48,20 @@ export class NftEngine {
     for (const table of rerouted) if (this.ruleset.table(table.family, table.name) === table) validateTable(table, last);
   }
 
-  #list(command: Extract<Command, { do: "list" | "list table" }>, nowMs: number): string {
+  #list(command: Listing, nowMs: number): string {
+    if (command.do === "list set") {
+      const table = tableOf(command.place, this.ruleset, command);
+      const set = table.sets.get(command.set.name);
+      if (set === undefined) throw new Refusal("No such file or directory", command.set);
+      return setText(table, set, nowMs);
+    }
     if (command.do === "list table") return tableText(tableOf(command.place, this.ruleset, command), nowMs);
     return command.what === "tables" ? tablesText(this.ruleset, command.family) : rulesetText(this.ruleset, command.family, nowMs);
   }
 }
 
-function isListing(command: Command): command is Extract<Command, { do: "list" | "list table" }> {
-  return command.do === "list" || command.do === "list table";
+type Listing = Extract<Command, { do: "list" | "list table" | "list set" }>;
+
+function isListing(command: Command): command is Listing {
+  return command.do === "list" || command.do === "list table" || command.do === "list set";
 }

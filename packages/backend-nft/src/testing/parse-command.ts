@@ -248,7 +248,8 @@ function parseFamily(reader: TokenReader): { readonly family?: "ip" | "ip6" } {
 function parseList(reader: TokenReader): Command {
   const start = reader.start;
   reader.take("list");
-  const what = reader.takeOneOf(["ruleset", "tables", "table"]);
+  const what = reader.takeOneOf(["ruleset", "tables", "table", "set"]);
   if (what === "table") return { do: "list table", place: parsePlace(reader), ...reader.since(start) };
+  if (what === "set") return { do: "list set", place: parsePlace(reader), set: parseNamed(reader), ...reader.since(start) };
   return { do: "list", what, ...parseFamily(reader), ...reader.since(start) };
 }

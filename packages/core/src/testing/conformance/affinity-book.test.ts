@@ -62,6 +62,14 @@ describe("what is remembered of an affine client", () => {
     expect(book.find(worldOf(10), PACKET, 1)).toEqual({ is: "doubtful", endpoint: ONE });
   });
 
+  it("is where the client was sent last once the endpoint before was gone", () => {
+    const book = bookWithOne();
+    book.review(worldOf(10, ["pod-2-1"]));
+    book.connected(worldOf(10, ["pod-2-1"]), PACKET, TWO, 1);
+    book.review(worldOf(10));
+    expect(book.find(worldOf(10), PACKET, 2)).toEqual({ is: "kept", endpoint: TWO });
+  });
+
   it("is open once a backend that forgets has ended", () => {
     const book = bookWithOne();
     book.review(worldOf(10), true);

@@ -125,6 +125,28 @@ export const AFFINITY: readonly Scenario[] = [
     ],
   },
   {
+    name: "a client that was sent elsewhere is not sent back when its first endpoint returns",
+    rules: ["R-46"],
+    subtleties: [14],
+    steps: [
+      {
+        say: "a client meets a single endpoint",
+        put: [STICKY, ...slices("web", ["pod-1-1"])],
+        probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
+      },
+      {
+        say: "another one takes its place; the client comes",
+        put: slices("web", ["pod-2-1"]),
+        probes: asks("client1", "web clusterIP", "pod-2-1 saw node1", { keep: "second" }),
+      },
+      {
+        say: "the first one is back",
+        put: slices("web", ["pod-1-1", "pod-2-1"]),
+        probes: asks("client1", EVERY_WAY, "pod-1-1 pod-2-1 saw node1", { like: { kept: "second", goes: "same" } }),
+      },
+    ],
+  },
+  {
     name: "affinity can be switched on and off",
     rules: ["R-08", "R-46"],
     steps: [
