@@ -215,6 +215,21 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     expect(await kernelState(backends.IPv4)).toEqual(before);
   });
 
+  it("notices a base chain that drops what it doesn't decide, and one that the kernel no longer calls in", async () => {
+    const proxy = new Proxy(backends.IPv4, "IPv4");
+    proxy.want(SHOWCASE);
+    await proxy.sync();
+    const before = await nft("list", "chains", "ip");
+    await nft("add chain ip turnout filter-forward { policy drop; }");
+    await proxy.adopt();
+    expect(await proxy.sync()).toBe(1);
+    expect(await nft("list", "chains", "ip")).toBe(before);
+    await nft("delete chain ip turnout nat-output; add chain ip turnout nat-output");
+    await proxy.adopt();
+    expect(await proxy.sync()).toBeGreaterThan(1);
+    expect((await nft("list", "chains", "ip")).split("\n").toSorted()).toEqual(before.split("\n").toSorted());
+  });
+
   it("replaces a table of another layout", async () => {
     await nft("add table ip turnout; add chain ip turnout strange; add set ip turnout services { type mark; }");
     const proxy = new Proxy(backends.IPv4, "IPv4");

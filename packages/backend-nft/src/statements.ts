@@ -61,7 +61,7 @@ export function isDestination(object: NftObject): object is DestinationObject {
 export function writeChains(chains: readonly ChainObject[], writer: Writer): void {
   for (const { key } of chains) {
     const base = BASE_CHAINS[key];
-    writer.command("add chain", base === undefined ? key : `${key} { ${base}; }`);
+    writer.command("add chain", base === undefined ? key : `${key} { ${base}; policy accept; }`);
   }
   for (const { key, rules, value } of chains) {
     writer.command("flush chain", key);
