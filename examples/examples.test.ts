@@ -1,9 +1,23 @@
-import { spawn } from "node:child_process";
-import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { execFile, spawn } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createPackedProject, ENV, ROOT, type PackedProject } from "@turnout/house/packed-project";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { patternOf, sessionOf } from "./doc-session.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** Without what `npm test` tells its children: the empty directory is configured by nobody, and finds no program of the checkout. */
+const ENV = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith("npm_"))),
+  PATH: (process.env["PATH"] ?? "")
+    .split(":")
+    .filter((directory) => !directory.startsWith(ROOT))
+    .join(":"),
+  TURNOUT: ROOT,
+};
 
 const service = (name: string, ip: string): string => `
 apiVersion: v1
@@ -21,65 +35,67 @@ endpoints: [{ addresses: [10.1.1.5] }, { addresses: [10.1.2.5] }]
 const SHOP = service("cart", "10.96.0.20");
 const SHOPS = SHOP + service("till", "10.96.0.21");
 
-describe("the examples, copied into an empty directory, with packages installed from their tarballs", () => {
-  let project: PackedProject;
-  const path = (...names: readonly string[]): string => join(project.directory, ...names);
-  const turnout = (...args: readonly string[]): ReturnType<PackedProject["run"]> => project.run(path("node_modules/.bin/turnout"), args);
+describe("in an empty directory, with packages from their tarballs", () => {
+  let directory: string;
+  const path = (...names: readonly string[]): string => join(directory, ...names);
   const contents = (file: string): Promise<string> => readFile(path(file), "utf8").catch(() => "");
+  const shell = async (command: string): Promise<string> =>
+    (await promisify(execFile)("sh", ["-c", command], { cwd: directory, env: ENV, maxBuffer: 2 ** 28 })).stdout;
+
   beforeAll(async () => {
-    project = await createPackedProject(async (directory) => {
-      await cp(join(ROOT, "examples/custom-backend"), directory, { recursive: true, filter: (name) => !/node_modules|dist/.test(name) });
-      await cp(join(ROOT, "examples/shell-backend"), join(directory, "shell"), { recursive: true });
-      await cp(join(ROOT, "examples/print-state"), directory, { recursive: true });
-    });
-    await project.run("npm", ["run", "build"]);
-  }, 240_000);
-  afterAll(() => project.remove());
-
-  describe("custom-backend", () => {
-    it("keeps a table in step with a file, adopts it, and cleans up", async () => {
-      await mkdir(path("state"));
-      await writeFile(path("shop.yaml"), SHOPS);
-      const sync = ["--backend", "turnout-backend-table", "--backend-option", `directory=${path("state")}`];
-      const once = ["run", ...sync, "--source", "file:shop.yaml", "--once"];
-      await turnout(...once);
-      const table = JSON.parse(await contents("state/IPv4.json")) as Record<string, { rules: readonly { to: unknown }[] }>;
-      expect(table["route TCP 10.96.0.21:80"]?.rules.at(-1)?.to).toEqual(["10.1.1.5:8080", "10.1.2.5:8080"]);
-      await writeFile(path("shop.yaml"), SHOP);
-      expect((await turnout(...once, "--dry-run")).stdout).toMatch(/^remove route TCP \*:30021\nremove route TCP 10\.96\.0\.21:80$/m);
-      await turnout(...once);
-      expect(Object.keys(JSON.parse(await contents("state/IPv4.json")) as object)).toEqual([
-        "host self",
-        "route TCP *:30020",
-        "route TCP 10.96.0.20:80",
-      ]);
-      await turnout("cleanup", ...sync);
-      expect(await contents("state/IPv4.json")).toBe("");
-    }, 60_000);
+    directory = await mkdtemp(join(tmpdir(), "turnout-examples-"));
   });
+  afterAll(() => rm(directory, { recursive: true, force: true }));
 
-  describe("shell-backend", needs("jq"), () => {
+  it("docs/write-a-backend.md can be typed from top to bottom, and prints what it says", async () => {
+    const session = sessionOf(await readFile(join(ROOT, "docs/write-a-backend.md"), "utf8"));
+    expect(session.length).toBeGreaterThan(10);
+    for (const { command, prints, line } of session) {
+      const printed = (await shell(command)).trimEnd();
+      expect(printed === "" ? "" : `${printed}\n`, `line ${line}: ${command}`).toMatch(prints === "" ? /^$/ : patternOf(prints));
+    }
+  }, 300_000);
+
+  it("the custom backend keeps its table in step, adopts it after a restart, and cleans up", async () => {
+    await mkdir(path("kept"));
+    await writeFile(path("shop.yaml"), SHOPS);
+    const backend = `--backend turnout-backend-table --backend-option directory=${path("kept")}`;
+    const once = `npx turnout run ${backend} --source file:shop.yaml --once`;
+    await shell(once);
+    const table = JSON.parse(await contents("kept/IPv4.json")) as Record<string, { rules: readonly { to: unknown }[] }>;
+    expect(table["route TCP 10.96.0.21:80"]?.rules.at(-1)?.to).toEqual(["10.1.1.5:8080", "10.1.2.5:8080"]);
+    expect(await shell(`${once} --dry-run`)).toBe("");
+    await writeFile(path("shop.yaml"), SHOP);
+    expect(await shell(`${once} --dry-run`)).toMatch(/^remove route TCP \*:30021\nremove route TCP 10\.96\.0\.21:80\n$/);
+    await shell(once);
+    const keys = Object.keys(JSON.parse(await contents("kept/IPv4.json")) as object);
+    expect(keys).toEqual(["host self", "route TCP *:30020", "route TCP 10.96.0.20:80"]);
+    await shell(`npx turnout cleanup ${backend}`);
+    expect(await contents("kept/IPv4.json")).toBe("");
+  }, 60_000);
+
+  describe("the shell backend", needs("jq"), () => {
     it("follows a file", async () => {
+      await cp(join(ROOT, "examples/shell-backend"), path("shell"), { recursive: true });
       await writeFile(path("shop.yaml"), SHOP);
       const pipe = "exec node_modules/.bin/turnout print --watch -o jsonl --source file:shop.yaml | sh shell/endpoints.sh lines";
-      const child = spawn("sh", ["-c", pipe], { cwd: project.directory, env: ENV, detached: true, stdio: ["ignore", "ignore", "inherit"] });
+      const child = spawn("sh", ["-c", pipe], { cwd: directory, env: ENV, detached: true, stdio: ["ignore", "ignore", "inherit"] });
       const comesToSay = async (...lines: readonly string[]): Promise<void> => {
         await expect.poll(() => contents("lines/IPv4.txt"), { timeout: 20_000 }).toBe(lines.map((line) => `${line}\n`).join(""));
       };
       const servers = "10.1.1.5:8080 10.1.2.5:8080";
-      const [cart, cartPort] = ["  (shop/cart:http/TCP)", "*:30020/TCP → "];
+      const [cart, till] = ["  (shop/cart:http/TCP)", "  (shop/till:http/TCP)"];
       try {
-        await comesToSay(`${cartPort}${servers}${cart}`, `10.96.0.20:80/TCP → ${servers}${cart}`);
+        await comesToSay(`*:30020/TCP → ${servers}${cart}`, `10.96.0.20:80/TCP → ${servers}${cart}`);
         await writeFile(path("shop.yaml"), SHOPS);
-        const till = "  (shop/till:http/TCP)";
         await comesToSay(
-          `${cartPort}${servers}${cart}`,
+          `*:30020/TCP → ${servers}${cart}`,
           `*:30021/TCP → ${servers}${till}`,
           `10.96.0.20:80/TCP → ${servers}${cart}`,
           `10.96.0.21:80/TCP → ${servers}${till}`,
         );
         await writeFile(path("shop.yaml"), SHOP.replace(/^endpoints: .*$/m, "endpoints: []"));
-        await comesToSay(`${cartPort}reject${cart}`, `10.96.0.20:80/TCP → reject${cart}`);
+        await comesToSay(`*:30020/TCP → reject${cart}`, `10.96.0.20:80/TCP → reject${cart}`);
         expect(await contents("lines/IPv6.txt")).toBe("");
       } finally {
         process.kill(-(child.pid ?? 0), "SIGTERM");
@@ -87,33 +103,26 @@ describe("the examples, copied into an empty directory, with packages installed 
     }, 90_000);
   });
 
-  describe("print-state", () => {
-    it("follows a brain in another process, and the change that comes", async () => {
-      await writeFile(path("shop.yaml"), SHOP);
-      const target = `unix://${path("node.sock")}`;
-      const script = `node_modules/.bin/turnout serve --source file:shop.yaml --listen ${target} 2>serve.log & exec node print-state.ts ${target} node1 > printed`;
-      const child = spawn("sh", ["-c", script], {
-        cwd: project.directory,
-        env: ENV,
-        detached: true,
-        stdio: ["ignore", "ignore", "inherit"],
-      });
-      const comesToSay = async (text: string): Promise<void> => {
-        await expect.poll(() => contents("printed"), { timeout: 20_000 }).toContain(text);
-      };
-      try {
-        await comesToSay("10.96.0.20:80/TCP        shop/cart:http/TCP               → 10.1.1.5:8080 10.1.2.5:8080\n");
-        await writeFile(path("shop.yaml"), SHOPS);
-        await comesToSay("# revision 2\n");
-        await comesToSay("shop/till:http/TCP");
-      } finally {
-        process.kill(-(child.pid ?? 0), "SIGTERM");
-      }
-    }, 60_000);
-  });
+  it("print-state follows a brain in another process, and the change that comes", async () => {
+    await cp(join(ROOT, "examples/print-state"), directory, { recursive: true });
+    await writeFile(path("shop.yaml"), SHOP);
+    const target = `unix://${path("node.sock")}`;
+    const script = `node_modules/.bin/turnout serve --source file:shop.yaml --listen ${target} 2>serve.log & exec node_modules/.bin/node print-state.ts ${target} node1 > printed`;
+    const child = spawn("sh", ["-c", script], { cwd: directory, env: ENV, detached: true, stdio: ["ignore", "ignore", "inherit"] });
+    const comesToSay = async (text: string): Promise<void> => {
+      await expect.poll(() => contents("printed"), { timeout: 20_000 }).toContain(text);
+    };
+    try {
+      await comesToSay("10.96.0.20:80/TCP        shop/cart:http/TCP               → 10.1.1.5:8080 10.1.2.5:8080\n");
+      await writeFile(path("shop.yaml"), SHOPS);
+      await comesToSay("# revision 2\n");
+      await comesToSay("shop/till:http/TCP");
+    } finally {
+      process.kill(-(child.pid ?? 0), "SIGTERM");
+    }
+  }, 60_000);
 
   it("backends come with programs of their own", async () => {
-    const { stdout } = await project.run(path("node_modules/.bin/turnout-nft"), ["--help"]);
-    expect(stdout).toMatch(/^Usage: turnout-nft \[options\]\n/);
+    expect(await shell("npx turnout-nft --help")).toMatch(/^Usage: turnout-nft \[options\]\n/);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { compareVersions, needs, unmetNeed } from "./needs.ts";
+import { compareVersions, leftOut, needs, unmetNeed } from "./needs.ts";
 import type { NeedsHost } from "./needs.ts";
 
 const host: NeedsHost = {
@@ -46,4 +46,8 @@ it("compares versions by number, a missing part as 0", () => {
 it("turns an unmet need into a skip that says why, and a met one into nothing", () => {
   expect(needs("turnout-no-such-tool>=1")).toEqual({ skip: true, meta: { unmetNeeds: ["turnout-no-such-tool>=1 (not installed)"] } });
   expect(needs("sh")).toEqual({ skip: false, meta: {} });
+});
+
+it("leaves a test out for a reason of its own under a name that can be allowed", () => {
+  expect(leftOut("fake-host", "three hours are long")).toEqual({ skip: true, meta: { unmetNeeds: ["fake-host (three hours are long)"] } });
 });

@@ -4,20 +4,8 @@
  * @packageDocumentation
  */
 import { hostPort, nodePortAddresses, objectId, ProxyError, unusableReason } from "@turnout/core";
-import type {
-  Backend,
-  BackendModule,
-  Context,
-  HostEvent,
-  IPFamily,
-  KernelObject,
-  Plain,
-  Plan,
-  ServicePort,
-  Target,
-  World,
-} from "@turnout/core";
-import type { Host, Route } from "./packet-path.ts";
+import type { Backend, BackendModule, Context, HostEvent, IPFamily, KernelObject, Plan, ServicePort, Target, World } from "@turnout/core";
+import { parseTable, tableText, type Host, type Route } from "./table.ts";
 
 /** What can be set with `--backend-option`. */
 export interface TableOptions {
@@ -152,26 +140,6 @@ function renderRow(row: ServicePort): readonly KernelObject[] {
     const value: Route = { service: row.key, sources: sourceRanges, rules: rules.map((rule) => ({ ...rule, to: servers(rule.to) })) };
     return { kind: "route", key: `${row.name.protocol} ${hostPort(address === "" ? "*" : address, port)}`, value };
   });
-}
-
-/** Write the table as it stands in the file: objects by kind and key. */
-function tableText(objects: ReadonlyMap<string, KernelObject>): string {
-  const sorted = [...objects].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return `${JSON.stringify(Object.fromEntries(sorted.map(([id, { value }]) => [id, value])), undefined, 2)}\n`;
-}
-
-/** Read it back; what is no table counts as empty, and so is written anew. */
-function parseTable(text: string, complain: (why: string) => void): ReadonlyMap<string, KernelObject> {
-  try {
-    const objects = Object.entries(JSON.parse(text) as Record<string, Plain>).map(([id, value]): KernelObject => {
-      const space = id.indexOf(" ");
-      return { kind: id.slice(0, space), key: id.slice(space + 1), value };
-    });
-    return new Map(objects.map((object) => [objectId(object), object]));
-  } catch (error) {
-    complain(String(error));
-    return new Map();
-  }
 }
 
 async function factsOf(netlink: World["netlink"]): Promise<Facts> {

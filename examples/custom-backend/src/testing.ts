@@ -7,7 +7,7 @@ import { hostPort, ProxyError } from "@turnout/core";
 import type { Exec, ExecResult, Flow, FlowFilter, HostAddress, IPFamily, Netlink, Packet } from "@turnout/core";
 import { HOST_ADDRESSES, RecordingLog, TestClock } from "@turnout/core/testing";
 import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
-import { followPacket, type Table } from "./packet-path.ts";
+import { followPacket, type Table } from "./table.ts";
 
 const DIRECTORY = "/run/turnout-table";
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
@@ -38,7 +38,7 @@ export function createFakeHost(): FakeHost {
     tamper: (random) => disk.tamper(random),
     own: () =>
       FAMILIES.flatMap((family) => Object.entries(disk.table(family)).map(([id, value]) => `${family} ${id} ${JSON.stringify(value)}`)),
-    foreign: () => [...disk.files].filter(([path]) => !path.startsWith(DIRECTORY)).map((file) => file.join(" ")),
+    foreign: () => [...disk.files].filter(([path]) => !path.startsWith(`${DIRECTORY}/`)).map((file) => file.join(" ")),
   };
 }
 

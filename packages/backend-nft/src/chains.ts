@@ -156,6 +156,12 @@ export function endpointChainName(rowKey: string, endpoint: string): string {
   return `ep-${fingerprint(`${rowKey} ${endpoint}`).hex}`;
 }
 
+/** The key of an endpoint's {@link AffinityObject}, by the name of its chain; undefined for other chains. */
+export function affinityKeyOf(chainName: string): string | undefined {
+  const [, high, low] = /^ep-([0-9a-f]{8})([0-9a-f]{8})$/.exec(chainName) ?? [];
+  return high === undefined || low === undefined ? undefined : `${parseInt(high, 16)} . ${parseInt(low, 16)}`;
+}
+
 /** The chain that remembers a client's endpoint (each new connection renews the time) and sends it there. */
 export function endpointChain(
   rowKey: string,

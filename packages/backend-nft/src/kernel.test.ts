@@ -7,6 +7,7 @@ import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { nftModule } from "./module.ts";
+import { affinityEntries, parseSet } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
@@ -173,6 +174,33 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     });
   });
 
+  it("forgets the clients of an endpoint that goes, at once or after a restart, and of no other", async () => {
+    const sticky = (remote: number): ServiceWish => ({ name: "sticky", number: 1, remote, spec: { sessionAffinity: "ClientIP" } });
+    const proxy = new Proxy(backends.IPv4, "IPv4");
+    proxy.want([sticky(2)]);
+    await proxy.sync();
+    const endpoints = [...proxy.ledger.wanted().values()].filter(({ kind }) => kind === "affinity").map(({ key }) => key);
+    expect(endpoints).toHaveLength(2);
+    const clients = endpoints.flatMap((key) => ["203.0.113.1", "203.0.113.2"].map((client) => `${client} . ${key}`));
+    const remember = (): Promise<string> =>
+      nft(`add element ip turnout affinity { ${clients.map((key) => `${key} timeout 1h`).join(", ")} }`);
+    const remembered = async (): Promise<readonly string[]> =>
+      affinityEntries(parseSet(await nft("-j", "list", "set", "ip", "turnout", "affinity"))).map(({ endpoint }) => endpoint);
+    await remember();
+    proxy.want([sticky(1)]);
+    await proxy.sync();
+    const [kept = ""] = [...proxy.ledger.wanted().values()].filter(({ kind }) => kind === "affinity").map(({ key }) => key);
+    expect(await remembered()).toEqual([kept, kept]);
+    await remember();
+    const successor = new Proxy(await open("IPv4"), "IPv4");
+    successor.want([sticky(1)]);
+    await successor.adopt();
+    // The endpoint's clients, and its chain, which idles.
+    expect(await successor.sync()).toBe(2);
+    expect(await remembered()).toEqual([kept, kept]);
+    await successor.backend.close(signal);
+  });
+
   it("notices a rule that was replaced by another", async () => {
     const proxy = new Proxy(backends.IPv4, "IPv4");
     proxy.want(SHOWCASE);
@@ -185,6 +213,21 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     expect(await proxy.sync()).toBe(1);
     expect(await nft("list", "chain", "ip", "turnout", "dispatch")).toContain("@nodeports");
     expect(await kernelState(backends.IPv4)).toEqual(before);
+  });
+
+  it("notices a base chain that drops what it doesn't decide, and one that the kernel no longer calls in", async () => {
+    const proxy = new Proxy(backends.IPv4, "IPv4");
+    proxy.want(SHOWCASE);
+    await proxy.sync();
+    const before = await nft("list", "chains", "ip");
+    await nft("add chain ip turnout filter-forward { policy drop; }");
+    await proxy.adopt();
+    expect(await proxy.sync()).toBe(1);
+    expect(await nft("list", "chains", "ip")).toBe(before);
+    await nft("delete chain ip turnout nat-output; add chain ip turnout nat-output");
+    await proxy.adopt();
+    expect(await proxy.sync()).toBeGreaterThan(1);
+    expect((await nft("list", "chains", "ip")).split("\n").toSorted()).toEqual(before.split("\n").toSorted());
   });
 
   it("replaces a table of another layout", async () => {
@@ -221,6 +264,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const before = await kernelState(backends.IPv4);
     const bad = {
       statements: ["delete element ip turnout cluster-ips { 10.96.0.1 }", "add element ip turnout cluster-ips { nonsense }"],
+      forgets: [],
       made: [],
       emptied: [],
       deleted: [],

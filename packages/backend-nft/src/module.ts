@@ -50,8 +50,8 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
 
 function openBackend(options: NftOptions, family: IPFamily, world: World): Backend<NftFacts, NftObject, Transaction> {
   const session = new NftSession(world, options.nftPath);
-  const applier = new Applier(session, world.clock, world.log);
   const nftFamily = NFT_FAMILY[family];
+  const applier = new Applier(session, nftFamily, world.clock, world.log);
   let mark: Mark | undefined;
   return {
     skeleton: renderSkeleton,

@@ -81,6 +81,13 @@ export class NftSession {
     throw error;
   }
 
+  /** List a set as JSON. @throws {ProxyError} `not_found` when it doesn't exist. */
+  async listSet(family: "ip" | "ip6", table: string, set: string, signal: AbortSignal): Promise<string> {
+    const { code, stdout, stderr } = await this.#exec.run(this.#nft, ["-j", "list", "set", family, table, set], { signal });
+    if (code !== 0) throw nftError(stderr, `list set ${family} ${table} ${set}`);
+    return stdout;
+  }
+
   close(): void {
     this.#kept?.close();
     this.#kept = undefined;

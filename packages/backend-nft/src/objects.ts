@@ -58,6 +58,17 @@ export interface StickyObject {
   readonly value: readonly string[];
 }
 
+/**
+ * The clients that an endpoint of an affinity row is remembered for: entries that packets made in `affinity`. Key: `number . number`, the endpoint's.
+ *
+ * Edges: there is nothing to put; when it goes, its entries go, so that an endpoint which comes back later begins anew.
+ */
+export interface AffinityObject {
+  readonly kind: "affinity";
+  readonly key: string;
+  readonly value: true;
+}
+
 /** An element of a plain set. */
 export interface ElementObject {
   readonly kind: "cluster-ips" | "hairpin" | "nodeport-ips";
@@ -66,7 +77,7 @@ export interface ElementObject {
 }
 
 /** Everything this backend keeps in the kernel. */
-export type NftObject = TableObject | ChainObject | ServiceObject | NodePortObject | StickyObject | ElementObject;
+export type NftObject = TableObject | ChainObject | ServiceObject | NodePortObject | StickyObject | AffinityObject | ElementObject;
 
 /** Names of the plain sets. */
 export const PLAIN_SETS: readonly ElementObject["kind"][] = ["cluster-ips", "hairpin", "nodeport-ips"];
@@ -84,6 +95,15 @@ export type DestinationKind = "service" | "nodeport";
 export function endpointMap(kind: DestinationKind, protocol: string): string {
   return kind === "service" ? `endpoints-${protocol}` : `nodeport-endpoints-${protocol}`;
 }
+
+/** Names of all sets and maps of the table. */
+export const SET_NAMES: readonly string[] = [
+  ...PLAIN_SETS,
+  ...Object.values(VERDICT_MAPS),
+  ...(["service", "nodeport"] as const).flatMap((kind) => PROTOCOLS.map((protocol) => endpointMap(kind, protocol))),
+  "affinity",
+  "sticky",
+];
 
 /** Where a list is: the map, the key of its elements without the index, and its first index. */
 export interface Place {

@@ -1,11 +1,21 @@
 import type { Observed } from "@turnout/core";
 import { objectId } from "@turnout/core";
+import { affinityKeyOf } from "./chains.ts";
 import { LAYOUT_VERSION } from "./names.ts";
-import { destinationKey, endpointMap, PLAIN_SETS, POOLS, PROTOCOLS, VERDICT_MAPS } from "./objects.ts";
+import { destinationKey, endpointMap, PLAIN_SETS, POOLS, PROTOCOLS, SET_NAMES, VERDICT_MAPS } from "./objects.ts";
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
+import { BASE_CHAINS } from "./skeleton.ts";
 
 /** A JSON object of `nft -j`. */
 type Json = Readonly<Record<string, unknown>>;
+
+/** A chain while its rules are being counted. */
+interface ObservedChain {
+  count: number;
+  comment: string;
+  /** A base chain's policy is to drop; ours accept. */
+  readonly isDropping: boolean;
+}
 
 /** A destination while its two maps are being read. */
 interface PartialDestination {
@@ -18,29 +28,41 @@ interface PartialDestination {
 /**
  * Read the objects out of what `nft -j list table` printed.
  *
- * Edges: a table of another layout is one object and nothing else, so that it is replaced as a whole; what somebody
+ * Edges: a table of another layout, or without one of its sets, or with a base chain at another hook, is one object and nothing else, so that it is replaced as a whole; what somebody
  * added or removed by hand shows as an object that differs from any we would make.
  * @throws {SyntaxError} when the text isn't JSON.
  */
 export function parseTable(text: string): Observed<NftObject> {
   const entries = ((JSON.parse(text) as Json)["nftables"] ?? []) as readonly Json[];
   const sets = new Map<string, readonly unknown[]>();
-  const chains = new Map<string, { count: number; comment: string }>();
+  const chains = new Map<string, ObservedChain>();
+  let isOurs = true;
   for (const entry of entries) {
     const set = (entry["set"] ?? entry["map"]) as Json | undefined;
     const chain = entry["chain"] as Json | undefined;
     if (set !== undefined) sets.set(String(set["name"]), (set["elem"] ?? []) as readonly unknown[]);
-    if (chain !== undefined) chains.set(String(chain["name"]), { count: 0, comment: "" });
+    if (chain !== undefined) {
+      const name = String(chain["name"]);
+      chains.set(name, { count: 0, comment: "", isDropping: chain["policy"] === "drop" });
+      isOurs &&= BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hookOf(chain);
+    }
     noteRule(entry["rule"] as Json | undefined, chains);
   }
   const objects = new Map<string, NftObject>();
   const add = (object: NftObject): void => void objects.set(objectId(object), object);
-  if (!chains.delete(`layout-${LAYOUT_VERSION}`)) {
+  // A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook.
+  if (!isOurs || !chains.delete(`layout-${LAYOUT_VERSION}`) || SET_NAMES.some((name) => !sets.has(name))) {
     add({ kind: "table", key: "layout", value: "another" });
     return { objects, lingering: [] };
   }
   add({ kind: "table", key: "layout", value: LAYOUT_VERSION });
-  for (const [name, { count, comment }] of chains) add({ kind: "chain", key: name, value: observedDigest(count, comment), rules: [] });
+  for (const [name, chain] of chains) {
+    const { count } = chain;
+    add({ kind: "chain", key: name, value: observedDigest(chain), rules: [] });
+    const key = count === 0 ? undefined : affinityKeyOf(name);
+    if (key !== undefined) add({ kind: "affinity", key, value: true });
+  }
+  for (const { endpoint } of affinityEntries(sets.get("affinity") ?? [])) add({ kind: "affinity", key: endpoint, value: true });
   for (const kind of PLAIN_SETS)
     for (const element of sets.get(kind) ?? []) add({ kind, key: elementText(element), value: true } satisfies ElementObject);
   for (const kind of ["service", "nodeport"] as const) {
@@ -50,7 +72,32 @@ export function parseTable(text: string): Observed<NftObject> {
   return { objects, lingering: [] };
 }
 
-function noteRule(rule: Json | undefined, chains: Map<string, { count: number; comment: string }>): void {
+/** One client that is remembered: the whole key of its element, and the part that stands for the endpoint. */
+export interface AffinityEntry {
+  readonly key: string;
+  readonly endpoint: string;
+}
+
+/** Read the elements of `affinity` out of what nft printed of the set. */
+export function affinityEntries(elements: readonly unknown[]): readonly AffinityEntry[] {
+  return elements.map((element) => {
+    const parts = elementParts(element);
+    return { key: parts.join(" . "), endpoint: parts.slice(1).join(" . ") };
+  });
+}
+
+/** Read the elements out of what `nft -j list set` printed. @throws {SyntaxError} when the text isn't JSON. */
+export function parseSet(text: string): readonly unknown[] {
+  const entries = ((JSON.parse(text) as Json)["nftables"] ?? []) as readonly Json[];
+  return entries.flatMap((entry) => ((entry["set"] as Json | undefined)?.["elem"] ?? []) as readonly unknown[]);
+}
+
+/** Where the kernel calls a chain in, as {@link BASE_CHAINS} says it. */
+function hookOf({ type, hook, prio }: Json): string {
+  return `type ${textOf(type)} hook ${textOf(hook)} priority ${String(prio)}`;
+}
+
+function noteRule(rule: Json | undefined, chains: ReadonlyMap<string, ObservedChain>): void {
   if (rule === undefined) return;
   const chain = chains.get(String(rule["chain"]));
   if (chain === undefined) return;
@@ -60,8 +107,8 @@ function noteRule(rule: Json | undefined, chains: Map<string, { count: number; c
 }
 
 /** What we wrote into the comments, if the number of rules still fits it. */
-function observedDigest(count: number, comment: string): string {
-  return comment.endsWith(`/${count}`) ? comment : `tampered ${comment} ${count}`;
+function observedDigest({ count, comment, isDropping }: ObservedChain): string {
+  return comment.endsWith(`/${count}`) && !isDropping ? comment : `tampered ${comment} ${count}`;
 }
 
 function destinations(kind: DestinationKind, sets: ReadonlyMap<string, readonly unknown[]>): ReadonlyMap<string, PartialDestination> {

@@ -8,6 +8,8 @@ import type { DestinationObject } from "./statements.ts";
 /** One nft transaction: statements that take effect together or not at all. */
 export interface Transaction {
   readonly statements: readonly string[];
+  /** Keys of endpoints whose clients are forgotten after it; what there is to delete shows only then. */
+  readonly forgets: readonly string[];
   /** Names of chains that have their rules after it. */
   readonly made: readonly string[];
   /** Chains that this transaction empties and that can be deleted a second later. */
@@ -43,7 +45,8 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   const early = new Writer(family);
   const main = new Writer(family);
   const late = new Writer(family);
-  if (isReplacing || delta.remove.some(({ kind }) => kind === "table")) main.raw(`delete table ${NFT_FAMILY[family]} ${TABLE}`);
+  const isDeleting = isReplacing || delta.remove.some(({ kind }) => kind === "table");
+  if (isDeleting) main.raw(`delete table ${NFT_FAMILY[family]} ${TABLE}`);
   if (table !== undefined) (isReplacing ? main : early).raw(...tableStatements(NFT_FAMILY[family]));
   const newChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before === undefined ? [after] : []));
   const changedChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before !== undefined ? [after] : []));
@@ -59,13 +62,17 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   for (const { key } of emptied) main.command("flush chain", key);
   const made = changedChains.map(({ key }) => key);
   const first: Transaction = { ...quiet(early), made: newChains.map(({ key }) => key) };
-  const steps = [first, ...staged.transactions, { ...quiet(main), made, emptied }, quiet(late)];
-  return { steps: steps.filter(({ statements }) => statements.length > 0), ...laterSteps(delta, family) };
+  const forgets = delta.remove.flatMap(({ kind, key }) => (kind === "affinity" ? [key] : []));
+  const steps = [first, ...staged.transactions, { ...quiet(main), made, emptied, forgets: isDeleting ? [] : forgets }, quiet(late)];
+  return { steps: steps.filter((step) => step.statements.length + step.forgets.length > 0), ...laterSteps(delta, family) };
 }
 
 /** The plan as text a person (and `nft -f`) can read. */
 export function explainPlan({ steps, after = [] }: Plan<Transaction>): string {
-  const parts = [...steps, ...after].map(({ statements }, index) => `# transaction ${index + 1}\n${statements.join("\n")}\n`);
+  const parts = [...steps, ...after].map(({ statements, forgets }, index) => {
+    const lines = [...statements, ...forgets.map((key) => `# and delete the elements of affinity that end in ${key}`)];
+    return `# transaction ${index + 1}\n${lines.join("\n")}\n`;
+  });
   return parts.length === 0 ? "# nothing to do\n" : parts.join("\n");
 }
 
@@ -78,14 +85,14 @@ interface Staged {
 const NOTHING_STAGED: Staged = { transactions: [], objects: new Set() };
 
 function quiet(writer: Writer): Transaction {
-  return { statements: writer.take(), made: [], emptied: [], deleted: [] };
+  return { statements: writer.take(), forgets: [], made: [], emptied: [], deleted: [] };
 }
 
 function laterSteps(delta: Delta<NftObject>, family: IPFamily): Pick<Plan<Transaction>, "after"> {
   const due = delta.lingering.filter(({ object, sinceMs }) => object.kind === "chain" && delta.nowMs - sinceMs >= LINGER_MS);
   if (due.length === 0) return {};
   const deleted = due.map(({ object: { key } }) => ({ name: key, statement: `delete chain ${NFT_FAMILY[family]} ${TABLE} ${key}` }));
-  return { after: [{ statements: deleted.map(({ statement }) => statement), made: [], emptied: [], deleted }] };
+  return { after: [{ statements: deleted.map(({ statement }) => statement), forgets: [], made: [], emptied: [], deleted }] };
 }
 
 function stageEndpoints({ put }: Delta<NftObject>, family: IPFamily): Staged {

@@ -1,4 +1,4 @@
-import { hostPort, printableName } from "@turnout/core";
+import { cidrContains, hostPort, parseCIDR, parseIP, printableName } from "@turnout/core";
 import type { Context, Destination, ServicePort } from "@turnout/core";
 import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, stickyChain, WORDS } from "./chains.ts";
 import type { PickTargets } from "./chains.ts";
@@ -14,7 +14,7 @@ const NO_ENDPOINTS: readonly string[] = [];
  * Say what one row needs in the table.
  *
  * Shape: one element object per destination, the chains its verdict needs (shared between rows of the same shape), its
- * cluster IP, and its local endpoints for hairpin; with affinity, chains of its own.
+ * cluster IP, and for hairpin its local endpoints and those that may come back by this node; with affinity, chains of its own.
  */
 export function renderRow(row: ServicePort, { node }: Context<NftFacts>, options: Pick<NftOptions, "comments">): readonly NftObject[] {
   const objects = new Map<string, NftObject>();
@@ -24,8 +24,23 @@ export function renderRow(row: ServicePort, { node }: Context<NftFacts>, options
   for (const destination of row.destinations) {
     for (const object of renderDestination(row, destination, pools, node, comment)) add(object);
   }
-  for (const { ip, isLocal } of row.endpoints) if (isLocal) add({ kind: "hairpin", key: `${ip} . ${ip}`, value: true });
+  const reaches = reachesItself(row, node);
+  for (const { ip, isLocal } of row.endpoints) if (isLocal || reaches(ip)) add({ kind: "hairpin", key: `${ip} . ${ip}`, value: true });
   return [...objects.values()];
+}
+
+/**
+ * Tell which endpoints elsewhere may be sent back to themselves with their own source address: pods that ask this node for a Service whose
+ * external policy is Local, where all pods of the cluster are short-circuited. All others ask their own node, or are masqueraded anyway.
+ */
+function reachesItself({ destinations }: ServicePort, { detector }: Context<NftFacts>["node"]): (ip: string) => boolean {
+  const isShortCircuited = destinations.some(({ rules }) => rules.some(({ from, to }) => from === "localPod" && to === "cluster"));
+  if (!isShortCircuited || detector?.by !== "cidr") return () => false;
+  const ranges = detector.cidrs.map((text) => parseCIDR(text)).filter((range) => range !== undefined);
+  return (text) => {
+    const ip = parseIP(text);
+    return ip !== undefined && ranges.some((range) => cidrContains(range, ip));
+  };
 }
 
 /** The endpoints of a row's pools as nft writes them; every destination that uses a pool holds the same list. */
@@ -99,6 +114,8 @@ function renderSticky(
     const chainName = `sticky-${fingerprint(row.key).hex}-${name}`;
     for (const text of texts) {
       objects.push(endpointChain(row.key, row.name.protocol.toLowerCase(), text, text, row.affinitySeconds ?? 0, words));
+      const { high, low } = fingerprint(`${row.key} ${text}`);
+      objects.push({ kind: "affinity", key: `${high} . ${low}`, value: true });
     }
     const { high, low } = fingerprint(chainName);
     objects.push(stickyChain(chainName, row.key, texts, words));

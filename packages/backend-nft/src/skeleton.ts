@@ -48,7 +48,11 @@ function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean):
       `ct status dnat ${ip} saddr . ${ip} daddr @hairpin masquerade fully-random`,
     ]),
     chain("filter-forward", unclaimed),
-    chain("filter-output", unclaimed),
+    // What the host sends to an address of its own (a node-local DNS cache has a cluster IP) is answered by itself.
+    chain(
+      "filter-output",
+      unclaimed.map((rule) => `oifname != "lo" ${rule}`),
+    ),
   ];
 }
 

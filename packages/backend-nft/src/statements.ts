@@ -61,7 +61,7 @@ export function isDestination(object: NftObject): object is DestinationObject {
 export function writeChains(chains: readonly ChainObject[], writer: Writer): void {
   for (const { key } of chains) {
     const base = BASE_CHAINS[key];
-    writer.command("add chain", base === undefined ? key : `${key} { ${base}; }`);
+    writer.command("add chain", base === undefined ? key : `${key} { ${base}; policy accept; }`);
   }
   for (const { key, rules, value } of chains) {
     writer.command("flush chain", key);
@@ -71,7 +71,7 @@ export function writeChains(chains: readonly ChainObject[], writer: Writer): voi
 
 /** Take an object out; what a packet under way may still look up goes to `late`. */
 export function writeRemoval(object: NftObject, writer: Writer, late: Writer): void {
-  if (object.kind === "table" || object.kind === "chain") return;
+  if (!isWritten(object)) return;
   if (isDestination(object)) {
     if (object.value.verdict !== "") writer.element("delete", VERDICT_MAPS[object.kind], object.key);
     for (const { name, from } of POOLS) deleteIndexed(endpointPlace(object.kind, object.key, from), object.value[name], [], writer, late);
@@ -110,9 +110,14 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
     const targets = after.value.map((chain) => `goto ${chain}`);
     const had = before?.kind === "sticky" ? before.value.map((chain) => `goto ${chain}`) : [];
     addIndexed(stickyPlace(after), had, targets, writer);
-  } else if (after.kind !== "chain" && after.kind !== "table") {
+  } else if (isWritten(after)) {
     writer.element("add", after.kind, after.key);
   }
+}
+
+/** Tell whether an object is an element of a map or set that we write; chains and the table are, too, but elsewhere. */
+function isWritten(object: NftObject): object is Exclude<NftObject, { readonly kind: "table" | "chain" | "affinity" }> {
+  return object.kind !== "table" && object.kind !== "chain" && object.kind !== "affinity";
 }
 
 /** Add the endpoints of a destination that differ from `before`. */

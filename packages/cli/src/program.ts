@@ -2,6 +2,7 @@ import { inspect } from "node:util";
 import { ProxyError } from "@turnout/core";
 import { Command, CommanderError } from "commander";
 import { addCleanup } from "./commands/cleanup.ts";
+import { addConformance } from "./commands/conformance.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addPrint } from "./commands/print.ts";
 import { addRender } from "./commands/render.ts";
@@ -31,6 +32,7 @@ export function createProgram(env: Environment): Command {
   addPrint(program, env);
   addRender(program, env);
   addCleanup(program, env);
+  addConformance(program, env);
   addDemo(program, env);
   return program;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
 import type { World } from "@turnout/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { chooseBackend, KNOWN_BACKENDS, loadBackend, type BackendChoice } from "./registry.ts";
+import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadFakeHost, type BackendChoice } from "./registry.ts";
 import { TOY_BACKEND } from "./testing/toy-environment.ts";
 
 let directory: string;
@@ -35,6 +35,14 @@ test("every known backend loads, and is called what it is listed as", async () =
   for (const { name } of KNOWN_BACKENDS) expect((await loadBackend(name, directory)).name).toBe(name);
 });
 
+test("every known backend has a host in memory", async () => {
+  for (const { name } of KNOWN_BACKENDS) {
+    const host = (await loadFakeHost(name, undefined, directory))();
+    expect(host.own()).toEqual([]);
+    expect(host.foreign()).not.toEqual([]);
+  }
+});
+
 test.each([
   ["a relative path", "./toy.mjs"],
   ["a path through the parent", "../NAME/toy.mjs"],
@@ -53,8 +61,14 @@ test("an installed package", async () => {
 test.each([
   ["no default export", "export const x = 1;", /does not export a backend module/],
   ["another contract", TOY_BACKEND.replace("contract: 1", "contract: 2"), /does not export a backend module/],
+  [
+    "a capability it says nothing of",
+    TOY_BACKEND.replace('"hairpin", ', ""),
+    /it does not declare capabilities\.hairpin: backend .\/bad.mjs/,
+  ],
+  ["a variant it says nothing of", TOY_BACKEND.replace('affinityScope: "row"', ""), /it does not declare variants\.affinityScope/],
   ["a missing function", TOY_BACKEND.replace("parseOptions:", "parsesOptions:"), /does not export a backend module/],
-  ["a syntax error", "export default {", /can't be loaded/],
+  ["a syntax error", "export default {", /can't be loaded .*: backend .\/bad.mjs: -v shows where/],
 ])("a module with %s is refused", async (_name, text, message) => {
   await writeFile(join(directory, "bad.mjs"), text);
   await expect(loadBackend("./bad.mjs", directory)).rejects.toThrow(message);

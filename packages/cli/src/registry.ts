@@ -1,8 +1,7 @@
-import { createRequire } from "node:module";
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-import { ProxyError, type BackendModule, type World } from "@turnout/core";
+import { ProxyError, type BackendModule, type Capability, type Variants, type World } from "@turnout/core";
+import type { CreateFakeHost } from "@turnout/core/testing";
 import { backendOf } from "@turnout/client";
+import { importForeign, isPath, type ForeignModule } from "./foreign-module.ts";
 
 /** A backend that comes with turnout. */
 export interface KnownBackend {
@@ -10,11 +9,18 @@ export interface KnownBackend {
   /** One line for `--help`. */
   readonly summary: string;
   readonly load: () => Promise<object>;
+  /** Its door `./testing`. */
+  readonly loadTesting: () => Promise<object>;
 }
 
 /** Every backend that comes with turnout, in the order `auto` tries them. This file is the only one that names them. */
 export const KNOWN_BACKENDS: readonly KnownBackend[] = [
-  { name: "nft", summary: "nftables, Linux 5.13 or newer", load: () => import("@turnout/backend-nft") },
+  {
+    name: "nft",
+    summary: "nftables, Linux 5.13 or newer",
+    load: () => import("@turnout/backend-nft"),
+    loadTesting: () => import("@turnout/backend-nft/testing"),
+  },
 ];
 
 /** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
@@ -75,33 +81,73 @@ async function firstThatRuns({ workingDirectory, world, signal, needsHost }: Bac
  */
 export async function loadBackend(spec: string, workingDirectory: string): Promise<BackendModule> {
   const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
-  const loaded = known === undefined ? await importForeign(spec, workingDirectory) : await known.load();
+  const object = `backend ${spec}`;
+  const hint = `use ${knownNames()}, auto, an installed package, or a path starting with ./ or /`;
+  const loaded = known === undefined ? await importBackend({ spec, object, hint }, workingDirectory) : await known.load();
   const module = (loaded as { readonly default?: unknown }).default;
-  if (isBackendModule(module)) return module;
-  throw new ProxyError("invalid_object", "it does not export a backend module (contract 1) as default", { object: `backend ${spec}` });
+  if (!isBackendModule(module))
+    throw new ProxyError("invalid_object", "it does not export a backend module (contract 1) as default", { object });
+  const missing = missingDeclarations(module);
+  if (missing.length === 0) return module;
+  throw new ProxyError("invalid_object", `it does not declare ${missing.join(", ")}`, {
+    object,
+    hint: "see BackendModule in @turnout/core",
+  });
 }
 
-async function importForeign(spec: string, workingDirectory: string): Promise<object> {
-  if (NOT_YET.has(backendOf(spec)))
-    throw new ProxyError("invalid_object", "this version has no such backend", { object: `backend ${spec}`, hint: `use ${knownNames()}` });
-  try {
-    if (/^\.{0,2}\//.test(spec)) return (await import(pathToFileURL(resolve(workingDirectory, spec)).href)) as object;
-    const path = createRequire(`${workingDirectory}/`).resolve(spec);
-    return (await import(pathToFileURL(path).href)) as object;
-  } catch (error) {
-    const text = loadProblem(error);
-    throw new ProxyError("invalid_object", `it can't be loaded (${text})`, {
-      object: `backend ${spec}`,
-      hint: `use ${knownNames()}, auto, an installed package, or a path starting with ./ or /`,
-      cause: error,
-    });
-  }
+/**
+ * Load the host in memory that a backend ships for the conformance kit: `createFakeHost` of its door `./testing`, or of the module itself
+ * when the backend is a path.
+ * @param host a package or path that has it instead; undefined: as above
+ * @throws {ProxyError} `invalid_object` when there is none.
+ */
+export async function loadFakeHost(spec: string, host: string | undefined, workingDirectory: string): Promise<CreateFakeHost> {
+  const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
+  const where = host ?? (isPath(spec) ? spec : `${spec}/testing`);
+  const object = `fake host ${where}`;
+  const isOurs = host === undefined && known !== undefined;
+  const hint =
+    "a backend exports createFakeHost from its door ./testing; elsewhere, pass --host with a package, or a path starting with ./ or /";
+  const loaded = isOurs ? await known.loadTesting() : await importForeign({ spec: where, object, hint }, workingDirectory);
+  const { createFakeHost } = loaded as { readonly createFakeHost?: unknown };
+  if (typeof createFakeHost === "function") return createFakeHost as CreateFakeHost;
+  throw new ProxyError("invalid_object", "it does not export createFakeHost", { object, hint: "pass --host with the module that does" });
 }
 
-/** Why a module can't be loaded, in one line; who tried is of no use to anybody. */
-function loadProblem(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return (text.split("\n")[0] ?? "").replace(/ (resolving ES modules )?imported from .*$/, "");
+async function importBackend(wanted: ForeignModule, workingDirectory: string): Promise<object> {
+  if (NOT_YET.has(backendOf(wanted.spec)))
+    throw new ProxyError("invalid_object", "this version has no such backend", { object: wanted.object, hint: `use ${knownNames()}` });
+  return await importForeign(wanted, workingDirectory);
+}
+
+/** Typed as they are so that none can be left out. */
+const CAPABILITIES: Readonly<Record<Capability, true>> = {
+  IPv4: true,
+  IPv6: true,
+  TCP: true,
+  UDP: true,
+  SCTP: true,
+  sessionAffinity: true,
+  sourceRanges: true,
+  clientAddress: true,
+  hairpin: true,
+  hostOrigin: true,
+  drop: true,
+};
+const VARIANTS: Readonly<Record<keyof Variants, true>> = {
+  undefinedClusterIPPort: true,
+  unallocatedClusterIP: true,
+  nodePortRejectScope: true,
+  rejectFromHost: true,
+  blockedWithoutEndpoints: true,
+  affinityScope: true,
+};
+
+/** What a module in plain JavaScript may have forgotten to say of itself; what isn't said would be taken for a choice. */
+function missingDeclarations({ capabilities, variants }: Partial<BackendModule>): readonly string[] {
+  const absent = (group: string, names: object, said: object = {}): readonly string[] =>
+    Object.keys(names).flatMap((name) => (Object.hasOwn(said, name) ? [] : [`${group}.${name}`]));
+  return [...absent("capabilities", CAPABILITIES, capabilities), ...absent("variants", VARIANTS, variants)];
 }
 
 const FUNCTIONS = ["parseOptions", "probe", "open"] as const;

@@ -19,7 +19,13 @@ export interface KernelObject {
   readonly value: Plain;
 }
 
-/** What a service proxy may be asked for beyond plain forwarding. */
+/**
+ * What a service proxy may be asked for beyond plain forwarding.
+ *
+ * Edges: what the core leaves out of the rows, see {@link fitRow}. For the rest the oracle expects of a backend without `drop` that it
+ * rejects, without `clientAddress` that every endpoint sees the node, without `hairpin` that a pod which reaches itself is treated like
+ * any other, and without `hostOrigin` that the host's own packets pass.
+ */
 export type Capability =
   "IPv4" | "IPv6" | "TCP" | "UDP" | "SCTP" | "sessionAffinity" | "sourceRanges" | "clientAddress" | "hairpin" | "hostOrigin" | "drop";
 
@@ -29,9 +35,9 @@ export interface Variants {
   readonly undefinedClusterIPPort: "reject" | "pass";
   /** An address inside a ServiceCIDR that no Service has. */
   readonly unallocatedClusterIP: "drop" | "pass";
-  /** Which node addresses refuse a node port without endpoints. */
+  /** Which node addresses refuse a node port that has no endpoint to go to, or drop it. */
   readonly nodePortRejectScope: "nodePortAddresses" | "anyLocalAddress";
-  /** Whether packets from the host itself meet rejects too. */
+  /** Whether packets that the host itself sends to external and load-balancer IPs elsewhere meet rejects too; others always do. */
   readonly rejectFromHost: boolean;
   /** A source outside the ranges of a load-balancer IP that has no endpoints. */
   readonly blockedWithoutEndpoints: "drop" | "reject";

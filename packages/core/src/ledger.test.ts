@@ -111,11 +111,29 @@ describe("shared objects", () => {
     expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
   });
 
+  it("are none any more once they agree, and what the others want counts again when one gives up", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    ledger.setRow("c", [thing("x", 2)]);
+    expect([...ledger.defects]).toEqual(["t x"]);
+    ledger.setRow("d", [thing("x", 2)]);
+    ledger.setRow("c", []);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+    ledger.setRow("d", []);
+    expect([...ledger.defects]).toEqual([]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setRow("a", [thing("x", 3)]);
+    ledger.setRow("b", [thing("x", 3)]);
+    expect([...ledger.defects]).toEqual([]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+    for (const row of ["a", "b"]) ledger.setRow(row, []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
   it("rows that trade objects at once are none, whoever comes first", () => {
     for (const order of ["ab", "ba"]) {
       const ledger = inForce({ a: [thing("x", "a")], b: [thing("y", "b")] });
       const traded = { a: [thing("y", "a")], b: [thing("x", "b")] };
-      ledger.setRows(new Map([...order].map((row) => [row, traded[row as "a" | "b"]])));
+      ledger.setRows(new Map(order.split("").map((row) => [row, traded[row as "a" | "b"]])));
       expect([...ledger.defects]).toEqual([]);
       expect(short(ledger.delta(0))["put"]?.toSorted()).toEqual(['x was "a"', 'y was "b"']);
       ledger.setRows(new Map([["a", []]]));

@@ -20,7 +20,8 @@ export class Ledger<K extends KernelObject> {
   readonly #entries = new Map<string, Entry<K>>();
   readonly #owned = new Map<string, readonly K[]>();
   readonly #dirty = new Set<string>();
-  readonly #defects = new Set<string>();
+  /** Identities wanted in several forms, with those of all owners, the last one set at the end. */
+  readonly #contested = new Map<string, K[]>();
   #skeleton: readonly K[] = [];
   #appliedCount = 0;
   #lingering: readonly Lingering<K>[] = [];
@@ -30,9 +31,9 @@ export class Ledger<K extends KernelObject> {
     return this.#appliedCount;
   }
 
-  /** Identities that were wanted in two different forms at once. */
+  /** Identities that are wanted in two different forms at once. */
   get defects(): ReadonlySet<string> {
-    return this.#defects;
+    return new Set(this.#contested.keys());
   }
 
   /** Every object wanted now, by identity. */
@@ -145,7 +146,11 @@ export class Ledger<K extends KernelObject> {
     for (const object of objects) {
       const id = objectId(object);
       const entry = this.#entries.get(id);
-      if (entry === undefined || --entry.owners > 0) continue;
+      if (entry === undefined) continue;
+      if (--entry.owners > 0) {
+        if (this.#contested.size > 0) this.#withdraw(id, entry, object);
+        continue;
+      }
       entry.wanted = undefined;
       this.#dirty.add(id);
     }
@@ -155,12 +160,33 @@ export class Ledger<K extends KernelObject> {
     for (const object of objects) {
       const id = objectId(object);
       const entry = this.#entry(id);
-      if (entry.owners > 0 && entry.wanted !== object && !isEqual(entry.wanted?.value, object.value)) this.#defects.add(id);
+      const isContested = entry.owners > 0 && entry.wanted !== object && !isEqual(entry.wanted?.value, object.value);
+      if (isContested || (this.#contested.size > 0 && this.#contested.has(id))) this.#contest(id, entry, object);
       entry.owners++;
       if (entry.wanted === object) continue;
       entry.wanted = object;
       this.#dirty.add(id);
     }
+  }
+
+  #contest(id: string, { wanted, owners }: Entry<K>, object: K): void {
+    const forms = this.#contested.get(id) ?? Array.from({ length: owners }, () => wanted as K);
+    forms.push(object);
+    this.#contested.set(id, forms);
+  }
+
+  /** One owner less of something contested: what counts now is the last form that is left. */
+  #withdraw(id: string, entry: Entry<K>, object: K): void {
+    const forms = this.#contested.get(id);
+    if (forms === undefined) return;
+    forms.splice(
+      forms.findLastIndex((form) => form === object || isEqual(form.value, object.value)),
+      1,
+    );
+    const last = forms.at(-1);
+    entry.wanted = last;
+    this.#dirty.add(id);
+    if (forms.every((form) => isEqual(form.value, last?.value))) this.#contested.delete(id);
   }
 
   #entry(id: string): Entry<K> {

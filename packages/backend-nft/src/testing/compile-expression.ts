@@ -13,11 +13,20 @@ import type { Walk } from "./walk.ts";
 export interface RuleContext {
   readonly table: Table;
   readonly nowMs: number;
-  /** The transport protocol that earlier parts of the rule have settled on. */
-  protocol: string | undefined;
+  /** Transport protocols that earlier parts of the rule have said it is about. */
+  protocols: readonly string[];
+  /** The match of TCP that nft puts in front of a rule that ends in a TCP reset. */
+  readonly reset: Listing | undefined;
+  /** The last match of a protocol that was written out; one that a port implies anyway isn't listed. */
+  dependency: Listing | undefined;
   /** Chains and sets that the rule refers to. */
   readonly chains: Chain[];
   readonly sets: NftSet[];
+}
+
+/** Whether a statement shows in a listing. */
+export interface Listing {
+  isHidden: boolean;
 }
 
 /** An expression that was understood. `read` gives undefined when the packet has no such thing: the rule doesn't match. */
@@ -27,12 +36,11 @@ export interface Selector {
   read(walk: Walk): string | undefined;
 }
 
-/** Note that a rule is about a transport protocol. @throws {Refusal} when it is about another already. */
+/** Note that a rule is about a transport protocol, because it asks for a field of it. @throws {Refusal} when it is about another already. */
 export function settleProtocol(context: RuleContext, protocol: string, span: Span): void {
-  if (context.protocol !== undefined && context.protocol !== protocol) {
-    throw new Refusal(`conflicting protocols specified: ${context.protocol} vs. ${protocol}`, span);
-  }
-  context.protocol = protocol;
+  const other = context.protocols.find((one) => one !== protocol);
+  if (other !== undefined) throw new Refusal(`conflicting protocols specified: ${other} vs. ${protocol}`, span);
+  context.protocols = [protocol];
 }
 
 /** Understand something that a packet is asked for. @throws {Refusal} for a constant, and for what makes no sense in this family. */
@@ -61,8 +69,8 @@ export function compileSelector(expression: Expression, context: RuleContext): S
     case "map":
       return mapSelector(expression, context);
     case "constant":
-      // Names in this place are symbols that nft can't give a type.
-      throw new Refusal(`syntax error, unexpected ${/^\d/.test(expression.text) ? "number" : "string"}`, expression);
+      // What a constant means depends on what it is compared with, and here is nothing.
+      throw new Refusal("No symbol type information", expression);
     default:
       throw new Refusal("syntax error, unexpected expression", expression);
   }
@@ -96,7 +104,10 @@ function payloadSelector(expression: Extract<Expression, { is: "payload" }>, con
     return { types, json, read: (walk) => (types[0] === DATA_TYPES.inet_proto ? walk.protocolNumber : "64") };
   }
   if (protocol !== "th") settleProtocol(context, protocol, expression);
-  const settled = context.protocol ?? protocol;
+  if (context.dependency !== undefined) context.dependency.isHidden = true;
+  context.dependency = undefined;
+  const [first] = context.reset !== undefined ? ["tcp"] : context.protocols;
+  const settled = first === undefined || context.protocols.length > 1 ? "th" : first;
   return {
     types: [DATA_TYPES.inet_service],
     json: { payload: { protocol: settled, field } },
@@ -150,7 +161,8 @@ function numgenSelector({ mode, mod, offset, ...span }: Extract<Expression, { is
   let counter = 0;
   return {
     types: [integerType(32)],
-    json: { numgen: { mode, mod, offset: offset | 0 } },
+    // nft 1.0.6 prints what needs the 32nd bit as negative.
+    json: { numgen: { mode, mod: mod | 0, offset: offset | 0 } },
     read: (walk) => String(offset + (mode === "random" ? Math.floor(walk.random() * mod) : counter++ % mod)),
   };
 }

@@ -1,4 +1,4 @@
-import { compileSelector } from "./compile-expression.ts";
+import { compileSelector, settleProtocol } from "./compile-expression.ts";
 import type { RuleContext } from "./compile-expression.ts";
 import { readConstant } from "./constants.ts";
 import { addressTypeOf, DATA_TYPES, describeTypes, isSameType } from "./data-types.ts";
@@ -24,17 +24,18 @@ export function compileNat(statement: NatSyntax, context: RuleContext): Statemen
   const address = statement.address === undefined ? undefined : compileAddress(statement.address, context);
   const port = statement.port === undefined ? undefined : readConstant(statement.port, [DATA_TYPES.inet_service]);
   const needsProtocol = port !== undefined || address?.hasPort === true;
-  if (needsProtocol && context.protocol === undefined) {
+  if (needsProtocol && context.protocols.length === 0) {
     throw new Refusal("transport protocol mapping is only valid after transport protocol match", statement.port ?? statement);
   }
+  if (address?.protocol !== undefined) settleProtocol(context, address.protocol, statement);
   const body = {
-    // nft prints the family where the address comes from a map.
-    ...(address !== undefined && address.isMapped ? { family: context.table.family } : {}),
+    // nft prints the family where address and port come from a map.
+    ...(address?.hasPort === true ? { family: context.table.family } : {}),
     ...(address === undefined ? {} : { addr: address.json }),
     ...(port === undefined ? {} : { port: port.json }),
     ...(flags.length === 0 ? {} : { flags: flags.length === 1 ? flags[0] : flags }),
   };
-  const { protocol } = context;
+  const [protocol] = context.protocols;
   return {
     json: { [type]: Object.keys(body).length === 0 ? null : body },
     demand: DEMANDS[type],
@@ -52,7 +53,8 @@ export function compileNat(statement: NatSyntax, context: RuleContext): Statemen
 
 interface NatAddress {
   readonly json: unknown;
-  readonly isMapped: boolean;
+  /** Of the map's data. */
+  readonly protocol?: string;
   readonly hasPort: boolean;
   read(walk: Walk): readonly [string, number?] | undefined;
 }
@@ -62,17 +64,19 @@ function compileAddress(expression: NonNullable<NatSyntax["address"]>, context: 
   if (expression.is === "constant" || expression.is === "range" || expression.is === "prefix") {
     const { value, json } = readConstant(expression, [type]);
     const first = value.split(/[-/]/)[0] ?? value;
-    return { json, isMapped: false, hasPort: false, read: () => [first] };
+    return { json, hasPort: false, read: () => [first] };
   }
   const selector = compileSelector(expression, context);
   const hasPort = isSameType(selector.types, [type, DATA_TYPES.inet_service]);
   if (!hasPort && !isSameType(selector.types, [type])) {
     throw new Refusal(`datatype mismatch: expected ${type.says}, expression has type ${describeTypes(selector.types)}`, expression);
   }
+  // A map of a rule is the set it referred to last.
+  const protocol = expression.is === "map" ? context.sets.at(-1)?.dataProtocol : undefined;
   return {
     json: selector.json,
-    isMapped: expression.is === "map",
     hasPort,
+    ...(protocol === undefined ? {} : { protocol }),
     read(walk: Walk): readonly [string, number?] | undefined {
       const [ip, port] = selector.read(walk)?.split(" . ") ?? [];
       if (ip === undefined) return undefined;

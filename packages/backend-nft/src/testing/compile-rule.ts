@@ -1,12 +1,12 @@
-import { compileSelector, settleProtocol } from "./compile-expression.ts";
+import { compileSelector } from "./compile-expression.ts";
 import type { RuleContext, Selector } from "./compile-expression.ts";
 import { compileMatch } from "./compile-match.ts";
 import { compileNat } from "./compile-nat.ts";
 import { readConstant } from "./constants.ts";
 import { DATA_TYPES, describeTypes, integerType, isSameType } from "./data-types.ts";
 import { verdictJson } from "./json.ts";
-import { checkComment, verdictValue } from "./read-elements.ts";
-import { kernelRefusal, Refusal } from "./refusal.ts";
+import { verdictValue } from "./read-elements.ts";
+import { deferKernelRefusal, kernelRefusal, Refusal } from "./refusal.ts";
 import { findElement } from "./ruleset.ts";
 import type { Hook, Rule, Statement, StepResult, Table } from "./ruleset.ts";
 import { resolveSet } from "./set-references.ts";
@@ -14,27 +14,61 @@ import type { Expression, RuleSyntax, StatementSyntax } from "./syntax.ts";
 import type { Walk } from "./walk.ts";
 
 const REJECT_HOOKS: readonly Hook[] = ["prerouting", "input", "forward", "output"];
+const ACTIONS: ReadonlySet<StatementSyntax["is"]> = new Set(["counter", "log", "mangle", "dynset"] as const);
+const TCP_MATCH = { match: { op: "==", left: { meta: { key: "l4proto" } }, right: "tcp" } };
 const REJECT: StepResult = { verdict: "reject" };
 
-/** Make a rule of its words. @throws {Refusal} for what nft or the kernel would not take. */
-export function compileRule(syntax: RuleSyntax, table: Table, nowMs: number): Rule {
-  const context: RuleContext = { table, nowMs, protocol: undefined, chains: [], sets: [] };
-  const statements: Statement[] = [];
+/** A rule that nft takes, still without a handle; what the kernel has against it, if anything. */
+export interface CompiledRule {
+  readonly rule: Omit<Rule, "handle">;
+  readonly refusal: Refusal | undefined;
+}
+
+/** Make a rule of its words. @throws {Refusal} for what nft would not take. */
+export function compileRule(syntax: RuleSyntax, table: Table, nowMs: number): CompiledRule {
+  const isReset = syntax.statements.some((statement) => statement.is === "reject" && statement.type === "tcp reset");
+  const reset = isReset ? { isHidden: false } : undefined;
+  const context: RuleContext = { table, nowMs, protocols: [], reset, dependency: reset, chains: [], sets: [] };
+  const statements: Statement[] =
+    reset === undefined ? [] : [{ json: TCP_MATCH, listing: reset, run: (walk) => (walk.protocol === "tcp" ? undefined : "break") }];
+  let refusal: Refusal | undefined;
   let terminal: StatementSyntax | undefined;
   for (const statement of syntax.statements) {
     if (terminal !== undefined) throw new Refusal("Statement after terminal statement has no effect", statement);
-    statements.push(compileStatement(statement, context));
+    refusal = deferKernelRefusal(refusal, () => statements.push(compileStatement(statement, context)));
     if (isTerminal(statement)) terminal = statement;
+    // nft forgets what a match was for when something else than a match comes behind it.
+    if (ACTIONS.has(statement.is)) context.dependency = undefined;
   }
-  if (syntax.comment !== undefined) checkComment(syntax.comment);
+  const { chains, sets } = context;
   return {
-    handle: ++table.lastHandle,
-    comment: syntax.comment?.text,
-    text: syntax.text,
-    statements,
-    chains: context.chains,
-    sets: context.sets,
+    rule: {
+      comment: syntax.comment?.text,
+      text: syntax.text,
+      statements: inHeaderOrder(statements),
+      chains,
+      sets,
+    },
+    refusal,
   };
+}
+
+/** nft merges neighbouring fields of a header into one comparison, and lists them in the order of the header. */
+function inHeaderOrder(statements: readonly Statement[]): readonly Statement[] {
+  const ordered = [...statements];
+  for (let index = 1; index < ordered.length; index++) {
+    const [before, here] = [ordered[index - 1], ordered[index]];
+    if (before?.field === undefined || here?.field === undefined || before.field.header !== here.field.header) continue;
+    if (here.field.offset + here.field.length !== before.field.offset) continue;
+    ordered.splice(index - 1, 2, here, before.field.protocol === "th" ? withProtocol(before, here.field.protocol) : before);
+  }
+  return ordered;
+}
+
+/** A `th` field behind one of a protocol is listed as that protocol's. */
+function withProtocol(statement: Statement, protocol: string): Statement {
+  const { match } = statement.json as { readonly match: { readonly left: { readonly payload: { readonly field: string } } } };
+  return { ...statement, json: { match: { ...match, left: { payload: { protocol, field: match.left.payload.field } } } } };
 }
 
 function isTerminal(statement: StatementSyntax): boolean {
@@ -70,7 +104,7 @@ function compileStatement(statement: StatementSyntax, context: RuleContext): Sta
 function compileVerdictMap({ key, data }: Extract<StatementSyntax, { is: "vmap" }>, context: RuleContext): Statement {
   const selector = compileSelector(key, context);
   const { set, json } = resolveSet(data, selector.types, context, "verdict");
-  if (set.data !== "verdict") throw new Refusal("Expression is not a map with verdicts", data);
+  if (set.data !== "verdict") throw new Refusal("Expression is not a map", data);
   if (!isSameType(set.types, selector.types)) {
     const what = `datatype mismatch, map expects ${describeTypes(set.types)}, mapping expression has type ${describeTypes(selector.types)}`;
     throw new Refusal(what, key);
@@ -116,8 +150,9 @@ function compileReject(statement: Extract<StatementSyntax, { is: "reject" }>, co
   const { type, code } = statement;
   const own = context.table.family === "ip" ? "icmp" : "icmpv6";
   if (type === "tcp reset") {
-    settleProtocol(context, "tcp", statement);
-    return { json: { reject: { type } }, demand: { hooks: REJECT_HOOKS }, run: (walk) => (walk.protocol === "tcp" ? REJECT : "break") };
+    if (context.protocols.some((one) => one !== "tcp")) throw new Refusal("you cannot use tcp reset with this protocol", statement);
+    if (context.dependency !== undefined) context.dependency.isHidden = true;
+    return { json: { reject: { type } }, demand: { hooks: REJECT_HOOKS }, run: () => REJECT };
   }
   if (type !== "" && type !== own) throw new Refusal(`conflicting protocols specified: ${context.table.family} vs. ${type}`, statement);
   return { json: { reject: { type: own, expr: code } }, demand: { hooks: REJECT_HOOKS }, run: () => REJECT };

@@ -39,7 +39,7 @@ export function readConstant(expression: Expression, types: readonly DataType[])
       return { value, json: type.json(value) };
     }
     default:
-      throw new Refusal("Right hand side of relational expression (==) must be constant", expression);
+      throw new Refusal("syntax error, unexpected expression where a constant belongs", expression);
   }
 }
 
@@ -71,6 +71,6 @@ function readPrefix(expression: Extract<Expression, { is: "prefix" }>, type: Dat
 function readRange(expression: Extract<Expression, { is: "range" }>, type: DataType): Constant {
   const [from, to] = [readConstant(expression.from, [type]), readConstant(expression.to, [type])];
   const interval = { from: numberOf(type, from.value), to: numberOf(type, to.value) };
-  if (interval.from >= interval.to) throw new Refusal("Range has zero or negative size", expression);
+  if (interval.from > interval.to) throw new Refusal("Range has zero or negative size", expression);
   return { value: `${from.value}-${to.value}`, json: { range: [from.json, to.json] }, interval };
 }

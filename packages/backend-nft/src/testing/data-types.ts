@@ -24,11 +24,14 @@ export interface DataType {
 }
 
 const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = {
+  ip: 0,
   icmp: 1,
   igmp: 2,
   tcp: 6,
   udp: 17,
   dccp: 33,
+  ipv6: 41,
+  gre: 47,
   esp: 50,
   ah: 51,
   "ipv6-icmp": 58,
@@ -40,6 +43,15 @@ const CT_STATES = { invalid: 1, established: 2, related: 4, new: 8, untracked: 6
 const CT_STATUSES = { expected: 1, "seen-reply": 2, assured: 4, confirmed: 8, snat: 16, dnat: 32, dying: 512 };
 const ADDRESS_TYPES = { unicast: 1, local: 2, broadcast: 3, anycast: 4, multicast: 5, blackhole: 6, unreachable: 7, prohibit: 8 };
 
+/** The C library takes a plain number for an IPv4 address, and octets that begin with 0 for octal. */
+function asResolverReads(text: string): string {
+  if (/^\d+$/.test(text) && Number(text) <= 0xffff_ffff) {
+    const number = Number(text);
+    return [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join(".");
+  }
+  return text.includes(":") ? text : text.replaceAll(/(?<![0-9])0[0-7]+(?![0-9])/g, (octal) => String(Number.parseInt(octal, 8)));
+}
+
 function addressType(name: string, says: string, bits: number, family: IPFamily): DataType {
   return {
     name,
@@ -47,7 +59,7 @@ function addressType(name: string, says: string, bits: number, family: IPFamily)
     bits,
     isMask: false,
     read(text: string): Reading {
-      const ip = canonicalIP(text);
+      const ip = canonicalIP(asResolverReads(text));
       if (ip?.family === family) return { value: ip.text };
       const why = ip === undefined ? "Temporary failure in name resolution" : "Address family for hostname not supported";
       return { problem: `Could not resolve hostname: ${why}` };
@@ -117,7 +129,10 @@ const INTERFACE_NAME: DataType = {
   says: "network interface name",
   bits: 128,
   isMask: false,
-  read: (text) => (text.length > 15 ? { problem: "String exceeds maximum length of 16" } : { value: text }),
+  read(text: string): Reading {
+    if (text === "*") return { problem: "All-wildcard strings are not supported" };
+    return text.length > 15 ? { problem: "String exceeds maximum length of 16" } : { value: text };
+  },
   json: (value) => value,
 };
 
@@ -140,11 +155,7 @@ export const DATA_TYPES: Readonly<Record<DataTypeName, DataType>> = {
 
 /** Whole numbers of some bits, as `numgen` gives and `ip ttl` has; `typeof` alone declares them. */
 export function integerType(bits: number): DataType {
-  const found = INTEGERS.get(bits) ?? {
-    ...numberType("integer", "integer", bits),
-    // nft 1.0.6 prints what needs the 32nd bit as negative.
-    json: (value: string): unknown => Number(value) | 0,
-  };
+  const found = INTEGERS.get(bits) ?? numberType("integer", "integer", bits);
   INTEGERS.set(bits, found);
   return found;
 }

@@ -1,7 +1,7 @@
 import { declareSet } from "./declare-set.ts";
 import { readElements } from "./read-elements.ts";
 import { kernelRefusal, Refusal } from "./refusal.ts";
-import { dropElement, putElement, putNamed } from "./ruleset.ts";
+import { dropElement, isSameData, overlaps, putElement, putNamed } from "./ruleset.ts";
 import type { Element, NftSet, Table, UndoLog } from "./ruleset.ts";
 import type { Command, ElementSyntax, Named } from "./syntax.ts";
 
@@ -38,19 +38,16 @@ function setOf(command: Exclude<SetCommand, { do: "add set" }>, table: Table): N
 function addSet(command: Extract<Command, { do: "add set" }>, table: Table, undo: UndoLog, nowMs: number): void {
   const { set: named, body, mustBeNew } = command;
   const existing = table.sets.get(named.name);
-  const set = existing ?? declareSet(command, table);
-  if (existing !== undefined) {
-    if (mustBeNew) throw kernelRefusal("EEXIST", named);
-    const wanted = declareSet(command, table);
-    if (shapeOf(wanted) !== shapeOf(existing)) throw kernelRefusal("EEXIST", named);
-  } else {
-    putNamed(table.sets, named.name, set, undo);
-  }
+  const wanted = declareSet(command, table);
+  if (existing !== undefined && (mustBeNew || shapeOf(wanted) !== shapeOf(existing))) throw kernelRefusal("EEXIST", named);
+  const set = existing ?? { ...wanted, handle: ++table.lastHandle };
+  if (existing === undefined) putNamed(table.sets, named.name, set, undo);
+  else undo.noteRepetition();
   addElements(body.elements, set, { table, undo, nowMs, mustBeNew: false });
 }
 
 /** What a declaration has to repeat to be taken for the same set. */
-function shapeOf({ types, data, flags }: NftSet): string {
+function shapeOf({ types, data, flags }: Omit<NftSet, "handle">): string {
   const names = (of: NftSet["types"]): string => of.map(({ name }) => name).join(" . ");
   return `${names(types)} : ${typeof data === "object" ? names(data) : (data ?? "")} ${flags.toSorted().join(",")}`;
 }
@@ -72,17 +69,20 @@ function addElements(syntaxes: readonly ElementSyntax[], set: NftSet, { table, u
       if (mustBeNew || !isSameData(existing.data, element.data)) throw kernelRefusal("EEXIST", span);
       continue;
     }
-    if (overlaps(set, element)) throw new Refusal("interval overlaps with an existing one", span);
+    if (overlaps(set, element)) throw kernelRefusal("EEXIST", span);
     if (set.size !== undefined && set.elements.size >= set.size) throw kernelRefusal("ENFILE", span);
     putElement(set, element, undo);
   }
 }
 
 function deleteElements(syntaxes: readonly ElementSyntax[], set: NftSet, { table, undo, nowMs }: ElementContext): void {
-  const elements = readElements(syntaxes, set, table, nowMs);
+  const elements = readElements(syntaxes.map(withoutVerdict), set, table, nowMs);
   for (const [index, { key }] of elements.entries()) {
     const existing = liveElement(set, key, nowMs, undo);
-    if (existing === undefined) throw kernelRefusal("ENOENT", syntaxes[index] as ElementSyntax);
+    const span = syntaxes[index] as ElementSyntax;
+    // nft looks intervals up itself.
+    if (existing === undefined)
+      throw set.flags.includes("interval") ? new Refusal("element does not exist", span) : kernelRefusal("ENOENT", span);
     dropElement(set, existing, undo);
   }
 }
@@ -95,15 +95,7 @@ function liveElement(set: NftSet, key: string, nowMs: number, undo: UndoLog): El
   return undefined;
 }
 
-function isSameData(a: Element["data"], b: Element["data"]): boolean {
-  if (typeof a !== "object" || typeof b !== "object") return a === b;
-  return a.verdict === b.verdict && a.chain === b.chain;
-}
-
-function overlaps(set: NftSet, { interval }: Element): boolean {
-  if (interval === undefined) return false;
-  for (const { interval: other } of set.elements.values()) {
-    if (other !== undefined && interval.from <= other.to && other.from <= interval.to) return true;
-  }
-  return false;
+/** Where an element leads, and for how long, doesn't matter to its deletion. */
+function withoutVerdict({ key, data, start, end }: ElementSyntax): ElementSyntax {
+  return { key, start, end, ...(data === undefined || data.is === "verdict" ? {} : { data }) };
 }

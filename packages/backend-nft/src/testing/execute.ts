@@ -23,10 +23,12 @@ export interface Transaction {
   readonly nowMs: number;
   /** Tables that were changed. */
   readonly touched: Set<Table>;
+  /** Tables in which packets may take ways they could not take before. */
+  readonly rerouted: Set<Table>;
 }
 
 /** Carry out one command that changes something. @throws {Refusal} when nft or the kernel refuses it; what was done before it is in `undo`. */
-export function execute(command: Exclude<Command, { do: "list" | "list table" }>, transaction: Transaction): void {
+export function execute(command: Exclude<Command, { do: "list" | "list table" | "list set" }>, transaction: Transaction): void {
   const { ruleset, undo, touched, nowMs } = transaction;
   if (command.do === "flush ruleset") {
     for (const table of ruleset.tables.values())
@@ -52,6 +54,7 @@ export function execute(command: Exclude<Command, { do: "list" | "list table" }>
       return;
     }
     case "add rule":
+      transaction.rerouted.add(table);
       return addRule(command, table, transaction);
     case "delete rule": {
       const chain = chainOf(table, command.chain);
@@ -64,7 +67,8 @@ export function execute(command: Exclude<Command, { do: "list" | "list table" }>
       return;
     }
     default:
-      return executeElements(command, table, undo, nowMs);
+      executeElements(command, table, undo, nowMs);
+      if (command.do.startsWith("add") && table.sets.get(command.set.name)?.data === "verdict") transaction.rerouted.add(table);
   }
 }
 
@@ -78,8 +82,7 @@ export function tableOf({ family, table }: Place, ruleset: Ruleset, command: Pic
 }
 
 function checkName({ name, ...span }: { readonly name: string; readonly start: number; readonly end: number }): void {
-  if (name.length > NAME_BYTES_MAX)
-    throw new Refusal(`${name.length > 0 ? "name too long" : "name"}, ${NAME_BYTES_MAX} characters maximum allowed`, span);
+  if (name.length > NAME_BYTES_MAX) throw kernelRefusal("ERANGE", span);
 }
 
 function addTable({ place, mustBeNew, comment }: Extract<Command, { do: "add table" }>, { ruleset, undo, touched }: Transaction): void {
@@ -126,9 +129,11 @@ function addChain(command: Extract<Command, { do: "add chain" }>, table: Table, 
 function updateChain(existing: Chain, base: BaseHook | undefined, command: Extract<Command, { do: "add chain" }>, undo: UndoLog): void {
   const { chain: named, policy } = command;
   const was = existing.base;
+  undo.noteRepetition();
   if (base !== undefined) {
     if (was === undefined) throw kernelRefusal("EEXIST", named);
-    if (was.type !== base.type || was.hook !== base.hook || was.priority !== base.priority) throw kernelRefusal("EEXIST", named);
+    if (was.hook !== base.hook || was.priority !== base.priority) throw kernelRefusal("EOPNOTSUPP", command);
+    if (was.type !== base.type) throw kernelRefusal("EEXIST", named);
   }
   if (policy === undefined || policy === existing.policy) return;
   if (was === undefined || was.type === "nat") throw kernelRefusal("EOPNOTSUPP", named);
@@ -148,17 +153,20 @@ function baseHook({ type, hook, priority, ...span }: HookSyntax): BaseHook {
 }
 
 function deleteChain(chain: Chain, named: { readonly start: number; readonly end: number }, table: Table, undo: UndoLog): void {
-  // Its rules go with it, but what they refer to is free only then.
-  putRules(chain, [], undo);
+  // Counted before its own rules go: one that leads to itself is in use.
   if (chain.uses > 0) throw kernelRefusal("EBUSY", named);
+  putRules(chain, [], undo);
   putNamed(table.chains, chain.name, undefined, undo);
 }
 
 function addRule(command: Extract<Command, { do: "add rule" }>, table: Table, { undo, nowMs }: Transaction): void {
   const { where, handle, rule: syntax } = command;
+  const { rule: compiled, refusal } = compileRule(syntax, table, nowMs);
   const chain = chainOf(table, command.chain);
   const at = handle === undefined ? undefined : ruleAt(chain, handle);
-  const rule = compileRule(syntax, table, nowMs);
+  if (refusal !== undefined) throw refusal;
+  // One that replaces another takes its handle, too.
+  const rule = { ...compiled, handle: where === "replace" && at !== undefined ? at.handle : ++table.lastHandle };
   const before = chain.rules;
   const index = at === undefined ? 0 : before.indexOf(at);
   const rules = {

@@ -99,6 +99,21 @@ describe.each(FAMILIES)("the fake host under the backend, %s", (family) => {
   });
 });
 
+it.each([
+  ["node1", "172.18.0.1", "lo", ["output", "postrouting"]],
+  ["node1", "203.0.113.1", "eth0", ["output", "postrouting"]],
+  ["client1", "10.1.2.1", "eth0", ["forward", "postrouting"]],
+] as const)("a packet from %s to %s leaves by %s", (sender, to, link, hooks) => {
+  const host = createFakeHost();
+  const all = ["prerouting", "input", "forward", "output", "postrouting"];
+  const chains = all.map(
+    (hook) => `add chain ip t ${hook} { type filter hook ${hook} priority 5; }; add rule ip t ${hook} oifname "${link}" counter`,
+  );
+  expect(host.nft(`add table ip t; ${chains.join("; ")}\n`).isDone).toBe(true);
+  const { path } = host.trace(packet("IPv4", sender, to), () => 0);
+  expect(path.filter((line) => line.includes(`oifname "${link}"`)).map((line) => line.split(":")[0])).toEqual(hooks);
+});
+
 describe("faults", () => {
   it.each([
     ["before", 0, false],
@@ -146,6 +161,20 @@ describe("a foreign hand", () => {
     }
   });
 
+  it.each(["delete map ip turnout sticky", "delete chain ip turnout nat-prerouting", "delete chain ip turnout layout-1"])(
+    "is mended when it could %s",
+    async (deed) => {
+      const { host, proxy } = await showcase("IPv4");
+      const wishes = SHOWCASE.filter(({ name }) => name !== "sticky");
+      await proxy.sync(wishes);
+      expect(host.nft(`${deed}\n`).isDone).toBe(true);
+      await proxy.adopt();
+      await proxy.sync(SHOWCASE);
+      const { host: other } = await showcase("IPv4");
+      expect(host.own()).toEqual(other.own());
+    },
+  );
+
   it("is told to watchers, and raises the generation", async () => {
     const { host } = await showcase("IPv4");
     const ending = new AbortController();
@@ -156,6 +185,21 @@ describe("a foreign hand", () => {
     expect(await events.next()).toEqual({ done: false, value: expected });
     expect(await host.world.netlink.nftGeneration()).toBe(generation + 1);
     ending.abort();
+  });
+
+  it.each([
+    ["add table ip turnout", 0],
+    ["add chain ip turnout dispatch", 1],
+    ["add set ip turnout cluster-ips { type ipv4_addr; }", 1],
+    ["add element ip turnout cluster-ips { 10.96.0.1 }", 0],
+    ["flush chain ip turnout layout-1", 0],
+    ["add element ip turnout cluster-ips { 192.0.2.1 }; delete element ip turnout cluster-ips { 192.0.2.1 }", 1],
+    ["add chain ip turnout new; add chain nope nope", 0],
+  ])("%s raises the generation by %i", async (text, by) => {
+    const { host } = await showcase("IPv4");
+    const before = await host.world.netlink.nftGeneration();
+    host.nft(`${text}\n`);
+    expect((await host.world.netlink.nftGeneration()) - before).toBe(by);
   });
 
   it("finds nothing to do where the backend has nothing", () => {

@@ -1,4 +1,4 @@
-import { dataJson } from "./json.ts";
+import { dataJson, listedStatements } from "./json.ts";
 import type { Chain, NftSet, Ruleset, Table } from "./ruleset.ts";
 
 /**
@@ -26,7 +26,7 @@ function chainLines({ name, base, policy, rules, uses, comment }: Chain): readon
   if (rules.length === 0 && uses === 0 && base === undefined && !LAYOUT.test(name)) return [];
   const hook = base === undefined ? "" : `${base.type} ${base.hook} ${base.priority} ${policy}`;
   const lines = rules.map(
-    ({ statements, comment: said = "" }, index) => `rule ${name} ${index}: ${JSON.stringify(statements.map(({ json }) => json))} "${said}"`,
+    ({ statements, comment: said = "" }, index) => `rule ${name} ${index}: ${JSON.stringify(listedStatements(statements))} "${said}"`,
   );
   return [`chain ${name}: ${hook} ${comment ?? ""}`, ...lines];
 }

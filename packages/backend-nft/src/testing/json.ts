@@ -8,15 +8,25 @@ export function tableText(table: Table, nowMs: number): string {
   return print(tableEntries(table, nowMs));
 }
 
+/** What `nft -j list set` prints. */
+export function setText({ family, name }: Table, set: NftSet, nowMs: number): string {
+  return print([setEntry(set, { family, table: name }, nowMs)]);
+}
+
+/** In the order in which they were made. */
+function inOrder<T extends { readonly handle: number }>(things: ReadonlyMap<string, T>): readonly T[] {
+  return [...things.values()].sort((a, b) => a.handle - b.handle);
+}
+
 /** What `nft -j list ruleset` prints. */
 export function rulesetText({ tables }: Ruleset, family: "ip" | "ip6" | undefined, nowMs: number): string {
-  const chosen = [...tables.values()].filter((table) => family === undefined || table.family === family);
+  const chosen = inOrder(tables).filter((table) => family === undefined || table.family === family);
   return print(chosen.flatMap((table) => tableEntries(table, nowMs)));
 }
 
 /** What `nft -j list tables` prints. */
 export function tablesText({ tables }: Ruleset, family: "ip" | "ip6" | undefined): string {
-  const chosen = [...tables.values()].filter((table) => family === undefined || table.family === family);
+  const chosen = inOrder(tables).filter((table) => family === undefined || table.family === family);
   return print(chosen.map(tableEntry));
 }
 
@@ -33,8 +43,8 @@ function tableEntries(table: Table, nowMs: number): readonly unknown[] {
   const inTable = { family, table: name };
   return [
     tableEntry(table),
-    ...[...sets.values()].map((set) => setEntry(set, inTable, nowMs)),
-    ...[...chains.values()].map(({ name: chain, handle, comment, base, policy }) => ({
+    ...inOrder(sets).map((set) => setEntry(set, inTable, nowMs)),
+    ...inOrder(chains).map(({ name: chain, handle, comment, base, policy }) => ({
       chain: {
         ...inTable,
         name: chain,
@@ -43,12 +53,17 @@ function tableEntries(table: Table, nowMs: number): readonly unknown[] {
         ...(base === undefined ? {} : { type: base.type, hook: base.hook, prio: base.priority, policy }),
       },
     })),
-    ...[...chains.values()].flatMap(({ name: chain, rules }) => rules.map((rule) => ruleEntry(rule, { ...inTable, chain }))),
+    ...inOrder(chains).flatMap(({ name: chain, rules }) => rules.map((rule) => ruleEntry(rule, { ...inTable, chain }))),
   ];
 }
 
 function ruleEntry({ handle, comment, statements }: Rule, place: object): unknown {
-  return { rule: { ...place, handle, ...(comment === undefined ? {} : { comment }), expr: statements.map(({ json }) => json) } };
+  return { rule: { ...place, handle, ...(comment === undefined ? {} : { comment }), expr: listedStatements(statements) } };
+}
+
+/** The statements of a rule that nft lists: not those that others imply. */
+export function listedStatements(statements: Rule["statements"]): readonly unknown[] {
+  return statements.filter(({ listing }) => listing?.isHidden !== true).map(({ json }) => json);
 }
 
 function setEntry(set: NftSet, inTable: { readonly family: string; readonly table: string }, nowMs: number): unknown {

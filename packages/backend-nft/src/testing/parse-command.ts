@@ -5,6 +5,8 @@ import type { Command, ElementSyntax, HookSyntax, Named, Place, SetSyntax, TypeS
 import { TokenReader } from "./token-reader.ts";
 
 const PRIORITIES: Readonly<Record<string, number>> = { raw: -300, mangle: -150, dstnat: -100, filter: 0, security: 50, srcnat: 100 };
+const ADDING = ["add", "create", "insert", "replace"] as const;
+const ADDED = ["table", "chain", "set", "map", "rule", "element"] as const;
 const SET_FLAGS = ["constant", "interval", "timeout", "dynamic"] as const;
 
 /** Understand a whole input. @throws {Refusal} at the first place nft would stumble over. */
@@ -22,11 +24,6 @@ export function parseCommands(text: string): readonly Command[] {
 function parseCommand(reader: TokenReader): Command {
   const { text } = reader.peek();
   switch (text) {
-    case "add":
-    case "create":
-    case "insert":
-    case "replace":
-      return parseAdd(reader);
     case "delete":
       return parseDelete(reader);
     case "flush":
@@ -34,9 +31,7 @@ function parseCommand(reader: TokenReader): Command {
     case "list":
       return parseList(reader);
     default:
-      // A lone word reads as the table of an "add rule" without its head.
-      if (reader.peek().kind === "word") reader.takeName();
-      throw reader.unexpected("expecting string");
+      return parseAdd(reader);
   }
 }
 
@@ -50,17 +45,20 @@ function parseNamed(reader: TokenReader): Named {
   return { name: text, start, end };
 }
 
+/** `add` may be left out, and `rule`, too. */
 function parseAdd(reader: TokenReader): Command {
   const start = reader.start;
-  const verb = reader.takeOneOf(["add", "create", "insert", "replace"]);
-  const kinds = { add: ["table", "chain", "set", "map", "rule", "element"], create: ["table", "chain", "set", "map", "element"] } as const;
+  const verb = ADDING.find((word) => reader.isAt(word)) ?? "";
+  if (verb !== "") reader.next();
   if (verb === "insert" || verb === "replace") {
     reader.take("rule");
     return parseAddRule(reader, verb, start);
   }
-  const kind = reader.takeOneOf<(typeof kinds.add)[number]>(kinds[verb]);
+  const kind = ADDED.find((word) => reader.isAt(word) && (verb !== "create" || word !== "rule"));
+  if (kind === undefined && verb === "create") throw reader.unexpected();
+  if (kind !== undefined) reader.next();
+  if (kind === undefined || kind === "rule") return parseAddRule(reader, "add", start);
   const mustBeNew = verb === "create";
-  if (kind === "rule") return parseAddRule(reader, "add", start);
   const place = parsePlace(reader);
   if (kind === "table") {
     const comment = parseTableBlock(reader);
@@ -250,7 +248,8 @@ function parseFamily(reader: TokenReader): { readonly family?: "ip" | "ip6" } {
 function parseList(reader: TokenReader): Command {
   const start = reader.start;
   reader.take("list");
-  const what = reader.takeOneOf(["ruleset", "tables", "table"]);
+  const what = reader.takeOneOf(["ruleset", "tables", "table", "set"]);
   if (what === "table") return { do: "list table", place: parsePlace(reader), ...reader.since(start) };
+  if (what === "set") return { do: "list set", place: parsePlace(reader), set: parseNamed(reader), ...reader.since(start) };
   return { do: "list", what, ...parseFamily(reader), ...reader.since(start) };
 }

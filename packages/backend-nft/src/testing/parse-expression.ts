@@ -1,4 +1,5 @@
 import type { ElementSyntax, Expression, SetReference, VerdictSyntax } from "./syntax.ts";
+import { Refusal } from "./refusal.ts";
 import type { TokenReader } from "./token-reader.ts";
 import { RESERVED_WORDS } from "./reserved-words.ts";
 
@@ -20,6 +21,8 @@ const CONSTANT_WORDS: ReadonlySet<string> = new Set(
 );
 const BIT_OPERATORS = { and: "&", "&": "&", or: "|", "|": "|", xor: "^", "^": "^" } as const;
 const VERDICTS = ["accept", "drop", "continue", "return", "jump", "goto"] as const;
+/** Bytes of a comment of a rule, an element or anything else. */
+const COMMENT_BYTES_MAX = 128;
 const TIME_UNITS_MS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
 /** Parts joined by dots; each may be a range, a prefix or bits that are computed. */
@@ -57,7 +60,8 @@ export function parseElements(reader: TokenReader): readonly ElementSyntax[] {
   const elements: ElementSyntax[] = [];
   do {
     reader.skipNewlines();
-    // nft takes a comma behind the last one.
+    // nft takes a comma behind the last one, and several of them.
+    if (elements.length > 0 && reader.isAt(",")) continue;
     if (elements.length > 0 && reader.isAt("}")) break;
     elements.push(parseElement(reader));
     reader.skipNewlines();
@@ -90,8 +94,10 @@ function parseElement(reader: TokenReader): ElementSyntax {
 /** The text behind `comment`. */
 export function parseComment(reader: TokenReader): NonNullable<ElementSyntax["comment"]> {
   const token = reader.peek();
-  if (token.kind !== "quoted" && token.kind !== "word") throw reader.unexpected();
+  const isText = token.kind === "quoted" || token.kind === "address" || (token.kind === "word" && !RESERVED_WORDS.has(token.text));
+  if (!isText) throw reader.unexpected("expecting string or quoted string or string with a trailing asterisk");
   const { text, start, end } = reader.next();
+  if (Buffer.byteLength(text) > COMMENT_BYTES_MAX) throw new Refusal("comment too long, 128 characters maximum allowed", token);
   return { text, start, end };
 }
 
@@ -200,7 +206,8 @@ function parseNumgen(reader: TokenReader): Expression {
   reader.take("numgen");
   const mode = reader.takeOneOf(["random", "inc"]);
   reader.take("mod");
-  const mod = reader.takeNumber();
-  const offset = reader.accept("offset") ? reader.takeNumber() : 0;
+  // nft keeps the lower 32 bits.
+  const mod = reader.takeNumber() % 2 ** 32;
+  const offset = reader.accept("offset") ? reader.takeNumber() % 2 ** 32 : 0;
   return { is: "numgen", mode, mod, offset, ...reader.since(start) };
 }

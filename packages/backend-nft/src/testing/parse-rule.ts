@@ -114,7 +114,7 @@ function parseNat(reader: TokenReader, type: NatSyntax["type"]): NatSyntax {
   const isTranslating = type === "dnat" || type === "snat";
   if (isTranslating && (reader.isAt("ip") || reader.isAt("ip6")) && reader.peek(1).text === "to") family = reader.takeOneOf(["ip", "ip6"]);
   if (isTranslating ? (reader.take("to"), true) : reader.accept("to")) {
-    if (isTranslating) address = parseNatAddress(reader);
+    if (isTranslating) address = parseValue(reader);
     if (reader.accept(":")) port = parseConcat(reader);
     else if (!isTranslating) throw reader.unexpected();
   }
@@ -132,13 +132,6 @@ function parseNat(reader: TokenReader, type: NatSyntax["type"]): NatSyntax {
     ...(address === undefined ? {} : { address }),
     ...(port === undefined ? {} : { port }),
   };
-}
-
-function parseNatAddress(reader: TokenReader): Expression {
-  if (!reader.accept("[")) return parseValue(reader);
-  const address = parseConcat(reader);
-  reader.take("]");
-  return address;
 }
 
 function parseDynset(reader: TokenReader, operation: "add" | "update"): StatementSyntax {

@@ -4,9 +4,6 @@ import type { Chain, Element, NftSet, Table, VerdictValue } from "./ruleset.ts";
 import type { ElementSyntax, VerdictSyntax } from "./syntax.ts";
 import { numberOf } from "./ruleset.ts";
 
-/** Bytes nft takes for a comment of a rule or an element. */
-export const COMMENT_BYTES_MAX = 128;
-
 /** Understand elements written for a set. @throws {Refusal} when one can't be in it. */
 export function readElements(elements: readonly ElementSyntax[], set: NftSet, table: Table, nowMs: number): readonly Element[] {
   return elements.map((element) => readElement(element, set, table, nowMs));
@@ -19,7 +16,6 @@ function readElement(syntax: ElementSyntax, set: NftSet, table: Table, nowMs: nu
     const kind = syntax.key.is === "range" ? "range" : "prefix";
     throw new Refusal(`You must add 'flags interval' to your set declaration if you want to add ${kind} elements`, syntax.key);
   }
-  if (syntax.comment !== undefined) checkComment(syntax.comment);
   if (syntax.timeoutMs !== undefined && !set.flags.includes("timeout")) throw kernelRefusal("EINVAL", syntax);
   const timeoutMs = syntax.timeoutMs ?? set.timeoutMs;
   const [type] = set.types;
@@ -41,16 +37,11 @@ function readData({ data, ...span }: ElementSyntax, set: NftSet, table: Table): 
   if (data === undefined) return undefined;
   if (set.data === undefined) throw new Refusal("set is not a map", span);
   if (data.is === "verdict") {
-    if (set.data !== "verdict") throw new Refusal("datatype mismatch, expected a value, expression has type verdict", data);
+    if (set.data !== "verdict") throw kernelRefusal("EINVAL", span);
     return verdictValue(data, table);
   }
   if (set.data === "verdict") throw new Refusal("datatype mismatch, expected verdict", data);
   return readConstant(data, set.data).value;
-}
-
-/** Refuse a comment that is too long. */
-export function checkComment({ text, ...span }: NonNullable<ElementSyntax["comment"]>): void {
-  if (Buffer.byteLength(text) > COMMENT_BYTES_MAX) throw new Refusal("comment too long, 128 characters maximum allowed", span);
 }
 
 /** Make a verdict of its words. @throws {Refusal} when there is no such chain, or packets come to it from outside. */

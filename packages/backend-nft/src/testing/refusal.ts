@@ -8,10 +8,13 @@ export interface Span {
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly span: Span;
+  /** The kernel says so; nft tells of its own complaints alone where it has some. */
+  readonly isOfKernel: boolean;
 
-  constructor(message: string, span: Span) {
+  constructor(message: string, span: Span, isOfKernel: boolean = false) {
     super(message);
     this.span = span;
+    this.isOfKernel = isOfKernel;
   }
 }
 
@@ -30,7 +33,22 @@ export const KERNEL_WORDS = {
 
 /** Make a refusal by the kernel. */
 export function kernelRefusal(errno: keyof typeof KERNEL_WORDS, span: Span): Refusal {
-  return new Refusal(`Could not process rule: ${KERNEL_WORDS[errno]}`, span);
+  return new Refusal(`Could not process rule: ${KERNEL_WORDS[errno]}`, span, true);
+}
+
+/**
+ * Do something that the kernel may refuse while nft still reads on: an earlier complaint stays, what nft itself has against it is thrown.
+ *
+ * Shape: gives the complaint there is now, if any.
+ */
+export function deferKernelRefusal(earlier: Refusal | undefined, act: () => void): Refusal | undefined {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof Refusal && error.isOfKernel) return earlier ?? error;
+    throw error;
+  }
+  return earlier;
 }
 
 /**

@@ -10,6 +10,11 @@ export class UndoLog {
     this.#steps.push(step);
   }
 
+  /** Note something that changes nothing and yet is a commit to the kernel: declaring again what is there. */
+  noteRepetition(): void {
+    this.add(() => undefined);
+  }
+
   /** Whether anything was changed. */
   get isEmpty(): boolean {
     return this.#steps.length === 0;
@@ -86,6 +91,10 @@ export interface HookDemand {
 /** One statement of a rule, ready to run. */
 export interface Statement {
   readonly json: unknown;
+  /** Undefined: it shows. */
+  readonly listing?: { readonly isHidden: boolean };
+  /** The part of a header that is compared with a single value. */
+  readonly field?: { readonly header: string; readonly protocol: string; readonly offset: number; readonly length: number };
   readonly demand?: HookDemand;
   run(walk: Walk): StepResult;
 }
@@ -118,8 +127,8 @@ export interface NftSet {
   readonly name: string;
   readonly handle: number;
   readonly types: readonly DataType[];
-  /** Transport protocol that a `typeof` key is about, e.g. `tcp` for `tcp dport`. */
-  readonly protocol: string | undefined;
+  /** Transport protocol that `typeof` data is about, e.g. `tcp` for `tcp dport`: nat statements are held to it. */
+  readonly dataProtocol: string | undefined;
   /** Undefined for a set. */
   readonly data: readonly DataType[] | "verdict" | undefined;
   readonly flags: readonly string[];
@@ -205,6 +214,21 @@ function findInterval({ elements, types }: NftSet, key: string): Element | undef
     if (element.interval !== undefined && element.interval.from <= at && at <= element.interval.to) return element;
   }
   return undefined;
+}
+
+/** Tell whether two elements lead to the same. */
+export function isSameData(a: Element["data"], b: Element["data"]): boolean {
+  if (typeof a !== "object" || typeof b !== "object") return a === b;
+  return a.verdict === b.verdict && a.chain === b.chain;
+}
+
+/** Tell whether an interval meets one that is there. */
+export function overlaps(set: NftSet, { interval }: Element): boolean {
+  if (interval === undefined) return false;
+  for (const { interval: other } of set.elements.values()) {
+    if (other !== undefined && interval.from <= other.to && other.from <= interval.to) return true;
+  }
+  return false;
 }
 
 /** A value as a number, for comparing; interface names have none and are 0. */

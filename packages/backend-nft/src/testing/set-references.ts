@@ -1,8 +1,10 @@
 import { dataJson } from "./json.ts";
+import { mergeIntervals } from "./merge-intervals.ts";
 import { readElements } from "./read-elements.ts";
 import type { RuleContext } from "./compile-expression.ts";
 import type { DataType } from "./data-types.ts";
-import { Refusal } from "./refusal.ts";
+import { kernelRefusal, Refusal } from "./refusal.ts";
+import { isSameData, overlaps } from "./ruleset.ts";
 import type { NftSet } from "./ruleset.ts";
 import type { SetReference } from "./syntax.ts";
 
@@ -25,7 +27,7 @@ export function resolveSet(
     handle: ++context.table.lastHandle,
     types,
     data,
-    protocol: undefined,
+    dataProtocol: undefined,
     flags: hasIntervals ? ["interval"] : [],
     size: undefined,
     timeoutMs: undefined,
@@ -34,11 +36,17 @@ export function resolveSet(
     targets: new Map(),
     uses: 0,
   };
-  const elements = readElements(reference.elements, set, context.table, context.nowMs);
+  const written = readElements(reference.elements, set, context.table, context.nowMs);
+  const [type] = types;
+  const elements = hasIntervals && data === undefined && type !== undefined ? mergeIntervals(written, type) : written;
   const json: unknown[] = [];
-  for (const element of elements) {
-    set.elements.set(element.key, element);
+  for (const [index, element] of elements.entries()) {
     const { data: value } = element;
+    const twin = set.elements.get(element.key);
+    if (twin !== undefined && !isSameData(twin.data, value)) throw kernelRefusal("EEXIST", reference.elements[index] ?? reference);
+    if (twin !== undefined) continue;
+    if (overlaps(set, element)) throw new Refusal("conflicting intervals specified", reference.elements[index] ?? reference);
+    set.elements.set(element.key, element);
     if (typeof value === "object" && value.chain !== undefined) context.chains.push(value.chain);
     json.push(value === undefined ? element.json : [element.json, dataJson(set, value)]);
   }

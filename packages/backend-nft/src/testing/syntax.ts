@@ -155,4 +155,5 @@ export type Command = Span &
     | { readonly do: "flush ruleset"; readonly family?: "ip" | "ip6" }
     | { readonly do: "list"; readonly what: "ruleset" | "tables"; readonly family?: "ip" | "ip6" }
     | { readonly do: "list table"; readonly place: Place }
+    | { readonly do: "list set"; readonly place: Place; readonly set: Named }
   );

@@ -24,7 +24,7 @@ export function tamperWith({ tables }: Ruleset, random: () => number): string | 
     addChain,
   ];
   // Larger ones are rarer.
-  const deed = random() < 0.04 ? pick([deleteTable, flushTable, flushChain, flushSet], random) : pick(deeds, random);
+  const deed = random() < 0.04 ? pick(LARGE_DEEDS, random) : pick(deeds, random);
   return deed?.(table, random) ?? addChain(table, random);
 }
 
@@ -97,6 +97,25 @@ const addRule: Deed = (table, random) => {
   );
 };
 
+const dropByPolicy: Deed = (table, random) => {
+  const chain = pick(
+    [...table.chains.values()].filter(({ base }) => base?.type === "filter"),
+    random,
+  );
+  return (
+    chain?.base &&
+    `add chain ${placeOf(table)} ${chain.name} { type filter hook ${chain.base.hook} priority ${chain.base.priority}; policy drop; }`
+  );
+};
+/** A chain that nothing called in but the kernel is made anew, for nobody. */
+const unhookChain: Deed = (table, random) => {
+  const chain = pick(
+    [...table.chains.values()].filter(({ base, uses }) => base !== undefined && uses === 0),
+    random,
+  );
+  return chain && `delete chain ${placeOf(table)} ${chain.name}; add chain ${placeOf(table)} ${chain.name}`;
+};
+
 const addChain: Deed = (table, random) => {
   const name = `foreign-${Math.floor(random() * 1_000_000)}`;
   return `add chain ${placeOf(table)} ${name}; add rule ${placeOf(table)} ${name} drop`;
@@ -111,6 +130,22 @@ const flushChain: Deed = (table, random) => {
 const flushSet: Deed = (table, random) => {
   const set = pick([...table.sets.values()], random);
   return set && `flush ${set.data === undefined ? "set" : "map"} ${placeOf(table)} ${set.name}`;
+};
+
+// Only what nothing refers to can be deleted: base chains, idle ones, the layout's; sets that no rule asks at present.
+const deleteChain: Deed = (table, random) => {
+  const chain = pick(
+    [...table.chains.values()].filter(({ uses }) => uses === 0),
+    random,
+  );
+  return chain && `delete chain ${placeOf(table)} ${chain.name}`;
+};
+const deleteSet: Deed = (table, random) => {
+  const set = pick(
+    [...table.sets.values()].filter(({ uses }) => uses === 0),
+    random,
+  );
+  return set && `delete ${set.data === undefined ? "set" : "map"} ${placeOf(table)} ${set.name}`;
 };
 
 function chainsWithRules(table: Table): readonly (typeof table.chains extends Map<string, infer C> ? C : never)[] {
@@ -141,3 +176,5 @@ function foreignPart(type: string, random: () => number): string {
   if (type === "ipv6_addr") return `2001:db8::${(number + 1).toString(16)}`;
   return type === "inet_proto" ? "6" : String(number + 1);
 }
+
+const LARGE_DEEDS: readonly Deed[] = [deleteTable, flushTable, flushChain, flushSet, deleteChain, deleteSet, dropByPolicy, unhookChain];

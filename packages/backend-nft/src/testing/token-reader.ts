@@ -69,7 +69,9 @@ export class TokenReader {
   /** A name that nft's grammar doesn't use itself. */
   takeName(): Token {
     const token = this.peek();
-    if (token.kind !== "word" || RESERVED_WORDS.has(token.text) || token.text.endsWith("*")) throw this.unexpected("expecting string");
+    // An address is a string to nft.
+    const isString = token.kind === "address" || (token.kind === "word" && !RESERVED_WORDS.has(token.text) && !token.text.endsWith("*"));
+    if (!isString) throw this.unexpected("expecting string");
     return this.next();
   }
 

@@ -1,5 +1,6 @@
 import { hostPort } from "@turnout/core";
 import type { Packet } from "@turnout/core";
+import { UPLINK } from "@turnout/core/testing";
 import type { Trace } from "@turnout/core/testing";
 import type { Chain, Hook, Ruleset, StepResult } from "./ruleset.ts";
 import { Walk } from "./walk.ts";
@@ -11,6 +12,8 @@ interface Hooked {
   readonly chain: Chain;
 }
 
+const LOOPBACK = "lo";
+
 type Fate = "accept" | "drop" | "reject";
 
 /**
@@ -18,7 +21,7 @@ type Fate = "accept" | "drop" | "reject";
  *
  * Shape: what comes in by a link meets prerouting, then input or forward; what the host sends meets output, and when it is for
  * the host itself prerouting and input, too (without nat: that was done). All but input lead to postrouting.
- * Edges: there are no routes: everything that is not for an address of the host is forwarded. What a rule learns goes into the
+ * Edges: there are no routes: everything that is not for an address of the host leaves by the uplink. What a rule learns goes into the
  * host's undo log; take it back for a mere look.
  */
 export function tracePacket(ruleset: Ruleset, packet: Packet, host: WalkHost): Trace {
@@ -31,7 +34,12 @@ export function tracePacket(ruleset: Ruleset, packet: Packet, host: WalkHost): T
 }
 
 function passHooks(ruleset: Ruleset, walk: Walk, isOwn: boolean): Fate {
-  const pass = (hook: Hook, withNat: boolean = true): Fate => passHook(ruleset, walk, hook, withNat);
+  const pass = (hook: Hook, withNat: boolean = true): Fate => {
+    // The link is that of the route when the hook is entered: a translation inside of output doesn't change it.
+    const isLeaving = hook === "output" || hook === "forward" || hook === "postrouting";
+    walk.outputLink = isLeaving ? (walk.isLocal(walk.destination) ? LOOPBACK : UPLINK) : "";
+    return passHook(ruleset, walk, hook, withNat);
+  };
   const first = pass(isOwn ? "output" : "prerouting");
   if (first !== "accept") return first;
   const isForHost = walk.isLocal(walk.destination);
@@ -42,6 +50,7 @@ function passHooks(ruleset: Ruleset, walk: Walk, isOwn: boolean): Fate {
   }
   const sent = pass("postrouting");
   if (sent !== "accept" || !isForHost) return sent;
+  walk.inputLink = LOOPBACK;
   const looped = pass("prerouting", false);
   return looped === "accept" ? pass("input", false) : looped;
 }

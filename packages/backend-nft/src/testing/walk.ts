@@ -32,7 +32,6 @@ export class Walk {
   readonly protocol: string;
   readonly protocolNumber: string;
   readonly sourcePort = 40_000;
-  readonly inputLink: string;
   readonly isLocal: (address: string) => boolean;
   readonly random: () => number;
   readonly nowMs: number;
@@ -41,6 +40,9 @@ export class Walk {
   source: string;
   destination: string;
   port: number;
+  /** "" where there is none, as the kernel has it: the host's own packets came in by no link. */
+  inputLink: string;
+  /** "" before it is known. */
   outputLink = "";
   mark = 0;
   ctMark = 0;

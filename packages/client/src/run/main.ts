@@ -45,7 +45,7 @@ const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/p
  * Edges: ends without error when `signal` aborts, rules left in force; a family the host can't do is reported and the
  * other goes on. `once` syncs every family one time and starts no server.
  * @throws {ProxyError} when the host can't run the backend at all, a one-time sync failed, an address can't be bound with
- * bindAddressHardFail, or something changed that needs a new start (own node's addresses, pod CIDRs, configuration file).
+ * bindAddressHardFail, or something changed that needs a new start (own node's primary addresses, pod CIDRs, configuration file).
  * @source semantics.md 5.1, 6.1, 6.2
  */
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {

@@ -10,7 +10,9 @@ test.each<[string, Partial<NodeContext>, Partial<NodeContext>, RegExp | undefine
   ["addresses become known", { addresses: [] }, {}, undefined],
   ["the zone changed", {}, { zone: "b" }, undefined],
   ["the address changed", {}, { addresses: ["127.0.0.2"] }, /canceled.*addresses changed from 127.0.0.1 to 127.0.0.2/],
-  ["an address was added", {}, { addresses: ["127.0.0.1", "127.0.0.2"] }, /addresses changed/],
+  ["another address took the first place", {}, { addresses: ["127.0.0.2", "127.0.0.1"] }, /addresses changed/],
+  ["an address was added", {}, { addresses: ["127.0.0.1", "127.0.0.2"] }, undefined],
+  ["an address besides the primary one went", { addresses: ["127.0.0.1", "127.0.0.2"] }, { addresses: ["127.0.0.1"] }, undefined],
   ["the node is gone", {}, { addresses: [] }, /not_found.*deleted/],
   [
     "pod CIDRs changed in mode NodeCIDR",

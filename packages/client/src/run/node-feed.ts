@@ -3,13 +3,14 @@ import { ProxyError, type ChangeSet, type Feed, type NodeContext } from "@turnou
 /**
  * Say why a proxy must start anew after a change of its own node, if it must.
  *
- * Edges: addresses or pod CIDRs that were not known before are no reason; pod CIDRs matter in mode NodeCIDR alone.
- * @source semantics.md 6.2; kube-proxy config/node.go
+ * Edges: an address or pod CIDRs that were not known before are no reason, nor are addresses besides the primary one of the family; pod
+ * CIDRs matter in mode NodeCIDR alone.
+ * @source semantics.md 6.2, 6.3 (one node IP of each family); kube-proxy config/node.go
  */
 export function restartReason(before: NodeContext, after: NodeContext): ProxyError | undefined {
   const object = `Node ${after.name}`;
   const hint = "exiting so that a supervisor starts the proxy with the new ones; rules stay in force";
-  if (before.addresses.length > 0 && before.addresses.join() !== after.addresses.join()) {
+  if (before.addresses.length > 0 && before.addresses[0] !== after.addresses[0]) {
     if (after.addresses.length === 0)
       return new ProxyError("not_found", `this node was deleted or lost its ${after.family} addresses`, {
         object,

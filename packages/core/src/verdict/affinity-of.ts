@@ -21,3 +21,12 @@ export function affinityOf(world: OracleWorld, packet: Packet): AffinityEntry | 
   const scope = world.variants.affinityScope === "row" ? [] : [packet.destination, packet.port];
   return { key: [packet.family, row.key, ...scope, packet.source].join(" "), seconds: row.affinitySeconds };
 }
+
+/** Tell whether some packet to the row that answers this one may be sent to an endpoint (`ip:port`), by whatever way it comes. */
+export function mayServe(world: OracleWorld, packet: Packet, endpoint: string): boolean {
+  const scene = sceneOf(world, packet.family);
+  const row = scene.ownerOf(packet)?.row;
+  if (row === undefined) return false;
+  const { cluster, local } = scene.poolsOf(row);
+  return [...cluster.endpoints, ...local.endpoints].some(({ text }) => text === endpoint);
+}

@@ -22,7 +22,7 @@ export function flowFate(before: OracleWorld, after: OracleWorld, flow: Flow): F
   const target: Target = { destination: flow.destination, port: flow.port, protocol: "UDP" };
   const had = then.ownerOf(target);
   const has = now.ownerOf(target);
-  if (isMixedUp([then, now], target, [had, has])) return "either";
+  if (isMixedUp(then, had, now, has, target)) return "either";
   const fate = has === undefined ? fateOfGivenUp(then, had, flow) : fateOn(then, had, now, has, flow);
   return fate === "forget" && isSameElsewhere(then, had, now, has, target) ? "either" : fate;
 }
@@ -73,11 +73,13 @@ function isSameElsewhere(then: Scene, had: Owner | undefined, now: Scene, has: O
  * Whether an address of the host, an external IP at that or nobody's, has a port that is somebody's node port too: which of the two a
  * flow is for can't be told from outside.
  */
-function isMixedUp(scenes: readonly Scene[], target: Target, owners: readonly (Owner | undefined)[]): boolean {
-  const isNobodys = owners.every((owner) => owner === undefined);
-  return scenes.some((scene) => {
-    const row = scene.node.hostAddresses.has(target.destination) ? scene.nodePortOwner(target) : undefined;
-    if (row === undefined) return false;
-    return isNobodys || owners.some((owner) => owner !== undefined && owner.kind !== "nodePort" && owner.row.key !== row.key);
-  });
+function isMixedUp(then: Scene, had: Owner | undefined, now: Scene, has: Owner | undefined, target: Target): boolean {
+  if (!now.node.hostAddresses.has(target.destination)) return false;
+  const [before, after] = [then.nodePortOwner(target), now.nodePortOwner(target)];
+  if (has === undefined && after !== undefined) return true;
+  if (had === undefined && has === undefined) return before !== undefined;
+  return [had, has].some(
+    (owner) =>
+      owner !== undefined && owner.kind !== "nodePort" && [before, after].some((row) => row !== undefined && row.key !== owner.row.key),
+  );
 }

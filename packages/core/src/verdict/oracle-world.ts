@@ -8,7 +8,7 @@ export type OracleObject = Readonly<Record<string, unknown>>;
 /**
  * Everything a packet's fate depends on, in the form it has before any of our code has read it.
  *
- * Shape: plain data, both families; never changed once it was asked about, because what was read of it is kept.
+ * Shape: plain data, both families; never changed once it was asked about, nor any object in it, because what was read of them is kept.
  * Edges: `objects` holds each object once, those with the labels that hide an object from service proxies too.
  */
 export interface OracleWorld {

@@ -1,6 +1,7 @@
 import { hostPort } from "../addresses.ts";
 import type { IPFamily, Protocol } from "../objects.ts";
 import { addressOf, at, isName, listAt, nameOf, objectsOf, portAt, protocolAt, textAt } from "./raw-fields.ts";
+import { remember } from "./remember.ts";
 import type { OracleObject } from "./oracle-world.ts";
 
 /** An endpoint as the slices tell of it. */
@@ -24,31 +25,62 @@ export interface EndpointsOf {
   readonly protocol: Protocol;
 }
 
-/** Collect the endpoints of every row, by {@link endpointsKey}, each sorted by `ip:port` (rules R-11 to R-16). */
-export function readEndpoints(objects: readonly OracleObject[], family: IPFamily): ReadonlyMap<string, readonly OracleEndpoint[]> {
-  const found = new Map<string, Map<string, OracleEndpoint>>();
+/** Finds the endpoints of a row, sorted by `ip:port`. */
+export type EndpointsFinder = (row: EndpointsOf) => readonly OracleEndpoint[];
+
+/** Read the slices of a family (rules R-11 to R-16). */
+export function readEndpoints(objects: readonly OracleObject[], family: IPFamily): EndpointsFinder {
+  const slices = new Map<string, SliceContent[]>();
   for (const slice of slicesOf(objects, family)) {
-    const owner = { namespace: nameOf(slice)?.namespace ?? "", service: serviceOf(slice) };
-    for (const port of listAt(slice, "ports")) {
-      const portName = at(port, "name");
-      const protocol = protocolAt(port);
-      const number = portAt(port, "port");
-      // Rule R-13: nothing said is not "all ports".
-      if (typeof portName !== "string" || !(portName === "" || isName(portName)) || protocol === undefined || number === 0) continue;
-      const key = endpointsKey({ ...owner, portName, protocol });
-      const known = found.get(key) ?? new Map<string, OracleEndpoint>();
-      found.set(key, known);
-      for (const raw of listAt(slice, "endpoints")) meet(known, readEndpoint(raw, number, family));
-    }
+    const content = readSlice(slice, family);
+    const known = slices.get(content.owner);
+    if (known === undefined) slices.set(content.owner, [content]);
+    else known.push(content);
   }
-  return new Map(
-    [...found].map(([key, known]) => [key, [...known.values()].toSorted((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0))]),
-  );
+  const found = new Map<string, readonly OracleEndpoint[]>();
+  return (row) => {
+    // Rule R-12: by name and protocol.
+    const key = `${row.namespace}/${row.service}:${row.portName}/${row.protocol}`;
+    const endpoints = found.get(key) ?? merge(slices.get(`${row.namespace}/${row.service}`) ?? [], row);
+    found.set(key, endpoints);
+    return endpoints;
+  };
 }
 
-/** Name a row's endpoints (rule R-12: by name and protocol). */
-export function endpointsKey({ namespace, service, portName, protocol }: EndpointsOf): string {
-  return JSON.stringify([namespace, service, portName, protocol]);
+/** What a slice says, endpoints and ports not yet put together. */
+interface SliceContent {
+  /** `namespace/service`. */
+  readonly owner: string;
+  readonly ports: readonly { readonly portName: string; readonly protocol: Protocol; readonly number: number }[];
+  readonly endpoints: readonly Omit<OracleEndpoint, "text">[];
+}
+
+const readSlice: (slice: OracleObject, family: IPFamily) => SliceContent = remember((slice, family) => ({
+  owner: `${nameOf(slice)?.namespace}/${serviceOf(slice)}`,
+  ports: listAt(slice, "ports").flatMap((port) => {
+    const portName = at(port, "name");
+    const protocol = protocolAt(port);
+    const number = portAt(port, "port");
+    // Rule R-13: nothing said is not "all ports".
+    if (typeof portName !== "string" || !(portName === "" || isName(portName)) || protocol === undefined || number === 0) return [];
+    return [{ portName, protocol, number }];
+  }),
+  endpoints: listAt(slice, "endpoints").flatMap((raw) => readEndpoint(raw, family) ?? []),
+}));
+
+/** Rule R-15; of several that are not terminating the last one counts (semantics.md 1.5), slices in the order of their names. */
+function merge(slices: readonly SliceContent[], { portName, protocol }: EndpointsOf): readonly OracleEndpoint[] {
+  const known = new Map<string, OracleEndpoint>();
+  for (const slice of slices) {
+    for (const port of slice.ports) {
+      if (port.portName !== portName || port.protocol !== protocol) continue;
+      for (const endpoint of slice.endpoints) {
+        const text = hostPort(endpoint.ip, port.number);
+        if (!known.has(text) || !endpoint.terminating) known.set(text, { ...endpoint, text });
+      }
+    }
+  }
+  return [...known.values()].toSorted((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
 }
 
 /** Slices of a family that say whose they are, by name (rule R-11). */
@@ -62,19 +94,12 @@ function serviceOf(slice: OracleObject): string {
   return textAt(slice, "metadata", "labels", "kubernetes.io/service-name");
 }
 
-/** Rule R-15; of several that are not terminating the last one counts (semantics.md 1.5), slices in the order of their names. */
-function meet(known: Map<string, OracleEndpoint>, endpoint: OracleEndpoint | undefined): void {
-  if (endpoint === undefined) return;
-  if (!known.has(endpoint.text) || !endpoint.terminating) known.set(endpoint.text, endpoint);
-}
-
 /** Rules R-14 and R-16. */
-function readEndpoint(raw: unknown, port: number, family: IPFamily): OracleEndpoint | undefined {
+function readEndpoint(raw: unknown, family: IPFamily): Omit<OracleEndpoint, "text"> | undefined {
   const ip = addressOf(listAt(raw, "addresses")[0], family);
   if (ip === undefined) return undefined;
   return {
     ip,
-    text: hostPort(ip, port),
     nodeName: textAt(raw, "nodeName"),
     ready: at(raw, "conditions", "ready") !== false,
     serving: at(raw, "conditions", "serving") !== false,

@@ -1,7 +1,8 @@
-import { canonicalIP, parseCIDR } from "../addresses.ts";
+import { parseCIDR } from "../addresses.ts";
 import type { CIDR } from "../addresses.ts";
 import type { IPFamily, Protocol } from "../objects.ts";
 import { addressOf, at, isName, listAt, nameOf, objectsOf, portAt, protocolAt, textAt } from "./raw-fields.ts";
+import { remember } from "./remember.ts";
 import type { OracleObject } from "./oracle-world.ts";
 
 /** Affinity holds this long unless said otherwise (rule R-08). */
@@ -35,7 +36,9 @@ export function readServices(objects: readonly OracleObject[], family: IPFamily)
   return objectsOf(objects, "Service").flatMap((service) => rowsOfService(service, family));
 }
 
-function rowsOfService(service: OracleObject, family: IPFamily): readonly OracleRow[] {
+const rowsOfService: (service: OracleObject, family: IPFamily) => readonly OracleRow[] = remember(readService);
+
+function readService(service: OracleObject, family: IPFamily): readonly OracleRow[] {
   const owner = nameOf(service);
   const clusterIP = clusterIPOf(service, family);
   if (owner === undefined || clusterIP === undefined || !TYPES.includes(typeOf(service))) return [];
@@ -132,17 +135,13 @@ function typeOf(service: OracleObject): string {
   return textAt(service, "spec", "type") || "ClusterIP";
 }
 
-/** The load-balancer addresses of a family that the rules leave alone, each with the rule that says so. */
-export function addressesLeftAlone(objects: readonly OracleObject[], family: IPFamily): ReadonlyMap<string, string> {
-  const alone = new Map<string, string>();
+/** The rule that leaves a load-balancer address without rules, if one does. */
+export function ruleAgainst(address: string, objects: readonly OracleObject[], family: IPFamily): string | undefined {
   for (const service of objectsOf(objects, "Service")) {
-    const hasUnreadableRanges = sourceRangesOf(service, family) === "unreadable";
-    for (const entry of listAt(service, "status", "loadBalancer", "ingress")) {
-      const ip = canonicalIP(textAt(entry, "ip"));
-      if (ip?.family !== family) continue;
-      if (at(entry, "ipMode") === "Proxy") alone.set(ip.text, "R-06");
-      else if (hasUnreadableRanges) alone.set(ip.text, "R-07");
-    }
+    const entries = listAt(service, "status", "loadBalancer", "ingress").filter((entry) => addressOf(at(entry, "ip"), family) === address);
+    if (entries.length === 0) continue;
+    if (entries.some((entry) => at(entry, "ipMode") === "Proxy")) return "R-06";
+    if (sourceRangesOf(service, family) === "unreadable") return "R-07";
   }
-  return alone;
+  return undefined;
 }

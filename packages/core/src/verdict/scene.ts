@@ -4,12 +4,13 @@ import type { DestinationKind } from "../model.ts";
 import type { IPFamily, Protocol } from "../objects.ts";
 import { poolsOf } from "./pools.ts";
 import type { Pools } from "./pools.ts";
-import { endpointsKey, readEndpoints } from "./read-endpoints.ts";
+import { readEndpoints } from "./read-endpoints.ts";
 import type { OracleEndpoint } from "./read-endpoints.ts";
 import { isIn, readNode } from "./read-node.ts";
 import type { OracleNode } from "./read-node.ts";
-import { addressesLeftAlone, readServices } from "./read-services.ts";
+import { ruleAgainst, readServices } from "./read-services.ts";
 import type { OracleRow } from "./read-services.ts";
+import { remember } from "./remember.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 
 /** Who answers for an address and port. */
@@ -34,36 +35,27 @@ export interface Scene {
   nodePortOwner(target: Target): OracleRow | undefined;
   /** Cluster IPs that some row answers on. */
   readonly clusterIPs: ReadonlySet<string>;
-  /** Load-balancer addresses that get no rule, with the rule that says so. */
-  readonly leftAlone: ReadonlyMap<string, string>;
+  /** The rule that leaves a load-balancer address without rules, if one does. */
+  leftAloneBy(address: string): string | undefined;
   endpointsOf(row: OracleRow): readonly OracleEndpoint[];
   poolsOf(row: OracleRow): Pools;
   /** Who may use the row's load-balancer IPs (rules ); undefined: everybody. */
   sourcesOf(row: OracleRow): readonly CIDR[] | undefined;
 }
 
-const SCENES = new WeakMap<OracleWorld, Map<IPFamily, Scene>>();
-
 /** See a world in one family; what was seen is kept for as long as the world is. */
-export function sceneOf(world: OracleWorld, family: IPFamily): Scene {
-  const known = SCENES.get(world) ?? new Map<IPFamily, Scene>();
-  SCENES.set(world, known);
-  const scene = known.get(family) ?? see(world, family);
-  known.set(family, scene);
-  return scene;
-}
+export const sceneOf: (world: OracleWorld, family: IPFamily) => Scene = remember(see);
 
 function see(world: OracleWorld, family: IPFamily): Scene {
   const { capabilities } = world;
   const node = readNode(world, family);
-  const endpoints = readEndpoints(world.objects, family);
+  const endpointsOf = readEndpoints(world.objects, family);
   // Rule R-56: what the backend can't do has no row.
   const rows =
     capabilities[family] === true ? readServices(world.objects, family).filter((row) => capabilities[row.protocol] === true) : [];
   const { byAddress, byNodePort } = settle(rows);
   const isLeftOut = ({ row, kind }: Owner): boolean =>
     kind === "loadBalancerIP" && row.sourceRanges !== undefined && capabilities.sourceRanges !== true;
-  const endpointsOf = (row: OracleRow): readonly OracleEndpoint[] => endpoints.get(endpointsKey(row)) ?? [];
   return {
     node,
     ownerOf(target): Owner | undefined {
@@ -74,7 +66,7 @@ function see(world: OracleWorld, family: IPFamily): Scene {
     },
     nodePortOwner: (target) => byNodePort.get(nodePortKey(target)),
     clusterIPs: new Set([...byAddress.values()].filter(({ kind }) => kind === "clusterIP").map(({ row }) => row.clusterIP)),
-    leftAlone: addressesLeftAlone(world.objects, family),
+    leftAloneBy: (address) => ruleAgainst(address, world.objects, family),
     endpointsOf,
     poolsOf: (row) => poolsOf(endpointsOf(row), node),
     sourcesOf: (row) => allowedSources(row, node),

@@ -53,7 +53,7 @@ function verdictOnExternal(world: OracleWorld, scene: Scene, packet: Packet, row
   const sources = isBalanced ? scene.sourcesOf(row) : undefined;
   const isBlocked = sources !== undefined && !isIn(packet.source, sources);
   const hasAny = cluster.endpoints.length > 0;
-  if (isBlocked && (hasAny || world.variants.blockedWithoutEndpoints === "drop")) return { is: "drop", because: ["R-39", "R-40"] };
+  if (isBlocked && (hasAny || world.variants.blockedWithoutEndpoints === "drop")) return { is: "drop", because: ["R-39"] };
   const admitted = sources === undefined || isBlocked ? [] : isIn(packet.source, row.sourceRanges ?? []) ? ["R-39"] : ["R-40"];
   if (!hasAny) return { is: "reject", because: ["R-29", ...admitted] };
   if (!row.externalLocal) return forward(world, packet, cluster, true, ["R-28", ...admitted]);
@@ -81,7 +81,7 @@ function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Ver
   }
   if (scene.clusterIPs.has(packet.destination)) return { is: variants.undefinedClusterIPPort, because: ["R-47"] };
   if (isIn(packet.destination, node.serviceRanges)) return { is: variants.unallocatedClusterIP, because: ["R-48", "R-62"] };
-  const rule = scene.leftAlone.get(packet.destination);
+  const rule = scene.leftAloneBy(packet.destination);
   return { is: "pass", because: rule === undefined ? [] : [rule] };
 }
 

@@ -12,6 +12,8 @@ const OUTCOME_OF_ERRNO: Readonly<Record<string, Outcome>> = {
   ENETUNREACH: "unreachable",
   // ICMP protocol unreachable: a host without SCTP.
   ENOPROTOOPT: "unreachable",
+  // The same over IPv6: a parameter problem, next header unknown.
+  EPROTO: "unreachable",
   // ICMP administratively prohibited.
   EACCES: "unreachable",
 };

@@ -81,12 +81,13 @@ function attemptUdp(request: TargetRequest): Promise<Result> {
     socket.on("error", failed);
     socket.on("message", (message) => settle(() => resolve({ outcome: "ok", ...local, ...(JSON.parse(message.toString()) as Answer) })));
     socket.bind({ port: request.fromPort ?? 0, ...(request.fromAddress === undefined ? {} : { address: request.fromAddress }) }, () => {
-      // Connected, so that an ICMP port unreachable comes back as ECONNREFUSED.
-      socket.connect(request.port, request.address, () => {
+      // Connected, so that an ICMP port unreachable comes back as ECONNREFUSED; without a callback, so that a failure is an error event.
+      socket.once("connect", () => {
         const { address, port } = socket.address();
         local = { localAddress: address, localPort: port };
         socket.send("once", failed);
       });
+      socket.connect(request.port, request.address);
     });
   });
 }

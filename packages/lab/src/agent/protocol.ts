@@ -36,10 +36,11 @@ export interface ServeRequest {
   readonly address?: string;
 }
 
-/** End a server. `drain` only stops accepting (open connections go on); `reset` also resets what is open. */
+/** End a server, named as it was started. `drain` only stops accepting (open connections go on); `reset` also resets what is open. */
 export interface StopRequest {
   readonly transport: Transport;
   readonly port: number;
+  readonly address?: string;
   readonly how: "drain" | "reset";
 }
 

@@ -25,18 +25,22 @@ export function createServers(): Servers {
   const running = new Map<string, Running>();
   return {
     serve: async (request) => {
-      const key = `${request.transport} ${request.port}`;
+      const key = keyOf(request);
       if (running.has(key)) throw new ProxyError("already_exists", "server", { object: key });
       running.set(key, await START[request.transport](request));
     },
     stop: async (request) => {
-      const key = `${request.transport} ${request.port}`;
+      const key = keyOf(request);
       const server = running.get(key);
       if (server === undefined) throw new ProxyError("not_found", "server", { object: key });
       running.delete(key);
       server.stop(request.how);
     },
   };
+}
+
+function keyOf({ transport, port, address }: Pick<ServeRequest, "transport" | "port" | "address">): string {
+  return [transport, port, address].filter((part) => part !== undefined).join(" ");
 }
 
 const START: Readonly<Record<ServeRequest["transport"], (request: ServeRequest) => Promise<Running>>> = {

@@ -1,4 +1,4 @@
-import { affinityOf } from "../../verdict/affinity-of.ts";
+import { affinityOf, mayServe } from "../../verdict/affinity-of.ts";
 import type { OracleWorld } from "../../verdict/oracle-world.ts";
 import type { Packet } from "../../verdict/packet.ts";
 import { verdictOf } from "../../verdict/verdict-of.ts";
@@ -10,6 +10,8 @@ interface Entry {
   readonly untilMs: number;
   /** Its endpoint was gone, or its row changed, at some time: from then on it may be kept or not. */
   isDoubtful: boolean;
+  /** Its endpoint was gone at some time: who was sent elsewhere since is not to be sent back. */
+  wasGone: boolean;
 }
 
 /** What is remembered of a client: `kept` must go to `endpoint`, `doubtful` may. */
@@ -29,13 +31,14 @@ export class AffinityBook {
     const { key, seconds } = entry;
     const before = this.#entries.get(key);
     // Sent elsewhere than before, e.g. by another way: a backend may remember both.
-    const isDoubtful = before !== undefined && before.untilMs >= nowMs && before.endpoint !== endpoint;
-    this.#entries.set(key, { packet, endpoint, seconds, untilMs: nowMs + seconds * 1000, isDoubtful });
+    const isDoubtful = before !== undefined && before.untilMs >= nowMs && before.endpoint !== endpoint && !before.wasGone;
+    this.#entries.set(key, { packet, endpoint, seconds, untilMs: nowMs + seconds * 1000, isDoubtful, wasGone: false });
   }
 
   /** Look at all entries after a change. */
   review(world: OracleWorld, forgetsAll: boolean = false): void {
     for (const [key, entry] of this.#entries) {
+      entry.wasGone ||= !mayServe(world, entry.packet, entry.endpoint);
       if (entry.isDoubtful) continue;
       const now = affinityOf(world, entry.packet);
       entry.isDoubtful = forgetsAll || now?.key !== key || now.seconds !== entry.seconds || !isAnswer(world, entry.packet, entry.endpoint);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { BackendModule } from "../../backend.ts";
+import { withBackend } from "./broken-backend.ts";
 import { checkBackend } from "./check.ts";
 import type { CreateFakeHost } from "./fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
@@ -99,6 +100,22 @@ describe("what the kit says of a backend", () => {
       new Set(["verdict untouched dropped"]),
     );
     expect(cells.find(({ rule, protocol }) => rule === "R-22" && protocol === "TCP")?.findings).toBe(1);
+  });
+
+  it("whose dataplane lives and dies with its process: nothing, as it may forget", async () => {
+    const { module } = withBackend((inner, { world }) => ({
+      // A new process finds nothing, and what ends takes everything along.
+      observe: () => Promise.resolve(undefined),
+      async close(signal) {
+        const left = await inner.observe(signal);
+        const plan = inner.plan({ put: [], remove: [...(left?.objects.values() ?? [])], lingering: [], nowMs: world.clock.nowMs() });
+        await inner.apply(plan, signal);
+      },
+    }))({ module: paper, createFakeHost: createPaperHost });
+    const resident: BackendModule = { ...module, residence: "process" };
+    expect((await check([BASIC, AFFINE], resident)).findings).toEqual([]);
+    // The same is wrong where the kernel should go on.
+    expect((await check([BASIC], module)).findings).not.toEqual([]);
   });
 
   it("that can't be opened: that it threw", async () => {

@@ -32,8 +32,8 @@ export class Findings {
   }
 
   /** Note that something threw. */
-  threw(what: string, family: IPFamily, error: unknown): void {
-    const details =
+  threw(what: string, family: IPFamily, error: unknown, more: readonly string[] = []): void {
+    const stack =
       error instanceof Error && error.stack !== undefined
         ? error.stack
             .split("\n")
@@ -41,6 +41,6 @@ export class Findings {
             .map((line) => line.trim())
         : [];
     const got = error instanceof Error ? error.message : String(error);
-    this.add({ kind: "error", family, what, expected: "no error", got, details });
+    this.add({ kind: "error", family, what, expected: "no error", got, details: [...stack, ...more] });
   }
 }

@@ -24,7 +24,7 @@ export async function syncAndNote(player: Player, findings: Findings, what: "cha
   }
 }
 
-/** Look whether a life that starts now would leave everything as it is, and whether all want one object in one form. */
+/** Look whether a process that starts now would leave everything as it is, and whether all want one object in one form. */
 export async function checkRecognition(player: Player, findings: Findings): Promise<void> {
   for (const life of player.processes) {
     const { family } = life;
@@ -34,7 +34,7 @@ export async function checkRecognition(player: Player, findings: Findings): Prom
         findings.add({
           kind: "not-idempotent",
           family,
-          what: "what a new life would change",
+          what: "what a new process would change",
           expected: "nothing",
           got: unrecognised,
           details: [],

@@ -1,8 +1,9 @@
 import type { Packet, Verdict } from "../../verdict/packet.ts";
 import type { FakeHost, Trace } from "./fake-host.ts";
 import type { Remembered } from "./affinity-book.ts";
-import { formatWords, parseWords, seenAt, seenOfVerdict } from "./words.ts";
-import type { Seen } from "./words.ts";
+import { STAGE_NODE } from "./stage.ts";
+import { formatWords, parseWords, seenAt, serverName } from "./words.ts";
+import type { Seen, SeenGroup } from "./words.ts";
 
 /** Draws that are always made where a server is chosen. */
 const DRAWS_MIN = 24;
@@ -37,8 +38,8 @@ export interface Question {
 export function judgePacket(host: Pick<FakeHost, "trace">, question: Question, random: () => number): readonly Complaint[] {
   const { packet, verdict, remembered } = question;
   const complaints: Complaint[] = complaintsAboutKit(question);
-  const due = wordsOf(seenOfVerdict(verdict, packet.source));
-  const kept = remembered?.is === "kept" ? wordsOf(seenOfAnswers(verdict, packet, remembered.endpoint)) : undefined;
+  const due = wordsOf(seenOf(verdict, packet));
+  const kept = remembered?.is === "kept" ? wordsOf(seenOf(verdict, packet, remembered.endpoint)) : undefined;
   const expected = kept ?? due;
   const seen = draw(host, packet, remembered?.is === "doubtful" ? [] : expected, random);
   const because = verdict.because.length === 0 ? [] : [`by ${verdict.because.join(", ")}`];
@@ -65,7 +66,7 @@ export function judgePacket(host: Pick<FakeHost, "trace">, question: Question, r
 
 /** Where the words and the oracle say two things, one of them is wrong: the kit, whatever the backend does. */
 function complaintsAboutKit({ packet, verdict, remembered, sees, likeEndpoint, goes }: Question): Complaint[] {
-  const oracle = formatWords(seenOfVerdict(verdict, packet.source));
+  const oracle = formatWords(seenOf(verdict, packet));
   const complaint = (expected: string, got: string): Complaint => ({
     kind: "contract",
     expected: `words of the scenario: ${expected}`,
@@ -108,14 +109,22 @@ function draw(
 }
 
 /** Say one trace in words. */
-export function wordsOfTrace({ is, endpoint, masquerade }: Trace, { source }: Packet): string {
+export function wordsOfTrace({ is, endpoint, masquerade }: Trace, packet: Packet): string {
   if (is !== "forward") return formatWords({ is, groups: [] });
-  return formatWords({ is, groups: [seenAt(endpoint ?? "nowhere:0", masquerade === true, source)] });
+  return formatWords({ is, groups: [seenBy(endpoint ?? "nowhere:0", masquerade === true, packet)] });
 }
 
-function seenOfAnswers(verdict: Verdict, { source }: Packet, endpoint: string): Seen {
+/** What may be seen by a verdict, at any endpoint or at one. */
+function seenOf(verdict: Verdict, packet: Packet, only?: string): Seen {
   if (verdict.is !== "forward") return { is: verdict.is, groups: [] };
-  return seenOfVerdict({ ...verdict, answers: verdict.answers.filter((answer) => answer.endpoint === endpoint) }, source);
+  const answers = verdict.answers.filter(({ endpoint }) => only === undefined || endpoint === only);
+  return { is: "forward", groups: answers.map(({ endpoint, masquerade }) => seenBy(endpoint, masquerade, packet)) };
+}
+
+/** What comes in and stays on the host never leaves it, which is where a source is rewritten: its own servers see the client. */
+function seenBy(endpoint: string, masquerade: boolean, { source, link }: Packet): SeenGroup {
+  const staysHere = link !== "" && serverName(endpoint).split(":")[0] === STAGE_NODE;
+  return seenAt(endpoint, masquerade && !staysHere, source);
 }
 
 /** One sentence for each thing that may be seen. */

@@ -120,10 +120,12 @@ export class Player {
 
   /** Let the processes end (cleanly, if they haven't been killed) and start new ones, which hear of everything anew. */
   async restart(): Promise<void> {
+    const lingering = new Map(this.#processes.map(({ family, notes }) => [family, notes.lingering]));
     await this.close();
     this.#store = syncedStore();
     for (const raw of this.#objects.values()) feed(this.#store, refOf(raw), raw);
     await this.#startProcesses();
+    for (const { family, notes } of this.#processes) notes.lingering = lingering.get(family) ?? [];
   }
 
   async close(): Promise<void> {

@@ -48,6 +48,27 @@ function resolve(
   return { address: address.text, port: Number(at(port, "port") ?? SERVICE_PORT) };
 }
 
+/** An address and port somebody may ask for. */
+export interface PacketTarget {
+  readonly address: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+}
+
+/** List what Services answer on in one family, as far as it can be read: node ports on these addresses of a node. */
+export function targetsOf(objects: readonly RawObject[], family: IPFamily, nodeAddresses: readonly string[]): readonly PacketTarget[] {
+  return objects.flatMap((service) => {
+    const texts = (["clusterIP", "externalIP", "loadBalancerIP"] as const).flatMap((way) => addressesBy(way, service));
+    const addresses = texts.map((text) => canonicalIP(String(text))).filter((ip) => ip?.family === family);
+    const targets = list(at(service, "spec", "ports")).flatMap((port): readonly PacketTarget[] => {
+      const protocol = (at(port, "protocol") ?? "TCP") as Protocol;
+      const own = addresses.map((ip) => ({ address: ip?.text ?? "", port: Number(at(port, "port")), protocol }));
+      return [...own, ...nodeAddresses.map((address) => ({ address, port: Number(at(port, "nodePort") ?? 0), protocol }))];
+    });
+    return targets.filter(({ port }) => Number.isInteger(port) && port > 0 && port < 65_536);
+  });
+}
+
 function addressesBy(way: Way, service: RawObject): readonly unknown[] {
   if (way === "externalIP") return list(at(service, "spec", "externalIPs"));
   if (way === "loadBalancerIP") return list(at(service, "status", "loadBalancer", "ingress")).map((entry) => at(entry, "ip"));

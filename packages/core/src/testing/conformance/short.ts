@@ -1,4 +1,4 @@
-import type { IPFamily } from "../../objects.ts";
+import type { IPFamily, Protocol } from "../../objects.ts";
 import type { RawObject } from "../objects.ts";
 import type { ObjectRef } from "./scenario.ts";
 import { SERVER_PORT, stagePlace } from "./stage.ts";
@@ -74,12 +74,47 @@ export interface EndpointOn {
   readonly ready?: boolean;
   readonly serving?: boolean;
   readonly terminating?: boolean;
+  /** nodeName instead of that of the place. */
+  readonly nodeName?: string;
   readonly zones?: readonly string[];
   readonly nodes?: readonly string[];
 }
 
-/** Write the EndpointSlices of a Service, one a family; `suffix` tells several pairs of one Service apart. */
-export function slices(name: string, endpoints: readonly (string | EndpointOn)[], suffix: string = "1"): readonly RawObject[] {
+/** A port of a Service and its slices that isn't the usual one. */
+export interface PortShort {
+  /** Its ports are named `<name>-tcp`, `<name>-udp`, `<name>-sctp`. */
+  readonly name: string;
+  readonly port: number;
+  readonly nodePort?: number;
+  /** Default all three. */
+  readonly protocols?: readonly Protocol[];
+}
+
+/** Write the ports of a Service: for `spec.ports`. */
+export function servicePorts(...ports: readonly PortShort[]): readonly RawObject[] {
+  return ports.flatMap(({ name, port, nodePort, protocols = PROTOCOLS }) =>
+    protocols.map((protocol) => ({
+      name: portName(name, protocol),
+      protocol,
+      port,
+      targetPort: SERVER_PORT,
+      ...(nodePort === undefined ? {} : { nodePort }),
+    })),
+  );
+}
+
+/** Write the ports of a slice for those of a Service, all served on one number; names as in {@link PortShort}. */
+export function slicePorts(names: readonly string[], port: number = SERVER_PORT): readonly RawObject[] {
+  return names.flatMap((name) => PROTOCOLS.map((protocol) => ({ name: portName(name, protocol), protocol, port })));
+}
+
+/** Write the EndpointSlices of a Service, one a family; `suffix` tells several pairs of one Service apart, `fields` replace those of the slices. */
+export function slices(
+  name: string,
+  endpoints: readonly (string | EndpointOn)[],
+  suffix: string = "1",
+  fields: RawObject = {},
+): readonly RawObject[] {
   return FAMILIES.map((family) => ({
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
@@ -87,6 +122,7 @@ export function slices(name: string, endpoints: readonly (string | EndpointOn)[]
     addressType: family,
     ports: PROTOCOLS.map((protocol) => ({ name: protocol.toLowerCase(), protocol, port: SERVER_PORT })),
     endpoints: endpoints.map((endpoint) => endpointObject(typeof endpoint === "string" ? { on: endpoint } : endpoint, family)),
+    ...fields,
   }));
 }
 
@@ -100,12 +136,17 @@ export function sliceRefs(name: string, suffix: string = "1"): readonly ObjectRe
   return FAMILIES.map((family) => ({ kind: "EndpointSlice", namespace: NAMESPACE, name: sliceName(name, family, suffix) }));
 }
 
+function portName(name: string, protocol: Protocol): string {
+  return `${name}-${protocol.toLowerCase()}`;
+}
+
 function sliceName(name: string, family: IPFamily, suffix: string): string {
   return `${name}-${family.toLowerCase()}-${suffix}`;
 }
 
-function endpointObject({ on, zones, nodes, ...conditions }: EndpointOn, family: IPFamily): RawObject {
+function endpointObject({ on, zones, nodes, nodeName, ...conditions }: EndpointOn, family: IPFamily): RawObject {
   const place = stagePlace(on);
+  const node = nodeName ?? place.node;
   const hints = {
     ...(zones === undefined ? {} : { forZones: zones.map((name) => ({ name })) }),
     ...(nodes === undefined ? {} : { forNodes: nodes.map((name) => ({ name })) }),
@@ -113,7 +154,7 @@ function endpointObject({ on, zones, nodes, ...conditions }: EndpointOn, family:
   return {
     addresses: [place.addresses[family]],
     conditions,
-    ...(place.node === undefined ? {} : { nodeName: place.node }),
+    ...(node === undefined ? {} : { nodeName: node }),
     ...(Object.keys(hints).length === 0 ? {} : { hints }),
   };
 }

@@ -1,9 +1,9 @@
-import { cidrContains, hostPort, parseCIDR, parseIP } from "../addresses.ts";
-import type { Variants } from "../backend.ts";
-import type { Capabilities } from "../capabilities.ts";
-import type { Destination, NodeContext, Rule, ServicePort } from "../model.ts";
-import { nodePortAddresses } from "../node-port-addresses.ts";
-import type { Answer, Packet } from "./packet.ts";
+import { cidrContains, hostPort, parseCIDR, parseIP } from "../../addresses.ts";
+import type { Variants } from "../../backend.ts";
+import type { Capabilities } from "../../capabilities.ts";
+import type { Destination, NodeContext, Rule, ServicePort } from "../../model.ts";
+import { nodePortAddresses } from "../../node-port-addresses.ts";
+import type { Answer, Packet } from "../packet.ts";
 
 /** What a perfect backend would do to a packet, given the core's rows and nothing else. */
 export interface RowsVerdict {

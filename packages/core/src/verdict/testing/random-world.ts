@@ -1,19 +1,15 @@
-import { pickOne } from "../testing/conformance/random.ts";
-import { rawNode, rawServiceCIDR } from "../testing/objects.ts";
-import type { RawObject } from "../testing/objects.ts";
-import type { Capability, Variants } from "../backend.ts";
-import type { DetectLocal, NodeSettings } from "../model.ts";
-import type { IPFamily, Protocol } from "../objects.ts";
-import type { OracleWorld } from "./oracle-world.ts";
-
-/** Says the next number in [0, 1). */
-export type Random = () => number;
-
-type ByFamily<T> = Readonly<Record<IPFamily, readonly T[]>>;
+import { pickOne } from "../../testing/conformance/random.ts";
+import { rawNode, rawServiceCIDR } from "../../testing/objects.ts";
+import type { RawObject } from "../../testing/objects.ts";
+import type { Capability, Variants } from "../../backend.ts";
+import type { DetectLocal, NodeSettings } from "../../model.ts";
+import type { IPFamily, Protocol } from "../../objects.ts";
+import type { OracleWorld } from "../oracle-world.ts";
+import { CLUSTER_IPS, EXTERNAL_IPS, HOST_ADDRESSES, randomAddress } from "./random-address.ts";
+import type { Random } from "./random-address.ts";
+import { FIRST_SLICE, randomSlice } from "./random-slice.ts";
 
 const SLICES = 14;
-/** Slices are numbered downwards: their order by name is not the one they come in. */
-const FIRST_SLICE = 50;
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 const CAPABILITIES: readonly Capability[] = [
   "IPv4",
@@ -28,59 +24,22 @@ const CAPABILITIES: readonly Capability[] = [
   "hostOrigin",
   "drop",
 ];
-/** Cluster IPs the Services share. */
-export const CLUSTER_IPS: ByFamily<string> = {
-  IPv4: ["10.96.0.1", "10.96.0.2", "10.96.0.3"],
-  IPv6: ["fd00:96::1", "fd00:96::2", "fd00:96::3"],
-};
-/** External and load-balancer IPs; the last ones are somebody else's already: a cluster IP, an address of the host. */
-export const EXTERNAL_IPS: ByFamily<string> = {
-  IPv4: ["198.51.100.1", "198.51.100.2", "198.51.100.1", "10.96.0.2", "172.18.0.1"],
-  IPv6: ["fd00:198::1", "fd00:198::2", "fd00:198::1", "fd00:96::2", "fd00:18::1"],
-};
-const BAD_ADDRESSES: readonly unknown[] = [
-  "127.0.0.1",
-  "::1",
-  "224.0.0.1",
-  "fe80::1",
-  "300.1.1.1",
-  "",
-  "web",
-  7,
-  null,
-  "0.0.0.0",
-  "198.51.100.1/32",
-];
-/** Other ways to write an address above. */
-const ODD_ADDRESSES: readonly string[] = ["198.051.100.001", "::ffff:198.51.100.2", "FD00:198:0::1", "010.96.000.1", "fd00:96:0:0::2"];
-/** What is on the links of the host. */
-export const HOST_ADDRESSES: ByFamily<string> = {
-  IPv4: ["127.0.0.1", "172.18.0.1", "192.168.7.1"],
-  IPv6: ["::1", "fd00:18::1", "fd00:7::1"],
-};
-/** Addresses endpoints have; the last is the host itself. */
-export const POD_IPS: ByFamily<string> = {
-  IPv4: ["10.1.1.1", "10.1.1.2", "10.1.2.1", "10.1.2.2", "172.18.0.1"],
-  IPv6: ["fd00:1:1::1", "fd00:1:1::2", "fd00:1:2::1", "fd00:1:2::2", "fd00:18::1"],
-};
-/** Whoever comes from elsewhere. */
-export const CLIENTS: ByFamily<string> = {
-  IPv4: ["203.0.113.1", "203.0.113.200", "172.18.0.2"],
-  IPv6: ["fd00:203::1", "fd00:203::f00", "fd00:18::2"],
-};
+/** Ranges that hold the node. */
+const NODES_RANGES: readonly unknown[] = ["172.18.0.0/16", "fd00:18::/32"];
 const RANGES: readonly unknown[] = [
   "203.0.113.0/25",
   " 203.0.113.1/32 ",
   "172.18.0.0/16",
+  "172.18.0.0/24",
   "fd00:203::/124",
   "fd00:18::/32",
+  "fd00:18::/64",
   "10.1.1.7/24",
   "0.0.0.0/0",
   "203.0.113.0",
   "x",
   5,
 ];
-const NODES: readonly unknown[] = ["node1", "node1", "node2", "node2", undefined, "", "Node 1!"];
 const DETECTORS: readonly DetectLocal[] = [
   { mode: "ClusterCIDR", clusterCIDRs: ["10.1.0.0/16", "fd00:1::/32", "203.0.113.0/24"] },
   { mode: "ClusterCIDR", clusterCIDRs: ["fd00:1::/32"] },
@@ -100,17 +59,6 @@ const NODE_PORT_ADDRESSES: readonly NodeSettings["nodePortAddresses"][] = [
   ["10.9.0.0/16", "0.0.0.0/0"],
   ["10.9.0.0/16"],
   [],
-];
-
-const HINTS: readonly unknown[] = [
-  undefined,
-  { forZones: [{ name: "a" }] },
-  { forZones: [{ name: "b" }], forNodes: [{ name: "node1" }] },
-  { forZones: [{ name: "a" }, { name: "b" }], forNodes: [{ name: "node2" }] },
-  { forNodes: [{ name: "node1" }, { name: "node2" }] },
-  { forZones: [] },
-  { forNodes: "node1" },
-  { forZones: [{ name: "" }] },
 ];
 
 /** Draw one world; nearly every field of every object is sometimes absent, odd or wrong. */
@@ -141,7 +89,7 @@ export function changedWorld(world: OracleWorld, random: Random): OracleWorld {
     const object = objects[place];
     if (object === undefined || random() < 0.25) objects.splice(place, 1);
     else if (object["kind"] === "Service") objects[place] = randomService(numberOf(object), random);
-    else if (object["kind"] === "EndpointSlice") objects[place] = randomSlice(numberOf(object), random);
+    else if (object["kind"] === "EndpointSlice") objects[place] = randomSlice(FIRST_SLICE - numberOf(object), random);
   }
   return { ...world, objects };
 }
@@ -199,13 +147,16 @@ function randomService(number: number, random: Random): RawObject {
       loadBalancerSourceRanges:
         random() < 0.5
           ? undefined
-          : pickOne([[], "203.0.113.0/25", [0, 1].map(() => pickOne(RANGES, random)), [pickOne(RANGES, random)]], random),
+          : pickOne(
+              [[], "203.0.113.0/25", NODES_RANGES, NODES_RANGES, [0, 1].map(() => pickOne(RANGES, random)), [pickOne(RANGES, random)]],
+              random,
+            ),
     },
-    status: some(0.6, {
+    status: some(0.75, {
       loadBalancer: {
         ingress: [0, 1].map(() => ({
           ip: randomAddress([...EXTERNAL_IPS.IPv4, ...EXTERNAL_IPS.IPv6], 0.1, random),
-          ipMode: pickOne(["VIP", undefined, undefined, "Proxy", "Magic"], random),
+          ipMode: pickOne(["VIP", "VIP", undefined, undefined, "Proxy", "Magic"], random),
         })),
       },
     }),
@@ -220,65 +171,6 @@ function randomServicePort(random: Random): unknown {
     nodePort: pickOne([30_001, 30_002, undefined, 0, random() < 0.2 ? 70_000 : 30_001], random),
     targetPort: 8080,
   };
-}
-
-function randomSlice(number: number, random: Random): RawObject {
-  const family = number % 2 === 0 ? "IPv4" : "IPv6";
-  const service = `s${Math.floor(number / 2) % 5}`;
-  // Often alike on all: hints count only where every endpoint has one, and only when none is ready are others used.
-  const hints = random() < 0.5 ? pickOne(HINTS, random) : undefined;
-  const isDraining = random() < 0.2;
-  const labels = { "kubernetes.io/service-name": service };
-  return {
-    kind: "EndpointSlice",
-    metadata: {
-      namespace: service === "s4" ? "lab" : "shop",
-      name: `slice${FIRST_SLICE - number}`,
-      labels: random() < 0.97 ? labels : pickOne([undefined, { ...labels, "service.kubernetes.io/headless": "" }], random),
-    },
-    addressType: random() < 0.97 ? family : pickOne(["FQDN", undefined], random),
-    ports: random() < 0.97 ? randomSlicePorts(random) : pickOne([null, [], 7], random),
-    endpoints:
-      random() < 0.97
-        ? [0, 1, 2, 3].filter(() => random() < 0.6).map(() => randomEndpoint({ family, hints, isDraining }, random))
-        : pickOne([null, {}, [null, "x"]], random),
-  };
-}
-
-function randomSlicePorts(random: Random): readonly unknown[] {
-  const all = ["web", "dns", ""].flatMap((name) => [...PROTOCOLS, undefined].map((protocol) => ({ name, protocol })));
-  return all
-    .filter(() => random() < 0.6)
-    .map(({ name, protocol }) => ({
-      name: random() < 0.97 ? name : undefined,
-      protocol,
-      port: random() < 0.97 ? pickOne([8080, 8080, 8080, 8081], random) : pickOne([0, null, "8080", 70_000], random),
-    }));
-}
-
-interface EndpointMood {
-  readonly family: IPFamily;
-  readonly hints: unknown;
-  readonly isDraining: boolean;
-}
-
-function randomEndpoint({ family, hints, isDraining }: EndpointMood, random: Random): unknown {
-  const condition = (): unknown => pickOne([true, false, undefined, null, true, random() < 0.1 ? "yes" : true], random);
-  const usual =
-    random() < 0.6
-      ? pickOne([{ ready: true }, {}, undefined], random)
-      : { ready: condition(), serving: condition(), terminating: condition() };
-  return {
-    addresses: random() < 0.97 ? [randomAddress(POD_IPS[family], 0.03, random), "10.1.9.9"] : pickOne([[], undefined, "10.1.1.1"], random),
-    conditions: isDraining ? { ready: false, serving: condition(), terminating: condition() } : usual,
-    nodeName: pickOne(NODES, random),
-    hints: hints ?? pickOne(HINTS, random),
-  };
-}
-
-function randomAddress(list: readonly string[], badShare: number, random: Random): unknown {
-  if (random() < badShare) return pickOne(BAD_ADDRESSES, random);
-  return random() < badShare ? pickOne(ODD_ADDRESSES, random) : pickOne(list, random);
 }
 
 function randomCapabilities(random: Random): OracleWorld["capabilities"] {
@@ -301,6 +193,5 @@ function randomVariants(random: Random): Variants {
 
 function numberOf(object: RawObject): number {
   const { name } = object["metadata"] as { readonly name: string };
-  const number = Number(name.replace(/^\D+/, ""));
-  return name.startsWith("slice") ? FIRST_SLICE - number : number;
+  return Number(name.replace(/^\D+/, ""));
 }

@@ -1,10 +1,10 @@
-import { canonicalIP, hostPort } from "../addresses.ts";
-import type { IPFamily, Protocol } from "../objects.ts";
-import { pickOne } from "../testing/conformance/random.ts";
-import type { OracleObject, OracleWorld } from "./oracle-world.ts";
-import type { Flow, Packet } from "./packet.ts";
-import { CLIENTS, CLUSTER_IPS, EXTERNAL_IPS, HOST_ADDRESSES, POD_IPS } from "./random-world.ts";
-import type { Random } from "./random-world.ts";
+import { canonicalIP, hostPort } from "../../addresses.ts";
+import type { IPFamily, Protocol } from "../../objects.ts";
+import { pickOne } from "../../testing/conformance/random.ts";
+import type { OracleObject, OracleWorld } from "../oracle-world.ts";
+import type { Flow, Packet } from "../packet.ts";
+import { CLIENTS, CLUSTER_IPS, EXTERNAL_IPS, HOST_ADDRESSES, POD_IPS } from "./random-address.ts";
+import type { Random } from "./random-address.ts";
 
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 
@@ -17,9 +17,12 @@ interface Target {
 
 /** Draw a packet; most concern the world's Services. */
 export function randomPacket(world: OracleWorld, family: IPFamily, random: Random): Packet {
-  const source = pickOne([...CLIENTS[family], ...POD_IPS[family], ...HOST_ADDRESSES[family], ...EXTERNAL_IPS[family].slice(0, 2)], random);
+  const target = randomTarget(world, family, undefined, random);
+  // A host that has bound an address may use it as its source.
+  const sources = [...CLIENTS[family], ...POD_IPS[family], ...HOST_ADDRESSES[family], ...EXTERNAL_IPS[family].slice(0, 2)];
+  const source = random() < 0.15 ? target.destination : pickOne(sources, random);
   const link = random() < 0.2 ? "" : pickOne(["eth0", "veth1", "veth2"], random);
-  return { family, source, ...randomTarget(world, family, undefined, random), link };
+  return { family, source, ...target, link };
 }
 
 /** Draw a UDP flow, answered by a pod, by the address itself, or by a stranger. */

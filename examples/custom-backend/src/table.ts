@@ -1,4 +1,5 @@
-import { cidrContains, hostPort, parseCIDR, parseIP, type LocalDetector, type Origin, type Packet, type Plain } from "@turnout/core";
+import { cidrContains, hostPort, objectId, parseCIDR, parseIP } from "@turnout/core";
+import type { KernelObject, LocalDetector, Origin, Packet, Plain } from "@turnout/core";
 import type { Trace } from "@turnout/core/testing";
 
 /** What the table says of the host: its addresses, those that answer node ports, and how to tell its pods. */
@@ -10,8 +11,28 @@ export type Route = { readonly service: string; readonly sources: readonly strin
 /** One line of a route's policy. */
 export type RouteRule = { readonly from: Origin; readonly to: readonly string[] | "reject" | "drop"; readonly masquerade: boolean };
 
-/** A table as it is read from its file. */
+/** What a file holds: values by kind and key of their objects. */
 export type Table = Readonly<Record<string, Plain>>;
+
+/** Write objects as a table. */
+export function tableText(objects: ReadonlyMap<string, KernelObject>): string {
+  const sorted = [...objects].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return `${JSON.stringify(Object.fromEntries(sorted.map(([id, { value }]) => [id, value])), undefined, 2)}\n`;
+}
+
+/** Read a table as objects. What is no table counts as an empty one, and so is written anew. */
+export function parseTable(text: string, complain: (why: string) => void): ReadonlyMap<string, KernelObject> {
+  try {
+    const objects = Object.entries(JSON.parse(text) as Table).map(([id, value]): KernelObject => {
+      const space = id.indexOf(" ");
+      return { kind: id.slice(0, space), key: id.slice(space + 1), value };
+    });
+    return new Map(objects.map((object) => [objectId(object), object]));
+  } catch (error) {
+    complain(String(error));
+    return new Map();
+  }
+}
 
 /** Do with a packet what every reader of the table has to. Pure: `random` in [0, 1) chooses the server. */
 export function followPacket(table: Table, packet: Packet, random: () => number): Trace {

@@ -1,0 +1,194 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BackendModule, IPFamily, Packet, Protocol } from "@turnout/core";
+import { formatWords, parseWords, probeText, STAGE_NODE } from "@turnout/core/testing";
+import type { FlowExpectation, Probe, Scenario, Step } from "@turnout/core/testing";
+import { createStageObjects } from "./conformance-objects.ts";
+import type { StageObjects } from "./conformance-objects.ts";
+import { ask, askOnce, wordsOfOne } from "./conformance-probe.ts";
+import type { Question } from "./conformance-probe.ts";
+import type { RealStage } from "./conformance-stage.ts";
+
+/** One family and protocol a scenario is played in. */
+export interface Cast {
+  readonly family: IPFamily;
+  readonly protocol: Protocol;
+}
+
+/** How long a flow that must be forgotten may take: that happens beside the syncs. */
+const FORGET_MS = 5_000;
+/** How long a flow must be remembered for, to be believed. */
+const REMEMBER_MS = 400;
+/** How long what no barrier covers (Node objects, addresses of the host) may take to be in force. */
+const UNCOVERED_MS = 4_000;
+
+/** A connection that was kept. */
+interface Kept {
+  readonly packet: Packet;
+  readonly fromPort: number;
+  /** Who answered; "" when nobody did. */
+  readonly server: string;
+}
+
+/** What is known while a scenario is played. */
+interface Playing {
+  readonly stage: RealStage;
+  readonly casts: readonly Cast[];
+  readonly objects: StageObjects;
+  readonly kept: Map<string, Kept>;
+}
+
+/**
+ * Play a scenario with real packets, in some families and protocols at once, and say what was otherwise than its words: a line each.
+ *
+ * Edges: whatever happens, its objects are removed and the stage is as before.
+ */
+export async function play(
+  scenario: Scenario,
+  { stage, module, casts }: { readonly stage: RealStage; readonly module: BackendModule; readonly casts: readonly Cast[] },
+): Promise<readonly string[]> {
+  const playing: Playing = { stage, casts, objects: createStageObjects(scenario, module), kept: new Map() };
+  const findings: string[] = [];
+  try {
+    await stage.prepare(scenario);
+    for (const step of scenario.steps) {
+      const isCovered = scenario.hostAddresses === undefined;
+      findings.push(...(await playStep(step, playing, isCovered)).map((finding) => `${step.say}: ${finding}`));
+    }
+  } finally {
+    for (const ref of playing.objects.refs) await stage.site.api.delete(ref);
+    await stage.restore(playing.objects.wasAffine);
+  }
+  return findings;
+}
+
+async function playStep(step: Step, playing: Playing, isHostCovered: boolean): Promise<readonly string[]> {
+  const { stage, objects } = playing;
+  if (step.waitSeconds !== undefined) await sleep(step.waitSeconds * 1_000);
+  if (step.restart === true) await stage.restartProxy();
+  for (const object of step.put ?? []) objects.put(object);
+  await stage.servers.listen(objects.listeners().filter(({ protocol }) => playing.casts.some((cast) => cast.protocol === protocol)));
+  await setScene(step.probes ?? [], playing);
+  await stage.site.api.apply(step.put ?? []);
+  for (const ref of step.remove ?? []) {
+    objects.remove(ref);
+    await stage.site.api.delete(ref);
+  }
+  await stage.site.settle();
+  const isCovered =
+    isHostCovered &&
+    ![...(step.put ?? []).map((object) => object["kind"]), ...(step.remove ?? []).map(({ kind }) => kind)].some(
+      (kind) => kind === "Node" || kind === "ServiceCIDR",
+    );
+  const flows = await lookAtFlows(step.flows ?? [], playing);
+  const untilMs = performance.now() + UNCOVERED_MS;
+  for (;;) {
+    const findings = await sendProbes(step.probes ?? [], playing);
+    if (findings.length === 0 || isCovered || performance.now() > untilMs) return [...flows, ...findings];
+  }
+}
+
+/**
+ * Give node1 the addresses it sends from, and have whoever is asked for what the proxy should leave alone answer himself, so that a refusal of
+ * the proxy's shows.
+ */
+async function setScene(probes: readonly Probe[], { stage, casts, objects }: Playing): Promise<void> {
+  for (const probe of probes)
+    for (const { family, protocol } of casts) {
+      const packet = objects.packet(probe, family, protocol);
+      const { destination: address, port, source } = packet;
+      if (probe.as !== undefined && probe.from === STAGE_NODE) await stage.bind(source);
+      if (objects.words(probe, packet) === "untouched") await stage.answer(probe.from, { address, port, protocol });
+    }
+}
+
+/**
+ * What leaves something behind that others meet (connections that are kept, all of affine clients) one after another, in the order of the
+ * list; then all others at once.
+ */
+async function sendProbes(probes: readonly Probe[], playing: Playing): Promise<readonly string[]> {
+  const byCast = await Promise.all(
+    playing.casts.map(async (cast) => {
+      const findings: (string | undefined)[] = [];
+      const leavesTraces = (probe: Probe): boolean =>
+        probe.keep !== undefined || playing.objects.isAffine(playing.objects.packet(probe, cast.family, cast.protocol));
+      for (const probe of probes.filter(leavesTraces)) findings.push(await send(probe, cast, playing));
+      const others = probes.filter((probe) => !leavesTraces(probe));
+      findings.push(...(await Promise.all(others.map((probe) => send(probe, cast, playing)))));
+      return findings.filter((finding) => finding !== undefined);
+    }),
+  );
+  return byCast.flat();
+}
+
+async function send(probe: Probe, cast: Cast, playing: Playing): Promise<string | undefined> {
+  const packet = playing.objects.packet(probe, cast.family, cast.protocol);
+  const question = questionFor(probe, packet, cast, playing);
+  const got = probe.keep === undefined ? await ask(question) : await keep(question, packet, keyOf(probe.keep, cast), playing);
+  const expected = formatWords(parseWords(question.expected));
+  if (got === expected || got === question.expected) return undefined;
+  return `${cast.family} ${cast.protocol} ${probeText(probe)}: expected "${expected}", got "${got}"`;
+}
+
+/** Connect once, and remember how and where to. */
+async function keep(question: Question, packet: Packet, key: string, { kept }: Playing): Promise<string> {
+  const fromPort = question.nextPort();
+  const one = await askOnce(question, fromPort);
+  kept.set(key, { packet, fromPort, server: one.outcome === "ok" ? (one.server ?? "") : "" });
+  return wordsOfOne(question, one);
+}
+
+function questionFor(probe: Probe, packet: Packet, cast: Cast, { stage, objects, kept }: Playing): Question {
+  const { site } = stage;
+  const goesWith = probe.like?.goes === "same" ? kept.get(keyOf(probe.like.kept, cast)) : undefined;
+  return {
+    agent: site.place(probe.from).agent(),
+    request: {
+      address: packet.destination,
+      port: packet.port,
+      transport: cast.protocol,
+      ...(probe.as === undefined ? {} : { fromAddress: packet.source }),
+    },
+    expected: objects.words(probe, packet),
+    owner: stage.ownerName(packet.destination, packet.port),
+    from: probe.from,
+    ...(goesWith !== undefined ? { affinity: { to: goesWith.server } } : objects.isAffine(packet) ? { affinity: {} } : {}),
+    nameOf: site.nameOf,
+    nextPort: () => stage.nextPort(probe.from),
+  };
+}
+
+async function lookAtFlows(expectations: readonly FlowExpectation[], playing: Playing): Promise<readonly string[]> {
+  const wanted = expectations.flatMap((expectation) =>
+    playing.casts.filter(({ protocol }) => protocol === "UDP").map((cast) => ({ expectation, cast })),
+  );
+  const findings: string[] = [];
+  const startMs = performance.now();
+  // What must be forgotten first: its going is a sign that forgetting has begun.
+  for (const { expectation, cast } of wanted.toSorted((a, b) => a.expectation.is.localeCompare(b.expectation.is))) {
+    const name = `${cast.family} UDP flow ${expectation.kept}`;
+    const flow = playing.kept.get(keyOf(expectation.kept, cast));
+    if (flow === undefined) throw new Error(`${name}: nothing was kept under that name`);
+    const isRemembered = (): Promise<boolean> => isTracked(flow, playing);
+    if (expectation.is === "forgotten") {
+      while ((await isRemembered()) && performance.now() - startMs < FORGET_MS) await sleep(20);
+      if (await isRemembered()) findings.push(`${name}: expected to be forgotten, is remembered`);
+    } else {
+      await sleep(Math.max(0, startMs + REMEMBER_MS - performance.now()));
+      if (!(await isRemembered())) findings.push(`${name}: expected to be remembered, is forgotten`);
+    }
+  }
+  return findings;
+}
+
+/** Ask the kernel of the node whether it still tracks a flow. */
+async function isTracked({ packet, fromPort }: Kept, { stage }: Playing): Promise<boolean> {
+  const ports = ["--sport", String(fromPort), "--dport", String(packet.port)];
+  const { stdout } = await stage.site.cluster
+    .node(STAGE_NODE)
+    .run("conntrack", ["-L", "-p", "udp", "-f", packet.family.toLowerCase(), "--orig-src", packet.source, ...ports]);
+  return stdout.includes(` sport=${fromPort} `);
+}
+
+function keyOf(name: string, { family, protocol }: Cast): string {
+  return `${family} ${protocol} ${name}`;
+}

@@ -1,0 +1,31 @@
+import type { Cluster } from "@turnout/lab";
+import { RANGES } from "@turnout/lab";
+
+/** A routing table of its own for what must not go the short way. */
+const TABLE = "97";
+
+/**
+ * Send whatever clients, the second node and its pods send by way of the first node, so that its proxy, the only one, sees both directions
+ * of all that the stage's scenarios send.
+ *
+ * Without that an answer could go round the node that translated the question: from a pod of the second node to another, from there to
+ * a client whose source was kept.
+ */
+export async function routeByFirstNode(cluster: Cluster): Promise<void> {
+  const [first, ...others] = cluster.nodes;
+  if (first === undefined) throw new Error("the stage needs a node");
+  for (const family of cluster.families) {
+    const ip = family === "IPv4" ? "-4" : "-6";
+    const detour = [ip, "route", "add", "default", "via", first.address(family), "table", TABLE];
+    const rule = (...what: readonly string[]): string[] => [ip, "rule", "add", ...what, "lookup", TABLE];
+    await cluster.fabric.run("ip", detour);
+    for (const client of cluster.clients) await cluster.fabric.run("ip", rule("iif", client.name));
+    for (const node of others) {
+      await node.run("ip", detour);
+      await node.run("ip", [ip, "route", "add", RANGES.services[family], "via", first.address(family)]);
+      // `iif lo` is what the node itself sends; what comes back from the first node for its pods must go the direct way.
+      for (const range of [RANGES.pods[family], RANGES.clients[family]]) await node.run("ip", rule("iif", "lo", "to", range));
+      for (const [index] of node.pods.entries()) await node.run("ip", rule("iif", `veth${index + 1}`));
+    }
+  }
+}

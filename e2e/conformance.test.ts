@@ -1,0 +1,99 @@
+import { createHash } from "node:crypto";
+import { nftModule } from "@turnout/backend-nft";
+import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
+import { HOST_ADDRESSES, PLACES, SCENARIOS, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, UPLINK } from "@turnout/core/testing";
+import type { Scenario } from "@turnout/core/testing";
+import { leftOut, needs } from "@turnout/house/needs";
+import { planCluster, RANGES } from "@turnout/lab";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createStagePool, settingsKey } from "./conformance-pool.ts";
+import type { StagePool } from "./conformance-pool.ts";
+import { play } from "./conformance-play.ts";
+import type { Cast } from "./conformance-play.ts";
+import type { Dataplane } from "./conformance-stage.ts";
+
+/** What is played on: one entry a backend that this machine can run. */
+interface Subject extends Dataplane {
+  readonly module: BackendModule;
+  readonly needs: readonly string[];
+}
+
+const SUBJECTS: readonly Subject[] = [
+  {
+    module: nftModule,
+    flags: ["--backend", "nft"],
+    needs: ["nft>=1.0.1"],
+  },
+];
+
+/** Stages side by side: while one waits for silence, another works. */
+const STAGES = 3;
+const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
+const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
+/** Every family with every protocol, instead of one of them by hash. */
+const isFull = process.env["TURNOUT_E2E"] === "full";
+
+/** Longest a scenario may take, the wait for a stage included. */
+const TIMEOUT_MS = 120_000;
+
+const SHAPE = { nodes: [1, 2].map((node) => ({ name: `node${node}`, zone: `zone-${node === 1 ? "a" : "b"}`, pods: 3 })), clients: 2 };
+
+it("the kit's stage is the laboratory's cluster", () => {
+  const plan = planCluster(SHAPE);
+  const linkOf = (name: string): string =>
+    plan.links.find(({ router, leaf }) => router === STAGE_NODE && leaf === name)?.routerLink ?? UPLINK;
+  const places = plan.places
+    .filter(({ kind }) => kind !== "fabric")
+    .map(({ name, kind, node, addresses }) => ({
+      name,
+      kind,
+      addresses,
+      ...(kind === "client" ? {} : { node: node ?? name }),
+      link: name === STAGE_NODE ? "" : linkOf(name),
+    }));
+  const byName = (a: { readonly name: string }, b: { readonly name: string }): number => a.name.localeCompare(b.name);
+  expect(PLACES.toSorted(byName)).toEqual(places.toSorted(byName));
+  expect(STAGE_RANGES).toEqual({ pods: RANGES.pods, services: RANGES.services, external: RANGES.external });
+  const own = plan.places.find(({ name }) => name === STAGE_NODE)?.addresses;
+  expect(HOST_ADDRESSES).toEqual({ IPv4: ["127.0.0.1", own?.IPv4], IPv6: ["::1", own?.IPv6] });
+  const podCIDRs = STAGE_OBJECTS.filter(({ kind }) => kind === "Node").map(({ spec }) => spec);
+  expect(podCIDRs).toEqual(plan.places.filter(({ kind }) => kind === "node").map((node) => ({ podCIDRs: node.podCIDRs })));
+});
+
+for (const subject of SUBJECTS) {
+  describe(`the kit's scenarios over real packets: ${subject.module.name}`, needs("root", "ip", "conntrack", ...subject.needs), () => {
+    let pool: StagePool;
+    beforeAll(async () => {
+      pool = await createStagePool(STAGES, subject);
+    });
+    afterAll(() => pool?.destroy());
+
+    for (const scenario of askedOf(subject)) {
+      const casts = castsOf(scenario, subject);
+      const options = scenario.fakeOnly === undefined ? { timeout: TIMEOUT_MS } : leftOut("fake-host", scenario.fakeOnly);
+      it.concurrent(`${scenario.name}${castInWords(casts)}`, options, async () => {
+        expect(await pool.use(scenario, (stage) => play(scenario, { stage, module: subject.module, casts }))).toEqual([]);
+      });
+    }
+  });
+}
+
+function castInWords([only, ...others]: readonly Cast[]): string {
+  return only === undefined || others.length > 0 ? "" : ` (${only.family} ${only.protocol})`;
+}
+
+/** Those that the backend can be asked for, with equal settings side by side. */
+function askedOf({ module }: Subject): readonly Scenario[] {
+  return SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => module.capabilities[one] === true)).toSorted((a, b) =>
+    settingsKey(a).localeCompare(settingsKey(b)),
+  );
+}
+
+/** The families and protocols to play a scenario in: all that the backend has, or one of them, always the same. */
+function castsOf({ name, families = FAMILIES, protocols = PROTOCOLS }: Scenario, { module }: Subject): readonly Cast[] {
+  const casts = families.flatMap((family) => protocols.map((protocol): Cast => ({ family, protocol })));
+  const able = casts.filter(({ family, protocol }) => module.capabilities[family] === true && module.capabilities[protocol] === true);
+  if (isFull || able.length === 0) return able;
+  const chosen = able[createHash("sha256").update(name).digest().readUInt32BE() % able.length];
+  return chosen === undefined ? [] : [chosen];
+}

@@ -1,0 +1,122 @@
+import type { BackendModule } from "@turnout/core";
+import type { Cell, Finding } from "@turnout/core/testing";
+import { describe, expect, test } from "vitest";
+import { backendReport, countRules, outcome, reportText } from "./conformance-report.ts";
+
+const MODULE: Pick<BackendModule, "capabilities" | "variants"> = {
+  capabilities: {
+    IPv4: true,
+    IPv6: true,
+    TCP: true,
+    UDP: true,
+    SCTP: "not in its kernel",
+    sessionAffinity: "no memory",
+    sourceRanges: true,
+    clientAddress: true,
+    hairpin: true,
+    hostOrigin: true,
+    drop: true,
+  },
+  variants: {
+    undefinedClusterIPPort: "pass",
+    unallocatedClusterIP: "drop",
+    nodePortRejectScope: "nodePortAddresses",
+    rejectFromHost: false,
+    blockedWithoutEndpoints: "drop",
+    affinityScope: "row",
+  },
+};
+
+const cell = (rule: string, changes: Partial<Cell> = {}): Cell => ({
+  rule,
+  family: "IPv4",
+  protocol: "TCP",
+  probes: 12,
+  findings: 0,
+  ...changes,
+});
+
+const CELLS: readonly Cell[] = [
+  cell("R-22"),
+  cell("R-22", { protocol: "UDP", probes: 7 }),
+  cell("R-22", { protocol: "SCTP", probes: 0, skipped: "no SCTP: not in its kernel" }),
+  cell("R-30", { family: "IPv6", probes: 5, findings: 2 }),
+  cell("R-41", { probes: 0, skipped: "no sessionAffinity: no memory" }),
+];
+
+const FINDING: Finding = {
+  kind: "verdict",
+  scenario: "the last endpoint goes",
+  step: "it goes",
+  rules: ["R-30"],
+  family: "IPv6",
+  protocol: "TCP",
+  what: "client1 → web nodePort@node1",
+  expected: "dropped",
+  got: "refused",
+  details: ["by R-30", "route TCP *:30001"],
+};
+
+test("a rule is passed when it was asked and nothing was found; where nothing was asked it counts apart", () => {
+  expect(countRules(CELLS)).toEqual({ passed: 1, failed: 1, notAsked: 1 });
+  expect(countRules([cell("R-01", { probes: 0, findings: 1 })])).toEqual({ passed: 0, failed: 1, notAsked: 0 });
+});
+
+describe("the text", () => {
+  const report = backendReport(MODULE, { backend: "poor", findings: [FINDING, FINDING], cells: CELLS });
+
+  test("has what the backend says of itself, the matrix, the findings and the outcome", () => {
+    expect(reportText(report, false)).toBe(
+      [
+        "backend poor",
+        "  can't do  SCTP: not in its kernel",
+        "            sessionAffinity: no memory",
+        "  chooses   undefinedClusterIPPort pass",
+        "            unallocatedClusterIP drop",
+        "            nodePortRejectScope nodePortAddresses",
+        "            rejectFromHost false",
+        "            blockedWithoutEndpoints drop",
+        "            affinityScope row",
+        "",
+        "            IPv4                    IPv6",
+        "rule         TCP     UDP    SCTP     TCP     UDP    SCTP",
+        "R-22          12       7       -       -       -       -",
+        "R-30           -       -       -     5!2       -       -",
+        "R-41           -       -       -       -       -       -",
+        "",
+        "A number says how many packets were judged, one after ! how many findings there are, - that nothing was asked.",
+        "Not asked: no SCTP: not in its kernel",
+        "Not asked: no sessionAffinity: no memory",
+        "",
+        "1 verdict  R-30  IPv6  TCP",
+        "  scenario  the last endpoint goes",
+        "  step      it goes",
+        "  tried     client1 → web nodePort@node1",
+        "  expected  dropped",
+        "  got       refused",
+        "  because   by R-30",
+        "            route TCP *:30001",
+        "  and       1 more like it: -v shows them",
+        "",
+        "poor does not conform, 2 findings: 1 of 2 rules passed, 1 not asked",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("shows ten kinds of findings, and each of them with -v", () => {
+    const findings = Array.from({ length: 23 }, (_, index) => ({ ...FINDING, step: `step ${Math.floor(index / 2)}` }));
+    const many = backendReport(MODULE, { backend: "poor", findings, cells: CELLS });
+    expect(reportText(many, false)).toMatch(/^10 verdict.*\n {3}scenario/m);
+    expect(reportText(many, false)).not.toMatch(/^11 verdict/m);
+    expect(reportText(many, false)).toContain("\nand 3 more: -v shows all\n");
+    expect(reportText(many, true)).toMatch(/^23 verdict/m);
+    expect(reportText(many, true)).not.toContain("-v shows");
+  });
+
+  test("a backend without findings conforms", () => {
+    const good = backendReport(MODULE, { backend: "good", findings: [], cells: [cell("R-22")] }, { steps: 100, seed: 7 });
+    expect(outcome(good)).toBe("good conforms: 1 of 1 rules passed");
+    expect(reportText(good, false)).toContain("\n  histories 100 steps, seed 7\n");
+  });
+});

@@ -1,0 +1,166 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { BackendModule } from "@turnout/core";
+import { createPaperHost, paper } from "@turnout/core/testing";
+import { playHistories } from "./conformance-histories.ts";
+import type { BackendReport } from "./conformance-report.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ToyEnvironment } from "../testing/toy-environment.ts";
+
+const KIT = fileURLToPath(import.meta.resolve("@turnout/core/testing"));
+
+/** The kit's own reference backend, as a third party's module. */
+const PAPER = `import { createPaperHost, paper } from ${JSON.stringify(KIT)};
+export { createPaperHost as createFakeHost };
+export default paper;
+`;
+
+/** The same, but it refuses where it should drop. */
+const RUDE = `import { createPaperHost, paper } from ${JSON.stringify(KIT)};
+export { createPaperHost as createFakeHost };
+const refuse = (rules) => rules.map((rule) => (rule.to === "drop" ? { ...rule, to: "reject" } : rule));
+export default {
+  ...paper,
+  name: "rude",
+  parseOptions: (raw) => {
+    if (raw.polite !== undefined) throw Object.assign(new Error("[invalid_object] no such option"), { name: "ProxyError", code: "invalid_object" });
+    return paper.parseOptions(raw);
+  },
+  open: async (...args) => {
+    const backend = await paper.open(...args);
+    return new Proxy(backend, {
+      get(target, name) {
+        const value = Reflect.get(target, name);
+        if (name !== "render") return typeof value === "function" ? value.bind(target) : value;
+        return (row, context) => target.render({ ...row, destinations: row.destinations.map((one) => ({ ...one, rules: refuse(one.rules) })) }, context);
+      },
+    });
+  },
+};
+`;
+
+let env: ToyEnvironment;
+
+beforeEach(async () => {
+  env = await ToyEnvironment.create();
+  await env.file("paper.mjs", PAPER);
+  await env.file("rude.mjs", RUDE);
+});
+
+afterEach(() => env.remove());
+
+describe("conformance", () => {
+  test("a backend that does what it must: a matrix, and exit code 0", async () => {
+    const { code, out, err } = await env.run("conformance", "--backend", "./paper.mjs");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/^backend paper\n {2}can't do {2}nothing is missing\n/);
+    expect(out).toMatch(/^R-22( +\d+){6}$/m);
+    expect(out).toMatch(/\npaper conforms: (\d+) of \1 rules passed\n$/);
+  });
+
+  test("one that doesn't: findings with what was expected and what came, and exit code 1", async () => {
+    const { code, out, err } = await env.run("conformance", "--backend", "./rude.mjs", "--only", "r-27");
+    expect(code).toBe(1);
+    expect(out).toMatch(/^1 verdict .*R-27.* IPv4 +TCP$/m);
+    expect(out).toMatch(/^ {2}expected {2}dropped\n {2}got {7}refused\n {2}because {3}by R-27/m);
+    expect(err).toBe("turnout: [tool_failed] the conformance kit has findings: backend rude\n");
+  });
+
+  test("-o json is for machines", async () => {
+    const { code, out } = await env.run("conformance", "--backend", "./rude.mjs", "--only", "R-27", "-o", "json");
+    const [report, ...others] = JSON.parse(out) as BackendReport[];
+    expect([code, others, report?.backend, report?.conforms]).toEqual([1, [], "rude", false]);
+    expect(report?.variants.unallocatedClusterIP).toBe("drop");
+    expect(report?.capabilities.SCTP).toBe(true);
+    expect(report?.cells).toContainEqual(expect.objectContaining({ rule: "R-27", family: "IPv6", protocol: "UDP" }));
+    expect(report?.findings[0]).toMatchObject({ kind: "verdict", expected: "dropped", got: "refused" });
+  });
+
+  test("--only takes a rule or words; --host another module", async () => {
+    await env.file("bare.mjs", `export { default } from "./paper.mjs";`);
+    const { code, out } = await env.run(
+      "conformance",
+      "--backend",
+      "./bare.mjs",
+      "--host",
+      "./paper.mjs",
+      "--only",
+      "a service address nobody has",
+    );
+    expect(code).toBe(0);
+    expect(out).toMatch(/^R-48/m);
+    expect(out).not.toMatch(/^R-28/m);
+  });
+
+  test("of a package the door ./testing is taken", async () => {
+    const home = join("node_modules", "@third", "backend");
+    await mkdir(join(env.directory, home), { recursive: true });
+    const exports = { ".": "./index.mjs", "./testing": "./fake.mjs" };
+    await env.file(join(home, "package.json"), JSON.stringify({ name: "@third/backend", exports }));
+    await env.file(join(home, "index.mjs"), PAPER.replace(/^export \{.*\n/m, ""));
+    await env.file(join(home, "fake.mjs"), PAPER.replace(/^export default.*\n/m, ""));
+    expect((await env.run("conformance", "--backend", "@third/backend", "--only", "R-48")).code).toBe(0);
+  });
+
+  test("on a terminal histories say how far they are", async () => {
+    let said = "";
+    const err = (text: string): void => void (said += text);
+    const terminal = { signal: new AbortController().signal, isTerminal: true, err };
+    expect(await playHistories(paper as BackendModule, createPaperHost, { steps: 600, seed: 3 }, {}, terminal)).toEqual([]);
+    expect(said).toBe("\r500 of 600 steps\r600 of 600 steps\n");
+  });
+
+  test("histories end when somebody wants them to, and say where to go on", async () => {
+    const done = env.run("conformance", "--backend", "./paper.mjs", "--only", "R-48", "--histories", "100000000", "--seed", "7");
+    env.stop.abort();
+    const { code, err } = await done;
+    expect(code).toBe(1);
+    expect(err).toMatch(/^turnout: \[canceled\] stopped after 500 steps without a finding: backend paper: --seed 8 goes on from there\n$/);
+  });
+
+  test("--histories plays random changes too; the seed is said and can be given", async () => {
+    const first = await env.run("conformance", "--backend", "./paper.mjs", "--only", "R-48", "--histories", "60");
+    expect(first.out).toContain("\n  histories 60 steps, seed 0\n");
+    expect(first.code).toBe(0);
+    const rude = await env.run(
+      "conformance",
+      "--backend",
+      "./rude.mjs",
+      "--only",
+      "R-48",
+      "--histories",
+      "5000",
+      "--seed",
+      "7",
+      "-o",
+      "json",
+    );
+    const [report] = JSON.parse(rude.out) as BackendReport[];
+    expect(report?.histories).toEqual({ steps: 5000, seed: 7 });
+    expect(report?.findings.map(({ scenario }) => scenario)).toContainEqual(expect.stringMatching(/^history \d+$/));
+  });
+
+  test.each([
+    ["histories of no number", ["--backend", "./paper.mjs", "--histories", "many"], /"many" is no whole number from 1: --histories/],
+    ["a seed of nothing", ["--backend", "./paper.mjs", "--seed", "1"], /nothing it could be the seed of: --seed: pass --histories too/],
+    [
+      "no fake host",
+      ["--backend", "./bare.mjs"],
+      /^turnout: \[invalid_object\] it does not export createFakeHost: fake host .\/bare.mjs: pass --host .*\n$/,
+    ],
+    [
+      "a host that isn't there",
+      ["--backend", "./paper.mjs", "--host", "./no.mjs"],
+      /it can't be loaded .*: fake host .\/no.mjs: .*pass --host with a package/,
+    ],
+    ["a host without a backend", ["--host", "./paper.mjs"], /it belongs to one backend: --host: pass --backend too/],
+    ["no such rule", ["--backend", "./paper.mjs", "--only", "nonsense"], /no scenario is of a rule, or has the words, "nonsense": --only/],
+    ["an option the backend doesn't know", ["--backend", "./rude.mjs", "--backend-option", "polite=true"], /no such option/],
+  ])("%s is one line and exit code 2", async (_name, args, message) => {
+    await env.file("bare.mjs", `export { default } from "./paper.mjs";`);
+    const { code, out, err } = await env.run("conformance", ...args);
+    expect(err).toMatch(message);
+    expect([code, out]).toEqual([2, ""]);
+  });
+});

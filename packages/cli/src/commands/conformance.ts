@@ -1,0 +1,114 @@
+import { ProxyError, type BackendModule, type Plain } from "@turnout/core";
+import { checkBackend, SCENARIOS, type Scenario } from "@turnout/core/testing";
+import { Option, type Command } from "commander";
+import type { Environment } from "../environment.ts";
+import { addBackendOptions, backendOptions, isVerbose, type CommonOptions } from "../options.ts";
+import { KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
+import { playHistories } from "./conformance-histories.ts";
+import { backendReport, reportText, type BackendReport, type Histories } from "./conformance-report.ts";
+
+interface ConformanceOptions extends CommonOptions {
+  readonly host?: string;
+  readonly only?: string;
+  readonly histories?: string;
+  readonly seed?: string;
+  readonly output: "text" | "json";
+}
+
+const EXAMPLES = `
+Examples:
+  turnout conformance                                             # every backend that comes with turnout
+  turnout conformance --backend @acme/turnout-backend             # its host in memory: @acme/turnout-backend/testing
+  turnout conformance --backend ./src/index.ts --host ./src/testing.ts
+  turnout conformance --backend ./src/index.ts --host ./src/testing.ts --only R-28
+  turnout conformance --backend nft --histories 10000             # random changes and faults too; --seed N repeats one
+
+Scenarios are played on the backend's host in memory: nothing of this machine is touched, no rights are needed.
+The rules are those of docs/rules.md. Exits with 1 if there are findings.`;
+
+/** Add `turnout conformance`. */
+export function addConformance(program: Command, env: Environment): void {
+  const command = program
+    .command("conformance")
+    .description("examine a backend, also a third party's: does it do what a service proxy must");
+  addBackendOptions(command, undefined);
+  command
+    .option(
+      "--host <host>",
+      "package or path that exports createFakeHost (default: the backend's door ./testing; for a path, the module itself)",
+    )
+    .option("--only <rule or words>", "play only the scenarios of a rule (R-28), or whose name contains these words")
+    .option("--histories <steps>", "also make so many random changes, with faults in between, and compare with one sync from nothing")
+    .option("--seed <number>", "of the histories (default: the time; it is printed)")
+    .addOption(new Option("-o, --output <format>", "how to print").choices(["text", "json"]).default("text"));
+  command.option("-v, --verbose", "show every finding; errors come with cause and stack");
+  command.addHelpText("after", EXAMPLES);
+  command.action(async (options: ConformanceOptions) => {
+    await examine(options, env);
+  });
+}
+
+async function examine(options: ConformanceOptions, env: Environment): Promise<void> {
+  const { backend, host, only, output } = options;
+  const isAll = backend === undefined || backend === "auto";
+  if (isAll && host !== undefined)
+    throw new ProxyError("invalid_object", "it belongs to one backend", { object: "--host", hint: "pass --backend too" });
+  const exam: Exam = {
+    scenarios: scenariosOf(only),
+    histories: historiesOf(options, env.nowMs()),
+    options: backendOptions(options.backendOption ?? []),
+  };
+  const reports: BackendReport[] = [];
+  for (const name of isAll ? KNOWN_BACKENDS.map((known) => known.name) : [backend]) {
+    const report = await examineOne(name, host, exam, env);
+    reports.push(report);
+    if (output === "text") env.out(reportText(report, isVerbose(options)));
+  }
+  if (output === "json") env.out(`${JSON.stringify(reports, undefined, 2)}\n`);
+  const failed = reports.filter(({ conforms }) => !conforms).map((report) => report.backend);
+  if (failed.length > 0)
+    throw new ProxyError("tool_failed", "the conformance kit has findings", { object: `backend ${failed.join(", ")}` });
+}
+
+/** What backends are examined with. */
+interface Exam {
+  readonly scenarios: readonly Scenario[];
+  readonly histories: Histories | undefined;
+  /** The backend's own options. */
+  readonly options: Readonly<Record<string, Plain>>;
+}
+
+async function examineOne(name: string, host: string | undefined, exam: Exam, env: Environment): Promise<BackendReport> {
+  const module: BackendModule = await loadBackend(name, env.workingDirectory);
+  const createFakeHost = await loadFakeHost(name, host, env.workingDirectory);
+  const { scenarios, histories, options } = exam;
+  module.parseOptions(options);
+  const { backend, cells, findings } = await checkBackend(module, createFakeHost, scenarios, { backendOptions: options });
+  if (histories === undefined) return backendReport(module, { backend, cells, findings });
+  const found = await playHistories(module, createFakeHost, histories, options, env);
+  return backendReport(module, { backend, cells, findings: [...findings, ...found] }, histories);
+}
+
+/** @throws {ProxyError} `invalid_object` for what is no number, or a seed of nothing. */
+function historiesOf({ histories, seed }: ConformanceOptions, nowMs: number): Histories | undefined {
+  if (histories !== undefined)
+    return { steps: wholeNumber(histories, "--histories", 1), seed: seed === undefined ? nowMs % 2 ** 31 : wholeNumber(seed, "--seed", 0) };
+  if (seed === undefined) return undefined;
+  throw new ProxyError("invalid_object", "there is nothing it could be the seed of", { object: "--seed", hint: "pass --histories too" });
+}
+
+function wholeNumber(text: string, option: string, min: number): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= min && number < 2 ** 31) return number;
+  throw new ProxyError("invalid_object", `${JSON.stringify(text)} is no whole number from ${min}`, { object: option });
+}
+
+/** @throws {ProxyError} `invalid_object` when no scenario is left. */
+function scenariosOf(only: string | undefined): readonly Scenario[] {
+  const chosen = SCENARIOS.filter(({ name, rules }) => only === undefined || rules.includes(only.toUpperCase()) || name.includes(only));
+  if (chosen.length > 0) return chosen;
+  throw new ProxyError("invalid_object", `no scenario is of a rule, or has the words, ${JSON.stringify(only)}`, {
+    object: "--only",
+    hint: "rules are written R-28",
+  });
+}

@@ -1,0 +1,89 @@
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ProxyError } from "@turnout/core";
+
+/** What somebody asked for by package or path. */
+export interface ForeignModule {
+  /** As it was typed. */
+  readonly spec: string;
+  /** What it is for, in an error's words, e.g. `backend ./mine.js`. */
+  readonly object: string;
+  /** What to try when nothing is there. */
+  readonly hint: string;
+}
+
+/** Tell a path from the name of a package. */
+export function isPath(spec: string): boolean {
+  return /^\.{0,2}\//.test(spec);
+}
+
+/**
+ * Import a package or a path, as seen from a directory.
+ * @throws {ProxyError} `invalid_object` when it isn't there or can't be loaded.
+ */
+export async function importForeign({ spec, object, hint }: ForeignModule, workingDirectory: string): Promise<object> {
+  try {
+    const path = isPath(spec) ? resolve(workingDirectory, spec) : packageFile(spec, workingDirectory);
+    return (await import(pathToFileURL(path).href)) as object;
+  } catch (error) {
+    throw new ProxyError("invalid_object", `it can't be loaded (${loadProblem(error)})`, {
+      object,
+      hint: isNotThere(error) ? hint : "-v shows where",
+      cause: error,
+    });
+  }
+}
+
+/** The file behind a door of a package; `require.resolve` alone doesn't see doors that are only for `import`. */
+function packageFile(spec: string, workingDirectory: string): string {
+  const require = createRequire(`${workingDirectory}/`);
+  try {
+    return require.resolve(spec);
+  } catch (error) {
+    const name = spec.split("/", spec.startsWith("@") ? 2 : 1).join("/");
+    const home = (require.resolve.paths(spec) ?? [])
+      .map((folder) => join(folder, name))
+      .find((folder) => existsSync(join(folder, "package.json")));
+    if (home === undefined) throw error;
+    const { exports } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { readonly exports?: unknown };
+    const door = importDoor(exports, `.${spec.slice(name.length)}`);
+    if (door === undefined) throw error;
+    return join(home, door);
+  }
+}
+
+const CONDITIONS: ReadonlySet<string> = new Set(["node", "import", "module-sync", "default"]);
+
+/** Find a door among a package.json's `exports` as `import` would; patterns with `*` are not looked into. Pure. */
+export function importDoor(exports: unknown, door: string): string | undefined {
+  if (isRecord(exports) && Object.keys(exports).some((key) => key.startsWith("."))) return importTarget(exports[door]);
+  return door === "." ? importTarget(exports) : undefined;
+}
+
+function importTarget(target: unknown): string | undefined {
+  if (typeof target === "string") return target;
+  if (!isRecord(target)) return undefined;
+  for (const [condition, inner] of Object.entries(target)) {
+    const found = CONDITIONS.has(condition) ? importTarget(inner) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Nothing is there by that name or path; anything else is a fault inside the module. */
+function isNotThere(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return /MODULE_NOT_FOUND|PATH_NOT_EXPORTED/.test(code);
+}
+
+/** Why a module can't be loaded, in one line; who tried is of no use to anybody. */
+function loadProblem(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return (text.split("\n")[0] ?? "").replace(/ (resolving ES modules )?imported from .*$/, "");
+}

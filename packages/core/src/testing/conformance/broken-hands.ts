@@ -1,0 +1,179 @@
+import { objectId } from "../../backend.ts";
+import type { Delta, KernelObject, Plan } from "../../backend.ts";
+import { isEqual } from "../../equal.ts";
+import type { Destination, Rule, ServicePort } from "../../model.ts";
+import { putsOf, withBackend, withHost, withoutEmptyPools } from "./broken-backend.ts";
+import type { AnyBackend } from "./broken-backend.ts";
+import type { Subject } from "./subject.ts";
+
+/** A row with other rules at its destinations. */
+export function breakDestinations(row: ServicePort, rulesOf: (destination: Destination) => readonly Rule[]): ServicePort {
+  return { ...row, destinations: row.destinations.map((destination) => ({ ...destination, rules: rulesOf(destination) })) };
+}
+
+/** Defects of those that act: planning, applying, observing, forgetting, cleaning up. */
+export const BROKEN_HANDS: Readonly<Record<string, readonly [of: string, (subject: Subject) => Subject]>> = {
+  "forgets to delete": ["R-58", withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, remove: [] }) }))],
+  "forgets to change": [
+    "R-58",
+    withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, put: delta.put.filter(({ before }) => before === undefined) }) })),
+  ],
+  "trusts its memory after a failed apply": ["R-58", withBackend(fromMemory)],
+  "keeps a cache that outlives the truth": ["R-58", withBackend(withCache)],
+  "lets the first who came keep an address": ["R-53", withBackend(firstComeFirstServed)],
+  "keeps stale flows": ["R-41", withBackend(() => ({ forgetFlows: () => Promise.resolve(0) }))],
+  "forgets flows that should stay": [
+    "R-42",
+    withBackend((inner) => ({
+      forgetFlows: (flows, signal) =>
+        inner.forgetFlows?.(
+          flows.map((flow) => ({ ...flow, keep: [] })),
+          signal,
+        ) ?? Promise.resolve(0),
+    })),
+  ],
+  "applies everything twice": [
+    "the contract: apply",
+    withBackend((inner) => ({
+      async apply(plan, signal) {
+        await inner.apply(plan, signal);
+        return await inner.apply(plan, signal);
+      },
+    })),
+  ],
+  "does not recognise what it made": [
+    "the contract: observe",
+    withBackend((inner) => ({
+      async observe(signal) {
+        const observed = await inner.observe(signal);
+        return observed === undefined ? undefined : { ...observed, objects: withoutLast(observed.objects) };
+      },
+    })),
+  ],
+  "answers one question in two ways": ["the contract: render is pure", withBackend(withMoods)],
+  "leaves something behind at cleanup": [
+    "the contract: cleanup",
+    withBackend((inner, { world }) => ({
+      async cleanup(signal) {
+        const observed = await inner.observe(signal);
+        const remove = [...withoutFirst(observed?.objects ?? new Map<string, KernelObject>()).values()];
+        await inner.apply(inner.plan({ put: [], remove, lingering: [], nowMs: world.clock.nowMs() }), signal);
+      },
+    })),
+  ],
+  "lays hands on what isn't its own": [
+    "the contract: only ours",
+    // Nobody can say how for every host, so the host says that it happened.
+    withHost((host) => ({ foreign: () => (host.own().length > 0 ? host.foreign().slice(1) : host.foreign()) })),
+  ],
+  "takes too much at cleanup": [
+    "the contract: cleanup",
+    withBackend((_, { module, options, world }) => ({
+      async cleanup(signal) {
+        for (const family of ["IPv4", "IPv6"] as const) {
+          const other = await module.open(options, family, world, signal);
+          await removeAll(other, world.clock.nowMs(), signal);
+        }
+      },
+    })),
+  ],
+};
+
+async function removeAll(backend: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
+  if (backend.cleanup !== undefined) {
+    await backend.cleanup(signal);
+    return;
+  }
+  const observed = await backend.observe(signal);
+  const remove = [...(observed?.objects.values() ?? [])];
+  await backend.apply(backend.plan({ put: [], remove, lingering: observed?.lingering ?? [], nowMs }), signal);
+}
+
+/** It believes that nothing of a plan that failed was done. */
+function fromMemory(inner: AnyBackend): Partial<AnyBackend> {
+  const memory = new Map<string, KernelObject>();
+  const deltas = new WeakMap<Plan<unknown>, () => void>();
+  let isUnknown = false;
+  return {
+    plan(delta) {
+      const plan = inner.plan(delta);
+      deltas.set(plan, () => {
+        for (const [id, object] of putsOf(delta)) memory.set(id, object);
+        for (const object of delta.remove) memory.delete(objectId(object));
+      });
+      return plan;
+    },
+    async apply(plan, signal) {
+      isUnknown = true;
+      const outcome = await inner.apply(plan, signal);
+      isUnknown = false;
+      deltas.get(plan)?.();
+      return outcome;
+    },
+    async observe(signal) {
+      const observed = await inner.observe(signal);
+      if (isUnknown) return { objects: new Map(memory), lingering: [] };
+      memory.clear();
+      for (const [id, object] of observed?.objects ?? []) memory.set(id, object);
+      return observed;
+    },
+  };
+}
+
+/** What it has put once it never puts again while it lives. */
+function withCache(inner: AnyBackend): Partial<AnyBackend> {
+  const cache = new Map<string, unknown>();
+  const deltas = new WeakMap<Plan<unknown>, Delta<KernelObject>>();
+  return {
+    plan(delta) {
+      const plan = inner.plan({ ...delta, put: delta.put.filter(({ after }) => !isEqual(cache.get(objectId(after)), after.value)) });
+      deltas.set(plan, delta);
+      return plan;
+    },
+    async apply(plan, signal) {
+      const outcome = await inner.apply(plan, signal);
+      const { put, remove } = deltas.get(plan) ?? { put: [], remove: [] };
+      for (const { after } of put) cache.set(objectId(after), after.value);
+      for (const object of remove) cache.delete(objectId(object));
+      return outcome;
+    },
+  };
+}
+
+/** A row keeps an address that it once had, whoever is older. */
+function firstComeFirstServed(inner: AnyBackend): Partial<AnyBackend> {
+  const holders = new Map<string, string>();
+  const had = new Map<string, Map<string, Destination>>();
+  return {
+    render(row, context) {
+      const mine = had.get(row.key) ?? new Map<string, Destination>();
+      had.set(row.key, mine);
+      for (const destination of row.destinations) {
+        const key = `${destination.address} ${destination.port} ${row.name.protocol}`;
+        const holder = holders.get(key) ?? row.key;
+        holders.set(key, holder);
+        if (holder === row.key) mine.set(key, destination);
+      }
+      return inner.render(withoutEmptyPools({ ...row, destinations: [...mine.values()] }), context);
+    },
+  };
+}
+
+/** Every second answer lacks something. */
+function withMoods(inner: AnyBackend): Partial<AnyBackend> {
+  let asked = 0;
+  return {
+    render(row, context) {
+      const objects = inner.render(row, context);
+      return asked++ % 2 === 0 ? objects : objects.slice(0, -1);
+    },
+  };
+}
+
+function withoutLast(objects: ReadonlyMap<string, KernelObject>): ReadonlyMap<string, KernelObject> {
+  return new Map([...objects].slice(0, -1));
+}
+
+function withoutFirst(objects: ReadonlyMap<string, KernelObject>): ReadonlyMap<string, KernelObject> {
+  return new Map([...objects].slice(1));
+}

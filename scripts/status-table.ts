@@ -1,0 +1,59 @@
+/** What `turnout conformance -o json` says of one backend, as far as the table shows it. */
+export interface BackendStatus {
+  readonly backend: string;
+  readonly capabilities: Readonly<Record<string, true | string>>;
+  readonly variants: Readonly<Record<string, string | boolean>>;
+  readonly rules: { readonly passed: number; readonly failed: number; readonly notAsked: number };
+}
+
+const BEGIN = "<!-- written by npm run status:update -->";
+const END = "<!-- end of what is written -->";
+const FAMILIES = ["IPv4", "IPv6"];
+const PROTOCOLS = ["TCP", "UDP", "SCTP"];
+
+/** The permitted differences between proxiers, in words; a choice without words of its own is shown as it is. */
+const VARIANTS: Readonly<Record<string, readonly [string, Readonly<Record<string, string>>]>> = {
+  undefinedClusterIPPort: ["a port nobody defined on a cluster IP", { reject: "is refused", pass: "is left alone" }],
+  unallocatedClusterIP: ["an address of the service range nobody has", { drop: "is dropped", pass: "is left alone" }],
+  nodePortRejectScope: [
+    "a node port without endpoints is refused",
+    { nodePortAddresses: "on node-port addresses", anyLocalAddress: "on every own address" },
+  ],
+  rejectFromHost: ["refusals concern the host's own packets too", { true: "yes", false: "no" }],
+  blockedWithoutEndpoints: ["a source outside the ranges, no endpoints", { drop: "is dropped", reject: "is refused" }],
+  affinityScope: ["one affinity entry is for", { row: "one service port", address: "all ports of an address" }],
+};
+
+/** Write the table of backends: one column each, what it passed, what it can do and which permitted behaviours it has. Pure. */
+export function statusTable(backends: readonly BackendStatus[]): string {
+  const row = (name: string, cell: (one: BackendStatus) => string): string => `| ${name} | ${backends.map(cell).join(" | ")} |`;
+  return [
+    row("backend", ({ backend }) => `\`${backend}\``),
+    `|---|${backends.map(() => "---|").join("")}`,
+    row("[rules](docs/rules.md) passed", rulesText),
+    row("families", ({ capabilities }) => FAMILIES.filter((name) => capabilities[name] === true).join(", ")),
+    row("protocols", ({ capabilities }) => PROTOCOLS.filter((name) => capabilities[name] === true).join(", ")),
+    row("can't do", missingText),
+    ...Object.entries(VARIANTS).map(([name, [title, words]]) =>
+      row(title, ({ variants }) => words[String(variants[name])] ?? String(variants[name])),
+    ),
+  ].join("\n");
+}
+
+function rulesText({ rules }: BackendStatus): string {
+  const asked = `${rules.passed} of ${rules.passed + rules.failed}`;
+  return rules.notAsked === 0 ? asked : `${asked}, ${rules.notAsked} not asked`;
+}
+
+function missingText({ capabilities }: BackendStatus): string {
+  const missing = Object.entries(capabilities).flatMap(([name, can]) => (can === true ? [] : [`${name}: ${can}`]));
+  return missing.length === 0 ? "nothing" : missing.join("; ");
+}
+
+/** Put a table where a page has its place for it. Pure. @throws {Error} when the page has no such place. */
+export function withTable(page: string, table: string): string {
+  const begin = page.indexOf(BEGIN);
+  const end = page.indexOf(END, begin);
+  if (begin < 0 || end < 0) throw new Error(`the page lacks ${JSON.stringify(BEGIN)} … ${JSON.stringify(END)}`);
+  return `${page.slice(0, begin + BEGIN.length)}\n${table}\n${page.slice(end)}`;
+}
