@@ -1,5 +1,5 @@
 import type { BackendModule, Plain } from "../../backend.ts";
-import { Cells, partsOf } from "./cells.ts";
+import { Cells, partsOf, rulesAsked } from "./cells.ts";
 import type { CreateFakeHost } from "./fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
@@ -57,7 +57,7 @@ async function checkScenario(
   for (const part of parts) for (const rule of scenario.rules) cells.open(rule, part);
   const first = parts.find(({ skipped }) => skipped === undefined);
   if (first === undefined) return;
-  findings.place = { scenario: scenario.name, step: "the start", rules: scenario.rules };
+  findings.place = { scenario: scenario.name, step: "the start", rules: rulesAsked(scenario.rules, module) };
   const setting: PlayerOptions = {
     settings: { ...STAGE_SETTINGS, ...scenario.settings },
     ...(scenario.hostAddresses === undefined ? {} : { hostAddresses: scenario.hostAddresses }),

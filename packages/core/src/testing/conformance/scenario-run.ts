@@ -7,7 +7,7 @@ import type { Flow, Packet } from "../../verdict/packet.ts";
 import { verdictOf } from "../../verdict/verdict-of.ts";
 import { AffinityBook } from "./affinity-book.ts";
 import { checkCleanup, checkEnd } from "./ending.ts";
-import type { Cells, Part } from "./cells.ts";
+import { rulesAsked, type Cells, type Part } from "./cells.ts";
 import type { Findings } from "./findings.ts";
 import { checkForeign, checkRecognition, syncAndNote } from "./health-checks.ts";
 import { judgePacket } from "./judge.ts";
@@ -38,6 +38,7 @@ export function isReference({ capabilities, variants }: BackendModule): boolean 
 /** Plays one scenario on one host, in all families and protocols at once. */
 export class ScenarioRun {
   readonly #scenario: Scenario;
+  readonly #rules: readonly string[];
   readonly #player: Player;
   readonly #parts: readonly Part[];
   readonly #module: BackendModule;
@@ -60,6 +61,7 @@ export class ScenarioRun {
     },
   ) {
     this.#scenario = scenario;
+    this.#rules = rulesAsked(scenario.rules, of.module);
     this.#player = of.player;
     this.#parts = of.parts.filter(({ skipped }) => skipped === undefined);
     this.#module = of.module;
@@ -71,9 +73,9 @@ export class ScenarioRun {
 
   /** Play it to its end. */
   async play(newPlayer: () => Promise<Player>): Promise<void> {
-    const { name, rules, steps } = this.#scenario;
+    const { name, steps } = this.#scenario;
     for (const step of steps) {
-      this.#findings.place = { scenario: name, step: step.say, rules };
+      this.#findings.place = { scenario: name, step: step.say, rules: this.#rules };
       await this.#playStep(step);
       if (this.#findings.isFull) return;
     }
@@ -163,7 +165,7 @@ export class ScenarioRun {
 
   #ask(probe: Probe, { family, protocol }: Part): void {
     if (this.#findings.isFull) return;
-    const { rules } = this.#scenario;
+    const rules = this.#rules;
     this.#cells.probe(rules, family, protocol);
     const what = `${probeText(probe)} ${family} ${protocol}`;
     let packet: Packet;
