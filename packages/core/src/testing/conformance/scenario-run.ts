@@ -99,14 +99,15 @@ export class ScenarioRun {
   async #playStep(step: Step): Promise<void> {
     const player = this.#player;
     if (step.waitSeconds !== undefined) await player.host.advance(step.waitSeconds * 1000);
-    if (step.restart === true) await this.#restart();
+    if (step.restart === true) await this.#restart("restart");
     const before = player.world;
     for (const raw of step.put ?? []) player.put(raw);
     for (const ref of step.remove ?? []) player.remove(ref);
     const asked = this.#packets(step.probes ?? []);
     const watched = oneByFamily(asked);
     this.#watched = [...this.#watched, ...watched];
-    await this.#syncWithFlows(before);
+    if (step.restart === "amid changes") await this.#restart("changes");
+    else await this.#syncWithFlows(before);
     if (watched.length > 0) this.#watched = watched;
     await syncAndNote(player, this.#findings, "again");
     for (const { kept, is } of step.flows ?? []) this.#checkKeptFlow(kept, is);
@@ -115,7 +116,8 @@ export class ScenarioRun {
     checkForeign(player, this.#foreign, this.#findings);
   }
 
-  async #restart(): Promise<void> {
+  /** `next`: what the new process has to do. */
+  async #restart(next: "changes" | "restart"): Promise<void> {
     const player = this.#player;
     const own = player.host.own();
     await player.restart();
@@ -134,7 +136,7 @@ export class ScenarioRun {
     // A new process knows nothing of what was: only what is there now can tell it which flows are stale.
     await this.#syncWithFlows(
       { ...player.world, objects: player.world.objects.filter(({ kind }) => kind === "Node" || kind === "ServiceCIDR") },
-      "restart",
+      next,
     );
   }
 
