@@ -143,7 +143,7 @@ class KernelHost implements FakeHost {
   }
 }
 
-/** A kept nft. Each text written to it is one transaction, and a marker behind it. */
+/** A kept nft: each line is a transaction, or a marker. */
 class FaultySession implements ExecSession {
   readonly #session: ExecSession;
   readonly #takeFault: () => Fault["when"] | undefined;
@@ -160,15 +160,7 @@ class FaultySession implements ExecSession {
   }
 
   write(text: string): void {
-    const when = this.#takeFault();
-    if (when === "before") {
-      this.#complaint = NO_MEMORY;
-      this.#session.write(text.slice(text.indexOf("\n") + 1));
-      return;
-    }
-    if (when === "during") this.#kill();
-    this.#dies = when === "after";
-    this.#session.write(text);
+    for (const line of text.split(/(?<=\n)/)) this.#writeLine(line);
   }
 
   async readUntil(marker: string, timeoutMs: number): Promise<string> {
@@ -182,6 +174,15 @@ class FaultySession implements ExecSession {
 
   close(): void {
     this.#session.close();
+  }
+
+  #writeLine(line: string): void {
+    // A marker is no change.
+    const when = /^(?:add|create|insert|replace|delete|flush)\s/.test(line) ? this.#takeFault() : undefined;
+    if (when === "during") this.#kill();
+    if (when === "after") this.#dies = true;
+    if (when === "before") this.#complaint = NO_MEMORY;
+    else this.#session.write(line);
   }
 
   #kill(): void {
