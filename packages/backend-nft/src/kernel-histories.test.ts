@@ -2,18 +2,21 @@ import { spawn, spawnSync } from "node:child_process";
 import { readlinkSync } from "node:fs";
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { Exec, ExecResult, ExecSession, Flow, HostAddress, Log, World } from "@turnout/core";
-import { checkHistories, pickOne } from "@turnout/core/testing";
+import { checkHistories, createRandom } from "@turnout/core/testing";
 import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
 import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, describe, expect, it } from "vitest";
-import { elementsOf, linesOf, parseListed } from "./kernel-histories-listing.ts";
+import { tamperWith } from "./kernel-histories-hand.ts";
+import { linesOf, parseListed } from "./kernel-histories-listing.ts";
 import type { Listed } from "./kernel-histories-listing.ts";
 import { nftModule } from "./module.ts";
 import { TABLE } from "./names.ts";
 import { NftSession } from "./nft-session.ts";
+import { SHOWCASE } from "./test-states.ts";
 import { FOREIGN_RULESET } from "./testing/foreign-ruleset.ts";
+import { openProxy } from "./testing/test-proxy.ts";
 
 /** Random changes; set TURNOUT_KERNEL_STEPS for more, and TURNOUT_HISTORY_SEED to begin elsewhere. */
 const STEPS = Number(process.env["TURNOUT_KERNEL_STEPS"] ?? 200);
@@ -93,12 +96,7 @@ class KernelHost implements FakeHost {
   }
 
   tamper(random: () => number): string | undefined {
-    const listed = this.#list();
-    const tables = listed.filter(({ kind, table }) => kind === "table" && table === TABLE);
-    if (tables.length === 0) return undefined;
-    const { family } = pickOne(tables, random);
-    const own = listed.filter((one) => one.family === family && one.table === TABLE);
-    const text = pickOne([deleteElement, deleteElement, deleteRule, flushChain, addRule, dropByPolicy], random)(own, random);
+    const text = tamperWith(this.#list(), random);
     if (text === undefined) return undefined;
     this.#nft(["-f", "-"], `${text}\n`);
     return text;
@@ -190,48 +188,6 @@ class FaultySession implements ExecSession {
   }
 }
 
-type Deed = (own: readonly Listed[], random: () => number) => string | undefined;
-
-function anyOf(own: readonly Listed[], random: () => number, isFit: (one: Listed) => boolean): Listed | undefined {
-  const fit = own.filter(isFit);
-  return fit.length === 0 ? undefined : pickOne(fit, random);
-}
-
-const deleteElement: Deed = (own, random) => {
-  const set = anyOf(own, random, ({ name, body }) => name !== "affinity" && elementsOf(body).length > 0);
-  if (set === undefined) return undefined;
-  const element = pickOne(elementsOf(set.body), random);
-  return `delete element ${set.family} ${TABLE} ${set.name} { ${keyText(set.kind === "map" ? (element as readonly unknown[])[0] : element)} }`;
-};
-
-const deleteRule: Deed = (own, random) => {
-  const rule = anyOf(own, random, ({ kind }) => kind === "rule");
-  return rule && `delete rule ${rule.family} ${TABLE} ${rule.name} handle ${String(rule.body["handle"])}`;
-};
-
-const flushChain: Deed = (own, random) => {
-  const rule = anyOf(own, random, ({ kind }) => kind === "rule");
-  return rule && `flush chain ${rule.family} ${TABLE} ${rule.name}`;
-};
-
-const addRule: Deed = (own, random) => {
-  const chain = anyOf(own, random, ({ kind, name }) => kind === "chain" && !name.startsWith("layout-"));
-  const verb = pickOne(["add", "insert"], random);
-  return chain && `${verb} rule ${chain.family} ${TABLE} ${chain.name} ${pickOne(["drop", "accept", "counter"], random)} comment "by hand"`;
-};
-
-const dropByPolicy: Deed = (own, random) => {
-  const chain = anyOf(own, random, ({ kind, body }) => kind === "chain" && body["type"] === "filter");
-  return chain && `add chain ${chain.family} ${TABLE} ${chain.name} { policy drop; }`;
-};
-
-/** A key as nft reads it; nft prints it bare, as parts, or wrapped with a comment. */
-function keyText(key: unknown): string {
-  if (typeof key !== "object" || key === null) return String(key);
-  const { elem, concat } = key as { readonly elem?: { readonly val: unknown }; readonly concat?: readonly unknown[] };
-  return elem === undefined ? (concat ?? []).map(String).join(" . ") : keyText(elem.val);
-}
-
 describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=1.0.1"), () => {
   const hosts: KernelHost[] = [];
   afterAll(() => {
@@ -271,6 +227,26 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
     expect(host.foreign()).toEqual(foreign);
     expect(foreign.length).toBeGreaterThan(10);
   });
+
+  it.each(FAMILIES)(
+    "begin on a host whose foreign hand changes something every time, and it is put back: %s",
+    async (family) => {
+      const host = createHost();
+      const proxy = await openProxy(host.world, family);
+      await proxy.sync(SHOWCASE);
+      const [before, foreign] = [host.own(), host.foreign()];
+      const random = createRandom(SEED);
+      for (let count = 0; count < 30; count++) {
+        const deed = host.tamper(random);
+        expect({ deed, own: host.own() }).not.toEqual({ deed, own: before });
+        await proxy.adopt();
+        await proxy.sync(SHOWCASE);
+        expect({ deed, own: host.own() }).toEqual({ deed, own: before });
+      }
+      expect(host.foreign()).toEqual(foreign);
+    },
+    60_000,
+  );
 
   it(
     `end where one sync from nothing ends, whatever happens: ${STEPS} changes from seed ${SEED}`,
