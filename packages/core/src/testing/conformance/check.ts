@@ -3,6 +3,7 @@ import { Cells, partsOf, rulesAsked } from "./cells.ts";
 import type { CreateFakeHost } from "./fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
+import type { Place } from "./findings.ts";
 import { checkHost } from "./host-checks.ts";
 import { Player } from "./player.ts";
 import type { PlayerOptions } from "./player.ts";
@@ -21,6 +22,8 @@ export interface CheckOptions {
   readonly nodePortAddressesDefault?: readonly string[];
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** Told where the kit looks before it does. */
+  readonly onPlace?: (place: Place) => void;
 }
 
 /**
@@ -37,7 +40,7 @@ export async function checkBackend(
   scenarios: readonly Scenario[],
   options: CheckOptions = {},
 ): Promise<ConformanceReport> {
-  const findings = new Findings(options.maxFindings);
+  const findings = new Findings(options.maxFindings, options.onPlace);
   const cells = new Cells();
   const random = createRandom(options.seed ?? 1);
   await checkHost({ module, createFakeHost }, settingOf(options), { findings, random });
