@@ -1,14 +1,22 @@
 import { readFileSync, writeSync } from "node:fs";
-import type { Reporter, TestModule } from "vitest/node";
+import type { Reporter, TestModule, Vitest } from "vitest/node";
 import type { SerializedError } from "vitest";
-import { closingLine, countRun, parseAllowedSkips } from "./run-count.ts";
+import { closingLine, countRun, isNamed, parseAllowedSkips } from "./run-count.ts";
 
 /** Ends the run with the plain line `N passed, N failed, N skipped`, and fails it for a skip nobody allowed. */
 export default class ClosingLineReporter implements Reporter {
+  #vitest: Pick<Vitest, "config"> | undefined;
+
+  /** Keep hold of the run: the pattern of `-t` may change while vitest watches. */
+  onInit(vitest: Pick<Vitest, "config">): void {
+    this.#vitest = vitest;
+  }
+
   /** Count, complain, and leave the line for the very end of the output. */
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
     const allowed = parseAllowedSkips(readFileSync(new URL("allowed-skips.txt", import.meta.url), "utf8"));
-    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const pattern = this.#vitest?.config.testNamePattern;
+    const tests = modules.flatMap((module) => [...module.children.allTests()]).filter(({ fullName }) => isNamed(fullName, pattern));
     const brokenModules = modules.filter((module) => module.errors().length > 0).length;
     const count = countRun(
       tests.map((test) => ({

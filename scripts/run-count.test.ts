@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { closingLine, countRun, parseAllowedSkips } from "./run-count.ts";
+import { closingLine, countRun, isNamed, parseAllowedSkips } from "./run-count.ts";
 import type { FinishedTest } from "./run-count.ts";
 
 const allowed = parseAllowedSkips("# a comment\n\ndocker  # kind only\nkernel>=6.6\n");
@@ -27,4 +27,12 @@ it("fails a skip when one of its reasons isn't on the list", () => {
   const count = countRun([finished("skipped", ["kernel>=6.6 (found 6.1)", "root (not root)"])], 0, allowed);
   expect(closingLine(count)).toBe("0 passed, 1 failed, 0 skipped");
   expect(count.complaints[0]).toContain("needs root (not root)");
+});
+
+it("takes a test for asked for when its groups and its name match what -t was given", () => {
+  const names = ["a group > of tests > one", "a group > of tests > two", "a > b"];
+  const named = (pattern?: RegExp): readonly string[] => names.filter((name) => isNamed(name, pattern));
+  expect(named()).toEqual(names);
+  expect(named(/tests > (one|three)$/)).toEqual(["a group > of tests > one"]);
+  expect(named(/^group/)).toEqual([]);
 });

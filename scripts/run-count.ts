@@ -24,6 +24,11 @@ export function parseAllowedSkips(text: string): ReadonlySet<string> {
   );
 }
 
+/** Whether a run of the tests that `-t` names means this one; vitest reports all the others as skipped. Without a pattern it means all. */
+export function isNamed(fullName: string, pattern: RegExp | undefined): boolean {
+  return pattern === undefined || fullName.search(pattern) >= 0;
+}
+
 function complaintFor(test: FinishedTest, allowed: ReadonlySet<string>): string | undefined {
   if (test.unmetNeeds === undefined || test.unmetNeeds.length === 0) {
     return `skipped without a proven reason: ${test.name}: use needs(…) of scripts/needs.ts`;

@@ -10,12 +10,12 @@ const VARIANTS = {
   affinityScope: "row",
 };
 const ALL = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "drop"].map((name) => [name, true as const]));
-const FULL: BackendStatus = { backend: "full", capabilities: ALL, variants: VARIANTS, rules: { passed: 57, failed: 0, notAsked: 0 } };
+const FULL: BackendStatus = { backend: "full", capabilities: ALL, variants: VARIANTS, rules: { passed: 57, failed: 0, leftOut: 0 } };
 const POOR: BackendStatus = {
   backend: "poor",
   capabilities: { ...ALL, SCTP: "not in the kernel", drop: "it can only refuse" },
   variants: { ...VARIANTS, unallocatedClusterIP: "pass", rejectFromHost: false, affinityScope: "somethingNew" },
-  rules: { passed: 50, failed: 2, notAsked: 5 },
+  rules: { passed: 50, failed: 2, leftOut: 5 },
 };
 
 describe("the status table", () => {
@@ -23,7 +23,7 @@ describe("the status table", () => {
     expect(statusTable([FULL, POOR]).split("\n")).toEqual([
       "| backend | `full` | `poor` |",
       "|---|---|---|",
-      "| [rules](docs/rules.md) passed | 57 of 57 | 50 of 52, 5 not asked |",
+      "| [rules](docs/rules.md) passed | 57 of 57 | 50 of 52, 5 left out |",
       "| families | IPv4, IPv6 | IPv4, IPv6 |",
       "| protocols | TCP, UDP, SCTP | TCP, UDP |",
       "| can't do | nothing | SCTP: not in the kernel; drop: it can only refuse |",

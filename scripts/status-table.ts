@@ -3,7 +3,7 @@ export interface BackendStatus {
   readonly backend: string;
   readonly capabilities: Readonly<Record<string, true | string>>;
   readonly variants: Readonly<Record<string, string | boolean>>;
-  readonly rules: { readonly passed: number; readonly failed: number; readonly notAsked: number };
+  readonly rules: { readonly passed: number; readonly failed: number; readonly leftOut: number };
 }
 
 const BEGIN = "<!-- written by npm run status:update -->";
@@ -42,7 +42,7 @@ export function statusTable(backends: readonly BackendStatus[]): string {
 
 function rulesText({ rules }: BackendStatus): string {
   const asked = `${rules.passed} of ${rules.passed + rules.failed}`;
-  return rules.notAsked === 0 ? asked : `${asked}, ${rules.notAsked} not asked`;
+  return rules.leftOut === 0 ? asked : `${asked}, ${rules.leftOut} left out`;
 }
 
 function missingText({ capabilities }: BackendStatus): string {

@@ -59,7 +59,11 @@ describe("the nft backend on its host in memory", () => {
   it.each(BREAKAGES.map((breakage) => [breakage.name, breakage] as const))(
     "is caught when it %s",
     async (_, breakage) => {
-      expect(await catchBreakage(breakage, nftModule, createFakeHost, SCENARIOS)).toBeDefined();
+      const found = await catchBreakage(breakage, nftModule, createFakeHost, SCENARIOS);
+      expect(breakage.kinds).toContain(found?.kind);
+      // A duty of the contract has no rule.
+      const isOffended = breakage.rules.length === 0 || breakage.rules.some((rule) => found?.rules.includes(rule));
+      expect({ isOffended, rules: found?.rules }).toMatchObject({ isOffended: true });
     },
     TIMEOUT_MS,
   );

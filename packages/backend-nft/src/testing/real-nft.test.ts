@@ -174,7 +174,7 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
 
   it("with other people's tables", async () => {
     await twins.start(FOREIGN_RULESET.split("\n"));
-    expect(JSON.parse(twins.host.list())).toHaveProperty("nftables.length", 23);
+    expect(JSON.parse(twins.host.list())).toHaveProperty("nftables.length", 35);
     expect(await twins.difference(true)).toBeUndefined();
   });
 

@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import { ProxyError, type BackendModule, type Plain } from "@turnout/core";
-import { checkHistories, type CreateFakeHost, type Finding } from "@turnout/core/testing";
+import { ProxyError, type Plain } from "@turnout/core";
+import { checkHistories, type Finding } from "@turnout/core/testing";
 import type { Environment } from "../environment.ts";
+import type { CallWatch } from "./conformance-calls.ts";
 import type { Histories } from "./conformance-report.ts";
 
 /** Changes on one host; a life has the seed of the first one plus its number, so it can be played again by itself. */
@@ -14,15 +15,14 @@ const LIFE_STEPS = 500;
  * @throws {ProxyError} `canceled` when somebody does.
  */
 export async function playHistories(
-  module: BackendModule,
-  createFakeHost: CreateFakeHost,
+  { module, createFakeHost, onPlace }: Pick<CallWatch, "module" | "createFakeHost" | "onPlace">,
   { steps, seed }: Histories,
   backendOptions: Readonly<Record<string, Plain>>,
   { signal, isTerminal, err }: Pick<Environment, "signal" | "isTerminal" | "err">,
 ): Promise<readonly Finding[]> {
   for (let done = 0; done < steps; done += LIFE_STEPS) {
     const life = { seed: seed + done / LIFE_STEPS, steps: Math.min(LIFE_STEPS, steps - done), lifeSteps: LIFE_STEPS };
-    const { findings } = await checkHistories(module, createFakeHost, { ...life, backendOptions });
+    const { findings } = await checkHistories(module, createFakeHost, { ...life, backendOptions, onPlace });
     const played = done + life.steps;
     await setImmediate();
     const isEnd = findings.length > 0 || signal.aborted || played === steps;

@@ -58,8 +58,8 @@ const FINDING: Finding = {
 };
 
 test("a rule is passed when it was asked and nothing was found; where nothing was asked it counts apart", () => {
-  expect(countRules(CELLS)).toEqual({ passed: 1, failed: 1, notAsked: 1 });
-  expect(countRules([cell("R-01", { probes: 0, findings: 1 })])).toEqual({ passed: 0, failed: 1, notAsked: 0 });
+  expect(countRules(CELLS)).toEqual({ passed: 1, failed: 1, leftOut: 1 });
+  expect(countRules([cell("R-01", { probes: 0, findings: 1 })])).toEqual({ passed: 0, failed: 1, leftOut: 0 });
 });
 
 describe("the text", () => {
@@ -86,7 +86,8 @@ describe("the text", () => {
         "",
         "A number says how many packets were judged, one after ! how many findings there are, - that nothing was asked.",
         "Not asked: no SCTP: not in its kernel",
-        "Not asked: no sessionAffinity: no memory",
+        "Left out: R-41, since there is no sessionAffinity: no memory",
+        "What is played of a rule left out is judged by R-56: what can't be done fails closed.",
         "",
         "1 verdict  R-30  IPv6  TCP",
         "  scenario  the last endpoint goes",
@@ -98,7 +99,7 @@ describe("the text", () => {
         "            route TCP *:30001",
         "  and       1 more like it: -v shows them",
         "",
-        "poor does not conform, 2 findings: 1 of 2 rules passed, 1 not asked",
+        "poor does not conform, 2 findings: 1 of 2 rules passed, 1 left out",
         "",
       ].join("\n"),
     );

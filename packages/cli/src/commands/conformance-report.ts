@@ -6,7 +6,7 @@ export interface RuleCounts {
   readonly passed: number;
   readonly failed: number;
   /** Rules a backend is never asked about, because it lacks what they need. */
-  readonly notAsked: number;
+  readonly leftOut: number;
 }
 
 /** Random changes that were made besides the scenarios; the same seed makes the same again. */
@@ -50,8 +50,13 @@ export function backendReport(
 export function countRules(cells: readonly Cell[]): RuleCounts {
   const rules = [...Map.groupBy(cells, ({ rule }) => rule).values()];
   const failed = rules.filter((one) => one.some(({ findings }) => findings > 0)).length;
-  const notAsked = rules.filter((one) => one.every(({ probes, findings }) => probes + findings === 0)).length;
-  return { passed: rules.length - failed - notAsked, failed, notAsked };
+  const leftOut = rules.filter(isLeftOut).length;
+  return { passed: rules.length - failed - leftOut, failed, leftOut };
+}
+
+/** Whether nothing was asked of one rule anywhere. */
+function isLeftOut(cells: readonly Cell[]): boolean {
+  return cells.every(({ probes, findings }) => probes + findings === 0);
 }
 
 /** Write a report for people: what the backend says of itself, the matrix, the findings, the outcome. */
@@ -87,7 +92,7 @@ function list(title: string, texts: readonly string[]): readonly string[] {
 /** Say in one line how it ended. */
 export function outcome({ backend, conforms, rules, findings }: BackendReport): string {
   const asked = rules.passed + rules.failed;
-  const aside = rules.notAsked === 0 ? "" : `, ${rules.notAsked} not asked`;
+  const aside = rules.leftOut === 0 ? "" : `, ${rules.leftOut} left out`;
   const count = `${findings.length} finding${findings.length === 1 ? "" : "s"}`;
   return `${backend} ${conforms ? "conforms" : `does not conform, ${count}`}: ${rules.passed} of ${asked} rules passed${aside}`;
 }
@@ -120,11 +125,20 @@ function cellText(cell: Cell | undefined): string {
   return cell.findings === 0 ? String(cell.probes) : `${cell.probes}!${cell.findings}`;
 }
 
+/** Explain the matrix: its signs, and by reason which rules are left out altogether and what wasn't asked of the others. */
 function reasons(cells: readonly Cell[]): readonly string[] {
-  const said = new Set(cells.flatMap(({ skipped }) => skipped ?? []));
+  const [leftOut, others] = [new Map<string, Set<string>>(), new Set<string>()];
+  for (const [rule, own] of Map.groupBy(cells, (cell) => cell.rule))
+    for (const { skipped } of own) {
+      if (skipped === undefined) continue;
+      if (isLeftOut(own)) leftOut.set(skipped, (leftOut.get(skipped) ?? new Set()).add(rule));
+      else others.add(skipped);
+    }
   return [
     "A number says how many packets were judged, one after ! how many findings there are, - that nothing was asked.",
-    ...[...said].map((reason) => `Not asked: ${reason}`),
+    ...[...others].map((reason) => `Not asked: ${reason}`),
+    ...[...leftOut].map(([reason, rules]) => `Left out: ${[...rules].join(", ")}, since there is ${reason}`),
+    ...(leftOut.size > 0 ? ["What is played of a rule left out is judged by R-56: what can't be done fails closed."] : []),
   ];
 }
 

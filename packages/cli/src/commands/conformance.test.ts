@@ -1,8 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { BackendModule } from "@turnout/core";
 import { createPaperHost, paper } from "@turnout/core/testing";
+import { CallWatch } from "./conformance-calls.ts";
 import { playHistories } from "./conformance-histories.ts";
 import type { BackendReport } from "./conformance-report.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -106,8 +106,9 @@ describe("conformance", () => {
   test("on a terminal histories say how far they are", async () => {
     let said = "";
     const err = (text: string): void => void (said += text);
+    const watch = new CallWatch(paper, createPaperHost);
     const terminal = { signal: new AbortController().signal, isTerminal: true, err };
-    expect(await playHistories(paper as BackendModule, createPaperHost, { steps: 600, seed: 3 }, {}, terminal)).toEqual([]);
+    expect(await playHistories(watch, { steps: 600, seed: 3 }, {}, terminal)).toEqual([]);
     expect(said).toBe("\r500 of 600 steps\r600 of 600 steps\n");
   });
 

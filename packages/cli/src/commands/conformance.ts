@@ -4,6 +4,7 @@ import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions, backendOptions, isVerbose, type CommonOptions } from "../options.ts";
 import { KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
+import { CallWatch } from "./conformance-calls.ts";
 import { playHistories } from "./conformance-histories.ts";
 import { backendReport, reportText, type BackendReport, type Histories } from "./conformance-report.ts";
 
@@ -83,9 +84,12 @@ async function examineOne(name: string, host: string | undefined, exam: Exam, en
   const createFakeHost = await loadFakeHost(name, host, env.workingDirectory);
   const { scenarios, histories, options } = exam;
   module.parseOptions(options);
-  const { backend, cells, findings } = await checkBackend(module, createFakeHost, scenarios, { backendOptions: options });
+  const watch = new CallWatch(module, createFakeHost);
+  const { onPlace } = watch;
+  const checked = checkBackend(watch.module, watch.createFakeHost, scenarios, { backendOptions: options, onPlace });
+  const { backend, cells, findings } = await watch.ended(checked, process);
   if (histories === undefined) return backendReport(module, { backend, cells, findings });
-  const found = await playHistories(module, createFakeHost, histories, options, env);
+  const found = await watch.ended(playHistories(watch, histories, options, env), process);
   return backendReport(module, { backend, cells, findings: [...findings, ...found] }, histories);
 }
 

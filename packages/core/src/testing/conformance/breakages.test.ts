@@ -20,7 +20,11 @@ describe("the kit on trial", () => {
   it.each(BREAKAGES.map((breakage) => [breakage.name, breakage] as const))(
     "catches a backend that %s",
     async (_, breakage) => {
-      expect(await catchBreakage(breakage, paper, createPaperHost, SCENARIOS)).toBeDefined();
+      const found = await catchBreakage(breakage, paper, createPaperHost, SCENARIOS);
+      expect(breakage.kinds).toContain(found?.kind);
+      // A duty of the contract has no rule.
+      const isOffended = breakage.rules.length === 0 || breakage.rules.some((rule) => found?.rules.includes(rule));
+      expect({ isOffended, rules: found?.rules }).toMatchObject({ isOffended: true });
     },
     60_000,
   );

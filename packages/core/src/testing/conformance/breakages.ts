@@ -2,9 +2,12 @@ import type { Rule, ServicePort } from "../../model.ts";
 import type { BackendModule } from "../../backend.ts";
 import { breakDestinations, BROKEN_HANDS } from "./broken-hands.ts";
 import { delegate, indexesOf, withBackend, withHost, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
+import type { Defect } from "./broken-backend.ts";
+import { BROKEN_HOSTS } from "./broken-hosts.ts";
+import { BROKEN_ORDER } from "./broken-order.ts";
 import { checkBackend } from "./check.ts";
 import type { CreateFakeHost } from "./fake-host.ts";
-import type { Finding } from "./finding.ts";
+import type { Finding, FindingKind } from "./finding.ts";
 import { checkHistories } from "./histories.ts";
 import type { Scenario } from "./scenario.ts";
 import type { Subject } from "./subject.ts";
@@ -14,6 +17,10 @@ export interface Breakage {
   readonly name: string;
   /** What it offends against: rules, or a duty of the contract. */
   readonly of: string;
+  /** What kinds of finding show it. */
+  readonly kinds: readonly FindingKind[];
+  /** Rules of which such a finding must name one; none: it is a duty of the contract. */
+  readonly rules: readonly string[];
   apply(module: BackendModule, createFakeHost: CreateFakeHost): Subject;
 }
 
@@ -26,7 +33,7 @@ function everywhere(row: ServicePort): ServicePort {
 }
 
 /** Defects of those that decide: what rules and pools are made into. */
-const BROKEN_MINDS: Readonly<Record<string, readonly [of: string, (subject: Subject) => Subject]>> = {
+const BROKEN_MINDS: Readonly<Record<string, Defect>> = {
   "refuses what it should drop": [
     "R-27, R-33",
     withRules((rules) => rules.map((rule) => (rule.to === "drop" ? { ...rule, to: "reject" } : rule))),
@@ -56,7 +63,7 @@ const BROKEN_MINDS: Readonly<Record<string, readonly [of: string, (subject: Subj
     withRules((rules) => rules.filter(({ from }) => from !== "localPod" && from !== "thisHost")),
   ],
   "never masquerades": ["R-24, R-28", withRules((rules) => rules.map((rule) => ({ ...rule, masquerade: false })))],
-  "masquerades everything": ["R-24, R-30", withRules((rules) => rules.map((rule) => ({ ...rule, masquerade: isPool(rule) })))],
+  "masquerades everything": ["R-22, R-30", withRules((rules) => rules.map((rule) => ({ ...rule, masquerade: isPool(rule) })))],
   "takes pods for strangers": [
     "R-24, R-31",
     withNode(({ node, host }) => {
@@ -88,10 +95,11 @@ const BROKEN_MINDS: Readonly<Record<string, readonly [of: string, (subject: Subj
   ],
   "does not know topology": ["R-19, R-20", withRows((row) => (row.topology === "" ? row : { ...row, cluster: ready(row) }))],
   "uses the first endpoint only": ["R-22", withRows((row) => ({ ...row, cluster: row.cluster.slice(0, 1), local: row.local.slice(0, 1) }))],
-  "loses affinity": ["R-46", withRows((row) => ({ ...row, affinitySeconds: undefined }))],
+  "loses affinity": ["R-46", withRows((row) => ({ ...row, affinitySeconds: undefined })), ["affinity"]],
   "never lets go of a client": [
     "R-08",
     withRows((row) => ({ ...row, affinitySeconds: row.affinitySeconds === undefined ? undefined : row.affinitySeconds * 1000 })),
+    ["affinity"],
   ],
   "answers node ports on all addresses": [
     "R-37",
@@ -112,6 +120,7 @@ const BROKEN_MINDS: Readonly<Record<string, readonly [of: string, (subject: Subj
   "serves one family with the other's hands": [
     "R-03",
     withBackend(async (_, { module, options, world }) => delegate(await module.open(options, "IPv4", world, new AbortController().signal))),
+    ["verdict", "error"],
   ],
 };
 
@@ -119,18 +128,30 @@ function clusterOrRefuse({ cluster }: ServicePort): readonly Rule[] {
   return cluster.length > 0 ? [{ from: "anyone", to: "cluster", masquerade: true }] : [{ from: "anyone", to: "reject", masquerade: false }];
 }
 
+const VERDICT: readonly FindingKind[] = ["verdict"];
+
 /** Backends that are wrong on purpose, each in one way. */
-export const BREAKAGES: readonly Breakage[] = Object.entries({ ...BROKEN_MINDS, ...BROKEN_HANDS }).map(([name, [of, apply]]) => ({
+export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
+  ...BROKEN_MINDS,
+  ...BROKEN_HANDS,
+  ...BROKEN_HOSTS,
+  ...BROKEN_ORDER,
+}).map(([name, [of, apply, kinds = VERDICT]]) => ({
   name,
   of,
+  kinds,
+  rules: of.startsWith("R-") ? of.split(", ") : [],
   apply: (module, createFakeHost) => apply({ module, createFakeHost }),
 }));
+
+/** How many findings are looked through for one that shows a defect. */
+const ENOUGH = 20;
 
 /**
  * Have the kit examine a backend that was broken on purpose.
  *
- * Shape: asks the scenarios of the rules it offends against first, then histories, then all scenarios; the first finding, or undefined if the
- * kit noticed nothing.
+ * Shape: asks the scenarios of the rules it offends against first, then histories, then all scenarios. The first finding of the kinds and rules
+ * that show the defect; else the first of all, or undefined if the kit noticed nothing.
  */
 export async function catchBreakage(
   breakage: Breakage,
@@ -138,12 +159,21 @@ export async function catchBreakage(
   createFakeHost: CreateFakeHost,
   scenarios: readonly Scenario[],
 ): Promise<Finding | undefined> {
+  const { kinds, rules } = breakage;
   const broken = breakage.apply(module, createFakeHost);
-  const offended = breakage.of.split(", ");
-  const isTelling = ({ rules }: Scenario): boolean => rules.some((rule) => offended.includes(rule));
-  const play = async (some: readonly Scenario[]): Promise<Finding | undefined> =>
-    (await checkBackend(broken.module, broken.createFakeHost, some, { maxFindings: 1 })).findings[0];
-  const telling = scenarios.filter(isTelling);
-  const found = (await play(telling)) ?? (await checkHistories(broken.module, broken.createFakeHost, { steps: 1500 })).findings[0];
-  return found ?? (await play(scenarios.filter((scenario) => !isTelling(scenario))));
+  const isTelling = (scenario: Scenario): boolean => scenario.rules.some((rule) => rules.includes(rule));
+  const shows = (finding: Finding): boolean =>
+    kinds.includes(finding.kind) && (rules.length === 0 || finding.rules.some((rule) => rules.includes(rule)));
+  const play = async (some: readonly Scenario[]): Promise<readonly Finding[]> =>
+    (await checkBackend(broken.module, broken.createFakeHost, some, { maxFindings: ENOUGH })).findings;
+  const live = async (): Promise<readonly Finding[]> =>
+    (await checkHistories(broken.module, broken.createFakeHost, { steps: 1500 })).findings;
+  let first: Finding | undefined;
+  for (const examine of [() => play(scenarios.filter(isTelling)), live, () => play(scenarios.filter((scenario) => !isTelling(scenario)))]) {
+    const findings = await examine();
+    const telling = findings.find(shows);
+    if (telling !== undefined) return telling;
+    first ??= findings[0];
+  }
+  return first;
 }

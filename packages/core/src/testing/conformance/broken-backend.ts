@@ -4,10 +4,14 @@ import type { Destination, Rule, ServicePort } from "../../model.ts";
 import type { IPFamily } from "../../objects.ts";
 import type { FlowFilter, World } from "../../world.ts";
 import type { FakeHost } from "./fake-host.ts";
+import type { FindingKind } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
 /** A backend of whatever kind. */
 export type AnyBackend = Backend<unknown, KernelObject, unknown>;
+
+/** What a defect offends against (rules, or a duty of the contract), how it comes about, and as what it is found; default `verdict`. */
+export type Defect = readonly [of: string, apply: (subject: Subject) => Subject, kinds?: readonly FindingKind[]];
 
 /** Where a broken backend was opened. */
 export interface OpenedAt {

@@ -3,8 +3,7 @@ import type { Delta, KernelObject, Plan } from "../../backend.ts";
 import { isEqual } from "../../equal.ts";
 import type { Destination, Rule, ServicePort } from "../../model.ts";
 import { putsOf, withBackend, withHost, withoutEmptyPools } from "./broken-backend.ts";
-import type { AnyBackend } from "./broken-backend.ts";
-import type { Subject } from "./subject.ts";
+import type { AnyBackend, Defect } from "./broken-backend.ts";
 
 /** A row with other rules at its destinations. */
 export function breakDestinations(row: ServicePort, rulesOf: (destination: Destination) => readonly Rule[]): ServicePort {
@@ -12,16 +11,16 @@ export function breakDestinations(row: ServicePort, rulesOf: (destination: Desti
 }
 
 /** Defects of those that act: planning, applying, observing, forgetting, cleaning up. */
-export const BROKEN_HANDS: Readonly<Record<string, readonly [of: string, (subject: Subject) => Subject]>> = {
-  "forgets to delete": ["R-58", withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, remove: [] }) }))],
+export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
+  "forgets to delete": ["R-48, R-58", withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, remove: [] }) }))],
   "forgets to change": [
     "R-58",
     withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, put: delta.put.filter(({ before }) => before === undefined) }) })),
   ],
-  "trusts its memory after a failed apply": ["R-58", withBackend(fromMemory)],
-  "keeps a cache that outlives the truth": ["R-58", withBackend(withCache)],
+  "trusts its memory after a failed apply": ["R-58", withBackend(fromMemory), ["error", "leftover"]],
+  "keeps a cache that outlives the truth": ["R-58", withBackend(withCache), ["leftover"]],
   "lets the first who came keep an address": ["R-53", withBackend(firstComeFirstServed)],
-  "keeps stale flows": ["R-41", withBackend(() => ({ forgetFlows: () => Promise.resolve(0) }))],
+  "keeps stale flows": ["R-41", withBackend(() => ({ forgetFlows: () => Promise.resolve(0) })), ["flow"]],
   "forgets flows that should stay": [
     "R-42",
     withBackend((inner) => ({
@@ -31,6 +30,7 @@ export const BROKEN_HANDS: Readonly<Record<string, readonly [of: string, (subjec
           signal,
         ) ?? Promise.resolve(0),
     })),
+    ["flow"],
   ],
   "applies everything twice": [
     "the contract: apply",
@@ -40,6 +40,7 @@ export const BROKEN_HANDS: Readonly<Record<string, readonly [of: string, (subjec
         return await inner.apply(plan, signal);
       },
     })),
+    ["error"],
   ],
   "does not recognise what it made": [
     "the contract: observe",
@@ -49,8 +50,9 @@ export const BROKEN_HANDS: Readonly<Record<string, readonly [of: string, (subjec
         return observed === undefined ? undefined : { ...observed, objects: withoutLast(observed.objects) };
       },
     })),
+    ["not-idempotent"],
   ],
-  "answers one question in two ways": ["the contract: render is pure", withBackend(withMoods)],
+  "answers one question in two ways": ["the contract: render is pure", withBackend(withMoods), ["contract"]],
   "leaves something behind at cleanup": [
     "the contract: cleanup",
     withBackend((inner, { world }) => ({
@@ -60,11 +62,13 @@ export const BROKEN_HANDS: Readonly<Record<string, readonly [of: string, (subjec
         await inner.apply(inner.plan({ put: [], remove, lingering: [], nowMs: world.clock.nowMs() }), signal);
       },
     })),
+    ["cleanup"],
   ],
   "lays hands on what isn't its own": [
     "the contract: only ours",
     // Nobody can say how for every host, so the host says that it happened.
     withHost((host) => ({ foreign: () => (host.own().length > 0 ? host.foreign().slice(1) : host.foreign()) })),
+    ["cleanup"],
   ],
   "takes too much at cleanup": [
     "the contract: cleanup",
@@ -76,6 +80,7 @@ export const BROKEN_HANDS: Readonly<Record<string, readonly [of: string, (subjec
         }
       },
     })),
+    ["cleanup"],
   ],
 };
 

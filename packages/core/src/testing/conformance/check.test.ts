@@ -121,7 +121,19 @@ describe("what the kit says of a backend", () => {
   it("that can't be opened: that it threw", async () => {
     const module: BackendModule = { ...paper, open: () => Promise.reject(new Error("no way in")) };
     const { findings } = await check([BASIC], module);
-    expect(findings).toMatchObject([{ kind: "error", got: "no way in", step: "the start" }]);
+    expect(findings).toMatchObject(
+      [
+        ["the host in memory", "IPv4"],
+        ["the host in memory", "IPv6"],
+        [BASIC.name, "IPv4"],
+      ].map(([scenario, family]) => ({
+        kind: "error",
+        got: "no way in",
+        step: "the start",
+        scenario,
+        family,
+      })),
+    );
   });
 
   it("stops where it was told to", async () => {

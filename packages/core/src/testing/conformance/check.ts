@@ -1,8 +1,10 @@
 import type { BackendModule, Plain } from "../../backend.ts";
-import { Cells, partsOf } from "./cells.ts";
+import { Cells, partsOf, rulesAsked } from "./cells.ts";
 import type { CreateFakeHost } from "./fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
+import type { Place } from "./findings.ts";
+import { checkHost } from "./host-checks.ts";
 import { Player } from "./player.ts";
 import type { PlayerOptions } from "./player.ts";
 import { createRandom } from "./random.ts";
@@ -20,13 +22,16 @@ export interface CheckOptions {
   readonly nodePortAddressesDefault?: readonly string[];
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** Told where the kit looks before it does. */
+  readonly onPlace?: (place: Place) => void;
 }
 
 /**
  * Play scenarios on a backend and its host, and judge every packet by the oracle, by the scenario's words and by what the host did with it.
  *
- * Shape: each scenario gets a host of its own and both families' processes, as in production but for their timing. The words count where the
- * backend has all capabilities and the reference variants; what it lacks is left out with its own reason, what it declares is checked to be so.
+ * Shape: first the host is looked at, because all the rest is told by it. Each scenario gets a host of its own and both families' processes,
+ * as in production but for their timing. The words count where the backend has all capabilities and the reference variants; what it lacks is
+ * left out with its own reason, what it declares is checked to be so.
  * Edges: never throws; whatever throws is a finding.
  */
 export async function checkBackend(
@@ -35,8 +40,10 @@ export async function checkBackend(
   scenarios: readonly Scenario[],
   options: CheckOptions = {},
 ): Promise<ConformanceReport> {
-  const findings = new Findings(options.maxFindings);
+  const findings = new Findings(options.maxFindings, options.onPlace);
   const cells = new Cells();
+  const random = createRandom(options.seed ?? 1);
+  await checkHost({ module, createFakeHost }, settingOf(options), { findings, random });
   for (const scenario of scenarios) {
     if (findings.isFull) break;
     await checkScenario({ module, createFakeHost }, scenario, options, findings, cells);
@@ -57,12 +64,11 @@ async function checkScenario(
   for (const part of parts) for (const rule of scenario.rules) cells.open(rule, part);
   const first = parts.find(({ skipped }) => skipped === undefined);
   if (first === undefined) return;
-  findings.place = { scenario: scenario.name, step: "the start", rules: scenario.rules };
+  findings.place = { scenario: scenario.name, step: "the start", rules: rulesAsked(scenario.rules, module) };
   const setting: PlayerOptions = {
+    ...settingOf(options),
     settings: { ...STAGE_SETTINGS, ...scenario.settings },
     ...(scenario.hostAddresses === undefined ? {} : { hostAddresses: scenario.hostAddresses }),
-    ...(options.nodePortAddressesDefault === undefined ? {} : { nodePortAddressesDefault: options.nodePortAddressesDefault }),
-    ...(options.backendOptions === undefined ? {} : { backendOptions: options.backendOptions }),
   };
   try {
     const player = await Player.start(subject, setting, STAGE_OBJECTS);
@@ -71,4 +77,13 @@ async function checkScenario(
   } catch (error) {
     findings.threw("the scenario", first.family, error);
   }
+}
+
+/** The stage, where no scenario says otherwise. */
+function settingOf({ nodePortAddressesDefault, backendOptions }: CheckOptions): PlayerOptions {
+  return {
+    settings: STAGE_SETTINGS,
+    ...(nodePortAddressesDefault === undefined ? {} : { nodePortAddressesDefault }),
+    ...(backendOptions === undefined ? {} : { backendOptions }),
+  };
 }

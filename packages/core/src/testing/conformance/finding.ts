@@ -45,7 +45,7 @@ export interface Cell {
   readonly protocol: Protocol;
   readonly probes: number;
   readonly findings: number;
-  /** Why nothing was tried, e.g. `no SCTP: not in the kernel`. */
+  /** Why the rule wasn't asked about here, e.g. `no SCTP: not in the kernel`; its scenarios may be played all the same, then R-56 counts them. */
   readonly skipped?: string;
 }
 

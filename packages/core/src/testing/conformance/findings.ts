@@ -15,11 +15,23 @@ export interface Place {
 export class Findings {
   readonly list: Finding[] = [];
   readonly #max: number;
-  /** Where somebody looks now. */
-  place: Place = { scenario: "", step: "", rules: [] };
+  readonly #onPlace: ((place: Place) => void) | undefined;
+  #place: Place = { scenario: "", step: "", rules: [] };
 
-  constructor(max: number = Number.POSITIVE_INFINITY) {
+  /** @param onPlace told where somebody looks, whenever that changes */
+  constructor(max: number = Number.POSITIVE_INFINITY, onPlace?: (place: Place) => void) {
     this.#max = max;
+    this.#onPlace = onPlace;
+  }
+
+  /** Where somebody looks now. */
+  get place(): Place {
+    return this.#place;
+  }
+
+  set place(place: Place) {
+    this.#place = place;
+    this.#onPlace?.(place);
   }
 
   /** As many as were asked for. */
@@ -28,7 +40,7 @@ export class Findings {
   }
 
   add(found: Found): void {
-    if (!this.isFull) this.list.push({ ...this.place, ...found });
+    if (!this.isFull) this.list.push({ ...this.#place, ...found });
   }
 
   /** Note that something threw. */

@@ -74,6 +74,19 @@ describe("R-58 random histories on paper", () => {
     expect(new Set(log)).toEqual(new Set(["write", "list", "failed", "addresses", "before", "during", "after", "tamper", "connect"]));
   }, 60_000);
 
+  it("leave packets alone on a host that can't follow them", async () => {
+    const refuse = (): never => {
+      throw new Error("packets can't be followed here");
+    };
+    const { module, createFakeHost } = withHost(() => ({ trace: refuse, connect: refuse }))({
+      module: paper,
+      createFakeHost: createPaperHost,
+    });
+    const report = await checkHistories(module, createFakeHost, { seed: 1, steps: 2000, looksAtPackets: false });
+    expect(report).toMatchObject({ findings: [], packets: 0, steps: 2000 });
+    expect(report.looks).toBeGreaterThan(10);
+  }, 60_000);
+
   it("say the same again for the same seed", async () => {
     const play = async (seed: number): Promise<readonly string[]> => {
       const log: string[] = [];

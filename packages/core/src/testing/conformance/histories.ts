@@ -2,6 +2,7 @@ import type { BackendModule, Plain } from "../../backend.ts";
 import type { CreateFakeHost } from "./fake-host.ts";
 import type { Finding } from "./finding.ts";
 import { Findings } from "./findings.ts";
+import type { Place } from "./findings.ts";
 import { HistoryRun } from "./history-run.ts";
 
 /** How histories are made up. */
@@ -16,9 +17,13 @@ export interface HistoryOptions {
   readonly lookEvery?: number;
   /** Stop after as many findings; default 1. */
   readonly maxFindings?: number;
+  /** Default true. False for a host that can't follow packets: flows and verdicts are not looked at, what is in force still is. */
+  readonly looksAtPackets?: boolean;
   readonly nodePortAddressesDefault?: readonly string[];
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** Told where the kit looks before it does. */
+  readonly onPlace?: (place: Place) => void;
 }
 
 /** What came of histories: `steps` is how many changes were made. */
@@ -45,7 +50,7 @@ export async function checkHistories(
   options: HistoryOptions = {},
 ): Promise<HistoryReport> {
   const { seed = 1, steps = 1000, lifeSteps = 500, lookEvery = 100, maxFindings = 1 } = options;
-  const findings = new Findings(maxFindings);
+  const findings = new Findings(maxFindings, options.onPlace);
   const total = { steps: 0, looks: 0, packets: 0 };
   for (let life = 0; total.steps < steps && !findings.isFull; life++) {
     const run = new HistoryRun({ module, createFakeHost }, seed + life, findings, options);

@@ -1,5 +1,6 @@
 export * from "./fake-host.ts";
 export * from "./finding.ts";
+export type { Place } from "./findings.ts";
 export * from "./scenario.ts";
 export * from "./short.ts";
 export * from "./stage.ts";

@@ -38,7 +38,7 @@ export interface Question {
 export function judgePacket(host: Pick<FakeHost, "trace">, question: Question, random: () => number): readonly Complaint[] {
   const { packet, verdict, remembered } = question;
   const complaints: Complaint[] = complaintsAboutKit(question);
-  const due = wordsOf(seenOf(verdict, packet));
+  const due = wordsOfVerdict(verdict, packet);
   const kept = remembered?.is === "kept" ? wordsOf(seenOf(verdict, packet, remembered.endpoint)) : undefined;
   const expected = kept ?? due;
   const seen = draw(host, packet, remembered?.is === "doubtful" ? [] : expected, random);
@@ -114,6 +114,11 @@ export function wordsOfTrace({ is, endpoint, masquerade }: Trace, packet: Packet
   return formatWords({ is, groups: [seenBy(endpoint ?? "nowhere:0", masquerade === true, packet)] });
 }
 
+/** Say all that may be seen by a verdict, one sentence for each. */
+export function wordsOfVerdict(verdict: Verdict, packet: Packet): readonly string[] {
+  return wordsOf(seenOf(verdict, packet));
+}
+
 /** What may be seen by a verdict, at any endpoint or at one. */
 function seenOf(verdict: Verdict, packet: Packet, only?: string): Seen {
   if (verdict.is !== "forward") return { is: verdict.is, groups: [] };
@@ -135,7 +140,8 @@ function wordsOf(seen: Seen): readonly string[] {
   );
 }
 
-function together(words: readonly string[]): string {
+/** Say in one sentence what several say. */
+export function together(words: readonly string[]): string {
   if (words.length <= 1) return words[0] ?? "nothing";
   return formatWords({ is: "forward", groups: words.flatMap((one) => parseWords(one).groups) });
 }

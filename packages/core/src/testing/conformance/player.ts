@@ -4,7 +4,7 @@ import type { IPFamily, ObjectKind, Protocol } from "../../objects.ts";
 import { Store } from "../../store.ts";
 import type { OracleWorld } from "../../verdict/oracle-world.ts";
 import type { Plain } from "../../backend.ts";
-import type { HostAddress } from "../../world.ts";
+import type { HostAddress, World } from "../../world.ts";
 import type { RawObject } from "../objects.ts";
 import type { FakeHost } from "./fake-host.ts";
 import { FamilyProcess } from "./family-process.ts";
@@ -12,6 +12,7 @@ import type { SyncReport } from "./family-process.ts";
 import type { ObjectRef } from "./scenario.ts";
 import { HOST_ADDRESSES, STAGE_NODE, UPLINK } from "./stage.ts";
 import type { Subject } from "./subject.ts";
+import { watchTools } from "./under-way.ts";
 
 /** What a player is set up with. */
 export interface PlayerOptions {
@@ -32,6 +33,10 @@ const HIDING_LABELS: readonly string[] = ["service.kubernetes.io/service-proxy-n
 /** A host with a backend's processes on it, one per family, and the API objects they are told of. */
 export class Player {
   readonly host: FakeHost;
+  /** Called whenever the host's tool has done something for the processes. */
+  onToolCall: (() => void) | undefined;
+  /** What the processes get of the host. */
+  readonly #hostWorld: World;
   readonly #subject: Subject;
   readonly #options: PlayerOptions;
   readonly #objects = new Map<string, RawObject>();
@@ -48,6 +53,7 @@ export class Player {
     this.#options = options;
     this.#parsed = subject.module.parseOptions(options.backendOptions ?? {});
     this.host = subject.createFakeHost();
+    this.#hostWorld = watchTools(this.host.world, () => this.onToolCall?.());
     this.#hostAddresses = this.#withExtra(HOST_ADDRESSES);
   }
 
@@ -144,7 +150,7 @@ export class Player {
           subject: this.#subject,
           options: this.#parsed,
           family,
-          world: this.host.world,
+          world: this.#hostWorld,
           store: this.#store,
           settings: this.#options.settings,
           facts,
@@ -154,7 +160,7 @@ export class Player {
   }
 
   async #probe(): Promise<unknown> {
-    const { facts, problems } = await this.#subject.module.probe(this.#parsed, this.host.world, new AbortController().signal);
+    const { facts, problems } = await this.#subject.module.probe(this.#parsed, this.#hostWorld, new AbortController().signal);
     for (const problem of problems) throw problem;
     return facts;
   }

@@ -7,13 +7,15 @@ import type { Flow, Packet } from "../../verdict/packet.ts";
 import { verdictOf } from "../../verdict/verdict-of.ts";
 import { AffinityBook } from "./affinity-book.ts";
 import { checkCleanup, checkEnd } from "./ending.ts";
-import type { Cells, Part } from "./cells.ts";
+import { rulesAsked, type Cells, type Part } from "./cells.ts";
 import type { Findings } from "./findings.ts";
 import { checkForeign, checkRecognition, syncAndNote } from "./health-checks.ts";
 import { judgePacket } from "./judge.ts";
 import { packetOf, probeText } from "./probe-packet.ts";
 import type { Player } from "./player.ts";
 import type { Probe, Scenario, Step } from "./scenario.ts";
+import { UnderWay } from "./under-way.ts";
+import type { InForce, WatchedPacket } from "./under-way.ts";
 
 /** The variants that the scenarios' words are written for. */
 export const REFERENCE_VARIANTS: Variants = {
@@ -30,6 +32,11 @@ interface Kept {
   readonly endpoint: string | undefined;
 }
 
+/** A packet that a step asks for. */
+interface Asked extends WatchedPacket {
+  readonly probe: Probe;
+}
+
 /** Whether the scenarios' words hold for a backend as they stand. */
 export function isReference({ capabilities, variants }: BackendModule): boolean {
   return Object.values(capabilities).every((one) => one === true) && isEqual(variants, REFERENCE_VARIANTS);
@@ -38,6 +45,7 @@ export function isReference({ capabilities, variants }: BackendModule): boolean 
 /** Plays one scenario on one host, in all families and protocols at once. */
 export class ScenarioRun {
   readonly #scenario: Scenario;
+  readonly #rules: readonly string[];
   readonly #player: Player;
   readonly #parts: readonly Part[];
   readonly #module: BackendModule;
@@ -47,6 +55,10 @@ export class ScenarioRun {
   readonly #kept = new Map<string, Kept>();
   readonly #book = new AffinityBook();
   readonly #foreign: readonly string[];
+  /** What is in force; undefined: who knows. */
+  #inForce: InForce | undefined = "nothing";
+  /** Packets of the last step that are looked at while the next change is under way. */
+  #watched: readonly WatchedPacket[] = [];
 
   constructor(
     scenario: Scenario,
@@ -60,6 +72,7 @@ export class ScenarioRun {
     },
   ) {
     this.#scenario = scenario;
+    this.#rules = rulesAsked(scenario.rules, of.module);
     this.#player = of.player;
     this.#parts = of.parts.filter(({ skipped }) => skipped === undefined);
     this.#module = of.module;
@@ -71,9 +84,9 @@ export class ScenarioRun {
 
   /** Play it to its end. */
   async play(newPlayer: () => Promise<Player>): Promise<void> {
-    const { name, rules, steps } = this.#scenario;
+    const { name, steps } = this.#scenario;
     for (const step of steps) {
-      this.#findings.place = { scenario: name, step: step.say, rules };
+      this.#findings.place = { scenario: name, step: step.say, rules: this.#rules };
       await this.#playStep(step);
       if (this.#findings.isFull) return;
     }
@@ -86,19 +99,25 @@ export class ScenarioRun {
   async #playStep(step: Step): Promise<void> {
     const player = this.#player;
     if (step.waitSeconds !== undefined) await player.host.advance(step.waitSeconds * 1000);
-    if (step.restart === true) await this.#restart();
+    if (step.restart === true) await this.#restart("restart");
     const before = player.world;
     for (const raw of step.put ?? []) player.put(raw);
     for (const ref of step.remove ?? []) player.remove(ref);
-    await this.#syncWithFlows(before);
+    const asked = this.#packets(step.probes ?? []);
+    const watched = oneByFamily(asked);
+    this.#watched = [...this.#watched, ...watched];
+    if (step.restart === "amid changes") await this.#restart("changes");
+    else await this.#syncWithFlows(before);
+    if (watched.length > 0) this.#watched = watched;
     await syncAndNote(player, this.#findings, "again");
     for (const { kept, is } of step.flows ?? []) this.#checkKeptFlow(kept, is);
-    for (const probe of step.probes ?? []) for (const part of this.#parts) this.#ask(probe, part);
+    for (const one of asked) this.#ask(one);
     await checkRecognition(player, this.#findings);
     checkForeign(player, this.#foreign, this.#findings);
   }
 
-  async #restart(): Promise<void> {
+  /** `next`: what the new process has to do. */
+  async #restart(next: "changes" | "restart"): Promise<void> {
     const player = this.#player;
     const own = player.host.own();
     await player.restart();
@@ -112,18 +131,19 @@ export class ScenarioRun {
         got: "something went",
         details: [],
       });
+    if (!isKernel) this.#inForce = undefined;
     this.#book.review(player.world, !isKernel);
     // A new process knows nothing of what was: only what is there now can tell it which flows are stale.
     await this.#syncWithFlows(
       { ...player.world, objects: player.world.objects.filter(({ kind }) => kind === "Node" || kind === "ServiceCIDR") },
-      "restart",
+      next,
     );
   }
 
   async #syncWithFlows(before: OracleWorld, what: "changes" | "restart" = "changes"): Promise<void> {
     const { host, world } = this.#player;
     const flows = [...host.flows];
-    await syncAndNote(this.#player, this.#findings, what === "restart" && this.#module.residence === "kernel" ? "restart" : "changes");
+    await this.#syncAndLook(what === "restart" && this.#module.residence === "kernel" ? "restart" : "changes");
     this.#book.review(world);
     const left = host.flows;
     for (const flow of flows) {
@@ -141,6 +161,19 @@ export class ScenarioRun {
         details: [],
       });
     }
+  }
+
+  /** Sync, and look at packets whenever the tool has done something. */
+  async #syncAndLook(what: "changes" | "restart"): Promise<void> {
+    const player = this.#player;
+    const { host, world: after } = player;
+    const before = this.#inForce;
+    const underWay = before === undefined ? undefined : new UnderWay(host, { before, after, packets: this.#watched }, this.#random);
+    player.onToolCall = underWay === undefined ? undefined : (): void => underWay.look();
+    await syncAndNote(player, this.#findings, what);
+    player.onToolCall = undefined;
+    this.#inForce = after;
+    for (const found of underWay?.found() ?? []) this.#findings.add(found);
   }
 
   #checkKeptFlow(name: string, is: "remembered" | "forgotten"): void {
@@ -161,18 +194,26 @@ export class ScenarioRun {
     }
   }
 
-  #ask(probe: Probe, { family, protocol }: Part): void {
+  /** Make the packets of probes, in all families and protocols. */
+  #packets(probes: readonly Probe[]): readonly Asked[] {
+    const asked: Asked[] = [];
+    for (const probe of probes)
+      for (const { family, protocol } of this.#parts) {
+        const what = `${probeText(probe)} ${family} ${protocol}`;
+        try {
+          asked.push({ probe, what, packet: packetOf(probe, family, protocol, this.#player.services) });
+        } catch (error) {
+          this.#findings.threw(`probe ${what}`, family, error);
+        }
+      }
+    return asked;
+  }
+
+  #ask({ probe, what, packet }: Asked): void {
     if (this.#findings.isFull) return;
-    const { rules } = this.#scenario;
+    const rules = this.#rules;
+    const { family, protocol } = packet;
     this.#cells.probe(rules, family, protocol);
-    const what = `${probeText(probe)} ${family} ${protocol}`;
-    let packet: Packet;
-    try {
-      packet = packetOf(probe, family, protocol, this.#player.services);
-    } catch (error) {
-      this.#findings.threw(`probe ${what}`, family, error);
-      return;
-    }
     const { host, world } = this.#player;
     const verdict = verdictOf(world, packet);
     const remembered = this.#book.find(world, packet, host.world.clock.nowMs());
@@ -197,6 +238,17 @@ export class ScenarioRun {
     this.#kept.set(keptKey(name, packet.family, packet.protocol), { packet, endpoint });
     if (endpoint !== undefined) this.#book.connected(world, packet, endpoint, host.world.clock.nowMs());
   }
+}
+
+/** Of every probe one packet in each family, and the next protocol with the next probe: many are followed many times. */
+function oneByFamily(asked: readonly Asked[]): readonly WatchedPacket[] {
+  const probes = [...Map.groupBy(asked, ({ probe }) => probe).values()];
+  return probes.flatMap((ofProbe, index) =>
+    [...Map.groupBy(ofProbe, ({ packet }) => packet.family).values()].flatMap((ofFamily) => {
+      const at = index % ofFamily.length;
+      return ofFamily.slice(at, at + 1);
+    }),
+  );
 }
 
 function keptKey(name: string, family: IPFamily, protocol: Protocol): string {

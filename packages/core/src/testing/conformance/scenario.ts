@@ -35,8 +35,8 @@ export interface Step {
   readonly say: string;
   /** Let time pass first. */
   readonly waitSeconds?: number;
-  /** The proxy's process ends and a new one starts. */
-  readonly restart?: true;
+  /** The proxy's process ends and a new one starts: before the changes of this step, or with them happening in between, where nobody sees them. */
+  readonly restart?: true | "amid changes";
   readonly put?: readonly RawObject[];
   readonly remove?: readonly ObjectRef[];
   /** Sent once everything before is in force. */

@@ -1,6 +1,7 @@
 import type { Scenario } from "../scenario.ts";
 import { ADDRESSES } from "./addresses.ts";
 import { AFFINITY } from "./affinity.ts";
+import { AFFINITY_ENDPOINTS } from "./affinity-endpoints.ts";
 import { CLAIMS } from "./claims.ts";
 import { CLUSTER_IPS } from "./cluster-ips.ts";
 import { ENDPOINTS } from "./endpoints.ts";
@@ -30,6 +31,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...TERMINATING,
   ...TOPOLOGY,
   ...AFFINITY,
+  ...AFFINITY_ENDPOINTS,
   ...UDP_FLOWS,
   ...CLAIMS,
   ...LIFECYCLE,

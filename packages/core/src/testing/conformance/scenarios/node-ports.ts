@@ -35,7 +35,11 @@ export const NODE_PORTS: readonly Scenario[] = [
       {
         say: "a NodePort service",
         put: [WEB, ...slices("web", ["pod-1-1", "pod-2-1"])],
-        probes: [...asks(ANYBODY, NODE1, first, { port }), ...asks(ANYBODY, SECOND, second, { port })],
+        probes: [
+          ...asks(ANYBODY, NODE1, first, { port }),
+          ...asks(ANYBODY, SECOND, second, { port }),
+          ...asks("node1", LOOPBACK, "untouched", { port }),
+        ],
       },
       {
         say: "without endpoints",
@@ -98,7 +102,11 @@ export const NODE_PORTS: readonly Scenario[] = [
       {
         say: "a NodePort service",
         put: [service("web", { number: 1, ways: ["nodePort", "externalIP"] }), ...slices("web", ["pod-1-1"])],
-        probes: [...asks("pod-1-3 client1", "web nodePort@node1", "untouched"), ...asks("client1", "web externalIP", "pod-1-1 saw node1")],
+        probes: [
+          ...asks("pod-1-3 client1", "web nodePort@node1", "untouched"),
+          ...asks("client1", "web externalIP", "pod-1-1 saw node1"),
+          ...asks("node1", LOOPBACK, "untouched", { port }),
+        ],
       },
     ],
   },
@@ -140,9 +148,13 @@ export const NODE_PORTS: readonly Scenario[] = [
       {
         say: "a NodePort service",
         put: [WEB, ...slices("web", ["pod-1-1", "pod-2-1"])],
-        probes: asks(ANYBODY, "web nodePort@node1", served),
+        probes: [...asks(ANYBODY, "web nodePort@node1", served), ...asks("node1", LOOPBACK, "untouched", { port })],
       },
-      { say: "without endpoints", put: slices("web", []), probes: asks(ANYBODY, "web nodePort@node1", "refused") },
+      {
+        say: "without endpoints",
+        put: slices("web", []),
+        probes: [...asks(ANYBODY, "web nodePort@node1", "refused"), ...asks("node1", LOOPBACK, "untouched", { port })],
+      },
     ],
   },
   {

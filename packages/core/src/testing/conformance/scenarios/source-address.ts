@@ -159,7 +159,7 @@ export const SOURCE_ADDRESS: readonly Scenario[] = [
         put: [service("web", { number: 1, ways: WAYS }), ...slices("web", ["pod-1-1", "pod-2-1"])],
         probes: [
           ...asks("pod-1-3", "web clusterIP", "pod-1-1 pod-2-1 saw pod-1-3"),
-          ...asks("client1", ["web clusterIP", ...OUTSIDE_WAYS], "pod-1-1 pod-2-1 saw node1"),
+          ...asks("client1 node1", ["web clusterIP", ...OUTSIDE_WAYS], "pod-1-1 pod-2-1 saw node1"),
         ],
       },
     ],

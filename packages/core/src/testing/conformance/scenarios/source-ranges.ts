@@ -1,16 +1,22 @@
 import type { RawObject } from "../../objects.ts";
 import type { Scenario } from "../scenario.ts";
-import { addressesOf, service, slices } from "../short.ts";
+import { addressesOf, refs, service, slices } from "../short.ts";
 import { ANYBODY, asks, asksUnmasked } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const OTHER_WAYS = ["web clusterIP", "web nodePort@node1", "web externalIP"];
 const CLIENT1 = ["203.0.113.1/32", "fd00:203::1/128"];
+const CLIENT2 = ["203.0.113.2/32", "fd00:203::2/128"];
 const NODE1_RANGE = ["172.18.0.1/32", "fd00:18::1/128"];
 
 /** A Service with all ways and these source ranges. */
 function ranged(loadBalancerSourceRanges: unknown, spec: RawObject = {}): RawObject {
   return service("web", { number: 1, ways: WAYS, spec: { loadBalancerSourceRanges, ...spec } });
+}
+
+/** Another one. */
+function rangedToo(loadBalancerSourceRanges: readonly string[]): RawObject {
+  return service("api", { number: 2, ways: WAYS, spec: { loadBalancerSourceRanges } });
 }
 
 /** Source ranges of load-balancer IPs. */
@@ -94,6 +100,49 @@ export const SOURCE_RANGES: readonly Scenario[] = [
         probes: [
           ...asks("pod-1-3", "web loadBalancerIP", "pod-2-1 saw pod-1-3"),
           ...asks("client1 node1", "web loadBalancerIP", "dropped"),
+        ],
+      },
+    ],
+  },
+  {
+    name: "source ranges of two Services that begin or end alike stay apart",
+    rules: ["R-39"],
+    subtleties: [10],
+    steps: [
+      {
+        say: "they begin alike",
+        put: [ranged(CLIENT1), rangedToo([...CLIENT1, ...CLIENT2]), ...slices("web", ["pod-1-1"]), ...slices("api", ["pod-1-1"])],
+        probes: [
+          ...asks("client1", ["web loadBalancerIP", "api loadBalancerIP"], "pod-1-1 saw node1"),
+          ...asks("client2", "web loadBalancerIP", "dropped"),
+          ...asks("client2", "api loadBalancerIP", "pod-1-1 saw node1"),
+          ...asks("pod-1-3 node1", ["web loadBalancerIP", "api loadBalancerIP"], "dropped"),
+        ],
+      },
+      {
+        say: "they change places",
+        put: [ranged([...CLIENT1, ...CLIENT2]), rangedToo(CLIENT1)],
+        probes: [
+          ...asks("client1", ["web loadBalancerIP", "api loadBalancerIP"], "pod-1-1 saw node1"),
+          ...asks("client2", "web loadBalancerIP", "pod-1-1 saw node1"),
+          ...asks("client2", "api loadBalancerIP", "dropped"),
+        ],
+      },
+      {
+        say: "they end alike",
+        put: [rangedToo(CLIENT2)],
+        probes: [
+          ...asks("client1 client2", "web loadBalancerIP", "pod-1-1 saw node1"),
+          ...asks("client1", "api loadBalancerIP", "dropped"),
+          ...asks("client2", "api loadBalancerIP", "pod-1-1 saw node1"),
+        ],
+      },
+      {
+        say: "one of them goes",
+        remove: refs("api"),
+        probes: [
+          ...asks("client1 client2", "web loadBalancerIP", "pod-1-1 saw node1"),
+          ...asks("pod-1-3 node1", "web loadBalancerIP", "dropped"),
         ],
       },
     ],

@@ -1,0 +1,262 @@
+import { spawn, spawnSync } from "node:child_process";
+import { readlinkSync } from "node:fs";
+import { FAMILIES, familyOf } from "@turnout/core";
+import type { Exec, ExecResult, ExecSession, Flow, HostAddress, Log, World } from "@turnout/core";
+import { checkHistories, createRandom } from "@turnout/core/testing";
+import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
+import { createExec } from "@turnout/host";
+import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import { needs } from "@turnout/house/needs";
+import { afterAll, describe, expect, it } from "vitest";
+import { tamperWith } from "./kernel-histories-hand.ts";
+import { linesOf, parseListed } from "./kernel-histories-listing.ts";
+import type { Listed } from "./kernel-histories-listing.ts";
+import { nftModule } from "./module.ts";
+import { TABLE } from "./names.ts";
+import { NftSession } from "./nft-session.ts";
+import { SHOWCASE } from "./test-states.ts";
+import { FOREIGN_RULESET } from "./testing/foreign-ruleset.ts";
+import { openProxy } from "./testing/test-proxy.ts";
+
+/** Random changes; set TURNOUT_KERNEL_STEPS for more, and TURNOUT_HISTORY_SEED to begin elsewhere. */
+const STEPS = Number(process.env["TURNOUT_KERNEL_STEPS"] ?? 200);
+const SEED = Number(process.env["TURNOUT_HISTORY_SEED"] ?? 1);
+const TIMEOUT_MS = 120_000;
+/** What nft prints when the kernel has no memory for a transaction. */
+const NO_MEMORY = "Error: Could not process rule: Cannot allocate memory\n";
+const KILLED = 137;
+
+/** Run a program to its end. @throws {Error} with what it complained about. */
+function runNow(file: string, args: readonly string[], input = ""): string {
+  const { status, stdout, stderr } = spawnSync(file, args, { encoding: "utf8", input });
+  if (status !== 0) throw new Error(`${file} ${args.join(" ")}: ${input}: ${stderr}`);
+  return stdout;
+}
+
+/** Name the network namespace of a process. @throws {Error} when there is no such process. */
+function networkOf(pid: number | undefined): string {
+  return readlinkSync(`/proc/${pid}/ns/net`);
+}
+
+/** nft and the kernel themselves, in a network namespace of its own. Packets can't be followed in it. */
+class KernelHost implements FakeHost {
+  readonly flows: readonly Flow[] = [];
+  readonly world: World;
+  /** Holds the network namespace, which is gone when it ends: at the latest when this process does, however that ends. */
+  readonly #holder = spawn("unshare", ["--net", "cat"], { stdio: ["pipe", "ignore", "ignore"] });
+  readonly #exec = createExec();
+  readonly #sessions = new Set<ExecSession>();
+  readonly #clock = createFakeClock(1_000_000);
+  readonly #netlink = createFakeNetlink();
+  #fault: Fault | undefined;
+  #changes = 0;
+
+  constructor() {
+    const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+    this.world = { exec: this.#execInside(), clock: this.#clock, netlink: this.#netlink, log: quiet };
+    while (networkOf(this.#holder.pid) === networkOf(process.pid)) runNow("sleep", ["0.001"]);
+    this.#nft(["-f", "-"], `${FOREIGN_RULESET}\n`);
+  }
+
+  close(): void {
+    for (const session of this.#sessions) session.close();
+    this.#holder.stdin.end();
+  }
+
+  advance(ms: number): Promise<void> {
+    return this.#clock.advance(ms);
+  }
+
+  setAddresses(addresses: readonly HostAddress[]): void {
+    for (const family of FAMILIES) {
+      const own = addresses.filter(({ ip }) => familyOf(ip) === family);
+      this.#netlink.setAddresses(family, own);
+    }
+  }
+
+  trace(): Trace {
+    throw new Error("packets can't be followed through the kernel");
+  }
+
+  connect(): Trace {
+    throw new Error("packets can't be followed through the kernel");
+  }
+
+  setFault(fault: Fault | undefined): void {
+    this.#fault = fault;
+    this.#changes = 0;
+  }
+
+  own(): readonly string[] {
+    return linesOf(this.#list().filter(({ table }) => table === TABLE));
+  }
+
+  foreign(): readonly string[] {
+    return linesOf(this.#list().filter(({ table }) => table !== TABLE));
+  }
+
+  tamper(random: () => number): string | undefined {
+    const text = tamperWith(this.#list(), random);
+    if (text === undefined) return undefined;
+    this.#nft(["-f", "-"], `${text}\n`);
+    return text;
+  }
+
+  #list(): readonly Listed[] {
+    return parseListed(this.#nft(["-j", "list", "ruleset"]));
+  }
+
+  #nft(args: readonly string[], input?: string): string {
+    return runNow("nsenter", this.#inside("nft", args), input);
+  }
+
+  #inside(file: string, args: readonly string[]): readonly string[] {
+    return [`--net=/proc/${this.#holder.pid}/ns/net`, file, ...args];
+  }
+
+  /** When the change that the backend is about to make fails; undefined: it doesn't. */
+  #takeFault(): Fault["when"] | undefined {
+    const fault = this.#fault;
+    if (fault === undefined || this.#changes++ < fault.afterChanges) return undefined;
+    this.#fault = undefined;
+    return fault.when;
+  }
+
+  #execInside(): Exec {
+    const exec = this.#exec;
+    return {
+      run: async (file, args, options): Promise<ExecResult> => {
+        const when = args[0] === "-f" ? this.#takeFault() : undefined;
+        if (when === "before") return { code: 1, stdout: "", stderr: NO_MEMORY };
+        if (when === "during") return { code: KILLED, stdout: "", stderr: "" };
+        const result = await exec.run("nsenter", this.#inside(file, args), options);
+        return when === "after" ? { code: KILLED, stdout: "", stderr: "" } : result;
+      },
+      open: (file, args): ExecSession => {
+        const session = exec.open("nsenter", this.#inside(file, args));
+        this.#sessions.add(session);
+        return new FaultySession(session, () => this.#takeFault());
+      },
+    };
+  }
+}
+
+/** A kept nft: each line is a transaction, or a marker. */
+class FaultySession implements ExecSession {
+  readonly #session: ExecSession;
+  readonly #takeFault: () => Fault["when"] | undefined;
+  #complaint = "";
+  #dies = false;
+
+  constructor(session: ExecSession, takeFault: () => Fault["when"] | undefined) {
+    this.#session = session;
+    this.#takeFault = takeFault;
+  }
+
+  get pid(): number | undefined {
+    return this.#session.pid;
+  }
+
+  write(text: string): void {
+    for (const line of text.split(/(?<=\n)/)) this.#writeLine(line);
+  }
+
+  async readUntil(marker: string, timeoutMs: number): Promise<string> {
+    const answer = this.#complaint + (await this.#session.readUntil(marker, timeoutMs));
+    this.#complaint = "";
+    if (!this.#dies) return answer;
+    // The work is done, and nobody hears of it.
+    this.#kill();
+    return await this.#session.readUntil("the end", timeoutMs);
+  }
+
+  close(): void {
+    this.#session.close();
+  }
+
+  #writeLine(line: string): void {
+    // A marker is no change.
+    const when = /^(?:add|create|insert|replace|delete|flush)\s/.test(line) ? this.#takeFault() : undefined;
+    if (when === "during") this.#kill();
+    if (when === "after") this.#dies = true;
+    if (when === "before") this.#complaint = NO_MEMORY;
+    else this.#session.write(line);
+  }
+
+  #kill(): void {
+    if (this.pid !== undefined) process.kill(this.pid, "SIGKILL");
+  }
+}
+
+describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=1.0.1"), () => {
+  const hosts: KernelHost[] = [];
+  afterAll(() => {
+    for (const host of hosts) host.close();
+  });
+  const createHost = (): FakeHost => {
+    const host = new KernelHost();
+    hosts.push(host);
+    return host;
+  };
+
+  it.each([
+    { when: "before", isDone: false },
+    { when: "during", isDone: false },
+    { when: "after", isDone: true },
+  ] as const)("can have a change fail $when it is done", async ({ when, isDone }) => {
+    const host = createHost();
+    const { signal } = new AbortController();
+    const session = new NftSession(host.world, "nft");
+    await session.commit(["add table ip turnout"], signal);
+    const [before, foreign] = [host.own(), host.foreign()];
+    host.setFault({ when, afterChanges: 1 });
+    await session.commit(["add chain ip turnout layout-0"], signal);
+    await expect(session.commit(["add chain ip turnout layout-1"], signal)).rejects.toMatchObject({
+      name: "ProxyError",
+      code: "tool_failed",
+    });
+    const chains = ["layout-0", ...(isDone ? ["layout-1"] : [])];
+    expect(
+      host
+        .own()
+        .slice(0, -before.length)
+        .map((line) => line.split(" ")[3]),
+    ).toEqual(chains);
+    await session.commit(["delete table ip turnout"], signal);
+    expect(host.own()).toEqual([]);
+    expect(host.foreign()).toEqual(foreign);
+    expect(foreign.length).toBeGreaterThan(10);
+  });
+
+  it.each(FAMILIES)(
+    "begin on a host whose foreign hand changes something every time, and it is put back: %s",
+    async (family) => {
+      const host = createHost();
+      const proxy = await openProxy(host.world, family);
+      await proxy.sync(SHOWCASE);
+      const [before, foreign] = [host.own(), host.foreign()];
+      const random = createRandom(SEED);
+      for (let count = 0; count < 30; count++) {
+        const deed = host.tamper(random);
+        expect({ deed, own: host.own() }).not.toEqual({ deed, own: before });
+        await proxy.adopt();
+        await proxy.sync(SHOWCASE);
+        expect({ deed, own: host.own() }).toEqual({ deed, own: before });
+      }
+      expect(host.foreign()).toEqual(foreign);
+    },
+    60_000,
+  );
+
+  it(
+    `end where one sync from nothing ends, whatever happens: ${STEPS} changes from seed ${SEED}`,
+    async () => {
+      const options = { seed: SEED, steps: STEPS, lifeSteps: 50, lookEvery: 25, looksAtPackets: false };
+      const { findings, steps, looks } = await checkHistories(nftModule, createHost, options);
+      expect(findings).toEqual([]);
+      expect(steps).toBe(STEPS);
+      expect(looks).toBeGreaterThanOrEqual(STEPS / 25);
+    },
+    TIMEOUT_MS + STEPS * 500,
+  );
+});
