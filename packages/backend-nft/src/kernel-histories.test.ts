@@ -18,7 +18,7 @@ import { SHOWCASE } from "./test-states.ts";
 import { FOREIGN_RULESET } from "./testing/foreign-ruleset.ts";
 import { openProxy } from "./testing/test-proxy.ts";
 
-/** Random changes; set TURNOUT_KERNEL_STEPS for more, and TURNOUT_HISTORY_SEED to begin elsewhere. */
+/** Random changes; set TURNOUT_KERNEL_STEPS for more, and TURNOUT_HISTORY_SEED to begin elsewhere: `history 17` is seed 17, 50 steps. */
 const STEPS = Number(process.env["TURNOUT_KERNEL_STEPS"] ?? 200);
 const SEED = Number(process.env["TURNOUT_HISTORY_SEED"] ?? 1);
 const TIMEOUT_MS = 120_000;
