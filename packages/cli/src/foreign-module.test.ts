@@ -47,6 +47,21 @@ describe("importForeign", () => {
     await expect(importForeign(from("nowhere"), directory)).rejects.toThrow(/thing nowhere: try another$/);
   });
 
+  test("the directory of a package, and a door of it", async () => {
+    await add("plain", { exports: { ".": "./index.js", "./testing": "./index.js" } });
+    for (const path of ["./node_modules/plain", "./node_modules/plain/", "./node_modules/plain/testing"])
+      expect({ ...(await importForeign(from(path), directory)) }).toEqual({ default: "plain" });
+    await add("old", { main: "./index.js" });
+    expect({ ...(await importForeign(from("."), join(directory, "node_modules/old"))) }).toEqual({ default: "old" });
+  });
+
+  test("a directory that is none is said with what to try", async () => {
+    await expect(importForeign(from("./"), directory)).rejects.toThrow(
+      /^\[invalid_object\] it can't be loaded \(it is a directory, and no package.json says which file is meant\): thing .\/: try another$/,
+    );
+    await expect(importForeign(from("./nothing"), directory)).rejects.toThrow(/thing .\/nothing: try another$/);
+  });
+
   test("what is wrong inside a module is no matter of where it is", async () => {
     await writeFile(join(directory, "bad.mjs"), 'throw new Error("born broken");');
     await expect(importForeign(from("./bad.mjs"), directory)).rejects.toThrow(/\(born broken\): thing .\/bad.mjs: -v shows where$/);

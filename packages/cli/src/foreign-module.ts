@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ProxyError } from "@turnout/core";
 
@@ -16,16 +16,21 @@ export interface ForeignModule {
 
 /** Tell a path from the name of a package. */
 export function isPath(spec: string): boolean {
-  return /^\.{0,2}\//.test(spec);
+  return /^(\.{0,2}\/|\.{1,2}$)/.test(spec);
+}
+
+/** Whether a path is a directory with a package in it, which has doors as an installed one has. */
+export function isPackageDirectory(spec: string, workingDirectory: string): boolean {
+  return isPath(spec) && existsSync(join(resolve(workingDirectory, spec), "package.json"));
 }
 
 /**
- * Import a package or a path, as seen from a directory.
+ * Import a package or a path, as seen from a directory. Where a path is a package's directory, or that and a door, its package.json decides.
  * @throws {ProxyError} `invalid_object` when it isn't there or can't be loaded.
  */
 export async function importForeign({ spec, object, hint }: ForeignModule, workingDirectory: string): Promise<object> {
   try {
-    const path = isPath(spec) ? resolve(workingDirectory, spec) : packageFile(spec, workingDirectory);
+    const path = isPath(spec) ? pathFile(resolve(workingDirectory, spec)) : packageFile(spec, workingDirectory);
     return (await import(pathToFileURL(path).href)) as object;
   } catch (error) {
     throw new ProxyError("invalid_object", `it can't be loaded (${loadProblem(error)})`, {
@@ -34,6 +39,24 @@ export async function importForeign({ spec, object, hint }: ForeignModule, worki
       cause: error,
     });
   }
+}
+
+/** The file a path means: itself, or what is behind a door of the package there. @throws {ProxyError} for a directory without such a door. */
+function pathFile(path: string): string {
+  const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory();
+  if (isDirectory === false) return path;
+  const [home, door] = existsSync(join(path, "package.json")) ? [path, "."] : [dirname(path), `./${basename(path)}`];
+  const file = doorOf(home, door);
+  if (file !== undefined) return file;
+  if (isDirectory !== true) return path;
+  throw new ProxyError("invalid_object", "it is a directory, and no package.json says which file is meant", { object: path });
+}
+
+function doorOf(home: string, door: string): string | undefined {
+  if (!existsSync(join(home, "package.json"))) return undefined;
+  const { exports, main } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { exports?: unknown; main?: unknown };
+  const file = importDoor(exports ?? main, door);
+  return file === undefined ? undefined : join(home, file);
 }
 
 /** The file behind a door of a package; `require.resolve` alone doesn't see doors that are only for `import`. */
@@ -47,10 +70,9 @@ function packageFile(spec: string, workingDirectory: string): string {
       .map((folder) => join(folder, name))
       .find((folder) => existsSync(join(folder, "package.json")));
     if (home === undefined) throw error;
-    const { exports } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { readonly exports?: unknown };
-    const door = importDoor(exports, `.${spec.slice(name.length)}`);
-    if (door === undefined) throw error;
-    return join(home, door);
+    const file = doorOf(home, `.${spec.slice(name.length)}`);
+    if (file === undefined) throw error;
+    return file;
   }
 }
 
@@ -78,12 +100,14 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** Nothing is there by that name or path; anything else is a fault inside the module. */
 function isNotThere(error: unknown): boolean {
+  if (ProxyError.is(error, "invalid_object")) return true;
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return /MODULE_NOT_FOUND|PATH_NOT_EXPORTED/.test(code);
 }
 
 /** Why a module can't be loaded, in one line; who tried is of no use to anybody. */
 function loadProblem(error: unknown): string {
+  if (ProxyError.is(error, "invalid_object")) return error.what;
   const text = error instanceof Error ? error.message : String(error);
   return (text.split("\n")[0] ?? "").replace(/ (resolving ES modules )?imported from .*$/, "");
 }

@@ -1,7 +1,7 @@
 import { ProxyError, type BackendModule, type Capability, type Variants, type World } from "@turnout/core";
 import type { CreateFakeHost } from "@turnout/core/testing";
 import { backendOf } from "@turnout/client";
-import { importForeign, isPath, type ForeignModule } from "./foreign-module.ts";
+import { importForeign, isPackageDirectory, isPath, type ForeignModule } from "./foreign-module.ts";
 
 /** A backend that comes with turnout. */
 export interface KnownBackend {
@@ -97,13 +97,14 @@ export async function loadBackend(spec: string, workingDirectory: string): Promi
 
 /**
  * Load the host in memory that a backend ships for the conformance kit: `createFakeHost` of its door `./testing`, or of the module itself
- * when the backend is a path.
+ * when the backend is a file.
  * @param host a package or path that has it instead; undefined: as above
  * @throws {ProxyError} `invalid_object` when there is none.
  */
 export async function loadFakeHost(spec: string, host: string | undefined, workingDirectory: string): Promise<CreateFakeHost> {
   const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
-  const where = host ?? (isPath(spec) ? spec : `${spec}/testing`);
+  const isFile = isPath(spec) && !isPackageDirectory(spec, workingDirectory);
+  const where = host ?? (isFile ? spec : `${spec.replace(/\/+$/, "")}/testing`);
   const object = `fake host ${where}`;
   const isOurs = host === undefined && known !== undefined;
   const hint =

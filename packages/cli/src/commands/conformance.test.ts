@@ -101,6 +101,7 @@ describe("conformance", () => {
     await env.file(join(home, "index.mjs"), PAPER.replace(/^export \{.*\n/m, ""));
     await env.file(join(home, "fake.mjs"), PAPER.replace(/^export default.*\n/m, ""));
     expect((await env.run("conformance", "--backend", "@third/backend", "--only", "R-48")).code).toBe(0);
+    expect((await env.run("conformance", "--backend", "./node_modules/@third/backend/", "--only", "R-48")).code).toBe(0);
   });
 
   test("on a terminal histories say how far they are", async () => {

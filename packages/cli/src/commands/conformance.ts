@@ -20,6 +20,7 @@ const EXAMPLES = `
 Examples:
   turnout conformance                                             # every backend that comes with turnout
   turnout conformance --backend @acme/turnout-backend             # its host in memory: @acme/turnout-backend/testing
+  turnout conformance --backend ./my-backend                      # a directory with a package.json: as the package in it
   turnout conformance --backend ./src/index.ts --host ./src/testing.ts
   turnout conformance --backend ./src/index.ts --host ./src/testing.ts --only R-28
   turnout conformance --backend nft --histories 10000             # random changes and faults too; --seed N repeats one
@@ -36,7 +37,7 @@ export function addConformance(program: Command, env: Environment): void {
   command
     .option(
       "--host <host>",
-      "package or path that exports createFakeHost (default: the backend's door ./testing; for a path, the module itself)",
+      "package or path that exports createFakeHost (default: the backend's door ./testing; for a file, the module itself)",
     )
     .option("--only <rule or words>", "play only the scenarios of a rule (R-28), or whose name contains these words")
     .option("--histories <steps>", "also make so many random changes, with faults in between, and compare with one sync from nothing")
