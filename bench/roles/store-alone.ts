@@ -52,7 +52,7 @@ export async function storeAlone({ shape, eventsPerTake, mix, rounds, eventsPerR
       const startMs = performance.now();
       for (const [k, { kind, object }] of events.entries()) {
         store.upsert(kind, object);
-        if ((k + 1) % eventsPerTake === 0) rows += view.take()?.set.length ?? 0;
+        if ((done + k + 1) % eventsPerTake === 0) rows += view.take()?.set.length ?? 0;
       }
       wallMs += performance.now() - startMs;
       const { user, system } = process.cpuUsage(cpu);
