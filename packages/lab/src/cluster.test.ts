@@ -146,6 +146,17 @@ describe("taking a cluster down", needs("root", "ip"), () => {
     expect(namespacesOf(process.pid)).toEqual(before);
   });
 
+  it("leaves no process behind that was being started", async () => {
+    for (let round = 0; round < 4; round += 1) {
+      const cluster = await createCluster(SHAPE);
+      // Each has come further when the cluster goes: before `ip` was loaded, while it was, inside the namespace.
+      const sleepers = Array.from({ length: 8 }, () => cluster.place("pod-1-1").spawn("sleep", ["1000"]));
+      const ends = sleepers.map((sleeper) => new Promise((resolve) => sleeper.on("exit", (code, signal) => resolve(signal ?? code))));
+      cluster.destroy();
+      for (const end of await Promise.all(ends)) expect(["SIGKILL", 1, 255]).toContain(end);
+    }
+  });
+
   it("happens when building is aborted half-way, too", async () => {
     const before = namespacesOf(process.pid);
     const abort = new AbortController();
@@ -155,10 +166,7 @@ describe("taking a cluster down", needs("root", "ip"), () => {
     expect(namespacesOf(process.pid)).toEqual(before);
   });
 
-  it.each([
-    ["SIGTERM", 0],
-    ["SIGKILL", 4],
-  ] as const)("happens when its process gets %s (%i namespaces left to sweep)", async (signal, swept) => {
+  it.each(["SIGTERM", "SIGKILL"] as const)("happens when its process gets %s", async (signal) => {
     const index = fileURLToPath(new URL("./index.ts", import.meta.url));
     const program = `const { createCluster } = await import(${JSON.stringify(index)}); await createCluster(${JSON.stringify(SHAPE)}); console.log("up"); setInterval(() => {}, 1000);`;
     const child = spawn(process.execPath, ["--conditions=@turnout/source", "--input-type=module", "-e", program], {
@@ -169,7 +177,8 @@ describe("taking a cluster down", needs("root", "ip"), () => {
     const ended = new Promise((resolve) => child.on("exit", (_, by) => resolve(by)));
     child.kill(signal);
     expect(await ended).toBe(signal);
-    expect(sweepLeftovers().filter((name) => ownerOf(name)?.pid === child.pid)).toHaveLength(swept);
+    // Nobody outlives SIGKILL to clean up: the next to build a cluster does, here or in another test's process.
+    if (signal === "SIGKILL") sweepLeftovers();
     expect(namespacesOf(child.pid)).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync, readdirSync, readlinkSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { ProxyError } from "@turnout/core";
 
 /** Who made a namespace: a process, told apart from a later one with the same pid by its start time (clock ticks since boot). */
@@ -59,9 +59,13 @@ export function namespaceNames(): readonly string[] {
  */
 export function removeNamespaces(names: readonly string[]): void {
   if (names.length === 0) return;
-  endProcessesIn(names);
+  const held = hold(names);
+  endProcessesIn(held);
   const input = names.map((name) => `netns delete ${name}\n`).join("");
   const result = spawnSync("ip", ["-force", "-batch", "-"], { input, encoding: "utf8" });
+  // Once more, for the process that was just being started and entered meanwhile; now nobody else can.
+  endProcessesIn(held);
+  for (const { descriptor } of held) closeSync(descriptor);
   const present = new Set(namespaceNames());
   const stuck = names.filter((name) => present.has(name));
   if (stuck.length === 0) return;
@@ -72,18 +76,28 @@ export function removeNamespaces(names: readonly string[]): void {
   });
 }
 
-function endProcessesIn(names: readonly string[]): void {
-  const inodes = new Set<string>();
-  for (const name of names) {
-    const inode = readIfPresent(() => statSync(`${NAMESPACE_DIRECTORY}/${name}`).ino);
-    if (inode !== undefined) inodes.add(`net:[${inode}]`);
-  }
+/** An open namespace: while it is, no other gets its number. */
+interface HeldNamespace {
+  readonly descriptor: number;
+  /** As in /proc/PID/ns/net. */
+  readonly link: string;
+}
+
+function hold(names: readonly string[]): readonly HeldNamespace[] {
+  return names.flatMap((name) => {
+    const descriptor = readIfPresent(() => openSync(`${NAMESPACE_DIRECTORY}/${name}`));
+    return descriptor === undefined ? [] : [{ descriptor, link: `net:[${fstatSync(descriptor).ino}]` }];
+  });
+}
+
+function endProcessesIn(held: readonly HeldNamespace[]): void {
+  const links = new Set(held.map(({ link }) => link));
   const own = readIfPresent(() => readlinkSync("/proc/self/ns/net"));
   for (const entry of readdirSync("/proc")) {
     if (!/^\d+$/.test(entry)) continue;
     const namespace = readIfPresent(() => readlinkSync(`/proc/${entry}/ns/net`));
     // A half-made namespace file can be the host's own: whatever is in there is not ours to end.
-    if (namespace === undefined || namespace === own || !inodes.has(namespace)) continue;
+    if (namespace === undefined || namespace === own || !links.has(namespace)) continue;
     readIfPresent(() => process.kill(Number(entry), "SIGKILL"));
   }
 }
