@@ -36,10 +36,10 @@ describe("a service with endpoints on two nodes", needs("root", "ip", "nft>=1.0.
     const tally = await site
       .place("pod-1-3")
       .agent()
-      .burst({ ...target, transport: "TCP", timeoutMs: 1_500, count: 600, concurrency: 8 });
+      .burst({ ...target, transport: "TCP", timeoutMs: 1_500, count: 2_400, concurrency: 8 });
     expect(tally.failed).toEqual({});
-    // 200 each with a deviation of 11.5: 140 is missed by chance less than once in a million runs.
+    // 800 each with a deviation of 23: 690 is missed by chance in one of 100,000 runs. Without a second draw (ADR 0010) the third gets 600.
     expect(Object.keys(tally.servers).toSorted()).toEqual(["pod-1-1", "pod-2-1", "pod-2-2"]);
-    expect(Math.min(...Object.values(tally.servers))).toBeGreaterThan(140);
+    expect(Math.min(...Object.values(tally.servers))).toBeGreaterThanOrEqual(690);
   });
 });
