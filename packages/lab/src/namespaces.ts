@@ -85,7 +85,7 @@ interface HeldNamespace {
 
 function hold(names: readonly string[]): readonly HeldNamespace[] {
   return names.flatMap((name) => {
-    const descriptor = readIfPresent(() => openSync(`${NAMESPACE_DIRECTORY}/${name}`));
+    const descriptor = readIfPresent(() => openSync(`${NAMESPACE_DIRECTORY}/${name}`, "r"));
     return descriptor === undefined ? [] : [{ descriptor, link: `net:[${fstatSync(descriptor).ino}]` }];
   });
 }
