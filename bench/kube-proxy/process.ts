@@ -1,0 +1,103 @@
+import type { ChildProcess } from "node:child_process";
+import { lineReader } from "../line-channel.ts";
+
+/** The modes of the real kube-proxy that are run here. */
+export type KubeProxyMode = "iptables" | "nftables";
+
+/** How a real kube-proxy is run. */
+export interface KubeProxyOptions {
+  readonly mode: KubeProxyMode;
+  readonly nodeName: string;
+  /** Path of the kubeconfig of an API server emulator. */
+  readonly kubeconfig: string;
+  /** Fields of KubeProxyConfiguration that this run has besides. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+}
+
+/** What kube-proxy said of one sync. */
+export interface KubeProxySync {
+  readonly family: "IPv4" | "IPv6";
+  /** From the changes being there to the tool's answer, as kube-proxy measured it, ms. */
+  readonly elapsedMs: number;
+  /** When its line arrived here, by `performance.now()`. */
+  readonly atMs: number;
+}
+
+/** A kube-proxy's log while it runs. */
+export interface KubeProxyLog {
+  /** Wait for the next sync that ended well. @throws {Error} when one failed or kube-proxy ended. */
+  next(): Promise<KubeProxySync>;
+}
+
+/** Write the KubeProxyConfiguration of a run, as JSON (which is YAML). Pure. */
+export function kubeProxyConfig({ mode, nodeName, kubeconfig, fields }: KubeProxyOptions): string {
+  const config = {
+    apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
+    kind: "KubeProxyConfiguration",
+    mode,
+    hostnameOverride: nodeName,
+    // The emulator speaks JSON only, and 5 requests a second would be the limit.
+    clientConnection: { kubeconfig, contentType: "application/json", acceptContentTypes: "application/json", qps: 100, burst: 100 },
+    logging: { format: "json", verbosity: 2 },
+    // The size of the table is the whole machine's, not the namespace's.
+    conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
+    oomScoreAdj: 0,
+    ...fields,
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}
+
+/** Follow a kube-proxy's standard error to its end; lines are read as they come, whoever asks for them. */
+export function followKubeProxy(child: ChildProcess): KubeProxyLog {
+  const { stderr } = child;
+  if (stderr === null) throw new Error("kube-proxy's standard error must be a pipe");
+  const heard: KubeProxySync[] = [];
+  const last: string[] = [];
+  let end: Error | undefined;
+  let wake: () => void = () => undefined;
+  const follow = async (): Promise<void> => {
+    const lines = lineReader(stderr);
+    for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
+      last.push(line);
+      if (last.length > 5) last.shift();
+      const sync = syncOf(line, performance.now());
+      if (sync !== undefined) heard.push(sync);
+      wake();
+    }
+    throw new Error(`kube-proxy ended: ${last.join("\n")}`);
+  };
+  follow().catch((error: unknown) => {
+    end = error instanceof Error ? error : new Error(String(error));
+    wake();
+  });
+  return {
+    next: async () => {
+      for (;;) {
+        const sync = heard.shift();
+        if (sync !== undefined) return sync;
+        if (end !== undefined) throw end;
+        await new Promise<void>((resolve) => (wake = resolve));
+      }
+    },
+  };
+}
+
+/** Read a line of its log: a sync that ended well, or nothing of the kind. Pure. @throws {Error} on one that failed. */
+export function syncOf(line: string, atMs: number): KubeProxySync | undefined {
+  // Some lines are not JSON: what Go and its libraries print by themselves.
+  if (!line.startsWith("{")) return undefined;
+  const { msg, ipFamily, elapsed } = JSON.parse(line) as { msg?: string; ipFamily?: string; elapsed?: string };
+  if (msg === "Sync failed") throw new Error(`kube-proxy failed to sync ${ipFamily ?? ""}`);
+  if (msg !== "SyncProxyRules complete") return undefined;
+  if (ipFamily !== "IPv4" && ipFamily !== "IPv6") throw new Error(`kube-proxy named no family: ${line}`);
+  return { family: ipFamily, elapsedMs: goDurationMs(elapsed ?? ""), atMs };
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1, µs: 1e-3, ns: 1e-6 };
+
+/** Read a Go duration such as `1m2.5s` as ms. Pure. @throws {RangeError} when it is none. */
+export function goDurationMs(text: string): number {
+  const parts = [...text.matchAll(/([\d.]+)(h|ms|m|s|µs|ns)/g)];
+  if (parts.length === 0) throw new RangeError(`"${text}" is no Go duration`);
+  return parts.reduce((sum, [, value, unit]) => sum + Number(value) * (UNITS_MS[unit ?? ""] ?? 0), 0);
+}

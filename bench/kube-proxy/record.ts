@@ -1,0 +1,81 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { IPFamily } from "@turnout/core";
+import { createCluster, startClusterApi } from "@turnout/lab";
+import type { NodePlace } from "@turnout/lab";
+import { followKubeProxy, kubeProxyConfig } from "./process.ts";
+import { SAMPLE_NODE } from "./sample-objects.ts";
+import { SAMPLE_CASES, SAMPLE_SETS } from "./samples.ts";
+import type { SampleCase } from "./samples.ts";
+
+/** The variants of the iptables tools. */
+type Variant = "legacy" | "nft";
+
+const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
+const SAVE: Readonly<Record<IPFamily, string>> = { IPv4: "iptables-save", IPv6: "ip6tables-save" };
+const HOME = fileURLToPath(new URL("../../packages/backend-iptables/test/kube-proxy/", import.meta.url));
+const TOOLS = ["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
+
+/**
+ * Record what the real kube-proxy's iptables mode writes: `KUBE_PROXY=path node --conditions=@turnout/source bench/kube-proxy/record.ts`.
+ * Needs root and both variants of the tools; writes packages/backend-iptables/test/kube-proxy.
+ */
+async function record(binary: string): Promise<void> {
+  await mkdir(HOME, { recursive: true });
+  for (const [name, items] of Object.entries(SAMPLE_SETS)) {
+    const lines = items.map((item) => JSON.stringify(item)).join(",\n");
+    await writeFile(join(HOME, `${name}.objects.json`), `{"apiVersion":"v1","kind":"List","items":[\n${lines}\n]}\n`);
+  }
+  const cases = SAMPLE_CASES.map((one) => JSON.stringify(one)).join(",\n");
+  await writeFile(join(HOME, "cases.json"), `[\n${cases}\n]\n`);
+  for (const one of SAMPLE_CASES) {
+    const [legacy, nft] = [await recordCase(binary, one, "legacy"), await recordCase(binary, one, "nft")];
+    for (const family of FAMILIES) {
+      // Services come in another order each time; apart from that one text stands for both variants.
+      if (sorted(legacy[family]) !== sorted(nft[family])) throw new Error(`${one.name}: the two variants save different rules`);
+      await writeFile(join(HOME, `${one.name}.${family}.save`), nft[family]);
+    }
+    process.stdout.write(`${one.name}\n`);
+  }
+}
+
+async function recordCase(binary: string, { set, fields }: SampleCase, variant: Variant): Promise<Readonly<Record<IPFamily, string>>> {
+  const directory = await mkdtemp(join(tmpdir(), "turnout-record-"));
+  const cluster = await createCluster({ nodes: [{ name: SAMPLE_NODE, pods: 0 }] });
+  try {
+    const api = await startClusterApi(cluster);
+    await api.apply(SAMPLE_SETS[set] ?? []);
+    const kubeconfig = join(directory, "kubeconfig");
+    await writeFile(kubeconfig, await api.kubeconfig());
+    const config = join(directory, "config.json");
+    await writeFile(config, kubeProxyConfig({ mode: "iptables", nodeName: SAMPLE_NODE, kubeconfig, fields }));
+    for (const tool of TOOLS) await symlink(`/usr/sbin/xtables-${variant}-multi`, join(directory, tool));
+    const node = cluster.node(SAMPLE_NODE);
+    const env = { PATH: `${directory}:${process.env["PATH"] ?? ""}` };
+    const child = node.spawn(binary, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] });
+    const log = followKubeProxy(child);
+    const heard = new Set<string>();
+    while (heard.size < 2) heard.add((await log.next()).family);
+    return { IPv4: await saveOf(node, join(directory, SAVE.IPv4)), IPv6: await saveOf(node, join(directory, SAVE.IPv6)) };
+  } finally {
+    cluster.destroy();
+    await rm(directory, { recursive: true });
+  }
+}
+
+/** What the tool saves, without dates and counters. */
+async function saveOf(node: NodePlace, tool: string): Promise<string> {
+  const { stdout } = await node.run(tool, []);
+  const lines = stdout.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return `${lines.map((line) => line.replace(/\[\d+:\d+\]$/, "[0:0]")).join("\n")}\n`;
+}
+
+function sorted(text: string): string {
+  return text.split("\n").toSorted().join("\n");
+}
+
+const binary = process.env["KUBE_PROXY"];
+if (binary === undefined) throw new Error("say KUBE_PROXY=path of a kube-proxy");
+await record(binary);
