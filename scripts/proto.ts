@@ -21,6 +21,8 @@ const OPTIONS = [
   "outputPartialMethods=false",
   "importSuffix=.ts",
   "esModuleInterop=true",
+  "useJsTypeOverride=true",
+  "useMapType=true",
 ];
 
 function buf(...args: readonly string[]): Buffer {

@@ -57,6 +57,8 @@ export interface SliceEndpoint {
   /** Empty means "no hint". */
   readonly zoneHints: readonly string[];
   readonly nodeHints: readonly string[];
+  /** Name of the Pod behind it; kpng's protocols join a pod's families by it. */
+  readonly podName: string | undefined;
 }
 
 /** One port of an EndpointSlice that has a number (nil and 0 are dropped at the door). */

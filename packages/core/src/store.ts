@@ -97,6 +97,11 @@ export class Store {
     return this.#nodes.get(name);
   }
 
+  /** Name of every Node that exists. */
+  nodeNames(): Iterable<string> {
+    return this.#nodes.keys();
+  }
+
   /** All service ranges of both families. */
   serviceCIDRs(): readonly string[] {
     return [...this.#serviceCIDRs.values()].flatMap(({ cidrs }) => cidrs);

@@ -185,3 +185,19 @@ describe("R-55 the whole object", () => {
     expect(sound(endpoints)?.endpoints).toHaveLength(5000);
   });
 });
+
+describe("the pod behind an endpoint", () => {
+  it.each([
+    ["a Pod", { kind: "Pod", name: "cart-7d9" }, "cart-7d9"],
+    ["something else", { kind: "Node", name: "node1" }, undefined],
+    ["a name that can be none", { kind: "Pod", name: "a/b" }, undefined],
+    ["nothing", undefined, undefined],
+    ["nonsense", "cart-7d9", undefined],
+  ])("%s", (_name, targetRef, expected) => {
+    const raw = rawSlice("cart", []);
+    expect(readRaw({ ...raw, endpoints: [{ ...rawEndpoint(pod), targetRef }] })).toMatchObject({
+      slice: { endpoints: [{ podName: expected }] },
+      issues: [],
+    });
+  });
+});

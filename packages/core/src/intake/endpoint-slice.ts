@@ -74,6 +74,7 @@ function readEndpoints(raw: Raw, family: IPFamily, findings: Findings, intern: I
       terminating: readCondition(conditions, "terminating", false, findings),
       zoneHints: readHints(hints, "forZones", intern),
       nodeHints: readHints(hints, "forNodes", intern),
+      podName: readPodName(endpoint),
     });
   }
   return sortedByAddress(endpoints);
@@ -105,6 +106,13 @@ function readNodeName(endpoint: Raw, findings: Findings, intern: Intern): string
   if (typeof name === "string" && isDNSName(name)) return intern(name);
   findings.add("bad nodeName, the endpoint counts as being elsewhere", name, "use the name of a Node");
   return undefined;
+}
+
+/** Undefined too for a reference that could name no Pod: nothing but the shape of kpng's messages hangs on it. */
+function readPodName(endpoint: Raw): string | undefined {
+  const target = objectField(endpoint, "targetRef");
+  const name = target["kind"] === "Pod" ? textField(target, "name") : undefined;
+  return name !== undefined && isDNSName(name) ? name : undefined;
 }
 
 function readHints(hints: Raw, field: string, intern: Intern): readonly string[] {

@@ -32,6 +32,8 @@ export interface EndpointShort {
   readonly terminating?: boolean | null;
   readonly zones?: readonly string[];
   readonly nodes?: readonly string[];
+  /** Name of the Pod in targetRef. */
+  readonly pod?: string;
 }
 
 /** What can be said of a slice besides its endpoints. */
@@ -67,7 +69,7 @@ export function rawSlice(service: string, endpoints: readonly EndpointShort[], e
 }
 
 /** Write one endpoint of a slice. */
-export function rawEndpoint({ ip, node, zones, nodes, ...conditions }: EndpointShort): RawObject {
+export function rawEndpoint({ ip, node, zones, nodes, pod, ...conditions }: EndpointShort): RawObject {
   const hints = {
     ...(zones === undefined ? {} : { forZones: zones.map((name) => ({ name })) }),
     ...(nodes === undefined ? {} : { forNodes: nodes.map((name) => ({ name })) }),
@@ -76,6 +78,7 @@ export function rawEndpoint({ ip, node, zones, nodes, ...conditions }: EndpointS
     addresses: [ip],
     conditions,
     ...(node === undefined ? {} : { nodeName: node }),
+    ...(pod === undefined ? {} : { targetRef: { kind: "Pod", name: pod } }),
     ...(zones === undefined && nodes === undefined ? {} : { hints }),
   };
 }
