@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { IPFamily } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import type { TestService, Way } from "./services.ts";
 import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
@@ -12,10 +13,10 @@ const ASKERS = ["pod-1-3", "pod-2-3", "node1", "node2", "client1", "client2"];
 const LONG_SECONDS = 600;
 const SHORT_SECONDS = 2;
 
-describe("session affinity", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("session affinity"))("session affinity, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   beforeAll(async () => {
-    site = await createSite({ clients: 2 });
+    site = await createSite({ layout, clients: 2 });
   });
   afterAll(() => site?.destroy());
 

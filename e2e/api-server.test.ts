@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { startLoad } from "./load.ts";
 import { reach } from "./reach.ts";
 import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
-describe("trouble with the API server", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("trouble with the API server"))("trouble with the API server, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
   });
   afterAll(() => site?.destroy());
 

@@ -1,5 +1,6 @@
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { startLoad } from "./load.ts";
 import type { LoadSource } from "./load.ts";
 import { reach } from "./reach.ts";
@@ -10,10 +11,10 @@ import type { Site } from "./site.ts";
 /** Port of the servers that are rolled, next to those that every pod has. */
 const ROLLED_PORT = 9_000;
 
-describe("under load", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("under load"))("under load, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
   });
   afterAll(() => site?.destroy());
 

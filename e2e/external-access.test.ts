@@ -1,5 +1,6 @@
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { inLayouts } from "./layout.ts";
 import { reachAddress, reachAll } from "./reach.ts";
 import { SERVICE_PORT } from "./services.ts";
 import type { TestService } from "./services.ts";
@@ -7,17 +8,18 @@ import { CLUSTER_CIDR, createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
 const FAMILIES = ["IPv4", "IPv6"] as const;
+const CASES = inLayouts("access from outside", FAMILIES);
 const CLIENT1 = ["203.0.113.1/32", "fd00:203::1/128"];
 const NODES = ["172.18.0.0/24", "fd00:18::/64"];
 /** Held by the fabric itself, which stands for a cloud's load balancer. */
 const BALANCER = { IPv4: "198.51.100.250", IPv6: "fd00:198::fa" } as const;
 const SECOND = { IPv4: "172.19.0.1", IPv6: "fd00:19::1" } as const;
 
-describe.each(FAMILIES)("access from outside over %s", needs("root", "ip", "nft>=1.0.1"), (family) => {
+describe.each(CASES)("access from outside over %s, %s", needs("root", "ip", "nft>=1.0.1"), (family, layout) => {
   let site: Site;
   let services: Readonly<Record<"open" | "ranged" | "rangedEmpty" | "rangedNodes" | "balanced", TestService>>;
   beforeAll(async () => {
-    site = await createSite({ families: [family], clients: 2 });
+    site = await createSite({ layout, families: [family], clients: 2 });
     const { fabric } = site.cluster;
     await fabric.run("ip", ["address", "add", BALANCER[family], "dev", "lo"]);
     await fabric.agent().serve({ name: "load-balancer", transport: "TCP", port: SERVICE_PORT, address: BALANCER[family] });

@@ -1,6 +1,7 @@
 import { RANGES } from "@turnout/lab";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { reachAll } from "./reach.ts";
 import type { TestService } from "./services.ts";
 import { CLUSTER_CIDR, createSite } from "./site.ts";
@@ -9,11 +10,11 @@ import type { Site } from "./site.ts";
 const FAMILIES = ["IPv4", "IPv6"] as const;
 
 /** Only node1 runs the proxy and node2 sends it what is for services, so that pods of another node show as what the mode takes them for. */
-describe("telling pods from others", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("telling pods from others"))("telling pods from others, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   let service: TestService;
   beforeAll(async () => {
-    site = await createSite({ proxied: ["node1"] });
+    site = await createSite({ layout, proxied: ["node1"] });
     for (const family of FAMILIES) {
       await site.cluster.node("node2").run("ip", ["route", "add", RANGES.services[family], "via", site.place("node1").address(family)]);
     }

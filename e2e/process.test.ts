@@ -2,6 +2,7 @@ import { nodeManifests } from "@turnout/lab";
 import type { GetResult } from "@turnout/lab";
 import { needs } from "@turnout/house/needs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { TURNOUT } from "./proxy.ts";
 import { reach } from "./reach.ts";
 import type { TestService } from "./services.ts";
@@ -10,11 +11,11 @@ import type { Site } from "./site.ts";
 
 type Manifest = Readonly<Record<string, unknown>>;
 
-describe("the turnout process", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("the turnout process"))("the turnout process, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   let service: TestService;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
     service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"] });
   });
   afterAll(() => site?.destroy());

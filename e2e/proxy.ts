@@ -1,64 +1,109 @@
-import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { NodePlace } from "@turnout/lab";
+import type { Layout } from "./layout.ts";
+import { createProcess } from "./process.ts";
+import type { Ending, NodeProcess } from "./process.ts";
 
 /** The command, as it is installed. */
 export const TURNOUT: string = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));
-const LOG_CHARACTERS_MAX = 1_000_000;
 
-/** How a process ended. */
-export interface Ending {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
-/** The real `turnout run` of one node, in the node's namespace. */
+/** The proxy of one node, in the node's namespace, in whatever processes. */
 export interface Proxy {
   readonly node: NodePlace;
-  readonly pid: number | undefined;
+  readonly layout: Layout;
+  /** What touches the kernel: `turnout run`, or the backend's own program. */
+  readonly backend: NodeProcess;
+  /** `turnout serve`, where it is a process of its own. */
+  readonly brain: NodeProcess | undefined;
+  /** Where the brain listens. */
+  readonly socket: string;
+  /** What touches the kernel runs. */
   readonly isRunning: boolean;
-  /** Everything it wrote so far, over all its lives, newest last. */
+  /** Everything it wrote so far, over all its lives, newest last; the backend's behind the brain's. */
   log(): string;
   /** Start it again after it ended; `flags` replace the ones before. */
   start(flags?: readonly string[]): void;
-  /** Send a signal and wait for the end. */
+  /** Start the brain again after it ended. */
+  startBrain(): void;
+  /** Send all of it a signal and wait for the end; how the backend ended, when all else ended alike. */
   end(signal: NodeJS.Signals): Promise<Ending>;
-  /** Wait for it to end by itself. */
+  /** Wait for the backend to end by itself. */
   ended(): Promise<Ending>;
+  /** End whatever still runs. */
+  remove(): Promise<void>;
 }
 
-/** Start `turnout run` on a node. `firstFlags` stay until {@link Proxy.start} is given others. */
-export function startProxy(node: NodePlace, common: readonly string[], firstFlags: readonly string[]): Proxy {
-  let flags = firstFlags;
-  let log = "";
-  let child: ChildProcess;
-  let ending: Promise<Ending>;
+/** What a node's proxy is started with. */
+export interface ProxyOptions {
+  readonly layout: Layout;
+  readonly kubeconfig: string;
+  /** Takes the socket. */
+  readonly folder: string;
+  /** Stay until {@link Proxy.start} is given others. */
+  readonly flags: readonly string[];
+}
+
+const PORTS: readonly string[] = ["--healthz-bind-address", "0.0.0.0:10256", "--metrics-bind-address", "0.0.0.0:10249"];
+/** Of the brain, where it is a process of its own. */
+const BRAIN_PORTS: readonly string[] = [];
+const BACKEND_FLAG = "--backend";
+
+/** Start a node's proxy. */
+export function startProxy(node: NodePlace, options: ProxyOptions): Proxy {
+  const { layout, kubeconfig, folder } = options;
+  let flags = options.flags;
+  const backend = createProcess(node);
+  const brain = layout === "two processes" ? createProcess(node) : undefined;
+  const socket = join(folder, `${node.name}.sock`);
+  const startBrain = (): void =>
+    brain?.start(TURNOUT, ["serve", "--node-name", node.name, "--kubeconfig", kubeconfig, "--listen", `unix://${socket}`, ...BRAIN_PORTS]);
   const start = (newFlags: readonly string[] = flags): void => {
     flags = newFlags;
-    child = node.spawn(TURNOUT, ["run", "--node-name", node.name, ...common, ...flags]);
-    const take = (chunk: Buffer): void => {
-      log = (log + chunk.toString()).slice(-LOG_CHARACTERS_MAX);
-    };
-    child.stdout?.on("data", take);
-    child.stderr?.on("data", take);
-    ending = once(child, "exit").then(([code, signal]) => ({ code: code as number | null, signal: signal as NodeJS.Signals | null }));
+    const { name, rest } = chosenBackend(flags);
+    const common = ["--node-name", node.name, ...PORTS, ...rest];
+    if (brain === undefined) {
+      backend.start(TURNOUT, ["run", "--backend", name, "--source", "kube", "--kubeconfig", kubeconfig, ...common]);
+      return;
+    }
+    if (!brain.isRunning) startBrain();
+    backend.start(process.execPath, [programOf(name), "--api", `unix://${socket}`, ...common]);
   };
   start();
+  const all = brain === undefined ? [backend] : [backend, brain];
   return {
     node,
-    get pid() {
-      return child.pid;
-    },
+    layout,
+    backend,
+    brain,
+    socket,
     get isRunning() {
-      return child.exitCode === null && child.signalCode === null;
+      return backend.isRunning;
     },
-    log: () => log,
+    log: () => (brain === undefined ? backend.log() : `turnout serve:\n${brain.log()}the backend:\n${backend.log()}`),
     start,
-    end: (signal) => {
-      child.kill(signal);
+    startBrain,
+    end: async (signal) => {
+      const endings = await Promise.all(all.map((one) => one.end(signal)));
+      const [ending = { code: null, signal: null }, other = ending] = endings;
+      if (JSON.stringify(other) !== JSON.stringify(ending)) throw new Error(`the brain ended otherwise: ${JSON.stringify(other)}`);
       return ending;
     },
-    ended: () => ending,
+    ended: () => backend.ended(),
+    remove: async () => {
+      await Promise.all(all.filter(({ isRunning }) => isRunning).map((one) => one.end("SIGKILL")));
+    },
   };
+}
+
+/** Which backend the flags choose, and what is left of them. */
+function chosenBackend(flags: readonly string[]): { readonly name: string; readonly rest: readonly string[] } {
+  const at = flags.indexOf(BACKEND_FLAG);
+  if (at === -1) return { name: "nft", rest: flags };
+  return { name: flags[at + 1] ?? "", rest: flags.toSpliced(at, 2) };
+}
+
+/** A backend's own program, as it is built. */
+function programOf(backend: string): string {
+  return fileURLToPath(new URL(`../packages/backend-${backend}/dist/main.js`, import.meta.url));
 }

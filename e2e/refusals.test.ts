@@ -1,20 +1,22 @@
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { inLayouts } from "./layout.ts";
 import { reachAddress, reachAll } from "./reach.ts";
 import type { TestService } from "./services.ts";
 import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
 const FAMILIES = ["IPv4", "IPv6"] as const;
+const CASES = inLayouts("refusals", FAMILIES);
 const UNALLOCATED = { IPv4: "10.96.200.1", IPv6: "fd00:96::c801" } as const;
 
-describe.each(FAMILIES)("what is refused and what is dropped over %s", needs("root", "ip", "nft>=1.0.1"), (family) => {
+describe.each(CASES)("what is refused and what is dropped over %s, %s", needs("root", "ip", "nft>=1.0.1"), (family, layout) => {
   let site: Site;
   let services: Readonly<
     Record<"empty" | "unready" | "internalLocal" | "externalLocal" | "externalLocalEmpty" | "works" | "goes", TestService>
   >;
   beforeAll(async () => {
-    site = await createSite({ families: [family] });
+    site = await createSite({ layout, families: [family] });
     services = await site.services.createAll({
       empty: { endpoints: [] },
       unready: {

@@ -1,5 +1,6 @@
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { reachAll } from "./reach.ts";
 import { SERVER_PORT } from "./services.ts";
 import type { TestService } from "./services.ts";
@@ -9,11 +10,11 @@ import type { Site } from "./site.ts";
 const FAMILIES = ["IPv4", "IPv6"] as const;
 const SERVERS = ["pod-1-1", "pod-1-2", "pod-2-1"];
 
-describe("SCTP", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("SCTP"))("SCTP, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   let services: Readonly<Record<"open" | "single" | "empty" | "externalLocal", TestService>>;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
     for (const name of SERVERS) await site.place(name).agent().serve({ name, transport: "SCTP", port: SERVER_PORT });
     const protocols = ["SCTP"] as const;
     services = await site.services.createAll({

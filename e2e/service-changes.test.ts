@@ -2,6 +2,7 @@ import { serviceManifest, sliceManifests } from "@turnout/lab";
 import type { ServiceManifest } from "@turnout/lab";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { reach, reachAddress, reachAll } from "./reach.ts";
 import { SERVER_PORT } from "./services.ts";
 import { createSite, HOST_PORT } from "./site.ts";
@@ -9,10 +10,10 @@ import type { Site } from "./site.ts";
 
 const FAMILIES = ["IPv4", "IPv6"] as const;
 
-describe("a service that changes", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("a service that changes"))("a service that changes, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
   });
   afterAll(() => site?.destroy());
 
@@ -107,10 +108,10 @@ describe("a service that changes", needs("root", "ip", "nft>=1.0.1"), () => {
   });
 });
 
-describe("a service of two families", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("a service of two families"))("a service of two families, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
   });
   afterAll(() => site?.destroy());
 

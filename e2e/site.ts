@@ -5,6 +5,8 @@ import type { IPFamily } from "@turnout/core";
 import { createCluster, nodeManifests, RANGES, serviceCIDRManifest, startClusterApi } from "@turnout/lab";
 import type { Cluster, ClusterApi, ClusterShape, Place } from "@turnout/lab";
 import { createBarrier } from "./barrier.ts";
+import { defaultLayout } from "./layout.ts";
+import type { Layout } from "./layout.ts";
 import { startProxy } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
 import { createServices, SERVER_PORT } from "./services.ts";
@@ -18,23 +20,14 @@ export const HOST_PORT = 8082;
 /** Flags that tell pods by their addresses, the usual way. */
 export const CLUSTER_CIDR: readonly string[] = ["--cluster-cidr", `${RANGES.pods.IPv4},${RANGES.pods.IPv6}`];
 
-const COMMON_FLAGS: readonly string[] = [
-  "--backend",
-  "nft",
-  "--source",
-  "kube",
-  "--healthz-bind-address",
-  "0.0.0.0:10256",
-  "--metrics-bind-address",
-  "0.0.0.0:10249",
-];
-
 /** What a site is made of; two nodes with three pods each and one client unless said otherwise. */
 export interface SiteOptions extends Partial<ClusterShape> {
-  /** Flags of `turnout run` beyond those that every scenario needs; default {@link CLUSTER_CIDR}. */
+  /** Flags of the proxy beyond those that every scenario needs; default {@link CLUSTER_CIDR}. */
   readonly flags?: readonly string[];
   /** Nodes that run the proxy; default all. */
   readonly proxied?: readonly string[];
+  /** How the proxies are made of processes; default what the environment says. */
+  readonly layout?: Layout;
 }
 
 /** A cluster with an API server, servers in every pod, and the real proxy on every node. */
@@ -85,9 +78,9 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
   await api.apply([...nodeManifests(cluster), serviceCIDRManifest(cluster.families.map((family) => RANGES.services[family]))]);
   const kubeconfig = join(folder, "kubeconfig");
   await writeFile(kubeconfig, await api.kubeconfig());
-  const common = [...COMMON_FLAGS, "--kubeconfig", kubeconfig];
   const proxied = cluster.nodes.filter((node) => options.proxied?.includes(node.name) ?? true);
-  const proxies = proxied.map((node) => startProxy(node, common, options.flags ?? CLUSTER_CIDR));
+  const { layout = defaultLayout(), flags = CLUSTER_CIDR } = options;
+  const proxies = proxied.map((node) => startProxy(node, { layout, kubeconfig, folder, flags }));
   const settle = createBarrier(cluster, api, proxies);
   await settle();
   const names = addressBook(cluster);
@@ -106,7 +99,7 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
     nameOf: (address) => names.get(address) ?? address,
     destroy: async () => {
       api.close();
-      await Promise.all(proxies.filter((proxy) => proxy.isRunning).map((proxy) => proxy.end("SIGKILL")));
+      await Promise.all(proxies.map((proxy) => proxy.remove()));
       await removeAll();
     },
   };

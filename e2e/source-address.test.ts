@@ -1,17 +1,19 @@
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { inLayouts } from "./layout.ts";
 import { reachAll } from "./reach.ts";
 import type { TestService } from "./services.ts";
 import { createSite, HOST_PORT } from "./site.ts";
 import type { Site } from "./site.ts";
 
 const FAMILIES = ["IPv4", "IPv6"] as const;
+const CASES = inLayouts("source address", FAMILIES);
 
-describe.each(FAMILIES)("the address servers see over %s", needs("root", "ip", "nft>=1.0.1"), (family) => {
+describe.each(CASES)("the address servers see over %s, %s", needs("root", "ip", "nft>=1.0.1"), (family, layout) => {
   let site: Site;
   let services: Readonly<Record<"local" | "remote" | "externalLocal" | "host", TestService>>;
   beforeAll(async () => {
-    site = await createSite({ families: [family] });
+    site = await createSite({ layout, families: [family] });
     services = await site.services.createAll({
       local: { endpoints: ["pod-1-1"] },
       remote: { endpoints: ["pod-2-1"] },

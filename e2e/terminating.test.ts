@@ -2,6 +2,7 @@ import type { IPFamily } from "@turnout/core";
 import type { GetResult } from "@turnout/lab";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { reachAll } from "./reach.ts";
 import type { EndpointWish, TestService } from "./services.ts";
 import { createSite } from "./site.ts";
@@ -13,11 +14,11 @@ const HEALTH_PORT = 31_000;
 const leaving = (on: string): EndpointWish => ({ on, ready: false, serving: true, terminating: true });
 const gone = (on: string): EndpointWish => ({ on, ready: false, serving: false, terminating: true });
 
-describe("endpoints that are terminating", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("terminating"))("endpoints that are terminating, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   let services: Readonly<Record<"cluster" | "internalLocal" | "externalLocal", TestService>>;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
     services = await site.services.createAll({
       cluster: { endpoints: [] },
       internalLocal: { endpoints: [], fields: { internalTrafficPolicy: "Local" } },

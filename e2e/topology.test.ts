@@ -1,6 +1,7 @@
 import { nodeManifests } from "@turnout/lab";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { reach, reachAll } from "./reach.ts";
 import type { ServiceWish, TestService } from "./services.ts";
 import { createSite } from "./site.ts";
@@ -9,11 +10,11 @@ import type { Site } from "./site.ts";
 const inZone = (on: string, ...zoneHints: string[]): { on: string; zoneHints: string[] } => ({ on, zoneHints });
 
 /** node1 is in zone-a, node2 in zone-b. */
-describe("topology hints", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("topology hints"))("topology hints, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   let service: TestService;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
     service = await site.services.create({ endpoints: [] });
   });
   afterAll(() => site?.destroy());

@@ -1,6 +1,7 @@
 import type { IPFamily } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import type { TestService, Way } from "./services.ts";
 import { HOST_PORT, createSite } from "./site.ts";
 import type { Site } from "./site.ts";
@@ -9,11 +10,11 @@ import { SERVER_PORT } from "./services.ts";
 const FAMILIES = ["IPv4", "IPv6"] as const;
 
 /** Every server goes on answering throughout, so a flow that is not moved shows as an answer from the wrong one. */
-describe("UDP flows", needs("root", "ip", "nft>=1.0.1", "conntrack"), () => {
+describe.each(layoutsOf("UDP flows"))("UDP flows, %s", needs("root", "ip", "nft>=1.0.1", "conntrack"), (layout) => {
   let site: Site;
   let nextPort = 40_000;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
   });
   afterAll(() => site?.destroy());
 

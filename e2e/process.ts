@@ -1,0 +1,58 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import type { NodePlace } from "@turnout/lab";
+
+const LOG_CHARACTERS_MAX = 1_000_000;
+
+/** How a process ended. */
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A program on a node, over all its lives. */
+export interface NodeProcess {
+  readonly pid: number | undefined;
+  readonly isRunning: boolean;
+  /** Everything it wrote so far, newest last. */
+  log(): string;
+  /** Start it, or start it again after it ended. */
+  start(file: string, args: readonly string[]): void;
+  /** Send a signal. */
+  signal(signal: NodeJS.Signals): void;
+  /** Send a signal and wait for the end. */
+  end(signal: NodeJS.Signals): Promise<Ending>;
+  /** Wait for it to end by itself. */
+  ended(): Promise<Ending>;
+}
+
+/** A program that is to run in a node's namespace; nothing runs yet. */
+export function createProcess(node: NodePlace): NodeProcess {
+  let log = "";
+  let child: ChildProcess | undefined;
+  let ending: Promise<Ending> = Promise.resolve({ code: null, signal: null });
+  const take = (chunk: Buffer): void => {
+    log = (log + chunk.toString()).slice(-LOG_CHARACTERS_MAX);
+  };
+  return {
+    get pid() {
+      return child?.pid;
+    },
+    get isRunning() {
+      return child !== undefined && child.exitCode === null && child.signalCode === null;
+    },
+    log: () => log,
+    start: (file, args) => {
+      child = node.spawn(file, args);
+      child.stdout?.on("data", take);
+      child.stderr?.on("data", take);
+      ending = once(child, "exit").then(([code, signal]) => ({ code: code as number | null, signal: signal as NodeJS.Signals | null }));
+    },
+    signal: (signal) => void child?.kill(signal),
+    end: (signal) => {
+      child?.kill(signal);
+      return ending;
+    },
+    ended: () => ending,
+  };
+}
