@@ -33,7 +33,7 @@ export interface CaseResult {
 }
 
 /** What this machine must offer: root with namespaces, or a program on PATH. */
-export type Need = "root" | "nft" | "ip" | "taskset" | "built";
+export type Need = "root" | "nft" | "ip" | "taskset" | "built" | "iptables" | "kube-proxy";
 
 /** One bench. */
 export interface BenchCase {

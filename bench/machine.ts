@@ -41,6 +41,12 @@ export function unmetNeed(need: Need): string | undefined {
       return tryProgram("ip", ["-V"]).isDone ? undefined : "ip is not installed: apt-get install iproute2";
     case "taskset":
       return tryProgram("taskset", ["--version"]).isDone ? undefined : "taskset is not installed: apt-get install util-linux";
+    case "iptables":
+      return ["legacy", "nft"].every((variant) => tryProgram(`iptables-${variant}`, ["--version"]).isDone)
+        ? undefined
+        : "both variants of iptables are not installed: apt-get install iptables";
+    case "kube-proxy":
+      return tryProgram(process.env["KUBE_PROXY"] ?? "kube-proxy", ["--version"]).isDone ? undefined : "no kube-proxy: say KUBE_PROXY=path of one";
     case "built": {
       const { isDone, output } = tryProgram("sh", ["scripts/build.sh", "packages/cli"]);
       return isDone ? undefined : `the command can't be built:\n${output}`;

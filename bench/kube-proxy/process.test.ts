@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { goDurationMs, kubeProxyConfig, syncOf } from "./process.ts";
+import { goDurationMs, kubeProxyConfig, kubeProxySync } from "./process.ts";
 
 describe("a kube-proxy's log", () => {
   const line = (fields: Readonly<Record<string, unknown>>): string => JSON.stringify({ ts: 1, caller: "proxier.go:1", ...fields });
 
   it("tells a sync that ended well, its family and how long it took", () => {
     const text = line({ msg: "SyncProxyRules complete", ipFamily: "IPv6", elapsed: "1.5s" });
-    expect(syncOf(text, 7)).toEqual({ family: "IPv6", elapsedMs: 1500, atMs: 7 });
+    expect(kubeProxySync(text, 7)).toEqual({ family: "IPv6", elapsedMs: 1500, atMs: 7 });
   });
 
   it("is not fooled by other lines", () => {
-    expect(syncOf(line({ msg: "Syncing iptables rules", ipFamily: "IPv4" }), 0)).toBeUndefined();
-    expect(syncOf("panic: SyncProxyRules complete", 0)).toBeUndefined();
+    expect(kubeProxySync(line({ msg: "Syncing iptables rules", ipFamily: "IPv4" }), 0)).toBeUndefined();
+    expect(kubeProxySync("panic: SyncProxyRules complete", 0)).toBeUndefined();
   });
 
   it("does not count a sync that failed", () => {
-    expect(() => syncOf(line({ msg: "Sync failed", ipFamily: "IPv4" }), 0)).toThrow("failed to sync IPv4");
+    expect(() => kubeProxySync(line({ msg: "Sync failed", ipFamily: "IPv4" }), 0)).toThrow("failed to sync IPv4");
   });
 
   it.each([

@@ -1,5 +1,5 @@
-import type { ChildProcess } from "node:child_process";
-import { lineReader } from "../line-channel.ts";
+import { execFileSync } from "node:child_process";
+import type { ProxySync } from "./sync-log.ts";
 
 /** The modes of the real kube-proxy that are run here. */
 export type KubeProxyMode = "iptables" | "nftables";
@@ -12,21 +12,6 @@ export interface KubeProxyOptions {
   readonly kubeconfig: string;
   /** Fields of KubeProxyConfiguration that this run has besides. */
   readonly fields?: Readonly<Record<string, unknown>>;
-}
-
-/** What kube-proxy said of one sync. */
-export interface KubeProxySync {
-  readonly family: "IPv4" | "IPv6";
-  /** From the changes being there to the tool's answer, as kube-proxy measured it, ms. */
-  readonly elapsedMs: number;
-  /** When its line arrived here, by `performance.now()`. */
-  readonly atMs: number;
-}
-
-/** A kube-proxy's log while it runs. */
-export interface KubeProxyLog {
-  /** Wait for the next sync that ended well. @throws {Error} when one failed or kube-proxy ended. */
-  next(): Promise<KubeProxySync>;
 }
 
 /** Write the KubeProxyConfiguration of a run, as JSON (which is YAML). Pure. */
@@ -47,43 +32,13 @@ export function kubeProxyConfig({ mode, nodeName, kubeconfig, fields }: KubeProx
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }
 
-/** Follow a kube-proxy's standard error to its end; lines are read as they come, whoever asks for them. */
-export function followKubeProxy(child: ChildProcess): KubeProxyLog {
-  const { stderr } = child;
-  if (stderr === null) throw new Error("kube-proxy's standard error must be a pipe");
-  const heard: KubeProxySync[] = [];
-  const last: string[] = [];
-  let end: Error | undefined;
-  let wake: () => void = () => undefined;
-  const follow = async (): Promise<void> => {
-    const lines = lineReader(stderr);
-    for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
-      last.push(line);
-      if (last.length > 5) last.shift();
-      const sync = syncOf(line, performance.now());
-      if (sync !== undefined) heard.push(sync);
-      wake();
-    }
-    throw new Error(`kube-proxy ended: ${last.join("\n")}`);
-  };
-  follow().catch((error: unknown) => {
-    end = error instanceof Error ? error : new Error(String(error));
-    wake();
-  });
-  return {
-    next: async () => {
-      for (;;) {
-        const sync = heard.shift();
-        if (sync !== undefined) return sync;
-        if (end !== undefined) throw end;
-        await new Promise<void>((resolve) => (wake = resolve));
-      }
-    },
-  };
+/** Ask a kube-proxy for its version. @throws {Error} when it can't be started. */
+export function kubeProxyVersion(binary: string): string {
+  return execFileSync(binary, ["--version"], { encoding: "utf8" }).trim().replace("Kubernetes ", "");
 }
 
-/** Read a line of its log: a sync that ended well, or nothing of the kind. Pure. @throws {Error} on one that failed. */
-export function syncOf(line: string, atMs: number): KubeProxySync | undefined {
+/** Read a line of kube-proxy's log: a sync that ended well, or nothing of the kind. Pure. @throws {Error} on one that failed. */
+export function kubeProxySync(line: string, atMs: number): ProxySync | undefined {
   // Some lines are not JSON: what Go and its libraries print by themselves.
   if (!line.startsWith("{")) return undefined;
   const { msg, ipFamily, elapsed } = JSON.parse(line) as { msg?: string; ipFamily?: string; elapsed?: string };

@@ -1,22 +1,21 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { IPFamily } from "@turnout/core";
 import { createCluster, startClusterApi } from "@turnout/lab";
 import type { NodePlace } from "@turnout/lab";
-import { followKubeProxy, kubeProxyConfig } from "./process.ts";
+import { kubeProxyConfig, kubeProxySync } from "./process.ts";
 import { SAMPLE_NODE } from "./sample-objects.ts";
 import { SAMPLE_CASES, SAMPLE_SETS } from "./samples.ts";
 import type { SampleCase } from "./samples.ts";
-
-/** The variants of the iptables tools. */
-type Variant = "legacy" | "nft";
+import { followSyncs } from "./sync-log.ts";
+import { placeTools } from "./tools.ts";
+import type { Variant } from "./tools.ts";
 
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 const SAVE: Readonly<Record<IPFamily, string>> = { IPv4: "iptables-save", IPv6: "ip6tables-save" };
 const HOME = fileURLToPath(new URL("../../packages/backend-iptables/test/kube-proxy/", import.meta.url));
-const TOOLS = ["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
 
 /**
  * Record what the real kube-proxy's iptables mode writes: `KUBE_PROXY=path node --conditions=@turnout/source bench/kube-proxy/record.ts`.
@@ -51,14 +50,14 @@ async function recordCase(binary: string, { set, fields }: SampleCase, variant: 
     await writeFile(kubeconfig, await api.kubeconfig());
     const config = join(directory, "config.json");
     await writeFile(config, kubeProxyConfig({ mode: "iptables", nodeName: SAMPLE_NODE, kubeconfig, fields }));
-    for (const tool of TOOLS) await symlink(`/usr/sbin/xtables-${variant}-multi`, join(directory, tool));
     const node = cluster.node(SAMPLE_NODE);
-    const env = { PATH: `${directory}:${process.env["PATH"] ?? ""}` };
+    const tools = await placeTools(directory, variant);
+    const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
     const child = node.spawn(binary, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] });
-    const log = followKubeProxy(child);
+    const log = followSyncs(child, kubeProxySync);
     const heard = new Set<string>();
     while (heard.size < 2) heard.add((await log.next()).family);
-    return { IPv4: await saveOf(node, join(directory, SAVE.IPv4)), IPv6: await saveOf(node, join(directory, SAVE.IPv6)) };
+    return { IPv4: await saveOf(node, join(tools, SAVE.IPv4)), IPv6: await saveOf(node, join(tools, SAVE.IPv6)) };
   } finally {
     cluster.destroy();
     await rm(directory, { recursive: true });

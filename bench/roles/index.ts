@@ -8,6 +8,7 @@ import { connectClient, connectServer } from "./connect-ends.ts";
 import { connect } from "./connect.ts";
 import { daemon } from "./daemon.ts";
 import { fileWriter } from "./file-writer.ts";
+import { rival } from "./rival.ts";
 import { storeAlone } from "./store-alone.ts";
 
 /** Everything a measured process can be told to do, by name. */
@@ -22,5 +23,6 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "connect-server": connectServer,
   daemon,
   "file-writer": fileWriter,
+  rival,
   "store-alone": storeAlone,
 };
