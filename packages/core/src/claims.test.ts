@@ -160,7 +160,5 @@ describe("names of destinations", () => {
     [{ kind: "clusterIP", address: "10.96.0.1", port: 80 }, "10.96.0.1:80/TCP"],
     [{ kind: "clusterIP", address: "fd00:96::1", port: 80 }, "[fd00:96::1]:80/TCP"],
     [{ kind: "nodePort", address: "", port: 30080 }, "node port 30080/TCP"],
-  ] as const)("%j is %s", (destination, expected) =>
-    expect(destinationName({ ...destination, rules: [] }, row("a", 1, []))).toBe(expected),
-  );
+  ] as const)("%j is %s", (destination, expected) => expect(destinationName(destination, row("a", 1, []))).toBe(expected));
 });

@@ -16,6 +16,11 @@ export function rowKey(namespace: string, name: string, port: string, protocol: 
   return `${namespace}/${name}:${port}/${protocol}`;
 }
 
+/** The `namespace/name` of the Service whose row has this key. */
+export function serviceKeyOf(rowKeyText: string): string {
+  return rowKeyText.slice(0, rowKeyText.indexOf(":"));
+}
+
 /**
  * Tell whether text is a DNS-like name (letters, digits, `-`, `.`, at most 253 characters), the only form in which
  * API names may travel into keys, comments and logs.

@@ -1,12 +1,13 @@
-import { Claims, destinationName } from "./claims.ts";
-import type { LostClaim } from "./claims.ts";
+import { Claims, LostClaimReports } from "./claims.ts";
 import { isEqual } from "./equal.ts";
 import { ProxyError } from "./errors.ts";
 import type { ChangeSet, Feed, NodeContext, NodeSettings, ServicePort } from "./model.ts";
 import { nodeContextFor } from "./node-context.ts";
 import type { IPFamily, Issue } from "./objects.ts";
+import { serviceKeyOf } from "./names.ts";
 import { rowsFor } from "./service-rows.ts";
 import type { Store, StoreChange } from "./store.ts";
+import { TriggerTimes } from "./trigger-times.ts";
 
 /** For whom a view of the store is computed. */
 export interface NodeViewOptions {
@@ -18,15 +19,11 @@ export interface NodeViewOptions {
   /** Identity of this run of the brain. */
   readonly instance?: string;
   readonly report?: (issue: Issue) => void;
-  /** Swap a row for an equal one that other views hold too. */
-  readonly share?: (row: ServicePort) => ServicePort;
 }
-
-/** Services, and times of one Service, that are remembered between two looks. */
-const TRIGGERS_MAX = 10_000;
 
 /**
  * One node's state in one family, computed from a store: only what changed since the last look is computed again.
+ * For the one node of this process; {@link ServiceTable} is for many.
  *
  * Edges: nothing is said before the store is synced; an edit undone before the next look is no change.
  */
@@ -36,11 +33,10 @@ export class NodeView {
   readonly #claims = new Claims();
   readonly #rows = new Map<string, ServicePort>();
   readonly #rowsOfService = new Map<string, readonly string[]>();
-  readonly #lost = new Map<string, string>();
+  readonly #lost: LostClaimReports;
   readonly #stopHearing: () => void;
   #dirty = new Set<string>();
-  /** When the endpoint changes not yet told were triggered, by Service. */
-  readonly #triggersMs = new Map<string, number[]>();
+  readonly #triggers = new TriggerTimes();
   #isContextDirty = true;
   #isFullDue = true;
   #context: NodeContext | undefined;
@@ -50,6 +46,7 @@ export class NodeView {
   constructor(store: Store, options: NodeViewOptions) {
     this.#store = store;
     this.#options = options;
+    this.#lost = new LostClaimReports(options.report);
     this.#stopHearing = store.onChange((change) => this.#hear(change));
   }
 
@@ -112,17 +109,11 @@ export class NodeView {
   #hear(change: StoreChange): void {
     if (change.kind === "service") {
       this.#dirty.add(change.key);
-      if (change.triggeredMs !== undefined) this.#noteTrigger(change.key, change.triggeredMs);
+      if (change.triggeredMs !== undefined) this.#triggers.note(change.key, change.triggeredMs);
     } else if (change.kind === "serviceCIDRs" || (change.kind === "node" && change.key === this.#options.nodeName)) {
       this.#isContextDirty = true;
     }
     this.#wakeUp();
-  }
-
-  #noteTrigger(serviceKey: string, triggeredMs: number): void {
-    const times = this.#triggersMs.get(serviceKey);
-    if (times !== undefined && times.length < TRIGGERS_MAX) times.push(triggeredMs);
-    else if (times === undefined && this.#triggersMs.size < TRIGGERS_MAX) this.#triggersMs.set(serviceKey, [triggeredMs]);
   }
 
   /**
@@ -130,11 +121,10 @@ export class NodeView {
    * other Service would be charged with them. What was there before the first state says nothing of our latency.
    */
   #takeTriggers(changed: ReadonlySet<string>): readonly number[] {
-    if (this.#triggersMs.size === 0) return [];
-    const services = this.#revision === 0 ? [] : [...changed].map((key) => key.slice(0, key.indexOf(":")));
-    const triggersMs = [...new Set(services)].flatMap((serviceKey) => this.#triggersMs.get(serviceKey) ?? []);
-    this.#triggersMs.clear();
-    return triggersMs;
+    if (this.#triggers.isEmpty) return [];
+    const times = this.#triggers.take();
+    const services = this.#revision === 0 ? [] : [...changed].map(serviceKeyOf);
+    return [...new Set(services)].flatMap((serviceKey) => times.get(serviceKey) ?? []);
   }
 
   #wakeUp(): void {
@@ -170,10 +160,9 @@ export class NodeView {
     const service = this.#store.service(serviceKey);
     const context = this.#context;
     const rows = service === undefined || context === undefined ? [] : rowsFor(service, this.#store.slices(serviceKey), context);
-    const { share } = this.#options;
     const keys = rows.map(({ key }) => key);
     for (const key of this.#rowsOfService.get(serviceKey) ?? []) if (!keys.includes(key)) this.#setRow(key, undefined, touched);
-    for (const row of rows) this.#setRow(row.key, share === undefined ? row : share(row), touched);
+    for (const row of rows) this.#setRow(row.key, row, touched);
     if (keys.length > 0) this.#rowsOfService.set(serviceKey, keys);
     else this.#rowsOfService.delete(serviceKey);
   }
@@ -185,30 +174,12 @@ export class NodeView {
 
   #settle(key: string): boolean {
     const settled = this.#claims.settled(key);
-    this.#reportLost(key, settled?.lost ?? []);
+    this.#lost.note(key, settled?.row, settled?.lost ?? []);
     const before = this.#rows.get(key);
     if (settled === undefined) return this.#rows.delete(key);
     if (isEqual(before, settled.row)) return false;
     this.#rows.set(key, settled.row);
     return true;
-  }
-
-  #reportLost(key: string, lost: readonly LostClaim[]): void {
-    if (lost.length === 0 && !this.#lost.has(key)) return;
-    const row = this.#rows.get(key) ?? this.#claims.settled(key)?.row;
-    const text =
-      row === undefined ? "" : lost.map(({ destination, winner }) => `${destinationName(destination, row)} is ${winner}'s`).join(", ");
-    if (text === (this.#lost.get(key) ?? "")) return;
-    if (text === "") {
-      this.#lost.delete(key);
-      return;
-    }
-    this.#lost.set(key, text);
-    this.#options.report?.({
-      object: `Service port ${key}`,
-      what: `an older Service has its address, left out: ${text}`,
-      hint: "give one of them another address or port; it comes back by itself when the other goes",
-    });
   }
 }
 

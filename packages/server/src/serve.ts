@@ -4,7 +4,8 @@
  * @packageDocumentation
  */
 export { createRelayOrigin, createStoreOrigin } from "./node-api/node-origin.ts";
-export type { NodeFeeds, NodeOrigin, NodeQuestion, RelayOptions } from "./node-api/node-origin.ts";
+export type { NodeOrigin, NodeQuestion, NodeStates, RelayOptions } from "./node-api/node-origin.ts";
 export { serveNodeState } from "./node-api/node-state-server.ts";
 export type { NodeStateServer, NodeStateServerOptions, ServerLimits } from "./node-api/node-state-server.ts";
+export type { Cursor, StateView } from "./node-api/state-view.ts";
 export type { UnixListenerOptions } from "./node-api/unix-listener.ts";

@@ -1,18 +1,10 @@
-import { eligibilityOf, type Eligibility } from "@turnout/client";
+import { eligibilityOf } from "@turnout/client";
 import { NodeLink, type TlsFiles } from "@turnout/client/protocol";
-import {
-  feedOf,
-  isEqual,
-  NodeView,
-  type Clock,
-  type Feed,
-  type IPFamily,
-  type Issue,
-  type Log,
-  type NodeSettings,
-  type ServicePort,
-  type Store,
-} from "@turnout/core";
+import type { Clock, IPFamily, Issue, Log, NodeSettings, Store } from "@turnout/core";
+import { SharedView } from "./shared-view.ts";
+import type { StateView } from "./state-view.ts";
+import { StoreTables } from "./store-tables.ts";
+import { StoreView } from "./store-view.ts";
 
 /** What a watcher asks for: the same question gets the same view. */
 export interface NodeQuestion {
@@ -23,83 +15,45 @@ export interface NodeQuestion {
 }
 
 /** One node's state, however it is come by. */
-export interface NodeFeeds {
-  /** Called once for each family. */
-  feed(family: IPFamily): Feed;
-  readonly eligibility: Eligibility;
+export interface NodeStates {
+  /** Follow it in one family, under the identity of a new history; called once for each. */
+  view(family: IPFamily, instance: string): StateView;
+  /** Close it and its views; whoever waits is canceled. */
   close(): void | Promise<void>;
 }
 
 /** Where a brain has node states from. */
 export interface NodeOrigin {
-  /** `onEligibility` hears when the node's eligibility changed. */
-  open(question: NodeQuestion, onEligibility: (eligibility: Eligibility) => void): NodeFeeds;
-}
-
-const PRUNE_MIN = 1_000;
-const SAID_MAX = 10_000;
-
-/**
- * Makes views of many nodes share the rows that are the same for all of them: those without an endpoint on the node.
- *
- * Edges: keeps the newest of each row alone; whoever has an older one keeps it for himself.
- */
-export class RowPool {
-  readonly #rows = new Map<string, WeakRef<ServicePort>>();
-  #pruneAt = PRUNE_MIN;
-
-  /** An equal row that somebody else holds, or this one. */
-  readonly share = (row: ServicePort): ServicePort => {
-    if (row.endpoints.some(({ isLocal }) => isLocal)) return row;
-    const id = `${row.family} ${row.key}`;
-    const known = this.#rows.get(id)?.deref();
-    if (known !== undefined && isEqual(known, row)) return known;
-    this.#rows.set(id, new WeakRef(row));
-    if (this.#rows.size > this.#pruneAt) this.#prune();
-    return row;
-  };
-
-  #prune(): void {
-    for (const [id, row] of this.#rows) if (row.deref() === undefined) this.#rows.delete(id);
-    this.#pruneAt = PRUNE_MIN + 2 * this.#rows.size;
-  }
+  open(question: NodeQuestion): NodeStates;
 }
 
 /** Have node states computed from a store. `report` hears of contested addresses, each once however many nodes see it. */
 export function createStoreOrigin(store: Store, report: (issue: Issue) => void): NodeOrigin {
-  const pool = new RowPool();
-  const said = new Map<string, string>();
-  const once = (issue: Issue): void => {
-    if (said.get(issue.object) === issue.what) return;
-    if (said.size >= SAID_MAX) said.clear();
-    said.set(issue.object, issue.what);
-    report(issue);
-  };
+  const tables = new StoreTables(store, report);
+  const viewsOf = new Map<string, Set<StoreView>>();
+  store.onChange((change) => {
+    if (change.kind !== "node") return;
+    const eligibility = eligibilityOf(store.node(change.key));
+    for (const view of viewsOf.get(change.key) ?? []) view.setEligibility(eligibility);
+  });
   return {
-    open({ nodeName, settings, bindAddress }, onEligibility) {
-      const views: NodeView[] = [];
-      const stopHearing = store.onChange((change) => {
-        if (change.kind === "node" && change.key === nodeName) onEligibility(eligibilityOf(store.node(nodeName)));
-      });
+    open(question) {
+      const { nodeName } = question;
+      const own: StoreView[] = [];
       return {
-        get eligibility() {
-          return eligibilityOf(store.node(nodeName));
-        },
-        feed(family) {
-          const view = new NodeView(store, {
-            nodeName,
-            family,
-            settings,
-            share: pool.share,
-            report: once,
-            ...(bindAddress === "" ? {} : { bindAddress }),
-          });
-          views.push(view);
-          return feedOf(view);
+        view(family, instance) {
+          const eligibility = eligibilityOf(store.node(nodeName));
+          const view = new StoreView({ tables, question, family, instance, eligibility });
+          own.push(view);
+          viewsOf.set(nodeName, (viewsOf.get(nodeName) ?? new Set()).add(view));
+          return view;
         },
         close() {
-          stopHearing();
-          for (const view of views) view.close();
+          for (const view of own) {
+            view.close();
+            viewsOf.get(nodeName)?.delete(view);
+          }
+          if (viewsOf.get(nodeName)?.size === 0) viewsOf.delete(nodeName);
         },
       };
     },
@@ -119,7 +73,8 @@ export interface RelayOptions {
 /** Have node states from another brain, which is asked with each watcher's own question. */
 export function createRelayOrigin({ target, tls, version, clock, log }: RelayOptions): NodeOrigin {
   return {
-    open({ nodeName, settings, bindAddress }, onEligibility) {
+    open({ nodeName, settings, bindAddress }) {
+      const views: SharedView[] = [];
       const link = new NodeLink({
         target,
         tls,
@@ -128,15 +83,21 @@ export function createRelayOrigin({ target, tls, version, clock, log }: RelayOpt
         version,
         clock,
         log,
-        onEligibility,
+        onEligibility: (eligibility) => {
+          for (const view of views) view.setEligibility(eligibility);
+        },
         ...(bindAddress === "" ? {} : { bindAddress }),
       });
       return {
-        get eligibility() {
-          return link.eligibility;
+        view(family, instance) {
+          const view = new SharedView({ feed: link.feed(family), family, instance, eligibility: link.eligibility });
+          views.push(view);
+          return view;
         },
-        feed: (family) => link.feed(family),
-        close: () => link.close(),
+        close() {
+          for (const view of views) view.close();
+          return link.close();
+        },
       };
     },
   };

@@ -2,7 +2,8 @@ import { applyChangeSet, feedOf, isEqual, NodeView, OBJECT_KINDS, Store, type No
 import { carryOut, POD_SETTINGS, type Deed } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { SharedView, type Cursor } from "./shared-view.ts";
+import { SharedView } from "./shared-view.ts";
+import type { Cursor } from "./state-view.ts";
 import { ViewLog } from "./view-log.ts";
 
 const never = new AbortController().signal;

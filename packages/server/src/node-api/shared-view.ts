@@ -1,13 +1,7 @@
 import type { Delivery, Eligibility } from "@turnout/client/protocol";
 import { isEqual, ProxyError, type ChangeSet, type Feed, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
+import type { Cursor, StateView } from "./state-view.ts";
 import { ViewLog } from "./view-log.ts";
-
-/** What a watcher holds. */
-export interface Cursor {
-  /** "" for nothing. */
-  readonly instance: string;
-  readonly revision: number;
-}
 
 /** What a shared view is made of. */
 export interface SharedViewOptions {
@@ -25,12 +19,12 @@ export interface SharedViewOptions {
 const FIRST = 1;
 
 /**
- * One node's state in one family, for however many watchers.
+ * One node's state in one family as a feed tells it, for however many watchers: what a relay has of the brain behind it.
  *
  * Shape: revisions count what was pulled from the feed; a watcher is a {@link Cursor} it brings along, and costs nothing
  * here while it does not ask. What happens while none asks is merged by the feed; while some ask, by the log.
  */
-export class SharedView {
+export class SharedView implements StateView {
   readonly #options: SharedViewOptions;
   readonly #rows = new Map<string, ServicePort>();
   readonly #waiters = new Set<() => void>();
@@ -54,10 +48,7 @@ export class SharedView {
     return this.#rows.size;
   }
 
-  /**
-   * Wait for what a watcher with this cursor does not have; everything when its history is not this one.
-   * @throws {ProxyError} `canceled` when `signal` aborts or the view is closed.
-   */
+  /** {@inheritDoc StateView.next} */
   async next(cursor: Cursor, signal: AbortSignal): Promise<Delivery> {
     // What the feed has ready now belongs to this answer, not to the next.
     this.#pull();
@@ -83,7 +74,7 @@ export class SharedView {
     this.#wake();
   }
 
-  /** Stop; whoever waits is canceled. */
+  /** {@inheritDoc StateView.close} */
   close(): void {
     this.#life.abort();
     this.#wake();

@@ -1,6 +1,6 @@
 import { ProxyError, type Clock, type IPFamily } from "@turnout/core";
-import type { NodeFeeds, NodeOrigin, NodeQuestion } from "./node-origin.ts";
-import { SharedView } from "./shared-view.ts";
+import type { NodeOrigin, NodeQuestion, NodeStates } from "./node-origin.ts";
+import type { StateView } from "./state-view.ts";
 
 /** What a registry is made of. */
 export interface ViewRegistryOptions {
@@ -16,7 +16,7 @@ export interface ViewRegistryOptions {
 
 /** One question's views, while it is held. */
 export interface HeldViews {
-  view(family: IPFamily): SharedView;
+  view(family: IPFamily): StateView;
   /** Let go; once. */
   release(): void;
 }
@@ -24,8 +24,8 @@ export interface HeldViews {
 /** One question, its views and who watches them. */
 interface Entry {
   readonly key: string;
-  readonly feeds: NodeFeeds;
-  readonly views: Map<IPFamily, SharedView>;
+  readonly states: NodeStates;
+  readonly views: Map<IPFamily, StateView>;
   watchers: number;
   /** Ends the wait for somebody who comes back. */
   linger: AbortController | undefined;
@@ -75,11 +75,7 @@ export class ViewRegistry {
   #open(key: string, question: NodeQuestion): Entry {
     const { origin, questionsMax } = this.#options;
     if (this.#entries.size >= questionsMax) this.#makeRoom(questionsMax);
-    const views = new Map<IPFamily, SharedView>();
-    const feeds = origin.open(question, (eligibility) => {
-      for (const view of views.values()) view.setEligibility(eligibility);
-    });
-    const entry: Entry = { key, feeds, views, watchers: 0, linger: undefined };
+    const entry: Entry = { key, states: origin.open(question), views: new Map(), watchers: 0, linger: undefined };
     this.#entries.set(key, entry);
     return entry;
   }
@@ -92,13 +88,11 @@ export class ViewRegistry {
     });
   }
 
-  #viewOf(entry: Entry, family: IPFamily): SharedView {
-    const known = entry.views.get(family);
+  #viewOf({ views, states }: Entry, family: IPFamily): StateView {
+    const known = views.get(family);
     if (known !== undefined) return known;
-    const { feeds } = entry;
-    const instance = `${this.#options.instance}-${(this.#serial += 1)}`;
-    const view = new SharedView({ feed: feeds.feed(family), family, instance, eligibility: feeds.eligibility });
-    entry.views.set(family, view);
+    const view = states.view(family, `${this.#options.instance}-${(this.#serial += 1)}`);
+    views.set(family, view);
     return view;
   }
 
@@ -113,7 +107,6 @@ export class ViewRegistry {
   #drop(entry: Entry): void {
     this.#entries.delete(entry.key);
     entry.linger?.abort();
-    for (const view of entry.views.values()) view.close();
-    void entry.feeds.close();
+    void entry.states.close();
   }
 }

@@ -5,7 +5,7 @@ import { status, type ServerDuplexStream } from "@grpc/grpc-js";
 import type { PeerRightsOf } from "./peer-rights.ts";
 import type { NodeQuestion } from "./node-origin.ts";
 import type { RowBytes } from "./row-bytes.ts";
-import type { Cursor } from "./shared-view.ts";
+import type { Cursor } from "./state-view.ts";
 import type { HeldViews, ViewRegistry } from "./view-registry.ts";
 
 /** What all streams of a server have in common. */

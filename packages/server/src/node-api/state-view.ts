@@ -1,0 +1,19 @@
+import type { Delivery } from "@turnout/client/protocol";
+
+/** What a watcher holds. */
+export interface Cursor {
+  /** "" for nothing. */
+  readonly instance: string;
+  readonly revision: number;
+}
+
+/** One node's state in one family, for however many watchers; a watcher that does not ask costs nothing here. */
+export interface StateView {
+  /**
+   * Wait for what a watcher with this cursor does not have; everything when its history is not this one.
+   * @throws {ProxyError} `canceled` when `signal` aborts or the view is closed.
+   */
+  next(cursor: Cursor, signal: AbortSignal): Promise<Delivery>;
+  /** Stop; whoever waits is canceled. */
+  close(): void;
+}

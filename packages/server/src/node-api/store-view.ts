@@ -1,0 +1,90 @@
+import type { Delivery, Eligibility } from "@turnout/client/protocol";
+import { isEqual, ProxyError, type IPFamily, type NodeChanges, type TableView } from "@turnout/core";
+import type { Cursor, StateView } from "./state-view.ts";
+import type { StoreTables } from "./store-tables.ts";
+import type { AwaitedTable } from "./store-tables.ts";
+import type { NodeQuestion } from "./node-origin.ts";
+
+/** What a view of a store is made of. */
+export interface StoreViewOptions {
+  readonly tables: StoreTables;
+  readonly question: NodeQuestion;
+  readonly family: IPFamily;
+  /** Identity of this history; never used again for another. */
+  readonly instance: string;
+  readonly eligibility: Eligibility;
+}
+
+/**
+ * One node's state in one family as a store has it, for however many watchers.
+ *
+ * Shape: revisions are those of the table that all nodes' views share; what a watcher does not have is worked out from
+ * its cursor when it asks, so a view holds the node's context and no row.
+ */
+export class StoreView implements StateView {
+  readonly #options: StoreViewOptions;
+  readonly #awaited: AwaitedTable;
+  readonly #view: TableView;
+  readonly #life = new AbortController();
+  /** Cursors of this history begin here. */
+  readonly #first: number;
+  #eligibility: Eligibility;
+  #eligibilityRevision = 0;
+
+  constructor(options: StoreViewOptions) {
+    const { tables, family, question } = options;
+    const { nodeName, settings, bindAddress } = question;
+    this.#options = options;
+    this.#eligibility = options.eligibility;
+    this.#awaited = tables.hold(family);
+    this.#view = this.#awaited.table.view({ nodeName, settings, ...(bindAddress === "" ? {} : { bindAddress }) });
+    this.#first = this.#awaited.table.revision;
+  }
+
+  /** {@inheritDoc StateView.next} */
+  async next(cursor: Cursor, signal: AbortSignal): Promise<Delivery> {
+    const { instance } = this.#options;
+    const isOurs = cursor.instance === instance && cursor.revision >= this.#first;
+    let since = isOurs ? cursor.revision : undefined;
+    for (;;) {
+      if (signal.aborted || this.#life.signal.aborted) throw new ProxyError("canceled", "watching the node state was stopped");
+      if (this.#awaited.settle()) {
+        const changes = this.#changesSince(since);
+        if (changes !== undefined) return this.#delivery(changes, since);
+        // Nothing of this node's up to here: later differences are to this.
+        since = this.#awaited.table.revision;
+      }
+      await this.#awaited.news([signal, this.#life.signal]);
+    }
+  }
+
+  /** The node's eligibility is this now. */
+  setEligibility(eligibility: Eligibility): void {
+    if (isEqual(eligibility, this.#eligibility)) return;
+    this.#eligibility = eligibility;
+    // Before the first state there is nothing it could be a change of.
+    if (this.#awaited.table.revision === 0) return;
+    this.#eligibilityRevision = this.#awaited.table.advance();
+    this.#awaited.wake();
+  }
+
+  /** {@inheritDoc StateView.close} */
+  close(): void {
+    if (this.#life.signal.aborted) return;
+    this.#life.abort();
+    this.#view.close();
+    this.#options.tables.release(this.#options.family);
+  }
+
+  #changesSince(since: number | undefined): NodeChanges | undefined {
+    const changes = this.#view.changesSince(since);
+    if (changes !== undefined || since === undefined || this.#eligibilityRevision <= since) return changes;
+    return { revision: this.#awaited.table.revision, full: false, set: [], delete: [], triggersMs: [] };
+  }
+
+  #delivery(changes: NodeChanges, since: number | undefined): Delivery {
+    const { instance, family } = this.#options;
+    const isNews = changes.full || since === undefined || this.#eligibilityRevision > since;
+    return { changes: { instance, family, ...changes }, eligibility: isNews ? this.#eligibility : undefined };
+  }
+}
