@@ -1,7 +1,18 @@
 import { createFeed, Store, SyncLoop } from "@turnout/core";
-import type { Feed, Issue, Log, NodeSettings, NodeViewOptions, SyncedEvent } from "@turnout/core";
+import type {
+  Backend,
+  BackendModule,
+  Exec,
+  Feed,
+  Issue,
+  KernelObject,
+  Log,
+  NodeSettings,
+  NodeViewOptions,
+  Plain,
+  SyncedEvent,
+} from "@turnout/core";
 import nft from "@turnout/backend-nft";
-import type { NftFacts, NftObject, Transaction } from "@turnout/backend-nft";
 import { createWorld } from "@turnout/host";
 import { NODE_NAME, nodeObject, POD_CIDR, serviceCIDRObject, serviceObject, sliceObject } from "./workload.ts";
 import type { Shape } from "./workload.ts";
@@ -44,7 +55,10 @@ export function createView(store: Store): Feed {
 
 /** A proxy in this process and this network namespace. */
 export interface Subject {
-  readonly loop: SyncLoop<NftFacts, NftObject, Transaction>;
+  readonly loop: {
+    once(signal: AbortSignal): Promise<void>;
+    run(signal: AbortSignal): Promise<void>;
+  };
   readonly versions: Readonly<Record<string, string>>;
   /** Time spent in the backend's methods so far, ms. */
   readonly spentMs: Readonly<Record<string, number>>;
@@ -54,14 +68,32 @@ export interface Subject {
 }
 
 /** Open the nft backend here and put a sync loop before it. @throws {Error} when this host can't run it. */
-export async function createSubject(feed: Feed): Promise<Subject> {
-  const world = createWorld({ log: createBenchLog() });
-  const options = nft.parseOptions({});
+export function createSubject(feed: Feed): Promise<Subject> {
+  return createSubjectOf(feed, nft);
+}
+
+/** What a subject is opened with. */
+export interface SubjectOptions {
+  /** Options of the backend, by name. */
+  readonly raw?: Readonly<Record<string, Plain>>;
+  /** Lets somebody see what the backend runs. */
+  readonly watchExec?: (exec: Exec) => Exec;
+}
+
+/** Open a backend here and put a sync loop before it. @throws {Error} when this host can't run it. */
+export async function createSubjectOf<O, H, K extends KernelObject, S>(
+  feed: Feed,
+  module: BackendModule<O, H, K, S>,
+  { raw = {}, watchExec = (exec) => exec }: SubjectOptions = {},
+): Promise<Subject> {
+  const own = createWorld({ log: createBenchLog() });
+  const world = { ...own, exec: watchExec(own.exec) };
+  const options = module.parseOptions(raw);
   const { signal } = new AbortController();
-  const { facts, versions, problems } = await nft.probe(options, world, signal);
+  const { facts, versions, problems } = await module.probe(options, world, signal);
   if (problems[0] !== undefined) throw problems[0];
   const spentMs: Record<string, number> = {};
-  const backend = stopwatched(await nft.open(options, "IPv4", world, signal), spentMs);
+  const backend = stopwatched(await module.open(options, "IPv4", world, signal), spentMs);
   const synced = new Mailbox<SyncedEvent>();
   const loop = new SyncLoop({
     backend,
@@ -82,7 +114,7 @@ export async function createSubject(feed: Feed): Promise<Subject> {
     minIntervalMs: 0,
     maxIntervalMs: 3_600_000,
     retryMs: 30_000,
-    capabilities: nft.capabilities,
+    capabilities: module.capabilities,
     report: fail,
   });
   const stop = new AbortController();
@@ -102,7 +134,11 @@ export async function createSubject(feed: Feed): Promise<Subject> {
   };
 }
 
-async function watchHost(backend: NftBackend, loop: Subject["loop"], signal: AbortSignal): Promise<void> {
+async function watchHost<H, K extends KernelObject, S>(
+  backend: Backend<H, K, S>,
+  loop: SyncLoop<H, K, S>,
+  signal: AbortSignal,
+): Promise<void> {
   for await (const event of backend.watch?.(signal) ?? []) {
     if (event.kind === "drift") throw new Error(`nobody but us is here, and yet: ${event.what}`);
     loop.setHost(event.facts);
@@ -120,10 +156,8 @@ function fail(issue: Issue): never {
   throw new Error(`${issue.object}: ${issue.what}`);
 }
 
-type NftBackend = Awaited<ReturnType<typeof nft.open>>;
-
 /** Measure what the parts of a sync take. A render is too short to be timed 10,000 times for nothing, so those few µs are in. */
-function stopwatched(backend: NftBackend, spentMs: Record<string, number>): NftBackend {
+function stopwatched<H, K extends KernelObject, S>(backend: Backend<H, K, S>, spentMs: Record<string, number>): Backend<H, K, S> {
   const add = (name: string, startMs: number): void => {
     spentMs[name] = (spentMs[name] ?? 0) + performance.now() - startMs;
   };

@@ -4,17 +4,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { IPFamily } from "@turnout/core";
 import { createCluster, startClusterApi } from "@turnout/lab";
-import type { NodePlace } from "@turnout/lab";
 import { kubeProxyConfig, kubeProxySync } from "./process.ts";
 import { SAMPLE_NODE } from "./sample-objects.ts";
 import { SAMPLE_CASES, SAMPLE_SETS } from "./samples.ts";
 import type { SampleCase } from "./samples.ts";
+import { savedLines, saveText } from "./save.ts";
 import { followSyncs } from "./sync-log.ts";
 import { placeTools } from "./tools.ts";
 import type { Variant } from "./tools.ts";
 
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
-const SAVE: Readonly<Record<IPFamily, string>> = { IPv4: "iptables-save", IPv6: "ip6tables-save" };
 const HOME = fileURLToPath(new URL("../../packages/backend-iptables/test/kube-proxy/", import.meta.url));
 
 /**
@@ -33,7 +32,8 @@ async function record(binary: string): Promise<void> {
     const [legacy, nft] = [await recordCase(binary, one, "legacy"), await recordCase(binary, one, "nft")];
     for (const family of FAMILIES) {
       // Services come in another order each time; apart from that one text stands for both variants.
-      if (sorted(legacy[family]) !== sorted(nft[family])) throw new Error(`${one.name}: the two variants save different rules`);
+      if (savedLines(legacy[family]).join() !== savedLines(nft[family]).join())
+        throw new Error(`${one.name}: the two variants save different rules`);
       await writeFile(join(HOME, `${one.name}.${family}.save`), nft[family]);
     }
     process.stdout.write(`${one.name}\n`);
@@ -57,22 +57,11 @@ async function recordCase(binary: string, { set, fields }: SampleCase, variant: 
     const log = followSyncs(child, kubeProxySync);
     const heard = new Set<string>();
     while (heard.size < 2) heard.add((await log.next()).family);
-    return { IPv4: await saveOf(node, join(tools, SAVE.IPv4)), IPv6: await saveOf(node, join(tools, SAVE.IPv6)) };
+    return { IPv4: await saveText(node, tools, "IPv4"), IPv6: await saveText(node, tools, "IPv6") };
   } finally {
     cluster.destroy();
     await rm(directory, { recursive: true });
   }
-}
-
-/** What the tool saves, without dates and counters. */
-async function saveOf(node: NodePlace, tool: string): Promise<string> {
-  const { stdout } = await node.run(tool, []);
-  const lines = stdout.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-  return `${lines.map((line) => line.replace(/\[\d+:\d+\]$/, "[0:0]")).join("\n")}\n`;
-}
-
-function sorted(text: string): string {
-  return text.split("\n").toSorted().join("\n");
 }
 
 const binary = process.env["KUBE_PROXY"];
