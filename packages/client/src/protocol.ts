@@ -5,7 +5,10 @@
  * @packageDocumentation
  */
 export { DESCRIPTORS } from "./gen/descriptors.ts";
+export * as globalv1 from "./gen/kpng/globalv1/globalv1.ts";
+export * as localv1 from "./gen/kpng/localv1/localv1.ts";
 export * as wire from "./gen/turnout/node/v1/node.ts";
+export { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "./kpng/paths.ts";
 export type { Eligibility } from "./run/health.ts";
 export { MESSAGE_BYTES_MAX, openNodeStream, WATCH_PATH } from "./watch/node-stream.ts";
 export { NodeLink } from "./watch/node-link.ts";

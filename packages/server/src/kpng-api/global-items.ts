@@ -1,0 +1,123 @@
+import { globalv1, localv1 } from "@turnout/client/protocol";
+import { FAMILIES, type EndpointSlice, type Node, type Service, type SliceEndpoint } from "@turnout/core";
+import { joinFamilies, type Draft } from "./join-families.ts";
+import { makeItem, type Item } from "./kpng-item.ts";
+import { sortedPorts } from "./local-items.ts";
+import { ipSet, overrideName, serviceMessage, type PortShape, type ServiceShape } from "./service-message.ts";
+import { xxh64 } from "./xxh64.ts";
+
+const ZONE_LABEL = "topology.kubernetes.io/zone";
+const HOSTNAME_LABEL = "kubernetes.io/hostname";
+
+/** Say what a Node is, as far as kpng asks. */
+export function nodeItem({ name, zone }: Node): Item {
+  const labels = new Map([[HOSTNAME_LABEL, name], ...(zone === "" ? [] : [[ZONE_LABEL, zone] as const])]);
+  const node = { Name: name, Labels: labels, Annotations: new Map<string, string>(), Topology: { Node: name, Zone: zone } };
+  const hash = xxh64(globalv1.Node.encode(node).finish());
+  const bytes = globalv1.NodeInfo.encode({ Hash: String(hash), Node: node }).finish();
+  return makeItem("node", localv1.Set.GlobalNodeInfos, `|${name}||`, bytes);
+}
+
+/**
+ * Say what one Service is to the whole cluster: itself, and its endpoints in whatever condition, each once.
+ *
+ * Edges: a Service without a cluster IP (headless, ExternalName) gives nothing, and neither do its endpoints.
+ */
+export function globalItems(service: Service, slices: Iterable<EndpointSlice>): readonly Item[] {
+  if (FAMILIES.every((family) => service.addresses[family] === undefined) || service.ports.length === 0) return [];
+  const sorted = [...slices].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const shape = shapeOf(service, sorted);
+  const { namespace, name } = service;
+  const info = { Hash: "0", Service: serviceMessage(shape) };
+  const hash = xxh64(globalv1.ServiceInfo.encode(info).finish());
+  const bytes = globalv1.ServiceInfo.encode({ ...info, Hash: String(hash) }).finish();
+  const item = makeItem("service", localv1.Set.GlobalServiceInfos, `${namespace}|${name}||`, bytes);
+  const endpoints = joinFamilies(draftsOf(sorted, shape.ports)).map(({ ips, draft, podName }) => {
+    const { slice, endpoint, ports } = draft;
+    const endpointInfo = infoOf(namespace, name, slice, endpoint, ips, ports, podName);
+    const endpointHash = xxh64(globalv1.EndpointInfo.encode(endpointInfo).finish());
+    const encoded = globalv1.EndpointInfo.encode({ ...endpointInfo, Hash: String(endpointHash) }).finish();
+    const path = `${namespace}|${name}|${slice}|${endpointHash.toString(16)}`;
+    return makeItem("endpoint", localv1.Set.GlobalEndpointInfos, path, encoded);
+  });
+  return [item, ...endpoints];
+}
+
+function infoOf(
+  namespace: string,
+  service: string,
+  slice: string,
+  { ready, nodeName, zoneHints }: SliceEndpoint,
+  ips: readonly string[],
+  ports: readonly localv1.PortName[],
+  podName: string | undefined,
+): globalv1.EndpointInfo {
+  return {
+    Hash: "0",
+    Namespace: namespace,
+    SourceName: slice,
+    ServiceName: service,
+    Endpoint: { Hostname: "", IPs: ipSet(ips), Local: false, PortOverrides: [...ports], Scopes: undefined },
+    Conditions: { Ready: ready },
+    PodName: podName ?? "",
+    Topology: { Node: nodeName ?? "", Zone: "" },
+    Hints: zoneHints.length === 0 ? undefined : { Zones: [...zoneHints] },
+  };
+}
+
+function shapeOf(service: Service, slices: readonly EndpointSlice[]): ServiceShape {
+  const both = FAMILIES.flatMap((family) => service.addresses[family] ?? []);
+  return {
+    namespace: service.namespace,
+    name: service.name,
+    clusterIPs: both.map(({ clusterIP }) => clusterIP),
+    externalIPs: both.flatMap(({ externalIPs }) => externalIPs),
+    loadBalancerIPs: both.flatMap(({ loadBalancerIPs }) => loadBalancerIPs),
+    sourceRanges: { IPv4: service.addresses.IPv4?.sourceRanges ?? [], IPv6: service.addresses.IPv6?.sourceRanges ?? [] },
+    ports: service.ports.map((port) => ({ ...port, targets: targetsOf(port, slices) })),
+    affinitySeconds: service.affinitySeconds,
+    internalLocal: service.internalLocal,
+    externalLocal: service.externalLocal,
+    healthCheckPort: service.healthCheckNodePort,
+  };
+}
+
+function targetsOf({ name, protocol }: Pick<PortShape, "name" | "protocol">, slices: readonly EndpointSlice[]): ReadonlySet<number> {
+  const numbers = slices.flatMap(({ ports }) =>
+    ports.filter((port) => port.name === name && port.protocol === protocol).map(({ port }) => port),
+  );
+  return new Set(numbers);
+}
+
+interface GlobalDraft extends Draft {
+  readonly slice: string;
+  readonly endpoint: SliceEndpoint;
+  readonly ports: readonly localv1.PortName[];
+}
+
+/** An address that is in two slices with the same ports counts once: the first, unless a later one is not terminating. */
+function draftsOf(slices: readonly EndpointSlice[], shapes: readonly PortShape[]): readonly GlobalDraft[] {
+  const drafts = new Map<string, GlobalDraft>();
+  for (const slice of slices) {
+    const ports = portsOf(slice, shapes);
+    if (ports.length === 0) continue;
+    for (const endpoint of slice.endpoints) {
+      const { ip, podName, ready, nodeName, zoneHints, terminating } = endpoint;
+      const id = JSON.stringify([ip, ports]);
+      if (drafts.has(id) && terminating) continue;
+      const content = JSON.stringify([ports, ready, nodeName ?? "", zoneHints]);
+      drafts.set(id, { ip, podName, content, slice: slice.name, endpoint, ports });
+    }
+  }
+  return [...drafts.values()];
+}
+
+/** The numbers of the Service's ports in one slice. */
+function portsOf(slice: EndpointSlice, shapes: readonly PortShape[]): readonly localv1.PortName[] {
+  const numbers = new Map<string, number>();
+  for (const { name, protocol, port } of slice.ports) {
+    const shape = shapes.find((one) => one.name === name && one.protocol === protocol);
+    if (shape !== undefined) numbers.set(overrideName(shape, shapes), port);
+  }
+  return sortedPorts(numbers);
+}

@@ -1,0 +1,57 @@
+import { ProxyError, type Store } from "@turnout/core";
+import { GlobalState } from "./global-state.ts";
+import { ItemImage } from "./item-image.ts";
+import { LocalState } from "./local-state.ts";
+
+/** An image, while somebody holds it. */
+export interface HeldImage {
+  readonly image: ItemImage;
+  /** Let go; once. */
+  release(): void;
+}
+
+/** The images of a brain: one for each node that is asked for, one for the cluster; there while they are watched. */
+export class ImageRegistry {
+  readonly #store: Store;
+  readonly #imagesMax: number;
+  readonly #entries = new Map<string, { readonly image: ItemImage; watchers: number }>();
+
+  constructor(store: Store, imagesMax: number) {
+    this.#store = store;
+    this.#imagesMax = imagesMax;
+  }
+
+  /** Images held at this moment. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Hold what one node is told. @throws {ProxyError} `already_exists` when so many others are watched. */
+  holdNode(nodeName: string): HeldImage {
+    return this.#hold(`node ${nodeName}`, () => new LocalState(this.#store, nodeName));
+  }
+
+  /** Hold what is said of the cluster. @throws {ProxyError} as {@link holdNode}. */
+  holdCluster(): HeldImage {
+    return this.#hold("cluster", () => new GlobalState(this.#store));
+  }
+
+  #hold(key: string, makeState: () => LocalState | GlobalState): HeldImage {
+    const known = this.#entries.get(key);
+    if (known === undefined && this.#entries.size >= this.#imagesMax) {
+      throw new ProxyError("already_exists", `this brain answers for ${this.#imagesMax} nodes already, and no more at a time`);
+    }
+    const entry = known ?? { image: new ItemImage(this.#store, makeState()), watchers: 0 };
+    this.#entries.set(key, entry);
+    entry.watchers += 1;
+    return {
+      image: entry.image,
+      release: () => {
+        entry.watchers -= 1;
+        if (entry.watchers > 0) return;
+        this.#entries.delete(key);
+        entry.image.close();
+      },
+    };
+  }
+}

@@ -1,0 +1,127 @@
+import type { Store } from "@turnout/core";
+import type { ItemState } from "./item-state.ts";
+import type { Item, ItemChange } from "./kpng-item.ts";
+
+/** Changes that are remembered at least. */
+const LOG_MIN = 4_096;
+
+/**
+ * Everything that is said of one node, or of the cluster, to however many watchers.
+ *
+ * Shape: computed when a watcher asks, from what changed in the store since somebody last did; a watcher brings along the
+ * items it holds and the revision at which it got them.
+ */
+export class ItemImage {
+  readonly #store: Store;
+  readonly #state: ItemState;
+  readonly #items = new Map<string, Item>();
+  readonly #pathsOf = new Map<string, readonly string[]>();
+  readonly #stopHearing: () => void;
+  readonly #waiters = new Set<() => void>();
+  #revision = 0;
+  /** Who is behind this needs everything compared. */
+  #floor = 0;
+  #log: { readonly revision: number; readonly path: string }[] = [];
+  #isStale = true;
+  #isWaking = false;
+
+  constructor(store: Store, state: ItemState) {
+    this.#store = store;
+    this.#state = state;
+    this.#stopHearing = store.onChange(() => this.#hear());
+  }
+
+  /** Counts the looks at which something had changed. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /**
+   * Tell what is different from what a watcher holds; undefined before the store is synced.
+   *
+   * Shape: `since` is the image's revision when it got that, undefined when it has it from elsewhere.
+   */
+  changesFrom(held: ReadonlyMap<string, Item>, since: number | undefined): readonly ItemChange[] | undefined {
+    if (!this.#store.isSynced) return undefined;
+    this.#refresh();
+    const paths = since !== undefined && since >= this.#floor ? this.#pathsSince(since) : new Set([...held.keys(), ...this.#items.keys()]);
+    const changes: ItemChange[] = [];
+    for (const path of paths) {
+      const [before, after] = [held.get(path), this.#items.get(path)];
+      if (before !== after && !isSame(before, after)) changes.push({ path, before, after });
+    }
+    return changes;
+  }
+
+  /** Resolve when there may be something new, or `signal` aborts. */
+  async news(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = (): void => resolve();
+    this.#waiters.add(wake);
+    signal.addEventListener("abort", wake, { once: true });
+    await promise;
+    this.#waiters.delete(wake);
+    signal.removeEventListener("abort", wake);
+  }
+
+  /** Stop following the store. */
+  close(): void {
+    this.#stopHearing();
+    this.#state.close();
+  }
+
+  #hear(): void {
+    this.#isStale = true;
+    if (this.#isWaking || this.#waiters.size === 0) return;
+    this.#isWaking = true;
+    // What is told in one go is one change set.
+    setImmediate(() => {
+      this.#isWaking = false;
+      for (const wake of this.#waiters) wake();
+    });
+  }
+
+  #refresh(): void {
+    if (!this.#isStale) return;
+    this.#isStale = false;
+    const changed: string[] = [];
+    for (const [owner, items] of this.#state.refresh()) {
+      const paths = new Set(items.map(({ path }) => path));
+      for (const path of this.#pathsOf.get(owner) ?? []) {
+        if (!paths.has(path) && this.#items.delete(path)) changed.push(path);
+      }
+      for (const item of items) {
+        if (isSame(this.#items.get(item.path), item)) continue;
+        this.#items.set(item.path, item);
+        changed.push(item.path);
+      }
+      if (paths.size > 0) this.#pathsOf.set(owner, [...paths]);
+      else this.#pathsOf.delete(owner);
+    }
+    if (changed.length > 0) this.#note(changed);
+  }
+
+  #note(paths: readonly string[]): void {
+    this.#revision += 1;
+    for (const path of paths) this.#log.push({ revision: this.#revision, path });
+    const most = Math.max(LOG_MIN, this.#items.size);
+    if (this.#log.length <= 2 * most) return;
+    this.#floor = this.#log[this.#log.length - most]?.revision ?? this.#revision;
+    this.#log = this.#log.filter(({ revision }) => revision > this.#floor);
+  }
+
+  #pathsSince(revision: number): ReadonlySet<string> {
+    const paths = new Set<string>();
+    for (let at = this.#log.length - 1; at >= 0; at--) {
+      const entry = this.#log[at];
+      if (entry === undefined || entry.revision <= revision) break;
+      paths.add(entry.path);
+    }
+    return paths;
+  }
+}
+
+function isSame(a: Item | undefined, b: Item | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && a.kind === b.kind && a.bytes.equals(b.bytes));
+}
