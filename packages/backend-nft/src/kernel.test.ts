@@ -1,7 +1,6 @@
-import { spawnSync } from "node:child_process";
 import { Ledger } from "@turnout/core";
-import type { Backend, Exec, IPFamily, Log, World } from "@turnout/core";
-import { createClock, createExec } from "@turnout/host";
+import type { Backend, IPFamily, Log, World } from "@turnout/core";
+import { createClock } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
@@ -11,31 +10,18 @@ import { affinityEntries, parseSet } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
+import { createTestNamespace } from "./test-namespace.ts";
+import type { TestNamespace } from "./test-namespace.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-states.ts";
 import type { ServiceWish } from "./test-states.ts";
 
-const NAMESPACE = `tnft-${process.pid}`;
 const { signal } = new AbortController();
 
 type NftBackend = Backend<NftFacts, NftObject, Transaction>;
 
-function ip(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
-}
-
-/** The real exec, with every program started inside the test's namespace. */
-function execInside(): Exec {
-  const exec = createExec();
-  const inside = (file: string, args: readonly string[]): readonly string[] => ["netns", "exec", NAMESPACE, file, ...args];
-  return {
-    run: (file, args, options) => exec.run("ip", inside(file, args), options),
-    open: (file, args) => exec.open("ip", inside(file, args)),
-  };
-}
-
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const world: World = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+/** In the test's namespace. */
+let world: World;
 
 async function open(family: IPFamily): Promise<NftBackend> {
   return await nftModule.open(nftModule.parseOptions({}), family, world, signal);
@@ -113,14 +99,16 @@ const wish: fc.Arbitrary<ServiceWish> = fc
 const state = fc.uniqueArray(wish, { selector: ({ number }) => number, maxLength: 6 });
 
 describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"), () => {
+  let namespace: TestNamespace;
   let backends: Record<IPFamily, NftBackend>;
   beforeAll(async () => {
-    ip("netns", "add", NAMESPACE);
+    namespace = createTestNamespace("tnft");
+    world = { exec: namespace.exec, clock: createClock(), netlink: createFakeNetlink(), log: quiet };
     backends = { IPv4: await open("IPv4"), IPv6: await open("IPv6") };
   });
   afterAll(async () => {
     await Promise.all(Object.values(backends ?? {}).map((backend) => backend.close(signal)));
-    ip("netns", "del", NAMESPACE);
+    namespace?.remove();
   });
   beforeEach(async () => {
     await nft("flush", "ruleset");

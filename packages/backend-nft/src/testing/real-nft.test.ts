@@ -1,64 +1,36 @@
-import { spawnSync } from "node:child_process";
 import { FAMILIES, ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
-import { createExec } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NftSession } from "../nft-session.ts";
+import { createTestNamespace } from "../test-namespace.ts";
+import type { TestNamespace } from "../test-namespace.ts";
 import { SHOWCASE } from "../test-states.ts";
 import type { ServiceWish } from "../test-states.ts";
 import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
+import { contentOf, differenceOf } from "./listed-content.ts";
 import { choose, mutate, randomStatement, seeded } from "./random-transactions.ts";
 import { openProxy } from "./test-proxy.ts";
 
-const NAMESPACE = `tfake-${process.pid}`;
 /** TURNOUT_SEED=n tries other transactions than CI does. */
 const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
 const { signal } = new AbortController();
 
-function ip(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
-}
-
-function execInside(): Exec {
-  const exec = createExec();
-  const inside = (file: string, args: readonly string[]): readonly string[] => ["netns", "exec", NAMESPACE, file, ...args];
-  return {
-    run: (file, args, options) => exec.run("ip", inside(file, args), options),
-    open: (file, args) => exec.open("ip", inside(file, args)),
-  };
-}
-
-/** What a listing says, whatever the order of elements and the time they have left; handles differ once a transaction was refused. */
-function contentOf(text: string, withHandles: boolean): readonly string[] {
-  const entries = (JSON.parse(text) as { readonly nftables: readonly unknown[] }).nftables.slice(1);
-  // Handles of tables are counted over the namespace's life.
-  return entries.map((entry) => JSON.stringify(normal(entry, withHandles && !Object.hasOwn(entry as object, "table"))));
-}
-
-function normal(value: unknown, withHandles: boolean): unknown {
-  if (Array.isArray(value)) return value.map((item) => normal(item, withHandles));
-  if (typeof value !== "object" || value === null) return value;
-  const left = Object.entries(value).filter(([key]) => key !== "expires" && (withHandles || key !== "handle"));
-  return Object.fromEntries(
-    left.map(([key, inner]): [string, unknown] => {
-      const made = normal(inner, withHandles);
-      return [key, Array.isArray(made) && (key === "elem" || key === "set") ? made.map((item) => JSON.stringify(item)).sort() : made];
-    }),
-  );
-}
-
 /** The real nft in its namespace and the fake, which are given the same and must do the same. */
 class Twins {
-  readonly #exec = execInside();
-  readonly #real = new NftSession({ exec: this.#exec, netlink: createFakeNetlink() }, "nft");
+  readonly #exec: Exec;
+  readonly #real: NftSession;
   host: NftFakeHost = createFakeHost();
   #fake = new NftSession(this.host.world, "nft");
   #sinceEqual: string[] = [];
+
+  constructor(exec: Exec) {
+    this.#exec = exec;
+    this.#real = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+  }
 
   /** Begin anew, both with the same statements and nothing else. */
   async start(statements: readonly string[] = []): Promise<void> {
@@ -86,13 +58,10 @@ class Twins {
   /** What the two hold that differs, and what they were given since they were last equal; undefined: they are. */
   async difference(withHandles: boolean = false): Promise<unknown> {
     const { stdout } = await this.#exec.run("nft", ["-j", "list", "ruleset"]);
-    const [real, fake] = [contentOf(stdout, withHandles), contentOf(this.host.list(), withHandles)];
+    const found = differenceOf(contentOf(stdout, { withHandles }), contentOf(this.host.list(), { withHandles }));
     const given = this.#sinceEqual;
     this.#sinceEqual = [];
-    if (JSON.stringify(real) === JSON.stringify(fake)) return undefined;
-    const without = (lines: readonly string[], others: readonly string[]): readonly string[] =>
-      lines.filter((line) => !others.includes(line)).slice(0, 5);
-    return { seed: SEED, given, real: without(real, fake), fake: without(fake, real) };
+    return found === undefined ? undefined : { seed: SEED, given, ...found };
   }
 
   close(): void {
@@ -146,14 +115,15 @@ async function showcaseStatements(family: IPFamily): Promise<readonly string[]> 
 }
 
 describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), () => {
+  let namespace: TestNamespace;
   let twins: Twins;
   beforeAll(() => {
-    ip("netns", "add", NAMESPACE);
-    twins = new Twins();
+    namespace = createTestNamespace("tfake");
+    twins = new Twins(namespace.exec);
   });
   afterAll(() => {
     twins?.close();
-    ip("netns", "del", NAMESPACE);
+    namespace?.remove();
   });
   beforeEach(() => twins.start());
 

@@ -1,0 +1,40 @@
+/** What to leave out of a listing besides the time that elements have left. */
+export interface ContentOptions {
+  /** Handles differ once a transaction was refused; those of tables are counted over the namespace's life and never compared. */
+  readonly withHandles?: boolean;
+  /** A set whose elements are packets' doing. */
+  readonly withoutElementsOf?: string;
+}
+
+/** What `nft -j list ruleset` says, an entry each, whatever the order of elements and the time they have left. @throws {SyntaxError} */
+export function contentOf(text: string, { withHandles = false, withoutElementsOf = "" }: ContentOptions = {}): readonly string[] {
+  const { nftables } = JSON.parse(text) as { readonly nftables: readonly Readonly<Record<string, Readonly<Record<string, unknown>>>>[] };
+  return nftables.slice(1).map((entry) => {
+    const { set } = entry;
+    const kept = set?.["name"] === withoutElementsOf ? { set: { ...set, elem: undefined } } : entry;
+    return JSON.stringify(normal(kept, withHandles && entry["table"] === undefined));
+  });
+}
+
+function normal(value: unknown, withHandles: boolean): unknown {
+  if (Array.isArray(value)) return value.map((item) => normal(item, withHandles));
+  if (typeof value !== "object" || value === null) return value;
+  const left = Object.entries(value).filter(([key]) => key !== "expires" && (withHandles || key !== "handle"));
+  return Object.fromEntries(
+    left.map(([key, inner]): [string, unknown] => {
+      const made = normal(inner, withHandles);
+      return [key, Array.isArray(made) && (key === "elem" || key === "set") ? made.map((item) => JSON.stringify(item)).sort() : made];
+    }),
+  );
+}
+
+/** What is in one of two listings' contents and not in the other; undefined when they say the same. */
+export function differenceOf(
+  real: readonly string[],
+  fake: readonly string[],
+): { readonly real: unknown; readonly fake: unknown } | undefined {
+  if (JSON.stringify(real) === JSON.stringify(fake)) return undefined;
+  const without = (lines: readonly string[], others: readonly string[]): readonly string[] =>
+    lines.filter((line) => !others.includes(line)).slice(0, 5);
+  return { real: without(real, fake), fake: without(fake, real) };
+}

@@ -1,0 +1,178 @@
+import type { Exec, ExecSession } from "@turnout/core";
+import { checkBackend, SCENARIOS } from "@turnout/core/testing";
+import type { FakeHost } from "@turnout/core/testing";
+import { createFakeNetlink } from "@turnout/host/testing";
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nftModule } from "../module.ts";
+import { digest } from "../names.ts";
+import { NftSession } from "../nft-session.ts";
+import { createTestNamespace } from "../test-namespace.ts";
+import type { TestNamespace } from "../test-namespace.ts";
+import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
+import { createFakeHost } from "./index.ts";
+import { contentOf, differenceOf } from "./listed-content.ts";
+
+/** Of so many scenarios one is played, chosen by its name; all of them in `npm run test:full`. */
+const ONE_OF = process.env["TURNOUT_E2E"] === "full" ? 1 : 6;
+const CHOSEN = SCENARIOS.filter(({ name }) => Number.parseInt(digest(name).slice(0, 6), 16) % ONE_OF === 0);
+const TIMEOUT_MS = 60_000 + CHOSEN.length * 2_000;
+const CLEANUP = /^add table (ip6?) turnout; delete table \1 turnout$/;
+const BARRIER = /^turnout-barrier-\d+-end$/;
+/** Elements of this set are packets' doing, which the real nft has not seen. */
+const CONTENT = { withoutElementsOf: "affinity" };
+const { signal } = new AbortController();
+
+/** What a host's nft was given, one transaction after another. */
+interface Given {
+  readonly statements: string;
+  /** What the fake held before, where that is compared. */
+  readonly before?: readonly string[];
+  isDone: boolean;
+}
+
+/** All that one host in memory was told in its life. */
+interface Recording {
+  readonly scenario: string;
+  readonly given: Given[];
+  /** The kit itself laid hands on the host, or had its tools fail. */
+  isSpoilt: boolean;
+  readonly list: () => readonly string[];
+}
+
+/** The kit's host with all that its nft is given noted down. */
+function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
+  const host = createFakeHost();
+  const list = (): readonly string[] => contentOf(host.list(), CONTENT);
+  const recording: Recording = { scenario, given: [], isSpoilt: false, list };
+  recordings.push(recording);
+  const note = (text: string): Given => {
+    const statements = text.trimEnd();
+    const given = { statements, isDone: true, ...(CLEANUP.test(statements) ? { before: list() } : {}) };
+    recording.given.push(given);
+    return given;
+  };
+  return {
+    world: { ...host.world, exec: recordingExec(host.world.exec, note) },
+    get flows() {
+      return host.flows;
+    },
+    advance: (ms) => host.advance(ms),
+    setAddresses: (addresses) => host.setAddresses(addresses),
+    trace: (packet, random) => host.trace(packet, random),
+    connect: (packet, random) => host.connect(packet, random),
+    own: () => host.own(),
+    foreign: () => host.foreign(),
+    setFault(fault) {
+      recording.isSpoilt ||= fault !== undefined;
+      host.setFault(fault);
+    },
+    tamper(random) {
+      recording.isSpoilt = true;
+      return host.tamper(random);
+    },
+  };
+}
+
+function recordingExec(exec: Exec, note: (text: string) => Given): Exec {
+  return {
+    async run(file, args, options) {
+      const given = args[0] === "-f" ? note(options?.input ?? "") : undefined;
+      const result = await exec.run(file, args, options);
+      if (given !== undefined) given.isDone = result.code === 0;
+      return result;
+    },
+    open: (file, args) => recordingSession(exec.open(file, args), note),
+  };
+}
+
+/** A kept nft: a transaction is a line, and a barrier, which nft complains about, ends its answer (see {@link NftSession}). */
+function recordingSession(session: ExecSession, note: (text: string) => Given): ExecSession {
+  let last: Given | undefined;
+  return {
+    pid: session.pid,
+    write(text) {
+      for (const line of text.split("\n")) if (line !== "" && !BARRIER.test(line)) last = note(line);
+      session.write(text);
+    },
+    async readUntil(marker, timeoutMs) {
+      const answer = await session.readUntil(marker, timeoutMs);
+      if (last !== undefined && answer.split("Error: ").length > 2) last.isDone = false;
+      return answer;
+    },
+    close: () => session.close(),
+  };
+}
+
+/** The real nft in a namespace, given what the fake was given. */
+class Replay {
+  readonly #exec: Exec;
+  readonly #session: NftSession;
+  compared = 0;
+
+  constructor(exec: Exec) {
+    this.#exec = exec;
+    this.#session = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+  }
+
+  /** Play a recording on a host that is as the fake was; resolves to what was otherwise. */
+  async play({ given, list }: Recording): Promise<readonly unknown[]> {
+    await this.#session.commit(["flush ruleset"], signal);
+    await this.#session.commit(FOREIGN_RULESET.split("\n"), signal);
+    const found: unknown[] = [];
+    for (const { statements, isDone, before } of given) {
+      if (before !== undefined) found.push(await this.#difference("before cleanup", before));
+      const isRealDone = await this.#isDone(statements);
+      if (isRealDone !== isDone) found.push({ statements, real: isRealDone, fake: isDone });
+    }
+    found.push(await this.#difference("the end", list()));
+    return found.filter((one) => one !== undefined);
+  }
+
+  close(): void {
+    this.#session.close();
+  }
+
+  async #isDone(statements: string): Promise<boolean> {
+    try {
+      await this.#session.commit(statements.split("\n"), signal);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #difference(at: string, fake: readonly string[]): Promise<unknown> {
+    this.compared++;
+    const { stdout } = await this.#exec.run("nft", ["-j", "list", "ruleset"]);
+    const difference = differenceOf(contentOf(stdout, CONTENT), fake);
+    return difference === undefined ? undefined : { at, ...difference };
+  }
+}
+
+describe("the fake holds what nft holds", needs("root", "netns", "nft>=1.0.6"), () => {
+  let namespace: TestNamespace;
+  beforeAll(() => {
+    namespace = createTestNamespace("tplay");
+  });
+  afterAll(() => namespace?.remove());
+
+  it(
+    `at the end of the kit's scenarios: ${CHOSEN.length} of ${SCENARIOS.length}`,
+    async () => {
+      const recordings: Recording[] = [];
+      let scenario = "the host";
+      // What it finds is another test's business (conformance.test.ts).
+      await checkBackend(nftModule, () => recordingHost(scenario, recordings), CHOSEN, {
+        onPlace: (place) => (scenario = place.scenario),
+      });
+      const replay = new Replay(namespace.exec);
+      for (const recording of recordings.filter(({ isSpoilt }) => !isSpoilt))
+        expect({ scenario: recording.scenario, found: await replay.play(recording) }).toMatchObject({ found: [] });
+      replay.close();
+      // Each scenario has a host that is cleaned up for one family and then the other, and one that is synced once from nothing.
+      expect(replay.compared).toBeGreaterThanOrEqual(CHOSEN.length * 4);
+    },
+    TIMEOUT_MS,
+  );
+});
