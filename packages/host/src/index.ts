@@ -6,6 +6,11 @@
  */
 export { createClock } from "./clock.ts";
 export { createExec } from "./exec.ts";
+export { complainedLine, iptablesError, isLockHeld } from "./iptables-errors.ts";
+export { restoreIptables, runLocked } from "./iptables-restore.ts";
+export type { LockedResult, LockedRun } from "./iptables-restore.ts";
+export { chooseIptables, findIptables, iptablesName, parseIptablesVersion } from "./iptables-tools.ts";
+export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./iptables-tools.ts";
 export { installHint, TOOL_PACKAGES } from "./tool-packages.ts";
 export { createNetlink } from "./netlink/netlink.ts";
 export type { HostNetlink } from "./netlink/netlink.ts";

@@ -1,0 +1,162 @@
+import { objectId, ProxyError } from "@turnout/core";
+import type { Clock, Lingering, Log, Outcome, Plan } from "@turnout/core";
+import { complainedLine } from "@turnout/host";
+import type { ChainObject, IptablesObject } from "./objects.ts";
+import type { OwnCommits } from "./own-commits.ts";
+import { countRules } from "./observe.ts";
+import { LINGER_MS, restoreInput } from "./plan.ts";
+import type { Section, Step } from "./plan.ts";
+import type { IptablesTool } from "./tool.ts";
+
+/** Rules per table. */
+type RuleCounts = Record<"filter" | "nat", number>;
+
+/** What dashboards of kube-proxy ask for. */
+export interface ApplyNumbers {
+  readonly failures: number;
+  /** Failures of a change that was planned without having looked at the host first. */
+  readonly partialFailures: number;
+  /** Rules in force. */
+  readonly total: Readonly<RuleCounts>;
+  /** Rules written by the last change. */
+  readonly last: Readonly<RuleCounts>;
+}
+
+/**
+ * Carries plans out, and counts.
+ *
+ * Edges: a chain that can't be deleted, because somebody else jumps to it, is left empty and tried again a minute later; it never fails a
+ * sync. A kernel parameter that can't be set fails by itself.
+ */
+export class Applier {
+  readonly #tool: IptablesTool;
+  readonly #own: OwnCommits;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #lingering = new Map<string, Lingering<IptablesObject>>();
+  #isAfterLook = false;
+  #failures = 0;
+  #partialFailures = 0;
+  #total: RuleCounts = { filter: 0, nat: 0 };
+  #last: RuleCounts = { filter: 0, nat: 0 };
+
+  constructor(tool: IptablesTool, own: OwnCommits, clock: Clock, log: Log) {
+    this.#tool = tool;
+    this.#own = own;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  get numbers(): ApplyNumbers {
+    return { failures: this.#failures, partialFailures: this.#partialFailures, total: this.#total, last: this.#last };
+  }
+
+  /** The host was read anew: what lingers is among what was found. */
+  looked(objects: Iterable<IptablesObject>): void {
+    this.#lingering.clear();
+    this.#isAfterLook = true;
+    this.#total = countRules(objects);
+  }
+
+  /** Carry out one plan. @throws {ProxyError} when a section failed; earlier ones are in force. */
+  async apply({ steps, after = [] }: Plan<Step>, signal: AbortSignal): Promise<Outcome<IptablesObject>> {
+    const failed = new Map<string, ProxyError>();
+    for (const step of [...steps, ...after]) {
+      if (step.do === "restore") await this.#restore(step.sections, signal);
+      else if (step.do === "delete") await this.#deleteChains(step.chains, signal);
+      else {
+        const error = await this.#set(step, signal);
+        if (error !== undefined) failed.set(objectId(step.object), error);
+      }
+    }
+    this.#isAfterLook = false;
+    return {
+      ...(failed.size === 0 ? {} : { failed }),
+      ...(this.#lingering.size === 0 ? {} : { lingering: [...this.#lingering.values()], revisitAfterMs: LINGER_MS }),
+    };
+  }
+
+  async #restore(sections: readonly Section[], signal: AbortSignal): Promise<void> {
+    try {
+      await this.#commit(sections, true, signal);
+    } catch (cause) {
+      const rest = signal.aborted ? undefined : sectionsAfterDeletion(cause, sections);
+      if (rest === undefined) this.#failedWith(cause);
+      await this.#commit(rest, false, signal).catch((error: unknown) => this.#failedWith(error));
+      this.#linger(rest);
+    }
+    this.#last = { filter: 0, nat: 0 };
+    for (const { table, made, written, growth } of sections) {
+      for (const key of made) this.#lingering.delete(key);
+      if (table === "mangle") continue;
+      this.#last[table] += written;
+      this.#total = { ...this.#total, [table]: this.#total[table] + growth };
+    }
+  }
+
+  async #commit(sections: readonly Section[], withDeletions: boolean, signal: AbortSignal): Promise<void> {
+    this.#own.expect(sections.length);
+    try {
+      await this.#tool.restore(restoreInput(sections, withDeletions), signal);
+    } catch (error) {
+      this.#own.expect(-sections.length);
+      throw error;
+    }
+  }
+
+  #failedWith(error: unknown): never {
+    this.#failures++;
+    if (!this.#isAfterLook) this.#partialFailures++;
+    throw error;
+  }
+
+  #linger(sections: readonly Section[]): void {
+    const sinceMs = this.#clock.nowMs();
+    for (const { dead } of sections) for (const object of dead) this.#lingering.set(object.key, { object, sinceMs });
+  }
+
+  async #set({ object }: Extract<Step, { do: "set" }>, signal: AbortSignal): Promise<ProxyError | undefined> {
+    try {
+      await this.#tool.setParameter(object.key, object.value, signal);
+      return undefined;
+    } catch (error) {
+      return ProxyError.from(error, "tool_failed", "a kernel parameter can't be set", { object: object.key });
+    }
+  }
+
+  /** Delete idle chains one by one: whoever still uses one must not hold up the rest. */
+  async #deleteChains(chains: readonly ChainObject[], signal: AbortSignal): Promise<void> {
+    for (const object of chains) {
+      try {
+        const section: Section = { table: "nat", lines: [], dead: [object], made: [], written: 0, growth: 0 };
+        await this.#commit([section], true, signal);
+        this.#lingering.delete(object.key);
+      } catch (cause) {
+        if (signal.aborted) throw cause;
+        const error = ProxyError.from(cause, "tool_failed", "iptables failed");
+        if (error.code === "not_found") this.#lingering.delete(object.key);
+        else this.#lingering.set(object.key, { object, sinceMs: this.#clock.nowMs() });
+        this.#log.debug("an idle chain can't be deleted yet", { chain: object.key, error: error.message });
+      }
+    }
+  }
+}
+
+/**
+ * The sections that are not in force because a chain couldn't be deleted that somebody else still jumps to; undefined when the change failed
+ * for another reason.
+ */
+function sectionsAfterDeletion(cause: unknown, sections: readonly Section[]): readonly Section[] | undefined {
+  if (!ProxyError.is(cause)) return undefined;
+  const number = complainedLine(cause.object ?? "");
+  if (number === undefined) return undefined;
+  let end = 0;
+  for (const [index, section] of sections.entries()) {
+    const lines = restoreInput([section]).split("\n").slice(0, -1);
+    const line = lines[number - end - 1];
+    if (line?.startsWith("-X ") === true) return sections.slice(index);
+    end += lines.length;
+    if (number <= end) return undefined;
+  }
+  return undefined;
+}

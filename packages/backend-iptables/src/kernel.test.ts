@@ -1,0 +1,200 @@
+import { spawnSync } from "node:child_process";
+import type { Exec, IPFamily, Log, World } from "@turnout/core";
+import { createClock, createExec } from "@turnout/host";
+import type { IptablesVariant } from "@turnout/host";
+import { createFakeNetlink } from "@turnout/host/testing";
+import { needs } from "@turnout/house/needs";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { iptablesModule } from "./module.ts";
+import { Proxy, SHOWCASE } from "./test-states.ts";
+import type { ServiceWish } from "./test-states.ts";
+
+const NAMESPACE = `tipt-${process.pid}`;
+const VARIANTS: readonly IptablesVariant[] = ["legacy", "nft"];
+const { signal } = new AbortController();
+
+function ip(...args: readonly string[]): void {
+  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
+}
+
+/** The real exec, with every program started inside the test's namespace. */
+function execInside(): Exec {
+  const exec = createExec();
+  const inside = (file: string, args: readonly string[]): readonly string[] => ["netns", "exec", NAMESPACE, file, ...args];
+  return {
+    run: (file, args, options) => exec.run("ip", inside(file, args), options),
+    open: (file, args) => exec.open("ip", inside(file, args)),
+  };
+}
+
+const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const world: World = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+
+async function run(file: string, args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await world.exec.run(file, args, input === undefined ? {} : { input });
+  if (code !== 0) throw new Error(`${file} ${args.join(" ")}: ${stderr}`);
+  return stdout;
+}
+
+async function open(variant: IptablesVariant, family: IPFamily): Promise<Proxy> {
+  return new Proxy(await iptablesModule.open(iptablesModule.parseOptions({ variant }), family, world, signal), family);
+}
+
+function tool(variant: IptablesVariant, family: IPFamily, what: "" | "-save" | "-restore"): string {
+  return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}${what}`;
+}
+
+const ALL_TABLES = ["filter", "nat", "mangle"].map((table) => `*${table}\nCOMMIT\n`).join("");
+
+/** Take everything out of both variants. */
+async function flush(): Promise<void> {
+  for (const variant of VARIANTS)
+    for (const family of ["IPv4", "IPv6"] as const) await run(tool(variant, family, "-restore"), [], ALL_TABLES);
+}
+
+/** What the kernel holds, in a form that doesn't depend on the order in which dispatch rules came there. */
+async function kernelState(proxy: Proxy): Promise<readonly string[]> {
+  const observed = await proxy.backend.observe(signal);
+  return [...(observed?.objects.values() ?? [])].map(({ kind, key, value }) => `${kind} ${key} ${String(value)}`).sort();
+}
+
+const wish: fc.Arbitrary<ServiceWish> = fc
+  .record({
+    number: fc.integer({ min: 1, max: 6 }),
+    protocol: fc.constantFrom("TCP", "UDP", "SCTP"),
+    local: fc.integer({ min: 0, max: 3 }),
+    remote: fc.integer({ min: 0, max: 3 }),
+    isSticky: fc.boolean(),
+    isLocal: fc.boolean(),
+    isBalanced: fc.boolean(),
+    isRanged: fc.boolean(),
+  })
+  .map(({ number, protocol, local, remote, isSticky, isLocal, isBalanced, isRanged }) => ({
+    name: `svc-${number}`,
+    number,
+    protocol,
+    local,
+    remote,
+    loadBalancerIPs: isBalanced ? [`198.51.100.${number}`, `fd00:198::${number}`] : [],
+    spec: {
+      type: isBalanced ? "LoadBalancer" : "ClusterIP",
+      ...(isBalanced ? { nodePort: 30_000 + number, externalTrafficPolicy: isLocal ? "Local" : "Cluster" } : {}),
+      ...(isRanged ? { loadBalancerSourceRanges: [`203.0.${number}.0/24`, `2001:db8:${number}::/48`] } : {}),
+      ...(isSticky ? { sessionAffinity: "ClientIP" } : {}),
+    },
+  }));
+
+const state = fc.uniqueArray(wish, { selector: ({ number }) => number, maxLength: 6 });
+
+describe("the iptables backend on a real kernel", needs("root", "netns", "iptables-legacy>=1.8.0", "iptables-nft>=1.8.0"), () => {
+  beforeAll(() => ip("netns", "add", NAMESPACE));
+  afterAll(() => ip("netns", "del", NAMESPACE));
+  beforeEach(flush);
+
+  describe.each(VARIANTS)("%s variant", (variant) => {
+    describe.each(["IPv4", "IPv6"] as const)("%s", (family) => {
+      it("takes the showcase, reads it back word for word, and a second sync is empty", async () => {
+        const proxy = await open(variant, family);
+        proxy.want(SHOWCASE);
+        expect(await proxy.sync()).toBeGreaterThan(60);
+        await proxy.adopt();
+        expect(proxy.planText()).toBe("# nothing to do\n");
+      });
+
+      it("ends where a full sync ends, whatever the history", async () => {
+        await fc.assert(
+          fc.asyncProperty(fc.array(state, { minLength: 2, maxLength: 5 }), async (history) => {
+            // On top of what the last history left: a process that comes after another.
+            const proxy = await open(variant, family);
+            await proxy.adopt();
+            for (const wishes of history) {
+              proxy.want(wishes);
+              await proxy.sync();
+            }
+            expect(proxy.ledger.defects.size).toBe(0);
+            await proxy.adopt();
+            expect(proxy.planText()).toBe("# nothing to do\n");
+          }),
+          { numRuns: 4 },
+        );
+      });
+    });
+
+    it("writes a change of one endpoint and nothing else", async () => {
+      const proxy = await open(variant, "IPv4");
+      proxy.want(SHOWCASE);
+      await proxy.sync();
+      proxy.want(SHOWCASE.map((wanted) => (wanted.name === "plain" ? { ...wanted, remote: 3 } : wanted)));
+      expect(await proxy.sync()).toBe(2);
+      await proxy.adopt();
+      expect(await proxy.sync()).toBe(0);
+    });
+
+    it("puts back just what somebody took, changed, moved or added", async () => {
+      const proxy = await open(variant, "IPv4");
+      proxy.want(SHOWCASE);
+      await proxy.sync();
+      const before = await kernelState(proxy);
+      const iptables = tool(variant, "IPv4", "");
+      await run(iptables, ["-t", "nat", "-F", "KUBE-MARK-MASQ"]);
+      await run(iptables, ["-t", "nat", "-D", "PREROUTING", "1"]);
+      await run(iptables, ["-t", "nat", "-D", "KUBE-SERVICES", "1"]);
+      await run(iptables, ["-t", "nat", "-A", "KUBE-SERVICES", "-s", "203.0.113.1", "-j", "RETURN"]);
+      await run(iptables, ["-t", "filter", "-R", "KUBE-NODEPORTS", "1", "-j", "DROP"]);
+      await run(iptables, ["-t", "filter", "-I", "KUBE-FIREWALL", "-s", "203.0.113.2", "-j", "DROP"]);
+      await run(tool(variant, "IPv4", "-restore"), ["--noflush"], "*mangle\n-X KUBE-PROXY-CANARY\nCOMMIT\n");
+      const second = await open(variant, "IPv4");
+      second.want(SHOWCASE);
+      await second.adopt();
+      expect(await second.sync()).toBe(8);
+      expect(await kernelState(second)).toEqual(before);
+      expect(await run(tool(variant, "IPv4", "-save"), ["-t", "filter"])).toContain("-A KUBE-FIREWALL -s 203.0.113.2/32 -j DROP");
+    });
+
+    it("cleans up what is its own, and leaves kubelet's and everybody else's", async () => {
+      const foreign = "*nat\n:CNI-HOSTPORT-DNAT - [0:0]\n-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT\nCOMMIT\n";
+      const kubelet = "*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n*filter\n:KUBE-FIREWALL - [0:0]\n-A INPUT -j KUBE-FIREWALL\nCOMMIT\n";
+      await run(tool(variant, "IPv4", "-restore"), ["--noflush"], foreign + kubelet);
+      const listed = async (): Promise<readonly string[]> =>
+        (await run(tool(variant, "IPv4", "-save"), [])).split("\n").filter((line) => /^[:-].*(CNI|KUBE)/.test(line));
+      const before = await listed();
+      const proxy = await open(variant, "IPv4");
+      await proxy.adopt();
+      proxy.want(SHOWCASE);
+      await proxy.sync();
+      await proxy.backend.cleanup?.(signal);
+      await proxy.backend.cleanup?.(signal);
+      const left = await listed();
+      expect(before.filter((line) => !left.includes(line))).toEqual([]);
+      // The guard is kubelet's as much as ours, and stays.
+      expect(left.filter((line) => !before.includes(line) && !line.includes("127.0.0.0/8") && !line.includes("KUBE-FIREWALL"))).toEqual([]);
+    });
+
+    it("leaves a chain that somebody else jumps to empty, goes on, and deletes it when it can", async () => {
+      const proxy = await open(variant, "IPv4");
+      proxy.want(SHOWCASE);
+      await proxy.sync();
+      const [own = ""] = /KUBE-SVC-\w+/.exec(await run(tool(variant, "IPv4", "-save"), ["-t", "nat"])) ?? [];
+      await run(tool(variant, "IPv4", ""), ["-t", "nat", "-A", "OUTPUT", "-j", own]);
+      proxy.want([]);
+      expect(await proxy.sync()).toBeGreaterThan(40);
+      expect(proxy.ledger.delta(Date.now()).lingering.length).toBeGreaterThan(0);
+      await run(tool(variant, "IPv4", ""), ["-t", "nat", "-D", "OUTPUT", "-j", own]);
+      const delta = proxy.ledger.delta(Date.now() + 100_000);
+      expect(await proxy.backend.apply(proxy.backend.plan(delta), signal)).toEqual({});
+      await proxy.adopt();
+      expect(proxy.planText()).toBe("# nothing to do\n");
+    });
+  });
+
+  it("uses the variant in which kubelet's chains are, and takes over there what it finds", async () => {
+    await run("iptables-legacy-restore", ["--noflush"], "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n");
+    const proxy = new Proxy(await iptablesModule.open(iptablesModule.parseOptions({}), "IPv6", world, signal), "IPv6");
+    proxy.want(SHOWCASE);
+    await proxy.sync();
+    expect(await run("ip6tables-legacy-save", ["-t", "nat"])).toContain("KUBE-SERVICES");
+    expect(await run("ip6tables-nft-save", ["-t", "nat"])).not.toContain("KUBE-SERVICES");
+  });
+});

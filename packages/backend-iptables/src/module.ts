@@ -1,0 +1,137 @@
+import type { Backend, BackendModule, Capability, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
+import { ProxyError } from "@turnout/core";
+import type { IptablesVariant } from "@turnout/host";
+import { findIptables } from "@turnout/host";
+import { Applier } from "./apply.ts";
+import { ROUTE_LOCALNET } from "./layout.ts";
+import type { IptablesObject } from "./objects.ts";
+import { answersOnLoopback, parseSaved } from "./observe.ts";
+import { parseIptablesOptions } from "./options.ts";
+import type { IptablesFacts, IptablesOptions } from "./options.ts";
+import { OwnCommits } from "./own-commits.ts";
+import { explainPlan, planDelta } from "./plan.ts";
+import type { Step } from "./plan.ts";
+import { probeIptables } from "./probe.ts";
+import { renderRow } from "./render.ts";
+import { renderSkeleton } from "./skeleton.ts";
+import { IptablesTool } from "./tool.ts";
+import { watchHost } from "./watch.ts";
+
+const CAPABILITIES: Readonly<Record<Capability, true>> = {
+  IPv4: true,
+  IPv6: true,
+  TCP: true,
+  UDP: true,
+  SCTP: true,
+  sessionAffinity: true,
+  sourceRanges: true,
+  clientAddress: true,
+  hairpin: true,
+  hostOrigin: true,
+  drop: true,
+};
+
+/** The iptables dataplane as a backend module. */
+export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, IptablesObject, Step> = {
+  name: "iptables",
+  contract: 1,
+  residence: "kernel",
+  capabilities: CAPABILITIES,
+  variants: {
+    undefinedClusterIPPort: "pass",
+    unallocatedClusterIP: "pass",
+    nodePortRejectScope: "anyLocalAddress",
+    rejectFromHost: false,
+    blockedWithoutEndpoints: "reject",
+    affinityScope: "row",
+  },
+  parseOptions: parseIptablesOptions,
+  probe: probeIptables,
+  open: (options, family, world) => Promise.resolve(new IptablesBackend(options, family, world)),
+};
+
+class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
+  readonly #options: IptablesOptions;
+  readonly #family: IPFamily;
+  readonly #world: World;
+  readonly #tool: IptablesTool;
+  readonly #own = new OwnCommits();
+  readonly #applier: Applier;
+  #lookMs = 0;
+
+  constructor(options: IptablesOptions, family: IPFamily, world: World) {
+    this.#options = options;
+    this.#family = family;
+    this.#world = world;
+    this.#tool = new IptablesTool(world, family, options.variant);
+    this.#applier = new Applier(this.#tool, this.#own, world.clock, world.log);
+  }
+
+  skeleton(context: Parameters<typeof renderSkeleton>[0]): readonly IptablesObject[] {
+    return renderSkeleton(context, this.#options);
+  }
+
+  render(row: Parameters<typeof renderRow>[0], context: Parameters<typeof renderRow>[1]): readonly IptablesObject[] {
+    return renderRow(row, context, this.#options);
+  }
+
+  plan(delta: Parameters<typeof planDelta>[0]): Plan<Step> {
+    return planDelta(delta);
+  }
+
+  explain(plan: Plan<Step>): string {
+    return explainPlan(plan);
+  }
+
+  async observe(signal: AbortSignal): Promise<Observed<IptablesObject>> {
+    const startMs = this.#world.clock.nowMs();
+    const objects = await this.#look(this.#tool, signal);
+    this.#lookMs = this.#world.clock.nowMs() - startMs;
+    this.#applier.looked(objects.values());
+    return { objects, lingering: [] };
+  }
+
+  apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IptablesObject>> {
+    return this.#applier.apply(plan, signal);
+  }
+
+  forgetFlows(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
+    return this.#world.netlink.deleteFlows(this.#family, flows, signal);
+  }
+
+  watch(signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
+    const lookMs = (): number => this.#lookMs;
+    return watchHost({ world: this.#world, family: this.#family, tool: this.#tool, own: this.#own, lookMs }, signal);
+  }
+
+  /** Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. */
+  async cleanup(signal: AbortSignal): Promise<void> {
+    const { programs } = await findIptables(this.#world.exec, signal);
+    for (const { variant } of programs) await this.#cleanVariant(variant, signal);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #cleanVariant(variant: IptablesVariant, signal: AbortSignal): Promise<void> {
+    const tool = new IptablesTool(this.#world, this.#family, variant);
+    const remove = [...(await this.#look(tool, signal)).values()];
+    const plan = planDelta({ put: [], remove, lingering: [], nowMs: this.#world.clock.nowMs() });
+    const { lingering = [] } = await new Applier(tool, this.#own, this.#world.clock, this.#world.log).apply(plan, signal);
+    if (lingering.length === 0) return;
+    throw new ProxyError("already_exists", "chains are left that somebody else jumps to", {
+      object: lingering.map(({ object }) => object.key).join(", "),
+      hint: `find the jumps with iptables-${variant}-save and remove them`,
+    });
+  }
+
+  async #look(tool: IptablesTool, signal: AbortSignal): Promise<ReadonlyMap<string, IptablesObject>> {
+    const hasGuard = this.#family === "IPv4" && this.#options.localhostNodePorts;
+    const [filter, nat, mangle] = await Promise.all([tool.save("filter", signal), tool.save("nat", signal), tool.save("mangle", signal)]);
+    const found = parseSaved({ filter, nat, mangle }, this.#family, hasGuard);
+    if (!hasGuard || !answersOnLoopback(found)) return found;
+    const value = await tool.readRouteLocalnet(signal);
+    return new Map([...found, [`sysctl ${ROUTE_LOCALNET}`, { kind: "sysctl", key: ROUTE_LOCALNET, value }]]);
+  }
+}

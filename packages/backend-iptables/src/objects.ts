@@ -1,0 +1,67 @@
+import type { TableName } from "./layout.ts";
+
+/** A chain that belongs to one row, or is always there: its rules, a line each, without `-A CHAIN`. Key: `nat KUBE-SVC-…`. */
+export interface ChainObject {
+  readonly kind: "chain";
+  readonly key: string;
+  readonly value: string;
+}
+
+/** One rule of a row in a shared chain, and how often it is there (once, as we make it). Key: `nat KUBE-SERVICES RULE`. */
+export interface RuleObject {
+  readonly kind: "rule";
+  readonly key: string;
+  readonly value: number;
+}
+
+/** That a shared chain is there, with the rules that come last in it, a line each. Key: `nat KUBE-SERVICES`. */
+export interface SharedObject {
+  readonly kind: "shared";
+  readonly key: string;
+  readonly value: string;
+}
+
+/** A jump into one of our chains, and how often it is there. Key: `nat PREROUTING RULE`. */
+export interface JumpObject {
+  readonly kind: "jump";
+  readonly key: string;
+  readonly value: number;
+}
+
+/** A piece of the guard that kubelet has as well: the chain, its rule, a jump to it. Key: `filter KUBE-FIREWALL`, `filter INPUT RULE`. */
+export interface GuardObject {
+  readonly kind: "guard";
+  readonly key: string;
+  readonly value: true;
+}
+
+/** A kernel parameter, by its dotted name. */
+export interface SysctlObject {
+  readonly kind: "sysctl";
+  readonly key: string;
+  readonly value: string;
+}
+
+/** Everything this backend keeps in the kernel. Rules are in the form in which `iptables-save` prints them. */
+export type IptablesObject = ChainObject | RuleObject | SharedObject | JumpObject | GuardObject | SysctlObject;
+
+/** First line of an observed tail that isn't last in its chain. */
+export const MISPLACED = "(not last)";
+
+/** Where an object is: table, chain, and the rule for those that are one. */
+export interface Place {
+  readonly table: TableName;
+  readonly chain: string;
+  readonly rule: string;
+}
+
+/** Take a key apart; not for a sysctl's. */
+export function placeOf({ key }: Exclude<IptablesObject, SysctlObject>): Place {
+  const [table = "", chain = ""] = key.split(" ", 2);
+  return { table: table as TableName, chain, rule: key.slice(table.length + chain.length + 2) };
+}
+
+/** Take a value apart that is rules, a line each; empty when there are none. */
+export function rulesOf(value: string): readonly string[] {
+  return value === "" ? [] : value.split("\n");
+}

@@ -1,0 +1,45 @@
+import { ProxyError } from "@turnout/core";
+import type { IPFamily, Plain } from "@turnout/core";
+import type { IptablesVariant } from "@turnout/host";
+
+/** What this backend can be told. */
+export interface IptablesOptions {
+  /** Which implementation of iptables to use; `auto`: the one the rest of the host uses. */
+  readonly variant: "auto" | IptablesVariant;
+  /** Say in the rules of each endpoint whose it is; kube-proxy does so up to 1,000 endpoints in the cluster. */
+  readonly endpointComments: boolean;
+  /** Node ports answer on 127.0.0.1 as well, where node-port addresses hold it (IPv4). */
+  readonly localhostNodePorts: boolean;
+}
+
+/** What rendering knows of the host. */
+export interface IptablesFacts {
+  /** Addresses of the host per family, canonical, without link-local ones. */
+  readonly addresses: Readonly<Record<IPFamily, readonly string[]>>;
+  /** The kernel counts packets outside of a TCP window as valid, so there is nothing to drop. */
+  readonly isTcpLiberal: boolean;
+}
+
+const KNOWN = ["variant", "endpoint-comments", "localhostNodePorts"];
+
+/**
+ * Check options given by name: `variant` (auto, legacy or nft), `endpoint-comments` and `localhostNodePorts` (booleans, default true).
+ * @throws {ProxyError} `invalid_object` naming the option.
+ */
+export function parseIptablesOptions(raw: Readonly<Record<string, Plain>>): IptablesOptions {
+  for (const name of Object.keys(raw)) {
+    if (!KNOWN.includes(name)) {
+      throw new ProxyError("invalid_object", `unknown iptables option ${JSON.stringify(name)}`, { hint: `known are ${KNOWN.join(", ")}` });
+    }
+  }
+  const variant = raw["variant"] ?? "auto";
+  if (variant !== "auto" && variant !== "legacy" && variant !== "nft")
+    throw new ProxyError("invalid_object", "variant must be auto, legacy or nft");
+  return { variant, endpointComments: flag(raw, "endpoint-comments"), localhostNodePorts: flag(raw, "localhostNodePorts") };
+}
+
+function flag(raw: Readonly<Record<string, Plain>>, name: string): boolean {
+  const value = raw[name] ?? true;
+  if (typeof value !== "boolean") throw new ProxyError("invalid_object", `${name} must be true or false`);
+  return value;
+}

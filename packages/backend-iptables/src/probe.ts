@@ -1,0 +1,51 @@
+import { FAMILIES, ProxyError, unusableReason } from "@turnout/core";
+import type { HostReport, IPFamily, World } from "@turnout/core";
+import { chooseIptables, findIptables, isAtLeast, parseKernelVersion, probeHost } from "@turnout/host";
+import type { IptablesFacts, IptablesOptions } from "./options.ts";
+
+/** Oldest iptables this backend is tested with: older ones have neither both variants nor `-w` in iptables-restore as it is now. */
+const IPTABLES_MIN = "1.8.0";
+const TCP_LIBERAL = "net.netfilter.nf_conntrack_tcp_be_liberal";
+
+/** Look at tools, kernel, rights and addresses. */
+export async function probeIptables(options: IptablesOptions, world: World, signal: AbortSignal): Promise<HostReport<IptablesFacts>> {
+  const { kernel, hasNetAdmin } = await probeHost(world.exec, signal);
+  const problems: ProxyError[] = [];
+  if (!hasNetAdmin)
+    problems.push(new ProxyError("permission_denied", "no right to change the network", { hint: "run as root, or with CAP_NET_ADMIN" }));
+  const versions: Record<string, string> = { kernel: kernel.text };
+  const { programs } = await findIptables(world.exec, signal);
+  const usable = programs.filter(({ variant }) => options.variant === "auto" || variant === options.variant);
+  for (const { variant, version } of usable) {
+    versions[`iptables-${variant}`] = version;
+    const parsed = parseKernelVersion(version);
+    if (parsed === undefined || !isAtLeast(parsed, IPTABLES_MIN))
+      problems.push(
+        new ProxyError("host_unsupported", `iptables ${version} is too old`, { hint: `install iptables ${IPTABLES_MIN} or newer` }),
+      );
+  }
+  if (usable.length === 0) problems.push(new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" }));
+  if (problems.length === 0) versions["variant"] = (await chooseIptables(options.variant, world.exec, signal)).variant;
+  return { facts: await readFacts(world, signal), versions, problems };
+}
+
+/** Read the host's addresses (link-local ones come with every pod's link and never answer node ports) and what decides rules. */
+export async function readFacts({ netlink, exec }: Pick<World, "netlink" | "exec">, signal: AbortSignal): Promise<IptablesFacts> {
+  const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
+  for (const family of FAMILIES) {
+    const found = (await netlink.addresses(family)).map(({ ip }) => ip).filter((ip) => unusableReason(ip) !== "link-local");
+    addresses[family] = [...new Set(found)].sort();
+  }
+  return { addresses, isTcpLiberal: await isTcpLiberal(exec, signal) };
+}
+
+/** A kernel that doesn't know the parameter (conntrack isn't loaded yet) has its default, which is strict. */
+async function isTcpLiberal(exec: World["exec"], signal: AbortSignal): Promise<boolean> {
+  try {
+    const { code, stdout } = await exec.run("sysctl", ["-n", TCP_LIBERAL], { signal });
+    return code === 0 && stdout.trim() !== "0";
+  } catch (error) {
+    if (ProxyError.is(error, "tool_missing")) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,116 @@
+import { ProxyError } from "@turnout/core";
+import type { IPFamily, World } from "@turnout/core";
+import { chooseIptables, iptablesError, iptablesName, restoreIptables, runLocked } from "@turnout/host";
+import type { IptablesChoice, IptablesVariant, LockedResult, LockedRun } from "@turnout/host";
+import { CANARY, ROUTE_LOCALNET } from "./layout.ts";
+import type { TableName } from "./layout.ts";
+
+/** What waiting for the xtables lock has come to. */
+export interface LockWaits {
+  /** Calls that had to wait. */
+  readonly count: number;
+  /** Time they spent with tries that got nothing, in ms. */
+  readonly totalMs: number;
+}
+
+/**
+ * The iptables programs of one family, in the variant this host uses: looked up with the first call, so that rendering needs no tool.
+ */
+export class IptablesTool {
+  readonly #world: Pick<World, "exec" | "clock" | "log">;
+  readonly #family: IPFamily;
+  readonly #wanted: "auto" | IptablesVariant;
+  readonly #random: () => number;
+  #choice: IptablesChoice | undefined;
+  #waits: LockWaits = { count: 0, totalMs: 0 };
+
+  constructor(
+    world: Pick<World, "exec" | "clock" | "log">,
+    family: IPFamily,
+    wanted: "auto" | IptablesVariant,
+    random: () => number = Math.random,
+  ) {
+    this.#world = world;
+    this.#family = family;
+    this.#wanted = wanted;
+    this.#random = random;
+  }
+
+  get waits(): LockWaits {
+    return this.#waits;
+  }
+
+  /** Which programs are used. @throws {ProxyError} as {@link chooseIptables}. */
+  async choice(signal: AbortSignal): Promise<IptablesChoice> {
+    if (this.#choice !== undefined) return this.#choice;
+    const { exec, log } = this.#world;
+    const choice = await chooseIptables(this.#wanted, exec, signal);
+    // Looking takes a while; whoever else looked meanwhile found the same.
+    if (this.#choice !== undefined) return this.#choice;
+    this.#choice = choice;
+    const { variant, version, because, mixed } = choice;
+    log.info("iptables chosen", { family: this.#family, variant, version, because });
+    if (mixed !== undefined) {
+      log.warn("both variants of iptables hold rules on this host, and the kernel obeys both", {
+        family: this.#family,
+        used: variant,
+        other: mixed,
+        hint: "have kubelet, CNI and proxies use one variant; remove the rules of the other, or reboot",
+      });
+    }
+    return choice;
+  }
+
+  /** List one table. */
+  async save(table: TableName, signal: AbortSignal): Promise<string> {
+    const file = await this.#file("-save", signal);
+    const { code, stdout, stderr } = await this.#world.exec.run(file, ["-t", table], { signal, timeoutMs: 600_000 });
+    if (code !== 0) throw iptablesError(stderr, `list table ${table}`);
+    return stdout;
+  }
+
+  /** Carry out a change. @throws {ProxyError} what the tool complained about. */
+  async restore(input: string, signal: AbortSignal): Promise<void> {
+    this.#note(await restoreIptables(await this.#file("-restore", signal), input, this.#run(signal)));
+  }
+
+  /** Tell whether the canary is there: a flush takes it away. Cheap however many rules there are. */
+  async hasCanary(signal: AbortSignal): Promise<boolean> {
+    const file = await this.#file("", signal);
+    const result = await runLocked(file, ["-t", "mangle", "-S", CANARY], this.#run(signal));
+    this.#note(result);
+    if (result.code === 0) return true;
+    const error = iptablesError(result.stderr, "look for the canary");
+    if (error.code === "permission_denied") throw error;
+    return false;
+  }
+
+  /** Read route_localnet; "" where this kernel or namespace has no such parameter. */
+  async readRouteLocalnet(signal: AbortSignal): Promise<string> {
+    const { code, stdout } = await this.#world.exec.run("sysctl", ["-n", ROUTE_LOCALNET], { signal });
+    return code === 0 ? stdout.trim() : "";
+  }
+
+  /** Set a kernel parameter. */
+  async setParameter(name: string, value: string, signal: AbortSignal): Promise<void> {
+    const { code, stderr } = await this.#world.exec.run("sysctl", ["-q", "-w", `${name}=${value}`], { signal });
+    if (code === 0) return;
+    const object = `${name}: ${stderr.trim().slice(0, 200)}`;
+    throw new ProxyError("tool_failed", "a kernel parameter can't be set", { object, hint: "run with /proc/sys writable" });
+  }
+
+  async #file(what: "" | "-restore" | "-save", signal: AbortSignal): Promise<string> {
+    return iptablesName(this.#family, await this.choice(signal), what);
+  }
+
+  #run(signal: AbortSignal): LockedRun {
+    const { exec, clock } = this.#world;
+    return { exec, clock, random: this.#random, signal };
+  }
+
+  #note({ refusals, waitedMs }: LockedResult): void {
+    if (refusals === 0) return;
+    this.#waits = { count: this.#waits.count + 1, totalMs: this.#waits.totalMs + waitedMs };
+    this.#world.log.debug("waited for the xtables lock", { family: this.#family, refusals, ms: Math.round(waitedMs) });
+  }
+}

@@ -1,0 +1,70 @@
+import { ProxyError } from "@turnout/core";
+import type { Clock, Exec, ExecResult } from "@turnout/core";
+import { iptablesError, isLockHeld } from "./iptables-errors.ts";
+
+/** How long one try waits in the queue for the lock, in the tool's own grain of seconds. */
+const TRY_SECONDS = 1;
+/** Between two tries, in ms: up to twice this, so that several who wait don't come back together. */
+const PAUSE_MS = 50;
+/** Somebody who holds the lock this long has hung. */
+const PATIENCE_MS = 30_000;
+/** The nft variant needs tens of seconds for a hundred thousand lines. */
+const RUN_TIMEOUT_MS = 600_000;
+
+/** What running a tool that takes the xtables lock needs. */
+export interface LockedRun {
+  readonly exec: Exec;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly signal: AbortSignal;
+}
+
+/** A run that got the lock. */
+export interface LockedResult extends ExecResult {
+  /** Tries that ended because somebody else held the lock. */
+  readonly refusals: number;
+  /** How long they took, in ms; waiting within the last try is not in it. */
+  readonly waitedMs: number;
+}
+
+/**
+ * Run an iptables tool, waiting for the xtables lock: a second in its queue, then again after a random pause.
+ *
+ * Edges: the nft variant takes no lock and never waits. A non-zero exit for any other reason is a result.
+ * @throws {ProxyError} `timed_out` when somebody held the lock for half a minute; what `Exec.run` throws.
+ */
+export async function runLocked(
+  file: string,
+  args: readonly string[],
+  { exec, clock, random, signal }: LockedRun,
+  input?: string,
+): Promise<LockedResult> {
+  const startMs = clock.nowMs();
+  const options = { signal, timeoutMs: RUN_TIMEOUT_MS, ...(input === undefined ? {} : { input }) };
+  for (let refusals = 0; ; refusals++) {
+    const waitedMs = clock.nowMs() - startMs;
+    const result = await exec.run(file, ["-w", String(TRY_SECONDS), ...args], options);
+    if (!isLockHeld(result.code, result.stderr)) return { ...result, refusals, waitedMs };
+    if (clock.nowMs() - startMs >= PATIENCE_MS) {
+      throw new ProxyError("timed_out", "somebody else holds the xtables lock", {
+        object: `${file}, for ${Math.round((clock.nowMs() - startMs) / 1000)} s`,
+        hint: "see who: lslocks | grep xtables",
+      });
+    }
+    await clock.sleep(PAUSE_MS * (1 + random()), signal);
+    if (signal.aborted) throw new ProxyError("canceled", "waiting for the xtables lock was given up", { object: file });
+  }
+}
+
+/**
+ * Give `input` to an `iptables-restore` program, leaving everything it doesn't name as it is.
+ *
+ * Edges: each table takes effect as a whole at its COMMIT; when a later one fails the earlier ones are in force.
+ * @throws {ProxyError} what the tool complained about, or as {@link runLocked}.
+ */
+export async function restoreIptables(restore: string, input: string, run: LockedRun): Promise<LockedResult> {
+  const result = await runLocked(restore, ["--noflush"], run, input);
+  if (result.code !== 0) throw iptablesError(result.stderr, "apply a change", input);
+  return result;
+}
