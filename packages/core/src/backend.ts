@@ -23,8 +23,9 @@ export interface KernelObject {
  * What a service proxy may be asked for beyond plain forwarding.
  *
  * Edges: what the core leaves out of the rows, see {@link fitRow}. For the rest the oracle expects of a backend without `drop` that it
- * rejects, without `clientAddress` that every endpoint sees the node, without `hairpin` that a pod which reaches itself is treated like
- * any other, and without `hostOrigin` that the host's own packets pass.
+ * rejects (all but UDP: not to answer a datagram takes nothing), without `clientAddress` that every endpoint sees the node and interfaces
+ * tell no pods, without `hairpin` that a pod which reaches itself is treated like any other, and without `hostOrigin` that the host's own
+ * packets pass.
  */
 export type Capability =
   "IPv4" | "IPv6" | "TCP" | "UDP" | "SCTP" | "sessionAffinity" | "sourceRanges" | "clientAddress" | "hairpin" | "hostOrigin" | "drop";

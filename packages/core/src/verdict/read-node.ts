@@ -69,19 +69,23 @@ function nodePortAddresses(world: OracleWorld, family: IPFamily, primary: string
   );
 }
 
-/** Rule R-24: a mode takes the first range of a family. */
+/**
+ * Rule R-24: a mode takes the first range of a family. Rule R-56: whoever answers clients itself sees no links; where those should tell pods,
+ * the range of the node's pods does.
+ */
 function podTest(world: OracleWorld, family: IPFamily, podCIDRs: readonly unknown[]): OracleNode["isFromPod"] {
-  const { detectLocal } = world.settings;
+  const { settings, capabilities } = world;
+  const { detectLocal } = settings;
+  const isByRange = detectLocal.mode === "ClusterCIDR" || detectLocal.mode === "NodeCIDR" || capabilities.clientAddress !== true;
+  if (isByRange) {
+    const [range] = rangesOf(detectLocal.mode === "ClusterCIDR" ? detectLocal.clusterCIDRs : podCIDRs, family);
+    return range === undefined ? undefined : ({ source }) => isIn(source, [range]);
+  }
   switch (detectLocal.mode) {
     case "BridgeInterface":
       return ({ link }) => link !== "" && link === detectLocal.bridgeInterface;
     case "InterfaceNamePrefix":
       return ({ link }) => link !== "" && link.startsWith(detectLocal.interfaceNamePrefix);
-    case "ClusterCIDR":
-    case "NodeCIDR": {
-      const [range] = rangesOf(detectLocal.mode === "NodeCIDR" ? podCIDRs : detectLocal.clusterCIDRs, family);
-      return range === undefined ? undefined : ({ source }) => isIn(source, [range]);
-    }
   }
 }
 

@@ -12,7 +12,7 @@ import type { Pool } from "./pools.ts";
  *
  * Shape: the oracle of the conformance kit; shares no code with what makes rows and rules, but the reading of addresses.
  * Edges: backends may differ where `world.variants` says so. The host's own address in any range is the host's: it is neither undefined nor
- * unallocated (rules R-47 and R-48). A backend that can't drop rejects, one that can't keep the client's address or masquerade hairpins
+ * unallocated (rules R-47 and R-48). A backend that can't drop rejects (UDP aside), one that can't keep the client's address or masquerade hairpins
  * always or never rewrites there, and one that doesn't get at the host's own packets lets them pass (rule R-56). `rejectFromHost: false` concerns external and load-balancer IPs that are not the host's
  * own, as refusals for those sit where only arriving and passing packets come by (semantics.md 2.3).
  * @source docs/rules.md; semantics.md 2 to 4
@@ -21,7 +21,9 @@ export function verdictOf(world: OracleWorld, packet: Packet): Verdict {
   const { capabilities } = world;
   if (packet.link === "" && capabilities.hostOrigin !== true) return { is: "pass", because: ["R-56"] };
   const verdict = fullVerdict(world, packet);
-  return verdict.is === "drop" && capabilities.drop !== true ? { is: "reject", because: [...verdict.because, "R-56"] } : verdict;
+  // Whoever can't drop a connection can still not answer a datagram.
+  const isRejected = verdict.is === "drop" && capabilities.drop !== true && packet.protocol !== "UDP";
+  return isRejected ? { is: "reject", because: [...verdict.because, "R-56"] } : verdict;
 }
 
 function fullVerdict(world: OracleWorld, packet: Packet): Verdict {

@@ -131,7 +131,11 @@ export class ScenarioRun {
         got: "something went",
         details: [],
       });
-    if (!isKernel) this.#inForce = undefined;
+    if (!isKernel) {
+      this.#inForce = undefined;
+      // What was kept ended with the process.
+      this.#kept.clear();
+    }
     this.#book.review(player.world, !isKernel);
     // A new process knows nothing of what was: only what is there now can tell it which flows are stale.
     await this.#syncWithFlows(

@@ -25,7 +25,8 @@ interface Watched extends WatchedPacket {
 }
 
 /** The world as it is, with somebody who looks at the host whenever its tool has done something. */
-export function watchTools({ exec, netlink, clock, log }: World, look: () => void): World {
+export function watchTools(world: World, look: () => void): World {
+  const { exec } = world;
   const watched: Exec = {
     run: async (file, args, options) => {
       const result = await exec.run(file, args, options);
@@ -34,7 +35,8 @@ export function watchTools({ exec, netlink, clock, log }: World, look: () => voi
     },
     open: (file, args) => watchSession(exec.open(file, args), look),
   };
-  return { exec: watched, netlink, clock, log };
+  // Whatever else a host in memory has put there for its backend stays.
+  return { ...world, exec: watched };
 }
 
 /** A tool that is fed lines works line by line, however they are handed over. */

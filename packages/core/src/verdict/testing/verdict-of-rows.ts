@@ -32,7 +32,7 @@ export function verdictOfRows(world: RowsWorld, packet: Packet): RowsVerdict {
   if (packet.link === "" && capabilities.hostOrigin !== true) return just("pass");
   const hit = hitOf(world, packet);
   const verdict = hit === undefined ? verdictOnMiss(world, packet) : obey(world, packet, hit);
-  if (verdict.is === "drop" && capabilities.drop !== true) return just("reject");
+  if (verdict.is === "drop" && capabilities.drop !== true && packet.protocol !== "UDP") return just("reject");
   const kind = hit?.destination.kind;
   const isHooked = packet.link !== "" || hostAddresses.includes(packet.destination) || kind === undefined || kind === "clusterIP";
   return verdict.is === "reject" && !isHooked && !variants.rejectFromHost ? just("pass") : verdict;
@@ -61,7 +61,7 @@ function answersNodePorts({ node, hostAddresses, nodePortAddressesDefault }: Row
 
 function obey({ node, hostAddresses, capabilities, variants }: RowsWorld, packet: Packet, { row, destination }: Hit): RowsVerdict {
   const fits = ({ from }: Rule): boolean => {
-    const isPod = (): boolean => isFromPod(node, packet);
+    const isPod = (): boolean => isFromPod(node, packet, capabilities.clientAddress === true);
     switch (from) {
       case "anyone":
         return true;
@@ -102,9 +102,10 @@ function verdictOnMiss(world: RowsWorld, { destination, port, protocol }: Packet
   return just(isWithin(destination, node.serviceCIDRs) ? variants.unallocatedClusterIP : "pass");
 }
 
-function isFromPod({ detector }: NodeContext, { source, link }: Packet): boolean {
+function isFromPod({ detector, podCIDRs }: NodeContext, { source, link }: Packet, seesLinks: boolean): boolean {
   if (detector === undefined) throw new Error("a rule asks for pods where they can't be told");
   if (detector.by === "cidr") return isWithin(source, detector.cidrs);
+  if (!seesLinks) return isWithin(source, podCIDRs.slice(0, 1));
   return detector.by === "interface" ? link === detector.name : link.startsWith(detector.prefix);
 }
 

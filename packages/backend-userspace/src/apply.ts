@@ -1,0 +1,159 @@
+import { objectId } from "@turnout/core";
+import type { Lingering, Observed, Outcome, Plan, ProxyError } from "@turnout/core";
+import { hostViewOf } from "./decide.ts";
+import type { Fronts } from "./fronts.ts";
+import type { AddressObject, ListenerObject, UserspaceObject } from "./objects.ts";
+import { OWN_DEVICE } from "./objects.ts";
+import type { OwnAddresses } from "./own-addresses.ts";
+import type { Step } from "./plan.ts";
+import type { Traffic } from "./traffic.ts";
+
+/** How often what lingers is looked at. */
+const REVISIT_MS = 2_000;
+/** How often it is looked whether all connections have ended, when the process ends. */
+const DRAIN_LOOK_MS = 100;
+
+/** Brings objects into force in this process: sockets, and addresses for them. */
+export class Applier {
+  readonly #traffic: Traffic;
+  readonly #fronts: Fronts;
+  readonly #own: OwnAddresses;
+  /** What is in force, addresses aside: those are on the host. */
+  readonly #inForce = new Map<string, UserspaceObject>();
+  #lingering: readonly Lingering<UserspaceObject>[] = [];
+  /** Addresses of ours that should be there; undefined: there never were any. */
+  #expected: Set<string> | undefined;
+  #isApplying = false;
+
+  constructor(traffic: Traffic, fronts: Fronts, own: OwnAddresses) {
+    this.#traffic = traffic;
+    this.#fronts = fronts;
+    this.#own = own;
+  }
+
+  /** Carry a plan out. What can't be opened is in `failed`, the rest is in force. @throws {ProxyError} when addresses can't be changed. */
+  async apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<UserspaceObject>> {
+    this.#isApplying = true;
+    try {
+      return await this.#carryOut(plan, signal);
+    } finally {
+      this.#isApplying = false;
+    }
+  }
+
+  async #carryOut({ steps }: Plan<Step>, signal: AbortSignal): Promise<Outcome<UserspaceObject>> {
+    const added = steps.flatMap((step) => (step.do === "put" && step.object.kind === "address" ? [step.object.key] : []));
+    this.#expect(added);
+    await this.#own.add(added, signal);
+    const failed = new Map<string, ProxyError>();
+    const lingering: Lingering<UserspaceObject>[] = [];
+    const gone: string[] = [];
+    for (const step of steps) {
+      const { object } = step;
+      if (step.do === "put") await this.#put(object, failed);
+      else {
+        if (step.do === "remove") await this.#remove(object);
+        if (this.#isBusy(object)) lingering.push({ object, sinceMs: step.sinceMs });
+        else if (object.kind === "address") gone.push(object.key);
+      }
+    }
+    this.#lingering = lingering;
+    this.#fronts.retainAffinity(rowsOf(steps));
+    for (const ip of gone) this.#expected?.delete(ip);
+    await this.#own.remove(gone, signal);
+    return { failed, lingering, ...(lingering.length === 0 ? {} : { revisitAfterMs: REVISIT_MS }) };
+  }
+
+  /** What is in force: of addresses what the host says. */
+  async observe(): Promise<Observed<UserspaceObject>> {
+    const objects = new Map(this.#inForce);
+    const lingers = new Set(this.#lingering.map(({ object }) => objectId(object)));
+    const ips = await this.#own.list();
+    this.#expect(ips);
+    for (const ip of ips) {
+      const object: AddressObject = { kind: "address", key: ip, value: { device: OWN_DEVICE } };
+      if (!lingers.has(objectId(object))) objects.set(objectId(object), object);
+    }
+    return { objects, lingering: this.#lingering };
+  }
+
+  /** Whether an address of ours is missing, or there is one too many; while changes are under way nobody can tell. */
+  async isDisturbed(): Promise<boolean> {
+    if (this.#isApplying || this.#expected === undefined) return false;
+    const there = await this.#own.list();
+    return !this.#isApplying && (there.length !== this.#expected.size || there.some((ip) => this.#expected?.has(ip) !== true));
+  }
+
+  /** Take note that something is no longer in force. */
+  lose(id: string): void {
+    this.#inForce.delete(id);
+  }
+
+  /** Answer nobody any more, wait until `signal` aborts for what is open, and leave nothing behind. */
+  async close(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#traffic.world;
+    this.#fronts.closeAll();
+    this.#inForce.clear();
+    const open = this.#fronts.connections;
+    if (open > 0) log.info("waiting for connections to end", { family: this.#traffic.family, connections: open });
+    while (this.#fronts.connections > 0 && !signal.aborted) await clock.sleep(DRAIN_LOOK_MS, signal);
+    const left = this.#fronts.connections;
+    if (left > 0) log.warn("connections were cut", { family: this.#traffic.family, connections: left });
+    this.#fronts.cutAll();
+    this.#lingering = [];
+    // Not with the signal that may have aborted: the addresses have to go.
+    if (this.#expected !== undefined) await this.#own.removeAll(new AbortController().signal);
+    this.#expected = undefined;
+  }
+
+  #expect(ips: readonly string[]): void {
+    if (ips.length > 0) this.#expected = new Set([...(this.#expected ?? []), ...ips]);
+  }
+
+  async #put(object: UserspaceObject, failed: Map<string, ProxyError>): Promise<void> {
+    const id = objectId(object);
+    switch (object.kind) {
+      case "address":
+        return;
+      case "host":
+        this.#traffic.host = hostViewOf(object.value);
+        break;
+      case "left-out":
+        this.#traffic.world.log.warn(`left out: ${object.value.addresses.join(", ")}`, {
+          object: `Service port ${object.key}`,
+          hint: object.value.why,
+        });
+        break;
+      case "listener":
+      case "node-port": {
+        const error = await this.#fronts.put(object);
+        if (error !== undefined) return void failed.set(id, error);
+      }
+    }
+    this.#inForce.set(id, object);
+  }
+
+  async #remove(object: UserspaceObject): Promise<void> {
+    this.#inForce.delete(objectId(object));
+    if (isListener(object)) await this.#fronts.remove(object);
+  }
+
+  #isBusy(object: UserspaceObject): boolean {
+    if (object.kind === "address") return this.#fronts.isAddressInUse(object.key);
+    return isListener(object) && !this.#fronts.isDrained(object.key);
+  }
+}
+
+function isListener(object: UserspaceObject): object is ListenerObject {
+  return object.kind === "listener" || object.kind === "node-port";
+}
+
+/** Rows whose clients may have been sent to endpoints that are gone now. */
+function rowsOf(steps: readonly Step[]): ReadonlySet<string> {
+  return new Set(
+    steps.flatMap((step) => {
+      const objects = step.do === "put" ? [step.object, ...(step.before === undefined ? [] : [step.before])] : [step.object];
+      return objects.flatMap((object) => (isListener(object) && object.value.affinitySeconds !== undefined ? [object.value.row] : []));
+    }),
+  );
+}

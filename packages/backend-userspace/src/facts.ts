@@ -1,0 +1,56 @@
+import { networkInterfaces } from "node:os";
+import { FAMILIES, ProxyError, canonicalIP, unusableReason } from "@turnout/core";
+import type { HostReport, IPFamily, World } from "@turnout/core";
+import { hasCapability } from "@turnout/host";
+import { readFile } from "node:fs/promises";
+import { OWN_DEVICE } from "./objects.ts";
+import type { UserspaceOptions } from "./options.ts";
+import { ownsAddresses } from "./render.ts";
+import type { UserspaceFacts } from "./render.ts";
+
+/** Bit of CAP_NET_ADMIN. @source linux/capability.h */
+const CAP_NET_ADMIN = 12n;
+
+/** Read the host's addresses, without ours and without link-local ones. */
+export async function readAddresses({ netlink }: Pick<World, "netlink">): Promise<UserspaceFacts["addresses"]> {
+  const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
+  for (const family of FAMILIES) {
+    const found = process.platform === "linux" ? await netlink.addresses(family) : interfaceAddresses(family);
+    const ips = found.filter(({ link }) => link !== OWN_DEVICE).map(({ ip }) => ip);
+    addresses[family] = [...new Set(ips)].filter((ip) => unusableReason(ip) !== "link-local").toSorted();
+  }
+  return addresses;
+}
+
+/** Where there is no netlink. */
+function interfaceAddresses(family: IPFamily): readonly { readonly ip: string; readonly link: string }[] {
+  return Object.entries(networkInterfaces()).flatMap(([link, ofLink = []]) =>
+    ofLink.flatMap(({ address }) => {
+      const ip = canonicalIP(address);
+      return ip?.family === family ? [{ ip: ip.text, link }] : [];
+    }),
+  );
+}
+
+/** Tell whether this process may give the host addresses: Linux, and CAP_NET_ADMIN. */
+export async function mayOwnAddresses(): Promise<boolean> {
+  if (process.platform !== "linux") return false;
+  return hasCapability(await readFile("/proc/self/status", "utf8"), CAP_NET_ADMIN);
+}
+
+/** Look at addresses and rights. Reads only. */
+export async function probeUserspace(
+  options: UserspaceOptions,
+  world: Pick<World, "netlink">,
+  canOwn: () => Promise<boolean>,
+): Promise<HostReport<UserspaceFacts>> {
+  const facts: UserspaceFacts = { addresses: await readAddresses(world), canOwnAddresses: await canOwn() };
+  const problems = options.ownAddresses === true && !facts.canOwnAddresses ? [NOT_PERMITTED] : [];
+  const addresses = ownsAddresses(options, facts) ? `services' own, on ${OWN_DEVICE}` : "the host's, and what is mapped";
+  return { facts, versions: { node: process.version, addresses }, problems };
+}
+
+const NOT_PERMITTED: ProxyError = new ProxyError("permission_denied", "this process may not give the host addresses", {
+  object: "userspace option own-addresses",
+  hint: "run it on Linux as root or with CAP_NET_ADMIN, or map what you need with --map",
+});

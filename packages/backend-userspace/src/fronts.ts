@@ -1,0 +1,186 @@
+import type { FlowFilter, ProxyError } from "@turnout/core";
+import { objectId } from "@turnout/core";
+import { policyOf } from "./decide.ts";
+import type { Policy } from "./decide.ts";
+import { listenError } from "./errors.ts";
+import type { ListenerObject } from "./objects.ts";
+import { Sweeper } from "./sweeper.ts";
+import { TcpFront } from "./tcp-front.ts";
+import type { Traffic } from "./traffic.ts";
+import { UdpFront, UdpSessions } from "./udp-front.ts";
+
+const SWEEP_MIN_MS = 50;
+const SWEEP_MAX_MS = 15_000;
+
+/** A socket in use, and the policies that share it: a row's own address beats a node port. */
+interface Seat {
+  readonly front: TcpFront | UdpFront;
+  listener?: Policy;
+  "node-port"?: Policy;
+}
+
+/** All sockets of a family that clients are answered on, by transport, address and port. */
+export class Fronts {
+  readonly sessions: UdpSessions;
+  readonly #traffic: Traffic;
+  readonly #onLost: (id: string) => void;
+  readonly #seats = new Map<string, Seat>();
+  /** Closed, with connections that go on. */
+  readonly #draining = new Map<string, Set<TcpFront | UdpFront>>();
+  /** What rows may send clients to, by their listeners. */
+  readonly #rows = new Map<string, Map<string, Policy>>();
+  readonly #sweeper: Sweeper;
+
+  /** @param onLost told the ids of objects whose socket failed by itself; they are no longer here then */
+  constructor(traffic: Traffic, onLost: (id: string) => void) {
+    this.#traffic = traffic;
+    this.#onLost = onLost;
+    this.sessions = new UdpSessions(traffic);
+    const { options, world } = traffic;
+    const shortest = Math.min(...[options.udpIdleSeconds, options.drainSeconds].filter((seconds) => seconds > 0)) * 1000;
+    const everyMs = Math.min(SWEEP_MAX_MS, Math.max(SWEEP_MIN_MS, shortest / 4));
+    this.#sweeper = new Sweeper(world.clock, everyMs, () => this.#sweep());
+  }
+
+  /** TCP connections that are open or being opened. */
+  get connections(): number {
+    let count = 0;
+    for (const { front } of this.#seats.values()) count += front.size;
+    for (const fronts of this.#draining.values()) for (const front of fronts) count += front.size;
+    return count;
+  }
+
+  /** Answer by this object from now on; resolves to why that can't be. */
+  async put(object: ListenerObject): Promise<ProxyError | undefined> {
+    const policy = policyOf(object.value);
+    const seat = this.#seats.get(object.key) ?? (await this.#open(object, policy));
+    if (!("front" in seat)) return seat;
+    seat[object.kind] = policy;
+    await seat.front.setPolicy(seat.listener ?? seat["node-port"] ?? policy);
+    this.#note(object, policy);
+    this.#sweeper.wake();
+    return undefined;
+  }
+
+  /** Answer by this object no longer. Connections that are open go on; see {@link Fronts.isDrained}. */
+  async remove(object: ListenerObject): Promise<void> {
+    const seat = this.#seats.get(object.key);
+    this.#forgetRow(object);
+    if (seat === undefined) return;
+    delete seat[object.kind];
+    const left = seat.listener ?? seat["node-port"];
+    if (left !== undefined) return await seat.front.setPolicy(left);
+    this.#seats.delete(object.key);
+    this.#close(object.key, seat.front);
+  }
+
+  /** Whether nothing is left of the sockets that were closed here. */
+  isDrained(key: string): boolean {
+    const fronts = this.#draining.get(key);
+    for (const front of fronts ?? []) if (front.size === 0) fronts?.delete(front);
+    if (fronts?.size === 0) this.#draining.delete(key);
+    return !this.#draining.has(key);
+  }
+
+  /** Whether closed sockets at an address have connections yet. */
+  isAddressInUse(ip: string): boolean {
+    for (const [key, fronts] of this.#draining)
+      for (const front of fronts) if (front.policy.value.ip === ip && !this.isDrained(key)) return true;
+    return false;
+  }
+
+  /** End the UDP sessions that filters name; resolves to how many. */
+  forget(filters: readonly FlowFilter[]): number {
+    return this.sessions.forget(filters);
+  }
+
+  /** Answer nobody any more; what is open goes on. */
+  closeAll(): void {
+    for (const [key, { front }] of this.#seats) this.#close(key, front);
+    this.#seats.clear();
+    this.#rows.clear();
+  }
+
+  /** Cut what is still open, and stop everything. */
+  cutAll(): void {
+    this.closeAll();
+    this.#sweeper.stop();
+    for (const fronts of this.#draining.values()) for (const front of fronts) front.cut(Number.POSITIVE_INFINITY);
+    this.#draining.clear();
+  }
+
+  /** Let go of affine clients whose endpoints a row no longer has, once all that changed is in force. */
+  retainAffinity(rows: Iterable<string>): void {
+    for (const row of rows) {
+      const policies = [...(this.#rows.get(row)?.values() ?? [])];
+      this.#traffic.affinity.retain(row, new Set(policies.flatMap(({ endpoints }) => [...endpoints])));
+    }
+  }
+
+  async #open(object: ListenerObject, policy: Policy): Promise<Seat | ProxyError> {
+    const { key, value } = object;
+    const at = { ip: value.ip, port: value.port };
+    const onLost = (error: Error): void => this.#lose(key, error);
+    const front =
+      value.transport === "TCP"
+        ? new TcpFront(at, policy, this.#traffic, onLost)
+        : new UdpFront(at, policy, this.#traffic, this.sessions, onLost);
+    try {
+      await front.opened;
+    } catch (error) {
+      front.close();
+      return listenError(key, error);
+    }
+    const seat: Seat = { front };
+    this.#seats.set(key, seat);
+    return seat;
+  }
+
+  #close(key: string, front: TcpFront | UdpFront): void {
+    front.close();
+    if (front.size === 0) return;
+    const fronts = this.#draining.get(key) ?? new Set();
+    fronts.add(front);
+    this.#draining.set(key, fronts);
+  }
+
+  /** A socket failed by itself: its objects are gone from the host. */
+  #lose(key: string, error: Error): void {
+    const seat = this.#seats.get(key);
+    if (seat === undefined) return;
+    this.#traffic.world.log.warn("a listener failed, opening it again", { listener: key, error: error.message });
+    this.#seats.delete(key);
+    this.#close(key, seat.front);
+    for (const kind of ["listener", "node-port"] as const) if (seat[kind] !== undefined) this.#onLost(`${kind} ${key}`);
+  }
+
+  #note(object: ListenerObject, policy: Policy): void {
+    this.#forgetRow(object);
+    const { row } = object.value;
+    const ofRow = this.#rows.get(row) ?? new Map<string, Policy>();
+    ofRow.set(objectId(object), policy);
+    this.#rows.set(row, ofRow);
+  }
+
+  #forgetRow(object: ListenerObject): void {
+    const { row } = object.value;
+    const ofRow = this.#rows.get(row);
+    ofRow?.delete(objectId(object));
+    if (ofRow?.size === 0) this.#rows.delete(row);
+  }
+
+  /** Says whether it has to be done again. */
+  #sweep(): boolean {
+    const { options, affinity } = this.#traffic;
+    const nowMs = this.#traffic.nowMs();
+    this.sessions.sweep(options.udpIdleSeconds * 1000);
+    affinity.sweep();
+    for (const key of this.#draining.keys()) this.isDrained(key);
+    if (options.drainSeconds > 0) {
+      const beforeMs = nowMs - options.drainSeconds * 1000;
+      for (const { front } of this.#seats.values()) front.cut(beforeMs);
+      for (const fronts of this.#draining.values()) for (const front of fronts) front.cut(beforeMs);
+    }
+    return this.#seats.size + this.#draining.size > 0;
+  }
+}

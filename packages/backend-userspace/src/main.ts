@@ -1,0 +1,8 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs";
+import { backendMain } from "@turnout/client";
+import { createWorld } from "@turnout/host";
+import { userspaceModule } from "./module.ts";
+
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { readonly version: string };
+await backendMain(userspaceModule, { version, createWorld });

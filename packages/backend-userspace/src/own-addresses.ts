@@ -1,0 +1,105 @@
+import { FAMILIES, ProxyError } from "@turnout/core";
+import type { IPFamily, World } from "@turnout/core";
+import { OWN_DEVICE } from "./objects.ts";
+
+const FLAG: Readonly<Record<IPFamily, string>> = { IPv4: "-4", IPv6: "-6" };
+/** A dummy device has no neighbours, so there is nobody to ask whether an address is taken. */
+const TAIL: Readonly<Record<IPFamily, string>> = { IPv4: "/32", IPv6: "/128" };
+
+/** Lets one after the other do something. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Run once all before are done, however they ended. */
+  async take(run: () => Promise<void>): Promise<void> {
+    const mine = this.#last.then(run);
+    this.#last = Promise.allSettled([mine]);
+    await mine;
+  }
+}
+
+/** One family's addresses on our own device. Nothing else of the host is ever changed. */
+export class OwnAddresses {
+  readonly #world: Pick<World, "exec" | "netlink">;
+  readonly #family: IPFamily;
+  readonly #turns: Turns;
+  readonly #device = OWN_DEVICE;
+
+  /** @param turns shared by both families: the device is theirs together */
+  constructor(world: Pick<World, "exec" | "netlink">, family: IPFamily, turns: Turns) {
+    this.#world = world;
+    this.#family = family;
+    this.#turns = turns;
+  }
+
+  /** Those that are there now. */
+  async list(): Promise<readonly string[]> {
+    return await this.#listOf(this.#family);
+  }
+
+  /** Put addresses on the device, which is made when it isn't there. @throws {ProxyError} what `ip` complains about; some may be there. */
+  async add(ips: readonly string[], signal: AbortSignal): Promise<void> {
+    if (ips.length === 0) return;
+    const noDetection = this.#family === "IPv6" ? " nodad" : "";
+    await this.#turns.take(async () => {
+      // Looked at anew each time: somebody may have removed it.
+      await this.#makeDevice(signal);
+      await this.#batch(
+        [`link set ${this.#device} addrgenmode none`, `link set ${this.#device} up`].concat(
+          ips.map((ip) => `address replace ${ip}${TAIL[this.#family]} dev ${this.#device}${noDetection}`),
+        ),
+        signal,
+      );
+    });
+  }
+
+  /** Take addresses off. @throws {ProxyError} what `ip` complains about; some may be gone. */
+  async remove(ips: readonly string[], signal: AbortSignal): Promise<void> {
+    if (ips.length === 0) return;
+    await this.#batch(
+      ips.map((ip) => `address del ${ip}${TAIL[this.#family]} dev ${this.#device}`),
+      signal,
+    );
+  }
+
+  /** Take all of this family off, and remove the device when nothing of the other family is left on it. */
+  async removeAll(signal: AbortSignal): Promise<void> {
+    await this.#turns.take(async () => {
+      const own = await this.list();
+      const others = (await Promise.all(FAMILIES.filter((family) => family !== this.#family).map((family) => this.#listOf(family)))).flat();
+      if (others.length > 0) await this.remove(own, signal);
+      else if (await this.#isOurs(signal)) await this.#batch([`link del ${this.#device}`], signal);
+    });
+  }
+
+  async #listOf(family: IPFamily): Promise<readonly string[]> {
+    const all = await this.#world.netlink.addresses(family);
+    return all.flatMap(({ ip, link }) => (link === this.#device && !ip.startsWith("fe80:") ? [ip] : []));
+  }
+
+  async #makeDevice(signal: AbortSignal): Promise<void> {
+    if (await this.#isOurs(signal)) return;
+    await this.#batch([`link add ${this.#device} type dummy`], signal);
+  }
+
+  /** Whether the device is there. @throws {ProxyError} `host_unsupported` when something else has its name. */
+  async #isOurs(signal: AbortSignal): Promise<boolean> {
+    const { code, stdout } = await this.#world.exec.run("ip", ["-d", "-o", "link", "show", "dev", this.#device], { signal });
+    if (code !== 0) return false;
+    if (/\bdummy\b/.test(stdout)) return true;
+    throw new ProxyError("host_unsupported", "a device that isn't ours has our name", {
+      object: this.#device,
+      hint: "rename it, or pass own-addresses=false",
+    });
+  }
+
+  async #batch(lines: readonly string[], signal: AbortSignal): Promise<void> {
+    const { code, stderr } = await this.#world.exec.run("ip", [FLAG[this.#family], "-batch", "-"], {
+      input: `${lines.join("\n")}\n`,
+      signal,
+    });
+    if (code === 0) return;
+    const [complaint = ""] = stderr.trim().split("\n");
+    throw new ProxyError("tool_failed", `ip failed with code ${code} (${complaint.slice(0, 200)})`, { object: this.#device });
+  }
+}

@@ -1,0 +1,9 @@
+/**
+ * A host in memory for the conformance kit and for tests: addresses and sockets, and nothing of this machine.
+ *
+ * @packageDocumentation
+ */
+export { createFakeHost } from "./fake-host.ts";
+export type { UserspaceFakeHost } from "./fake-host.ts";
+export { FakeSockets } from "./fake-sockets.ts";
+export type { EndpointBehaviour, FakeClient } from "./fake-sockets.ts";

@@ -1,0 +1,57 @@
+import type { IPFamily } from "@turnout/core";
+import { AffinityTable } from "./affinity.ts";
+import type { HostView } from "./decide.ts";
+import type { UserspaceOptions } from "./options.ts";
+import { QuietLog } from "./quiet-log.ts";
+import type { TrafficWorld } from "./sockets.ts";
+
+/** What both families share: limits concern the process. */
+export interface Counters {
+  connections: number;
+  sessions: number;
+}
+
+/** What all of one family's traffic shares. */
+export class Traffic {
+  readonly family: IPFamily;
+  readonly world: TrafficWorld;
+  readonly options: UserspaceOptions;
+  readonly counters: Counters;
+  readonly affinity: AffinityTable;
+  readonly log: QuietLog;
+  /** How clients are told apart; nobody is anything before it is known. */
+  host: HostView = { addresses: new Set(), pods: [] };
+
+  constructor(family: IPFamily, world: TrafficWorld, options: UserspaceOptions, counters: Counters) {
+    this.family = family;
+    this.world = world;
+    this.options = options;
+    this.counters = counters;
+    const nowMs = (): number => world.clock.nowMs();
+    this.affinity = new AffinityTable(nowMs);
+    this.log = new QuietLog(world.log, nowMs);
+  }
+
+  nowMs(): number {
+    return this.world.clock.nowMs();
+  }
+}
+
+/** Takes turns, or chooses by chance. */
+export class Balancer {
+  readonly #traffic: Pick<Traffic, "world" | "options">;
+  #turn = 0;
+
+  constructor(traffic: Pick<Traffic, "world" | "options">) {
+    this.#traffic = traffic;
+  }
+
+  /** Index of the next of `count`. */
+  next(count: number): number {
+    const { options, world } = this.#traffic;
+    if (options.balance === "random") return Math.floor(world.random() * count);
+    // Kept small: it counts connections for as long as the listener lives.
+    this.#turn = (this.#turn + 1) % Number.MAX_SAFE_INTEGER;
+    return (this.#turn - 1) % count;
+  }
+}

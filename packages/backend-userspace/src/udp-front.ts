@@ -1,0 +1,211 @@
+import { hostPort } from "@turnout/core";
+import type { FlowFilter } from "@turnout/core";
+import { choose, fateOf } from "./decide.ts";
+import type { Endpoint, Policy } from "./decide.ts";
+import type { DatagramFlow, DatagramPort, SocketAddress } from "./sockets.ts";
+import { Balancer } from "./traffic.ts";
+import type { Traffic } from "./traffic.ts";
+
+/** What one client's port talks to. */
+interface Session {
+  readonly key: string;
+  readonly front: UdpFront;
+  readonly client: SocketAddress;
+  readonly endpoint: Endpoint;
+  flow: DatagramFlow;
+  lastMs: number;
+}
+
+/** A UDP client and the endpoint that answers it, as addresses. */
+export interface UdpPairing {
+  readonly client: string;
+  /** Where it asked. */
+  readonly at: SocketAddress;
+  /** `ip:port`. */
+  readonly endpoint: string;
+}
+
+/** All UDP sessions of a family, in the order of their latest datagrams. */
+export class UdpSessions {
+  readonly #traffic: Traffic;
+  readonly #sessions = new Map<string, Session>();
+
+  constructor(traffic: Traffic) {
+    this.#traffic = traffic;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  /** Take a datagram of a client: to its endpoint, or, where it has none, to one that is chosen now. */
+  take(front: UdpFront, data: Uint8Array, from: SocketAddress): void {
+    const key = `${front.name} ${hostPort(from.ip, from.port)}`;
+    const session = this.#sessions.get(key) ?? this.#begin(key, front, from);
+    if (session === undefined) return;
+    this.#touch(session);
+    session.flow.send(data);
+  }
+
+  /** End what was silent for too long. */
+  sweep(idleMs: number): void {
+    const nowMs = this.#traffic.nowMs();
+    for (const session of this.#sessions.values()) {
+      if (session.lastMs + idleMs > nowMs) return;
+      this.#end(session);
+    }
+  }
+
+  /** End the sessions that filters name; resolves to how many. Their clients' next datagrams find other endpoints. */
+  forget(filters: readonly FlowFilter[]): number {
+    let count = 0;
+    for (const session of this.#sessions.values()) {
+      if (!filters.some((filter) => isNamed(session, filter))) continue;
+      this.#end(session);
+      count++;
+    }
+    return count;
+  }
+
+  /** End all sessions of a socket. */
+  endAllOf(front: UdpFront): void {
+    for (const session of this.#sessions.values()) if (session.front === front) this.#end(session);
+  }
+
+  /** Who talks to whom, the one that was silent longest first. */
+  list(): readonly UdpPairing[] {
+    return [...this.#sessions.values()].map(({ client, front, endpoint }) => ({
+      client: client.ip,
+      at: front.at,
+      endpoint: endpoint.text,
+    }));
+  }
+
+  #begin(key: string, front: UdpFront, client: SocketAddress): Session | undefined {
+    const { options, counters, affinity, world } = this.#traffic;
+    const endpoint = front.chooseFor(client.ip);
+    if (endpoint === undefined || !this.#makeRoom(options.maxUdpSessions, front.name)) return undefined;
+    const { row, affinitySeconds } = front.policy.value;
+    const flow = world.sockets.connect(endpoint, {
+      onOpen: () => {
+        if (affinitySeconds !== undefined) affinity.note(row, client.ip, endpoint.text, affinitySeconds);
+      },
+      onDatagram: (data) => {
+        this.#touch(session);
+        front.answer(data, client);
+      },
+      onFailure: (error) => {
+        this.#traffic.log.warn("an endpoint refused a datagram", endpoint.text, { row, error: error.message });
+        this.#end(session);
+      },
+    });
+    const session: Session = { key, front, client, endpoint, flow, lastMs: this.#traffic.nowMs() };
+    counters.sessions++;
+    return session;
+  }
+
+  /** Whether there is room for one more; the one that was silent longest goes for it. */
+  #makeRoom(max: number, name: string): boolean {
+    if (this.#traffic.counters.sessions < max) return true;
+    this.#traffic.log.warn("a UDP session was ended early: the limit is reached", name, { limit: `max-udp-sessions=${max}` });
+    for (const oldest of this.#sessions.values()) {
+      this.#end(oldest);
+      return true;
+    }
+    return false;
+  }
+
+  #touch(session: Session): void {
+    session.lastMs = this.#traffic.nowMs();
+    this.#sessions.delete(session.key);
+    this.#sessions.set(session.key, session);
+  }
+
+  #end(session: Session): void {
+    if (!this.#sessions.delete(session.key)) return;
+    this.#traffic.counters.sessions--;
+    session.flow.close();
+  }
+}
+
+function isNamed({ front, endpoint }: Session, { address, port, keep, only }: FlowFilter): boolean {
+  const { asked } = front.policy.value;
+  if (asked.address !== address || asked.port !== port || keep.includes(endpoint.text)) return false;
+  return only === undefined || only.includes(endpoint.text);
+}
+
+/** One UDP address and port that clients are answered on. */
+export class UdpFront {
+  readonly name: string;
+  readonly at: SocketAddress;
+  readonly #traffic: Traffic;
+  readonly #sessions: UdpSessions;
+  readonly #balancer: Balancer;
+  readonly #port: DatagramPort;
+  #policy: Policy;
+
+  /** @param onLost told when the socket fails after it was opened */
+  constructor(at: SocketAddress, policy: Policy, traffic: Traffic, sessions: UdpSessions, onLost: (error: Error) => void) {
+    this.name = `UDP ${hostPort(at.ip, at.port)}`;
+    this.at = at;
+    this.#policy = policy;
+    this.#traffic = traffic;
+    this.#sessions = sessions;
+    this.#balancer = new Balancer(traffic);
+    this.#port = traffic.world.sockets.bind(at, (data, from) => this.#sessions.take(this, data, from), onLost);
+  }
+
+  /** Resolves when clients are answered. @throws {Error} why they can't be, with the system's `code` */
+  get opened(): Promise<void> {
+    return this.#open();
+  }
+
+  get policy(): Policy {
+    return this.#policy;
+  }
+
+  /** Nothing goes on when it is closed: sessions end with it. */
+  get size(): number {
+    return 0;
+  }
+
+  /** Decide by this from now on; sessions stay until {@link UdpSessions.forget} names them. */
+  async setPolicy(policy: Policy): Promise<void> {
+    const wasRefusing = this.#policy.refusesAll;
+    this.#policy = policy;
+    if (wasRefusing === policy.refusesAll) return;
+    // A socket that refuses can't answer anybody.
+    if (policy.refusesAll) this.#sessions.endAllOf(this);
+    await this.#port.setRefusing(policy.refusesAll);
+  }
+
+  close(): void {
+    this.#sessions.endAllOf(this);
+    this.#port.close();
+  }
+
+  /** There is nothing to wait for, so nothing to cut. */
+  cut(): void {
+    this.#sessions.endAllOf(this);
+  }
+
+  /** Choose where a client goes; undefined: nowhere, it hears nothing. */
+  chooseFor(clientIp: string): Endpoint | undefined {
+    const { host, affinity } = this.#traffic;
+    const { row, affinitySeconds } = this.#policy.value;
+    const fate = fateOf(this.#policy, host, { ip: clientIp, askedIp: this.at.ip });
+    if (typeof fate === "string") return undefined;
+    const kept = affinitySeconds === undefined ? undefined : affinity.find(row, clientIp);
+    return choose(fate, { kept, tried: new Set(), next: (count) => this.#balancer.next(count) });
+  }
+
+  /** Send an endpoint's answer to its client. */
+  answer(data: Uint8Array, client: SocketAddress): void {
+    this.#port.send(data, client);
+  }
+
+  async #open(): Promise<void> {
+    await this.#port.opened;
+    if (this.#policy.refusesAll) await this.#port.setRefusing(true);
+  }
+}
