@@ -9,13 +9,29 @@ export const WATCH_PATH = "/turnout.node.v1.NodeState/Watch";
 /** One message holds at most so many bytes: a part of a change set, or a single row that is larger than a part. */
 export const MESSAGE_BYTES_MAX = 67_108_864;
 
-/** A stream to a brain. */
-export interface NodeStream {
-  send(request: WatchRequest): void;
-  /** Break it off; {@link NodeStream.ended} resolves soon after. */
+/** A stream to a brain of some protocol; messages are bytes. */
+export interface ByteStream {
+  send(bytes: Uint8Array): void;
+  /** Break it off; {@link ByteStream.ended} resolves soon after. */
   cancel(): void;
   /** Resolves, never rejects, when the stream is over: to why. */
   readonly ended: Promise<ProxyError>;
+}
+
+/** A stream to a brain. */
+export interface NodeStream extends Omit<ByteStream, "send"> {
+  send(request: WatchRequest): void;
+}
+
+/** What a stream is opened with. */
+export interface ByteStreamOptions {
+  /** The method on the wire. */
+  readonly path: string;
+  readonly tls: TlsFiles | undefined;
+  /** An idle connection is tried out so often. */
+  readonly keepaliveMs: number;
+  /** May throw a ProxyError, which ends the stream with it; any other error is the peer's nonsense. */
+  readonly onMessage: (bytes: Buffer) => void;
 }
 
 const KEEPALIVE_MS = 30_000;
@@ -61,12 +77,23 @@ export function streamError(error: ServiceError, target: string): ProxyError {
  * shows in `ended`.
  */
 export async function openNodeStream(target: string, onResponse: (response: WatchResponse) => void, tls?: TlsFiles): Promise<NodeStream> {
+  const { send, cancel, ended } = await openByteStream(target, {
+    path: WATCH_PATH,
+    tls,
+    keepaliveMs: KEEPALIVE_MS,
+    onMessage: (bytes) => onResponse(WatchResponse.decode(bytes)),
+  });
+  return { send: (request) => send(WatchRequest.encode(request).finish()), cancel, ended };
+}
+
+/** Open a stream as {@link openNodeStream} does, of any protocol. @throws {ProxyError} as that. */
+export async function openByteStream(target: string, { path, tls, keepaliveMs, onMessage }: ByteStreamOptions): Promise<ByteStream> {
   const parsed = parseApiTarget(target, tls);
   const { Client, credentials, Metadata } = await import("@grpc/grpc-js");
   const pems = parsed.kind === "tls" && tls !== undefined ? await readPems(tls) : undefined;
   const channel = pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert);
   const client = new Client(addressOf(parsed), channel, {
-    "grpc.keepalive_time_ms": KEEPALIVE_MS,
+    "grpc.keepalive_time_ms": keepaliveMs,
     "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
     "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
     // Retries would keep what was sent, for ever on a stream that never ends; the link has its own.
@@ -76,7 +103,7 @@ export async function openNodeStream(target: string, onResponse: (response: Watc
     "grpc.enable_http_proxy": 0,
   });
   const same = (bytes: Buffer): Buffer => bytes;
-  const call = client.makeBidiStreamRequest<Buffer, Buffer>(WATCH_PATH, same, same, new Metadata());
+  const call = client.makeBidiStreamRequest<Buffer, Buffer>(path, same, same, new Metadata());
   const { promise: ended, resolve } = Promise.withResolvers<ProxyError>();
   const end = (reason: ProxyError): void => {
     resolve(reason);
@@ -85,7 +112,7 @@ export async function openNodeStream(target: string, onResponse: (response: Watc
   };
   call.on("data", (bytes: Buffer) => {
     try {
-      onResponse(WatchResponse.decode(bytes));
+      onMessage(bytes);
     } catch (error) {
       end(ProxyError.from(error, "feed_lost", "what the other side sent is no message of the node-state API", { object: target }));
     }
@@ -93,7 +120,7 @@ export async function openNodeStream(target: string, onResponse: (response: Watc
   call.on("error", (error: ServiceError) => end(streamError(error, target)));
   call.on("end", () => end(new ProxyError("feed_lost", "the node-state API ended the stream", { object: target })));
   return {
-    send: (request) => void call.write(Buffer.from(WatchRequest.encode(request).finish())),
+    send: (bytes) => void call.write(Buffer.from(bytes)),
     cancel: () => end(new ProxyError("canceled", "the stream was given up", { object: target })),
     ended,
   };

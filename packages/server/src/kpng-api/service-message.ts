@@ -1,4 +1,4 @@
-import { localv1 } from "@turnout/client/protocol";
+import type { localv1 } from "@turnout/client/protocol";
 import { familyOf, type IPFamily, type Protocol } from "@turnout/core";
 
 /** One port of a Service, as kpng says it. */
