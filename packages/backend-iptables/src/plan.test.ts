@@ -1,0 +1,184 @@
+import { Ledger, objectId } from "@turnout/core";
+import type { IPFamily, NodeSettings, Observed } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import { GUARD_RULE } from "./layout.ts";
+import { MISPLACED } from "./objects.ts";
+import type { IptablesObject } from "./objects.ts";
+import { parseIptablesOptions } from "./options.ts";
+import { explainPlan, LINGER_MS, planDelta } from "./plan.ts";
+import { renderRow } from "./render.ts";
+import { renderSkeleton } from "./skeleton.ts";
+import { FACTS, SHOWCASE, stateOf } from "./test-states.ts";
+import type { ServiceWish } from "./test-states.ts";
+
+interface Circumstances {
+  readonly family?: IPFamily;
+  readonly settings?: Partial<NodeSettings>;
+  readonly options?: Readonly<Record<string, boolean>>;
+}
+
+/** Have a ledger want a state. */
+function want(ledger: Ledger<IptablesObject>, wishes: readonly ServiceWish[], circumstances: Circumstances = {}): void {
+  const { family = "IPv4", settings = {} } = circumstances;
+  const options = parseIptablesOptions(circumstances.options ?? {});
+  const { rows, node } = stateOf(wishes, family, settings);
+  const context = { node, host: FACTS };
+  ledger.setAll(renderSkeleton(context, options), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, options)])));
+}
+
+/** The plan that leads from one state to another, as text. */
+function planText(before: readonly ServiceWish[] | undefined, after: readonly ServiceWish[], circumstances: Circumstances = {}): string {
+  const ledger = new Ledger<IptablesObject>();
+  if (before !== undefined) {
+    want(ledger, before, circumstances);
+    ledger.commit(ledger.delta(0), {});
+  }
+  want(ledger, after, circumstances);
+  expect(ledger.defects.size).toBe(0);
+  return explainPlan(planDelta(ledger.delta(0)));
+}
+
+const plain = (local: number, remote: number, spec: ServiceWish["spec"] = {}): ServiceWish => ({
+  name: "cart",
+  number: 1,
+  local,
+  remote,
+  spec,
+});
+
+function balanced(range: string): ServiceWish {
+  return {
+    name: "web",
+    number: 2,
+    remote: 1,
+    spec: { type: "LoadBalancer", loadBalancerSourceRanges: [range] },
+    loadBalancerIPs: ["198.51.100.6"],
+  };
+}
+
+describe("golden plans", () => {
+  it.each(["IPv4", "IPv6"] as const)("one service of each treatment from nothing, %s", async (family) => {
+    await expect(planText(undefined, SHOWCASE, { family })).toMatchFileSnapshot(`../test/golden/showcase.${family}.iptables`);
+  });
+
+  it.each<[string, readonly ServiceWish[], readonly ServiceWish[]]>([
+    ["endpoint-added", [plain(0, 3)], [plain(0, 4)]],
+    ["endpoint-removed", [plain(1, 2)], [plain(0, 2)]],
+    ["last-endpoint-gone", [plain(0, 1)], [plain(0, 0)]],
+    ["first-endpoint-come", [plain(0, 0)], [plain(0, 1)]],
+    ["service-deleted", [plain(1, 1)], []],
+    ["affinity-switched-on", [plain(0, 2)], [plain(0, 2, { sessionAffinity: "ClientIP" })]],
+    ["source-ranges-changed", [balanced("10.0.0.0/8")], [balanced("192.168.0.0/16")]],
+    ["everything-removed", SHOWCASE.slice(0, 6), []],
+  ])("%s", async (name, before, after) => {
+    await expect(planText(before, after)).toMatchFileSnapshot(`../test/golden/${name}.iptables`);
+  });
+});
+
+describe("what rendering depends on", () => {
+  it("tells pods by their interface", () => {
+    const bridge = { detectLocal: { mode: "BridgeInterface", bridgeInterface: "br0" } } as const;
+    expect(planText([], [plain(0, 1)], { settings: bridge })).toContain("-d 10.96.0.1/32 ! -i br0 -p tcp");
+    const prefix = { detectLocal: { mode: "InterfaceNamePrefix", interfaceNamePrefix: "veth" } } as const;
+    const away = SHOWCASE.filter(({ name }) => name === "away");
+    expect(planText([], away, { settings: prefix })).toContain(
+      '-i veth+ -m comment --comment "pod traffic for shop/away:main external destinations"',
+    );
+  });
+
+  it("marks everybody with masqueradeAll, with the bit that is asked for and no other", () => {
+    const text = planText(undefined, [plain(0, 1)], { settings: { masqueradeAll: true, masqueradeBit: 31 } });
+    expect(text).toMatch(/-A KUBE-SVC-\w+ -d 10\.96\.0\.1\/32 -p tcp .* -j KUBE-MARK-MASQ/);
+    expect(text).toContain("-A KUBE-MARK-MASQ -j MARK --set-xmark 0x80000000/0x80000000");
+    expect(text).toContain("-A KUBE-POSTROUTING -m mark ! --mark 0x80000000/0x80000000 -j RETURN");
+    expect(text).toContain("-A KUBE-POSTROUTING -j MARK --set-xmark 0x80000000/0x0");
+  });
+
+  it("sends to node ports what goes to chosen addresses; to loopback only where asked for and possible", () => {
+    const tail = (settings: Partial<NodeSettings>, circumstances: Circumstances = {}): readonly string[] =>
+      planText(undefined, [], { settings, ...circumstances })
+        .split("\n")
+        .filter((line) => line.startsWith("-A KUBE-SERVICES") && line.endsWith("-j KUBE-NODEPORTS"))
+        .map((line) => line.slice("-A KUBE-SERVICES ".length, line.indexOf("-m comment")).trim());
+    expect(tail({})).toEqual([""]);
+    expect(tail({}, { options: { localhostNodePorts: false } })).toEqual(["! -d 127.0.0.0/8"]);
+    expect(tail({}, { family: "IPv6" })).toEqual(["! -d ::1/128"]);
+    expect(tail({ nodePortAddresses: ["primary"] })).toEqual(["-d 172.18.0.1/32"]);
+    expect(tail({ nodePortAddresses: ["172.18.0.0/16", "127.0.0.0/8"] })).toEqual(["-d 127.0.0.1/32", "-d 172.18.0.1/32"]);
+    expect(tail({ nodePortAddresses: ["primary", "localhost"] }, { options: { localhostNodePorts: false } })).toEqual(["-d 172.18.0.1/32"]);
+  });
+
+  it("lets packets from outside to loopback addresses be routed only behind the guard", () => {
+    const text = planText(undefined, []);
+    expect(text.indexOf(GUARD_RULE)).toBeGreaterThan(0);
+    expect(text.indexOf("# sysctl -w net.ipv4.conf.all.route_localnet=1")).toBeGreaterThan(text.indexOf(GUARD_RULE));
+    for (const circumstances of [
+      { options: { localhostNodePorts: false } },
+      { settings: { nodePortAddresses: ["primary"] } },
+      { family: "IPv6" },
+    ] as const)
+      expect(planText(undefined, [], circumstances)).not.toContain("route_localnet");
+  });
+
+  it("drops nothing for being outside of a window where the kernel doesn't count it as invalid", () => {
+    const { node } = stateOf([], "IPv4");
+    const forward = (isTcpLiberal: boolean): unknown =>
+      renderSkeleton({ node, host: { ...FACTS, isTcpLiberal } }, { localhostNodePorts: true }).find(
+        ({ key }) => key === "filter KUBE-FORWARD",
+      )?.value;
+    expect(forward(false)).toContain("INVALID");
+    expect(forward(true)).not.toContain("INVALID");
+  });
+
+  it("says whose an endpoint's rules are, unless told not to", () => {
+    expect(planText([], [plain(0, 2)])).toContain('"shop/cart:main -> 10.1.0.15:8080"');
+    const bare = planText([], [plain(0, 2)], { options: { "endpoint-comments": false } });
+    expect(bare).not.toContain("->");
+    expect(bare).toMatch(/-A KUBE-SEP-\w+ -s 10\.1\.0\.15\/32 -j KUBE-MARK-MASQ/);
+  });
+});
+
+describe("planDelta", () => {
+  it("does nothing for no difference", () => {
+    expect(planText(SHOWCASE, SHOWCASE)).toBe("# nothing to do\n");
+  });
+
+  it("neither translates nor lets through between two tables: refusals come first and go last", () => {
+    const gone = planText([plain(0, 1)], [plain(0, 0)]);
+    expect(gone.indexOf("-I KUBE-SERVICES -d 10.96.0.1/32")).toBeLessThan(gone.indexOf("*nat"));
+    const come = planText([plain(0, 0)], [plain(0, 1)]);
+    expect(come.indexOf("-D KUBE-SERVICES -d 10.96.0.1/32")).toBeGreaterThan(come.indexOf("*nat"));
+  });
+
+  it("rewrites no shared chain for a change of one service", () => {
+    const text = planText(SHOWCASE, [...SHOWCASE.slice(1), plain(2, 2)]);
+    expect(text).not.toMatch(/^:KUBE-(SERVICES|NODEPORTS|EXTERNAL-SERVICES|PROXY-FIREWALL) /m);
+    expect(text).not.toMatch(/^-A KUBE-SERVICES/m);
+  });
+
+  it("deletes the copies of a rule or jump beyond the first, and moves a tail that isn't last", () => {
+    const ledger = new Ledger<IptablesObject>();
+    want(ledger, [plain(0, 1)]);
+    const found = new Map(ledger.wanted());
+    const change = (object: IptablesObject): void => void found.set(objectId(object), object);
+    for (const object of ledger.wanted().values()) {
+      if (object.kind === "rule" || (object.kind === "jump" && object.key.startsWith("nat PREROUTING"))) change({ ...object, value: 3 });
+      if (object.kind === "shared" && object.value !== "") change({ ...object, value: `${MISPLACED}\n${object.value}` });
+    }
+    ledger.adopt({ objects: found, lingering: [] } satisfies Observed<IptablesObject>);
+    const lines = explainPlan(planDelta(ledger.delta(0))).split("\n");
+    expect(lines.filter((line) => line.startsWith("-D KUBE-SERVICES -d 10.96.0.1"))).toHaveLength(2);
+    expect(lines.filter((line) => line.startsWith("-D PREROUTING"))).toHaveLength(2);
+    const moved = lines.flatMap((line) => (line.endsWith("-j KUBE-NODEPORTS") ? [line.slice(0, 2)] : []));
+    expect(moved).toEqual(["-D", "-A"]);
+    expect(lines.some((line) => line.startsWith(":"))).toBe(false);
+  });
+
+  it("deletes an idle chain only when it has idled long enough, after everything else", () => {
+    const chain: IptablesObject = { kind: "chain", key: "nat KUBE-SVC-X", value: "" };
+    const at = (nowMs: number): string =>
+      explainPlan(planDelta({ put: [], remove: [], lingering: [{ object: chain, sinceMs: 5_000 }], nowMs }));
+    expect(at(5_000 + LINGER_MS - 1)).toBe("# nothing to do\n");
+    expect(at(5_000 + LINGER_MS)).toBe("*nat\n-X KUBE-SVC-X\nCOMMIT\n");
+  });
+});
