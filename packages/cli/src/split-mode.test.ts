@@ -137,7 +137,7 @@ describe("a brain in another process", () => {
     expect(JSON.parse((await ask("node1")).out)).toMatchObject([{ rows: [{ key: "shop/cart:http/TCP" }] }, {}]);
     expect(await ask("node2")).toMatchObject({
       code: 1,
-      err: expect.stringContaining("gives no right to ask for this node: node node2") as string,
+      err: expect.stringContaining('may ask for node "node1" alone, not for this one: node node2') as string,
     });
     // The unix socket is still there beside it.
     expect(await rows()).toHaveLength(1);

@@ -6,6 +6,7 @@
 export { createRelayOrigin, createStoreOrigin } from "./node-api/node-origin.ts";
 export type { NodeOrigin, NodeQuestion, NodeStates, RelayOptions } from "./node-api/node-origin.ts";
 export { serveNodeState } from "./node-api/node-state-server.ts";
-export type { NodeStateServer, NodeStateServerOptions, ServerLimits } from "./node-api/node-state-server.ts";
+export type { NodeStateServer, NodeStateServerOptions, ServerLimits, ServerStats } from "./node-api/node-state-server.ts";
 export type { Cursor, StateView } from "./node-api/state-view.ts";
+export type { TrafficCounts } from "./node-api/traffic.ts";
 export type { UnixListenerOptions } from "./node-api/unix-listener.ts";

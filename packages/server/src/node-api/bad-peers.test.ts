@@ -143,6 +143,7 @@ describe("limits", () => {
     const [first] = [await brain.watch(), await brain.watch()];
     await eventually(() => brain.server?.stats.streams === 2);
     expect(await fate(await brain.watch())).toMatch(/serves 2 streams already, and no more at a time/);
+    expect(brain.server?.stats.refused).toEqual(new Map([["RESOURCE_EXHAUSTED", 1]]));
     first.stream.cancel();
     await eventually(() => brain.server?.stats.streams === 1);
     await stillServes();

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { parseTarget, type TlsFiles } from "@turnout/client/protocol";
-import { ProxyError, type Log } from "@turnout/core";
+import { ProxyError, type Clock, type Log } from "@turnout/core";
 import { listenTls } from "./tls-listener.ts";
 import { listenUnix, type UnixListenerOptions } from "./unix-listener.ts";
 
@@ -8,6 +8,8 @@ import { listenUnix, type UnixListenerOptions } from "./unix-listener.ts";
 export interface Listener {
   /** Of a TLS address. */
   readonly port?: number;
+  /** Why nobody new can connect; "" or undefined when they can. */
+  readonly trouble?: string;
   close(): void | Promise<void>;
 }
 
@@ -17,6 +19,7 @@ export interface ListenOptions {
   readonly tls?: TlsFiles | undefined;
   readonly mode?: number | undefined;
   readonly owner?: UnixListenerOptions["owner"];
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -41,10 +44,10 @@ export async function listenAll(options: ListenOptions, takers: ConnectionTakers
 }
 
 async function listenOn(text: string, options: ListenOptions, takers: ConnectionTakers): Promise<Listener> {
-  const { tls: files, mode = DEFAULT_MODE, owner, log } = options;
+  const { tls: files, mode = DEFAULT_MODE, owner, clock, log } = options;
   const target = parseTarget(text);
   if (target.kind === "unix") {
-    const listener = await listenUnix({ path: target.path, mode, owner, onConnection: takers.unix });
+    const listener = await listenUnix({ path: target.path, mode, owner, onConnection: takers.unix, clock, log });
     log.info("serving the node-state API", { listen: text, mode: mode.toString(8).padStart(4, "0") });
     return listener;
   }

@@ -9,6 +9,7 @@ import type { NodeOrigin } from "./node-origin.ts";
 import { ALL_RIGHTS, certificateRights, type PeerRightsOf } from "./peer-rights.ts";
 import { REFLECTION_DEFINITIONS, reflectionHandlers } from "./reflection-service.ts";
 import { RowBytes } from "./row-bytes.ts";
+import { Traffic, type TrafficCounts } from "./traffic.ts";
 import type { UnixListenerOptions } from "./unix-listener.ts";
 import { ViewRegistry } from "./view-registry.ts";
 import { refuse, WatchSession, type WatchCall } from "./watch-session.ts";
@@ -52,12 +53,23 @@ export interface ServerLimits {
   readonly keepaliveTimeoutMs: number;
 }
 
+/** What a server does and has done. */
+export interface ServerStats extends TrafficCounts {
+  /** Watch streams that are open. */
+  readonly streams: number;
+  /** Nodes times settings that are answered, those kept for whoever comes back included. */
+  readonly questions: number;
+  readonly rowsEncoded: number;
+  /** Why nobody new can connect to one of the addresses; "" when they can. */
+  readonly listenTrouble: string;
+}
+
 /** A brain that serves. */
 export interface NodeStateServer {
   /** Say to whoever checks health whether state is complete. */
   setServing(isServing: boolean): void;
   /** What is going on, for metrics and tests. */
-  readonly stats: { readonly streams: number; readonly questions: number; readonly rowsEncoded: number };
+  readonly stats: ServerStats;
   /** Ports of the TLS addresses, in their order. */
   readonly ports: readonly number[];
   /** Stop; streams end with UNAVAILABLE, and their clients wait for the next brain. */
@@ -102,12 +114,14 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
   const registry = new ViewRegistry({ origin, instance, clock, lingerMs, questionsMax });
   const bytes = new RowBytes();
   const health = new HealthService(SERVICES);
+  const traffic = new Traffic();
   let streams = 0;
-  const common = { registry, bytes, streams: () => streams, version, onlyNode, clock, log };
+  const common = { registry, bytes, traffic, streams: () => streams, version, onlyNode, clock, log };
   const watchWith =
     (rights: PeerRightsOf) =>
     async (call: WatchCall): Promise<void> => {
       if (streams >= limits.streamsMax) {
+        traffic.refusal(status.RESOURCE_EXHAUSTED);
         refuse(call, status.RESOURCE_EXHAUSTED, `this brain serves ${limits.streamsMax} streams already, and no more at a time`);
         return;
       }
@@ -128,7 +142,10 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     ports: listeners.flatMap(({ port }) => port ?? []),
     setServing: (isServing) => health.setServing(isServing),
     get stats() {
-      return { streams, questions: registry.size, rowsEncoded: bytes.made };
+      const { changeSets, fullStates, operations, bytes: sent, refused } = traffic;
+      const listenTrouble = listeners.map(({ trouble = "" }) => trouble).find((trouble) => trouble !== "") ?? "";
+      const counts = { changeSets, fullStates, operations, bytes: sent, refused };
+      return { ...counts, streams, questions: registry.size, rowsEncoded: bytes.made, listenTrouble };
     },
     async close() {
       for (const listener of listeners) await listener.close();

@@ -29,4 +29,13 @@ describe("a certificate gives", () => {
     expect(refusal === "").toBe(may);
     expect(refusal.includes("[permission_denied]")).toBe(!may);
   });
+
+  test.each([
+    [of("system:node:a"), 'the certificate of "system:node:a" may ask for node "a" alone, not for this one: node b'],
+    [of("admin"), 'the certificate of "admin" may ask for no node, not for this one: node b'],
+    [of("system:node:"), 'the certificate of "system:node:" may ask for no node'],
+    [undefined, "the certificate of nobody (it has no single common name) may ask for no node"],
+  ])("a refusal that says whose it is and what it may ask for", (certificate, words) => {
+    expect(() => certificateRights(new Set())(certificate).check("b")).toThrow(words);
+  });
 });

@@ -5,15 +5,20 @@ import { ProxyError } from "@turnout/core";
 export interface PeerRights {
   /** @throws {ProxyError} `permission_denied` for a node that is not theirs. */
   check(nodeName: string): void;
+  /** @throws {ProxyError} `permission_denied` for who may not ask for all nodes. */
+  checkAll(): void;
+  /** The node they are, if they are one. */
+  readonly ownNode: string | undefined;
 }
 
 const NODE_PREFIX = "system:node:";
+const NAME_MAX = 300;
 
 /** Finds out what the peer of a stream may do, from what its connection proved. */
 export type PeerRightsOf = (certificate: PeerCertificate | undefined) => PeerRights;
 
 /** Who reached us by a unix socket may ask for every node: the file's mode said who that is. */
-export const ALL_RIGHTS: PeerRights = { check: () => undefined };
+export const ALL_RIGHTS: PeerRights = { check: () => undefined, checkAll: () => undefined, ownNode: undefined };
 
 /**
  * What a certificate's common name gives a right to.
@@ -25,14 +30,37 @@ export function certificateRights(anyNode: ReadonlySet<string>): PeerRightsOf {
   return (certificate) => {
     const given: unknown = certificate?.subject.CN;
     const commonName = typeof given === "string" ? given : "";
+    const mayAskForAll = commonName !== "" && anyNode.has(commonName);
     return {
-      check(nodeName) {
-        if (commonName !== "" && (anyNode.has(commonName) || commonName === `${NODE_PREFIX}${nodeName}`)) return;
-        throw new ProxyError("permission_denied", `the certificate of ${JSON.stringify(commonName)} gives no right to ask for this node`, {
-          object: `node ${nodeName}`,
-          hint: `its common name has to be ${NODE_PREFIX}${nodeName}, or one that may ask for any node`,
+      ownNode: commonName.startsWith(NODE_PREFIX) ? commonName.slice(NODE_PREFIX.length) : undefined,
+      checkAll() {
+        if (mayAskForAll) return;
+        throw new ProxyError("permission_denied", `the certificate of ${JSON.stringify(commonName)} gives no right to ask for all nodes`, {
+          hint: "its common name has to be one that may ask for any node",
         });
+      },
+      check(nodeName) {
+        if (mayAskForAll || (commonName !== "" && commonName === `${NODE_PREFIX}${nodeName}`)) return;
+        throw new ProxyError(
+          "permission_denied",
+          `the certificate of ${said(commonName)} may ask for ${own(commonName)}, not for this one`,
+          {
+            object: `node ${nodeName}`,
+            hint: "its common name is system:node:NAME of the one node it may ask for, or one that this brain lets ask for any",
+          },
+        );
       },
     };
   };
+}
+
+/** Names come from a certificate, so from anybody our authority signed for: they are quoted, and kept short. */
+function said(commonName: string): string {
+  return commonName === "" ? "nobody (it has no single common name)" : JSON.stringify(commonName.slice(0, NAME_MAX));
+}
+
+function own(commonName: string): string {
+  return commonName.startsWith(NODE_PREFIX) && commonName !== NODE_PREFIX
+    ? `node ${JSON.stringify(commonName.slice(NODE_PREFIX.length, NAME_MAX))} alone`
+    : "no node";
 }

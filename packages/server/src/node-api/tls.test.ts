@@ -70,7 +70,7 @@ describe("a brain over mutual TLS", () => {
     const tls = await files("node", "system:node:node1");
     expect(await ask(tls, "node1")).toBe(1);
     expect(await ask(tls, "node2")).toMatch(
-      /\[permission_denied\].*certificate of "system:node:node1" gives no right to ask for this node: node node2/,
+      /\[permission_denied\].*certificate of "system:node:node1" may ask for node "node1" alone, not for this one: node node2/,
     );
   });
 

@@ -1,19 +1,24 @@
 import { once } from "node:events";
-import { lstat, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { lstat, mkdir, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { eventually, ManualClock, RecordingLog } from "../test-world.ts";
 import { listenUnix, type UnixListener } from "./unix-listener.ts";
 
 let directory: string;
 let path: string;
 let listener: UnixListener | undefined;
+let clock: ManualClock;
+let log: RecordingLog;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "turnout-listen-"));
   path = join(directory, "node.sock");
+  clock = new ManualClock();
+  log = new RecordingLog();
 });
 
 afterEach(async () => {
@@ -22,6 +27,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
+/** How many connections it took, with one made here. */
 async function listen(options: Partial<Parameters<typeof listenUnix>[0]> = {}): Promise<number> {
   let connections = 0;
   listener = await listenUnix({
@@ -31,12 +37,25 @@ async function listen(options: Partial<Parameters<typeof listenUnix>[0]> = {}): 
       connections += 1;
       socket.end();
     },
+    clock,
+    log,
     ...options,
   });
+  await visit();
+  return connections;
+}
+
+/** Connect, and be let go again by who listens. */
+async function visit(): Promise<void> {
   const socket = connect(path);
   socket.resume();
   await once(socket, "close");
-  return connections;
+}
+
+/** Let it look after its file, and wait for what it says of it. */
+async function looked(line: string): Promise<void> {
+  clock.advance(1_000);
+  await eventually(() => log.lines.at(-1)?.line === line);
 }
 
 /** Leave behind what a killed process leaves behind. */
@@ -74,7 +93,7 @@ describe("a listener on a unix socket", () => {
 
   test("does not take the place of a live one, which goes on", async () => {
     await listen();
-    await expect(listenUnix({ path, mode: 0o660, onConnection: () => undefined })).rejects.toThrow(
+    await expect(listenUnix({ path, mode: 0o660, onConnection: () => undefined, clock, log })).rejects.toThrow(
       `[already_exists] somebody listens on this socket already: ${path}: stop it, or listen elsewhere`,
     );
     const socket = connect(path);
@@ -100,5 +119,60 @@ describe("a listener on a unix socket", () => {
 
   test("says what to do about a directory that is missing", async () => {
     await expect(listen({ path: join(directory, "no", "node.sock") })).rejects.toThrow(/^\[not_found\].*make its directory first$/);
+  });
+
+  test("says how long a path may be, and that a directory is in the way", async () => {
+    const long = join(directory, "x".repeat(105 - directory.length));
+    await expect(listen({ path: long })).rejects.toThrow(/^\[invalid_object\] the path of a socket to listen on has at most 10\d bytes/);
+    await expect(listen({ path: directory })).rejects.toThrow(/^\[already_exists\] something that is no socket is in the way/);
+  });
+});
+
+describe("a socket that somebody removes", () => {
+  const REMOVED = "warn our socket was removed, and is made again";
+  const TROUBLE = "warn nobody new can connect; who is connected stays so";
+
+  test("is made again with its mode, and who is connected stays so", async () => {
+    let taken = 0;
+    listener = await listenUnix({ path, mode: 0o600, onConnection: () => (taken += 1), clock, log });
+    const early = connect(path);
+    await once(early, "connect");
+    await rm(path);
+    await looked(REMOVED);
+    expect((await lstat(path)).mode & 0o777).toBe(0o600);
+    const late = connect(path);
+    await once(late, "connect");
+    await eventually(() => taken === 2);
+    expect([early.destroyed, listener.trouble]).toEqual([false, ""]);
+    early.destroy();
+    late.destroy();
+    await listener.close();
+    listener = undefined;
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  test("is told once when it can't be, and made when it can", async () => {
+    await listen();
+    await rename(directory, `${directory}.away`);
+    await looked(TROUBLE);
+    expect(listener?.trouble).toMatch(/can't be made again.*make its directory first/);
+    for (let again = 0; again < 3; again++) clock.advance(1_000);
+    await mkdir(directory);
+    await looked(REMOVED);
+    expect(log.of("warn")).toEqual([TROUBLE, REMOVED]);
+    await visit();
+    await rm(`${directory}.away`, { recursive: true });
+  });
+
+  test("and has something put in its place is told, and what is there left alone", async () => {
+    await listen();
+    await rm(path);
+    await leaveStale();
+    await looked(TROUBLE);
+    expect(listener?.trouble).toBe("something else is where our socket was");
+    await rm(path);
+    await looked(REMOVED);
+    expect(listener?.trouble).toBe("");
+    await visit();
   });
 });

@@ -6,6 +6,7 @@ import type { PeerRightsOf } from "./peer-rights.ts";
 import type { NodeQuestion } from "./node-origin.ts";
 import type { RowBytes } from "./row-bytes.ts";
 import type { Cursor } from "./state-view.ts";
+import type { Traffic } from "./traffic.ts";
 import type { HeldViews, ViewRegistry } from "./view-registry.ts";
 
 /** What all streams of a server have in common. */
@@ -14,6 +15,7 @@ export interface SessionContext {
   readonly bytes: RowBytes;
   /** Streams that are open. */
   readonly streams: () => number;
+  readonly traffic: Traffic;
   /** Program and version. */
   readonly version: string;
   /** The one node that may be asked for; undefined: any. */
@@ -126,7 +128,7 @@ export class WatchSession {
     if (held === undefined) throw new ProxyError("invalid_object", "an ask before hello");
     const family = FAMILY_WORDS.read(number);
     if (this.#asked.has(family)) {
-      refuse(this.#call, status.FAILED_PRECONDITION, `${family} was asked for again before the answer to the first was read`);
+      this.#refuse(status.FAILED_PRECONDITION, `${family} was asked for again before the answer to the first was read`);
       return;
     }
     this.#asked.add(family);
@@ -135,7 +137,7 @@ export class WatchSession {
 
   async #answer(held: HeldViews, family: IPFamily, cursor: Cursor): Promise<void> {
     const { signal } = this.#gone;
-    const { bytes, streams } = this.#context;
+    const { bytes, streams, traffic } = this.#context;
     try {
       const delivery = await held.view(family).next(cursor, signal);
       const messages = encodeDelivery(delivery, { encode: (row) => bytes.of(row, streams() > 1) });
@@ -145,7 +147,10 @@ export class WatchSession {
         if (signal.aborted) return;
         const following = messages.next();
         // Before the last part goes: its reader may ask again at once.
-        if (following.done === true) this.#asked.delete(family);
+        if (following.done === true) {
+          this.#asked.delete(family);
+          traffic.changeSet(delivery.changes);
+        }
         this.#sent = this.#send(message.value);
         message = following;
       }
@@ -161,6 +166,7 @@ export class WatchSession {
     const { signal } = this.#gone;
     const { promise, resolve } = Promise.withResolvers<void>();
     const done = (): void => resolve();
+    this.#context.traffic.message(bytes.length);
     this.#call.write(bytes, done);
     signal.addEventListener("abort", done, { once: true });
     await promise;
@@ -170,7 +176,12 @@ export class WatchSession {
   #fail(error: ProxyError): void {
     if (this.#gone.signal.aborted) return;
     this.#context.log.debug("a watcher was refused", { error });
-    refuse(this.#call, STATUS[error.code] ?? status.INTERNAL, error.message);
+    this.#refuse(STATUS[error.code] ?? status.INTERNAL, error.message);
+  }
+
+  #refuse(code: status, details: string): void {
+    this.#context.traffic.refusal(code);
+    refuse(this.#call, code, details);
   }
 }
 
