@@ -1,4 +1,16 @@
-import type { Backend, BackendModule, Capability, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
+import type {
+  Backend,
+  BackendMetric,
+  BackendModule,
+  Capability,
+  FlowFilter,
+  HostEvent,
+  IPFamily,
+  Observed,
+  Outcome,
+  Plan,
+  World,
+} from "@turnout/core";
 import { ProxyError } from "@turnout/core";
 import type { IptablesVariant } from "@turnout/host";
 import { findIptables } from "@turnout/host";
@@ -8,6 +20,7 @@ import type { IptablesObject } from "./objects.ts";
 import { answersOnLoopback, parseSaved } from "./observe.ts";
 import { parseIptablesOptions } from "./options.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
+import { iptablesMetrics } from "./numbers.ts";
 import { OwnCommits } from "./own-commits.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
@@ -97,6 +110,10 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
 
   forgetFlows(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
     return this.#world.netlink.deleteFlows(this.#family, flows, signal);
+  }
+
+  metrics(): readonly BackendMetric[] {
+    return iptablesMetrics(this.#applier.numbers, this.#tool.waits);
   }
 
   watch(signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {

@@ -105,6 +105,17 @@ export interface Outcome<K> {
 /** Something changed under us. */
 export type HostEvent<H> = { readonly kind: "facts"; readonly facts: H } | { readonly kind: "drift"; readonly what: string };
 
+/** One number that a backend counts for operators. */
+export interface BackendMetric {
+  /** As Prometheus has it, units last: kube-proxy's name where its dashboards have one. */
+  readonly name: string;
+  readonly help: string;
+  readonly kind: "counter" | "gauge";
+  /** Besides `ip_family`, which is added. The same names whenever this metric is told. */
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
 /** One family's dataplane on one host. Only probe, observe, apply, forgetFlows and watch touch anything. */
 export interface Backend<H, K extends KernelObject, S> {
   /** What exists whatever the services are. Pure. */
@@ -123,6 +134,8 @@ export interface Backend<H, K extends KernelObject, S> {
   forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /** Host facts changed, or somebody touched our objects. */
   watch?(signal: AbortSignal): AsyncIterable<HostEvent<H>>;
+  /** Numbers of its own, from its start on; asked for when somebody reads the metrics, so cheap. */
+  metrics?(): readonly BackendMetric[];
   /** Remove everything of ours; by default what observe finds is removed. */
   cleanup?(signal: AbortSignal): Promise<void>;
   /** Let go of handles. In-kernel state stays; a process-resident backend drains. */

@@ -83,6 +83,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       ...(dryRun === undefined ? {} : { dryRun }),
     });
     metrics.watchRows(family, () => this.#loop.rows.values());
+    metrics.watchBackend(family, () => backend.metrics?.() ?? []);
   }
 
   /** For the health report. */

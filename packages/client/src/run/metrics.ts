@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { OBJECT_KINDS, type IPFamily, type ObjectKind, type ServicePort, type SyncObserver } from "@turnout/core";
+import { OBJECT_KINDS, type BackendMetric, type IPFamily, type ObjectKind, type ServicePort, type SyncObserver } from "@turnout/core";
 import { Counter, Gauge, Histogram, Registry, exponentialBuckets } from "prom-client";
+import { BackendMetrics } from "./backend-metrics.ts";
 import { registerProcessMetrics } from "./process-metrics.ts";
 
 /** Buckets E of semantics.md section 8: 1 ms to 16 s. */
@@ -37,6 +38,7 @@ export function countNoLocalEndpoints(rows: Iterable<ServicePort>): { readonly i
  */
 export class Metrics implements SyncObserver {
   readonly #registry: Registry = new Registry();
+  readonly #ofBackends: BackendMetrics = new BackendMetrics(this.#registry);
   readonly #nowMs: () => number;
   readonly #rows = new Map<IPFamily, () => Iterable<ServicePort>>();
   readonly #loopDelay: ReturnType<typeof monitorEventLoopDelay> = monitorEventLoopDelay({ resolution: LOOP_PROBE_MS });
@@ -138,6 +140,7 @@ export class Metrics implements SyncObserver {
 
   /** All metrics in the text format. */
   async text(): Promise<string> {
+    this.#ofBackends.collect();
     return this.#registry.metrics();
   }
 
@@ -153,6 +156,11 @@ export class Metrics implements SyncObserver {
     // A counter that is absent until its first event can't be alerted on.
     for (const counter of [this.#nftFailures, this.#flowsDeleted, this.#put, this.#removed]) counter?.inc({ ip_family: family }, 0);
     this.#quarantined.set({ ip_family: family }, 0);
+  }
+
+  /** Say where the numbers are read from that a family's backend counts itself. */
+  watchBackend(family: IPFamily, read: () => readonly BackendMetric[]): void {
+    this.#ofBackends.watch(family, read);
   }
 
   /** Count one API object that came or went. */

@@ -1,0 +1,25 @@
+import type { BackendMetric } from "@turnout/core";
+import type { ApplyNumbers } from "./apply.ts";
+import type { LockWaits } from "./tool.ts";
+
+/**
+ * Name the numbers of a backend: kube-proxy's names first.
+ * @source semantics.md section 8
+ */
+export function iptablesMetrics({ failures, partialFailures, total, last }: ApplyNumbers, waits: LockWaits): readonly BackendMetric[] {
+  const perTable = (name: string, help: string, counts: ApplyNumbers["total"]): readonly BackendMetric[] =>
+    (["filter", "nat"] as const).map((table) => ({ name, help, kind: "gauge", labels: { table }, value: counts[table] }));
+  const counter = (name: string, help: string, value: number): BackendMetric => ({ name, help, kind: "counter", value });
+  return [
+    counter("kubeproxy_sync_proxy_rules_iptables_restore_failures_total", "Cumulative proxy iptables restore failures", failures),
+    counter(
+      "kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total",
+      "Cumulative proxy iptables restore failures of partial syncs",
+      partialFailures,
+    ),
+    ...perTable("kubeproxy_sync_proxy_rules_iptables_total", "iptables rules owned by the proxy", total),
+    ...perTable("kubeproxy_sync_proxy_rules_iptables_last", "iptables rules written in the last sync", last),
+    counter("turnout_iptables_lock_waits_total", "Calls of iptables that had to wait a second or more for the xtables lock", waits.count),
+    counter("turnout_iptables_lock_wait_seconds_total", "Time spent in tries that did not get the xtables lock", waits.totalMs / 1000),
+  ];
+}
