@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { ProxyError, type ErrorCode } from "@turnout/core";
-import type { ServiceError } from "@grpc/grpc-js";
+import type { ServiceError, VerifyOptions } from "@grpc/grpc-js";
 import { WatchRequest, WatchResponse } from "../gen/turnout/node/v1/node.ts";
 import { parseApiTarget, type Target, type TlsFiles } from "./target.ts";
 
@@ -34,6 +36,8 @@ export interface ByteStreamOptions {
   readonly onMessage: (bytes: Buffer) => void;
 }
 
+/** Sent for a target without a name: one that nobody has (RFC 2606). */
+const NO_SERVER_NAME = "address.invalid";
 const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
 
@@ -91,7 +95,13 @@ export async function openByteStream(target: string, { path, tls, keepaliveMs, o
   const parsed = parseApiTarget(target, tls);
   const { Client, credentials, Metadata } = await import("@grpc/grpc-js");
   const pems = parsed.kind === "tls" && tls !== undefined ? await readPems(tls) : undefined;
-  const channel = pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert);
+  // A TLS server name may not be an address (RFC 6066), and gRPC sends none only when there is another one to send.
+  const address = parsed.kind === "tls" && isIP(parsed.host) !== 0 ? parsed.host : undefined;
+  const identity: VerifyOptions =
+    address === undefined
+      ? {}
+      : { checkServerIdentity: (_name, certificate) => checkServerIdentity(address, certificate as PeerCertificate) };
+  const channel = pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert, identity);
   const client = new Client(addressOf(parsed), channel, {
     "grpc.keepalive_time_ms": keepaliveMs,
     "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
@@ -101,6 +111,7 @@ export async function openByteStream(target: string, { path, tls, keepaliveMs, o
     // A connection of our own: a shared one would wait out another stream's failures.
     "grpc.use_local_subchannel_pool": 1,
     "grpc.enable_http_proxy": 0,
+    ...(address === undefined ? {} : { "grpc.ssl_target_name_override": NO_SERVER_NAME }),
   });
   const same = (bytes: Buffer): Buffer => bytes;
   const call = client.makeBidiStreamRequest<Buffer, Buffer>(path, same, same, new Metadata());

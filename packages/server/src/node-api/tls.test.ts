@@ -1,20 +1,30 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fetchFullState, type TlsFiles } from "@turnout/client";
+import { fetchFullState, openNodeLink, type TlsFiles } from "@turnout/client";
 import { createAuthority, type Authority } from "@turnout/lab";
 import { POD_SETTINGS } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { TestBrain } from "../test-brain.ts";
+import { eventually } from "../test-world.ts";
 
 const NOW = Date.now();
+/** Node warns once a process, so whichever test comes first would hear it. */
+const warnings: string[] = [];
+process.on("warning", ({ message }) => warnings.push(message));
 let brain: TestBrain;
 let directory: string;
 let authority: Authority;
 
 /** Write a side's files, each replaced in one step, as a rotation does. */
-async function files(name: string, commonName: string, from: Authority = authority, trusts: Authority = authority): Promise<TlsFiles> {
-  const { cert, key } = from.issue({ commonName, hosts: ["127.0.0.1", "localhost"] });
+async function files(
+  name: string,
+  commonName: string,
+  from: Authority = authority,
+  trusts: Authority = authority,
+  hosts: readonly string[] = ["127.0.0.1", "localhost"],
+): Promise<TlsFiles> {
+  const { cert, key } = from.issue({ commonName, hosts });
   const paths = { ca: join(directory, `${name}-ca.pem`), cert: join(directory, `${name}.pem`), key: join(directory, `${name}-key.pem`) };
   for (const [path, text] of [
     [paths.key, key],
@@ -104,6 +114,35 @@ describe("a brain over mutual TLS", () => {
     await writeFile(join(directory, "server.pem"), "half a certi");
     expect(await ask(tls, "node1")).toBe(1);
     expect(brain.log.of("warn")).toEqual(["warn changed certificates can't be used, the last good ones stay"]);
+  });
+
+  test("is checked by its address when it is asked at one, and nothing warns of that", async () => {
+    const tls = await files("node", "system:node:node1");
+    expect(await ask(tls, "node1")).toBe(1);
+    await files("server", "brain", authority, authority, ["localhost", "127.0.0.2"]);
+    expect(await ask(tls, "node1")).toMatch(/\[feed_lost\].*IP: 127\.0\.0\.1 is not in the cert's list/);
+    expect(await ask(tls, "node1", `tls://localhost:${brain.server?.ports[0]}`)).toBe(1);
+    expect(warnings).toEqual([]);
+  });
+
+  test("is found again by a client whose own certificate and authority were rotated too", async () => {
+    const tls = await files("node", "system:node:node1");
+    const port = brain.server?.ports[0];
+    const link = await openNodeLink({ target: `tls://127.0.0.1:${port}`, nodeName: "node1", tls, settings: POD_SETTINGS });
+    const feed = link.feed("IPv4");
+    const never = new AbortController().signal;
+    expect((await feed.next(never)).set).toHaveLength(1);
+    const next = createAuthority("the next ones", NOW);
+    const serverTls = await files("server", "brain", next, next);
+    await files("node", "system:node:node1", next, next);
+    const following = feed.next(never);
+    const first = brain.server;
+    await first?.close();
+    await brain.serve({ listen: [`tls://127.0.0.1:${port}`], tls: serverTls });
+    brain.service(2, "node1");
+    expect((await following).set).toHaveLength(2);
+    await eventually(() => brain.server?.stats.streams === 1);
+    await link.close();
   });
 
   test("says what is missing", async () => {
