@@ -24,6 +24,8 @@ export interface NodeStates {
 
 /** Where a brain has node states from. */
 export interface NodeOrigin {
+  /** Where they are computed from, if here; then kpng's protocols can be served too. */
+  readonly store?: Store;
   open(question: NodeQuestion): NodeStates;
 }
 
@@ -37,6 +39,7 @@ export function createStoreOrigin(store: Store, report: (issue: Issue) => void):
     for (const view of viewsOf.get(change.key) ?? []) view.setEligibility(eligibility);
   });
   return {
+    store,
     open(question) {
       const { nodeName } = question;
       const own: StoreView[] = [];

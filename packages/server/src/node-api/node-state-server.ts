@@ -3,6 +3,7 @@ import type { Clock, Log } from "@turnout/core";
 import type { Socket } from "node:net";
 import { Server, ServerCredentials, status, type ServiceDefinition } from "@grpc/grpc-js";
 import { DESCRIPTORS as OWN_DESCRIPTORS } from "../gen/descriptors.ts";
+import { createKpngApi, KPNG_SERVICES, type GrpcService } from "../kpng-api/kpng-services.ts";
 import { HEALTH_DEFINITION, HealthService } from "./health-service.ts";
 import { listenAll } from "./listeners.ts";
 import type { NodeOrigin } from "./node-origin.ts";
@@ -86,7 +87,7 @@ const LIMITS: ServerLimits = {
 };
 const STREAMS_OF_ONE_CONNECTION = 100;
 const SERVICE = WATCH_PATH.slice(1, WATCH_PATH.lastIndexOf("/"));
-const SERVICES: readonly string[] = [SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
+const TOOL_SERVICES: readonly string[] = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
 
 const same = (bytes: Buffer): Buffer => bytes;
 const NODE_STATE_DEFINITION: ServiceDefinition = {
@@ -113,29 +114,40 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
   const { lingerMs, questionsMax } = limits;
   const registry = new ViewRegistry({ origin, instance, clock, lingerMs, questionsMax });
   const bytes = new RowBytes();
-  const health = new HealthService(SERVICES);
+  const { store } = origin;
+  const services = [SERVICE, ...(store === undefined ? [] : KPNG_SERVICES), ...TOOL_SERVICES];
+  const health = new HealthService(services);
+  const reflection = reflectionHandlers(services, [DESCRIPTORS, OWN_DESCRIPTORS]);
+  const tools = [
+    { definition: HEALTH_DEFINITION, handlers: health.handlers },
+    ...REFLECTION_DEFINITIONS.map((definition) => ({ definition, handlers: reflection })),
+  ];
   const traffic = new Traffic();
   let streams = 0;
   const common = { registry, bytes, traffic, streams: () => streams, version, onlyNode, clock, log };
+  const admit = async (call: WatchCall, run: () => Promise<void>): Promise<void> => {
+    if (streams >= limits.streamsMax) {
+      traffic.refusal(status.RESOURCE_EXHAUSTED);
+      refuse(call, status.RESOURCE_EXHAUSTED, `this brain serves ${limits.streamsMax} streams already, and no more at a time`);
+      return;
+    }
+    streams += 1;
+    await run();
+    streams -= 1;
+  };
   const watchWith =
     (rights: PeerRightsOf) =>
-    async (call: WatchCall): Promise<void> => {
-      if (streams >= limits.streamsMax) {
-        traffic.refusal(status.RESOURCE_EXHAUSTED);
-        refuse(call, status.RESOURCE_EXHAUSTED, `this brain serves ${limits.streamsMax} streams already, and no more at a time`);
-        return;
-      }
-      streams += 1;
-      await new WatchSession(call, { ...common, rights }).run();
-      streams -= 1;
-    };
+    (call: WatchCall): Promise<void> =>
+      admit(call, () => new WatchSession(call, { ...common, rights }).run());
+  const kpngFor = store === undefined ? () => [] : createKpngApi({ store, onlyNode, imagesMax: questionsMax, traffic, log, admit });
   // Two servers, so that what a connection may do hangs on the door it came through, and not on what is found out about it.
   const unix = makeDoor(
     watchWith(() => ALL_RIGHTS),
-    health,
+    [...kpngFor(() => ALL_RIGHTS), ...tools],
     limits,
   );
-  const tls = makeDoor(watchWith(certificateRights(new Set(options.anyNode))), health, limits);
+  const rightsOf = certificateRights(new Set(options.anyNode));
+  const tls = makeDoor(watchWith(rightsOf), [...kpngFor(rightsOf), ...tools], limits);
   const doors = [unix, tls];
   const listeners = await listenAll(options, { unix: unix.take, tls: tls.take });
   return {
@@ -161,7 +173,7 @@ interface GrpcDoor {
   close(): void;
 }
 
-function makeDoor(watch: (call: WatchCall) => Promise<void>, health: HealthService, limits: ServerLimits): GrpcDoor {
+function makeDoor(watch: (call: WatchCall) => Promise<void>, more: readonly GrpcService[], limits: ServerLimits): GrpcDoor {
   const server = new Server({
     "grpc.max_receive_message_length": limits.requestBytesMax,
     "grpc.max_concurrent_streams": STREAMS_OF_ONE_CONNECTION,
@@ -169,9 +181,7 @@ function makeDoor(watch: (call: WatchCall) => Promise<void>, health: HealthServi
     "grpc.keepalive_timeout_ms": limits.keepaliveTimeoutMs,
   });
   server.addService(NODE_STATE_DEFINITION, { watch: (call: WatchCall) => void watch(call) });
-  server.addService(HEALTH_DEFINITION, health.handlers);
-  const reflection = reflectionHandlers(SERVICES, [DESCRIPTORS, OWN_DESCRIPTORS]);
-  for (const definition of REFLECTION_DEFINITIONS) server.addService(definition, reflection);
+  for (const { definition, handlers } of more) server.addService(definition, handlers);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   return {
     take: (socket) => injector.injectConnection(socket),

@@ -29,9 +29,14 @@ export class Traffic implements TrafficCounts {
 
   /** The last part of a change set was handed to its stream. */
   changeSet({ full, set, delete: gone }: Pick<ChangeSet, "full" | "set" | "delete">): void {
+    this.answer(set.length + gone.length, full);
+  }
+
+  /** A change set of whatever protocol was handed to its stream. */
+  answer(operations: number, isFull: boolean): void {
     this.changeSets += 1;
-    if (full) this.fullStates += 1;
-    this.operations += set.length + gone.length;
+    if (isFull) this.fullStates += 1;
+    this.operations += operations;
   }
 
   /** A stream was ended with an error. */

@@ -38,11 +38,18 @@ const STATUS: Readonly<Partial<Record<ProxyError["code"], status>>> = {
   canceled: status.UNAVAILABLE,
 };
 const HELLO_MS = 10_000;
+/** Each of a thousand clients that come at once holds two parts of its first state: about a stream's window, and no more. */
+const PART_BYTES = 65_536;
 const VERSION_MAX = 100;
 
 /** End a stream with an error its client can read. */
 export function refuse(call: WatchCall, code: status, details: string): void {
   call.emit("error", { code, details });
+}
+
+/** gRPC's status for what went wrong. */
+export function statusFor({ code }: ProxyError): status {
+  return STATUS[code] ?? status.INTERNAL;
 }
 
 /** Read a hello. @throws {ProxyError} saying what is wrong with it. */
@@ -140,7 +147,7 @@ export class WatchSession {
     const { bytes, streams, traffic } = this.#context;
     try {
       const delivery = await held.view(family).next(cursor, signal);
-      const messages = encodeDelivery(delivery, { encode: (row) => bytes.of(row, streams() > 1) });
+      const messages = encodeDelivery(delivery, { partBytes: PART_BYTES, encode: (row) => bytes.of(row, streams() > 1) });
       for (let message = messages.next(); message.done !== true;) {
         // Whoever does not read what was sent gets nothing more, and what is not sent is not made.
         await this.#sent;
@@ -176,7 +183,7 @@ export class WatchSession {
   #fail(error: ProxyError): void {
     if (this.#gone.signal.aborted) return;
     this.#context.log.debug("a watcher was refused", { error });
-    this.#refuse(STATUS[error.code] ?? status.INTERNAL, error.message);
+    this.#refuse(statusFor(error), error.message);
   }
 
   #refuse(code: status, details: string): void {

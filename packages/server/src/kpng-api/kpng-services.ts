@@ -1,0 +1,57 @@
+import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
+import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
+import type { Log, Store } from "@turnout/core";
+import type { PeerRightsOf } from "../node-api/peer-rights.ts";
+import type { Traffic } from "../node-api/traffic.ts";
+import type { WatchCall } from "../node-api/watch-session.ts";
+import { ImageRegistry } from "./image-registry.ts";
+import { KpngSession, type KpngQuestion } from "./kpng-session.ts";
+
+/** Full names of kpng's services. */
+export const KPNG_SERVICES: readonly string[] = ["localv1.Sets", "globalv1.Sets"];
+
+/** What kpng's services are served with. */
+export interface KpngApiOptions {
+  readonly store: Store;
+  readonly onlyNode: string | undefined;
+  /** Nodes that are answered for at a time. */
+  readonly imagesMax: number;
+  readonly traffic: Traffic;
+  readonly log: Log;
+  /** Runs a stream if there is room for one more. */
+  readonly admit: (call: WatchCall, run: () => Promise<void>) => Promise<void>;
+}
+
+/** A gRPC service, to be added to a server. */
+export interface GrpcService {
+  readonly definition: ServiceDefinition;
+  readonly handlers: UntypedServiceImplementation;
+}
+
+const same = (bytes: Buffer): Buffer => bytes;
+const method = {
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: same,
+  requestDeserialize: same,
+  responseSerialize: same,
+  responseDeserialize: same,
+};
+
+/** Serve kpng's two protocols from a store; one set of images for all doors, which differ in rights. */
+export function createKpngApi(options: KpngApiOptions): (rights: PeerRightsOf) => readonly GrpcService[] {
+  const { store, onlyNode, imagesMax, traffic, log, admit } = options;
+  const registry = new ImageRegistry(store, imagesMax);
+  return (rightsOf) => {
+    const service = (path: string, question: KpngQuestion): GrpcService => ({
+      definition: { watch: { ...method, path } },
+      handlers: {
+        watch: (call: WatchCall) => {
+          const rights = rightsOf(call.getAuthContext().sslPeerCertificate);
+          void admit(call, () => new KpngSession(call, question, { registry, rights, onlyNode, traffic, log }).run());
+        },
+      },
+    });
+    return [service(LOCAL_WATCH_PATH, "node"), service(GLOBAL_WATCH_PATH, "cluster")];
+  };
+}
