@@ -6,6 +6,8 @@ export interface CaseContext {
   readonly shapes: readonly Shape[] | undefined;
   /** Runs, changes or connects instead of the standard number. */
   readonly runs: number | undefined;
+  /** Leave out the sizes that take minutes. */
+  readonly isQuick: boolean;
   /** Where measured processes write CPU profiles. */
   readonly profileDir: string | undefined;
   /** Tells a person what is going on. */

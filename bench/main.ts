@@ -50,8 +50,12 @@ async function runBenches(options: BenchOptions): Promise<number> {
   return failures === 0 ? 0 : 1;
 }
 
-function runCase(one: BenchCase, { shapes, runs, profileDir }: BenchOptions, progress: CaseContext["progress"]): Promise<CaseResult> {
-  return one.run({ shapes, runs, profileDir: profileDir === undefined ? undefined : resolve(profileDir), progress });
+function runCase(
+  one: BenchCase,
+  { shapes, runs, isQuick, profileDir }: BenchOptions,
+  progress: CaseContext["progress"],
+): Promise<CaseResult> {
+  return one.run({ shapes, runs, isQuick, profileDir: profileDir === undefined ? undefined : resolve(profileDir), progress });
 }
 
 try {

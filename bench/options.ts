@@ -9,6 +9,8 @@ export interface BenchOptions {
   readonly only: readonly string[] | undefined;
   readonly shapes: readonly Shape[] | undefined;
   readonly runs: number | undefined;
+  /** Leave out the sizes that take minutes. */
+  readonly isQuick: boolean;
   /** Where to write everything measured, as JSON. */
   readonly json: string | undefined;
   readonly profileDir: string | undefined;
@@ -25,6 +27,7 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
       only: { type: "string" },
       sizes: { type: "string" },
       runs: { type: "string" },
+      quick: { type: "boolean", default: false },
       json: { type: "string" },
       profile: { type: "string" },
       publish: { type: "boolean", default: false },
@@ -40,6 +43,7 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
     only,
     shapes: values.sizes?.split(",").map(parseShape),
     runs,
+    isQuick: values.quick,
     json: values.json,
     profileDir: values.profile,
     isPublishing: values.publish,
@@ -53,6 +57,7 @@ export function helpText(cases: readonly { readonly name: string; readonly about
   --only NAME[,NAME]       only these benches
   --sizes SERVICESxENDPOINTS[,…]   other sizes, e.g. 100x10,10000x10
   --runs N                 N runs of each (changes in "change", connects in "connect")
+  --quick                  without the sizes that take minutes (iptables)
   --json FILE              everything measured, as JSON
   --publish                put the tables into docs/benchmarks.md
   --profile DIR            CPU profiles of what is measured (cold-start, change, store)

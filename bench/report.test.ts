@@ -59,8 +59,11 @@ describe("report", () => {
 describe("options", () => {
   const known = ["store", "change"];
   it("reads everything", () => {
-    expect(parseOptions(["--only", "store,change", "--sizes", "10x2,20", "--runs", "3", "--json", "f", "--publish"], known)).toEqual({
+    expect(
+      parseOptions(["--only", "store,change", "--sizes", "10x2,20", "--runs", "3", "--json", "f", "--publish", "--quick"], known),
+    ).toEqual({
       isHelp: false,
+      isQuick: true,
       only: ["store", "change"],
       shapes: [
         { services: 10, endpoints: 2 },

@@ -76,6 +76,8 @@ export function createSubject(feed: Feed): Promise<Subject> {
 export interface SubjectOptions {
   /** Options of the backend, by name. */
   readonly raw?: Readonly<Record<string, Plain>>;
+  /** Somebody else changes the rules too, and puts back what he changed. */
+  readonly isShared?: boolean;
   /** Lets somebody see what the backend runs. */
   readonly watchExec?: (exec: Exec) => Exec;
 }
@@ -84,7 +86,7 @@ export interface SubjectOptions {
 export async function createSubjectOf<O, H, K extends KernelObject, S>(
   feed: Feed,
   module: BackendModule<O, H, K, S>,
-  { raw = {}, watchExec = (exec) => exec }: SubjectOptions = {},
+  { raw = {}, isShared = false, watchExec = (exec) => exec }: SubjectOptions = {},
 ): Promise<Subject> {
   const own = createWorld({ log: createBenchLog() });
   const world = { ...own, exec: watchExec(own.exec) };
@@ -119,7 +121,7 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
   });
   const stop = new AbortController();
   // As the daemon does; hearing of every element that is loaded is part of what a load costs.
-  const watching = watchHost(backend, loop, stop.signal).catch((error: unknown) => synced.fail(error));
+  const watching = watchHost(backend, loop, isShared, stop.signal).catch((error: unknown) => synced.fail(error));
   return {
     loop,
     versions,
@@ -137,11 +139,12 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
 async function watchHost<H, K extends KernelObject, S>(
   backend: Backend<H, K, S>,
   loop: SyncLoop<H, K, S>,
+  isShared: boolean,
   signal: AbortSignal,
 ): Promise<void> {
   for await (const event of backend.watch?.(signal) ?? []) {
-    if (event.kind === "drift") throw new Error(`nobody but us is here, and yet: ${event.what}`);
-    loop.setHost(event.facts);
+    if (event.kind === "facts") loop.setHost(event.facts);
+    else if (!isShared) throw new Error(`nobody but us is here, and yet: ${event.what}`);
   }
 }
 
@@ -167,17 +170,18 @@ function stopwatched<H, K extends KernelObject, S>(backend: Backend<H, K, S>, sp
     add(name, startMs);
     return value;
   };
-  return {
-    ...backend,
-    plan: (delta) => {
+  const { plan, observe, apply } = backend;
+  // Put over the backend's own, which may be methods of a class: a copy would lose them.
+  return Object.assign(backend, {
+    plan: (delta: Parameters<typeof plan>[0]) => {
       const startMs = performance.now();
-      const plan = backend.plan(delta);
+      const planned = plan.call(backend, delta);
       add("plan", startMs);
-      return plan;
+      return planned;
     },
-    observe: (signal) => whole("observe", () => backend.observe(signal)),
-    apply: (plan, signal) => whole("apply", () => backend.apply(plan, signal)),
-  };
+    observe: (signal: AbortSignal) => whole("observe", () => observe.call(backend, signal)),
+    apply: (planned: Parameters<typeof apply>[0], signal: AbortSignal) => whole("apply", () => apply.call(backend, planned, signal)),
+  });
 }
 
 /** One slot between one who puts and one who takes. */

@@ -3,10 +3,11 @@ import { change } from "./change.ts";
 import { clientInstall } from "./client-install.ts";
 import { coldStart } from "./cold-start.ts";
 import { connect } from "./connect.ts";
+import { iptablesCase } from "./iptables.ts";
 import { memory } from "./memory.ts";
 import { restart } from "./restart.ts";
 import { rivals } from "./rivals.ts";
 import { store } from "./store.ts";
 
 /** Every bench, in the order of the standard run. */
-export const CASES: readonly BenchCase[] = [coldStart, change, memory, store, connect, restart, rivals, clientInstall];
+export const CASES: readonly BenchCase[] = [coldStart, change, memory, store, connect, restart, iptablesCase, rivals, clientInstall];

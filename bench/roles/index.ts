@@ -8,6 +8,7 @@ import { connectClient, connectServer } from "./connect-ends.ts";
 import { connect } from "./connect.ts";
 import { daemon } from "./daemon.ts";
 import { fileWriter } from "./file-writer.ts";
+import { iptablesBare, iptablesReload, iptablesRun } from "./iptables.ts";
 import { rival } from "./rival.ts";
 import { storeAlone } from "./store-alone.ts";
 
@@ -23,6 +24,9 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "connect-server": connectServer,
   daemon,
   "file-writer": fileWriter,
+  "iptables-bare": iptablesBare,
+  "iptables-reload": iptablesReload,
+  "iptables-run": iptablesRun,
   rival,
   "store-alone": storeAlone,
 };

@@ -1,0 +1,123 @@
+import { objectId } from "@turnout/core";
+import type { Delta, Exec, ExecResult, IPFamily, Log, World } from "@turnout/core";
+import { createClock } from "@turnout/host";
+import { createFakeNetlink } from "@turnout/host/testing";
+import { describe, expect, it } from "vitest";
+import { iptablesModule } from "./module.ts";
+import type { IptablesObject } from "./objects.ts";
+import { adoptionOf, optionsOf, recordedCases, recordedSave, stateOf } from "./recorded-cases.ts";
+import type { RecordedCase } from "./recorded-cases.ts";
+
+const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
+const COUNTED = / -m nfacct --nfacct-name {2}\w+/;
+const { signal } = new AbortController();
+
+/** A host on which iptables-save prints what it printed under kube-proxy. */
+function recordedHost(saved: string): Exec {
+  const result = (stdout: string): Promise<ExecResult> => Promise.resolve({ code: 0, stdout, stderr: "" });
+  return {
+    run: (file, args) => {
+      if (args[0] === "-V") return result(`${file} v1.8.9 (nf_tables)\n`);
+      // kube-proxy had set it.
+      if (file === "sysctl") return result("1\n");
+      const table = args[args.indexOf("-t") + 1];
+      if (file.endsWith("-save")) return result(saved.split("COMMIT\n").find((text) => text.startsWith(`*${table}\n`)) ?? "");
+      throw new Error(`looking must not run ${file} ${args.join(" ")}`);
+    },
+    open: (file) => {
+      throw new Error(`looking must not start ${file}`);
+    },
+  };
+}
+
+async function deltaOf(one: RecordedCase, family: IPFamily, saved: string = recordedSave(one, family)): Promise<Delta<IptablesObject>> {
+  const log: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+  const world: World = { exec: recordedHost(saved), clock: createClock(), netlink: createFakeNetlink(), log };
+  const options = iptablesModule.parseOptions({ variant: "nft", ...optionsOf(one) });
+  const { delta } = await adoptionOf(await iptablesModule.open(options, family, world, signal), stateOf(one, family));
+  return delta;
+}
+
+/** A difference in a word, if it is one that docs/backends/iptables.md lists; else what it is. */
+function inWords({ put, remove }: Delta<IptablesObject>): readonly string[] {
+  const words = new Map<string, number>();
+  const say = (word: string): void => void words.set(word, (words.get(word) ?? 0) + 1);
+  for (const object of remove) {
+    if (object.key.startsWith("nat KUBE-NODEPORTS -d 127.0.0.0/8 ") && COUNTED.test(object.key)) say("count of localhost node ports goes");
+    else say(`goes: ${objectId(object)}`);
+  }
+  for (const { before, after } of put) {
+    const [was, is] = [before?.value, after.value].map((value) => (typeof value === "string" ? value : ""));
+    if (objectId(after) === "chain filter KUBE-FORWARD" && was?.replace(COUNTED, "") === is) say("count of invalid packets goes");
+    else if (after.key.startsWith("nat KUBE-FW-") && sortedLines(was) === sortedLines(is)) say("source ranges are sorted");
+    else if (after.kind === "guard" && before === undefined) say("guard comes");
+    else say(`${before === undefined ? "comes" : "changes"}: ${objectId(after)}`);
+  }
+  return Array.from(words, ([word, count]) => (count === 1 ? word : `${word} (${count})`)).toSorted();
+}
+
+function sortedLines(text: string | undefined): string {
+  return text?.split("\n").toSorted().join("\n") ?? "";
+}
+
+/** What each recording differs in from what we would write; all others differ in the count of invalid packets alone. */
+const DIFFERENCES: Readonly<Record<string, readonly string[]>> = {
+  "everything IPv4": ["count of invalid packets goes", "count of localhost node ports goes (9)", "source ranges are sorted"],
+  "liberal IPv4": ["count of localhost node ports goes"],
+  "liberal IPv6": [],
+  "no-localhost IPv4": ["count of invalid packets goes"],
+  "node-port-addresses IPv4": ["count of invalid packets goes", "guard comes"],
+};
+
+describe.each(FAMILIES)("adopting what the real kube-proxy wrote, %s", (family) => {
+  it.each(recordedCases())("$name", async (one) => {
+    const usual = ["count of invalid packets goes", ...(family === "IPv4" ? ["count of localhost node ports goes"] : [])];
+    expect(inWords(await deltaOf(one, family))).toEqual(DIFFERENCES[`${one.name} ${family}`] ?? usual);
+  });
+
+  it("changes no meaning where the kernel can't count", async () => {
+    const [everything] = recordedCases();
+    if (everything === undefined) throw new Error("there are recordings");
+    const lines = recordedSave(everything, family).split("\n");
+    const kept = lines.filter((line) => !line.startsWith("-A KUBE-NODEPORTS -d 127.0.0.0/8 "));
+    expect(inWords(await deltaOf(everything, family, kept.join("\n").replaceAll(new RegExp(COUNTED, "g"), "")))).toEqual(
+      family === "IPv4" ? ["source ranges are sorted"] : [],
+    );
+  });
+});
+
+describe("a comparison that is no comparison would find", () => {
+  const [everything] = recordedCases();
+  const edited = async (edit: (saved: string) => string): Promise<readonly string[]> => {
+    if (everything === undefined) throw new Error("there are recordings");
+    const usual = new Set(DIFFERENCES["everything IPv4"]);
+    return inWords(await deltaOf(everything, "IPv4", edit(recordedSave(everything, "IPv4")))).filter((word) => !usual.has(word));
+  };
+
+  it("a rule of an endpoint in another order", async () => {
+    const order = /(-A (KUBE-SEP-\w+) -s .*\n)(-A \2 .*\n)/;
+    expect(await edited((saved) => saved.replace(order, "$3$1"))).toEqual([expect.stringMatching(/^changes: chain nat KUBE-SEP-/)]);
+  });
+
+  it("a rule that lacks, and one too many", async () => {
+    const rule = /-A KUBE-SERVICES .*shop\/three:http cluster IP.*\n/;
+    expect(await edited((saved) => saved.replace(rule, ""))).toEqual([expect.stringMatching(/^comes: rule nat KUBE-SERVICES .*three/)]);
+    expect(await edited((saved) => saved.replace(rule, "$&$&"))).toEqual([
+      expect.stringMatching(/^changes: rule nat KUBE-SERVICES .*three/),
+    ]);
+  });
+
+  it("a chain that nobody wants", async () => {
+    const stale = ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n";
+    expect(await edited((saved) => saved.replace("*nat\n", `*nat\n${stale}`))).toEqual(["goes: chain nat KUBE-SVC-AAAAAAAAAAAAAAAA"]);
+  });
+
+  it("the rule that must be last and isn't", async () => {
+    const last = /(-A KUBE-SERVICES .*must be the last.*\n)/;
+    const moved = (saved: string): string => {
+      const rule = last.exec(saved)?.[1] ?? "";
+      return saved.replace(last, "").replace(/-A KUBE-SERVICES .*cluster IP/, `${rule}$&`);
+    };
+    expect(await edited(moved)).toEqual(["changes: shared nat KUBE-SERVICES"]);
+  });
+});
