@@ -15,6 +15,8 @@ export interface UserspaceOptions {
   /** Take cluster, external and load-balancer addresses on a device of ours; `auto`: where it is permitted and nothing is mapped. */
   readonly ownAddresses: boolean | "auto";
   readonly map: readonly MapEntry[];
+  /** Endpoints (`ip:port`) that are dialled elsewhere: where the cluster of a file's Services is not here, servers on this host can play it. */
+  readonly endpointMap: ReadonlyMap<string, { readonly ip: string; readonly port: number }>;
   readonly balance: "random" | "round-robin";
   /** A connection to an endpoint or on an address that went is cut after this long; 0: it may last. */
   readonly drainSeconds: number;
@@ -42,7 +44,7 @@ const NUMBERS = {
   "max-connections-per-listener": { fallback: 10_000, min: 1 },
   "max-udp-sessions": { fallback: 10_000, min: 1 },
 } as const;
-const NAMES = ["own-addresses", "map", "balance", "proxy-protocol", "proxy-protocol-for", ...Object.keys(NUMBERS)];
+const NAMES = ["own-addresses", "map", "endpoint-map", "balance", "proxy-protocol", "proxy-protocol-for", ...Object.keys(NUMBERS)];
 /** The longest a timer of Node's can be set to, in whole seconds. */
 const SECONDS_MAX = 2_147_483;
 
@@ -59,6 +61,7 @@ export function parseUserspaceOptions(raw: Raw): UserspaceOptions {
   return {
     ownAddresses: ownAddresses(raw["own-addresses"] ?? "auto"),
     map: mapEntries(listOf(raw, "map")),
+    endpointMap: new Map(listOf(raw, "endpoint-map").map(endpointEntry)),
     balance: oneOf(raw, "balance", ["random", "round-robin"] as const) ?? "random",
     drainSeconds: numberOf(raw, "drain-timeout"),
     dialSeconds: numberOf(raw, "dial-timeout"),
@@ -130,6 +133,14 @@ function mapEntry(text: string): MapEntry {
     protocol: protocol?.toUpperCase() as Protocol | undefined,
     local,
   };
+}
+
+function endpointEntry(text: string): readonly [string, MapEntry["local"]] {
+  const [left = "", right = "", more] = text.split("=");
+  const [from, to] = [addressAndPort(left), addressAndPort(right)];
+  if (from === undefined || to === undefined || more !== undefined)
+    throw bad("endpoint-map", `${JSON.stringify(text)} is no map`, "e.g. 10.1.1.5:8080=127.0.0.1:9001");
+  return [hostPort(from.ip, from.port), to];
 }
 
 function addressAndPort(text: string): MapEntry["local"] | undefined {

@@ -154,7 +154,7 @@ class Connection {
       this.reset();
       return;
     }
-    this.#dialled = world.sockets.dial(endpoint, options.dialSeconds * 1000, {
+    this.#dialled = world.sockets.dial(options.endpointMap.get(endpoint.text) ?? endpoint, options.dialSeconds * 1000, {
       onOpen: () => this.#open(endpoint),
       onFailure: (error) => {
         this.#traffic.log.warn("an endpoint can't be reached", endpoint.text, { row: this.#front.policy.value.row, error: error.message });

@@ -86,7 +86,7 @@ export class UdpSessions {
     const endpoint = front.chooseFor(client.ip);
     if (endpoint === undefined || !this.#makeRoom(options.maxUdpSessions, front.name)) return undefined;
     const { row, affinitySeconds } = front.policy.value;
-    const flow = world.sockets.connect(endpoint, {
+    const flow = world.sockets.connect(options.endpointMap.get(endpoint.text) ?? endpoint, {
       onOpen: () => {
         if (affinitySeconds !== undefined) affinity.note(row, client.ip, endpoint.text, affinitySeconds);
       },

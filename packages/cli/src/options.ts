@@ -90,7 +90,13 @@ export function addConfigFlags(command: Command, which: "all" | "state"): Comman
 export function addBackendOptions(command: Command, fallback: string | undefined): Command {
   return command
     .option("--backend <backend>", "nft, auto, an npm package, or a path to a backend module", fallback)
-    .option("--backend-option <name=value>", "an option of the backend itself; repeatable", collect, []);
+    .option("--backend-option <name=value>", "an option of the backend itself; repeatable", collect, [])
+    .option(
+      "--map <destination=address:port>",
+      "userspace: answer a destination (10.96.0.20:80, or shop/cart:http) at an address of this host; repeatable",
+      collect,
+      [],
+    );
 }
 
 /** Add --timeout. */
@@ -125,6 +131,7 @@ export interface CommonOptions {
   readonly apiKey?: string;
   readonly backend?: string;
   readonly backendOption?: readonly string[];
+  readonly map?: readonly string[];
   readonly timeout?: string;
   readonly verbose?: string | true;
   readonly v?: string;
@@ -167,8 +174,13 @@ export async function configFor(command: Command, options: CommonOptions, env: E
     flags: typedFlags(command),
     file,
     hostname: env.hostname,
-    backendOptions: backendOptions(options.backendOption ?? []),
+    backendOptions: { ...backendOptions(options.backendOption ?? []), ...mapOption(options.map ?? []) },
   });
+}
+
+/** What was typed with --map, as the option it is short for. */
+function mapOption(entries: readonly string[]): Readonly<Record<string, Plain>> {
+  return entries.length === 0 ? {} : { map: entries };
 }
 
 async function readConfig(path: string, env: Environment): Promise<string> {

@@ -11,9 +11,11 @@ export interface KnownBackend {
   readonly load: () => Promise<object>;
   /** Its door `./testing`. */
   readonly loadTesting: () => Promise<object>;
+  /** It has to be asked for: `auto` doesn't take it, because what it does ends with the process. */
+  readonly isNeverAuto?: true;
 }
 
-/** Every backend that comes with turnout, in the order `auto` tries them. This file is the only one that names them. */
+/** Every backend that comes with turnout, in the order `auto` tries them (but for those it never takes). This file is the only one that names them. */
 export const KNOWN_BACKENDS: readonly KnownBackend[] = [
   {
     name: "nft",
@@ -21,10 +23,17 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     load: () => import("@turnout/backend-nft"),
     loadTesting: () => import("@turnout/backend-nft/testing"),
   },
+  {
+    name: "userspace",
+    summary: "a TCP and UDP proxy in the process: no root needed; has to be asked for",
+    load: () => import("@turnout/backend-userspace"),
+    loadTesting: () => import("@turnout/backend-userspace/testing"),
+    isNeverAuto: true,
+  },
 ];
 
 /** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
-const NOT_YET: ReadonlySet<string> = new Set(["iptables", "ipvs", "ebpf", "userspace", "winkernel"]);
+const NOT_YET: ReadonlySet<string> = new Set(["iptables", "ipvs", "ebpf", "winkernel"]);
 
 /** What choosing a backend looks at. */
 export interface BackendChoice {
@@ -65,7 +74,8 @@ function knownNames(): string {
 
 async function firstThatRuns({ workingDirectory, world, signal, needsHost }: BackendChoice): Promise<BackendModule> {
   let problem: ProxyError | undefined;
-  for (const { name } of KNOWN_BACKENDS) {
+  for (const { name, isNeverAuto } of KNOWN_BACKENDS) {
+    if (isNeverAuto === true) continue;
     const module = await loadBackend(name, workingDirectory);
     if (!needsHost) return module;
     const report = await module.probe(module.parseOptions({}), world, signal);

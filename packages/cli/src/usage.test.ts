@@ -37,7 +37,7 @@ describe("usage", () => {
     [
       "a backend that is not there",
       ["run", "--backend", "nonesuch"],
-      /^turnout: \[invalid_object\] it can't be loaded.*backend nonesuch: use nft, auto.*\n$/,
+      /^turnout: \[invalid_object\] it can't be loaded.*backend nonesuch: use nft.*, auto.*\n$/,
     ],
     [
       "a mode no backend has",

@@ -1,5 +1,5 @@
 import { Metrics, run, runConfig, withTimeout, type LoadedConfig } from "@turnout/client";
-import { ProxyError, type Log } from "@turnout/core";
+import { ProxyError, type BackendModule, type Log } from "@turnout/core";
 import type { Command } from "commander";
 import type { ClosableWorld, Environment } from "../environment.ts";
 import { NodeStateSource } from "../node-state.ts";
@@ -59,15 +59,16 @@ async function runProxy(command: Command, options: RunCommandOptions, env: Envir
   const log = logFor(options, env);
   const world = env.createWorld(log);
   const isDaemon = options.once !== true;
+  let residence: BackendModule["residence"] = "kernel";
   try {
-    await runInWorld(loaded, options, env, log, world);
+    residence = await runInWorld(loaded, options, env, log, world);
   } catch (error) {
     // Stopped while a backend was still being chosen: a daemon that was stopped is done, a one-time sync is not.
     if (!isDaemon || !env.signal.aborted || !ProxyError.is(error, "canceled")) throw error;
   } finally {
     world.close();
   }
-  log.info(lastWords(isDaemon, options.dryRun === true));
+  log.info(lastWords(isDaemon, options.dryRun === true, residence));
 }
 
 async function runInWorld(
@@ -76,7 +77,7 @@ async function runInWorld(
   env: Environment,
   log: Log,
   world: ClosableWorld,
-): Promise<void> {
+): Promise<BackendModule["residence"]> {
   const isDry = options.dryRun === true;
   const { workingDirectory, signal } = env;
   const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: !isDry });
@@ -119,9 +120,11 @@ async function runInWorld(
   if (options.once === true) await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, whole);
   else await whole(signal);
   metrics.close();
+  return module.residence;
 }
 
-function lastWords(isDaemon: boolean, isDry: boolean): string {
+function lastWords(isDaemon: boolean, isDry: boolean, residence: BackendModule["residence"]): string {
+  if (residence === "process" && !isDry) return "stopped, nothing is answered any more";
   if (isDry) return isDaemon ? "stopped, nothing was applied" : "done, nothing was applied";
   return isDaemon ? "stopped, rules stay in force" : "done, rules stay in place";
 }

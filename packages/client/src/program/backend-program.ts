@@ -109,7 +109,8 @@ async function runWith<H, K extends KernelObject, S>(
     metrics.close();
     world.netlink.close?.();
   }
-  log.info(flags.dryRun ? "done, nothing was applied" : flags.once ? "done, rules stay in place" : "stopped, rules stay in force");
+  const stopped = module.residence === "process" ? "stopped, nothing is answered any more" : "stopped, rules stay in force";
+  log.info(flags.dryRun ? "done, nothing was applied" : flags.once ? "done, rules stay in place" : stopped);
 }
 
 async function readConfig(path: string, env: ProgramEnvironment): Promise<string> {

@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import type { Flow } from "./testing/fake-sockets.ts";
+import { AT, createFrontStage, from, listenerOf } from "./test-fronts.ts";
+import type { FrontStage } from "./test-fronts.ts";
+
+const A = "10.1.1.1:8080";
+const B = "10.1.1.2:8080";
+const UDP = { transport: "UDP", row: "shop/dns:dns/UDP" } as const;
+
+function send({ sockets }: FrontStage, number: number): Flow | string | undefined {
+  return sockets.datagram(from(number), AT, Uint8Array.of(number));
+}
+
+function endpointOf(flow: Flow | string | undefined): string | undefined {
+  return typeof flow === "object" ? flow.endpoint : flow;
+}
+
+describe("UDP clients", () => {
+  it("have a socket each, and answers come back to them", async () => {
+    const stage = createFrontStage({ balance: "round-robin" });
+    await stage.fronts.put(listenerOf([A, B], UDP));
+    const [one, two] = [send(stage, 1), send(stage, 2)] as [Flow, Flow];
+    expect([one.endpoint, two.endpoint]).toEqual([A, B]);
+    expect(send(stage, 1)).toBe(one);
+    expect(two.answer(Uint8Array.of(9))).toEqual(from(2));
+    expect(one.answer(Uint8Array.of(9))).toEqual(from(1));
+    expect(one.sent.map(([first]) => first)).toEqual([1, 1]);
+  });
+
+  it("that are silent are forgotten, those that hear something aren't", async () => {
+    const stage = createFrontStage({ "udp-idle-timeout": 60 });
+    await stage.fronts.put(listenerOf([A], UDP));
+    const silent = send(stage, 1) as Flow;
+    const heard = send(stage, 2) as Flow;
+    await stage.clock.advance(50_000);
+    heard.answer(Uint8Array.of(1));
+    await stage.clock.advance(30_000);
+    expect([stage.sockets.has(silent), stage.sockets.has(heard)]).toEqual([false, true]);
+    await stage.clock.advance(80_000);
+    expect([stage.sockets.flows.length, stage.traffic.counters.sessions]).toEqual([0, 0]);
+  });
+
+  it("above the limit take the place of the one that was silent longest", async () => {
+    const stage = createFrontStage({ "max-udp-sessions": 2 });
+    await stage.fronts.put(listenerOf([A], UDP));
+    const first = send(stage, 1) as Flow;
+    const second = send(stage, 2) as Flow;
+    send(stage, 1);
+    const third = send(stage, 3) as Flow;
+    expect([first, second, third].map((flow) => stage.sockets.has(flow))).toEqual([true, false, true]);
+    expect(stage.traffic.counters.sessions).toBe(2);
+  });
+
+  it("whose endpoint refuses find another with their next datagram", async () => {
+    const stage = createFrontStage({ balance: "round-robin" });
+    await stage.fronts.put(listenerOf([A, B], UDP));
+    (send(stage, 1) as Flow).fail();
+    expect(endpointOf(send(stage, 1))).toBe(B);
+  });
+
+  it("are ended where filters name them, and only there", async () => {
+    const stage = createFrontStage({ balance: "round-robin" });
+    await stage.fronts.put(listenerOf([A, B], UDP));
+    const [one, two] = [send(stage, 1), send(stage, 2)] as [Flow, Flow];
+    const filter = { protocol: "UDP", address: "10.96.0.10", port: 80 } as const;
+    expect(stage.fronts.forget([{ ...filter, port: 81, keep: [] }])).toBe(0);
+    expect(stage.fronts.forget([{ ...filter, address: "", keep: [] }])).toBe(0);
+    expect(stage.fronts.forget([{ ...filter, keep: [], only: ["10.1.1.9:8080"] }])).toBe(0);
+    expect(stage.fronts.forget([{ ...filter, keep: [B] }])).toBe(1);
+    expect([stage.sockets.has(one), stage.sockets.has(two)]).toEqual([false, true]);
+  });
+
+  it("hear nothing where they are dropped, and are refused by the host where nobody serves, the port held", async () => {
+    const stage = createFrontStage();
+    await stage.fronts.put(listenerOf([], { ...UDP, rules: [{ from: "anyone", to: "drop" }] }));
+    expect(send(stage, 1)).toBe("silence");
+    await stage.fronts.put(listenerOf([A], UDP));
+    const flow = send(stage, 1) as Flow;
+    await stage.fronts.put(listenerOf([], UDP));
+    expect([send(stage, 1), stage.sockets.open]).toEqual(["refused", ["UDP 10.96.0.10:80 refusing"]]);
+    expect(stage.sockets.has(flow)).toBe(false);
+    await stage.fronts.put(listenerOf([A], UDP));
+    expect(endpointOf(send(stage, 1))).toBe(A);
+  });
+
+  it("end with their listener", async () => {
+    const stage = createFrontStage();
+    const object = listenerOf([A], UDP);
+    await stage.fronts.put(object);
+    send(stage, 1);
+    await stage.fronts.remove(object);
+    expect([stage.sockets.flows.length, stage.sockets.open, stage.fronts.isDrained(object.key)]).toEqual([0, [], true]);
+  });
+});
