@@ -70,6 +70,13 @@ export class FamilyCursor {
     this.#ready = undefined;
   }
 
+  /** Hand over what came another way, by which this API's revisions mean nothing any more. */
+  give(changes: ChangeSet): void {
+    this.#instance = "";
+    this.#revision = 0;
+    this.#hand(changes);
+  }
+
   /**
    * Take a part of an answer; gives the delivery when it is whole.
    *
@@ -87,10 +94,14 @@ export class FamilyCursor {
     this.#instance = changes.instance;
     this.#revision = changes.revision;
     if (!changes.full && changes.node === undefined && changes.set.length === 0 && changes.delete.length === 0) return delivery;
+    this.#hand(changes);
+    return delivery;
+  }
+
+  #hand(changes: ChangeSet): void {
     const waiter = this.#waiter;
     this.#waiter = undefined;
     if (waiter === undefined) this.#ready = changes;
     else waiter.resolve(changes);
-    return delivery;
   }
 }

@@ -1,6 +1,7 @@
 import {
   DEFAULT_SETTINGS,
   FAMILIES,
+  isEqual,
   ProxyError,
   type Clock,
   type ErrorCode,
@@ -11,6 +12,7 @@ import {
 } from "@turnout/core";
 import { systemClock } from "../clock.ts";
 import type { WatchResponse } from "../gen/turnout/node/v1/node.ts";
+import type { KpngLink } from "../kpng/kpng-link.ts";
 import type { Eligibility } from "../run/health.ts";
 import { wireSettings } from "../wire/node-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
@@ -55,7 +57,8 @@ const SILENT: Log = { debug: () => undefined, info: () => undefined, warn: () =>
  * A lasting connection to a brain: the node state of one node as feeds, one for each family.
  *
  * Edges: connects when first asked. A stream that breaks is opened again with growing, spread waits for ever, and goes on
- * from what was handed out last; meanwhile feeds just wait. A brain that was started again answers with full change sets.
+ * from what was handed out last; meanwhile feeds just wait. A brain that was started again answers with full change sets. One
+ * that does not know this API is asked for kpng's, and followed in what that can say.
  */
 export class NodeLink {
   readonly #options: NodeLinkOptions;
@@ -65,6 +68,7 @@ export class NodeLink {
   readonly #closing = new AbortController();
   #running: Promise<void> | undefined;
   #stream: NodeStream | undefined;
+  #kpng: KpngLink | undefined;
   #isWelcome = false;
   #failures = 0;
   /** Code of the trouble that was told of last. */
@@ -94,12 +98,14 @@ export class NodeLink {
   /** Want the whole state of a family with the next change set. */
   askFull(family: IPFamily): void {
     this.#cursors[family].forget();
+    this.#kpng?.askFull(family);
   }
 
   /** Let go of the connection; feeds that wait are canceled. Resolves when it is gone. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#running;
+    this.#kpng?.close();
   }
 
   async #next(family: IPFamily, signal: AbortSignal): ReturnType<Feed["next"]> {
@@ -111,10 +117,12 @@ export class NodeLink {
   }
 
   #askDue(): void {
-    if (!this.#isWelcome) return;
     for (const family of FAMILIES) {
       const cursor = this.#cursors[family];
-      if (cursor.isDue) this.#stream?.send({ request: { $case: "ask", value: cursor.ask() } });
+      if (!cursor.isDue) continue;
+      const told = this.#kpng?.take(family);
+      if (told !== undefined) cursor.give(told);
+      else if (this.#isWelcome) this.#stream?.send({ request: { $case: "ask", value: cursor.ask() } });
     }
   }
 
@@ -122,7 +130,7 @@ export class NodeLink {
     const { random = Math.random, failOnRefusal = false } = this.#options;
     while (!signal.aborted) {
       const startedMs = this.#clock.nowMs();
-      const reason = await this.#follow(signal);
+      const reason = await this.#followAny(signal);
       if (signal.aborted) return;
       if (failOnRefusal && !reason.retryable) {
         this.#running = undefined;
@@ -135,6 +143,33 @@ export class NodeLink {
       this.#failures += 1;
       await this.#clock.sleep(waitMs, signal);
     }
+  }
+
+  /** As {@link NodeLink.#follow}, of kpng's protocols too: a brain without this API may have one of those. */
+  async #followAny(signal: AbortSignal): Promise<ProxyError> {
+    const reason = await this.#follow(signal);
+    if (!ProxyError.is(reason, "host_unsupported") || signal.aborted) return reason;
+    this.#kpng ??= await this.#makeKpng();
+    const other = await this.#kpng.follow(signal);
+    return ProxyError.is(other, "host_unsupported") ? reason : other;
+  }
+
+  async #makeKpng(): Promise<KpngLink> {
+    const { KpngLink: Link } = await import("../kpng/kpng-link.ts");
+    const { target, tls, nodeName, settings = DEFAULT_SETTINGS, bindAddress } = this.#options;
+    const onNews = (): void => {
+      this.#failures = 0;
+      this.#said = undefined;
+      this.#noteEligibility(this.#kpng?.eligibility);
+      this.#askDue();
+    };
+    return new Link({ target, tls, nodeName, settings, bindAddress, clock: this.#clock, log: this.#log, onNews });
+  }
+
+  #noteEligibility(eligibility: Eligibility | undefined): void {
+    if (eligibility === undefined || isEqual(eligibility, this.#eligibility)) return;
+    this.#eligibility = eligibility;
+    this.#options.onEligibility?.(eligibility);
   }
 
   /** One stream from start to end; resolves to why it ended. */
@@ -174,6 +209,7 @@ export class NodeLink {
     if (response?.$case === "welcome") {
       if (this.#isWelcome) throw notUnderstood("a second welcome", response.value.version);
       this.#isWelcome = true;
+      this.#kpng?.rest();
       this.#log.info("following the node-state API", { target: this.#options.target, version: response.value.version });
       this.#said = undefined;
       this.#askDue();
@@ -183,10 +219,7 @@ export class NodeLink {
     const delivery = this.#cursors[FAMILY_WORDS.read(response.value.family)].take(response.value);
     if (delivery === undefined) return;
     this.#failures = 0;
-    if (delivery.eligibility !== undefined) {
-      this.#eligibility = delivery.eligibility;
-      this.#options.onEligibility?.(delivery.eligibility);
-    }
+    this.#noteEligibility(delivery.eligibility);
     this.#askDue();
   }
 
