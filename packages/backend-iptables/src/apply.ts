@@ -4,8 +4,10 @@ import { complainedLine } from "@turnout/host";
 import type { ChainObject, IptablesObject } from "./objects.ts";
 import type { OwnCommits } from "./own-commits.ts";
 import { countRules } from "./observe.ts";
-import { LINGER_MS, restoreInput } from "./plan.ts";
-import type { Section, Step } from "./plan.ts";
+import { LINGER_MS } from "./plan.ts";
+import type { Step } from "./plan.ts";
+import { deletionOf, restoreInput, stagesOf } from "./sections.ts";
+import type { Section } from "./sections.ts";
 import type { IptablesTool } from "./tool.ts";
 
 /** Rules per table. */
@@ -62,7 +64,7 @@ export class Applier {
   async apply({ steps, after = [] }: Plan<Step>, signal: AbortSignal): Promise<Outcome<IptablesObject>> {
     const failed = new Map<string, ProxyError>();
     for (const step of [...steps, ...after]) {
-      if (step.do === "restore") await this.#restore(step.sections, signal);
+      if (step.do === "restore") await this.#restoreAll(step.sections, signal);
       else if (step.do === "delete") await this.#deleteChains(step.chains, signal);
       else {
         const error = await this.#set(step, signal);
@@ -76,6 +78,18 @@ export class Applier {
     };
   }
 
+  async #restoreAll(sections: readonly Section[], signal: AbortSignal): Promise<void> {
+    const { variant } = await this.#tool.choice(signal);
+    // The legacy variant replaces the whole table with every call: one is cheapest.
+    for (const stage of variant === "nft" ? stagesOf(sections) : [sections]) await this.#restore(stage, signal);
+    this.#last = { filter: 0, nat: 0 };
+    for (const { table, written, growth } of sections) {
+      if (table === "mangle") continue;
+      this.#last[table] += written;
+      this.#total = { ...this.#total, [table]: this.#total[table] + growth };
+    }
+  }
+
   async #restore(sections: readonly Section[], signal: AbortSignal): Promise<void> {
     try {
       await this.#commit(sections, true, signal);
@@ -85,13 +99,7 @@ export class Applier {
       await this.#commit(rest, false, signal).catch((error: unknown) => this.#failedWith(error));
       this.#linger(rest);
     }
-    this.#last = { filter: 0, nat: 0 };
-    for (const { table, made, written, growth } of sections) {
-      for (const key of made) this.#lingering.delete(key);
-      if (table === "mangle") continue;
-      this.#last[table] += written;
-      this.#total = { ...this.#total, [table]: this.#total[table] + growth };
-    }
+    for (const { made } of sections) for (const key of made) this.#lingering.delete(key);
   }
 
   async #commit(sections: readonly Section[], withDeletions: boolean, signal: AbortSignal): Promise<void> {
@@ -128,14 +136,12 @@ export class Applier {
   async #deleteChains(chains: readonly ChainObject[], signal: AbortSignal): Promise<void> {
     for (const object of chains) {
       try {
-        const section: Section = { table: "nat", lines: [], dead: [object], made: [], written: 0, growth: 0 };
-        await this.#commit([section], true, signal);
+        await this.#commit([deletionOf([object])], true, signal);
         this.#lingering.delete(object.key);
       } catch (cause) {
         if (signal.aborted) throw cause;
         const error = ProxyError.from(cause, "tool_failed", "iptables failed");
-        if (error.code === "not_found") this.#lingering.delete(object.key);
-        else this.#lingering.set(object.key, { object, sinceMs: this.#clock.nowMs() });
+        this.#lingering.set(object.key, { object, sinceMs: this.#clock.nowMs() });
         this.#log.debug("an idle chain can't be deleted yet", { chain: object.key, error: error.message });
       }
     }

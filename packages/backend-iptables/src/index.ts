@@ -10,6 +10,7 @@ export { endpointChain, serviceChain } from "./names.ts";
 export type { IptablesObject } from "./objects.ts";
 export type { IptablesFacts, IptablesOptions } from "./options.ts";
 export { explainPlan, planDelta } from "./plan.ts";
-export type { Section, Step } from "./plan.ts";
+export type { Step } from "./plan.ts";
+export type { Section } from "./sections.ts";
 export { parseSaved } from "./observe.ts";
 export default iptablesModule;

@@ -179,6 +179,6 @@ describe("planDelta", () => {
     const at = (nowMs: number): string =>
       explainPlan(planDelta({ put: [], remove: [], lingering: [{ object: chain, sinceMs: 5_000 }], nowMs }));
     expect(at(5_000 + LINGER_MS - 1)).toBe("# nothing to do\n");
-    expect(at(5_000 + LINGER_MS)).toBe("*nat\n-X KUBE-SVC-X\nCOMMIT\n");
+    expect(at(5_000 + LINGER_MS)).toBe("*nat\n:KUBE-SVC-X - [0:0]\n-X KUBE-SVC-X\nCOMMIT\n");
   });
 });

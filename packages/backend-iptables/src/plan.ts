@@ -1,23 +1,9 @@
 import type { Delta, Plan, Put } from "@turnout/core";
 import { GUARD_CHAIN, JUMPS } from "./layout.ts";
-import type { TableName } from "./layout.ts";
-import { MISPLACED, placeOf, rulesOf } from "./objects.ts";
+import { placeOf } from "./objects.ts";
 import type { ChainObject, IptablesObject, JumpObject, SysctlObject } from "./objects.ts";
-
-/** What is done to one table: all of it takes effect together or not at all. */
-export interface Section {
-  readonly table: TableName;
-  /** Lines of `iptables-restore`, without the table's own and COMMIT. */
-  readonly lines: readonly string[];
-  /** Chains to be deleted at its end; they are empty by then, and nothing of ours jumps to them. */
-  readonly dead: readonly ChainObject[];
-  /** Chains that are there afterwards, with what they should hold. */
-  readonly made: readonly string[];
-  /** Rules it writes. */
-  readonly written: number;
-  /** By how many rules the table grows. */
-  readonly growth: number;
-}
+import { deletionOf, restoreInput, SectionWriter } from "./sections.ts";
+import type { Section } from "./sections.ts";
 
 /** One call of `iptables-restore`, sections in order; or a kernel parameter to set. */
 export type Step =
@@ -73,22 +59,12 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
   return due.length === 0 ? { steps } : { steps, after: [{ do: "delete", chains: due }] };
 }
 
-/** The input of one call, as `iptables-restore` takes it. */
-export function restoreInput(sections: readonly Section[], withDeletions: boolean = true): string {
-  return sections
-    .map(({ table, lines, dead }) => {
-      const deletions = withDeletions ? dead.map((object) => `-X ${placeOf(object).chain}`) : [];
-      return [`*${table}`, ...lines, ...deletions, "COMMIT", ""].join("\n");
-    })
-    .join("");
-}
-
 /** The plan as text a person (and `iptables-restore --noflush`) can read. */
 export function explainPlan({ steps, after = [] }: Plan<Step>): string {
   const texts = [...steps, ...after].map((step) => {
     if (step.do === "restore") return restoreInput(step.sections);
     if (step.do === "set") return `# sysctl -w ${step.object.key}=${step.object.value}\n`;
-    return restoreInput([{ table: "nat", lines: [], dead: step.chains, made: [], written: 0, growth: 0 }]);
+    return restoreInput([deletionOf(step.chains)]);
   });
   return texts.length === 0 ? "# nothing to do\n" : texts.join("");
 }
@@ -113,91 +89,6 @@ function writeRule(key: string, before: IptablesObject | undefined, writer: Sect
 function writeGuard(puts: readonly Put<IptablesObject>[], writer: SectionWriter): void {
   const keys = puts.flatMap(({ after }) => (after.kind === "guard" ? [after.key] : []));
   // -N, not a chain line: that would empty the chain if kubelet was quicker.
-  if (keys.includes(`filter ${GUARD_CHAIN}`)) writer.line(`-N ${GUARD_CHAIN}`);
+  if (keys.includes(`filter ${GUARD_CHAIN}`)) writer.createChain(GUARD_CHAIN);
   for (const key of keys) if (placeOf({ kind: "guard", key, value: true }).rule !== "") writer.insertRule(key);
-}
-
-/** Collects what is done to one table. */
-class SectionWriter {
-  readonly #table: TableName;
-  readonly #declared: string[] = [];
-  readonly #rules: string[] = [];
-  /** Rules of shared chains that are new, and behind them their tails. */
-  readonly #first: string[] = [];
-  readonly #tails: string[] = [];
-  readonly #inserts: string[] = [];
-  readonly #deletes: string[] = [];
-  readonly #dead: ChainObject[] = [];
-  readonly #made: string[] = [];
-  #written = 0;
-  #growth = 0;
-
-  constructor(table: TableName) {
-    this.#table = table;
-  }
-
-  line(text: string): void {
-    this.#declared.push(text);
-  }
-
-  /** Make a chain, or replace its rules. */
-  writeChain(object: ChainObject, before: IptablesObject | undefined): void {
-    const { chain } = placeOf(object);
-    const rules = rulesOf(object.value);
-    this.#declare(chain);
-    this.#made.push(object.key);
-    for (const rule of rules) this.#rules.push(`-A ${chain} ${rule}`);
-    this.#count(rules.length, before?.kind === "chain" ? rulesOf(before.value).length : 0);
-  }
-
-  /** Make a shared chain, or give an existing one another tail. */
-  writeShared(key: string, value: string, before: unknown): void {
-    const { chain } = placeOf({ kind: "shared", key, value });
-    const tail = rulesOf(value);
-    const old = typeof before === "string" ? rulesOf(before).filter((rule) => rule !== MISPLACED) : [];
-    if (before === undefined) this.#declare(chain);
-    for (const rule of old) this.#tails.push(`-D ${chain} ${rule}`);
-    for (const rule of tail) this.#tails.push(`-A ${chain} ${rule}`);
-    this.#count(tail.length, old.length);
-  }
-
-  /** Add a rule to a shared chain that this section makes. */
-  appendFirst(chain: string, rule: string): void {
-    this.#first.push(`-A ${chain} ${rule}`);
-    this.#count(1, 0);
-  }
-
-  insertRule(key: string): void {
-    const { chain, rule } = placeOf({ kind: "rule", key, value: 1 });
-    this.#inserts.push(`-I ${chain} ${rule}`);
-    this.#count(1, 0);
-  }
-
-  deleteRule(key: string, copies: number): void {
-    const { chain, rule } = placeOf({ kind: "rule", key, value: 1 });
-    for (let copy = 0; copy < copies; copy++) this.#deletes.push(`-D ${chain} ${rule}`);
-    this.#growth -= copies;
-  }
-
-  /** Empty a chain, and delete it when nothing in this section leads to it any more. */
-  dropChain(object: ChainObject): void {
-    this.#declare(placeOf(object).chain);
-    this.#dead.push(object);
-    this.#growth -= rulesOf(object.value).length;
-  }
-
-  take(): readonly Section[] {
-    const lines = [...this.#declared, ...this.#rules, ...this.#first, ...this.#tails, ...this.#inserts, ...this.#deletes];
-    if (lines.length === 0) return [];
-    return [{ table: this.#table, lines, dead: this.#dead, made: this.#made, written: this.#written, growth: this.#growth }];
-  }
-
-  #declare(chain: string): void {
-    this.#declared.push(`:${chain} - [0:0]`);
-  }
-
-  #count(written: number, replaced: number): void {
-    this.#written += written;
-    this.#growth += written - replaced;
-  }
 }

@@ -1,0 +1,88 @@
+import { Ledger } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import type { IptablesObject } from "./objects.ts";
+import { parseIptablesOptions } from "./options.ts";
+import { planDelta } from "./plan.ts";
+import { renderRow } from "./render.ts";
+import { restoreInput, stagesOf } from "./sections.ts";
+import type { Section } from "./sections.ts";
+import { renderSkeleton } from "./skeleton.ts";
+import { FACTS, SHOWCASE, stateOf } from "./test-states.ts";
+import type { ServiceWish } from "./test-states.ts";
+
+const OPTIONS = parseIptablesOptions({});
+
+/** The sections that lead from one state to another. */
+function sectionsBetween(before: readonly ServiceWish[], after: readonly ServiceWish[]): readonly Section[] {
+  const ledger = new Ledger<IptablesObject>();
+  for (const wishes of [before, after]) {
+    const { rows, node } = stateOf(wishes, "IPv4");
+    const context = { node, host: FACTS };
+    if (wishes === after) ledger.commit(ledger.delta(0), {});
+    ledger.setAll(renderSkeleton(context, OPTIONS), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, OPTIONS)])));
+  }
+  const [step] = planDelta(ledger.delta(0)).steps;
+  return step?.do === "restore" ? step.sections : [];
+}
+
+/** Enough services that their rules are several stages. */
+const MANY = Array.from({ length: 200 }, (_, index): ServiceWish => ({
+  name: `svc-${index}`,
+  number: 1 + (index % 20),
+  local: 5,
+  remote: 5,
+}));
+
+/** Play stages on nothing but names: every jump must lead to a chain that is there, and no chain may go that is jumped to. */
+function play(
+  stages: readonly (readonly Section[])[],
+  known: ReadonlyMap<string, readonly string[]> = new Map(),
+): ReadonlyMap<string, string[]> {
+  const chains = new Map(Array.from(known, ([name, rules]) => [name, [...rules]]));
+  for (const line of stages.flatMap((stage) => restoreInput(stage).split("\n"))) {
+    const [word = "", name = ""] = line.split(" ");
+    if (word.startsWith(":")) chains.set(word.slice(1), []);
+    const target = /-j (KUBE-[\w-]+)$/.exec(line)?.[1];
+    if (target !== undefined && word !== "-D") expect(chains.has(target), line).toBe(true);
+    if (word === "-A" || word === "-I") chains.get(name)?.push(line.slice(3 + name.length + 1));
+    if (word === "-D")
+      chains.set(
+        name,
+        (chains.get(name) ?? []).filter((rule) => rule !== line.slice(3 + name.length + 1)),
+      );
+    if (word !== "-X") continue;
+    const users = [...chains].filter(([, rules]) => rules.some((rule) => rule.endsWith(`-j ${name}`)));
+    expect(users, line).toEqual([]);
+    chains.delete(name);
+  }
+  return chains;
+}
+
+describe("stagesOf", () => {
+  it("leaves a change of the usual size in one call", () => {
+    const sections = sectionsBetween([], SHOWCASE);
+    expect(stagesOf(sections)).toEqual([sections]);
+  });
+
+  it("loads many new chains ahead, in bounded calls, and ends with the very same rules", () => {
+    const sections = sectionsBetween([], MANY);
+    const stages = stagesOf(sections, RULES_MAX);
+    expect(stages.length).toBeGreaterThan(2);
+    const sizes = stages.map((stage) => stage.flatMap(({ fresh }) => fresh.flatMap(({ value }) => value.split("\n"))).length);
+    expect(Math.max(...sizes)).toBeLessThan(RULES_MAX + 15);
+    // What leads to them comes with the last call.
+    expect(stages.slice(0, -1).every((stage) => !restoreInput(stage).includes("KUBE-SERVICES"))).toBe(true);
+    const sorted = (chains: ReadonlyMap<string, string[]>): unknown => [...chains].toSorted(([a], [b]) => (a < b ? -1 : 1));
+    const known = new Map(["KUBE-SERVICES", "KUBE-MARK-MASQ", "KUBE-NODEPORTS"].map((name) => [name, []]));
+    expect(sorted(play(stages, known))).toEqual(sorted(play([sections], known)));
+  });
+
+  it("deletes many chains behind, those that jump to others first", () => {
+    const coming = sectionsBetween([], MANY);
+    const before = play([coming], new Map(["KUBE-SERVICES", "KUBE-MARK-MASQ", "KUBE-NODEPORTS"].map((name) => [name, []])));
+    const stages = stagesOf(sectionsBetween(MANY, []), RULES_MAX);
+    expect(stages.length).toBeGreaterThan(2);
+    const left = play(stages, before);
+    expect([...left.keys()].filter((name) => /^KUBE-(SVC|SEP)-/.test(name))).toEqual([]);
+  });
+});
