@@ -25,13 +25,8 @@ function sectionsBetween(before: readonly ServiceWish[], after: readonly Service
   return step?.do === "restore" ? step.sections : [];
 }
 
-/** Enough services that their rules are several stages. */
-const MANY = Array.from({ length: 200 }, (_, index): ServiceWish => ({
-  name: `svc-${index}`,
-  number: 1 + (index % 20),
-  local: 5,
-  remote: 5,
-}));
+const MANY = Array.from({ length: 20 }, (_, index): ServiceWish => ({ name: `svc-${index}`, number: 1 + index, local: 5, remote: 5 }));
+const RULES_MAX = 100;
 
 /** Play stages on nothing but names: every jump must lead to a chain that is there, and no chain may go that is jumped to. */
 function play(
