@@ -14,10 +14,15 @@ export type { ConfigPath, ConfigValues, GivenValues } from "./run/config-values.
 export { backendOf, loadConfig, modeOf, runConfig } from "./run/config.ts";
 export type { ConfigInput, FileText, LoadedConfig, RunConfig } from "./run/config.ts";
 export { formatDuration, parseDuration } from "./run/duration.ts";
-export { eligibilityOf } from "./run/health.ts";
-export type { Eligibility } from "./run/health.ts";
+export { eligibilityOf, jsonReply, probe } from "./run/health.ts";
+export type { Eligibility, Reply, Verdict } from "./run/health.ts";
+export { routes, serveHttp } from "./run/http.ts";
+export type { Handler, HttpOptions } from "./run/http.ts";
+export { registerIssues } from "./run/issue-metrics.ts";
 export { run } from "./run/main.ts";
 export type { RunOptions } from "./run/main.ts";
+export { MetricSet } from "./run/metric-set.ts";
+export type { Readings } from "./run/metric-set.ts";
 export { Metrics } from "./run/metrics.ts";
 export { terminationSignal } from "./run/signals.ts";
 export type { SignalSource } from "./run/signals.ts";

@@ -1,15 +1,15 @@
 import type { BackendMetric, IPFamily } from "@turnout/core";
-import { Counter, Gauge } from "prom-client";
-import type { Registry } from "prom-client";
+import type { Counter, Gauge } from "prom-client";
+import type { MetricSet } from "./metric-set.ts";
 
 /** The numbers that backends count themselves, read when somebody asks for metrics. */
 export class BackendMetrics {
-  readonly #registry: Registry;
+  readonly #set: MetricSet;
   readonly #sources = new Map<IPFamily, () => readonly BackendMetric[]>();
   readonly #known = new Map<string, Counter | Gauge>();
 
-  constructor(registry: Registry) {
-    this.#registry = registry;
+  constructor(set: MetricSet) {
+    this.#set = set;
   }
 
   /** Read a family's numbers from here from now on. */
@@ -28,8 +28,7 @@ export class BackendMetrics {
   #metric({ name, help, kind, labels = {} }: BackendMetric): Counter | Gauge {
     let metric = this.#known.get(name);
     if (metric === undefined) {
-      const configuration = { name, help, labelNames: [...Object.keys(labels), "ip_family"], registers: [this.#registry] };
-      metric = kind === "counter" ? new Counter(configuration) : new Gauge(configuration);
+      metric = this.#set[kind](name, help, [...Object.keys(labels), "ip_family"]);
       this.#known.set(name, metric);
     }
     return metric;

@@ -92,7 +92,7 @@ export function healthReply(report: HealthReport, eligibility: Eligibility | und
     healthy: report.isHealthy,
     status: Object.fromEntries(status) as Record<string, unknown>,
   };
-  return { status: isOK ? 200 : 503, headers: JSON_HEADERS, body: JSON.stringify(body) };
+  return jsonReply(isOK ? 200 : 503, body);
 }
 
 /** Say why /healthz or /livez answers 503; "" when nothing speaks for it. */
@@ -121,6 +121,28 @@ export class ReplyTurns {
     if (isOK) this.#log.info(`${this.#path} answers 200 again`);
     else this.#log.warn(`${this.#path} answers ${status}`, { reason });
   }
+}
+
+/** What a probe's path answers, and why it isn't 200. */
+export interface Verdict {
+  readonly reply: Reply;
+  /** "" for 200. */
+  readonly reason: string;
+}
+
+/** Make what answers a probe's path, e.g. `/healthz`, and logs when the answer turns. */
+export function probe(path: string, log: Log, judgeNow: () => Verdict): () => Reply {
+  const turns = new ReplyTurns(path, log);
+  return () => {
+    const { reply, reason } = judgeNow();
+    turns.answered(reply.status, reason);
+    return reply;
+  };
+}
+
+/** Answer with JSON. */
+export function jsonReply(status: number, body: unknown): Reply {
+  return { status, headers: JSON_HEADERS, body: JSON.stringify(body) };
 }
 
 /**

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { Server } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
 import { eventually, ToyClock, ToyLog } from "../testing/toys.ts";
-import { closeServer, listen, routes, serve, type Handler } from "./http.ts";
+import { closeServer, listen, routes, serveHttp, type Handler } from "./http.ts";
 
 const open: Server[] = [];
 afterEach(async () => {
@@ -71,7 +71,7 @@ test("routes: own paths only, not what every object has", async () => {
   expect((await handler("/")).status).toBe(404);
 });
 
-describe("serve", () => {
+describe("serveHttp", () => {
   async function takenPort(): Promise<{ port: number; free: () => Promise<void> }> {
     const server = await listen({ ip: "127.0.0.1", port: 0 }, () => OK, new ToyLog());
     return { port: (server.address() as AddressInfo).port, free: () => closeServer(server) };
@@ -80,7 +80,7 @@ describe("serve", () => {
   test("an address in use is reported once and tried again every 5 s", async () => {
     const { port, free } = await takenPort();
     const [clock, log, stop] = [new ToyClock(), new ToyLog(), new AbortController()];
-    const done = serve(
+    const done = serveHttp(
       { name: "healthz", address: { ip: "127.0.0.1", port }, handler: () => OK, hardFail: false, clock, log },
       stop.signal,
     );
@@ -103,7 +103,7 @@ describe("serve", () => {
 
   test("with hardFail it is the end", async () => {
     const { port, free } = await takenPort();
-    const serving = serve(
+    const serving = serveHttp(
       { name: "healthz", address: { ip: "127.0.0.1", port }, handler: () => OK, hardFail: true, clock: new ToyClock(), log: new ToyLog() },
       new AbortController().signal,
     );

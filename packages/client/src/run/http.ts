@@ -19,7 +19,7 @@ const REBIND_MS = 5_000;
 const NOT_FOUND: Reply = { status: 404, headers: { "Content-Type": "text/plain; charset=utf-8" }, body: "404 page not found\n" };
 
 /** What keeps one server on its address. */
-export interface ServeOptions {
+export interface HttpOptions {
   /** For logs, e.g. `healthz`. */
   readonly name: string;
   readonly address: BindAddress;
@@ -98,7 +98,7 @@ export async function closeServer(server: Server): Promise<void> {
  * @throws {ProxyError} the bind error, with `hardFail` alone.
  * @source semantics.md 6.1
  */
-export async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> {
+export async function serveHttp(options: HttpOptions, signal: AbortSignal): Promise<void> {
   const { name, address, handler, hardFail, clock, log } = options;
   let isReported = false;
   while (!signal.aborted) {

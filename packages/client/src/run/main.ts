@@ -13,8 +13,8 @@ import {
 import type { RunConfig } from "./config.ts";
 import { FamilyRun } from "./family-run.ts";
 import { fileChanged } from "./file-change.ts";
-import { healthReply, judge, ReplyTurns, unhealthyReason, type Eligibility, type HealthReport, type Reply } from "./health.ts";
-import { routes, serve } from "./http.ts";
+import { healthReply, judge, probe, unhealthyReason, type Eligibility, type HealthReport, type Reply } from "./health.ts";
+import { routes, serveHttp } from "./http.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** What a proxy process is run with. */
@@ -162,31 +162,34 @@ async function serveHealth<H, K extends KernelObject, S>(
   const { config, world, metrics, eligibility } = options;
   const { clock, log } = world;
   if (config.healthzBindAddress === undefined) return;
-  const probe = (path: "healthz" | "livez", eligible: () => Eligibility | undefined): (() => Reply) => {
-    const turns = new ReplyTurns(`/${path}`, log);
-    return () => {
+  const probeOf = (path: "healthz" | "livez", eligible: () => Eligibility | undefined): (() => Reply) =>
+    probe(`/${path}`, log, () => {
       const health = healthOf(families, config, clock);
       const eligibleNow = eligible();
       const reply = healthReply(health, eligibleNow, clock.nowMs());
       metrics.probed(path, reply.status);
-      turns.answered(reply.status, unhealthyReason(health, eligibleNow));
-      return reply;
-    };
-  };
-  const handler = routes({ "/healthz": probe("healthz", eligibility), "/livez": probe("livez", () => undefined) });
-  await serve({ name: "healthz", address: config.healthzBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log }, signal);
+      return { reply, reason: unhealthyReason(health, eligibleNow) };
+    });
+  const handler = routes({ "/healthz": probeOf("healthz", eligibility), "/livez": probeOf("livez", () => undefined) });
+  await serveHttp(
+    { name: "healthz", address: config.healthzBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
+    signal,
+  );
 }
 
 async function serveMetrics({ config, world, metrics }: RunOptions, signal: AbortSignal): Promise<void> {
   if (config.metricsBindAddress === undefined) return;
   const handler = routes({
     "/healthz": () => ({ status: 200, headers: TEXT_HEADERS, body: "ok" }),
-    "/metrics": async () => ({ status: 200, headers: { "Content-Type": metrics.contentType }, body: await metrics.text() }),
+    "/metrics": () => metrics.reply(),
     "/proxyMode": () => ({ status: 200, headers: TEXT_HEADERS, body: config.proxyMode }),
     "/configz": () => ({ status: 200, headers: { "Content-Type": "application/json" }, body: JSON.stringify(config.configz) }),
   });
   const { clock, log } = world;
-  await serve({ name: "metrics", address: config.metricsBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log }, signal);
+  await serveHttp(
+    { name: "metrics", address: config.metricsBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
+    signal,
+  );
 }
 
 async function watchConfigFile(

@@ -1,15 +1,14 @@
-import { monitorEventLoopDelay } from "node:perf_hooks";
-import { OBJECT_KINDS, type BackendMetric, type IPFamily, type ObjectKind, type ServicePort, type SyncObserver } from "@turnout/core";
-import { Counter, Gauge, Histogram, Registry, exponentialBuckets } from "prom-client";
+import type { BackendMetric, IPFamily, ObjectKind, ServicePort, SyncObserver } from "@turnout/core";
+import { exponentialBuckets, type Counter, type Gauge, type Histogram } from "prom-client";
 import { BackendMetrics } from "./backend-metrics.ts";
-import { registerProcessMetrics } from "./process-metrics.ts";
+import type { Reply } from "./health.ts";
+import { registerIssues } from "./issue-metrics.ts";
+import { MetricSet, type Readings } from "./metric-set.ts";
 
 /** Buckets E of semantics.md section 8: 1 ms to 16 s. */
 const SYNC_BUCKETS: number[] = exponentialBuckets(0.001, 2, 15);
 /** Buckets N: 0.25 s to 5 minutes. */
 const PROGRAMMING_BUCKETS: number[] = [0.25, 0.5, ...steps(1, 59, 1), ...steps(60, 115, 5), ...steps(120, 300, 30)];
-/** How often the event loop is probed; the histogram holds this on top of every delay. */
-const LOOP_PROBE_MS = 50;
 const FAMILY = ["ip_family"] as const;
 type Family = (typeof FAMILY)[number];
 
@@ -37,11 +36,10 @@ export function countNoLocalEndpoints(rows: Iterable<ServicePort>): { readonly i
  * @source semantics.md section 8
  */
 export class Metrics implements SyncObserver {
-  readonly #registry: Registry = new Registry();
-  readonly #ofBackends: BackendMetrics = new BackendMetrics(this.#registry);
+  readonly #set: MetricSet = new MetricSet();
+  readonly #ofBackends: BackendMetrics = new BackendMetrics(this.#set);
   readonly #nowMs: () => number;
   readonly #rows = new Map<IPFamily, () => Iterable<ServicePort>>();
-  readonly #loopDelay: ReturnType<typeof monitorEventLoopDelay> = monitorEventLoopDelay({ resolution: LOOP_PROBE_MS });
   readonly #duration: Histogram<Family>;
   readonly #fullDuration: Histogram<Family>;
   readonly #partialDuration: Histogram<Family>;
@@ -62,7 +60,7 @@ export class Metrics implements SyncObserver {
   readonly #removed: Counter<Family>;
   readonly #failures: Counter<Family | "code">;
   readonly #quarantined: Gauge<Family>;
-  readonly #issues: Counter<"kind">;
+  readonly #countIssue: (object: string) => void;
 
   constructor(options: { readonly backend: string; readonly nowMs: () => number }) {
     this.#nowMs = options.nowMs;
@@ -125,28 +123,26 @@ export class Metrics implements SyncObserver {
     this.#removed = this.#counter("turnout_objects_removed_total", "Kernel objects removed", FAMILY);
     this.#failures = this.#counter("turnout_sync_failures_total", "Failed syncs by error code", ["ip_family", "code"]);
     this.#quarantined = this.#gauge("turnout_quarantined_rows", "Service ports kept as they were because the host refuses them", FAMILY);
-    this.#issues = this.#counter("turnout_object_issues_total", "Ignored or malformed parts of API objects reported", ["kind"]);
-    // From the start: an alert on growth does not see a series that is born with its first count.
-    for (const kind of [...OBJECT_KINDS, "File"]) this.#issues.inc({ kind }, 0);
-    this.#registerComputed();
-    registerProcessMetrics(this.#registry);
-    this.#loopDelay.enable();
-  }
-
-  /** The text format's media type. */
-  get contentType(): string {
-    return this.#registry.contentType;
+    this.#countIssue = registerIssues(this.#set);
+    const labels = ["traffic_policy", "ip_family"] as const;
+    const help = "Service ports with a Local traffic policy and endpoints, but none on this node";
+    this.#set.computed("gauge", "kubeproxy_sync_proxy_rules_no_local_endpoints_total", help, labels, () => this.#noLocal());
   }
 
   /** All metrics in the text format. */
   async text(): Promise<string> {
+    return (await this.reply()).body;
+  }
+
+  /** What a scrape is answered with. */
+  reply(): Promise<Reply> {
     this.#ofBackends.collect();
-    return this.#registry.metrics();
+    return this.#set.reply();
   }
 
   /** Stop measuring. */
   close(): void {
-    this.#loopDelay.disable();
+    this.#set.close();
   }
 
   /** Say where a family's rows are read from when metrics are asked for; also notes the start of its loop. */
@@ -176,9 +172,7 @@ export class Metrics implements SyncObserver {
 
   /** Count one report about an API object; `object` is e.g. `Service shop/cart`. */
   objectIssue(object: string): void {
-    const kind = object.split(" ", 1)[0];
-    // Anything else is a place in a file: as a label it would make a series of every line of every file.
-    this.#issues.inc({ kind: OBJECT_KINDS.find((known) => known === kind) ?? "File" });
+    this.#countIssue(object);
   }
 
   /** Count one answer of the health server. */
@@ -224,44 +218,23 @@ export class Metrics implements SyncObserver {
     this.#quarantined.set({ ip_family: event.family }, event.rows.length);
   }
 
-  #registerComputed(): void {
-    const rows = this.#rows;
-    const noLocal = new Gauge({
-      name: "kubeproxy_sync_proxy_rules_no_local_endpoints_total",
-      help: "Service ports with a Local traffic policy and endpoints, but none on this node",
-      labelNames: ["traffic_policy", "ip_family"] as const,
-      registers: [this.#registry],
-      collect: () => {
-        for (const [ip_family, read] of rows) {
-          const { internal, external } = countNoLocalEndpoints(read());
-          noLocal.set({ traffic_policy: "internal", ip_family }, internal);
-          noLocal.set({ traffic_policy: "external", ip_family }, external);
-        }
-      },
-    });
-    const lag = new Gauge({
-      name: "turnout_event_loop_lag_seconds",
-      help: "How late the event loop was since the last scrape",
-      labelNames: ["quantile"] as const,
-      registers: [this.#registry],
-      collect: () => {
-        const delays = this.#loopDelay;
-        lag.set({ quantile: "0.99" }, delays.count === 0 ? 0 : Math.max(0, delays.percentile(99) / 1e9 - LOOP_PROBE_MS / 1e3));
-        lag.set({ quantile: "1" }, delays.count === 0 ? 0 : Math.max(0, delays.max / 1e9 - LOOP_PROBE_MS / 1e3));
-        delays.reset();
-      },
-    });
+  *#noLocal(): Readings<"traffic_policy" | "ip_family"> {
+    for (const [ip_family, read] of this.#rows) {
+      const { internal, external } = countNoLocalEndpoints(read());
+      yield [{ traffic_policy: "internal", ip_family }, internal];
+      yield [{ traffic_policy: "external", ip_family }, external];
+    }
   }
 
   #histogram(name: string, help: string, buckets: number[]): Histogram<Family> {
-    return new Histogram({ name, help, buckets, labelNames: FAMILY, registers: [this.#registry] });
+    return this.#set.histogram(name, help, FAMILY, buckets);
   }
 
   #gauge<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
-    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+    return this.#set.gauge(name, help, labelNames);
   }
 
   #counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
-    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+    return this.#set.counter(name, help, labelNames);
   }
 }
