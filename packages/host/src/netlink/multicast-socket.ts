@@ -1,10 +1,12 @@
 import { createRequire } from "node:module";
+import { constants } from "node:os";
+import { isMainThread } from "node:worker_threads";
 import { ProxyError } from "@turnout/core";
 import type koffiPackage from "koffi";
 import { errno, kernelError } from "./errno.ts";
 import { isSupportedByteOrder } from "./message.ts";
 
-// @source linux/socket.h, asm-generic/socket.h, linux/netlink.h
+// @source linux/socket.h, asm-generic/socket.h, asm-generic/fcntl.h, linux/netlink.h
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
 const SOL_SOCKET = 1;
@@ -13,6 +15,13 @@ const SO_RCVBUFFORCE = 33;
 const SOL_NETLINK = 270;
 const NETLINK_ADD_MEMBERSHIP = 1;
 const MSG_DONTWAIT_TRUNC = 0x40 | 0x20;
+const F_GETFL = 3;
+const F_SETFL = 4;
+const F_SETOWN = 8;
+const F_SETSIG = 10;
+const O_ASYNC = 0o20000;
+/** Instead of SIGIO, which ends a process that does not expect it; this one is ignored where nobody listens. */
+const ARRIVAL = "SIGURG";
 
 /** Room for what happens between two looks; a commit of 100,000 set elements takes about 10 MB. */
 const BUFFER_BYTES = 32 << 20;
@@ -25,6 +34,7 @@ interface Libc {
   bind(fd: number, address: Buffer, length: number): number;
   setsockopt(fd: number, level: number, name: number, value: Buffer, length: number): number;
   recv(fd: number, buffer: Buffer, length: number, flags: number): number;
+  fcntl(fd: number, command: number, value: number): number;
   close(fd: number): number;
   errno(): number;
 }
@@ -32,10 +42,16 @@ interface Libc {
 /** What one look brought: a datagram (valid until the next look), nothing, or word that the kernel dropped some. */
 export type Received = Buffer | "nothing" | "lost";
 
-/** A netlink socket that only listens, and only when it is looked at. */
+/** A netlink socket that only listens, and only gives when it is asked. */
 export interface MulticastSocket {
   /** Take the next datagram without waiting. @throws {ProxyError} `tool_failed`. */
   receive(): Received;
+  /**
+   * Have the listener called, once per socket, whenever there may be something to take, and sometimes when there is nothing.
+   *
+   * Edges: false where the kernel or this thread can't be told so; then it is never called. It does not keep the process alive.
+   */
+  onArrival(listener: () => void): boolean;
   /** Close it; more than once is fine. */
   close(): void;
 }
@@ -73,6 +89,7 @@ function listener(libc: Libc, fd: number): MulticastSocket {
   // Not from Buffer's shared pool: C writes into it.
   const buffer = Buffer.allocUnsafeSlow(DATAGRAM_BYTES);
   let isOpen = true;
+  let onSignal: (() => void) | undefined;
   return {
     receive(): Received {
       if (!isOpen) return "nothing";
@@ -85,11 +102,28 @@ function listener(libc: Libc, fd: number): MulticastSocket {
         if (error !== errno("EINTR")) throw kernelError(error, "netlink notifications can't be read");
       }
     },
+    onArrival(ring): boolean {
+      // Node hands signals to its main thread alone.
+      if (!isOpen || onSignal !== undefined || !isMainThread || !signalArrivals(libc, fd)) return false;
+      onSignal = ring;
+      process.on(ARRIVAL, ring);
+      return true;
+    },
     close(): void {
       if (isOpen) libc.close(fd);
       isOpen = false;
+      if (onSignal !== undefined) process.off(ARRIVAL, onSignal);
+      onSignal = undefined;
     },
   };
+}
+
+/** Have the kernel send this process a signal when something comes or is lost; tells whether it will. */
+function signalArrivals(libc: Libc, fd: number): boolean {
+  const flags = libc.fcntl(fd, F_GETFL, 0);
+  if (flags < 0 || libc.fcntl(fd, F_SETOWN, process.pid) < 0) return false;
+  if (libc.fcntl(fd, F_SETSIG, constants.signals[ARRIVAL]) < 0) return false;
+  return libc.fcntl(fd, F_SETFL, flags | O_ASYNC) >= 0;
 }
 
 function setOption(libc: Libc, fd: number, level: number, name: number, value: number): number {
@@ -115,6 +149,7 @@ function loadLibc(): Libc {
       bind: libc.func("int bind(int fd, const void *address, uint32_t length)"),
       setsockopt: libc.func("int setsockopt(int fd, int level, int name, const void *value, uint32_t length)"),
       recv: libc.func("intptr_t recv(int fd, void *buffer, size_t length, int flags)"),
+      fcntl: libc.func("int fcntl(int fd, int command, long value)"),
       close: libc.func("int close(int fd)"),
       errno: () => koffi.errno(),
     };

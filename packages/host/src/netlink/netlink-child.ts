@@ -1,7 +1,7 @@
 // Run by netlink.test.ts in a network namespace of its own; prints what it saw as JSON.
 import { execFileSync } from "node:child_process";
 import { ProxyError } from "@turnout/core";
-import type { FlowFilter, IPFamily } from "@turnout/core";
+import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
 import { createClock } from "../clock.ts";
 import { NetlinkChannel } from "./channel.ts";
 import { CT, dumpRequest, parseEntry } from "./conntrack.ts";
@@ -11,11 +11,14 @@ import type { MulticastSocket } from "./multicast-socket.ts";
 import { NftEventReader } from "./nft-events.ts";
 import type { NftEvent } from "./nft-events.ts";
 import { NETLINK } from "./socket.ts";
-import { watch } from "./watch.ts";
+import { REST_MS, watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
 
 const never = new AbortController().signal;
-const netlink = createNetlink();
+const real = createClock();
+/** Nobody rests here: a watch that the kernel did not wake would wait for days. */
+const clock: Clock = { ...real, sleep: (ms, signal) => real.sleep(ms === REST_MS ? 1e9 : ms, signal) };
+const netlink = createNetlink({ clock });
 
 function tool(file: string, args: readonly string[], input = ""): string {
   return execFileSync(file, args, { encoding: "utf8", input, stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LC_ALL: "C" } });
@@ -181,7 +184,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       overflow: { kind: "lost" },
     };
     const open = (): MulticastSocket => openMulticastSocket(NETLINK.netfilter, [7], 4096);
-    const events = watch(open, handlers, createClock(), ending.signal)[Symbol.asyncIterator]();
+    const events = watch(open, handlers, clock, ending.signal)[Symbol.asyncIterator]();
     const elements = Array.from({ length: 1_000 }, (_, index) => `10.0.${index >> 8}.${index & 255}`).join(", ");
     tool("nft", ["-f", "-"], `add table ip big\nadd set ip big s { type ipv4_addr; }\nadd element ip big s { ${elements} }\n`);
     const first = await take(events);

@@ -38,7 +38,7 @@ export interface HostNetlink extends Netlink {
 /**
  * Make the real {@link HostNetlink}, for the network namespace of this process.
  *
- * Shape: `clock` paces the watches, which look every 100 ms; the real one by default.
+ * Shape: `clock` paces the watches, which look when the kernel says that something came; the real one by default.
  * Edges: sockets are opened on first use; idle ones don't keep the process alive, watches do.
  */
 export function createNetlink(options: { readonly clock?: Clock } = {}): HostNetlink {

@@ -3,14 +3,19 @@ import { describe, expect, it } from "vitest";
 import { createFakeClock } from "../testing/fake-clock.ts";
 import { encodeMessage } from "./message.ts";
 import type { MulticastSocket, Received } from "./multicast-socket.ts";
-import { LOOK_EVERY_MS, watch } from "./watch.ts";
+import { GATHER_MS, LOOK_EVERY_MS, REST_MS, watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
 
 /** A socket that gives what is put into `waiting`. */
-function fakeSocket(): MulticastSocket & { readonly waiting: (Received | ProxyError)[]; isOpen: boolean } {
+function fakeSocket(rings: boolean): MulticastSocket & { readonly waiting: (Received | ProxyError)[]; isOpen: boolean; ring: () => void } {
   return {
     waiting: [],
     isOpen: true,
+    ring: () => undefined,
+    onArrival(listener): boolean {
+      if (rings) this.ring = listener;
+      return rings;
+    },
     receive(): Received {
       const next = this.waiting.shift() ?? "nothing";
       if (ProxyError.is(next)) throw next;
@@ -33,13 +38,13 @@ function datagram(...types: readonly number[]): Buffer {
   return Buffer.concat(types.map((type) => encodeMessage(type, 0, 0, Buffer.alloc(0))));
 }
 
-function setUp(): {
+function setUp(rings: boolean = false): {
   socket: ReturnType<typeof fakeSocket>;
   clock: ReturnType<typeof createFakeClock>;
   ending: AbortController;
   events: AsyncIterator<string>;
 } {
-  const [socket, clock, ending] = [fakeSocket(), createFakeClock(), new AbortController()];
+  const [socket, clock, ending] = [fakeSocket(rings), createFakeClock(), new AbortController()];
   const events = watch(() => socket, handlers, clock, ending.signal)[Symbol.asyncIterator]();
   return { socket, clock, ending, events };
 }
@@ -80,6 +85,46 @@ describe("watch", () => {
     socket.waiting.push(datagram(20, 21, 22, 23));
     await clock.advance(LOOK_EVERY_MS);
     expect((await events.next()).value).toBe("too slow");
+  });
+
+  it("looks when the socket tells of something, and only then", async () => {
+    const { socket, clock, events } = setUp(true);
+    await clock.advance(0);
+    socket.waiting.push(datagram(20));
+    await clock.advance(REST_MS / 2);
+    expect(socket.waiting.length).toBe(1);
+    socket.ring();
+    await clock.advance(GATHER_MS);
+    expect((await events.next()).value).toBe("message 20");
+    // A signal that got lost delays it, no more.
+    socket.waiting.push(datagram(21));
+    await clock.advance(REST_MS);
+    expect((await events.next()).value).toBe("message 21");
+  });
+
+  it("looks again when something came while it looked", async () => {
+    const { socket, clock, events } = setUp(true);
+    await clock.advance(0);
+    const { receive } = socket;
+    let looks = 0;
+    socket.receive = (): Received => {
+      if (looks++ === 0) socket.ring();
+      return receive.call(socket);
+    };
+    socket.ring();
+    await clock.advance(GATHER_MS);
+    socket.waiting.push(datagram(20));
+    await clock.advance(GATHER_MS);
+    expect((await events.next()).value).toBe("message 20");
+  });
+
+  it("ends on abort while it rests", async () => {
+    const { socket, clock, ending, events } = setUp(true);
+    await clock.advance(0);
+    ending.abort();
+    expect(await events.next()).toEqual({ done: true, value: undefined });
+    await clock.advance(0);
+    expect([socket.isOpen, clock.sleeping]).toEqual([false, 0]);
   });
 
   it("ends on abort and closes the socket", async () => {

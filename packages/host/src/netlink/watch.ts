@@ -5,8 +5,12 @@ import { messagesOf } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
 import type { MulticastSocket } from "./multicast-socket.ts";
 
-/** How often a watch looks at its socket, in ms. */
+/** How often a watch looks at a socket that can't tell when something has come, in ms. */
 export const LOOK_EVERY_MS = 100;
+/** How often it looks at one that can: in case a signal was lost. */
+export const REST_MS = 10_000;
+/** From a signal to the look, in ms: what comes together is taken together. */
+export const GATHER_MS = 20;
 /** Datagrams taken in one go before others get their turn. */
 const MAX_DATAGRAMS_PER_LOOK = 500;
 
@@ -56,8 +60,14 @@ async function follow<T>(
   ended: AbortSignal,
 ): Promise<void> {
   const put = (event: T): void => queue.put(event);
+  let bell = new AbortController();
+  const ring = (): void => bell.abort();
+  const restMs = socket.onArrival(ring) ? REST_MS : LOOK_EVERY_MS;
+  ended.addEventListener("abort", ring, { once: true });
   let hasLost = false;
   while (!ended.aborted) {
+    // Before the look: what comes during it rings the new one.
+    bell = new AbortController();
     const { isEmpty, hasOverrun } = look(socket, (message) => {
       if (!hasLost) handlers.onMessage(message, put);
     });
@@ -67,7 +77,8 @@ async function follow<T>(
       handlers.onLost(put);
       hasLost = false;
     }
-    await clock.sleep(isEmpty ? LOOK_EVERY_MS : 1, ended);
+    if (isEmpty) await clock.sleep(restMs, bell.signal);
+    if (!isEmpty || bell.signal.aborted) await clock.sleep(isEmpty ? GATHER_MS : 1, ended);
   }
 }
 
