@@ -6,6 +6,7 @@ import { createNodeSockets } from "./node-sockets.ts";
 import type { UserspaceObject } from "./objects.ts";
 import { parseUserspaceOptions } from "./options.ts";
 import type { UserspaceOptions } from "./options.ts";
+import { numbersOf } from "./numbers.ts";
 import { OwnAddresses, Turns } from "./own-addresses.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
@@ -84,6 +85,7 @@ function openBackend(options: UserspaceOptions, family: IPFamily, world: Userspa
     apply: (plan, signal) => applier.apply(plan, signal),
     forgetFlows: (flows) => Promise.resolve(fronts.forget(flows)),
     watch: (signal) => watchHost({ world, bell, canOwnAddresses: world.canOwnAddresses, isDisturbed: () => applier.isDisturbed() }, signal),
+    metrics: () => numbersOf(fronts, traffic),
     cleanup: (signal) => own.removeAll(signal),
     close: (signal) => applier.close(signal),
   };

@@ -84,6 +84,7 @@ export class TcpFront {
           ? "max-connections-per-listener"
           : undefined;
     if (limit !== undefined) {
+      this.#traffic.seen.refused++;
       log.warn("a connection was refused: the limit is reached", this.name, {
         limit: `${limit}=${limit === "max-connections" ? options.maxConnections : options.maxConnectionsPerListener}`,
       });
@@ -95,6 +96,7 @@ export class TcpFront {
       this.#connections.delete(connection);
     });
     counters.connections++;
+    this.#traffic.seen.connections++;
     this.#connections.add(connection);
     connection.start();
   }
@@ -157,6 +159,7 @@ class Connection {
     this.#dialled = world.sockets.dial(options.endpointMap.get(endpoint.text) ?? endpoint, options.dialSeconds * 1000, {
       onOpen: () => this.#open(endpoint),
       onFailure: (error) => {
+        this.#traffic.seen.failedDials++;
         this.#traffic.log.warn("an endpoint can't be reached", endpoint.text, { row: this.#front.policy.value.row, error: error.message });
         this.#tried = new Set([...this.#tried, endpoint.text]);
         this.#dialled = undefined;

@@ -11,6 +11,15 @@ export interface Counters {
   sessions: number;
 }
 
+/** What one family has seen since its start. */
+export interface Seen {
+  connections: number;
+  sessions: number;
+  /** Over a limit. */
+  refused: number;
+  failedDials: number;
+}
+
 /** What all of one family's traffic shares. */
 export class Traffic {
   readonly family: IPFamily;
@@ -19,6 +28,7 @@ export class Traffic {
   readonly counters: Counters;
   readonly affinity: AffinityTable;
   readonly log: QuietLog;
+  readonly seen: Seen = { connections: 0, sessions: 0, refused: 0, failedDials: 0 };
   /** How clients are told apart; nobody is anything before it is known. */
   host: HostView = { addresses: new Set(), pods: [] };
 

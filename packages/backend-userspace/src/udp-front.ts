@@ -101,6 +101,7 @@ export class UdpSessions {
     });
     const session: Session = { key, front, client, endpoint, flow, lastMs: this.#traffic.nowMs() };
     counters.sessions++;
+    this.#traffic.seen.sessions++;
     return session;
   }
 
