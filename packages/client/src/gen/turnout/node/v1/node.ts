@@ -355,6 +355,7 @@ export interface Settings {
   masqueradeAll: boolean;
   /** Bit of the packet mark, 0–31. */
   masqueradeBit: number;
+  /** Needed, with a mode; without one the hello is refused. */
   detectLocal:
     | DetectLocal
     | undefined;
