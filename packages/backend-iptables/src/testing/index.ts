@@ -1,0 +1,10 @@
+/**
+ * The iptables backend's host in memory: iptables and ip6tables in both variants and a kernel as strict as the real ones, and a packet's way
+ * through them.
+ *
+ * @packageDocumentation
+ */
+export { createFakeHost } from "./fake-host.ts";
+export type { IptablesFakeHost, IptablesFakeHostOptions } from "./fake-host.ts";
+export { MARTIAN_RULE } from "./foreign-rules.ts";
+export type { Variant } from "./tables.ts";
