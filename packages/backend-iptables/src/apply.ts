@@ -1,8 +1,8 @@
 import { objectId, ProxyError } from "@turnout/core";
-import type { Clock, Lingering, Log, Outcome, Plan } from "@turnout/core";
+import type { Clock, Lingering, Log, Outcome, Plan, World } from "@turnout/core";
 import { complainedLine } from "@turnout/host";
+import type { EchoCount, OwnCommits } from "@turnout/host";
 import type { ChainObject, IptablesObject } from "./objects.ts";
-import type { OwnCommits } from "./own-commits.ts";
 import { countRules } from "./observe.ts";
 import { LINGER_MS } from "./plan.ts";
 import type { Step } from "./plan.ts";
@@ -33,6 +33,7 @@ export interface ApplyNumbers {
 export class Applier {
   readonly #tool: IptablesTool;
   readonly #own: OwnCommits;
+  readonly #echoes: EchoCount;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #lingering = new Map<string, Lingering<IptablesObject>>();
@@ -42,9 +43,14 @@ export class Applier {
   #total: RuleCounts = { filter: 0, nat: 0 };
   #last: RuleCounts = { filter: 0, nat: 0 };
 
-  constructor(tool: IptablesTool, own: OwnCommits, clock: Clock, log: Log) {
+  constructor(
+    tool: IptablesTool,
+    commits: { readonly own: OwnCommits; readonly echoes: EchoCount },
+    { clock, log }: Pick<World, "clock" | "log">,
+  ) {
     this.#tool = tool;
-    this.#own = own;
+    this.#own = commits.own;
+    this.#echoes = commits.echoes;
     this.#clock = clock;
     this.#log = log;
   }
@@ -103,11 +109,13 @@ export class Applier {
   }
 
   async #commit(sections: readonly Section[], withDeletions: boolean, signal: AbortSignal): Promise<void> {
-    this.#own.expect(sections.length);
+    // Each section is a commit of its own. Of a call that failed some may be in force: they are taken for somebody else's, and looked at.
+    this.#echoes.expect(sections.length);
     try {
       await this.#tool.restore(restoreInput(sections, withDeletions), signal);
+      this.#own.add(sections.length);
     } catch (error) {
-      this.#own.expect(-sections.length);
+      this.#echoes.expect(-sections.length);
       throw error;
     }
   }

@@ -12,8 +12,8 @@ import type {
   World,
 } from "@turnout/core";
 import { ProxyError } from "@turnout/core";
-import type { IptablesVariant } from "@turnout/host";
-import { findIptables } from "@turnout/host";
+import type { CommitMark, IptablesVariant } from "@turnout/host";
+import { EchoCount, findIptables, ownCommitsOf } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -21,7 +21,6 @@ import { answersOnLoopback, parseSaved } from "./observe.ts";
 import { parseIptablesOptions } from "./options.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 import { iptablesMetrics } from "./numbers.ts";
-import { OwnCommits } from "./own-commits.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
 import { probeIptables } from "./probe.ts";
@@ -68,16 +67,18 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   readonly #family: IPFamily;
   readonly #world: World;
   readonly #tool: IptablesTool;
-  readonly #own = new OwnCommits();
+  readonly #echoes = new EchoCount();
   readonly #applier: Applier;
   #lookMs = 0;
+  /** When the host was last looked at; undefined: never, or by a variant that tells nothing. */
+  #mark: CommitMark | undefined;
 
   constructor(options: IptablesOptions, family: IPFamily, world: World) {
     this.#options = options;
     this.#family = family;
     this.#world = world;
     this.#tool = new IptablesTool(world, family, options.variant);
-    this.#applier = new Applier(this.#tool, this.#own, world.clock, world.log);
+    this.#applier = new Applier(this.#tool, { own: ownCommitsOf(world.netlink), echoes: this.#echoes }, world);
   }
 
   skeleton(context: Parameters<typeof renderSkeleton>[0]): readonly IptablesObject[] {
@@ -97,9 +98,12 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   }
 
   async observe(signal: AbortSignal): Promise<Observed<IptablesObject>> {
-    const startMs = this.#world.clock.nowMs();
+    const { clock, netlink } = this.#world;
+    const startMs = clock.nowMs();
+    const isTold = (await this.#tool.choice(signal)).variant === "nft";
+    this.#mark = isTold ? await ownCommitsOf(netlink).mark(netlink) : undefined;
     const objects = await this.#look(this.#tool, signal);
-    this.#lookMs = this.#world.clock.nowMs() - startMs;
+    this.#lookMs = clock.nowMs() - startMs;
     this.#applier.looked(objects.values());
     return { objects, lingering: [] };
   }
@@ -118,7 +122,10 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
 
   watch(signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
     const lookMs = (): number => this.#lookMs;
-    return watchHost({ world: this.#world, family: this.#family, tool: this.#tool, own: this.#own, lookMs }, signal);
+    return watchHost(
+      { world: this.#world, family: this.#family, tool: this.#tool, echoes: this.#echoes, mark: this.#mark, lookMs },
+      signal,
+    );
   }
 
   /** Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. */
@@ -135,7 +142,10 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const tool = new IptablesTool(this.#world, this.#family, variant);
     const remove = [...(await this.#look(tool, signal)).values()];
     const plan = planDelta({ put: [], remove, lingering: [], nowMs: this.#world.clock.nowMs() });
-    const { lingering = [] } = await new Applier(tool, this.#own, this.#world.clock, this.#world.log).apply(plan, signal);
+    const { lingering = [] } = await new Applier(tool, { own: ownCommitsOf(this.#world.netlink), echoes: this.#echoes }, this.#world).apply(
+      plan,
+      signal,
+    );
     if (lingering.length === 0) return;
     throw new ProxyError("already_exists", "chains are left that somebody else jumps to", {
       object: lingering.map(({ object }) => object.key).join(", "),

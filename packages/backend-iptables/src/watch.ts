@@ -1,6 +1,7 @@
 import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
+import { ownCommitsOf } from "@turnout/host";
+import type { CommitMark, EchoCount } from "@turnout/host";
 import type { IptablesFacts } from "./options.ts";
-import type { OwnCommits } from "./own-commits.ts";
 import { readFacts } from "./probe.ts";
 import type { IptablesTool } from "./tool.ts";
 
@@ -8,88 +9,111 @@ import type { IptablesTool } from "./tool.ts";
 export interface WatchOptions {
   readonly world: World;
   readonly family: IPFamily;
-  readonly tool: IptablesTool;
-  readonly own: OwnCommits;
-  /** How long the last look at the host took, in ms: what looks cost decides how often there may be one. */
+  readonly tool: Pick<IptablesTool, "choice" | "hasCanary">;
+  readonly echoes: EchoCount;
+  /** When the host was last looked at; undefined: never. */
+  readonly mark: CommitMark | undefined;
+  /** How long the last look at the host took, in ms: what looking costs decides how often there is a look. */
   readonly lookMs: () => number;
 }
 
-/** The canary is looked for this often, in ms, where nobody tells of changes. @source semantics.md 5.6 */
-const CANARY_MS = 30_000;
+/** The canary is looked for this often, in ms. @source semantics.md 5.6 */
+export const CANARY_MS = 30_000;
 /** After a commit of somebody else's to the tables we share, the whole is compared after this long, in ms, at the soonest… */
-const LOOK_MIN_MS = 1_000;
+export const LOOK_MIN_MS = 1_000;
 /** …and so that looking takes no more than this part of the time. */
 const LOOK_SHARE = 0.05;
-
-type Winner =
-  | { readonly by: "timer" }
-  | { readonly by: "commit"; readonly event: NftEvent | undefined }
-  | { readonly by: "addresses"; readonly isEnd: boolean };
 
 /**
  * Tell of changed host addresses, and of others' hands on our chains.
  *
- * Shape: with the nft variant the kernel tells who commits; the tables are everybody's (CNI plugins, kubelet), so the canary is looked for
- * at once, which shows a flush, and the whole is compared a while later. The legacy variant tells nothing: the canary is looked for
- * every half minute.
+ * Shape: with the nft variant the kernel tells who commits; but the tables are everybody's (CNI plugins, kubelet), so at a commit the canary
+ * is looked for, which shows a flush, and the whole is compared a while later. The legacy variant tells nothing: its canary is
+ * looked for every half minute.
  */
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
-  const { world, tool, own } = options;
+  const { world, tool, echoes } = options;
   const isTold = (await tool.choice(signal)).variant === "nft";
   const commits = isTold ? world.netlink.watchNft(signal)[Symbol.asyncIterator]() : undefined;
   const addresses = world.netlink.watchAddresses(signal)[Symbol.asyncIterator]();
-  own.start();
-  const nextCommit = (): Promise<Winner> | undefined =>
-    commits?.next().then(({ done, value }) => ({ by: "commit", event: done === true ? undefined : value }));
-  const nextAddresses = (): Promise<Winner> => addresses.next().then(({ done }) => ({ by: "addresses", isEnd: done === true }));
-  let commit = nextCommit();
-  let address = nextAddresses();
-  /** Since when somebody may have changed what the canary doesn't show. */
-  let suspect: { readonly what: string; readonly dueMs: number } | undefined;
-  let canaryMs = world.clock.nowMs() + CANARY_MS;
+  echoes.start();
+  const suspicion = new Suspicion(options);
+  if (isTold && (await hasMissed(options, signal))) suspicion.note("the ruleset changed before it was watched");
+  let nextCommit = commits?.next();
+  let nextAddresses = addresses.next();
+  let canaryDueMs = world.clock.nowMs() + CANARY_MS;
   while (!signal.aborted) {
-    const dueMs = Math.min(suspect?.dueMs ?? Number.POSITIVE_INFINITY, canaryMs);
     const stop = new AbortController();
-    const timer = world.clock.sleep(Math.max(0, dueMs - world.clock.nowMs()), AbortSignal.any([signal, stop.signal]));
-    const waits: Promise<Winner>[] = [address, timer.then((): Winner => ({ by: "timer" }))];
-    if (commit !== undefined) waits.push(commit);
-    const winner = await Promise.race(waits);
+    const waitMs = Math.min(suspicion.dueMs, canaryDueMs) - world.clock.nowMs();
+    const winner = await Promise.race([
+      nextAddresses.then((result) => ({ addresses: result })),
+      world.clock.sleep(waitMs, AbortSignal.any([signal, stop.signal])).then(() => ({ timer: true })),
+      ...(nextCommit === undefined ? [] : [nextCommit.then((result) => ({ commit: result }))]),
+    ]);
     stop.abort();
     if (signal.aborted) return;
-    if (winner.by === "addresses") {
-      if (winner.isEnd) return;
-      address = nextAddresses();
+    if ("addresses" in winner) {
+      if (winner.addresses.done === true) return;
+      nextAddresses = addresses.next();
       yield { kind: "facts", facts: await readFacts(world, signal) };
-    } else if (winner.by === "commit") {
-      if (winner.event === undefined) return;
-      commit = nextCommit();
-      const what = foreignCommit(winner.event, options);
+    } else if ("commit" in winner) {
+      if (winner.commit.done === true) return;
+      nextCommit = commits?.next();
+      const what = foreignCommit(winner.commit.value, options);
       if (what === undefined) continue;
-      if (await tool.hasCanary(signal)) suspect ??= { what, dueMs: world.clock.nowMs() + patience(options) };
+      if (await tool.hasCanary(signal)) suspicion.note(what);
       else yield { kind: "drift", what };
-    } else if (suspect !== undefined && suspect.dueMs <= world.clock.nowMs()) {
-      yield { kind: "drift", what: suspect.what };
-      suspect = undefined;
+    } else if (suspicion.dueMs <= world.clock.nowMs()) {
+      yield { kind: "drift", what: suspicion.take() };
     } else {
-      canaryMs = world.clock.nowMs() + CANARY_MS;
-      if (!(await tool.hasCanary(signal)))
-        yield { kind: "drift", what: "the canary chain is gone from table mangle: somebody flushed iptables" };
+      canaryDueMs = world.clock.nowMs() + CANARY_MS;
+      if (!(await tool.hasCanary(signal))) yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
     }
   }
 }
 
+/** Tell whether somebody else committed between the last look and now. Commits to other people's tables count: they can't be told apart. */
+async function hasMissed({ world, mark }: WatchOptions, signal: AbortSignal): Promise<boolean> {
+  const { netlink, clock } = world;
+  return mark !== undefined && !(await ownCommitsOf(netlink).isUndisturbedSince(mark, netlink, clock, signal));
+}
+
 /** Say what somebody else did to the tables we share, if this event tells so. */
-function foreignCommit(event: NftEvent, { family, own }: WatchOptions): string | undefined {
+function foreignCommit(event: NftEvent, { family, echoes }: WatchOptions): string | undefined {
   if (event.kind === "lost") {
-    own.start();
+    echoes.start();
     return "the ruleset changed faster than the kernel could tell";
   }
   const ip = family === "IPv4" ? "ip" : "ip6";
   const touched = event.tables.filter((table) => ["nat", "filter", "mangle"].some((name) => table === `${ip} ${name}`));
-  if (touched.length === 0 || own.take()) return undefined;
+  if (touched.length === 0 || echoes.take()) return undefined;
   return `${event.process} (pid ${event.pid}) changed table ${touched.join(", ")}`;
 }
 
-function patience({ lookMs }: WatchOptions): number {
-  return Math.max(LOOK_MIN_MS, lookMs() / LOOK_SHARE);
+/** What somebody may have changed that the canary doesn't show, and when to look for it. */
+class Suspicion {
+  readonly #options: WatchOptions;
+  #what = "";
+  #dueMs = Number.POSITIVE_INFINITY;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+  }
+
+  get dueMs(): number {
+    return this.#dueMs;
+  }
+
+  /** Several changes before the look are one. */
+  note(what: string): void {
+    if (Number.isFinite(this.#dueMs)) return;
+    const { world, lookMs } = this.#options;
+    this.#what = what;
+    this.#dueMs = world.clock.nowMs() + Math.max(LOOK_MIN_MS, lookMs() / LOOK_SHARE);
+  }
+
+  take(): string {
+    this.#dueMs = Number.POSITIVE_INFINITY;
+    return this.#what;
+  }
 }

@@ -1,10 +1,10 @@
 import type { Backend, BackendModule, Capability, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
+import { ownCommitsOf } from "@turnout/host";
+import type { CommitMark } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { NftSession } from "./nft-session.ts";
 import type { NftObject } from "./objects.ts";
-import { ownCommitsOf } from "./own-commits.ts";
-import type { Mark } from "./own-commits.ts";
 import { parseTable } from "./observe.ts";
 import { parseNftOptions } from "./options.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
@@ -52,7 +52,7 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
   const session = new NftSession(world, options.nftPath);
   const nftFamily = NFT_FAMILY[family];
   const applier = new Applier(session, nftFamily, world.clock, world.log);
-  let mark: Mark | undefined;
+  let mark: CommitMark | undefined;
   return {
     skeleton: renderSkeleton,
     render: (row, context) => renderRow(row, context, options),

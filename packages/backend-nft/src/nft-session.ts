@@ -1,40 +1,14 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecSession, World } from "@turnout/core";
+import { EchoCount, ownCommitsOf } from "@turnout/host";
+import type { OwnCommits } from "@turnout/host";
 import { nftError } from "./errors.ts";
-import { ownCommitsOf } from "./own-commits.ts";
-import type { OwnCommits } from "./own-commits.ts";
 
 const ANSWER_TIMEOUT_MS = 60_000;
 /** A kept nft never returns memory; larger transactions get a process of their own. Bytes. */
 const KEPT_TEXT_MAX = 64 * 1024;
 /** A kept nft is replaced after this many transactions, whatever its memory. */
 const KEPT_USES_MAX = 20_000;
-
-/**
- * Tells our own commits from other people's: every transaction of ours is echoed once by the kernel's notifications,
- * so an echo nobody expects means that somebody else has been at the table.
- */
-export class EchoCount {
-  #expected = 0;
-  #isCounting = false;
-
-  /** Start with a clean slate; before this nothing is expected, because nobody listens. */
-  start(): void {
-    this.#expected = 0;
-    this.#isCounting = true;
-  }
-
-  expect(): void {
-    if (this.#isCounting) this.#expected++;
-  }
-
-  /** Count one echo off; false when none was due. */
-  take(): boolean {
-    if (this.#expected === 0) return false;
-    this.#expected--;
-    return true;
-  }
-}
 
 /**
  * Runs transactions through nft: small ones through one kept `nft -i`, which saves a process start for each, large ones

@@ -1,11 +1,10 @@
+import { EchoCount, ownCommitsOf } from "@turnout/host";
+import type { CommitMark } from "@turnout/host";
 import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import type { HostEvent } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { EchoCount } from "./nft-session.ts";
 import type { NftFacts } from "./options.ts";
-import { ownCommitsOf } from "./own-commits.ts";
-import type { Mark } from "./own-commits.ts";
 import { watchHost } from "./watch.ts";
 
 const OURS = ["ip turnout"];
@@ -30,7 +29,7 @@ describe("watchHost", () => {
   const commitForeign = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });
 
   /** Start watching, then act; resolves to what was told until the address change that ends it. */
-  const told = async (mark: Mark | undefined, act: () => void): Promise<readonly HostEvent<NftFacts>[]> => {
+  const told = async (mark: CommitMark | undefined, act: () => void): Promise<readonly HostEvent<NftFacts>[]> => {
     const clock = createFakeClock();
     const events: HostEvent<NftFacts>[] = [];
     const ended = (async (): Promise<void> => {

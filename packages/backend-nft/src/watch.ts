@@ -1,9 +1,8 @@
 import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
+import { ownCommitsOf } from "@turnout/host";
+import type { CommitMark, EchoCount } from "@turnout/host";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import type { EchoCount } from "./nft-session.ts";
 import type { NftFacts } from "./options.ts";
-import { ownCommitsOf } from "./own-commits.ts";
-import type { Mark } from "./own-commits.ts";
 import { readFacts } from "./probe.ts";
 
 /** What watching needs. */
@@ -12,7 +11,7 @@ export interface WatchOptions {
   readonly family: IPFamily;
   readonly echoes: EchoCount;
   /** When the table was last read; undefined: never. */
-  readonly mark: Mark | undefined;
+  readonly mark: CommitMark | undefined;
 }
 
 /**
@@ -62,7 +61,7 @@ async function foreignChange(event: NftEvent, { family, echoes }: WatchOptions, 
 class MissedCommits {
   readonly #options: WatchOptions;
   readonly #signal: AbortSignal;
-  #mark: Mark | undefined;
+  #mark: CommitMark | undefined;
 
   constructor(options: WatchOptions, signal: AbortSignal) {
     this.#options = options;

@@ -14,6 +14,8 @@ export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVarian
 export { installHint, TOOL_PACKAGES } from "./tool-packages.ts";
 export { createNetlink } from "./netlink/netlink.ts";
 export type { HostNetlink } from "./netlink/netlink.ts";
+export { EchoCount, OwnCommits, ownCommitsOf } from "./netlink/own-commits.ts";
+export type { CommitMark } from "./netlink/own-commits.ts";
 export type { NftEvent } from "./netlink/nft-events.ts";
 export { createWorld } from "./world.ts";
 export type { HostWorld } from "./world.ts";

@@ -4,7 +4,7 @@ const LOOK_AGAIN_MS = 50;
 const LOOKS_MAX = 20;
 
 /** A moment of the ruleset: its generation, and how many commits of ours had been made by then. */
-export interface Mark {
+export interface CommitMark {
   readonly generation: number;
   readonly commits: number;
 }
@@ -16,13 +16,13 @@ export interface Mark {
 export class OwnCommits {
   #count = 0;
 
-  /** Note a commit of ours that succeeded. */
-  add(): void {
-    this.#count++;
+  /** Note commits of ours that succeeded. */
+  add(commits: number = 1): void {
+    this.#count += commits;
   }
 
   /** Remember this moment. @throws {ProxyError} when the kernel can't be asked. */
-  async mark(netlink: Netlink): Promise<Mark> {
+  async mark(netlink: Netlink): Promise<CommitMark> {
     const commits = this.#count;
     return { generation: await netlink.nftGeneration(), commits };
   }
@@ -32,13 +32,40 @@ export class OwnCommits {
    *
    * Edges: a commit of ours that is under way looks like somebody else's, so a difference is looked at again for a second.
    */
-  async isUndisturbedSince(mark: Mark, netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  async isUndisturbedSince(mark: CommitMark, netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<boolean> {
     for (let look = 0; look < LOOKS_MAX && !signal.aborted; look++) {
       const now = await this.mark(netlink);
       if (now.generation - mark.generation === now.commits - mark.commits) return true;
       await clock.sleep(LOOK_AGAIN_MS, signal);
     }
     return signal.aborted;
+  }
+}
+
+/**
+ * Tells our own commits from other people's: every commit of ours is echoed once by the kernel's notifications, so an echo nobody expects
+ * means that somebody else has been at the table.
+ */
+export class EchoCount {
+  #expected = 0;
+  #isCounting = false;
+
+  /** Start with a clean slate; before this nothing is expected, because nobody listens. */
+  start(): void {
+    this.#expected = 0;
+    this.#isCounting = true;
+  }
+
+  /** Expect the echoes of so many commits; negative: they did not come to be. */
+  expect(commits: number = 1): void {
+    if (this.#isCounting) this.#expected = Math.max(0, this.#expected + commits);
+  }
+
+  /** Count one echo off; false when none was due. */
+  take(): boolean {
+    if (this.#expected === 0) return false;
+    this.#expected--;
+    return true;
   }
 }
 

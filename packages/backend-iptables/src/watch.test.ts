@@ -1,0 +1,132 @@
+import type { HostEvent } from "@turnout/core";
+import { EchoCount, ownCommitsOf } from "@turnout/host";
+import type { CommitMark, IptablesVariant } from "@turnout/host";
+import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
+import type { FakeClock, FakeNetlink } from "@turnout/host/testing";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { IptablesFacts } from "./options.ts";
+import { CANARY_MS, LOOK_MIN_MS, watchHost } from "./watch.ts";
+
+const quiet = { debug: (): void => undefined, info: (): void => undefined, warn: (): void => undefined, error: (): void => undefined };
+
+describe("watchHost", () => {
+  let netlink: FakeNetlink;
+  let clock: FakeClock;
+  let echoes: EchoCount;
+  let stop: AbortController;
+  let hasCanary: boolean;
+  let looks: number;
+  let events: HostEvent<IptablesFacts>[];
+  beforeEach(() => {
+    netlink = createFakeNetlink();
+    clock = createFakeClock();
+    echoes = new EchoCount();
+    stop = new AbortController();
+    hasCanary = true;
+    looks = 0;
+    events = [];
+  });
+  afterEach(() => stop.abort());
+
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const commitForeign = (...tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "portmap", tables });
+  const whats = (): readonly string[] => events.map((event) => (event.kind === "drift" ? event.what : event.kind));
+
+  async function start(variant: IptablesVariant, { mark, lookMs = 10 }: { mark?: CommitMark; lookMs?: number } = {}): Promise<void> {
+    const exec = createFakeExec(
+      Array.from({ length: 3 }, () => ({ run: ["sysctl", "-n", "net.netfilter.nf_conntrack_tcp_be_liberal"], result: { stdout: "0\n" } })),
+    );
+    const tool = {
+      choice: () => Promise.resolve({ variant, version: "1.8.9", suffix: `-${variant}`, because: "", mixed: undefined }),
+      hasCanary: (): Promise<boolean> => {
+        looks++;
+        return Promise.resolve(hasCanary);
+      },
+    };
+    const world = { netlink, clock, exec, log: quiet };
+    const watching = watchHost({ world, family: "IPv4", tool, echoes, mark, lookMs: () => lookMs }, stop.signal);
+    void (async (): Promise<void> => {
+      for await (const event of watching) events.push(event);
+    })();
+    await settle();
+  }
+
+  it("does not take our own commits for somebody else's, nor those to other tables or the other family", async () => {
+    await start("nft");
+    echoes.expect(2);
+    netlink.commitNft({ pid: 1, process: "iptables-restor", tables: ["ip filter"] });
+    netlink.commitNft({ pid: 1, process: "iptables-restor", tables: ["ip nat"] });
+    commitForeign("ip6 nat");
+    commitForeign("ip raw");
+    commitForeign("inet firewalld");
+    await settle();
+    await clock.advance(CANARY_MS - 1);
+    expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 0 });
+  });
+
+  it("tells of a flush at once", async () => {
+    await start("nft");
+    hasCanary = false;
+    commitForeign("ip nat", "ip mangle");
+    await settle();
+    expect(whats()).toEqual(["portmap (pid 666) changed table ip nat, ip mangle"]);
+  });
+
+  it("has the whole compared a while after others' commits, once for many, and the later the dearer looking is", async () => {
+    await start("nft", { lookMs: 1_000 });
+    for (let count = 0; count < 5; count++) commitForeign("ip nat");
+    await settle();
+    await clock.advance(20 * 1_000 - 1);
+    await settle();
+    expect(whats()).toEqual([]);
+    await clock.advance(1);
+    await settle();
+    expect(whats()).toEqual(["portmap (pid 666) changed table ip nat"]);
+    await clock.advance(CANARY_MS);
+    await settle();
+    expect(whats()).toHaveLength(1);
+  });
+
+  it("compares when somebody committed between the last look and now, and not when only we did", async () => {
+    const own = ownCommitsOf(netlink);
+    const mark = await own.mark(netlink);
+    own.add(1);
+    netlink.commitNft({ pid: 1, process: "iptables-restor", tables: ["ip nat"] });
+    await start("nft", { mark });
+    await clock.advance(LOOK_MIN_MS);
+    await settle();
+    expect(whats()).toEqual([]);
+    stop.abort();
+    stop = new AbortController();
+    commitForeign("ip nat");
+    const again = start("nft", { mark });
+    // It looks again for a second: a commit of ours may be under way.
+    for (let turn = 0; turn < 60; turn++) {
+      await clock.advance(50);
+      await settle();
+    }
+    await again;
+    expect(whats()).toEqual(["the ruleset changed before it was watched"]);
+  });
+
+  it("looks for the canary every half minute with the legacy variant, where nobody tells", async () => {
+    await start("legacy");
+    commitForeign("ip nat");
+    await clock.advance(CANARY_MS);
+    await settle();
+    expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 1 });
+    hasCanary = false;
+    await clock.advance(CANARY_MS);
+    await settle();
+    expect(whats()).toEqual(["the canary is gone from table mangle: somebody flushed iptables"]);
+  });
+
+  it("tells of new addresses", async () => {
+    await start("legacy");
+    netlink.setAddresses("IPv4", [{ ip: "172.18.0.9", prefixLength: 24, link: "eth0" }]);
+    await settle();
+    expect(events).toEqual([{ kind: "facts", facts: { addresses: { IPv4: ["172.18.0.9"], IPv6: [] }, isTcpLiberal: false } }]);
+  });
+});
