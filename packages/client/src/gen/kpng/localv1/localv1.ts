@@ -91,9 +91,10 @@ export interface Service {
   Labels: Map<string, string>;
   Annotations: Map<string, string>;
   IPFilters: IPFilter[];
-  SessionAffinity: { $case: "ClientIP"; value: ClientIPAffinity } | undefined;
   InternalTrafficToLocal: boolean;
   HealthCheckNodePort: number;
+  /** Here, because Go's encoder writes what is in a oneof last, and the code made of this writes fields in this order. */
+  SessionAffinity: { $case: "ClientIP"; value: ClientIPAffinity } | undefined;
 }
 
 export interface Service_LabelsEntry {
@@ -450,9 +451,9 @@ function createBaseService(): Service {
     Labels: new Map(),
     Annotations: new Map(),
     IPFilters: [],
-    SessionAffinity: undefined,
     InternalTrafficToLocal: false,
     HealthCheckNodePort: 0,
+    SessionAffinity: undefined,
   };
 }
 
@@ -488,16 +489,16 @@ export const Service: MessageFns<Service> = {
     for (const v of message.IPFilters) {
       IPFilter.encode(v!, writer.uint32(82).fork()).join();
     }
-    switch (message.SessionAffinity?.$case) {
-      case "ClientIP":
-        ClientIPAffinity.encode(message.SessionAffinity.value, writer.uint32(90).fork()).join();
-        break;
-    }
     if (message.InternalTrafficToLocal !== false) {
       writer.uint32(96).bool(message.InternalTrafficToLocal);
     }
     if (message.HealthCheckNodePort !== 0) {
       writer.uint32(104).int32(message.HealthCheckNodePort);
+    }
+    switch (message.SessionAffinity?.$case) {
+      case "ClientIP":
+        ClientIPAffinity.encode(message.SessionAffinity.value, writer.uint32(90).fork()).join();
+        break;
     }
     return writer;
   },
@@ -601,14 +602,6 @@ export const Service: MessageFns<Service> = {
             message.IPFilters.push(IPFilter.decode(reader, reader.uint32()));
             continue;
           }
-          case 11: {
-            if (tag !== 90) {
-              break;
-            }
-
-            message.SessionAffinity = { $case: "ClientIP", value: ClientIPAffinity.decode(reader, reader.uint32()) };
-            continue;
-          }
           case 12: {
             if (tag !== 96) {
               break;
@@ -623,6 +616,14 @@ export const Service: MessageFns<Service> = {
             }
 
             message.HealthCheckNodePort = reader.int32();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.SessionAffinity = { $case: "ClientIP", value: ClientIPAffinity.decode(reader, reader.uint32()) };
             continue;
           }
         }
