@@ -15,13 +15,15 @@ export interface FillOptions {
   readonly report: (issue: Issue) => void;
   /** Hears of every object that comes or goes. */
   readonly onObject?: ((kind: ObjectKind) => void) | undefined;
+  /** Hears what ails a part of the source, and "" when it works. */
+  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
   /** Hears, once, that the source has said everything it knows. */
   readonly onSynced?: (() => void) | undefined;
 }
 
 /** Keep a store filled from a source until `signal` aborts. @throws {ProxyError} what the source can't start with. */
 export async function fillStore(store: Store, options: FillOptions, signal: AbortSignal): Promise<void> {
-  const { spec, nodeName, config, env, clock, log, report, onObject, onSynced } = options;
+  const { spec, nodeName, config, env, clock, log, report, onObject, onSynced, onHealth } = options;
   const sink = {
     upsert: (kind: ObjectKind, raw: unknown): void => {
       onObject?.(kind);
@@ -38,6 +40,6 @@ export async function fillStore(store: Store, options: FillOptions, signal: Abor
     },
   };
   const { kubeconfig, master } = config;
-  const source = openSource(spec, { nodeName, kubeconfig, master, env: env.variables, clock, log, random: Math.random, report });
+  const source = openSource(spec, { nodeName, kubeconfig, master, env: env.variables, clock, log, random: Math.random, report, onHealth });
   await source.run(sink, signal);
 }

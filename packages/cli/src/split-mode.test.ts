@@ -143,6 +143,40 @@ describe("a brain in another process", () => {
     expect(await rows()).toHaveLength(1);
   });
 
+  test("tells how it is, and what it has done", async () => {
+    const [metrics, healthz] = [await freePort(), await freePort()];
+    await serve("--node-name", "node1", "--metrics-bind-address", `127.0.0.1:${metrics}`, "--healthz-bind-address", `127.0.0.1:${healthz}`);
+    await says(brain, "serving metrics");
+    await says(brain, "serving healthz");
+    const get = async (port: number, path: string): Promise<string> => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+    for (const path of ["/livez", "/healthz", "/readyz"])
+      expect(JSON.parse(await get(healthz, path))).toMatchObject({ ok: true, complete: true, source: { files: "followed" } });
+    expect(await rows()).toHaveLength(1);
+    const text = await get(metrics, "/metrics");
+    const counts = {
+      turnout_api_watchers: 0,
+      turnout_api_views: 1,
+      turnout_api_listening: 1,
+      turnout_api_change_sets_total: 1,
+      turnout_api_full_states_total: 1,
+      turnout_api_operations_total: 1,
+      turnout_source_complete: 1,
+      'turnout_source_up{part="files"}': 1,
+      'turnout_store_objects{kind="Service"}': 1,
+      'turnout_store_objects{kind="EndpointSlice"}': 1,
+      'turnout_store_objects{kind="Node"}': 1,
+      'turnout_object_changes_total{kind="Service"}': 1,
+      'turnout_object_issues_total{kind="Service"}': 0,
+    };
+    const told = new Map(text.split("\n").map((line) => line.split(/ (?=[^ ]*$)/) as [string, string]));
+    expect(Object.fromEntries(Object.keys(counts).map((name) => [name, Number(told.get(name))]))).toEqual(counts);
+    expect(Number(told.get("turnout_api_sent_bytes_total"))).toBeGreaterThan(100);
+    expect(text).toContain("process_resident_memory_bytes ");
+    const refused = await node.run("print", "--source", `api:${target}`, "--node-name", "node2");
+    expect(refused.code).toBe(1);
+    expect(await get(metrics, "/metrics")).toContain('turnout_api_refused_total{code="PERMISSION_DENIED"} 1');
+  });
+
   test("that is not there is waited for, and missed in the end", async () => {
     serving = Promise.resolve({ code: 0, out: "", err: "" });
     const outcome = await node.run("print", "--source", `api:${target}`, "--timeout", "300ms");
@@ -159,6 +193,8 @@ describe("a brain in another process", () => {
     [["--tls-ca", "ca.pem"], "mutual TLS takes all three files: --tls-ca, --tls-cert, --tls-key"],
     [["--source", "api:tls://127.0.0.1:1"], "a target over TLS needs certificates"],
     [["--source", "api:nowhere"], "it is no address"],
+    [["--metrics-bind-address", "here"], '"here" is no address to listen on: --metrics-bind-address: write IP:PORT, e.g. 127.0.0.1:12091'],
+    [["--healthz-bind-address", "10.0.0.1:0"], "is no address to listen on: --healthz-bind-address"],
   ];
   test.each(wrongs)("refuses %j as bad usage", async (flags, reason) => {
     serving = brain.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);

@@ -45,6 +45,16 @@ export class Store {
     return this.#unsynced.size === 0;
   }
 
+  /** How many objects of each kind are held; bad ones count as absent. */
+  get sizes(): Readonly<Record<ObjectKind, number>> {
+    return {
+      Service: this.#services.size,
+      EndpointSlice: this.#sliceOwners.size,
+      Node: this.#nodes.size,
+      ServiceCIDR: this.#serviceCIDRs.size,
+    };
+  }
+
   /** Take a new or changed API object, as JSON. Never throws for bad input. */
   upsert(kind: ObjectKind, raw: unknown): void {
     const name = isObject(raw) ? objectName(raw) : undefined;

@@ -15,6 +15,8 @@ let directory: string;
 let sink: RecordingSink;
 let log: RecordingLog;
 let issues: Issue[];
+/** What the source said of its health, without repetitions. */
+let health: string[];
 let clock: TestClock;
 let stop: AbortController;
 let running: Promise<void> | undefined;
@@ -25,6 +27,7 @@ beforeEach(async () => {
   log = new RecordingLog();
   clock = new TestClock();
   issues = [];
+  health = [];
   stop = new AbortController();
   running = undefined;
 });
@@ -51,7 +54,11 @@ async function follow(path: string = directory, timings: Partial<FileTimings> = 
   const report = (issue: Issue): void => {
     issues.push(issue);
   };
-  const source = createFileSource({ path, clock, log, report, timings: { ...QUICK, ...timings } });
+  const onHealth = (part: string, trouble: string): void => {
+    const word = `${part} ${trouble === "" ? "followed" : "away"}`;
+    if (health.at(-1) !== word) health.push(word);
+  };
+  const source = createFileSource({ path, clock, log, report, onHealth, timings: { ...QUICK, ...timings } });
   running = source.run(sink, stop.signal);
   await Promise.race([sink.until((seen) => seen.isSynced), running]);
 }
@@ -372,6 +379,7 @@ it("says when a directory that was gone is back, once", async () => {
   const sleeps = clock.sleeps.length;
   await eventually(() => clock.sleeps.length > sleeps + 3);
   expect([back(), issues.length]).toEqual([1, 1]);
+  expect(health).toEqual(["files followed", "files away", "files followed"]);
 });
 
 it("says once which kinds it does not read", async () => {

@@ -23,12 +23,15 @@ export interface FileSourceOptions {
   readonly log: Log;
   /** Hears of what is wrong, once per version; default: a warning in the log. */
   readonly report?: ((issue: Issue) => void) | undefined;
+  /** Hears what ails the `files` when they can't be looked at, and "" whenever they can. */
+  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
   /** Replaces single times. */
   readonly timings?: Partial<FileTimings> | undefined;
 }
 
 const DEFAULT_TIMINGS: FileTimings = { debounceMs: 50, settleMs: 250, pollMs: 10_000 };
 const SETTLE_ROUNDS_MAX = 8;
+const PART = "files";
 
 /**
  * Make a source that follows Kubernetes objects in files.
@@ -41,7 +44,7 @@ export function createFileSource(options: FileSourceOptions): Source {
 }
 
 async function follow(options: FileSourceOptions, sink: ObjectSink, signal: AbortSignal): Promise<void> {
-  const { clock, log } = options;
+  const { clock, log, onHealth = (): void => undefined } = options;
   const path = resolve(options.path);
   const timings: FileTimings = { ...DEFAULT_TIMINGS, ...options.timings };
   const report = options.report ?? ((issue: Issue) => log.warn(`${issue.object}: ${issue.what}: ${issue.hint}`));
@@ -60,25 +63,34 @@ async function follow(options: FileSourceOptions, sink: ObjectSink, signal: Abor
     }
     if (signal.aborted) return;
     for (const kind of OBJECT_KINDS) sink.markSynced(kind);
+    onHealth(PART, "");
     log.info("following files", { path, objects: reader.size });
     while (!signal.aborted) {
       await bell.wait(clock, isSettled ? timings.pollMs : timings.settleMs, signal);
       // Writers come in bursts: read after a quiet moment, but not for ever later.
       for (let quiet = 0; quiet < SETTLE_ROUNDS_MAX && bell.take(); quiet++) await clock.sleep(timings.debounceMs, signal);
-      if (!signal.aborted) isSettled = await readAgain(path, reader, watcher);
+      if (!signal.aborted) isSettled = await readAgain(path, reader, watcher, onHealth);
     }
   } finally {
     watcher.close();
   }
 }
 
-async function readAgain(path: string, reader: FileReader, watcher: DirectoryWatcher): Promise<boolean> {
+async function readAgain(
+  path: string,
+  reader: FileReader,
+  watcher: DirectoryWatcher,
+  onHealth: (part: string, trouble: string) => void,
+): Promise<boolean> {
   try {
     const scan = await scanPath(path);
     watcher.set(scan.directories);
-    return await reader.read(scan, { acceptsSuspects: false, isFirst: false });
+    const isSettled = await reader.read(scan, { acceptsSuspects: false, isFirst: false });
+    onHealth(PART, "");
+    return isSettled;
   } catch (error) {
     if (!ProxyError.is(error)) throw error;
+    onHealth(PART, error.message);
     return reader.rootFailed(error);
   }
 }

@@ -23,6 +23,8 @@ export interface KubeSourceOptions extends AccessOptions {
   /** In [0, 1). */
   readonly random: () => number;
   readonly log: Log;
+  /** Hears what ails a part of the source (a kind of object, or `files`) when a try failed, and "" whenever it works. */
+  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
   /** Replaces single times. */
   readonly timings?: Partial<KubeTimings> | undefined;
 }
@@ -39,7 +41,7 @@ export function createKubeSource(options: KubeSourceOptions): Source {
 }
 
 async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signal: AbortSignal): Promise<void> {
-  const { clock, random, log, nodeName, env } = options;
+  const { clock, random, log, nodeName, env, onHealth } = options;
   const timings: KubeTimings = { ...DEFAULT_TIMINGS, connectTimeoutMs: 10_000, answerTimeoutMs: 60_000, ...options.timings };
   const access = resolveAccess(options);
   // What can't work as configured is told now; what may heal (a login program that fails) is retried.
@@ -70,6 +72,7 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
         said,
         prefersWatchList: true,
         isOptional: kind === "ServiceCIDR",
+        onHealth,
       }),
   );
   try {

@@ -60,3 +60,19 @@ test("a long outage is told each minute, a flapping server no more often", () =>
   }
   expect(said().filter((line) => line.endsWith("fails"))).toHaveLength(3);
 });
+
+test("whoever listens hears of every failure, and of each success", () => {
+  const heard: string[] = [];
+  const onHealth = (subject: string, trouble: string): void => void heard.push(`${subject}: ${trouble}`);
+  const slice = new OutageLog("EndpointSlice", { clock, log, remindMs: 60_000, said: new SaidTroubles(), onHealth });
+  slice.recovered();
+  slice.failed(AWAY, 500);
+  slice.failed(AWAY, 500);
+  slice.recovered();
+  expect(heard).toEqual([
+    "EndpointSlice: ",
+    "EndpointSlice: [feed_lost] connection refused",
+    "EndpointSlice: [feed_lost] connection refused",
+    "EndpointSlice: ",
+  ]);
+});

@@ -24,6 +24,7 @@ export class OutageLog {
   readonly #subject: string;
   readonly #remindMs: number;
   readonly #said: SaidTroubles;
+  readonly #onHealth: (subject: string, trouble: string) => void;
   #warnedMs: number | undefined;
   #isReported = false;
   #sinceMs = 0;
@@ -32,18 +33,27 @@ export class OutageLog {
   /** `subject` begins each line, e.g. `Services`. */
   constructor(
     subject: string,
-    parts: { readonly clock: Clock; readonly log: Log; readonly remindMs: number; readonly said: SaidTroubles },
+    parts: {
+      readonly clock: Clock;
+      readonly log: Log;
+      readonly remindMs: number;
+      readonly said: SaidTroubles;
+      /** Hears of each failure, and with "" when it works: first or again. */
+      readonly onHealth?: ((subject: string, trouble: string) => void) | undefined;
+    },
   ) {
     this.#subject = subject;
     this.#clock = parts.clock;
     this.#log = parts.log;
     this.#remindMs = parts.remindMs;
     this.#said = parts.said;
+    this.#onHealth = parts.onHealth ?? ((): void => undefined);
   }
 
   /** A try failed; the next one is in `waitMs`. */
   failed(error: ProxyError, waitMs: number): void {
     const nowMs = this.#clock.nowMs();
+    this.#onHealth(this.#subject, error.message);
     if (this.#failures === 0) this.#sinceMs = nowMs;
     this.#failures++;
     const fields = { error: error.message, failures: this.#failures, retryInMs: waitMs };
@@ -59,6 +69,7 @@ export class OutageLog {
 
   /** It works. */
   recovered(): void {
+    this.#onHealth(this.#subject, "");
     if (this.#failures === 0) return;
     const fields = { failures: this.#failures, afterMs: this.#clock.nowMs() - this.#sinceMs };
     if (this.#isReported) this.#log.info(`${this.#subject}: the feed works again`, fields);

@@ -29,6 +29,8 @@ export interface ReflectorOptions {
   readonly prefersWatchList: boolean;
   /** An API server without this API, or without the right to it, counts as an empty list. */
   readonly isOptional: boolean;
+  /** Hears what ails a part of the source (a kind of object, or `files`) when a try failed, and "" whenever it works. */
+  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
 }
 
 /** How one request to the API server went. */
@@ -67,8 +69,8 @@ export class Reflector {
   constructor(options: ReflectorOptions) {
     this.#options = options;
     this.#known = new KnownObjects(options.kind, options.sink);
-    const { clock, log, timings, said } = options;
-    this.#outage = new OutageLog(options.kind, { clock, log, remindMs: timings.remindMs, said });
+    const { clock, log, timings, said, onHealth } = options;
+    this.#outage = new OutageLog(options.kind, { clock, log, remindMs: timings.remindMs, said, onHealth });
     this.#usesWatchList = options.prefersWatchList;
   }
 

@@ -10,7 +10,7 @@ export type ObjectSourceSpec = { readonly kind: "kube" } | { readonly kind: "fil
 /** A `--source`, read: Kubernetes objects, or another brain's node states. */
 export type SourceSpec = ObjectSourceSpec | { readonly kind: "api"; readonly target: string };
 
-/** What sources need; file sources use `clock`, `log`, `report` and `timings` only. */
+/** What sources need; file sources use `clock`, `log`, `report`, `onHealth` and `timings` only. */
 export interface SourceOptions extends Omit<KubeSourceOptions, "timings"> {
   /** Hears of what is wrong in files, once per version; default: a warning in the log. */
   readonly report?: ((issue: Issue) => void) | undefined;
@@ -38,6 +38,6 @@ export function parseSourceSpec(text: string): SourceSpec {
 /** Make the source of objects that `spec` names. Nothing is opened before `run`. */
 export function openSource(parsed: ObjectSourceSpec, options: SourceOptions): Source {
   if (parsed.kind === "kube") return createKubeSource(options);
-  const { clock, log, report, timings } = options;
-  return createFileSource({ path: parsed.path, clock, log, report, timings });
+  const { clock, log, report, onHealth, timings } = options;
+  return createFileSource({ path: parsed.path, clock, log, report, onHealth, timings });
 }

@@ -1,9 +1,12 @@
 import { DEFAULT_TARGET, parseApiTarget, runConfig, tlsFiles } from "@turnout/client";
-import { isDNSName, ProxyError, Store, type Log } from "@turnout/core";
+import { isDNSName, ProxyError, Store, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
 import type { Command } from "commander";
 import type { ClosableWorld, Environment } from "../environment.ts";
+import type { BrainCondition } from "../brain-health.ts";
+import { BrainMetrics } from "../brain-metrics.ts";
+import { brainAddresses, BRAIN_PORTS, serveBrainPorts } from "../brain-ports.ts";
 import { fillStore } from "../object-store.ts";
 import { addApiOptions, addLogOptions, apiTls, collect, configFor, logFor, type CommonOptions } from "../options.ts";
 
@@ -17,6 +20,8 @@ interface ServeOptions extends CommonOptions {
   readonly nodeName?: string;
   readonly socketMode: string;
   readonly socketOwner?: string;
+  readonly metricsBindAddress?: string;
+  readonly healthzBindAddress?: string;
 }
 
 const EXAMPLES = `
@@ -28,7 +33,8 @@ Examples:
 Then, on the same host: turnout run --source api:${DEFAULT_TARGET}, or turnout-nft --api ${DEFAULT_TARGET}.
 Who may write to the socket may ask for any node's state; nothing can be changed through it. Over tls:// a certificate of
 --tls-ca is needed, and one of system:node:NAME may ask for NAME alone. SIGTERM ends it: backends
-keep their rules in force, wait, and go on from what they have when it is back.`;
+keep their rules in force, wait, and go on from what they have when it is back.
+/livez: it runs. /healthz: and everybody can connect. /readyz: and its source has said what there is.`;
 
 /** Add `turnout serve`. */
 export function addServe(program: Command, env: Environment): void {
@@ -47,6 +53,11 @@ export function addServe(program: Command, env: Environment): void {
     .option("--tls-cert <file>", "for tls://: our certificate")
     .option("--tls-key <file>", "for tls://: its key")
     .option("--tls-any-node <name>", "common name of a client's certificate that may ask for any node; repeatable", collect)
+    .option("--metrics-bind-address <ip:port>", `where /metrics is answered, port ${BRAIN_PORTS.metrics} unless given (default: nowhere)`)
+    .option(
+      "--healthz-bind-address <ip:port>",
+      `where /livez, /healthz and /readyz are answered, port ${BRAIN_PORTS.healthz} unless given (default: nowhere)`,
+    )
     .option("--kubeconfig <file>", "how to reach the API server")
     .option("--master <url>", "API server address, beats the kubeconfig's");
   addApiOptions(command);
@@ -81,11 +92,13 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
   if (onlyNode !== undefined && !isDNSName(onlyNode)) {
     throw new ProxyError("invalid_object", `"${onlyNode}" is no name of a node`, { object: "--node-name" });
   }
+  const addresses = brainAddresses(options);
   const spec = parseSourceSpec(options.source);
   const log = logFor(options, env);
   const world = env.createWorld(log);
+  const metrics = new BrainMetrics();
   try {
-    const brain = await makeBrain(command, options, env, spec, world, log);
+    const brain = await makeBrain({ command, options, env, spec, world, log, metrics });
     const version = `turnout ${env.version}`;
     const { serveNodeState } = await import("@turnout/server/serve");
     const { clock } = world;
@@ -101,31 +114,57 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       clock,
       log,
     });
+    const condition = (): BrainCondition => ({ ...brain.condition(), listenTrouble: server.stats.listenTrouble });
+    metrics.watch({ stats: () => server.stats, condition, store: brain.store });
     try {
-      await brain.run(server, env.signal);
+      const tasks = [
+        (stop: AbortSignal) => brain.run(server, stop),
+        (stop: AbortSignal) => serveBrainPorts({ addresses, metrics, condition, clock, log }, stop),
+      ];
+      await untilOneFails(tasks, env.signal);
     } finally {
       await server.close();
     }
   } finally {
+    metrics.close();
     world.close();
   }
   log.info("stopped; backends keep their rules in force");
 }
 
+/** Run tasks side by side; the first that fails ends all, and is what it fails with. */
+async function untilOneFails(tasks: readonly ((signal: AbortSignal) => Promise<void>)[], signal: AbortSignal): Promise<void> {
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const running = tasks.map((task) => task(either));
+  try {
+    await Promise.all(running);
+  } finally {
+    stop.abort();
+    await Promise.allSettled(running);
+  }
+}
+
 /** Where node states come from, and what has to run meanwhile. */
 interface Brain {
   readonly origin: NodeOrigin;
+  /** Undefined for a relay. */
+  readonly store: Store | undefined;
+  readonly condition: () => Omit<BrainCondition, "listenTrouble">;
   readonly run: (server: NodeStateServer, signal: AbortSignal) => Promise<void>;
 }
 
-async function makeBrain(
-  command: Command,
-  options: ServeOptions,
-  env: Environment,
-  spec: SourceSpec,
-  world: ClosableWorld,
-  log: Log,
-): Promise<Brain> {
+interface BrainParts {
+  readonly command: Command;
+  readonly options: ServeOptions;
+  readonly env: Environment;
+  readonly spec: SourceSpec;
+  readonly world: ClosableWorld;
+  readonly log: Log;
+  readonly metrics: BrainMetrics;
+}
+
+async function makeBrain({ command, options, env, spec, world, log, metrics }: BrainParts): Promise<Brain> {
   const { createRelayOrigin, createStoreOrigin } = await import("@turnout/server/serve");
   const { clock } = world;
   if (spec.kind === "api") {
@@ -133,6 +172,8 @@ async function makeBrain(
     parseApiTarget(spec.target, tls);
     return {
       origin: createRelayOrigin({ target: spec.target, tls, version: `turnout ${env.version}`, clock, log }),
+      store: undefined,
+      condition: () => ({ isComplete: true, sources: new Map() }),
       async run(server, signal) {
         // A relay has nothing to wait for: each question is asked on when it comes.
         server.setServing(true);
@@ -141,17 +182,25 @@ async function makeBrain(
     };
   }
   const config = runConfig(await configFor(command, options, env), "nft");
-  const report = (issue: { readonly object: string; readonly what: string; readonly hint: string }): void =>
+  const report = (issue: Issue): void => {
+    metrics.objectIssue(issue.object);
     log.warn(issue.what, { object: issue.object, hint: issue.hint });
+  };
   const store = new Store({ report });
+  const sources = new Map<string, string>();
   return {
     origin: createStoreOrigin(store, report),
+    store,
+    condition: () => ({ isComplete: store.isSynced, sources }),
     async run(server, signal) {
       const onSynced = (): void => {
         server.setServing(true);
         log.info("the source is complete", { source: options.source });
       };
-      await fillStore(store, { spec, nodeName: options.nodeName, config, env, clock, log, report, onSynced }, signal);
+      const onHealth = (part: string, trouble: string): void => void sources.set(part, trouble);
+      const onObject = (kind: ObjectKind): void => metrics.objectChanged(kind);
+      const { nodeName } = options;
+      await fillStore(store, { spec, nodeName, config, env, clock, log, report, onObject, onSynced, onHealth }, signal);
     },
   };
 }

@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { judgeBrain, type BrainCondition, type BrainProbe } from "./brain-health.ts";
+
+const FINE: BrainCondition = { isComplete: true, listenTrouble: "", sources: new Map([["Service", ""]]) };
+
+describe("a brain", () => {
+  const cases: readonly [name: string, condition: BrainCondition, statuses: Readonly<Record<BrainProbe, number>>][] = [
+    ["that works", FINE, { livez: 200, healthz: 200, readyz: 200 }],
+    ["whose source has not said all", { ...FINE, isComplete: false }, { livez: 200, healthz: 200, readyz: 503 }],
+    ["that nobody can connect to", { ...FINE, listenTrouble: "gone" }, { livez: 200, healthz: 503, readyz: 503 }],
+    ["whose source is away", { ...FINE, sources: new Map([["Service", "[feed_lost] x"]]) }, { livez: 200, healthz: 200, readyz: 200 }],
+  ];
+  test.each(cases)("%s", (_name, condition, statuses) => {
+    for (const [probe, status] of Object.entries(statuses)) {
+      const { reply, reason } = judgeBrain(probe as BrainProbe, condition, 0);
+      expect([probe, reply.status, reason === ""]).toEqual([probe, status, status === 200]);
+    }
+  });
+
+  test("says why, and what becomes of its source, without details of it", () => {
+    const condition = {
+      isComplete: false,
+      listenTrouble: "gone",
+      sources: new Map([
+        ["Service", "[feed_lost] x"],
+        ["Node", ""],
+      ]),
+    };
+    const { reply, reason } = judgeBrain("readyz", condition, 0);
+    expect(reason).toBe("nobody new can connect: gone; the source has not said yet what there is");
+    expect(JSON.parse(reply.body)).toEqual({
+      currentTime: "1970-01-01T00:00:00.000Z",
+      ok: false,
+      reason,
+      complete: false,
+      source: { Service: "away", Node: "followed" },
+    });
+  });
+});

@@ -1,0 +1,34 @@
+import { jsonReply, type Verdict } from "@turnout/client";
+
+/** What is known of a brain's state. */
+export interface BrainCondition {
+  /** The source's lists are complete, so states are given out. */
+  readonly isComplete: boolean;
+  /** Why nobody new can connect to one of the addresses; "" when they can. */
+  readonly listenTrouble: string;
+  /** What ails the source, by its parts; "" for those that are followed. */
+  readonly sources: ReadonlyMap<string, string>;
+}
+
+/** What a probe asks: does it run, can it be reached, has it something to say. */
+export type BrainProbe = "livez" | "healthz" | "readyz";
+
+/**
+ * Judge a brain.
+ *
+ * Edges: a source that is away makes nothing unhealthy, what is known is served on; the body tells of it. A brain that
+ * can't be reached by anybody new is alive: who is connected is served, and a new start would break that off.
+ */
+export function judgeBrain(probe: BrainProbe, { isComplete, listenTrouble, sources }: BrainCondition, nowMs: number): Verdict {
+  const unreachable = probe === "livez" || listenTrouble === "" ? [] : [`nobody new can connect: ${listenTrouble}`];
+  const incomplete = probe !== "readyz" || isComplete ? [] : ["the source has not said yet what there is"];
+  const reason = [...unreachable, ...incomplete].join("; ");
+  const body = {
+    currentTime: new Date(nowMs).toISOString(),
+    ok: reason === "",
+    ...(reason === "" ? {} : { reason }),
+    complete: isComplete,
+    source: Object.fromEntries([...sources].map(([part, trouble]) => [part, trouble === "" ? "followed" : "away"])),
+  };
+  return { reply: jsonReply(reason === "" ? 200 : 503, body), reason };
+}
