@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
-import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import { checkServerIdentity } from "node:tls";
 import { ProxyError, type ErrorCode } from "@turnout/core";
 import type { ServiceError, VerifyOptions } from "@grpc/grpc-js";
 import { WatchRequest, WatchResponse } from "../gen/turnout/node/v1/node.ts";
@@ -98,9 +98,7 @@ export async function openByteStream(target: string, { path, tls, keepaliveMs, o
   // A TLS server name may not be an address (RFC 6066), and gRPC sends none only when there is another one to send.
   const address = parsed.kind === "tls" && isIP(parsed.host) !== 0 ? parsed.host : undefined;
   const identity: VerifyOptions =
-    address === undefined
-      ? {}
-      : { checkServerIdentity: (_name, certificate) => checkServerIdentity(address, certificate as PeerCertificate) };
+    address === undefined ? {} : { checkServerIdentity: (_name, certificate) => checkServerIdentity(address, certificate) };
   const channel = pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert, identity);
   const client = new Client(addressOf(parsed), channel, {
     "grpc.keepalive_time_ms": keepaliveMs,
