@@ -36,12 +36,19 @@ function deletedName(key: string): wire.RowName {
   return wireName({ namespace: key.slice(0, slash), name: key.slice(slash + 1, colon), port: key.slice(colon + 1, last), protocol });
 }
 
-/** An unsigned number as a varint. */
-function varint(value: number): Uint8Array {
-  const bytes: number[] = [];
-  for (let rest = value; ; rest = Math.floor(rest / 128)) {
-    if (rest < 128) return Uint8Array.from([...bytes, rest]);
-    bytes.push((rest % 128) + 128);
+/** Bytes of an unsigned number as a varint. */
+function varintLength(value: number): number {
+  let length = 1;
+  for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) length++;
+  return length;
+}
+
+/** Write a field that has a length in front; returns where it ends. */
+function writeField(into: Buffer, start: number, tag: number, bytesLength: number): number {
+  let at = into.writeUInt8(tag, start);
+  for (let rest = bytesLength; ; rest = Math.floor(rest / 128)) {
+    if (rest < 128) return into.writeUInt8(rest, at);
+    at = into.writeUInt8((rest % 128) + 128, at);
   }
 }
 
@@ -54,7 +61,7 @@ export function* encodeDelivery({ changes, eligibility }: Delivery, options: Enc
   const { partBytes = PART_BYTES, encode = encodeRow } = options;
   const { instance, revision, family, full, node, set, triggersMs } = changes;
   const common = { instance, revision, family: FAMILY_WORDS.write(family), full, set: [] };
-  let head: wire.ChangeSet = {
+  const first: wire.ChangeSet = {
     ...common,
     node: node === undefined ? undefined : wireNode(node),
     delete: changes.delete.map(deletedName),
@@ -62,25 +69,42 @@ export function* encodeDelivery({ changes, eligibility }: Delivery, options: Enc
     eligibility: eligibility === undefined ? undefined : { eligible: eligibility.isEligible, reason: eligibility.reason },
     more: false,
   };
+  const following: wire.ChangeSet = { ...common, node: undefined, delete: [], triggeredMs: [], eligibility: undefined, more: false };
+  /** Of all parts between the first and the last. */
+  let between: Uint8Array | undefined;
+  let isFirst = true;
   let rows: Uint8Array[] = [];
   let size = 0;
   for (const row of set) {
     const bytes = encode(row);
     if (size > 0 && size + bytes.length > partBytes) {
-      yield message({ ...head, more: true }, rows, size);
-      head = { ...common, node: undefined, delete: [], triggeredMs: [], eligibility: undefined, more: false };
+      yield message(isFirst ? headBytes(first, true) : (between ??= headBytes(following, true)), rows, size);
+      isFirst = false;
       [rows, size] = [[], 0];
     }
-    const length = varint(bytes.length);
-    rows.push(Uint8Array.of(SET_TAG), length, bytes);
-    size += 1 + length.length + bytes.length;
+    rows.push(bytes);
+    size += 1 + varintLength(bytes.length) + bytes.length;
   }
-  yield message(head, rows, size);
+  yield message(headBytes(isFirst ? first : following, false), rows, size);
 }
 
-function message(head: wire.ChangeSet, rows: readonly Uint8Array[], rowBytes: number): Buffer {
-  const headBytes = wire.ChangeSet.encode(head).finish();
-  return Buffer.concat([Uint8Array.of(CHANGE_SET_TAG), varint(headBytes.length + rowBytes), headBytes, ...rows]);
+function headBytes(head: wire.ChangeSet, more: boolean): Uint8Array {
+  return wire.ChangeSet.encode({ ...head, more }).finish();
+}
+
+/** A thousand watchers get ten thousand rows each: rows are copied in as they are, and nothing is made for each of them. */
+function message(head: Uint8Array, rows: readonly Uint8Array[], rowBytes: number): Buffer {
+  const length = head.length + rowBytes;
+  const whole = Buffer.allocUnsafe(1 + varintLength(length) + length);
+  let at = writeField(whole, 0, CHANGE_SET_TAG, length);
+  whole.set(head, at);
+  at += head.length;
+  for (const row of rows) {
+    at = writeField(whole, at, SET_TAG, row.length);
+    whole.set(row, at);
+    at += row.length;
+  }
+  return whole;
 }
 
 /** What has come of a change set. */

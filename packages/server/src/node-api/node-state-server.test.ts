@@ -167,6 +167,15 @@ describe("a watcher that comes back", () => {
   });
 });
 
+test("a brain that closed keeps nothing for whoever watched", async () => {
+  brain = await TestBrain.start();
+  const { server } = brain;
+  await (await brain.watch()).next();
+  await server?.close();
+  await eventually(() => server?.stats.streams === 0);
+  expect(server?.stats.questions).toBe(0);
+});
+
 describe("many watchers", () => {
   test("of one node share one view and its bytes", async () => {
     brain = await TestBrain.start();

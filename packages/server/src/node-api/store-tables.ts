@@ -28,15 +28,16 @@ export class AwaitedTable {
     for (const wake of this.#waiters) wake();
   }
 
-  /** Resolve at the next revision, at a wake, or when a signal aborts. */
-  async news(signals: readonly AbortSignal[]): Promise<void> {
+  /** Resolve at the next revision, at a wake, or when the signal aborts. */
+  async news(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = (): void => resolve();
     this.#waiters.add(wake);
-    for (const signal of signals) signal.addEventListener("abort", wake, { once: true });
-    if (!signals.some(({ aborted }) => aborted)) await promise;
+    signal.addEventListener("abort", wake, { once: true });
+    await promise;
     this.#waiters.delete(wake);
-    for (const signal of signals) signal.removeEventListener("abort", wake);
+    signal.removeEventListener("abort", wake);
   }
 
   #plan(): void {

@@ -1,8 +1,7 @@
 import type { Delivery, Eligibility } from "@turnout/client/protocol";
 import { isEqual, ProxyError, type IPFamily, type NodeChanges, type TableView } from "@turnout/core";
 import type { Cursor, StateView } from "./state-view.ts";
-import type { StoreTables } from "./store-tables.ts";
-import type { AwaitedTable } from "./store-tables.ts";
+import type { AwaitedTable, StoreTables } from "./store-tables.ts";
 import type { NodeQuestion } from "./node-origin.ts";
 
 /** What a view of a store is made of. */
@@ -25,11 +24,11 @@ export class StoreView implements StateView {
   readonly #options: StoreViewOptions;
   readonly #awaited: AwaitedTable;
   readonly #view: TableView;
-  readonly #life = new AbortController();
   /** Cursors of this history begin here. */
   readonly #first: number;
   #eligibility: Eligibility;
   #eligibilityRevision = 0;
+  #isClosed = false;
 
   constructor(options: StoreViewOptions) {
     const { tables, family, question } = options;
@@ -47,14 +46,14 @@ export class StoreView implements StateView {
     const isOurs = cursor.instance === instance && cursor.revision >= this.#first;
     let since = isOurs ? cursor.revision : undefined;
     for (;;) {
-      if (signal.aborted || this.#life.signal.aborted) throw new ProxyError("canceled", "watching the node state was stopped");
+      if (signal.aborted || this.#isClosed) throw new ProxyError("canceled", "watching the node state was stopped");
       if (this.#awaited.settle()) {
         const changes = this.#changesSince(since);
         if (changes !== undefined) return this.#delivery(changes, since);
         // Nothing of this node's up to here: later differences are to this.
         since = this.#awaited.table.revision;
       }
-      await this.#awaited.news([signal, this.#life.signal]);
+      await this.#awaited.news(signal);
     }
   }
 
@@ -70,8 +69,9 @@ export class StoreView implements StateView {
 
   /** {@inheritDoc StateView.close} */
   close(): void {
-    if (this.#life.signal.aborted) return;
-    this.#life.abort();
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#awaited.wake();
     this.#view.close();
     this.#options.tables.release(this.#options.family);
   }

@@ -62,7 +62,8 @@ export class ViewRegistry {
       view: (family) => this.#viewOf(entry, family),
       release: () => {
         entry.watchers -= 1;
-        if (entry.watchers === 0) void this.#linger(entry);
+        // A registry that was closed keeps nothing for anybody.
+        if (entry.watchers === 0 && this.#entries.has(entry.key)) void this.#linger(entry);
       },
     };
   }
