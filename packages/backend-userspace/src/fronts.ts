@@ -56,7 +56,12 @@ export class Fronts {
     const seat = this.#seats.get(object.key) ?? (await this.#open(object, policy));
     if (!("front" in seat)) return seat;
     seat[object.kind] = policy;
-    await seat.front.setPolicy(seat.listener ?? seat["node-port"] ?? policy);
+    try {
+      await seat.front.setPolicy(seat.listener ?? seat["node-port"] ?? policy);
+    } catch (error) {
+      this.#lose(object.key, error);
+      return listenError(object.key, error);
+    }
     this.#note(object, policy);
     this.#sweeper.wake();
     return undefined;
@@ -69,7 +74,13 @@ export class Fronts {
     if (seat === undefined) return;
     delete seat[object.kind];
     const left = seat.listener ?? seat["node-port"];
-    if (left !== undefined) return await seat.front.setPolicy(left);
+    if (left !== undefined) {
+      try {
+        return await seat.front.setPolicy(left);
+      } catch (error) {
+        return this.#lose(object.key, error);
+      }
+    }
     this.#seats.delete(object.key);
     this.#close(object.key, seat.front);
   }
@@ -145,10 +156,10 @@ export class Fronts {
   }
 
   /** A socket failed by itself: its objects are gone from the host. */
-  #lose(key: string, error: Error): void {
+  #lose(key: string, error: unknown): void {
     const seat = this.#seats.get(key);
     if (seat === undefined) return;
-    this.#traffic.world.log.warn("a listener failed, opening it again", { listener: key, error: error.message });
+    this.#traffic.world.log.warn("a listener failed, opening it again", { listener: key, error: listenError(key, error).message });
     this.#seats.delete(key);
     this.#close(key, seat.front);
     for (const kind of ["listener", "node-port"] as const) if (seat[kind] !== undefined) this.#onLost(`${kind} ${key}`);

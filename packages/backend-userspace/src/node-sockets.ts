@@ -162,38 +162,50 @@ function bind(
   onDatagram: (data: Uint8Array, from: SocketAddress) => void,
   onFailure: (error: Error) => void,
 ): DatagramPort {
-  const socket = udpSocket(at.ip);
-  const { promise: opened, resolve, reject } = Promise.withResolvers<void>();
-  let isClosed = false;
-  let isOpen = false;
-  socket.on("error", (error) => {
-    if (isOpen) onFailure(error);
-    else reject(error);
-  });
-  socket.on("message", (data, { address, port }) => onDatagram(data, { ip: canonical(address), port }));
-  socket.bind({ address: at.ip, port: at.port, exclusive: true }, () => {
-    isOpen = true;
-    resolve();
-  });
-  return {
-    opened,
-    close: () => {
-      if (isClosed) return;
-      isClosed = true;
+  const open = async (): Promise<UdpSocket> => {
+    const socket = udpSocket(at.ip);
+    const { promise: bound, resolve, reject } = Promise.withResolvers<void>();
+    socket.once("error", reject);
+    socket.on("message", (data, { address, port }) => onDatagram(data, { ip: canonical(address), port }));
+    socket.bind({ address: at.ip, port: at.port, exclusive: true }, () => resolve());
+    try {
+      await bound;
+    } catch (error) {
       socket.close();
+      throw error;
+    }
+    socket.off("error", reject).on("error", onFailure);
+    return socket;
+  };
+  let socket: UdpSocket | undefined;
+  let isClosed = false;
+  const take = (opened: UdpSocket): void => {
+    if (isClosed) opened.close();
+    else socket = opened;
+  };
+  const close = (): void => {
+    socket?.close();
+    socket = undefined;
+  };
+  return {
+    opened: open().then(take),
+    close: () => {
+      isClosed = true;
+      close();
     },
-    send: (data, to) => {
-      // What can't be sent is lost, as datagrams may be.
-      if (!isClosed) socket.send(data, to.port, to.ip, ignore);
+    // What can't be sent is lost, as datagrams may be.
+    send: (data, to) => socket?.send(data, to.port, to.ip, ignore),
+    setRefusing: async (isRefusing) => {
+      if (isClosed) return;
+      if (isRefusing) {
+        // A socket that is connected to itself is nobody else's: the kernel refuses what others send, and nobody can take the port.
+        await new Promise<void>((done, fail) => socket?.connect(at.port, at.ip, (error?: Error) => (error ? fail(error) : done())));
+        return;
+      }
+      // Another socket: one of IPv6 goes on taking datagrams from its peer alone when it is disconnected (seen on Linux 6.18).
+      close();
+      take(await open());
     },
-    // A socket that is connected to itself is nobody else's: the kernel refuses what others send, and nobody can take the port.
-    setRefusing: (isRefusing) =>
-      new Promise((done, fail) => {
-        if (isClosed) return done();
-        if (isRefusing) return socket.connect(at.port, at.ip, (error?: Error) => (error ? fail(error) : done()));
-        socket.disconnect();
-        done();
-      }),
   };
 }
 

@@ -1,9 +1,14 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
 import type { IPFamily, World } from "@turnout/core";
+import { ipError, isUnknownKind } from "./errors.ts";
 import { OWN_DEVICE } from "./objects.ts";
 
 const FLAG: Readonly<Record<IPFamily, string>> = { IPv4: "-4", IPv6: "-6" };
-/** A dummy device has no neighbours, so there is nobody to ask whether an address is taken. */
+/**
+ * They are never chosen as the source of what we send elsewhere, as other nodes have them too. A dummy device has no neighbours, so there is
+ * nobody to ask whether an address is taken. @source ip-address(8); RFC 6724 section 5 rule 3
+ */
+const NEVER_SOURCE: Readonly<Record<IPFamily, string>> = { IPv4: "scope host", IPv6: "nodad preferred_lft 0" };
 const TAIL: Readonly<Record<IPFamily, string>> = { IPv4: "/32", IPv6: "/128" };
 
 /** Lets one after the other do something. */
@@ -40,13 +45,12 @@ export class OwnAddresses {
   /** Put addresses on the device, which is made when it isn't there. @throws {ProxyError} what `ip` complains about; some may be there. */
   async add(ips: readonly string[], signal: AbortSignal): Promise<void> {
     if (ips.length === 0) return;
-    const noDetection = this.#family === "IPv6" ? " nodad" : "";
     await this.#turns.take(async () => {
       // Looked at anew each time: somebody may have removed it.
       await this.#makeDevice(signal);
       await this.#batch(
         [`link set ${this.#device} addrgenmode none`, `link set ${this.#device} up`].concat(
-          ips.map((ip) => `address replace ${ip}${TAIL[this.#family]} dev ${this.#device}${noDetection}`),
+          ips.map((ip) => `address replace ${ip}${TAIL[this.#family]} dev ${this.#device} ${NEVER_SOURCE[this.#family]}`),
         ),
         signal,
       );
@@ -79,14 +83,20 @@ export class OwnAddresses {
 
   async #makeDevice(signal: AbortSignal): Promise<void> {
     if (await this.#isOurs(signal)) return;
-    await this.#batch([`link add ${this.#device} type dummy`], signal);
+    try {
+      await this.#batch([`link add ${this.#device} type dummy`], signal);
+    } catch (error) {
+      if (!isUnknownKind(error)) throw error;
+      // A kernel without dummy devices: a bridge without ports is as good a place.
+      await this.#batch([`link add ${this.#device} type bridge`], signal);
+    }
   }
 
   /** Whether the device is there. @throws {ProxyError} `host_unsupported` when something else has its name. */
   async #isOurs(signal: AbortSignal): Promise<boolean> {
     const { code, stdout } = await this.#world.exec.run("ip", ["-d", "-o", "link", "show", "dev", this.#device], { signal });
     if (code !== 0) return false;
-    if (/\bdummy\b/.test(stdout)) return true;
+    if (/\s(?:dummy|bridge)\s/.test(stdout)) return true;
     throw new ProxyError("host_unsupported", "a device that isn't ours has our name", {
       object: this.#device,
       hint: "rename it, or pass own-addresses=false",
@@ -98,8 +108,6 @@ export class OwnAddresses {
       input: `${lines.join("\n")}\n`,
       signal,
     });
-    if (code === 0) return;
-    const [complaint = ""] = stderr.trim().split("\n");
-    throw new ProxyError("tool_failed", `ip failed with code ${code} (${complaint.slice(0, 200)})`, { object: this.#device });
+    if (code !== 0) throw ipError(code, stderr, this.#device);
   }
 }
