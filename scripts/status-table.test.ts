@@ -8,6 +8,7 @@ const VARIANTS = {
   rejectFromHost: true,
   blockedWithoutEndpoints: "drop",
   affinityScope: "row",
+  nodePortsOnLoopback: "never",
 };
 const ALL = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "drop"].map((name) => [name, true as const]));
 const FULL: BackendStatus = { backend: "full", capabilities: ALL, variants: VARIANTS, rules: { passed: 57, failed: 0, leftOut: 0 } };
@@ -32,6 +33,7 @@ describe("the status table", () => {
       "| a node port without endpoints is refused | on node-port addresses | on node-port addresses |",
       "| refusals concern the host's own packets too | yes | no |",
       "| a source outside the ranges, no endpoints | is dropped | is dropped |",
+      "| node ports on 127.0.0.1 | don't answer | don't answer |",
       "| one affinity entry is for | one service port | somethingNew |",
     ]);
   });

@@ -21,6 +21,7 @@ const VARIANTS: Readonly<Record<string, readonly [string, Readonly<Record<string
   ],
   rejectFromHost: ["refusals concern the host's own packets too", { true: "yes", false: "no" }],
   blockedWithoutEndpoints: ["a source outside the ranges, no endpoints", { drop: "is dropped", reject: "is refused" }],
+  nodePortsOnLoopback: ["node ports on 127.0.0.1", { IPv4: "answer", never: "don't answer" }],
   affinityScope: ["one affinity entry is for", { row: "one service port", address: "all ports of an address" }],
 };
 

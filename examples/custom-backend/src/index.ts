@@ -47,6 +47,7 @@ const table: BackendModule<TableOptions, Facts, KernelObject, Step> = {
     rejectFromHost: true,
     blockedWithoutEndpoints: "drop",
     affinityScope: "row",
+    nodePortsOnLoopback: "never",
   },
   parseOptions: ({ directory = "/run/turnout-table", ...unknown }) => {
     for (const name of Object.keys(unknown)) throw new ProxyError("invalid_object", `unknown option ${name}`, { hint: "known: directory" });

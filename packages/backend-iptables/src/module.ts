@@ -56,6 +56,7 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
     rejectFromHost: false,
     blockedWithoutEndpoints: "reject",
     affinityScope: "row",
+    nodePortsOnLoopback: "IPv4",
   },
   parseOptions: parseIptablesOptions,
   probe: probeIptables,
@@ -102,7 +103,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const startMs = clock.nowMs();
     const isTold = (await this.#tool.choice(signal)).variant === "nft";
     this.#mark = isTold ? await ownCommitsOf(netlink).mark(netlink) : undefined;
-    const objects = await this.#look(this.#tool, signal);
+    const objects = await this.#look(signal);
     this.#lookMs = clock.nowMs() - startMs;
     this.#applier.looked(objects.values());
     return { objects, lingering: [] };
@@ -140,7 +141,9 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
 
   async #cleanVariant(variant: IptablesVariant, signal: AbortSignal): Promise<void> {
     const tool = new IptablesTool(this.#world, this.#family, variant);
-    const remove = [...(await this.#look(tool, signal)).values()];
+    const { filter = "", nat = "", mangle = "" } = await tool.saveExisting(signal);
+    const remove = [...parseSaved({ filter, nat, mangle }, this.#family, false).values()];
+    if (remove.length === 0) return;
     const plan = planDelta({ put: [], remove, lingering: [], nowMs: this.#world.clock.nowMs() });
     const { lingering = [] } = await new Applier(tool, { own: ownCommitsOf(this.#world.netlink), echoes: this.#echoes }, this.#world).apply(
       plan,
@@ -153,7 +156,8 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     });
   }
 
-  async #look(tool: IptablesTool, signal: AbortSignal): Promise<ReadonlyMap<string, IptablesObject>> {
+  async #look(signal: AbortSignal): Promise<ReadonlyMap<string, IptablesObject>> {
+    const tool = this.#tool;
     const hasGuard = this.#family === "IPv4" && this.#options.localhostNodePorts;
     const [filter, nat, mangle] = await Promise.all([tool.save("filter", signal), tool.save("nat", signal), tool.save("mangle", signal)]);
     const found = parseSaved({ filter, nat, mangle }, this.#family, hasGuard);

@@ -69,6 +69,14 @@ export class IptablesTool {
     return stdout;
   }
 
+  /** List the tables that exist, each under its name; asking the legacy variant for one by name would make it. */
+  async saveExisting(signal: AbortSignal): Promise<Readonly<Partial<Record<TableName, string>>>> {
+    const file = await this.#file("-save", signal);
+    const { code, stdout, stderr } = await this.#world.exec.run(file, [], { signal, timeoutMs: 600_000 });
+    if (code !== 0) throw iptablesError(stderr, "list what is there");
+    return Object.fromEntries(stdout.split(/^\*/m).map((text) => [text.slice(0, text.indexOf("\n")), text]));
+  }
+
   /** Carry out a change. @throws {ProxyError} what the tool complained about. */
   async restore(input: string, signal: AbortSignal): Promise<void> {
     this.#note(await restoreIptables(await this.#file("-restore", signal), input, this.#run(signal)));

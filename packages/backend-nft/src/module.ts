@@ -42,6 +42,7 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
     rejectFromHost: true,
     blockedWithoutEndpoints: "drop",
     affinityScope: "row",
+    nodePortsOnLoopback: "never",
   },
   parseOptions: parseNftOptions,
   probe: (_options, world, signal) => probeNft(world, signal),

@@ -45,6 +45,7 @@ export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, Us
     rejectFromHost: true,
     blockedWithoutEndpoints: "reject",
     affinityScope: "row",
+    nodePortsOnLoopback: "never",
   },
   parseOptions: parseUserspaceOptions,
   probe: (options, world) => probeUserspace(options, world, realWorld(world).canOwnAddresses),

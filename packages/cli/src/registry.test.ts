@@ -66,7 +66,7 @@ test.each([
     TOY_BACKEND.replace('"hairpin", ', ""),
     /it does not declare capabilities\.hairpin: backend .\/bad.mjs/,
   ],
-  ["a variant it says nothing of", TOY_BACKEND.replace('affinityScope: "row"', ""), /it does not declare variants\.affinityScope/],
+  ["a variant it says nothing of", TOY_BACKEND.replace('affinityScope: "row",', ""), /it does not declare variants\.affinityScope/],
   ["a missing function", TOY_BACKEND.replace("parseOptions:", "parsesOptions:"), /does not export a backend module/],
   ["a syntax error", "export default {", /can't be loaded .*: backend .\/bad.mjs: -v shows where/],
 ])("a module with %s is refused", async (_name, text, message) => {
@@ -78,7 +78,7 @@ test("kube-proxy's word for a backend is its name too", async () => {
   expect((await loadBackend("nftables", directory)).name).toBe("nft");
 });
 
-test.each(["iptables", "ipvs", "kernelspace"])("%s is not looked for among npm packages", async (spec) => {
+test.each(["ebpf", "ipvs", "kernelspace"])("%s is not looked for among npm packages", async (spec) => {
   const home = join(directory, "node_modules", spec);
   await mkdir(home, { recursive: true });
   await writeFile(join(home, "package.json"), JSON.stringify({ name: spec, type: "module", exports: "./index.mjs" }));

@@ -24,6 +24,12 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     loadTesting: () => import("@turnout/backend-nft/testing"),
   },
   {
+    name: "iptables",
+    summary: "iptables 1.8, legacy or nf_tables, with kube-proxy's own chains",
+    load: () => import("@turnout/backend-iptables"),
+    loadTesting: () => import("@turnout/backend-iptables/testing"),
+  },
+  {
     name: "userspace",
     summary: "a TCP and UDP proxy in the process: no root needed; has to be asked for",
     load: () => import("@turnout/backend-userspace"),
@@ -33,7 +39,7 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
 ];
 
 /** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
-const NOT_YET: ReadonlySet<string> = new Set(["iptables", "ipvs", "ebpf", "winkernel"]);
+const NOT_YET: ReadonlySet<string> = new Set(["ipvs", "ebpf", "winkernel"]);
 
 /** What choosing a backend looks at. */
 export interface BackendChoice {
@@ -152,6 +158,7 @@ const VARIANTS: Readonly<Record<keyof Variants, true>> = {
   rejectFromHost: true,
   blockedWithoutEndpoints: true,
   affinityScope: true,
+  nodePortsOnLoopback: true,
 };
 
 /** What a module in plain JavaScript may have forgotten to say of itself; what isn't said would be taken for a choice. */

@@ -44,6 +44,8 @@ export interface Variants {
   readonly blockedWithoutEndpoints: "drop" | "reject";
   /** What one affinity entry is for. */
   readonly affinityScope: "row" | "address";
+  /** Whether node ports answer the host itself on 127.0.0.1, where the node-port addresses hold it; no kernel can on ::1. */
+  readonly nodePortsOnLoopback: "IPv4" | "never";
 }
 
 /** What a probe found. `problems` non-empty: the backend can't run here. */

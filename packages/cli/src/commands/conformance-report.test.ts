@@ -24,6 +24,7 @@ const MODULE: Pick<BackendModule, "capabilities" | "variants"> = {
     rejectFromHost: false,
     blockedWithoutEndpoints: "drop",
     affinityScope: "row",
+    nodePortsOnLoopback: "never",
   },
 };
 
@@ -77,6 +78,7 @@ describe("the text", () => {
         "            rejectFromHost false",
         "            blockedWithoutEndpoints drop",
         "            affinityScope row",
+        "            nodePortsOnLoopback never",
         "",
         "            IPv4                    IPv6",
         "rule         TCP     UDP    SCTP     TCP     UDP    SCTP",

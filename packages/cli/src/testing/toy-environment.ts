@@ -102,7 +102,7 @@ const can = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "sessionAf
 const problem = (code, text) => Object.assign(new Error("[" + code + "] " + text), { name: "ProxyError", code, what: text });
 export default {
   name: "toy", contract: 1, residence: "kernel", capabilities: can,
-  variants: { undefinedClusterIPPort: "pass", unallocatedClusterIP: "pass", nodePortRejectScope: "anyLocalAddress", rejectFromHost: false, blockedWithoutEndpoints: "drop", affinityScope: "row" },
+  variants: { undefinedClusterIPPort: "pass", unallocatedClusterIP: "pass", nodePortRejectScope: "anyLocalAddress", rejectFromHost: false, blockedWithoutEndpoints: "drop", affinityScope: "row", nodePortsOnLoopback: "never" },
   parseOptions: (raw) => {
     for (const name of Object.keys(raw)) if (name !== "fail") throw problem("invalid_object", "unknown toy option " + name);
     return raw;

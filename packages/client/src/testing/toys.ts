@@ -162,6 +162,7 @@ export function toyModule(kernel: ToyKernel, overrides: Partial<BackendModule> =
       rejectFromHost: false,
       blockedWithoutEndpoints: "drop",
       affinityScope: "row",
+      nodePortsOnLoopback: "never",
     },
     parseOptions: (raw) => raw,
     probe: () => Promise.resolve({ facts: "first facts", versions: { toy: "1" }, problems: kernel.problems }),

@@ -53,7 +53,7 @@ function canonicalOf(text: unknown, family: IPFamily): string | undefined {
   return ip?.family === family ? ip.text : undefined;
 }
 
-/** Rules R-37 and R-38; loopback never answers (semantics.md 4.2, 4.3). */
+/** Rules R-37 and R-38; loopback answers only where the backend has it so, and never over IPv6 (semantics.md 4.2, 4.3). */
 function nodePortAddresses(world: OracleWorld, family: IPFamily, primary: string | undefined): readonly string[] {
   const loopback = family === "IPv4" ? "127.0.0.0/8" : "::1/128";
   const everything = family === "IPv4" ? "0.0.0.0/0" : "::/0";
@@ -64,8 +64,9 @@ function nodePortAddresses(world: OracleWorld, family: IPFamily, primary: string
     return primary === undefined ? [] : [family === "IPv4" ? `${primary}/32` : `${primary}/128`];
   });
   const ranges = rangesOf(chosen, family);
+  const hasLoopback = family === "IPv4" && world.variants.nodePortsOnLoopback === "IPv4";
   return world.hostAddresses[family].filter(
-    (address) => !isIn(address, rangesOf([loopback], family)) && (ranges.length === 0 || isIn(address, ranges)),
+    (address) => (hasLoopback || !isIn(address, rangesOf([loopback], family))) && (ranges.length === 0 || isIn(address, ranges)),
   );
 }
 

@@ -252,6 +252,12 @@ describe("variants", () => {
     const served = variants(web({ loadBalancerSourceRanges: ["203.0.113.0/25"] }), { blockedWithoutEndpoints: "reject" });
     expect(fate(served, "stranger", BALANCED_IP)).toBe("drop");
   });
+
+  it("nodePortsOnLoopback: the host is answered on 127.0.0.1 where that is chosen, and never on ::1", () => {
+    const world = variants(settings(web(), { nodePortAddresses: ["all"] }), { nodePortsOnLoopback: "IPv4" });
+    expect(fate(world, "host", "127.0.0.1 30080")).toBe("10.1.1.1* 10.1.2.1*");
+    expect(fate(settings(world, { nodePortAddresses: ["primary"] }), "host", "127.0.0.1 30080")).toBe("pass");
+  });
 });
 
 describe("R-56 what a backend can't do", () => {

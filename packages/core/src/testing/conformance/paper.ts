@@ -39,6 +39,7 @@ export const paper: BackendModule<undefined, PaperFacts, PaperObject, PaperStep>
     rejectFromHost: true,
     blockedWithoutEndpoints: "drop",
     affinityScope: "row",
+    nodePortsOnLoopback: "never",
   },
   parseOptions: () => undefined,
   probe: async (_options, world) => ({ facts: await readFacts(world), versions: { paper: "1" }, problems: [] }),

@@ -25,6 +25,7 @@ export const REFERENCE_VARIANTS: Variants = {
   rejectFromHost: true,
   blockedWithoutEndpoints: "drop",
   affinityScope: "row",
+  nodePortsOnLoopback: "never",
 };
 
 interface Kept {

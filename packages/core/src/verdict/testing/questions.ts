@@ -28,6 +28,7 @@ export const NFT_VARIANTS: Variants = {
   rejectFromHost: true,
   blockedWithoutEndpoints: "drop",
   affinityScope: "row",
+  nodePortsOnLoopback: "never",
 };
 
 /** Make a world to ask about: node1 (172.18.0.1) tells pods by the cluster range 10.1.0.0/16, its backend can do everything. */

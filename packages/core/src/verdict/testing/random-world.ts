@@ -188,6 +188,7 @@ function randomVariants(random: Random): Variants {
     rejectFromHost: random() < 0.5,
     blockedWithoutEndpoints: pickOne(["drop", "reject"], random),
     affinityScope: pickOne(["row", "address"], random),
+    nodePortsOnLoopback: pickOne(["IPv4", "never"], random),
   };
 }
 

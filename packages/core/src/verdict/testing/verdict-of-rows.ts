@@ -53,10 +53,11 @@ export function hitOf(
   return find(destination) ?? (answersNodePorts(world, destination) ? find("") : undefined);
 }
 
-function answersNodePorts({ node, hostAddresses, nodePortAddressesDefault }: RowsWorld, address: string): boolean {
+function answersNodePorts({ node, hostAddresses, nodePortAddressesDefault, variants }: RowsWorld, address: string): boolean {
   const wanted = node.settings.nodePortAddresses ?? nodePortAddressesDefault;
   const chosen = nodePortAddresses({ wanted, family: node.family, primary: node.addresses[0], hostAddresses });
-  return hostAddresses.includes(address) && !isLoopback(address) && (chosen === "all" || chosen.includes(address));
+  const isOff = isLoopback(address) && (node.family === "IPv6" || variants.nodePortsOnLoopback === "never");
+  return hostAddresses.includes(address) && !isOff && (chosen === "all" || chosen.includes(address));
 }
 
 function obey({ node, hostAddresses, capabilities, variants }: RowsWorld, packet: Packet, { row, destination }: Hit): RowsVerdict {
