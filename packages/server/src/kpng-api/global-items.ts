@@ -95,21 +95,33 @@ interface GlobalDraft extends Draft {
   readonly ports: readonly localv1.PortName[];
 }
 
-/** An address that is in two slices with the same ports counts once: the first, unless a later one is not terminating. */
+/**
+ * Take the endpoints out of slices. An address that is in two of them is there once for each number: as the first says, unless a
+ * later one is not terminating.
+ * @source core's endpointsFor
+ */
 function draftsOf(slices: readonly EndpointSlice[], shapes: readonly PortShape[]): readonly GlobalDraft[] {
-  const drafts = new Map<string, GlobalDraft>();
+  const winners = new Map<string, { readonly slice: string; readonly endpoint: SliceEndpoint; readonly port: localv1.PortName }>();
   for (const slice of slices) {
     const ports = portsOf(slice, shapes);
-    if (ports.length === 0) continue;
     for (const endpoint of slice.endpoints) {
-      const { ip, podName, ready, nodeName, zoneHints, terminating } = endpoint;
-      const id = JSON.stringify([ip, ports]);
-      if (drafts.has(id) && terminating) continue;
-      const content = JSON.stringify([ports, ready, nodeName ?? "", zoneHints]);
-      drafts.set(id, { ip, podName, content, slice: slice.name, endpoint, ports });
+      for (const port of ports) {
+        const id = `${endpoint.ip} ${port.Name} ${port.Port}`;
+        if (!winners.has(id) || !endpoint.terminating) winners.set(id, { slice: slice.name, endpoint, port });
+      }
     }
   }
-  return [...drafts.values()];
+  const drafts = new Map<SliceEndpoint, { readonly slice: string; readonly ports: localv1.PortName[] }>();
+  for (const { slice, endpoint, port } of winners.values()) {
+    const draft = drafts.get(endpoint) ?? { slice, ports: [] };
+    draft.ports.push(port);
+    drafts.set(endpoint, draft);
+  }
+  return [...drafts].map(([endpoint, { slice, ports: unsorted }]) => {
+    const { ip, podName, ready, nodeName, zoneHints } = endpoint;
+    const ports = unsorted.toSorted((x, y) => (x.Name < y.Name ? -1 : 1));
+    return { ip, podName, slice, endpoint, ports, content: JSON.stringify([ports, ready, nodeName ?? "", zoneHints]) };
+  });
 }
 
 /** The numbers of the Service's ports in one slice. */
