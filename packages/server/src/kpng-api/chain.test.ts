@@ -2,8 +2,9 @@ import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, FAMILIES, type ChangeSet, type IPFamily, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, rawService, rawSlice, rowsOf, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
+import { TestBrain } from "../test-brain.ts";
 import { KpngBrain } from "../test-kpng-brain.ts";
-import { RecordingLog, TestClock } from "../test-world.ts";
+import { eventually, RecordingLog, TestClock } from "../test-world.ts";
 
 type Raw = ReturnType<typeof rawService>;
 
@@ -24,7 +25,7 @@ async function follow(protocols: readonly ("globalv1" | "localv1")[], objects: r
 }
 
 function open(): NodeLink {
-  return new NodeLink({ target: brain.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: new TestClock(50) });
+  return new NodeLink({ target: brain.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: new TestClock() });
 }
 
 const next = (family: IPFamily): Promise<ChangeSet> => link.feed(family).next(new AbortController().signal);
@@ -222,5 +223,38 @@ describe("from our store over kpng's protocol to our rows", () => {
       hint: expect.stringContaining("turnout.node.v1") as string,
     });
     await strict.close();
+  });
+
+  test("a brain that learns the node-state API is followed by that, from its whole state, and back", async () => {
+    await follow(["globalv1"], SHOWCASE);
+    await rowsOver("IPv4");
+    let waiting = next("IPv4");
+    brain.stop();
+    const grown = await TestBrain.start({ listen: [brain.target] });
+    upsertRaw(grown.store, rawService("plain", { clusterIP: "10.96.0.1" }));
+    let { full, set } = await waiting;
+    expect([full, set.map(({ key, createdMs }) => [key, createdMs > 0])]).toEqual([true, [["shop/plain:http/TCP", true]]]);
+    waiting = next("IPv4");
+    await grown.remove();
+    await brain.serve(["globalv1"]);
+    ({ full, set } = await waiting);
+    expect([full, set.length]).toEqual([true, rowsOf(SHOWCASE).size]);
+    expect(log.of("warn").filter((line) => line.includes("speaks kpng's"))).toHaveLength(2);
+  });
+
+  test("the node is eligible while the brain knows it, and its own address is what it is told to be", async () => {
+    await follow(["globalv1"], []);
+    const options = { target: brain.target, nodeName: "node1", bindAddress: "172.18.0.9", clock: new TestClock() };
+    const told: boolean[] = [];
+    const own = new NodeLink({ ...options, onEligibility: ({ isEligible }) => void told.push(isEligible) });
+    const feed = own.feed("IPv4");
+    expect((await feed.next(new AbortController().signal)).node?.addresses).toEqual(["172.18.0.9"]);
+    expect(own.eligibility.isEligible).toBe(false);
+    upsertRaw(brain.store, rawNode("node1"));
+    await eventually(() => own.eligibility.isEligible);
+    brain.store.remove("Node", "", "node1");
+    await eventually(() => !own.eligibility.isEligible);
+    expect(told.slice(-2)).toEqual([true, false]);
+    await own.close();
   });
 });
