@@ -34,8 +34,8 @@ export function createBarrier(cluster: Cluster, api: ClusterApi, proxies: readon
       ports: [{ name: `round-${round}`, port, targetPort: PORT }],
     };
     await api.apply([serviceManifest(service), ...sliceManifests(service, [{ place: server }], cluster.families)]);
-    const running = proxies.filter((proxy) => proxy.isRunning);
-    await Promise.all(running.flatMap((proxy) => cluster.families.map((family) => passes(proxy, proxy.node.agent(), family, port))));
+    const following = proxies.filter((proxy) => proxy.isFollowing);
+    await Promise.all(following.flatMap((proxy) => cluster.families.map((family) => passes(proxy, proxy.node.agent(), family, port))));
   };
   // One round at a time: the next one takes the last one's port away.
   return () => {
@@ -50,7 +50,7 @@ async function passes(proxy: Proxy, agent: Agent, family: IPFamily, port: number
   for (;;) {
     const { outcome } = await agent.attempt({ address: ADDRESS[family], port, timeoutMs: 100 });
     if (outcome === "ok") return;
-    if (!proxy.isRunning) throw new Error(`turnout on ${proxy.node.name} ended:\n${proxy.log()}`);
+    if (!proxy.isFollowing) throw new Error(`turnout on ${proxy.node.name} ended:\n${proxy.log()}`);
     if (performance.now() > untilMs)
       throw new Error(`turnout on ${proxy.node.name} does not follow (${family} port ${port}: ${outcome}):\n${proxy.log()}`);
     await sleep(10);

@@ -18,6 +18,8 @@ export interface NodeProcess {
   log(): string;
   /** Start it, or start it again after it ended. */
   start(file: string, args: readonly string[]): void;
+  /** Start it again as it was. */
+  again(): void;
   /** Send a signal. */
   signal(signal: NodeJS.Signals): void;
   /** Send a signal and wait for the end. */
@@ -34,6 +36,14 @@ export function createProcess(node: NodePlace): NodeProcess {
   const take = (chunk: Buffer): void => {
     log = (log + chunk.toString()).slice(-LOG_CHARACTERS_MAX);
   };
+  let last: readonly [file: string, args: readonly string[]] | undefined;
+  const start = (file: string, args: readonly string[]): void => {
+    last = [file, args];
+    child = node.spawn(file, args);
+    child.stdout?.on("data", take);
+    child.stderr?.on("data", take);
+    ending = once(child, "exit").then(([code, signal]) => ({ code: code as number | null, signal: signal as NodeJS.Signals | null }));
+  };
   return {
     get pid() {
       return child?.pid;
@@ -42,11 +52,10 @@ export function createProcess(node: NodePlace): NodeProcess {
       return child !== undefined && child.exitCode === null && child.signalCode === null;
     },
     log: () => log,
-    start: (file, args) => {
-      child = node.spawn(file, args);
-      child.stdout?.on("data", take);
-      child.stderr?.on("data", take);
-      ending = once(child, "exit").then(([code, signal]) => ({ code: code as number | null, signal: signal as NodeJS.Signals | null }));
+    start,
+    again: () => {
+      if (last === undefined) throw new Error("it never ran");
+      start(...last);
     },
     signal: (signal) => void child?.kill(signal),
     end: (signal) => {

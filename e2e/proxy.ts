@@ -17,9 +17,13 @@ export interface Proxy {
   /** `turnout serve`, where it is a process of its own. */
   readonly brain: NodeProcess | undefined;
   /** Where the brain listens. */
+  readonly brainSocket: string;
+  /** Where the backend asks: the same, unless somebody stands between. */
   readonly socket: string;
   /** What touches the kernel runs. */
   readonly isRunning: boolean;
+  /** All of it runs, so that it follows what changes. */
+  readonly isFollowing: boolean;
   /** Everything it wrote so far, over all its lives, newest last; the backend's behind the brain's. */
   log(): string;
   /** Start it again after it ended; `flags` replace the ones before. */
@@ -40,24 +44,27 @@ export interface ProxyOptions {
   readonly kubeconfig: string;
   /** Takes the socket. */
   readonly folder: string;
+  /** Brain and backend meet on two sockets, for somebody to stand between. */
+  readonly isApart: boolean;
   /** Stay until {@link Proxy.start} is given others. */
   readonly flags: readonly string[];
 }
 
 const PORTS: readonly string[] = ["--healthz-bind-address", "0.0.0.0:10256", "--metrics-bind-address", "0.0.0.0:10249"];
 /** Of the brain, where it is a process of its own. */
-const BRAIN_PORTS: readonly string[] = [];
+const BRAIN_PORTS: readonly string[] = ["--healthz-bind-address", "0.0.0.0:12092", "--metrics-bind-address", "0.0.0.0:12091"];
 const BACKEND_FLAG = "--backend";
 
 /** Start a node's proxy. */
 export function startProxy(node: NodePlace, options: ProxyOptions): Proxy {
-  const { layout, kubeconfig, folder } = options;
+  const { layout, kubeconfig, folder, isApart } = options;
   let flags = options.flags;
   const backend = createProcess(node);
   const brain = layout === "two processes" ? createProcess(node) : undefined;
   const socket = join(folder, `${node.name}.sock`);
-  const startBrain = (): void =>
-    brain?.start(TURNOUT, ["serve", "--node-name", node.name, "--kubeconfig", kubeconfig, "--listen", `unix://${socket}`, ...BRAIN_PORTS]);
+  const brainSocket = isApart ? join(folder, `${node.name}-brain.sock`) : socket;
+  const serve = ["serve", "--node-name", node.name, "--kubeconfig", kubeconfig, "--listen", `unix://${brainSocket}`, ...BRAIN_PORTS];
+  const startBrain = (): void => brain?.start(TURNOUT, serve);
   const start = (newFlags: readonly string[] = flags): void => {
     flags = newFlags;
     const { name, rest } = chosenBackend(flags);
@@ -76,9 +83,13 @@ export function startProxy(node: NodePlace, options: ProxyOptions): Proxy {
     layout,
     backend,
     brain,
+    brainSocket,
     socket,
     get isRunning() {
       return backend.isRunning;
+    },
+    get isFollowing() {
+      return all.every((one) => one.isRunning);
     },
     log: () => (brain === undefined ? backend.log() : `turnout serve:\n${brain.log()}the backend:\n${backend.log()}`),
     start,

@@ -7,6 +7,8 @@ import type { Cluster, ClusterApi, ClusterShape, Place } from "@turnout/lab";
 import { createBarrier } from "./barrier.ts";
 import { defaultLayout } from "./layout.ts";
 import type { Layout } from "./layout.ts";
+import { createMeddler } from "./meddler.ts";
+import type { Meddler } from "./meddler.ts";
 import { startProxy } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
 import { createServices, SERVER_PORT } from "./services.ts";
@@ -28,6 +30,8 @@ export interface SiteOptions extends Partial<ClusterShape> {
   readonly proxied?: readonly string[];
   /** How the proxies are made of processes; default what the environment says. */
   readonly layout?: Layout;
+  /** Have a {@link Meddler} between each brain and its backend. */
+  readonly isMeddled?: boolean;
 }
 
 /** A cluster with an API server, servers in every pod, and the real proxy on every node. */
@@ -37,6 +41,8 @@ export interface Site {
   readonly services: Services;
   readonly proxies: readonly Proxy[];
   proxy(node: string): Proxy;
+  /** Who stands between a node's brain and its backend. */
+  meddler(node: string): Meddler;
   place(name: string): Place;
   /** Wait until every proxy has in force what the API server was told before, both families. */
   settle(): Promise<void>;
@@ -79,8 +85,12 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
   const kubeconfig = join(folder, "kubeconfig");
   await writeFile(kubeconfig, await api.kubeconfig());
   const proxied = cluster.nodes.filter((node) => options.proxied?.includes(node.name) ?? true);
-  const { layout = defaultLayout(), flags = CLUSTER_CIDR } = options;
-  const proxies = proxied.map((node) => startProxy(node, { layout, kubeconfig, folder, flags }));
+  const { layout = defaultLayout(), flags = CLUSTER_CIDR, isMeddled: isApart = false } = options;
+  const proxies = proxied.map((node) => startProxy(node, { layout, kubeconfig, folder, flags, isApart }));
+  const meddled = isApart ? proxies : [];
+  const meddlers = new Map(
+    await Promise.all(meddled.map(async ({ node, socket, brainSocket }) => [node.name, await createMeddler(socket, brainSocket)] as const)),
+  );
   const settle = createBarrier(cluster, api, proxies);
   await settle();
   const names = addressBook(cluster);
@@ -94,12 +104,18 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
       if (proxy === undefined) throw new Error(`no proxy on ${name}`);
       return proxy;
     },
+    meddler: (name) => {
+      const meddler = meddlers.get(name);
+      if (meddler === undefined) throw new Error(`nobody meddles on ${name}`);
+      return meddler;
+    },
     place: cluster.place,
     settle,
     nameOf: (address) => names.get(address) ?? address,
     destroy: async () => {
       api.close();
       await Promise.all(proxies.map((proxy) => proxy.remove()));
+      await Promise.all([...meddlers.values()].map((meddler) => meddler.close()));
       await removeAll();
     },
   };
