@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { serviceManifest } from "@turnout/lab";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openDeaf, sayNonsense } from "./bad-clients.ts";
 import { BAD_PEERS, SILENT } from "./bad-peers.ts";
 import { startLoad } from "./load.ts";
 import type { RunningLoad } from "./load.ts";
@@ -17,6 +18,8 @@ const AWAY = "the node-state API is away, rules stay as they are; trying again";
 const FOLLOWING = "following the node-state API";
 /** What one service's change, or the barrier's, may cost at most; there are hundreds of objects. */
 const FEW = 40;
+/** Clients that don't read. */
+const DEAF = 100;
 /** Above the wait between two tries of a link. */
 const SOON = { timeout: 25_000 };
 
@@ -55,8 +58,9 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
   };
   const each = <T>(act: (proxy: Proxy) => Promise<T>): Promise<readonly T[]> => Promise.all(site.proxies.map(act));
   const listenToAll = (): readonly (() => readonly LogLine[])[] => site.proxies.map(({ backend }) => listenTo(backend.log));
-  const says = (lines: () => readonly LogLine[], message: string): Promise<void> =>
-    expect.poll(() => lines().map(({ msg }) => msg), SOON).toContain(message);
+  const says = async (lines: () => readonly LogLine[], message: string): Promise<void> => {
+    await expect.poll(() => lines().map(({ msg }) => msg), SOON).toContain(message);
+  };
   const all = <T>(one: T): readonly T[] => site.proxies.map(() => one);
   let nudges = 0;
   /** Have something new told to everybody who listens, and don't wait for them. */
@@ -169,6 +173,27 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
     };
     await Promise.all([silence(), nonsense()]);
     await site.settle();
+    await expectUnbroken();
+  });
+
+  it("clients that ask and don't read, or talk nonsense, cost the brain nothing and hold up nobody", async () => {
+    await begin();
+    const proxy = site.proxy("node1");
+    const sent = (): Promise<number> => metricOf(proxy, "brain", "turnout_api_change_sets_total");
+    const memory = (): Promise<number> => metricOf(proxy, "brain", "process_resident_memory_bytes");
+    const deaf = await Promise.all(Array.from({ length: DEAF }, () => openDeaf(proxy.brainSocket, "node1")));
+    await expect.poll(() => metricOf(proxy, "brain", "turnout_api_watchers"), SOON).toBe(1 + DEAF);
+    await Promise.all(Array.from({ length: 20 }, () => sayNonsense(proxy.brainSocket)));
+    await site.settle();
+    const [sentBefore, bytesBefore] = [await sent(), await memory()];
+    for (let update = 0; update < 100; update += 1) await nudge();
+    await site.settle();
+    // The one that reads may have had an answer for each change; the others, at most the one that waits to be read.
+    expect((await sent()) - sentBefore).toBeLessThan(2 * 104 + DEAF);
+    expect((await memory()) - bytesBefore).toBeLessThan(50_000_000);
+    expect(await healthOf(proxy, "brain", ["/livez", "/healthz", "/readyz"])).toEqual([200, 200, 200]);
+    for (const one of deaf) one.close();
+    await expect.poll(() => metricOf(proxy, "brain", "turnout_api_watchers"), SOON).toBe(1);
     await expectUnbroken();
   });
 

@@ -32,6 +32,8 @@ export interface ByteStreamOptions {
   readonly tls: TlsFiles | undefined;
   /** An idle connection is tried out so often. */
   readonly keepaliveMs: number;
+  /** Who does not answer that in time is gone; default 10 s. */
+  readonly keepaliveTimeoutMs?: number;
   /** May throw a ProxyError, which ends the stream with it; any other error is the peer's nonsense. */
   readonly onMessage: (bytes: Buffer) => void;
 }
@@ -91,7 +93,8 @@ export async function openNodeStream(target: string, onResponse: (response: Watc
 }
 
 /** Open a stream as {@link openNodeStream} does, of any protocol. @throws {ProxyError} as that. */
-export async function openByteStream(target: string, { path, tls, keepaliveMs, onMessage }: ByteStreamOptions): Promise<ByteStream> {
+export async function openByteStream(target: string, options: ByteStreamOptions): Promise<ByteStream> {
+  const { path, tls, keepaliveMs, keepaliveTimeoutMs = KEEPALIVE_TIMEOUT_MS, onMessage } = options;
   const parsed = parseApiTarget(target, tls);
   const { Client, credentials, Metadata } = await import("@grpc/grpc-js");
   const pems = parsed.kind === "tls" && tls !== undefined ? await readPems(tls) : undefined;
@@ -102,7 +105,7 @@ export async function openByteStream(target: string, { path, tls, keepaliveMs, o
   const channel = pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert, identity);
   const client = new Client(addressOf(parsed), channel, {
     "grpc.keepalive_time_ms": keepaliveMs,
-    "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
+    "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
     "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
     // Retries would keep what was sent, for ever on a stream that never ends; the link has its own.
     "grpc.enable_retries": 0,
