@@ -48,8 +48,8 @@ class Watcher {
 
 describe("any history of changes", () => {
   test.each([
-    ["a node", (store: Store) => new LocalState(store, "node1")],
-    ["nobody", (store: Store) => new LocalState(store, "")],
+    ["a node", (store: Store) => new LocalState(store, "node1", () => undefined)],
+    ["nobody", (store: Store) => new LocalState(store, "", () => undefined)],
     ["the cluster", (store: Store) => new GlobalState(store)],
   ])("leaves whoever looks now and then with what is said to who comes new, of %s", (_whom, stateOf) => {
     fc.assert(

@@ -1,4 +1,4 @@
-import { ProxyError, type Store } from "@turnout/core";
+import { ProxyError, type Issue, type Store } from "@turnout/core";
 import { GlobalState } from "./global-state.ts";
 import { ItemImage } from "./item-image.ts";
 import { LocalState } from "./local-state.ts";
@@ -10,15 +10,23 @@ export interface HeldImage {
   release(): void;
 }
 
+/** Objects that are remembered to have been reported. */
+const SAID_MAX = 10_000;
+
 /** The images of a brain: one for each node that is asked for, one for the cluster; there while they are watched. */
 export class ImageRegistry {
   readonly #store: Store;
   readonly #imagesMax: number;
   readonly #entries = new Map<string, { readonly image: ItemImage; watchers: number }>();
 
-  constructor(store: Store, imagesMax: number) {
+  readonly #report: (issue: Issue) => void;
+  readonly #said = new Map<string, string>();
+
+  /** `report` hears of contested addresses, each once however many nodes see it. */
+  constructor(store: Store, imagesMax: number, report: (issue: Issue) => void) {
     this.#store = store;
     this.#imagesMax = imagesMax;
+    this.#report = report;
   }
 
   /** Images held at this moment. */
@@ -28,13 +36,20 @@ export class ImageRegistry {
 
   /** Hold what one node is told. @throws {ProxyError} `already_exists` when so many others are watched. */
   holdNode(nodeName: string): HeldImage {
-    return this.#hold(`node ${nodeName}`, () => new LocalState(this.#store, nodeName));
+    return this.#hold(`node ${nodeName}`, () => new LocalState(this.#store, nodeName, this.#reportOnce));
   }
 
   /** Hold what is said of the cluster. @throws {ProxyError} as {@link holdNode}. */
   holdCluster(): HeldImage {
     return this.#hold("cluster", () => new GlobalState(this.#store));
   }
+
+  readonly #reportOnce = (issue: Issue): void => {
+    if (this.#said.get(issue.object) === issue.what) return;
+    if (this.#said.size >= SAID_MAX) this.#said.clear();
+    this.#said.set(issue.object, issue.what);
+    this.#report(issue);
+  };
 
   #hold(key: string, makeState: () => LocalState | GlobalState): HeldImage {
     const known = this.#entries.get(key);

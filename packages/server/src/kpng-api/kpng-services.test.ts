@@ -160,6 +160,18 @@ describe("localv1", () => {
     expect(localv1.Endpoint.decode(here.value("shop/cart/cart-a")).Local).toBe(true);
   });
 
+  test("of two Services with one address the older has it, and that is told once, however many nodes ask", async () => {
+    brain = await TestBrain.start();
+    upsertRaw(brain.store, rawService("old", { clusterIP: "10.96.0.7" }, { created: "2020-01-01T00:00:00Z" }));
+    upsertRaw(brain.store, rawService("new", { clusterIP: "10.96.0.7" }));
+    for (const node of ["node1", "node2"]) {
+      const watcher = open();
+      watcher.ask(node);
+      expect(await watcher.changes()).toEqual(["reset", "set shop/old", "sync"]);
+    }
+    expect(brain.log.of("warn")).toEqual([expect.stringContaining("an older Service has its address")]);
+  });
+
   test("many watchers of one node are one computation, and leave nothing behind", async () => {
     brain = await TestBrain.start();
     for (let index = 0; index < 50; index++) brain.service(index);

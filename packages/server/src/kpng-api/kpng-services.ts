@@ -41,7 +41,7 @@ const method = {
 /** Serve kpng's two protocols from a store; one set of images for all doors, which differ in rights. */
 export function createKpngApi(options: KpngApiOptions): (rights: PeerRightsOf) => readonly GrpcService[] {
   const { store, onlyNode, imagesMax, traffic, log, admit } = options;
-  const registry = new ImageRegistry(store, imagesMax);
+  const registry = new ImageRegistry(store, imagesMax, ({ object, what, hint }) => log.warn(what, { object, hint }));
   return (rightsOf) => {
     const service = (path: string, question: KpngQuestion): GrpcService => ({
       definition: { watch: { ...method, path } },

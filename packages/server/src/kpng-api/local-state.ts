@@ -1,4 +1,4 @@
-import { DEFAULT_SETTINGS, FAMILIES, NodeView, type IPFamily, type ServicePort, type Store } from "@turnout/core";
+import { DEFAULT_SETTINGS, FAMILIES, NodeView, type IPFamily, type Issue, type ServicePort, type Store } from "@turnout/core";
 import type { ItemState } from "./item-state.ts";
 import type { Item } from "./kpng-item.ts";
 import { localItems } from "./local-items.ts";
@@ -13,10 +13,11 @@ export class LocalState implements ItemState {
   /** Services whose rows or slices changed; a pod's name is in no row. */
   #dirty = new Set<string>();
 
-  /** "" is a node nobody knows: nothing is local to it. */
-  constructor(store: Store, nodeName: string) {
+  /** "" is a node nobody knows: nothing is local to it. `report` hears of contested addresses. */
+  constructor(store: Store, nodeName: string, report: (issue: Issue) => void) {
     this.#store = store;
-    this.#views = FAMILIES.map((family) => ({ family, view: new NodeView(store, { nodeName, family, settings: DEFAULT_SETTINGS }) }));
+    const settings = DEFAULT_SETTINGS;
+    this.#views = FAMILIES.map((family) => ({ family, view: new NodeView(store, { nodeName, family, settings, report }) }));
     this.#stopHearing = store.onChange((change) => {
       if (change.kind === "service") this.#dirty.add(change.key);
     });
