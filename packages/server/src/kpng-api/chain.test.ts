@@ -2,8 +2,10 @@ import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, FAMILIES, type ChangeSet, type IPFamily, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, rawService, rawSlice, rowsOf, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
+import { createRelayOrigin } from "../node-api/node-origin.ts";
 import { TestBrain } from "../test-brain.ts";
 import { KpngBrain } from "../test-kpng-brain.ts";
+import { KpngWatcher } from "../test-kpng-watcher.ts";
 import { eventually, RecordingLog, TestClock } from "../test-world.ts";
 
 type Raw = ReturnType<typeof rawService>;
@@ -256,5 +258,25 @@ describe("from our store over kpng's protocol to our rows", () => {
     await eventually(() => !own.eligibility.isEligible);
     expect(told.slice(-2)).toEqual([true, false]);
     await own.close();
+  });
+
+  test.each(["globalv1", "localv1"] as const)("%s: a relay asks it for each node, and serves what it says", async (protocol) => {
+    await follow([protocol], SHOWCASE);
+    const clock = new TestClock();
+    const relay = await TestBrain.start();
+    await relay.server?.close();
+    await relay.serve({ origin: createRelayOrigin({ target: brain.target, version: "relay", clock, log }) });
+    for (const nodeName of ["node1", "node2"]) {
+      const own = new NodeLink({ target: relay.target, nodeName, settings: POD_SETTINGS, log: new RecordingLog(), clock });
+      const { set } = await own.feed("IPv4").next(new AbortController().signal);
+      const rows = new Map(set.map((row) => [row.key, row]));
+      expect(by(rows, asLocal)).toEqual(by(rowsOf(SHOWCASE, { nodeName }), asLocal));
+      await own.close();
+    }
+    const watcher = new KpngWatcher(relay.target);
+    watcher.ask("node1");
+    expect(await watcher.fate()).toMatch(/^12 /);
+    watcher.close();
+    await relay.remove();
   });
 });
