@@ -46,7 +46,9 @@ export function unmetNeed(need: Need): string | undefined {
         ? undefined
         : "both variants of iptables are not installed: apt-get install iptables";
     case "kube-proxy":
-      return tryProgram(process.env["KUBE_PROXY"] ?? "kube-proxy", ["--version"]).isDone ? undefined : "no kube-proxy: say KUBE_PROXY=path of one";
+      return tryProgram(process.env["KUBE_PROXY"] ?? "kube-proxy", ["--version"]).isDone
+        ? undefined
+        : "no kube-proxy: say KUBE_PROXY=path of one";
     case "built": {
       const { isDone, output } = tryProgram("sh", ["scripts/build.sh", "packages/cli"]);
       return isDone ? undefined : `the command can't be built:\n${output}`;

@@ -24,11 +24,14 @@ export const SERVICE_PORT = 80;
 /** Port of every endpoint. */
 export const TARGET_PORT = 8080;
 const NAMESPACE = "bench";
-const NODES = 1000;
+/** Nodes the endpoints run on: n0 and up. */
+export const NODES = 1000;
 const ENDPOINTS_MAX = 64;
-/** 10.96.0.0 and 11.0.0.0 as numbers. */
+/** 10.96.0.0 and 11.0.0.0, as numbers. */
 const SERVICE_BASE = 0x0a600000;
 const POD_BASE = 0x0b000000;
+/** 192.168.77.0, likewise. */
+const NODE_BASE = 0xc0a84d00;
 
 /** Read `10000x10`, or `10000` with 10 endpoints each. @throws {RangeError} when it is neither or out of bounds. */
 export function parseShape(text: string): Shape {
@@ -112,14 +115,15 @@ export function sliceObject(
   };
 }
 
-/** The node the benches look from. */
-export function nodeObject(): Record<string, unknown> {
+/** A node; the benches look from n0. */
+export function nodeObject(index: number = 0): Record<string, unknown> {
+  const podCIDR = `${ipText(POD_BASE + index * 256)}/24`;
   return {
     apiVersion: "v1",
     kind: "Node",
-    metadata: { name: NODE_NAME, uid: uidOf(4, 0) },
-    spec: { podCIDR: "11.0.0.0/24", podCIDRs: ["11.0.0.0/24"] },
-    status: { addresses: [{ type: "InternalIP", address: "192.168.77.1" }] },
+    metadata: { name: `n${index}`, uid: uidOf(4, index) },
+    spec: { podCIDR, podCIDRs: [podCIDR] },
+    status: { addresses: [{ type: "InternalIP", address: ipText(NODE_BASE + index + 1) }] },
   };
 }
 

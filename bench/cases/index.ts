@@ -1,13 +1,31 @@
 import type { BenchCase } from "../case.ts";
 import { change } from "./change.ts";
+import { changeSets } from "./change-sets.ts";
 import { clientInstall } from "./client-install.ts";
 import { coldStart } from "./cold-start.ts";
 import { connect } from "./connect.ts";
+import { firstState } from "./first-state.ts";
+import { flip } from "./flip.ts";
 import { iptablesCase } from "./iptables.ts";
 import { memory } from "./memory.ts";
 import { restart } from "./restart.ts";
 import { rivals } from "./rivals.ts";
 import { store } from "./store.ts";
+import { watchers } from "./watchers.ts";
 
 /** Every bench, in the order of the standard run. */
-export const CASES: readonly BenchCase[] = [coldStart, change, memory, store, connect, restart, iptablesCase, rivals, clientInstall];
+export const CASES: readonly BenchCase[] = [
+  coldStart,
+  change,
+  memory,
+  store,
+  connect,
+  restart,
+  iptablesCase,
+  rivals,
+  clientInstall,
+  changeSets,
+  flip,
+  watchers,
+  firstState,
+];

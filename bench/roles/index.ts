@@ -2,21 +2,27 @@ import type { Harness } from "../line-channel.ts";
 import { adopt } from "./adopt.ts";
 import { apiServer } from "./api-server.ts";
 import { baseline } from "./baseline.ts";
+import { brain } from "./brain.ts";
 import { changes } from "./changes.ts";
 import { coldStart } from "./cold-start.ts";
 import { connectClient, connectServer } from "./connect-ends.ts";
 import { connect } from "./connect.ts";
 import { daemon } from "./daemon.ts";
 import { fileWriter } from "./file-writer.ts";
+import { firstState } from "./first-state.ts";
+import { flips } from "./flips.ts";
 import { iptablesBare, iptablesReload, iptablesRun } from "./iptables.ts";
 import { rival } from "./rival.ts";
 import { storeAlone } from "./store-alone.ts";
+import { traces } from "./traces.ts";
+import { watchers } from "./watchers.ts";
 
 /** Everything a measured process can be told to do, by name. */
 export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness) => Promise<unknown>>> = {
   adopt,
   "api-server": apiServer,
   baseline,
+  brain,
   changes,
   "cold-start": coldStart,
   connect,
@@ -24,9 +30,13 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "connect-server": connectServer,
   daemon,
   "file-writer": fileWriter,
+  "first-state": firstState,
+  flips,
   "iptables-bare": iptablesBare,
   "iptables-reload": iptablesReload,
   "iptables-run": iptablesRun,
   rival,
   "store-alone": storeAlone,
+  traces,
+  watchers,
 };

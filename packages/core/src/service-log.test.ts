@@ -48,7 +48,7 @@ describe("a log of Services", () => {
 
   it("lets go of what was before when that gets heavy, the oldest first; names stay", () => {
     const log = new ServiceLog(1);
-    const heavy = versionOf(8_000);
+    const heavy = versionOf(2_000);
     for (let revision = 2; revision < 6; revision++) log.add(revision, `shop/s${revision}`, heavy, [], 4);
     const known = [...log.since(1)].map(([key, { before, rowKeys }]) => `${key}: ${rowKeys.length} row, ${before !== undefined}`);
     expect(known.toSorted()).toEqual(["shop/s2: 1 row, false", "shop/s3: 1 row, false", "shop/s4: 1 row, true", "shop/s5: 1 row, true"]);

@@ -19,7 +19,7 @@ export interface ServicePast {
 
 const ENTRIES_MIN = 4_096;
 /** Endpoints of old versions that are kept: some megabytes. */
-const WEIGHT_MAX = 20_000;
+const WEIGHT_MAX = 5_000;
 /** Trigger times of one Service that are kept past a compaction. */
 const TRIGGERS_MAX = 100;
 

@@ -1,0 +1,90 @@
+import type { BenchCase, CaseResult, Target } from "../case.ts";
+import { runRole } from "../role-process.ts";
+import type { TracesParameters, TracesReport } from "../roles/traces.ts";
+import { TRACES } from "../traces.ts";
+import { shapeText } from "../workload.ts";
+import type { Shape } from "../workload.ts";
+
+const SHAPES: readonly Shape[] = [{ services: 1_000, endpoints: 10 }];
+/** One look after each event merges nothing; the other as many as a busy second has. */
+const EVENTS_PER_LOOK: readonly number[] = [1, 100];
+const UPDATES: readonly number[] = [1_000, 10_000, 50_000];
+/** What must say nothing at all. */
+const SILENT: readonly string[] = ["noise", "everything again"];
+
+/** Samples of one size. */
+interface ChangeSetsData {
+  readonly shape: Shape;
+  readonly report: TracesReport;
+}
+
+/** What of the API's events is told to a node. */
+export const changeSets: BenchCase = {
+  name: "change-sets",
+  about: "events in, change sets out: noise, relists, rolling restarts, node churn, a busy reader",
+  needs: [],
+  async run(context): Promise<CaseResult> {
+    const data: ChangeSetsData[] = [];
+    for (const shape of context.shapes ?? SHAPES) {
+      context.progress(shapeText(shape));
+      const parameters: TracesParameters = { shape, eventsPerLook: EVENTS_PER_LOOK, updates: UPDATES };
+      const report = await runRole<TracesReport>("traces", parameters, { namespace: "same", profileDir: context.profileDir });
+      data.push({ shape, report });
+    }
+    return {
+      title: "Events in, change sets out",
+      about:
+        "API objects as a source tells them into a brain's store; one watcher of one of 1,000 nodes, which asks again at once. It looks after each event, so nothing is merged, or after each 100. " +
+        "An event is one object that came again in another version; a relist is a trace of its own and in none of the others. The kinds of events in a real cluster, and so the ratio, are its own: what is given here is what each trace is made of. " +
+        `${TRACES.map(({ name, about }) => `*${name}*: ${about}`).join(". ")}. ` +
+        "*Busy reader*: one endpoint changes so often while the watcher is busy and another takes each change; *memory* is what the brain's process held more afterwards, garbage collected.",
+      columns: [
+        "services x endpoints",
+        "trace",
+        "events",
+        "change sets",
+        "rows",
+        "looking every 100",
+        "events : change sets",
+        "CPU of an event",
+        "memory",
+      ],
+      rows: data.flatMap(rowsOf),
+      targets: data.flatMap(targetsOf),
+      data,
+    };
+  },
+};
+
+function rowsOf({ shape, report }: ChangeSetsData): readonly (readonly string[])[] {
+  const size = shapeText(shape);
+  const played = TRACES.map(({ name }, index) => {
+    const [each, merged] = report.traces[index] ?? [];
+    if (each === undefined || merged === undefined) throw new Error(`${name} was not played`);
+    const ratio = each.changeSets === 0 ? "all : 0" : `${(each.events / each.changeSets).toFixed(1)} : 1`;
+    const cpu = `${((each.cpuMs / each.events) * 1000).toFixed(0)} µs`;
+    return [size, name, number(each.events), number(each.changeSets), number(each.rows), number(merged.changeSets), ratio, cpu, ""];
+  });
+  const busy = report.slow.map(({ updates, changeSets: sets, rows, heldBytes }) => {
+    const memory = `${(heldBytes / 1e6).toFixed(1)} MB`;
+    return [size, "busy reader", number(updates), number(sets), number(rows), "", `${number(updates / sets)} : 1`, "", memory];
+  });
+  return [...played, ...busy];
+}
+
+function targetsOf({ report }: ChangeSetsData): readonly Target[] {
+  const silent = TRACES.flatMap(({ name }, index): readonly Target[] => {
+    const sets = report.traces[index]?.[0]?.changeSets ?? NaN;
+    return SILENT.includes(name) ? [{ what: `change sets: ${name}`, wanted: "0", measured: String(sets), isMet: sets === 0 }] : [];
+  });
+  const sets = report.slow.map((one) => one.changeSets);
+  const isMet = sets.every((each) => each === 1);
+  return [
+    ...silent,
+    { what: "change sets after any number of updates while busy", wanted: "1", measured: [...new Set(sets)].join(", "), isMet },
+  ];
+}
+
+function number(value: number): string {
+  return value.toLocaleString("en-US");
+}

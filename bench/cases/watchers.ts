@@ -1,0 +1,137 @@
+import type { BenchCase, CaseResult, Target } from "../case.ts";
+import { memoryText, rateText, timeText } from "../number-text.ts";
+import { median, percentile } from "../statistics.ts";
+import { runWatch } from "../watch-run.ts";
+import type { WatchRun, WatchRunReport } from "../watch-run.ts";
+import { shapeText } from "../workload.ts";
+
+const LARGE = { services: 10_000, endpoints: 10 };
+const SMALL = { services: 1_000, endpoints: 10 };
+const CHANGES = 50;
+const STORM_MS = 5_000;
+/** Told first and not counted, so that the bytes all share are there before memory is compared. */
+const FIRST = 2;
+const COMMON = { first: FIRST, changes: CHANGES, stormMs: STORM_MS };
+const RUNS: readonly WatchRun[] = [
+  { ...COMMON, shape: LARGE, watchers: 1, nodes: "same", streamsPerConnection: 100 },
+  { ...COMMON, shape: LARGE, watchers: 10, nodes: "same", streamsPerConnection: 100 },
+  { ...COMMON, shape: LARGE, watchers: 98, nodes: "same", streamsPerConnection: 100 },
+  { ...COMMON, shape: LARGE, watchers: 98, nodes: "different", streamsPerConnection: 100 },
+  { ...COMMON, shape: LARGE, watchers: 1_000, nodes: "different", streamsPerConnection: 100 },
+  { ...COMMON, shape: SMALL, watchers: 1_000, nodes: "different", streamsPerConnection: 1 },
+];
+const MOST = 1_000;
+const KIB = 1024;
+const TARGET_MS = 1_000;
+const TARGET_KIB = 64;
+const TARGET_OPERATIONS = 2;
+
+/** Samples of one run. */
+interface WatchersData {
+  readonly run: WatchRun;
+  readonly report: WatchRunReport;
+}
+
+/** One brain, many watchers, over a unix socket. */
+export const watchers: BenchCase = {
+  name: "watchers",
+  about: "one brain, up to 1,000 watchers of 1,000 nodes over a unix socket",
+  needs: [],
+  async run(context): Promise<CaseResult> {
+    const data: WatchersData[] = [];
+    for (const one of RUNS) {
+      const run = { ...one, changes: context.runs ?? one.changes, profileDir: context.profileDir };
+      for (const shape of context.shapes ?? [run.shape]) {
+        context.progress(`${shapeText(shape)}, ${run.watchers} watchers of ${run.nodes === "same" ? "one node" : "as many nodes"}`);
+        data.push({ run: { ...run, shape }, report: await runWatch({ ...run, shape }) });
+      }
+    }
+    return {
+      title: "Watchers of one brain",
+      about:
+        "The real server on a unix socket in one process, all watchers in a second one, streams of HTTP/2 connections of so many streams each; a watcher asks for both " +
+        "families, and again as soon as an answer is whole. It reads heads of messages and counts rows: decoding rows would be the watchers' machine's work, not the brain's. " +
+        `${FIRST} watchers of other nodes are told first. *First states* is from the first connect until all watchers have everything, all at once. ` +
+        `*Change to all*: one endpoint's readiness changes in the store, after everybody has the change before; from then until each watcher has read it (${CHANGES} changes times watchers). ` +
+        "*CPU* is the brain's of one change, answers and the next asks included; *encoded* the rows made into bytes for it. *Memory* is what an idle watcher costs the brain beyond what it held with the first two: " +
+        "objects and what hangs on them after garbage collection; in brackets resident memory, in which the most that was ever on its way to watchers stays with the allocator. " +
+        `*Storm*: change sets a second, all watchers together, while one Service changes in each turn of the brain's event loop (${STORM_MS / 1000} s); a watcher that is slower gets the latest.`,
+      columns: [
+        "services x endpoints",
+        "watchers",
+        "nodes",
+        "streams each",
+        "first states",
+        "change to all p50",
+        "p99",
+        "max",
+        "operations",
+        "CPU",
+        "encoded",
+        "memory each",
+        "storm",
+      ],
+      rows: data.map(rowOf),
+      targets: data.flatMap(targetsOf),
+      data,
+    };
+  },
+};
+
+function latenciesOf({ report }: WatchersData): readonly number[] {
+  const { brain, watchers: seen } = report;
+  return seen.arrivalsMs.flatMap((arrivals, change) => arrivals.map((arrivalMs) => arrivalMs - (brain.changedMs[change] ?? 0)));
+}
+
+function heapKib({ run, report: { brain } }: WatchersData): number {
+  return (brain.all.heapBytes - brain.shared.heapBytes) / run.watchers / KIB;
+}
+
+function residentKib({ run, report: { brain } }: WatchersData): number {
+  return (brain.all.residentBytes - brain.shared.residentBytes) / run.watchers / KIB;
+}
+
+function rowOf(one: WatchersData): readonly string[] {
+  const { run, report } = one;
+  const latencies = latenciesOf(one);
+  const memory = `${kibText(heapKib(one))} (${kibText(residentKib(one))})`;
+  return [
+    shapeText(run.shape),
+    String(run.watchers),
+    run.nodes === "same" ? "1" : String(run.watchers),
+    String(Math.min(run.streamsPerConnection, run.watchers + run.first)),
+    timeText(report.watchers.startMs),
+    timeText(percentile(latencies, 0.5)),
+    timeText(percentile(latencies, 0.99)),
+    timeText(percentile(latencies, 1)),
+    String(report.watchers.operationsMax),
+    timeText(median(report.brain.cpuMs)),
+    `${median(report.brain.rowsEncoded)}`,
+    // Of a few watchers it would be the shared caches that are counted.
+    run.watchers < MOST ? `brain ${memoryText(report.brain.all.residentBytes)}` : memory,
+    rateText(report.watchers.stormPerSecond),
+  ];
+}
+
+function targetsOf(one: WatchersData): readonly Target[] {
+  const { run, report } = one;
+  if (run.shape.services !== LARGE.services || run.watchers < MOST) return [];
+  const p99 = percentile(latenciesOf(one), 0.99);
+  const operations = report.watchers.operationsMax;
+  const kib = heapKib(one);
+  const what = "1,000 watchers of 1,000 nodes at 10,000 x 10";
+  return [
+    { what: `${what}: a change to all, p99`, wanted: `under ${timeText(TARGET_MS)}`, measured: timeText(p99), isMet: p99 < TARGET_MS },
+    { what: `${what}: memory of an idle one`, wanted: `under ${kibText(TARGET_KIB)}`, measured: kibText(kib), isMet: kib < TARGET_KIB },
+    {
+      what: `${what}: one endpoint flips`,
+      wanted: `at most ${TARGET_OPERATIONS} rows`,
+      measured: String(operations),
+      isMet: operations <= TARGET_OPERATIONS,
+    },
+  ];
+}
+
+function kibText(kib: number): string {
+  return `${Math.round(kib)} KiB`;
+}

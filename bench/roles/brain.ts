@@ -1,0 +1,102 @@
+import type { Store } from "@turnout/core";
+import { createClock } from "@turnout/host";
+import { createStoreOrigin, serveNodeState } from "@turnout/server/serve";
+import type { Harness } from "../line-channel.ts";
+import { heldMemory } from "../heap-size.ts";
+import type { HeldMemory } from "../heap-size.ts";
+import { createBenchLog, createStore, fillStore } from "../subject.ts";
+import { nodeObject, NODES, sliceObject } from "../workload.ts";
+import type { Shape } from "../workload.ts";
+
+/** What a brain is to serve and to go through. */
+export interface BrainParameters {
+  readonly socket: string;
+  readonly shape: Shape;
+  /** One-endpoint changes, each when the harness says so. */
+  readonly changes: number;
+  /** Then one change after another, ms; 0: none. */
+  readonly stormMs: number;
+}
+
+/** What a brain saw of itself. */
+export interface BrainReport {
+  /** Served, and told to the first watchers. */
+  readonly shared: HeldMemory;
+  /** With all watchers. */
+  readonly all: HeldMemory;
+  /** When each change entered the store, ms of the machine's monotonic clock. */
+  readonly changedMs: readonly number[];
+  /** CPU time of each change, from its event until the next phase, ms. */
+  readonly cpuMs: readonly number[];
+  /** Rows encoded, in each change. */
+  readonly rowsEncoded: readonly number[];
+}
+
+const STRIDE = 7919;
+
+/**
+ * Serve a store over a unix socket.
+ *
+ * Phases: `serving`; `shared` when it has looked at its memory with the first watchers; `all` with all of them; `quiet` before
+ * each change and `changed` after it; `storm` before changes that wait for nobody.
+ */
+export async function brain({ socket, shape, changes, stormMs }: BrainParameters, harness: Harness): Promise<BrainReport> {
+  const store = createStore();
+  await fillStore(store, shape);
+  for (let index = 0; index < NODES; index++) store.upsert("Node", nodeObject(index));
+  const server = await serveNodeState({
+    origin: createStoreOrigin(store, ({ object, what }) => {
+      throw new Error(`${object}: ${what}`);
+    }),
+    listen: [`unix://${socket}`],
+    version: "bench",
+    clock: createClock(),
+    log: createBenchLog(),
+  });
+  await harness.reached("serving");
+  const shared = await heldMemory();
+  await harness.reached("shared");
+  const all = await heldMemory();
+  await harness.reached("all");
+  const changedMs: number[] = [];
+  const cpuMs: number[] = [];
+  const rowsEncoded: number[] = [];
+  for (let change = 0; change < changes; change++) {
+    await harness.reached("quiet");
+    const cpu = process.cpuUsage();
+    const encoded = server.stats.rowsEncoded;
+    const index = (change * STRIDE) % shape.services;
+    const object = sliceObject(index, shape, { unready: change % shape.endpoints });
+    changedMs.push(monotonicMs());
+    store.upsert("EndpointSlice", object);
+    // The harness says go when every watcher has it.
+    await harness.reached("changed");
+    const { user, system } = process.cpuUsage(cpu);
+    cpuMs.push((user + system) / 1000);
+    rowsEncoded.push(server.stats.rowsEncoded - encoded);
+  }
+  if (stormMs > 0) {
+    await harness.reached("storm");
+    await changeWithoutEnd(store, shape, stormMs);
+  }
+  await server.close();
+  return { shared, all, changedMs, cpuMs, rowsEncoded };
+}
+
+/**
+ * One change in each turn of the event loop, of one Service: whoever is slower gets the latest. With all Services in turn the
+ * answers would grow with the time they take, and rows be counted instead of messages.
+ */
+async function changeWithoutEnd(store: Store, shape: Shape, forMs: number): Promise<void> {
+  // Past the end of the count: its edges are the watchers'.
+  const until = monotonicMs() + forMs + 1_000;
+  for (let change = 0; monotonicMs() < until; change++) {
+    store.upsert("EndpointSlice", sliceObject(0, shape, { unready: change % shape.endpoints }));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** The machine's monotonic clock: the same in all processes. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}

@@ -1,0 +1,163 @@
+import type { Store } from "@turnout/core";
+import { createStoreOrigin } from "@turnout/server/serve";
+import type { Cursor, StateView } from "@turnout/server/serve";
+import { heldMemory } from "../heap-size.ts";
+import { createStore, fillStore, NODE_VIEW } from "../subject.ts";
+import { TRACES } from "../traces.ts";
+import type { Trace, TraceEvent } from "../traces.ts";
+import { NODES, nodeObject, sliceObject } from "../workload.ts";
+import type { Shape } from "../workload.ts";
+
+/** What came of a trace. */
+export interface TraceCount {
+  readonly events: number;
+  readonly changeSets: number;
+  /** Rows set and deleted in them. */
+  readonly rows: number;
+  /** CPU time, ms: parsing aside, all that the brain does. */
+  readonly cpuMs: number;
+}
+
+/** What a reader that was busy got, and what it cost to have it wait. */
+export interface SlowReaderCount {
+  readonly updates: number;
+  readonly changeSets: number;
+  readonly rows: number;
+  /** Change sets somebody else got meanwhile. */
+  readonly followed: number;
+  /** What the process held more after the updates than before, bytes. */
+  readonly heldBytes: number;
+}
+
+/** What to play. */
+export interface TracesParameters {
+  readonly shape: Shape;
+  /** Events between two looks of the watcher, one run each. */
+  readonly eventsPerLook: readonly number[];
+  /** Updates while a reader is busy, one run each. */
+  readonly updates: readonly number[];
+}
+
+/** What came of everything. */
+export interface TracesReport {
+  /** By trace, then by events per look. */
+  readonly traces: readonly (readonly TraceCount[])[];
+  readonly slow: readonly SlowReaderCount[];
+}
+
+const NAMESPACE = "bench";
+
+/** Play every trace to a watcher of a brain's view in this process. */
+export async function traces({ shape, eventsPerLook, updates }: TracesParameters): Promise<TracesReport> {
+  const counts: (readonly TraceCount[])[] = [];
+  for (const trace of TRACES) {
+    const each: TraceCount[] = [];
+    for (const events of eventsPerLook) each.push(await playTrace(trace, shape, events));
+    counts.push(each);
+  }
+  const slow: SlowReaderCount[] = [];
+  for (const each of updates) slow.push(await slowReader(shape, each));
+  return { traces: counts, slow };
+}
+
+/** Play one trace; the watcher looks after each `eventsPerLook` events. */
+export async function playTrace(trace: Trace, shape: Shape, eventsPerLook: number): Promise<TraceCount> {
+  const store = await filled(shape);
+  const reader = new Reader(store);
+  await reader.first();
+  let events = 0;
+  let cpuMs = 0;
+  // A few at a time: making them is not what is measured.
+  for (const chunk of chunksOf(trace.events(shape), eventsPerLook)) {
+    const cpu = process.cpuUsage();
+    for (const event of chunk) put(store, event);
+    await reader.look();
+    const { user, system } = process.cpuUsage(cpu);
+    cpuMs += (user + system) / 1000;
+    events += chunk.length;
+  }
+  reader.close();
+  return { events, changeSets: reader.changeSets, rows: reader.rows, cpuMs };
+}
+
+/** Update one endpoint again and again while one watcher is busy, and another takes each. */
+export async function slowReader(shape: Shape, updates: number): Promise<SlowReaderCount> {
+  const store = await filled(shape);
+  const [slow, fast] = [new Reader(store), new Reader(store)];
+  await slow.first();
+  await fast.first();
+  const before = await heldMemory();
+  for (let update = 1; update <= updates; update++) {
+    store.upsert("EndpointSlice", sliceObject(0, shape, { unready: update % shape.endpoints }));
+    await fast.look();
+  }
+  const after = await heldMemory();
+  await slow.look();
+  await slow.look();
+  for (const reader of [slow, fast]) reader.close();
+  const { changeSets, rows } = slow;
+  return { updates, changeSets, rows, followed: fast.changeSets, heldBytes: after.heapBytes - before.heapBytes };
+}
+
+async function filled(shape: Shape): Promise<Store> {
+  const store = createStore();
+  await fillStore(store, shape);
+  for (let index = 0; index < NODES; index++) store.upsert("Node", nodeObject(index));
+  return store;
+}
+
+function put(store: Store, { kind, object, name }: TraceEvent): void {
+  if (object === undefined) store.remove(kind, kind === "Node" ? "" : NAMESPACE, name);
+  else store.upsert(kind, object);
+}
+
+function* chunksOf<T>(items: Iterable<T>, size: number): Iterable<readonly T[]> {
+  let chunk: T[] = [];
+  for (const item of items) {
+    chunk.push(item);
+    if (chunk.length < size) continue;
+    yield chunk;
+    chunk = [];
+  }
+  if (chunk.length > 0) yield chunk;
+}
+
+/** A watcher in this process. */
+class Reader {
+  readonly #view: StateView;
+  #cursor: Cursor = { instance: "", revision: 0 };
+  changeSets = 0;
+  rows = 0;
+
+  constructor(store: Store) {
+    const origin = createStoreOrigin(store, ({ object, what }) => {
+      throw new Error(`${object}: ${what}`);
+    });
+    const { nodeName, settings } = NODE_VIEW;
+    this.#view = origin.open({ nodeName, settings, bindAddress: "" }).view("IPv4", "bench");
+  }
+
+  /** Take the first state, which does not count. */
+  async first(): Promise<void> {
+    const { changes } = await this.#view.next(this.#cursor, new AbortController().signal);
+    this.#cursor = changes;
+  }
+
+  /** Take what there is, if there is anything: an answer that is ready comes within a turn of the event loop. */
+  async look(): Promise<void> {
+    const stop = new AbortController();
+    const nothing = Symbol("nothing");
+    const answer = this.#view.next(this.#cursor, stop.signal).catch(() => nothing);
+    await new Promise((resolve) => setImmediate(resolve));
+    stop.abort();
+    const found = await answer;
+    if (typeof found === "symbol") return;
+    this.#cursor = found.changes;
+    this.changeSets += 1;
+    this.rows += found.changes.set.length + found.changes.delete.length;
+  }
+
+  close(): void {
+    this.#view.close();
+  }
+}

@@ -1,0 +1,92 @@
+import { connect, type ClientHttp2Session } from "node:http2";
+import { connect as connectSocket } from "node:net";
+import { wire, wireSettings } from "@turnout/client/protocol";
+import type { NodeSettings } from "@turnout/core";
+import { readPart } from "./change-set-head.ts";
+import type { PartHead } from "./change-set-head.ts";
+
+const WATCH_PATH = "/turnout.node.v1.NodeState/Watch";
+/** Families as on the wire. */
+const FAMILIES: readonly wire.Family[] = [1, 2];
+/** gRPC's frame: a byte for compression, four for the length. */
+const FRAME_BYTES = 5;
+const WINDOW_BYTES = 16 * 1024 * 1024;
+
+/** A connection over which watchers open streams. */
+export interface WatchConnection {
+  readonly session: ClientHttp2Session;
+  close(): void;
+}
+
+/** Connect to a brain on a unix socket. HTTP/2 as it stands, so that the client costs as little as a client can. */
+export function openConnection(path: string): WatchConnection {
+  const session = connect("http://brain", { createConnection: () => connectSocket(path), settings: { initialWindowSize: WINDOW_BYTES } });
+  session.setMaxListeners(0);
+  session.on("error", (error: Error) => {
+    if (!session.destroyed) throw error;
+  });
+  session.once("connect", () => session.setLocalWindowSize(WINDOW_BYTES));
+  return { session, close: () => session.destroy() };
+}
+
+/**
+ * Open a watcher that asks for both families, and again as soon as an answer is whole, as ours do. `heard` is called for each
+ * part, after the next change set is asked for if it was the last.
+ */
+export function openWatcher({ session }: WatchConnection, nodeName: string, settings: NodeSettings, heard: (part: PartHead) => void): void {
+  const stream = session.request({ ":method": "POST", ":path": WATCH_PATH, "content-type": "application/grpc", te: "trailers" });
+  const fail = (why: string): void => {
+    if (!session.destroyed) throw new Error(`a watcher lost its brain: ${why}`);
+  };
+  const send = (request: wire.WatchRequest): void => void stream.write(framed(wire.WatchRequest.encode(request).finish()));
+  const ask = (family: wire.Family, instance: string, revision: number): void =>
+    send({ request: { $case: "ask", value: { family, instance, revision } } });
+  const frames = new FrameReader((message) => {
+    const part = readPart(message);
+    if (part === undefined) return;
+    if (!part.more) ask(part.family as wire.Family, part.instance, part.revision);
+    heard(part);
+  });
+  stream.on("data", (bytes: Buffer) => frames.take(bytes));
+  stream.on("trailers", (trailers) => fail(JSON.stringify(trailers)));
+  stream.on("error", (error: Error) => fail(error.message));
+  const hello = { nodeName, settings: wireSettings(settings), bindAddress: "", version: "bench", capabilities: [] };
+  send({ request: { $case: "hello", value: hello } });
+  for (const family of FAMILIES) ask(family, "", 0);
+}
+
+function framed(message: Uint8Array): Buffer {
+  const frame = Buffer.alloc(FRAME_BYTES + message.length);
+  frame.writeUInt32BE(message.length, 1);
+  frame.set(message, FRAME_BYTES);
+  return frame;
+}
+
+/** Cuts what comes into messages. */
+class FrameReader {
+  readonly #hear: (message: Buffer) => void;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  /** Of the frame that is coming. */
+  #wanted = FRAME_BYTES;
+
+  constructor(hear: (message: Buffer) => void) {
+    this.#hear = hear;
+  }
+
+  take(bytes: Buffer): void {
+    this.#pieces.push(bytes);
+    this.#bytes += bytes.length;
+    // Joined only when a frame is whole: it comes in pieces of 16 KiB.
+    while (this.#bytes >= this.#wanted) {
+      const all = this.#pieces.length === 1 && this.#pieces[0] !== undefined ? this.#pieces[0] : Buffer.concat(this.#pieces);
+      this.#wanted = FRAME_BYTES + all.readUInt32BE(1);
+      const isWhole = all.length >= this.#wanted;
+      const rest = isWhole ? all.subarray(this.#wanted) : all;
+      if (isWhole) this.#hear(all.subarray(FRAME_BYTES, this.#wanted));
+      if (isWhole) this.#wanted = FRAME_BYTES;
+      this.#pieces = rest.length === 0 ? [] : [rest];
+      this.#bytes = rest.length;
+    }
+  }
+}
