@@ -2,6 +2,7 @@ import { objectId, ProxyError } from "@turnout/core";
 import type { Clock, Lingering, Log, Outcome, Plan, World } from "@turnout/core";
 import { complainedLine } from "@turnout/host";
 import type { EchoCount, OwnCommits } from "@turnout/host";
+import { placeOf } from "./objects.ts";
 import type { ChainObject, IptablesObject } from "./objects.ts";
 import { countRules } from "./observe.ts";
 import { LINGER_MS } from "./plan.ts";
@@ -144,7 +145,7 @@ export class Applier {
   async #deleteChains(chains: readonly ChainObject[], signal: AbortSignal): Promise<void> {
     for (const object of chains) {
       try {
-        await this.#commit([deletionOf([object])], true, signal);
+        await this.#commit([deletionOf([object], placeOf(object).table)], true, signal);
         this.#lingering.delete(object.key);
       } catch (cause) {
         if (signal.aborted) throw cause;

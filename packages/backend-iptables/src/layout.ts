@@ -18,7 +18,7 @@ export const FIXED_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
   mangle: [CANARY],
 };
 
-/** Prefixes of the chains of one row, all in nat. */
+/** Prefixes of the chains of one row. Ours are all in nat; what has such a name elsewhere is nobody's and goes. */
 export const ROW_CHAIN_PREFIXES: readonly string[] = ["KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-FW-", "KUBE-SEP-"];
 
 /** Chain of the guard against packets from outside to loopback addresses: kubelet's too, so it is made where it lacks and never removed. */
@@ -69,5 +69,5 @@ export const GUARD_JUMPS: readonly string[] = ["INPUT", "OUTPUT"];
 
 /** Tell whether a chain is one of ours that is rewritten as a whole. */
 export function isOwnChain(table: TableName, chain: string): boolean {
-  return FIXED_CHAINS[table].includes(chain) || (table === "nat" && ROW_CHAIN_PREFIXES.some((prefix) => chain.startsWith(prefix)));
+  return FIXED_CHAINS[table].includes(chain) || ROW_CHAIN_PREFIXES.some((prefix) => chain.startsWith(prefix));
 }

@@ -21,11 +21,11 @@ export interface SharedObject {
   readonly value: string;
 }
 
-/** A jump into one of our chains, and how often it is there. Key: `nat PREROUTING RULE`. */
-export interface JumpObject {
-  readonly kind: "jump";
+/** Our jumps in a chain of the kernel's, a line each, in their order. Key: `filter FORWARD`. */
+export interface JumpsObject {
+  readonly kind: "jumps";
   readonly key: string;
-  readonly value: number;
+  readonly value: string;
 }
 
 /** A piece of the guard that kubelet has as well: the chain, its rule, a jump to it. Key: `filter KUBE-FIREWALL`, `filter INPUT RULE`. */
@@ -43,7 +43,7 @@ export interface SysctlObject {
 }
 
 /** Everything this backend keeps in the kernel. Rules are in the form in which `iptables-save` prints them. */
-export type IptablesObject = ChainObject | RuleObject | SharedObject | JumpObject | GuardObject | SysctlObject;
+export type IptablesObject = ChainObject | RuleObject | SharedObject | JumpsObject | GuardObject | SysctlObject;
 
 /** First line of an observed tail that isn't last in its chain. */
 export const MISPLACED = "(not last)";

@@ -107,14 +107,13 @@ function sharedObjects(key: string, rules: readonly string[]): readonly Iptables
 function outsideObjects(table: TableName, chain: string, rules: readonly string[], hasGuard: boolean): readonly IptablesObject[] {
   const where = `${table} ${chain}`;
   if (chain === GUARD_CHAIN) {
-    const own: readonly IptablesObject[] = rules.includes(GUARD_RULE)
+    const rule: readonly IptablesObject[] = rules.includes(GUARD_RULE)
       ? [{ kind: "guard", key: `${where} ${GUARD_RULE}`, value: true }]
       : [];
-    return [{ kind: "guard", key: where, value: true }, ...own];
+    return [{ kind: "guard", key: where, value: true }, ...rule];
   }
-  const counts = new Map<string, number>();
-  for (const rule of rules) if (isJump(table, rule)) counts.set(rule, (counts.get(rule) ?? 0) + 1);
-  const jumps = Array.from(counts, ([rule, count]): IptablesObject => ({ kind: "jump", key: `${where} ${rule}`, value: count }));
+  const own = rules.filter((rule) => isJump(table, rule));
+  const jumps: readonly IptablesObject[] = own.length === 0 ? [] : [{ kind: "jumps", key: where, value: own.join("\n") }];
   const toGuard = `-j ${GUARD_CHAIN}`;
   const isGuarded = hasGuard && table === "filter" && GUARD_JUMPS.includes(chain) && rules.includes(toGuard);
   return isGuarded ? [...jumps, { kind: "guard", key: `${where} ${toGuard}`, value: true }] : jumps;

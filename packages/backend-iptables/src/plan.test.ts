@@ -156,22 +156,42 @@ describe("planDelta", () => {
     expect(text).not.toMatch(/^-A KUBE-SERVICES/m);
   });
 
-  it("deletes the copies of a rule or jump beyond the first, and moves a tail that isn't last", () => {
+  it("deletes the copies of a rule beyond the first, and moves a tail that isn't last", () => {
     const ledger = new Ledger<IptablesObject>();
     want(ledger, [plain(0, 1)]);
     const found = new Map(ledger.wanted());
     const change = (object: IptablesObject): void => void found.set(objectId(object), object);
     for (const object of ledger.wanted().values()) {
-      if (object.kind === "rule" || (object.kind === "jump" && object.key.startsWith("nat PREROUTING"))) change({ ...object, value: 3 });
+      if (object.kind === "rule") change({ ...object, value: 3 });
       if (object.kind === "shared" && object.value !== "") change({ ...object, value: `${MISPLACED}\n${object.value}` });
     }
     ledger.adopt({ objects: found, lingering: [] } satisfies Observed<IptablesObject>);
     const lines = explainPlan(planDelta(ledger.delta(0))).split("\n");
     expect(lines.filter((line) => line.startsWith("-D KUBE-SERVICES -d 10.96.0.1"))).toHaveLength(2);
-    expect(lines.filter((line) => line.startsWith("-D PREROUTING"))).toHaveLength(2);
     const moved = lines.flatMap((line) => (line.endsWith("-j KUBE-NODEPORTS") ? [line.slice(0, 2)] : []));
     expect(moved).toEqual(["-D", "-A"]);
     expect(lines.some((line) => line.startsWith(":"))).toBe(false);
+  });
+
+  it("puts jumps that are in another order, or there twice, in the order that counts", () => {
+    const ledger = new Ledger<IptablesObject>();
+    want(ledger, []);
+    const found = new Map(ledger.wanted());
+    const input = [...found.values()].find((object) => object.kind === "jumps" && object.key === "filter INPUT");
+    const texts = String(input?.value).split("\n");
+    expect(texts).toHaveLength(3);
+    const turned = [...texts.toReversed(), texts[0]].join("\n");
+    found.set("jumps filter INPUT", { kind: "jumps", key: "filter INPUT", value: turned });
+    ledger.adopt({ objects: found, lingering: [] });
+    let chain = turned.split("\n");
+    for (const line of explainPlan(planDelta(ledger.delta(0))).split("\n")) {
+      const [word, from, ...rest] = line.split(" ");
+      if (from !== "INPUT") continue;
+      const text = rest.join(" ");
+      if (word === "-I") chain = [text, ...chain];
+      else chain.splice(chain.indexOf(text), 1);
+    }
+    expect(chain).toEqual(texts);
   });
 
   it("deletes an idle chain only when it has idled long enough, after everything else", () => {

@@ -1,7 +1,7 @@
 import type { Delta, Plan, Put } from "@turnout/core";
-import { GUARD_CHAIN, JUMPS } from "./layout.ts";
-import { placeOf } from "./objects.ts";
-import type { ChainObject, IptablesObject, JumpObject, SysctlObject } from "./objects.ts";
+import { GUARD_CHAIN } from "./layout.ts";
+import { placeOf, rulesOf } from "./objects.ts";
+import type { ChainObject, IptablesObject, SysctlObject } from "./objects.ts";
 import { deletionOf, restoreInput, SectionWriter } from "./sections.ts";
 import type { Section } from "./sections.ts";
 
@@ -35,18 +35,15 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
     if (object.kind === "guard" || object.kind === "sysctl") continue;
     const { table, chain } = placeOf(object);
     if (object.kind === "chain" || object.kind === "shared") leaving[table].dropChain({ ...object, kind: "chain" });
-    else if (object.kind === "jump" || !gone.has(`${table} ${chain}`)) leaving[table].deleteRule(object.key, object.value);
+    else if (object.kind === "jumps") leaving[table].writeJumps(chain, [], rulesOf(object.value));
+    else if (!gone.has(`${table} ${chain}`)) leaving[table].deleteRule(object.key, object.value);
   }
   for (const { before, after } of delta.put) {
     if (after.kind === "sysctl") parameters.push(after);
     else if (after.kind === "chain") writers[placeOf(after).table].writeChain(after, before);
     else if (after.kind === "shared") writers[placeOf(after).table].writeShared(after.key, after.value, before?.value);
+    else if (after.kind === "jumps") writers[placeOf(after).table].writeJumps(placeOf(after).chain, rulesOf(after.value), valueOf(before));
     else if (after.kind === "rule") writeRule(after.key, before, writers[placeOf(after).table], fresh);
-  }
-  for (const { before, after } of jumpsInOrder(delta.put)) {
-    const { table } = placeOf(after);
-    if (typeof before?.value === "number") leaving[table].deleteRule(after.key, before.value - 1);
-    else writers[table].insertRule(after.key);
   }
   writeGuard(delta.put, coming);
   const sections = [coming, nat, going, mangle].flatMap((writer) => writer.take());
@@ -64,18 +61,13 @@ export function explainPlan({ steps, after = [] }: Plan<Step>): string {
   const texts = [...steps, ...after].map((step) => {
     if (step.do === "restore") return restoreInput(step.sections);
     if (step.do === "set") return `# sysctl -w ${step.object.key}=${step.object.value}\n`;
-    return restoreInput([deletionOf(step.chains)]);
+    return restoreInput(step.chains.map((object) => deletionOf([object], placeOf(object).table)));
   });
   return texts.length === 0 ? "# nothing to do\n" : texts.join("");
 }
 
-/** Jumps in the order in which they are put at the head. */
-function jumpsInOrder(
-  puts: readonly Put<IptablesObject>[],
-): readonly { readonly before: IptablesObject | undefined; readonly after: JumpObject }[] {
-  const rank = new Map(JUMPS.map(({ table, from, text }, index) => [`${table} ${from} ${text}`, index]));
-  const jumps = puts.flatMap(({ before, after }) => (after.kind === "jump" ? [{ before, after }] : []));
-  return jumps.toSorted((a, b) => (rank.get(a.after.key) ?? 0) - (rank.get(b.after.key) ?? 0));
+function valueOf(object: IptablesObject | undefined): readonly string[] {
+  return object?.kind === "jumps" ? rulesOf(object.value) : [];
 }
 
 function writeRule(key: string, before: IptablesObject | undefined, writer: SectionWriter, fresh: ReadonlySet<string>): void {

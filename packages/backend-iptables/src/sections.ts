@@ -52,9 +52,9 @@ function ruleLines(object: ChainObject): readonly string[] {
 
 const EMPTY: Section = { table: "nat", fresh: [], declared: [], lines: [], dead: [], made: [], written: 0, growth: 0 };
 
-/** A section that deletes chains and does nothing else. */
-export function deletionOf(dead: readonly ChainObject[]): Section {
-  return { ...EMPTY, dead };
+/** A section that deletes chains of one table and does nothing else. */
+export function deletionOf(dead: readonly ChainObject[], table: TableName = "nat"): Section {
+  return { ...EMPTY, table, dead };
 }
 
 /** Rules in one call of the nft variant: its time grows with the square of what one transaction holds. */
@@ -73,7 +73,7 @@ export function stagesOf(sections: readonly Section[], rulesMax: number = STAGE_
     const fresh = chunksOf(section.fresh, rulesMax);
     const dead = chunksOf(section.dead, rulesMax);
     if (fresh.length > 1) ahead.push(...fresh.map((chunk): Section => ({ ...EMPTY, fresh: chunk, made: chunk.map(({ key }) => key) })));
-    if (dead.length > 1) behind.push(...dead.map(deletionOf));
+    if (dead.length > 1) behind.push(...dead.map((chunk) => deletionOf(chunk)));
     return { ...section, fresh: fresh.length > 1 ? [] : section.fresh, dead: dead.length > 1 ? [] : section.dead };
   });
   return [...ahead.map((section) => [section]), main, ...behind.map((section) => [section])];
@@ -107,7 +107,7 @@ export class SectionWriter {
   readonly #fresh: ChainObject[] = [];
   readonly #declared: string[] = [];
   readonly #changed: string[] = [];
-  /** Rules of shared chains that are new, and behind them their tails. */
+  /** Rules of shared chains that are new, and behind them their tails, and jumps. */
   readonly #first: string[] = [];
   readonly #tails: string[] = [];
   readonly #inserts: string[] = [];
@@ -155,6 +155,14 @@ export class SectionWriter {
   appendFirst(chain: string, rule: string): void {
     this.#first.push(`-A ${chain} ${rule}`);
     this.#count(1, 0);
+  }
+
+  /** Put jumps at the head of a chain of the kernel's, in this order, in place of others. */
+  writeJumps(chain: string, jumps: readonly string[], old: readonly string[]): void {
+    // Deleted first: -D takes the first that is the same, which would be the new one.
+    for (const jump of old) this.#tails.push(`-D ${chain} ${jump}`);
+    for (const jump of jumps.toReversed()) this.#tails.push(`-I ${chain} ${jump}`);
+    this.#count(jumps.length, old.length);
   }
 
   insertRule(key: string): void {

@@ -2,12 +2,18 @@ import { nodePortAddresses, unusableReason } from "@turnout/core";
 import type { Context, NodeContext } from "@turnout/core";
 import { CANARY, GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, JUMPS, ROUTE_LOCALNET, SHARED_CHAINS } from "./layout.ts";
 import type { TableName } from "./layout.ts";
-import type { ChainObject, IptablesObject, SharedObject } from "./objects.ts";
+import type { ChainObject, IptablesObject, JumpsObject, SharedObject } from "./objects.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 import { comment, markBit, ruleText, toAddress, WORDS } from "./rules.ts";
 
 const LAST = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
 const TO_NODE_PORTS = "KUBE-NODEPORTS";
+
+/** Each chain of the kernel's with our jumps: who is put at the head last comes first. */
+const JUMP_OBJECTS: readonly JumpsObject[] = [...new Set(JUMPS.map(({ table, from }) => `${table} ${from}`))].map((key) => {
+  const texts = JUMPS.filter(({ table, from }) => `${table} ${from}` === key).map(({ text }) => text);
+  return { kind: "jumps", key, value: texts.toReversed().join("\n") };
+});
 
 /** Say what exists whatever the services are. */
 export function renderSkeleton(
@@ -21,8 +27,7 @@ export function renderSkeleton(
       return { kind: "shared", key: `${table} ${name}`, value: tail.join("\n") };
     }),
   );
-  const jumps = JUMPS.map(({ table, from, text }): IptablesObject => ({ kind: "jump", key: `${table} ${from} ${text}`, value: 1 }));
-  return [...fixedChains(node, host), ...shared, ...guard(node, options), ...jumps, ...localhostParameters(isLocalhost)];
+  return [...fixedChains(node, host), ...shared, ...guard(node, options), ...JUMP_OBJECTS, ...localhostParameters(isLocalhost)];
 }
 
 function fixedChains({ settings }: NodeContext, { isTcpLiberal }: IptablesFacts): readonly ChainObject[] {

@@ -38,7 +38,7 @@ export interface Variants {
   readonly unallocatedClusterIP: "drop" | "pass";
   /** Which node addresses refuse a node port that has no endpoint to go to, or drop it. */
   readonly nodePortRejectScope: "nodePortAddresses" | "anyLocalAddress";
-  /** Whether packets that the host itself sends to external and load-balancer IPs elsewhere meet rejects too; others always do. */
+  /** Whether packets that the host itself sends to external and load-balancer IPs elsewhere are refused (or dropped, by policy) too; others always are. */
   readonly rejectFromHost: boolean;
   /** A source outside the ranges of a load-balancer IP that has no endpoints. */
   readonly blockedWithoutEndpoints: "drop" | "reject";

@@ -246,6 +246,16 @@ describe("variants", () => {
     expect([EXTERNAL_IP, NODE_PORT].map((to) => fate(world, "client", to))).toEqual(["reject", "reject"]);
   });
 
+  it("rejectFromHost: what the policy drops as well, for a source that isn't the host's any more; but not who is outside of the ranges", () => {
+    const local = { externalTrafficPolicy: "Local" };
+    const gone = { IPv4: ["192.168.7.1"], IPv6: [] };
+    const world = { ...variants(web(local, [THERE]), { rejectFromHost: false }), hostAddresses: gone };
+    expect([EXTERNAL_IP, BALANCED_IP].map((to) => fate(world, "host", to))).toEqual(["pass", "pass"]);
+    expect(fate({ ...web(local, [THERE]), hostAddresses: gone }, "host", EXTERNAL_IP)).toBe("drop");
+    const ranged = { ...local, loadBalancerSourceRanges: ["203.0.113.0/25"] };
+    expect(fate({ ...variants(web(ranged, [THERE]), { rejectFromHost: false }), hostAddresses: gone }, "host", BALANCED_IP)).toBe("drop");
+  });
+
   it("blockedWithoutEndpoints: refused like everybody else", () => {
     const world = variants(web({ loadBalancerSourceRanges: ["203.0.113.0/25"] }, []), { blockedWithoutEndpoints: "reject" });
     expect(fate(world, "stranger", BALANCED_IP)).toBe("reject");

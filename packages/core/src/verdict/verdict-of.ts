@@ -34,7 +34,9 @@ function fullVerdict(world: OracleWorld, packet: Packet): Verdict {
   if (kind === "clusterIP") return verdictOnClusterIP(world, scene, packet, row);
   const verdict = verdictOnExternal(world, scene, packet, row, kind === "loadBalancerIP");
   const isAway = packet.link === "" && kind !== "nodePort" && !scene.node.hostAddresses.has(packet.destination);
-  return verdict.is === "reject" && isAway && !world.variants.rejectFromHost ? { ...verdict, is: "pass" } : verdict;
+  // What the Local policy drops is dropped where the refusals are; who is outside of the ranges is dropped on every way.
+  const isRefused = verdict.is === "reject" || (verdict.is === "drop" && verdict.because.includes("R-33"));
+  return isRefused && isAway && !world.variants.rejectFromHost ? { ...verdict, is: "pass" } : verdict;
 }
 
 /** Rules. */

@@ -18,7 +18,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
     withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, put: delta.put.filter(({ before }) => before === undefined) }) })),
   ],
   "trusts its memory after a failed apply": ["R-58", withBackend(fromMemory), ["error", "leftover"]],
-  "keeps a cache that outlives the truth": ["R-58", withBackend(withCache), ["leftover"]],
+  "keeps a cache that outlives the truth": ["R-58", withBackend(withCache), ["error", "leftover"]],
   "lets the first who came keep an address": ["R-53", withBackend(firstComeFirstServed)],
   "keeps stale flows": ["R-41", withBackend(() => ({ forgetFlows: () => Promise.resolve(0) })), ["flow"]],
   "forgets flows that should stay": [

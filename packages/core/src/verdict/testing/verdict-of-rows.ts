@@ -35,7 +35,9 @@ export function verdictOfRows(world: RowsWorld, packet: Packet): RowsVerdict {
   if (verdict.is === "drop" && capabilities.drop !== true && packet.protocol !== "UDP") return just("reject");
   const kind = hit?.destination.kind;
   const isHooked = packet.link !== "" || hostAddresses.includes(packet.destination) || kind === undefined || kind === "clusterIP";
-  return verdict.is === "reject" && !isHooked && !variants.rejectFromHost ? just("pass") : verdict;
+  const ranges = hit?.destination.sourceRanges;
+  const isRefused = verdict.is === "reject" || (verdict.is === "drop" && (ranges === undefined || isWithin(packet.source, ranges)));
+  return isRefused && !isHooked && !variants.rejectFromHost ? just("pass") : verdict;
 }
 
 /** The destination that holds for a packet: its address first, then the node port. */
