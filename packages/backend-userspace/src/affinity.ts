@@ -5,6 +5,10 @@ interface Kept {
   readonly row: string;
   readonly endpoint: string;
   readonly untilMs: number;
+  /** Connections that are being made to the endpoint and decide whether this is to be kept; 0: one was made. */
+  readonly proposals: number;
+  /** What counts again when none of them is made. */
+  readonly before: Kept | undefined;
 }
 
 /** Remembers to which endpoint of a row a client was sent. */
@@ -23,18 +27,36 @@ export class AffinityTable {
     return this.#kept.size;
   }
 
-  /** The endpoint (`ip:port`) a client was sent to, while that is to be remembered. */
+  /** The endpoint (`ip:port`) a client was sent to, or is being sent to, while that is to be remembered. */
   find(row: string, client: string): string | undefined {
-    const kept = this.#kept.get(keyOf(row, client));
-    return kept !== undefined && kept.untilMs > this.#nowMs() ? kept.endpoint : undefined;
+    return this.#valid(keyOf(row, client))?.endpoint;
+  }
+
+  /** A connection is being made: others of this client that come meanwhile go the same way. */
+  propose(row: string, client: string, endpoint: string, seconds: number): void {
+    const key = keyOf(row, client);
+    const kept = this.#valid(key);
+    if (kept?.endpoint === endpoint) {
+      if (kept.proposals > 0) this.#kept.set(key, { ...kept, proposals: kept.proposals + 1 });
+      return;
+    }
+    const before = kept !== undefined && kept.proposals > 0 ? kept.before : kept;
+    this.#put(key, { row, endpoint, untilMs: this.#nowMs() + seconds * 1000, proposals: 1, before });
+  }
+
+  /** That connection was not made: what was before it counts again. */
+  withdraw(row: string, client: string, endpoint: string): void {
+    const key = keyOf(row, client);
+    const kept = this.#kept.get(key);
+    if (kept === undefined || kept.endpoint !== endpoint || kept.proposals === 0) return;
+    if (kept.proposals > 1) this.#kept.set(key, { ...kept, proposals: kept.proposals - 1 });
+    else if (kept.before === undefined) this.#kept.delete(key);
+    else this.#kept.set(key, kept.before);
   }
 
   /** A connection was made: remember it for so many seconds from now. */
   note(row: string, client: string, endpoint: string, seconds: number): void {
-    const key = keyOf(row, client);
-    this.#kept.delete(key);
-    this.#kept.set(key, { row, endpoint, untilMs: this.#nowMs() + seconds * 1000 });
-    if (this.#kept.size > this.#max) for (const oldest of this.#kept.keys()) return void this.#kept.delete(oldest);
+    this.#put(keyOf(row, client), { row, endpoint, untilMs: this.#nowMs() + seconds * 1000, proposals: 0, before: undefined });
   }
 
   /** Let go of clients of endpoints a row no longer has: they are not sent back should those return. */
@@ -46,6 +68,17 @@ export class AffinityTable {
   sweep(): void {
     const nowMs = this.#nowMs();
     for (const [key, { untilMs }] of this.#kept) if (untilMs <= nowMs) this.#kept.delete(key);
+  }
+
+  #valid(key: string): Kept | undefined {
+    const kept = this.#kept.get(key);
+    return kept !== undefined && kept.untilMs > this.#nowMs() ? kept : undefined;
+  }
+
+  #put(key: string, kept: Kept): void {
+    this.#kept.delete(key);
+    this.#kept.set(key, kept);
+    if (this.#kept.size > this.#max) for (const oldest of this.#kept.keys()) return void this.#kept.delete(oldest);
   }
 }
 

@@ -138,6 +138,19 @@ describe("affine TCP clients", () => {
     expect(traffic.affinity.find("shop/cart:http/TCP", "203.0.113.7")).toBeUndefined();
   });
 
+  it("that come while the first is being connected go the same way, unless that fails", async () => {
+    const { fronts, sockets } = createFrontStage({ balance: "round-robin" });
+    await fronts.put(listenerOf([A, B, C], { affinitySeconds: 10 }));
+    const [one, two] = [sockets.client(from(1), AT), sockets.client(from(2), AT)];
+    expect([one?.dialled, two?.dialled]).toEqual([[A], [A]]);
+    one?.answer("refuses");
+    two?.answer("refuses");
+    expect([one?.dialled, two?.dialled]).toEqual([
+      [A, C],
+      [A, C],
+    ]);
+  });
+
   it("that never got to an endpoint are not remembered", async () => {
     const { fronts, sockets, traffic } = createFrontStage();
     await fronts.put(listenerOf([A], { affinitySeconds: 10 }));

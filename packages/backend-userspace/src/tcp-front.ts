@@ -115,6 +115,7 @@ class Connection {
   #tried: ReadonlySet<string> = NONE;
   #dialled: EndpointStream | undefined;
   #joined: Joined | undefined;
+  #proposed: { readonly row: string; readonly endpoint: string } | undefined;
   #isOver = false;
 
   constructor(stream: ClientStream, front: TcpFront, traffic: Traffic, onOver: () => void) {
@@ -156,6 +157,7 @@ class Connection {
       this.reset();
       return;
     }
+    this.#propose(endpoint.text);
     this.#dialled = world.sockets.dial(options.endpointMap.get(endpoint.text) ?? endpoint, options.dialSeconds * 1000, {
       onOpen: () => this.#open(endpoint),
       onFailure: (error) => {
@@ -163,6 +165,7 @@ class Connection {
         this.#traffic.log.warn("an endpoint can't be reached", endpoint.text, { row: this.#front.policy.value.row, error: error.message });
         this.#tried = new Set([...this.#tried, endpoint.text]);
         this.#dialled = undefined;
+        this.#withdraw();
         this.#dial();
       },
     });
@@ -174,6 +177,7 @@ class Connection {
     const { row, affinitySeconds, proxyProtocol } = this.#front.policy.value;
     if (this.#dialled === undefined) return;
     this.endpoint = endpoint.text;
+    this.#proposed = undefined;
     if (affinitySeconds !== undefined) affinity.note(row, client.ip, endpoint.text, affinitySeconds);
     this.#joined = world.sockets.join(this.#stream, this.#dialled, {
       head: proxyProtocol === undefined ? undefined : proxyHeader(proxyProtocol, client, asked),
@@ -182,9 +186,23 @@ class Connection {
     });
   }
 
+  /** Others of this client that come while the endpoint is dialled are to go there too. */
+  #propose(endpoint: string): void {
+    const { row, affinitySeconds } = this.#front.policy.value;
+    if (affinitySeconds === undefined) return;
+    this.#proposed = { row, endpoint };
+    this.#traffic.affinity.propose(row, this.#stream.client.ip, endpoint, affinitySeconds);
+  }
+
+  #withdraw(): void {
+    if (this.#proposed !== undefined) this.#traffic.affinity.withdraw(this.#proposed.row, this.#stream.client.ip, this.#proposed.endpoint);
+    this.#proposed = undefined;
+  }
+
   #over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#withdraw();
     this.#onOver();
   }
 }

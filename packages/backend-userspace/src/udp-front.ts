@@ -12,7 +12,9 @@ interface Session {
   readonly front: UdpFront;
   readonly client: SocketAddress;
   readonly endpoint: Endpoint;
-  flow: DatagramFlow;
+  /** The row that chose the endpoint. */
+  readonly row: string;
+  readonly flow: DatagramFlow;
   lastMs: number;
 }
 
@@ -86,6 +88,7 @@ export class UdpSessions {
     const endpoint = front.chooseFor(client.ip);
     if (endpoint === undefined || !this.#makeRoom(options.maxUdpSessions, front.name)) return undefined;
     const { row, affinitySeconds } = front.policy.value;
+    if (affinitySeconds !== undefined) affinity.propose(row, client.ip, endpoint.text, affinitySeconds);
     const flow = world.sockets.connect(options.endpointMap.get(endpoint.text) ?? endpoint, {
       onOpen: () => {
         if (affinitySeconds !== undefined) affinity.note(row, client.ip, endpoint.text, affinitySeconds);
@@ -99,7 +102,7 @@ export class UdpSessions {
         this.#end(session);
       },
     });
-    const session: Session = { key, front, client, endpoint, flow, lastMs: this.#traffic.nowMs() };
+    const session: Session = { key, front, client, endpoint, row, flow, lastMs: this.#traffic.nowMs() };
     counters.sessions++;
     this.#traffic.seen.sessions++;
     return session;
@@ -125,6 +128,8 @@ export class UdpSessions {
   #end(session: Session): void {
     if (!this.#sessions.delete(session.key)) return;
     this.#traffic.counters.sessions--;
+    // Of no effect once the socket was open.
+    this.#traffic.affinity.withdraw(session.row, session.client.ip, session.endpoint.text);
     session.flow.close();
   }
 }

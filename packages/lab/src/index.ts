@@ -6,6 +6,7 @@
 export { FABRIC, planCluster, RANGES } from "./address-plan.ts";
 export type { ClusterPlan, ClusterShape, NodeOptions, PlaceKind, PlannedLink, PlannedPlace } from "./address-plan.ts";
 export type { Agent } from "./agent/agent.ts";
+export { createLocalAgent } from "./agent/local-agent.ts";
 export type * from "./agent/protocol.ts";
 export * from "./apiserver/index.ts";
 export type { ApiCalls } from "./api-calls.ts";

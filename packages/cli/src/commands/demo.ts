@@ -4,6 +4,8 @@ import { Option, type Command } from "commander";
 import { playDemo, type PlayedDemo } from "../demo/demo.ts";
 import { hintsText } from "../demo/hints.ts";
 import { holderVoice, playInHolder } from "../demo/holder.ts";
+import { playLoopbackDemo } from "../demo/loopback/play.ts";
+import { loopbackReport } from "../demo/loopback/report.ts";
 import { cleanKept, listenForClean, refuseSecond } from "../demo/kept.ts";
 import { painter, reportText, wantsColors } from "../demo/report-text.ts";
 import { reportOf } from "../demo/report.ts";
@@ -25,8 +27,12 @@ Examples:
   turnout demo --keep     # leaves it, and says what to try
   turnout demo --clean    # removes what --keep left
 
-Needs root. Everything happens in network namespaces of its own; this host's own network is not touched.
+Everything happens in network namespaces of its own, which needs root; this host's own network is not touched.
+Where they can't be made, a smaller story is played on loopback, with the userspace backend (or with --backend userspace, anywhere).
 Exits with 1 if a single request failed.`;
+
+/** The backend whose demo is on loopback. */
+const ON_LOOPBACK = "userspace";
 
 /** Add `turnout demo`. */
 export function addDemo(program: Command, env: Environment): void {
@@ -49,9 +55,39 @@ export function addDemo(program: Command, env: Environment): void {
 
 /** Play, report, remove. */
 async function showDemo(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<void> {
-  const { stage, failures } = await playAndReport(options, env, hasColors);
-  await stage.destroy();
-  throwFailures(failures);
+  if (options.backend === ON_LOOPBACK) return await showOnLoopback(options, env, hasColors);
+  try {
+    const { stage, failures } = await playAndReport(options, env, hasColors);
+    await stage.destroy();
+    throwFailures(failures);
+  } catch (error) {
+    if (options.backend !== "auto" || !hasNoNamespaces(error)) throw error;
+    env.err(`${painter(hasColors)("dim", "·")} No network namespaces here (they need root on Linux): playing on loopback instead\n`);
+    await showOnLoopback(options, env, hasColors);
+  }
+}
+
+/** Whether this host, or who we are on it, is why there can't be namespaces. Pure. */
+export function hasNoNamespaces(error: unknown): boolean {
+  return ProxyError.is(error, "permission_denied") || ProxyError.is(error, "host_unsupported");
+}
+
+async function showOnLoopback(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<void> {
+  const paint = painter(hasColors);
+  const world = env.createWorld(quietLogFor(options, env));
+  try {
+    const findings = await playLoopbackDemo({
+      clock: world.clock,
+      nowMs: () => performance.now(),
+      signal: env.signal,
+      progress: (text) => env.err(`${paint("dim", "·")} ${text}\n`),
+    });
+    const report = loopbackReport(findings);
+    env.out(reportText(report, paint));
+    throwFailures(report.failures);
+  } finally {
+    world.close();
+  }
 }
 
 /** Play and report in a process of its own, then stay until told to go. */
@@ -97,7 +133,10 @@ async function playAndReport(options: DemoCommandOptions, env: Environment, hasC
   try {
     const { workingDirectory, signal } = env;
     const { isRoot, hasIPv6 } = await probeHost(world.exec, signal);
-    if (!isRoot) throw new ProxyError("permission_denied", "the demo makes network namespaces", { hint: "run it as root, e.g. with sudo" });
+    if (!isRoot)
+      throw new ProxyError("permission_denied", "the demo makes network namespaces", {
+        hint: "run it as root, e.g. with sudo, or with --backend userspace on loopback",
+      });
     const module = await chooseBackend({ spec: options.backend, mode: "", world, workingDirectory, signal, needsHost: true });
     const { problems, versions } = await module.probe(module.parseOptions({}), world, signal);
     if (problems[0] !== undefined) throw problems[0];

@@ -1,17 +1,19 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
+import { ProxyError } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
 import { describe, expect, test } from "vitest";
+import { hasNoNamespaces } from "../commands/demo.ts";
 import { turnoutArguments } from "./proxy.ts";
 
 /** Start `turnout demo` from its sources. */
-function startDemo(): {
+function startDemo(...args: readonly string[]): {
   readonly out: () => string;
   readonly namespaces: () => readonly string[];
   end(signal?: NodeJS.Signals): Promise<number | null>;
 } {
-  const child = spawn(process.execPath, [...turnoutArguments(), "demo"], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [...turnoutArguments(), "demo", ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let text = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => void (text += chunk.toString()));
   return {
@@ -41,5 +43,21 @@ describe("turnout demo", needs("root", "netns", "nft>=1.0.1", "ip"), () => {
     const code = await demo.end("SIGINT");
     expect(demo.out()).toMatch(/turnout: \[canceled\] the demo was stopped, everything it made is removed\n$/);
     expect([code, demo.namespaces()]).toEqual([1, []]);
+  });
+});
+
+describe("turnout demo on loopback", () => {
+  test("plays without one failed request and leaves nothing", { timeout: 60_000 }, async () => {
+    const demo = startDemo("--backend", "userspace");
+    const code = await demo.end();
+    expect(demo.out()).toMatch(/\n✓ [\d,]+ requests in [\d.]+ s, 0 failed; 8 connections kept open, 0 broken\.\n$/);
+    expect(code).toBe(0);
+  });
+
+  test("is what is played where namespaces can't be made, whoever's fault that is", () => {
+    expect(hasNoNamespaces(new ProxyError("permission_denied", "the demo makes network namespaces"))).toBe(true);
+    expect(hasNoNamespaces(new ProxyError("host_unsupported", "this host can't be probed"))).toBe(true);
+    expect(hasNoNamespaces(new ProxyError("tool_failed", "not everything went well"))).toBe(false);
+    expect(hasNoNamespaces(new Error("a defect"))).toBe(false);
   });
 });
