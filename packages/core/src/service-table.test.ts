@@ -164,6 +164,16 @@ describe("what nodes share", () => {
     for (const [key, row] of watchers[0]?.rows ?? []) expect(watchers[1]?.rows.get(key)).toBe(row);
   });
 
+  it("watchers of one node get one difference, worked out once", () => {
+    const { store, watchers } = tableOf(SERVICES, ["node1"]);
+    const [watcher] = watchers;
+    watcher?.look();
+    const others = Array.from({ length: 10 }, () => watcher?.clone());
+    upsertRaw(store, rawSlice("s0", [{ ip: "10.1.1.1", node: "node1", ready: false }]));
+    const changes = watcher?.look();
+    for (const other of others) expect(other?.look()).toBe(changes);
+  });
+
   it("hints share by zone, source ranges by whether they hold the node", () => {
     const hinted = rawSlice("s0", [
       { ip: "10.1.1.1", zones: ["a"] },

@@ -36,6 +36,13 @@ interface Standing {
   readonly place: NodePlace;
 }
 
+/** A difference that was worked out. */
+interface Answer {
+  readonly since: number;
+  readonly revision: number;
+  readonly changes: NodeChanges | undefined;
+}
+
 /** Changes of the node that are remembered; who is behind more needs everything. */
 const STANDINGS_MAX = 16;
 
@@ -45,6 +52,8 @@ export class TableView {
   readonly #options: TableViewOptions;
   /** Oldest first, never empty. */
   #standings: readonly Standing[];
+  /** The latest difference: all watchers of the node ask for the same at about the same time. */
+  #latest: WeakRef<Answer> | undefined;
 
   constructor(table: TableParts, options: TableViewOptions) {
     this.#table = table;
@@ -75,15 +84,23 @@ export class TableView {
    * further back than is known. Undefined: nothing of this node's.
    */
   changesSince(since: number | undefined): NodeChanges | undefined {
-    const { log, versions, revision } = this.#table;
+    const { log, revision } = this.#table;
     const then = since === undefined || since > revision() || !log.reaches(since) ? undefined : this.#standingAt(since)?.place;
-    const now = this.#now.place;
     if (since === undefined || then === undefined) return this.#everything();
+    const latest = this.#latest?.deref();
+    if (latest?.since === since && latest.revision === revision()) return latest.changes;
+    const answer = { since, revision: revision(), changes: this.#difference(since, then) };
+    this.#latest = new WeakRef(answer);
+    return answer.changes;
+  }
+
+  #difference(since: number, then: NodePlace): NodeChanges | undefined {
+    const { log, versions, recent, revision } = this.#table;
+    const now = this.#now.place;
     const found = new Difference();
     const pasts = log.since(since);
     for (const [key, past] of pasts) this.#compare(past, versions.get(key), then, found);
     if (!isSamePlace(then, now)) {
-      const { recent } = this.#table;
       for (const [key, version] of versions) if (!pasts.has(key)) found.add(version.rowsAt(then, recent), version.rowsAt(now, recent));
     }
     const isNode = then !== now && !isEqual(then.context, now.context);
