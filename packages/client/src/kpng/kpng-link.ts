@@ -114,8 +114,10 @@ export class KpngLink {
     const { target, tls, clock } = this.#options;
     const heard = new AbortController();
     const hear = (bytes: Buffer): void => {
-      if (!heard.signal.aborted) this.#enter(protocol);
-      heard.abort();
+      if (!heard.signal.aborted) {
+        this.#enter(protocol);
+        heard.abort();
+      }
       if (this.#hear(bytes)) stream.send(this.#request(protocol));
     };
     const path = protocol === "globalv1" ? GLOBAL_WATCH_PATH : LOCAL_WATCH_PATH;
