@@ -273,6 +273,9 @@ class ArgumentReader {
 
   #expand(rule: Omit<Rule, "source" | "destination" | "text">): readonly Rule[] {
     const [sources, destinations] = [networks(this.#sources, this.#family), networks(this.#destinations, this.#family)];
+    const isInverted = this.#sources?.isInverted === true || this.#destinations?.isInverted === true;
+    if (isInverted && sources.length * destinations.length > 1)
+      throw usage("! not allowed with multiple source or destination IP addresses");
     return sources.flatMap((source) => destinations.map((destination) => ruleOf({ ...rule, source, destination })));
   }
 }
@@ -280,7 +283,6 @@ class ArgumentReader {
 function networks(wanted: Wanted<string> | undefined, family: IPFamily): readonly (Wanted<Network> | undefined)[] {
   if (wanted === undefined) return [undefined];
   const texts = wanted.value.split(",");
-  if (wanted.isInverted && texts.length > 1) throw usage("! not allowed with multiple source or destination IP addresses");
   return texts.map((text) => ({ value: readNetwork(text, family), isInverted: wanted.isInverted }));
 }
 

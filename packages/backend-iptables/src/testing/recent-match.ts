@@ -1,3 +1,4 @@
+import { parseIP } from "@turnout/core";
 import type { Extension, Given, MatchBody } from "./extension.ts";
 import { not, unsigned32 } from "./extension.ts";
 import { usage } from "./refusal.ts";
@@ -28,7 +29,9 @@ export const recentMatch: Extension<MatchBody> = {
       throw usage('recent: bad value for option "--seconds", or out of range (1-4294967295).\n');
     const option = given.get(action) as Given;
     const mask = family === "IPv4" ? "255.255.255.255" : "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
-    if ((given.get("mask")?.value ?? mask) !== mask) throw usage(`recent: the fake has whole addresses only, mask ${mask}`);
+    const wanted = given.get("mask")?.value ?? mask;
+    if (parseIP(wanted)?.family !== family) throw usage("getaddrinfo: Name or service not known");
+    if (wanted !== mask) throw usage(`recent: the fake has whole addresses only, mask ${mask}`);
     const times = `${seconds === 0 ? "" : ` --seconds ${seconds}`}${given.has("reap") ? " --reap" : ""}`;
     return {
       name: "recent",

@@ -185,9 +185,13 @@ class RestoreReader {
   #play(draft: Draft): Draft {
     const end = this.line;
     for (const task of this.#tasks) {
-      this.line = task.line;
-      task.do(draft);
-      this.line = end;
+      try {
+        task.do(draft);
+      } catch (error) {
+        // What is wrong with the command line itself is told of the line that is read by now.
+        if (error instanceof Refusal) this.line = error.kind === "usage" ? end : task.line;
+        throw error;
+      }
     }
     return draft;
   }

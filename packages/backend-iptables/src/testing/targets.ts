@@ -78,7 +78,8 @@ const PORT_PROTOCOLS: readonly (string | undefined)[] = ["tcp", "udp", "sctp", "
 function readPlace(text: string, { family, protocol }: RuleSurroundings): Place {
   const bracketed = /^\[(.*)\](?::(.*))?$/.exec(text);
   if (bracketed !== null && family === "IPv4") throw usage("Invalid address format");
-  const plain = family === "IPv4" ? /^([^:]*)(?::(.*))?$/.exec(text) : null;
+  // One colon alone comes before a port, in IPv6, too.
+  const plain = /^([^:]*)(?::([^:]*))?$/.exec(text);
   const [, addressText = text, portText] = bracketed ?? plain ?? [];
   const address = parseIP(addressText);
   const port = portText === undefined ? undefined : unsigned32(portText);

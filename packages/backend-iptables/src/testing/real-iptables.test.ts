@@ -1,0 +1,215 @@
+import { spawnSync } from "node:child_process";
+import { FAMILIES } from "@turnout/core";
+import type { Exec, ExecResult, IPFamily } from "@turnout/core";
+import { createExec } from "@turnout/host";
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { iptablesModule } from "../module.ts";
+import { Proxy, SHOWCASE } from "../test-states.ts";
+import { createFakeHost } from "./index.ts";
+import type { IptablesFakeHost, Variant } from "./index.ts";
+import { choose, mutate, randomInput, seeded } from "./random-inputs.ts";
+import { RULE_LINES } from "./rule-lines.ts";
+
+const NAMESPACE = `tfakeipt-${process.pid}`;
+/** TURNOUT_SEED=n tries other inputs than CI does. */
+const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
+/** TURNOUT_STEPS=n tries n times as many of them. */
+const TIMES = Number(process.env["TURNOUT_STEPS"] ?? 1);
+const VARIANTS: readonly Variant[] = ["legacy", "nft"];
+const BOTH = VARIANTS.flatMap((variant) => FAMILIES.map((family) => [variant, family] as const));
+const { signal } = new AbortController();
+
+function ip(...args: readonly string[]): void {
+  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
+}
+
+const exec = createExec();
+
+function runReal(command: string, input?: string): Promise<ExecResult> {
+  return exec.run("ip", ["netns", "exec", NAMESPACE, ...command.split(" ")], input === undefined ? {} : { input });
+}
+
+/** Generated and completed lines have the time in them. */
+function withoutComments(saved: string): string {
+  return saved.replaceAll(/^#.*\n/gm, "");
+}
+
+/** What a program said that both must say: whether there are tables of the other variant is no matter here. */
+function said({ code, stderr }: ExecResult): string {
+  // Jumps to built-in chains: which of them nft has made in the kernel by then is no matter either.
+  const text = withoutComments(stderr).replaceAll(/\s+/g, " ").replaceAll("Operation not supported", "No such file or directory");
+  return `${code} ${text}`;
+}
+
+/** As {@link said}, of the first fault: of two in one command line, or in one transaction, the real tool may tell others than the fake. */
+function kindOf(text: string): string {
+  const [fault] = /^4 .*?line \d+: \S+ failed \([^)]*\)/.exec(text) ?? [];
+  if (fault !== undefined) return fault;
+  return text.startsWith("2 ") ? `2 ${/line: \d+/.exec(text)?.[0]}` : text;
+}
+
+/** The real tools in their namespace and the fake ones, which are given the same and must do the same. */
+class Twins {
+  readonly host: IptablesFakeHost;
+  /** E.g. `iptables-nft`. */
+  readonly tool: string;
+
+  private constructor(variant: Variant, family: IPFamily) {
+    this.host = createFakeHost({ variant });
+    this.tool = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
+  }
+
+  /** Begin anew: the real one holds what the fake one starts with. */
+  static async start(variant: Variant, family: IPFamily): Promise<Twins> {
+    const twins = new Twins(variant, family);
+    const empty = ["mangle", "nat", "filter"].map((table) => `*${table}\nCOMMIT\n`).join("");
+    const { stdout } = await twins.host.run(`${twins.tool}-save`);
+    for (const input of [empty, stdout]) {
+      const answer = said(await runReal(`${twins.tool}-restore`, input));
+      if (answer !== "0 ") throw new Error(`the real tool can't begin like the fake: ${answer}`);
+    }
+    return twins;
+  }
+
+  /** Give both one input of restore; what each says of it. */
+  async give(input: string): Promise<{ readonly real: string; readonly fake: string }> {
+    const command = `${this.tool}-restore --noflush`;
+    const [real, fake] = await Promise.all([runReal(command, input), this.host.run(command, input)]);
+    return { real: said(real), fake: said(fake) };
+  }
+
+  /** Lines that one has and the other hasn't; undefined: both save the same text. */
+  async difference(): Promise<unknown> {
+    const texts = await Promise.all([runReal(`${this.tool}-save`), this.host.run(`${this.tool}-save`)]);
+    const [real = "", fake = ""] = texts.map(({ stdout }) => bySection(withoutComments(stdout)));
+    if (real === fake) return undefined;
+    const without = (one: string, other: string): readonly string[] => {
+      const known = new Set(other.split("\n"));
+      return one
+        .split("\n")
+        .filter((line) => !known.has(line))
+        .slice(0, 5);
+    };
+    return { onlyReal: without(real, fake), onlyFake: without(fake, real) };
+  }
+}
+
+/** Legacy prints tables in the order of their first use in the namespace, which was an earlier test's. */
+function bySection(saved: string): string {
+  return saved
+    .split(/(?<=^COMMIT\n)/m)
+    .sort()
+    .join("");
+}
+
+/** Everything a backend gives to restore while it comes to the showcase. */
+async function inputsOf(host: IptablesFakeHost, family: IPFamily): Promise<{ readonly proxy: Proxy; readonly inputs: string[] }> {
+  const inputs: string[] = [];
+  const recording: Exec = {
+    ...host.world.exec,
+    run: (file, args, options) => {
+      if (file.endsWith("-restore")) inputs.push(options?.input ?? "");
+      return host.world.exec.run(file, args, options);
+    },
+  };
+  const backend = await iptablesModule.open(iptablesModule.parseOptions({}), family, { ...host.world, exec: recording }, signal);
+  const proxy = new Proxy(backend, family);
+  await proxy.adopt();
+  return { proxy, inputs };
+}
+
+describe("the fake does what iptables does", needs("root", "netns", "iptables>=1.8.9"), () => {
+  beforeAll(() => ip("netns", "add", NAMESPACE));
+  afterAll(() => ip("netns", "del", NAMESPACE));
+
+  it.each(BOTH)("with all that a backend and a foreign hand give it, %s %s", async (variant, family) => {
+    const random = seeded(SEED);
+    const twins = await Twins.start(variant, family);
+    const { proxy, inputs } = await inputsOf(twins.host, family);
+    for (let step = 0; step < 6 * TIMES; step++) {
+      proxy.want(SHOWCASE.filter(() => step === 0 || random() < 0.7));
+      await proxy.sync();
+      for (const input of inputs.splice(0)) {
+        const { stderr, code } = await runReal(`${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore --noflush`, input);
+        expect({ input, code, stderr: withoutComments(stderr) }).toEqual({ input, code: 0, stderr: "" });
+      }
+      expect(await twins.difference()).toBeUndefined();
+      const deed = step % 2 === 1 ? twins.host.tamper(random) : undefined;
+      if (deed === undefined) continue;
+      const [, tool = "", input = ""] = /^(\S+): (.*)$/s.exec(deed) ?? [];
+      expect(said(await runReal(`${tool} --noflush`, `${input.replaceAll("; ", "\n")}\n`))).toBe("0 ");
+      expect({ deed, is: await twins.difference() }).toEqual({ deed, is: undefined });
+      await proxy.adopt();
+    }
+  });
+
+  it.each(BOTH)("with inputs that are broken somewhere, %s %s", async (variant, family) => {
+    const random = seeded(SEED + 1);
+    const twins = await Twins.start(variant, family);
+    const { proxy, inputs } = await inputsOf(twins.host, family);
+    proxy.want(SHOWCASE);
+    await proxy.sync();
+    for (const input of inputs) await runReal(`${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore --noflush`, input);
+    expect(await twins.difference()).toBeUndefined();
+    const corpus = inputs
+      .join("")
+      .split("\n")
+      .filter((line) => /^[-:]/.test(line));
+    for (let step = 0; step < 40 * TIMES; step++) {
+      const at = Math.floor(random() * corpus.length);
+      const table = choose(["filter", "nat", "nat"], random);
+      const input = mutate(`*${table}\n${corpus.slice(at, at + 3).join("\n")}\nCOMMIT\n`, corpus, random);
+      const { real, fake } = await twins.give(input);
+      expect({ seed: SEED, variant, input, said: kindOf(fake), fake, real }).toEqual({
+        seed: SEED,
+        variant,
+        input,
+        said: kindOf(real),
+        fake,
+        real,
+      });
+      expect(step % 20 === 19 ? await twins.difference() : undefined).toBeUndefined();
+    }
+  });
+
+  it.each(VARIANTS)("with what somebody might think of, %s", async (variant) => {
+    const random = seeded(SEED + 2);
+    const twins = await Twins.start(variant, "IPv4");
+    for (let step = 0; step < 90 * TIMES; step++) {
+      const input = randomInput(random);
+      const { real, fake } = await twins.give(input);
+      expect({ seed: SEED, variant, input, said: kindOf(fake), fake, real }).toEqual({
+        seed: SEED,
+        variant,
+        input,
+        said: kindOf(real),
+        fake,
+        real,
+      });
+      expect(step % 15 === 14 ? await twins.difference() : undefined).toBeUndefined();
+    }
+  });
+
+  it.each(BOTH)("with each way to write a rule, %s %s", async (variant, family) => {
+    const twins = await Twins.start(variant, family);
+    for (const [table, lines] of Object.entries(RULE_LINES[family])) {
+      await twins.give(`*${table}\n:C - [0:0]\n:D - [0:0]\nCOMMIT\n`);
+      const ruleOf = (line: string): string => `*${table}\n-A C ${line}\nCOMMIT\n`;
+      const taken: string[] = [];
+      const refused: { readonly line: string; readonly fake: string; readonly real: string }[] = [];
+      for (const line of lines) {
+        const command = `${twins.tool}-restore --noflush`;
+        const fake = said(await twins.host.run(command, ruleOf(line)));
+        if (fake === "0 ") taken.push(line);
+        else refused.push({ line, fake, real: said(await runReal(command, ruleOf(line))) });
+      }
+      expect(refused.filter(({ fake, real }) => fake !== real)).toEqual([]);
+      // Handing a table over takes the kernel a while: what is right goes in at once.
+      const input = `*${table}\n${taken.map((line) => `-A C ${line}\n`).join("")}COMMIT\n`;
+      expect({ input, said: said(await runReal(`${twins.tool}-restore --noflush`, input)) }).toEqual({ input, said: "0 " });
+    }
+    expect(await twins.difference()).toBeUndefined();
+  });
+});
