@@ -69,7 +69,8 @@ async function readPems({ ca, cert, key }: TlsFiles): Promise<Readonly<Record<ke
 
 /** Say an error of gRPC in our words. */
 export function streamError(error: ServiceError, target: string): ProxyError {
-  const hint = Number(error.code) === UNIMPLEMENTED ? "is it a turnout? this one speaks turnout.node.v1, and kpng's globalv1 and localv1" : undefined;
+  const hint =
+    Number(error.code) === UNIMPLEMENTED ? "is it a turnout? this one speaks turnout.node.v1, and kpng's globalv1 and localv1" : undefined;
   const what = `the node-state API ended the stream (${error.details || error.message})`;
   return new ProxyError(CODES[error.code] ?? "feed_lost", what, { object: target, cause: error, ...(hint === undefined ? {} : { hint }) });
 }
