@@ -12,6 +12,7 @@ import { REFLECTION_DEFINITIONS, reflectionHandlers } from "./reflection-service
 import { RowBytes } from "./row-bytes.ts";
 import { Traffic, type TrafficCounts } from "./traffic.ts";
 import type { UnixListenerOptions } from "./unix-listener.ts";
+import { Turnstile } from "./turnstile.ts";
 import { ViewRegistry } from "./view-registry.ts";
 import { refuse, WatchSession, type WatchCall } from "./watch-session.ts";
 
@@ -86,6 +87,9 @@ const LIMITS: ServerLimits = {
   keepaliveTimeoutMs: 10_000,
 };
 const STREAMS_OF_ONE_CONNECTION = 100;
+/** Clients that are told everything at a time, and how long one of them may hold up the next. */
+const FIRST_STATES_MAX = 16;
+const FIRST_STATE_MS = 2_000;
 const SERVICE = WATCH_PATH.slice(1, WATCH_PATH.lastIndexOf("/"));
 const TOOL_SERVICES: readonly string[] = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
 
@@ -124,7 +128,8 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
   ];
   const traffic = new Traffic();
   let streams = 0;
-  const common = { registry, bytes, traffic, streams: () => streams, version, onlyNode, clock, log };
+  const turnstile = new Turnstile({ most: FIRST_STATES_MAX, patienceMs: FIRST_STATE_MS, clock });
+  const common = { registry, bytes, turnstile, traffic, streams: () => streams, version, onlyNode, clock, log };
   const admit = async (call: WatchCall, run: () => Promise<void>): Promise<void> => {
     if (streams >= limits.streamsMax) {
       traffic.refusal(status.RESOURCE_EXHAUSTED);

@@ -1,6 +1,6 @@
 import { ProxyError, type Clock, type IPFamily } from "@turnout/core";
 import type { NodeOrigin, NodeQuestion, NodeStates } from "./node-origin.ts";
-import type { StateView } from "./state-view.ts";
+import type { Cursor, StateView } from "./state-view.ts";
 
 /** What a registry is made of. */
 export interface ViewRegistryOptions {
@@ -17,6 +17,8 @@ export interface ViewRegistryOptions {
 /** One question's views, while it is held. */
 export interface HeldViews {
   view(family: IPFamily): StateView;
+  /** Tell whether a cursor is of a family's history, so that a difference may answer it. */
+  knows(family: IPFamily, cursor: Cursor): boolean;
   /** Let go; once. */
   release(): void;
 }
@@ -25,7 +27,7 @@ export interface HeldViews {
 interface Entry {
   readonly key: string;
   readonly states: NodeStates;
-  readonly views: Map<IPFamily, StateView>;
+  readonly views: Map<IPFamily, { readonly view: StateView; readonly instance: string }>;
   watchers: number;
   /** Ends the wait for somebody who comes back. */
   linger: AbortController | undefined;
@@ -60,6 +62,7 @@ export class ViewRegistry {
     entry.linger = undefined;
     return {
       view: (family) => this.#viewOf(entry, family),
+      knows: (family, { instance }) => entry.views.get(family)?.instance === instance,
       release: () => {
         entry.watchers -= 1;
         // A registry that was closed keeps nothing for anybody.
@@ -91,9 +94,10 @@ export class ViewRegistry {
 
   #viewOf({ views, states }: Entry, family: IPFamily): StateView {
     const known = views.get(family);
-    if (known !== undefined) return known;
-    const view = states.view(family, `${this.#options.instance}-${(this.#serial += 1)}`);
-    views.set(family, view);
+    if (known !== undefined) return known.view;
+    const instance = `${this.#options.instance}-${(this.#serial += 1)}`;
+    const view = states.view(family, instance);
+    views.set(family, { view, instance });
     return view;
   }
 

@@ -7,6 +7,7 @@ import type { NodeQuestion } from "./node-origin.ts";
 import type { RowBytes } from "./row-bytes.ts";
 import type { Cursor } from "./state-view.ts";
 import type { Traffic } from "./traffic.ts";
+import type { Turnstile } from "./turnstile.ts";
 import type { HeldViews, ViewRegistry } from "./view-registry.ts";
 
 /** What all streams of a server have in common. */
@@ -16,6 +17,8 @@ export interface SessionContext {
   /** Streams that are open. */
   readonly streams: () => number;
   readonly traffic: Traffic;
+  /** Before those who want everything. */
+  readonly turnstile: Turnstile;
   /** Program and version. */
   readonly version: string;
   /** The one node that may be asked for; undefined: any. */
@@ -144,7 +147,8 @@ export class WatchSession {
 
   async #answer(held: HeldViews, family: IPFamily, cursor: Cursor): Promise<void> {
     const { signal } = this.#gone;
-    const { bytes, streams, traffic } = this.#context;
+    const { bytes, streams, traffic, turnstile } = this.#context;
+    const leave = held.knows(family, cursor) ? undefined : await turnstile.enter(signal);
     try {
       const delivery = await held.view(family).next(cursor, signal);
       const messages = encodeDelivery(delivery, { partBytes: PART_BYTES, encode: (row) => bytes.of(row, streams() > 1) });
@@ -165,6 +169,8 @@ export class WatchSession {
       if (signal.aborted) return;
       if (!ProxyError.is(error)) throw error;
       this.#fail(error);
+    } finally {
+      leave?.();
     }
   }
 
