@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises";
-import { serviceManifest } from "@turnout/lab";
+import { nodeManifests, serviceManifest } from "@turnout/lab";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openDeaf, sayNonsense } from "./bad-clients.ts";
@@ -214,6 +214,22 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
     expect(await each(rulesOf)).toEqual(rules);
     await site.settle();
     await expectUnbroken();
+  });
+
+  it("a backend whose Node object is gone waits for it with its rules in force, node ports too", async () => {
+    const proxy = site.proxy("node1");
+    await site.api.delete({ kind: "Node", namespace: "", name: "node1" });
+    expect(await proxy.ended()).toEqual({ code: 1, signal: null });
+    const [rules, lines] = [await rulesOf(proxy), listenTo(proxy.backend.log)];
+    proxy.backend.again();
+    await says(lines, "waiting for this node's Node object, rules stay as they are");
+    await expect.poll(() => healthOf(proxy, "backend"), SOON).toEqual([503, 200]);
+    expect(await reach(site, service, "IPv4", { from: "client1", way: "nodePort@node1" })).toBe("pod-1-1 pod-2-1 saw node1");
+    expect(await rulesOf(proxy)).toBe(rules);
+    await site.api.apply(nodeManifests(site.cluster));
+    await says(lines, "first sync done");
+    expect([await writesOf(proxy), await rulesOf(proxy)]).toEqual([0, rules]);
+    await expect.poll(() => healthOf(proxy, "backend"), SOON).toEqual([200, 200]);
   });
 
   it("a backend killed under a brain that goes on adopts its rules as they are", async () => {

@@ -1,5 +1,6 @@
 import {
   eligibilityOf,
+  isNodeKnown,
   openNodeLink,
   parseApiTarget,
   type Eligibility,
@@ -24,6 +25,8 @@ export interface NodeStateOptions {
   readonly log: Log;
   /** With `api:`: a brain that refuses is asked again until it doesn't; default: that is an error. */
   readonly isDaemon?: boolean;
+  /** With `api:`: rules are made of it, so feeds wait for a Node object that is to come; default: they don't. */
+  readonly awaitsNode?: boolean;
   readonly onIssue?: (issue: Issue) => void;
   /** Hears of every object that comes or goes. */
   readonly onObject?: (kind: ObjectKind) => void;
@@ -137,9 +140,8 @@ export class NodeStateSource {
   }
 
   #isNodeKnown(): boolean {
-    const node = this.store.node(this.#options.config.nodeName);
-    const needsPodCIDRs = this.#options.config.settings.detectLocal.mode === "NodeCIDR";
-    return node !== undefined && node.addresses.length > 0 && (!needsPodCIDRs || node.podCIDRs.length > 0);
+    const { nodeName, settings } = this.#options.config;
+    return isNodeKnown(this.store.node(nodeName), settings);
   }
 
   async #fill(spec: ObjectSourceSpec, signal: AbortSignal): Promise<void> {
@@ -149,7 +151,7 @@ export class NodeStateSource {
   }
 
   async #openLink(target: string): Promise<NodeLink> {
-    const { config, env, clock, log, tls, isDaemon } = this.#options;
+    const { config, env, clock, log, tls, isDaemon, awaitsNode } = this.#options;
     const failOnRefusal = isDaemon !== true;
     const { nodeName, settings, bindAddress } = config;
     const onEligibility = (eligibility: Eligibility): void => void (this.#eligibility = eligibility);
@@ -164,6 +166,7 @@ export class NodeStateSource {
       log,
       onEligibility,
       failOnRefusal,
+      awaitsNode,
     });
   }
 }

@@ -14,7 +14,7 @@ export type { ConfigPath, ConfigValues, GivenValues } from "./run/config-values.
 export { backendOf, loadConfig, modeOf, runConfig } from "./run/config.ts";
 export type { ConfigInput, FileText, LoadedConfig, RunConfig } from "./run/config.ts";
 export { formatDuration, parseDuration } from "./run/duration.ts";
-export { eligibilityOf, jsonReply, probe } from "./run/health.ts";
+export { eligibilityOf, isNodeKnown, jsonReply, probe } from "./run/health.ts";
 export type { Eligibility, Reply, Verdict } from "./run/health.ts";
 export { routes, serveHttp } from "./run/http.ts";
 export type { Handler, HttpOptions } from "./run/http.ts";

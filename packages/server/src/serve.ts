@@ -4,7 +4,7 @@
  * @packageDocumentation
  */
 export { createRelayOrigin, createStoreOrigin } from "./node-api/node-origin.ts";
-export type { NodeOrigin, NodeQuestion, NodeStates, RelayOptions } from "./node-api/node-origin.ts";
+export type { NodeOrigin, NodeQuestion, NodeStates, RelayOptions, StoreOriginOptions } from "./node-api/node-origin.ts";
 export { serveNodeState } from "./node-api/node-state-server.ts";
 export type { NodeStateServer, NodeStateServerOptions, ServerLimits, ServerStats } from "./node-api/node-state-server.ts";
 export type { Cursor, StateView } from "./node-api/state-view.ts";

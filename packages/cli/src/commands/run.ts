@@ -93,6 +93,7 @@ async function runInWorld(
     clock: world.clock,
     log,
     isDaemon: options.once !== true,
+    awaitsNode: true,
     onIssue: (issue) => metrics.objectIssue(issue.object),
     onObject: (kind) => metrics.objectChanged(kind),
     onSynced: () => {

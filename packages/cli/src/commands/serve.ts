@@ -189,7 +189,7 @@ async function makeBrain({ command, options, env, spec, world, log, metrics }: B
   const store = new Store({ report });
   const sources = new Map<string, string>();
   return {
-    origin: createStoreOrigin(store, report),
+    origin: createStoreOrigin(store, report, { hasNodes: spec.kind === "kube" }),
     store,
     condition: () => ({ isComplete: store.isSynced, sources }),
     async run(server, signal) {

@@ -87,6 +87,7 @@ async function runWith<H, K extends KernelObject, S>(
     clock,
     log,
     failOnRefusal: flags.once,
+    awaitsNode: true,
   });
   const metrics = new Metrics({ backend: module.name, nowMs: () => clock.nowMs() });
   const body = (signal: AbortSignal): Promise<void> =>

@@ -1,10 +1,12 @@
-import type { IPFamily, Log, Node } from "@turnout/core";
+import type { IPFamily, Log, Node, NodeSettings } from "@turnout/core";
 
 /** Whether load balancers should send this node traffic, as far as its Node object says. */
 export interface Eligibility {
   readonly isEligible: boolean;
   /** Why not, for logs; "" when eligible. */
   readonly reason: string;
+  /** There will be a Node object, and it does not say yet what rules need: see {@link isNodeKnown}. Default false. */
+  readonly isAwaited?: boolean;
 }
 
 /** What one family's sync loop tells about itself; times in ms since the epoch. */
@@ -49,6 +51,14 @@ export function eligibilityOf(node: Node | undefined): Eligibility {
   if (node.isDeleting) return { isEligible: false, reason: "the node is being deleted" };
   if (node.isLeaving) return { isEligible: false, reason: "the cluster autoscaler is removing the node" };
   return { isEligible: true, reason: "" };
+}
+
+/**
+ * Tell whether a Node object says what rules need: addresses, and pod CIDRs in mode NodeCIDR.
+ * @source semantics.md 5.1
+ */
+export function isNodeKnown(node: Node | undefined, { detectLocal }: NodeSettings): boolean {
+  return node !== undefined && node.addresses.length > 0 && (detectLocal.mode !== "NodeCIDR" || node.podCIDRs.length > 0);
 }
 
 /**

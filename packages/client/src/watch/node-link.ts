@@ -17,6 +17,7 @@ import type { Eligibility } from "../run/health.ts";
 import { wireSettings } from "../wire/node-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
 import { FamilyCursor } from "./family-cursor.ts";
+import { NodeGate } from "./node-gate.ts";
 import { openNodeStream, type NodeStream } from "./node-stream.ts";
 import { parseApiTarget, type TlsFiles } from "./target.ts";
 
@@ -42,8 +43,13 @@ export interface NodeLinkOptions {
    * until it doesn't; default false, as a daemon wants it.
    */
   readonly failOnRefusal?: boolean | undefined;
-  /** Hears when the node's eligibility was told or changed. */
-  readonly onEligibility?: ((eligibility: Eligibility) => void) | undefined;
+  /**
+   * Let feeds wait until the brain knows of the node what rules need, where it expects to: a process that programs does
+   * better with the rules that stand than with new ones without node ports. Default false.
+   */
+  readonly awaitsNode?: boolean | undefined;
+  /** Hears when the node's eligibility was told or changed, and with which family's change set; undefined: with neither's. */
+  readonly onEligibility?: ((eligibility: Eligibility, family: IPFamily | undefined) => void) | undefined;
 }
 
 const RETRY_FIRST_MS = 100;
@@ -63,6 +69,7 @@ const SILENT: Log = { debug: () => undefined, info: () => undefined, warn: () =>
 export class NodeLink {
   readonly #options: NodeLinkOptions;
   readonly #cursors: Readonly<Record<IPFamily, FamilyCursor>>;
+  readonly #gates: Readonly<Record<IPFamily, NodeGate>> | undefined;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #closing = new AbortController();
@@ -70,6 +77,7 @@ export class NodeLink {
   #stream: NodeStream | undefined;
   #kpng: KpngLink | undefined;
   #isWelcome = false;
+  #hasSaidWaiting = false;
   #failures = 0;
   /** Code of the trouble that was told of last. */
   #said: ErrorCode | undefined;
@@ -82,6 +90,7 @@ export class NodeLink {
     this.#clock = options.clock ?? systemClock();
     this.#log = options.log ?? SILENT;
     const settings = options.settings ?? DEFAULT_SETTINGS;
+    this.#gates = options.awaitsNode === true ? { IPv4: new NodeGate(), IPv6: new NodeGate() } : undefined;
     this.#cursors = { IPv4: new FamilyCursor("IPv4", settings), IPv6: new FamilyCursor("IPv6", settings) };
   }
 
@@ -92,7 +101,9 @@ export class NodeLink {
 
   /** Follow one family; one consumer each. `next` rejects with `canceled`, or with `failOnRefusal` with what was refused. */
   feed(family: IPFamily): Feed {
-    return { next: (signal) => this.#next(family, signal) };
+    const feed: Feed = { next: (signal) => this.#next(family, signal) };
+    const gate = this.#gates?.[family];
+    return gate === undefined ? feed : { next: (signal) => gate.next(feed, signal, () => this.#sayWaiting()) };
   }
 
   /** Want the whole state of a family with the next change set. */
@@ -114,6 +125,12 @@ export class NodeLink {
     if (!either.aborted) this.#running ??= this.#run(this.#closing.signal);
     this.#askDue();
     return await next;
+  }
+
+  #sayWaiting(): void {
+    if (this.#hasSaidWaiting) return;
+    this.#hasSaidWaiting = true;
+    this.#log.info("waiting for this node's Node object, rules stay as they are", { node: this.#options.nodeName });
   }
 
   #askDue(): void {
@@ -160,16 +177,19 @@ export class NodeLink {
     const onNews = (): void => {
       this.#failures = 0;
       this.#said = undefined;
+      // They don't say whether a Node object is to come.
+      for (const family of FAMILIES) this.#gates?.[family].open();
       this.#noteEligibility(this.#kpng?.eligibility);
       this.#askDue();
     };
     return new Link({ target, tls, nodeName, settings, bindAddress, clock: this.#clock, log: this.#log, onNews });
   }
 
-  #noteEligibility(eligibility: Eligibility | undefined): void {
-    if (eligibility === undefined || isEqual(eligibility, this.#eligibility)) return;
+  #noteEligibility(eligibility: Eligibility | undefined, family?: IPFamily): void {
+    if (eligibility === undefined) return;
+    const isNews = !isEqual(eligibility, this.#eligibility);
     this.#eligibility = eligibility;
-    this.#options.onEligibility?.(eligibility);
+    if (isNews || family !== undefined) this.#options.onEligibility?.(eligibility, family);
   }
 
   /** One stream from start to end; resolves to why it ended. */
@@ -219,7 +239,8 @@ export class NodeLink {
     const delivery = this.#cursors[FAMILY_WORDS.read(response.value.family)].take(response.value);
     if (delivery === undefined) return;
     this.#failures = 0;
-    this.#noteEligibility(delivery.eligibility);
+    this.#gates?.[delivery.changes.family].heard(delivery);
+    this.#noteEligibility(delivery.eligibility, delivery.changes.family);
     this.#askDue();
   }
 

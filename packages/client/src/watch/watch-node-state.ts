@@ -2,7 +2,7 @@ import { applyChangeSet, FAMILIES, ProxyError, type ChangeSet, type IPFamily, ty
 import type { NodeLink, NodeLinkOptions } from "./node-link.ts";
 
 /** What to watch, and until when. */
-export interface WatchOptions extends Omit<NodeLinkOptions, "target" | "failOnRefusal"> {
+export interface WatchOptions extends Omit<NodeLinkOptions, "target" | "failOnRefusal" | "awaitsNode"> {
   /** Default both. */
   readonly families?: readonly IPFamily[] | undefined;
   /** Ends the iteration, without an error. */

@@ -66,7 +66,7 @@ export function* encodeDelivery({ changes, eligibility }: Delivery, options: Enc
     node: node === undefined ? undefined : wireNode(node),
     delete: changes.delete.map(deletedName),
     triggeredMs: [...triggersMs],
-    eligibility: eligibility === undefined ? undefined : { eligible: eligibility.isEligible, reason: eligibility.reason },
+    eligibility: eligibility === undefined ? undefined : wireEligibility(eligibility),
     more: false,
   };
   const following: wire.ChangeSet = { ...common, node: undefined, delete: [], triggeredMs: [], eligibility: undefined, more: false };
@@ -161,7 +161,15 @@ export class DeliveryReader {
         delete: partial.delete,
         triggersMs: partial.triggersMs,
       },
-      eligibility: eligibility === undefined ? undefined : { isEligible: eligibility.eligible, reason: eligibility.reason },
+      eligibility: eligibility === undefined ? undefined : readEligibility(eligibility),
     };
   }
+}
+
+function wireEligibility({ isEligible, reason, isAwaited = false }: Eligibility): wire.Eligibility {
+  return { eligible: isEligible, reason, nodeAwaited: isAwaited };
+}
+
+function readEligibility({ eligible, reason, nodeAwaited }: wire.Eligibility): Eligibility {
+  return { isEligible: eligible, reason, ...(nodeAwaited ? { isAwaited: true } : {}) };
 }

@@ -1,4 +1,4 @@
-import { eligibilityOf } from "@turnout/client";
+import { eligibilityOf, isNodeKnown, type Eligibility } from "@turnout/client";
 import { NodeLink, type TlsFiles } from "@turnout/client/protocol";
 import type { Clock, IPFamily, Issue, Log, NodeSettings, Store } from "@turnout/core";
 import { SharedView } from "./shared-view.ts";
@@ -29,14 +29,24 @@ export interface NodeOrigin {
   open(question: NodeQuestion): NodeStates;
 }
 
+/** What is known of a store's source. */
+export interface StoreOriginOptions {
+  /** It has a Node object of every node, sooner or later, as an API server does; default false: files need not. */
+  readonly hasNodes?: boolean | undefined;
+}
+
 /** Have node states computed from a store. `report` hears of contested addresses, each once however many nodes see it. */
-export function createStoreOrigin(store: Store, report: (issue: Issue) => void): NodeOrigin {
+export function createStoreOrigin(store: Store, report: (issue: Issue) => void, { hasNodes = false }: StoreOriginOptions = {}): NodeOrigin {
   const tables = new StoreTables(store, report);
   const viewsOf = new Map<string, Set<StoreView>>();
+  const eligibilityFor = ({ nodeName, settings }: NodeQuestion): Eligibility => {
+    const node = store.node(nodeName);
+    const isAwaited = hasNodes && !isNodeKnown(node, settings);
+    return { ...eligibilityOf(node), ...(isAwaited ? { isAwaited } : {}) };
+  };
   store.onChange((change) => {
     if (change.kind !== "node") return;
-    const eligibility = eligibilityOf(store.node(change.key));
-    for (const view of viewsOf.get(change.key) ?? []) view.setEligibility(eligibility);
+    for (const view of viewsOf.get(change.key) ?? []) view.setEligibility(eligibilityFor(view.question));
   });
   return {
     store,
@@ -45,8 +55,7 @@ export function createStoreOrigin(store: Store, report: (issue: Issue) => void):
       const own: StoreView[] = [];
       return {
         view(family, instance) {
-          const eligibility = eligibilityOf(store.node(nodeName));
-          const view = new StoreView({ tables, question, family, instance, eligibility });
+          const view = new StoreView({ tables, question, family, instance, eligibility: eligibilityFor(question) });
           own.push(view);
           viewsOf.set(nodeName, (viewsOf.get(nodeName) ?? new Set()).add(view));
           return view;
@@ -77,7 +86,7 @@ export interface RelayOptions {
 export function createRelayOrigin({ target, tls, version, clock, log }: RelayOptions): NodeOrigin {
   return {
     open({ nodeName, settings, bindAddress }) {
-      const views: SharedView[] = [];
+      const views: { readonly family: IPFamily; readonly view: SharedView }[] = [];
       const link = new NodeLink({
         target,
         tls,
@@ -86,19 +95,24 @@ export function createRelayOrigin({ target, tls, version, clock, log }: RelayOpt
         version,
         clock,
         log,
-        onEligibility: (eligibility) => {
-          for (const view of views) view.setEligibility(eligibility);
+        onEligibility: (eligibility, told) => {
+          for (const { family, view } of views) {
+            if (told !== undefined && told !== family) continue;
+            // It is part of a first state; later the change set that it came with goes first: the node it speaks of is in there.
+            if (view.hasState) setImmediate(() => view.setEligibility(eligibility));
+            else view.setEligibility(eligibility);
+          }
         },
         ...(bindAddress === "" ? {} : { bindAddress }),
       });
       return {
         view(family, instance) {
           const view = new SharedView({ feed: link.feed(family), family, instance, eligibility: link.eligibility });
-          views.push(view);
+          views.push({ family, view });
           return view;
         },
         close() {
-          for (const view of views) view.close();
+          for (const { view } of views) view.close();
           return link.close();
         },
       };

@@ -43,6 +43,11 @@ export class SharedView implements StateView {
     this.#log = new ViewLog(FIRST, options.changesKept);
   }
 
+  /** The first state has come. */
+  get hasState(): boolean {
+    return this.#revision > 0;
+  }
+
   /** Rows held. */
   get size(): number {
     return this.#rows.size;

@@ -40,6 +40,11 @@ export class StoreView implements StateView {
     this.#first = this.#awaited.table.revision;
   }
 
+  /** What it answers. */
+  get question(): NodeQuestion {
+    return this.#options.question;
+  }
+
   /** {@inheritDoc StateView.next} */
   async next(cursor: Cursor, signal: AbortSignal): Promise<Delivery> {
     const { instance } = this.#options;

@@ -215,6 +215,11 @@ export interface Eligibility {
   eligible: boolean;
   /** Why not, for people; "" when eligible. */
   reason: string;
+  /**
+   * The brain's source has a Node object for every node, and of this one it does not have the addresses yet (or the pod
+   * CIDRs, where the settings tell pods by them). Rules made now would have no node ports: whoever starts may wait.
+   */
+  nodeAwaited: boolean;
 }
 
 /**
@@ -894,7 +899,7 @@ export const ChangeSet: MessageFns<ChangeSet> = {
 };
 
 function createBaseEligibility(): Eligibility {
-  return { eligible: false, reason: "" };
+  return { eligible: false, reason: "", nodeAwaited: false };
 }
 
 export const Eligibility: MessageFns<Eligibility> = {
@@ -904,6 +909,9 @@ export const Eligibility: MessageFns<Eligibility> = {
     }
     if (message.reason !== "") {
       writer.uint32(18).string(message.reason);
+    }
+    if (message.nodeAwaited !== false) {
+      writer.uint32(24).bool(message.nodeAwaited);
     }
     return writer;
   },
@@ -935,6 +943,14 @@ export const Eligibility: MessageFns<Eligibility> = {
             }
 
             message.reason = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.nodeAwaited = reader.bool();
             continue;
           }
         }

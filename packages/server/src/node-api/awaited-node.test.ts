@@ -1,0 +1,84 @@
+import { NodeLink } from "@turnout/client/protocol";
+import type { ChangeSet, Feed } from "@turnout/core";
+import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { TestBrain } from "../test-brain.ts";
+import { eventually, RecordingLog } from "../test-world.ts";
+import { createRelayOrigin, createStoreOrigin } from "./node-origin.ts";
+import { serveNodeState } from "./node-state-server.ts";
+
+let brain: TestBrain;
+let log: RecordingLog;
+const ends: (() => void | Promise<void>)[] = [];
+const never = new AbortController().signal;
+
+beforeEach(async () => {
+  brain = await TestBrain.start();
+  log = new RecordingLog();
+});
+
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+  await brain.remove();
+});
+
+/** A brain whose source has Node objects, or not, beside the one every test has. */
+async function serve(hasNodes: boolean): Promise<string> {
+  const target = `${brain.target}.other`;
+  const origin = createStoreOrigin(brain.store, () => undefined, { hasNodes });
+  const server = await serveNodeState({ origin, listen: [target], version: "test", clock: brain.clock, log: brain.log });
+  ends.push(() => server.close());
+  return target;
+}
+
+function follow(target: string, settings = POD_SETTINGS): readonly Feed[] {
+  const link = new NodeLink({ target, nodeName: "node1", settings, log, awaitsNode: true });
+  ends.push(() => link.close());
+  return [link.feed("IPv4"), link.feed("IPv6")];
+}
+
+async function isWaiting(): Promise<void> {
+  await eventually(() => log.of("info").includes("info waiting for this node's Node object, rules stay as they are"));
+}
+
+function bothOf(feeds: readonly Feed[]): Promise<readonly ChangeSet[]> {
+  return Promise.all(feeds.map((feed) => feed.next(never)));
+}
+
+describe("a process that programs", () => {
+  test("waits for the Node object that a brain expects, and gets all at once with its addresses", async () => {
+    brain.service(1);
+    const states = bothOf(follow(await serve(true)));
+    await isWaiting();
+    brain.service(2);
+    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    const [four, six] = await states;
+    expect(four).toMatchObject({ full: true, node: { addresses: ["172.18.0.1"] }, delete: [] });
+    expect(four?.set).toHaveLength(2);
+    // Its family has no address, and is known all the same.
+    expect(six).toMatchObject({ full: true, node: { addresses: [] } });
+  });
+
+  test("in mode NodeCIDR waits for pod CIDRs too", async () => {
+    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    const states = bothOf(follow(await serve(true), { ...POD_SETTINGS, detectLocal: { mode: "NodeCIDR" } }));
+    await isWaiting();
+    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }));
+    expect((await states)[0]).toMatchObject({ node: { podCIDRs: ["10.1.1.0/24"] } });
+  });
+
+  test("does not wait where there need not be one", async () => {
+    expect((await bothOf(follow(await serve(false))))[0]).toMatchObject({ full: true, node: { addresses: [] } });
+  });
+
+  test("waits behind a relay too", async () => {
+    const relayTarget = `${brain.target}.relay`;
+    const origin = createRelayOrigin({ target: await serve(true), version: "relay", clock: brain.clock, log: brain.log });
+    const relay = await serveNodeState({ origin, listen: [relayTarget], version: "relay", clock: brain.clock, log: brain.log });
+    ends.push(() => relay.close());
+    const states = bothOf(follow(relayTarget));
+    await isWaiting();
+    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    expect((await states)[0]).toMatchObject({ full: true, node: { addresses: ["172.18.0.1"] } });
+  });
+});
