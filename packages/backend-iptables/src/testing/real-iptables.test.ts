@@ -18,6 +18,47 @@ const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
 const TIMES = Number(process.env["TURNOUT_STEPS"] ?? 1);
 const VARIANTS: readonly Variant[] = ["legacy", "nft"];
 const BOTH = VARIANTS.flatMap((variant) => FAMILIES.map((family) => [variant, family] as const));
+/** Command lines, right and wrong. */
+const COMMANDS: readonly string[] = [
+  "iptables -V",
+  "iptables-restore -V",
+  "iptables-save -V",
+  "iptables",
+  "iptables -Q",
+  "iptables -t nope -S",
+  "iptables -w -t filter -S KUBE-A",
+  "iptables -w 5 -S KUBE-C 1",
+  "iptables -S",
+  "iptables -S NOPE",
+  "iptables -t mangle -S KUBE-PROXY-CANARY",
+  "iptables -w -t mangle -N KUBE-PROXY-CANARY",
+  "iptables -w 5 -N KUBE-PROXY-CANARY -t mangle",
+  "iptables -w 1 -t mangle -S KUBE-PROXY-CANARY",
+  "iptables -C KUBE-A -j KUBE-B",
+  "iptables -C KUBE-A -j DROP",
+  "iptables -C NOPE -j KUBE-B",
+  "iptables -C KUBE-B -j NOPE",
+  "iptables -D KUBE-A -j DROP",
+  "iptables -D KUBE-A 2",
+  "iptables -I NOPE -j KUBE-B",
+  "iptables -A KUBE-B -j KUBE-A",
+  "iptables -I KUBE-A 2 -j KUBE-C",
+  "iptables -X KUBE-A",
+  "iptables -X KUBE-C",
+  "iptables -X NOPE",
+  "iptables -F NOPE",
+  "iptables -A KUBE-A -j MASQUERADE",
+  "iptables -A KUBE-A -p tcp -m udp --dport 1",
+  "iptables -A KUBE-A foo",
+  "iptables -t nat -A PREROUTING -j DROP",
+  "iptables -F KUBE-A",
+  "iptables -X KUBE-A",
+  "iptables-save -t nat -c",
+  "iptables-save -t nope",
+  "iptables-save -x",
+  "iptables-restore --nope",
+  "iptables-restore --noflush -T filter",
+];
 const { signal } = new AbortController();
 
 function ip(...args: readonly string[]): void {
@@ -39,7 +80,10 @@ function withoutComments(saved: string): string {
 /** What a program said that both must say: whether there are tables of the other variant is no matter here. */
 function said({ code, stderr }: ExecResult): string {
   // Jumps to built-in chains: which of them nft has made in the kernel by then is no matter either.
-  const text = withoutComments(stderr).replaceAll(/\s+/g, " ").replaceAll("Operation not supported", "No such file or directory");
+  const text = withoutComments(stderr)
+    .replace(/^\(stdin: .*\n/, "")
+    .replaceAll(/\s+/g, " ")
+    .replaceAll("Operation not supported", "No such file or directory");
   return `${code} ${text}`;
 }
 
@@ -211,5 +255,43 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
       expect({ input, said: said(await runReal(`${twins.tool}-restore --noflush`, input)) }).toEqual({ input, said: "0 " });
     }
     expect(await twins.difference()).toBeUndefined();
+  });
+
+  it.each([
+    ["legacy", "IPv4"],
+    ["nft", "IPv6"],
+  ] as const)("with one command at a time, %s %s", async (variant, family) => {
+    const twins = await Twins.start(variant, family);
+    await twins.give(
+      "*filter\n:KUBE-A - [0:0]\n:KUBE-B - [0:0]\n:KUBE-C - [0:0]\n-A KUBE-A -j KUBE-B\n-A KUBE-C -p tcp --dport 80\nCOMMIT\n",
+    );
+    const differing: unknown[] = [];
+    for (const command of COMMANDS) {
+      const line = command.replace("iptables", family === "IPv4" ? `iptables-${variant}` : `ip6tables-${variant}`);
+      const [real, fake] = await Promise.all([runReal(line, ""), twins.host.run(line, "")]);
+      const texts = [real, fake].map((result) => `${said(result)} ${withoutComments(result.stdout)}`);
+      if (texts[0] !== texts[1]) differing.push({ command, real: texts[0], fake: texts[1] });
+    }
+    expect(differing).toEqual([]);
+    expect(await twins.difference()).toBeUndefined();
+  });
+
+  // What the fake's lists of clients are made after; /proc takes `+address` and forgets the oldest of more than a hundred.
+  it.each(VARIANTS)("a list of clients lives as long as a rule names it, %s", async (variant) => {
+    const rule = "-A C -m recent --name tfake --rcheck --seconds 10 --reap -j ACCEPT";
+    const give = async (...lines: readonly string[]): Promise<void> => {
+      const input = `*filter\n${lines.join("\n")}\nCOMMIT\n`;
+      expect(said(await runReal(`iptables-${variant}-restore --noflush`, input))).toBe("0 ");
+    };
+    const inProc = async (script: string): Promise<string> =>
+      (await exec.run("ip", ["netns", "exec", NAMESPACE, "sh", "-c", `cd /proc/net/xt_recent && ${script}`])).stdout.trim();
+    await give(":C - [0:0]", rule);
+    await inProc("for number in $(seq 1 101); do echo +10.9.0.$number > tfake; done");
+    expect(await inProc("wc -l < tfake; grep -c 'src=10.9.0.1 ' tfake; grep -c 'src=10.9.0.101 ' tfake")).toBe("100\n0\n1");
+    await give(":C - [0:0]", rule);
+    await give("-D C 1", rule);
+    expect(await inProc("wc -l < tfake")).toBe("100");
+    await give(":C - [0:0]");
+    expect(await inProc("ls | grep -c tfake")).toBe("0");
   });
 });

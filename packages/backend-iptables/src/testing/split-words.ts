@@ -1,4 +1,5 @@
 import { usage } from "./refusal.ts";
+import type { Refusal } from "./refusal.ts";
 
 /**
  * Cut a line of `iptables-restore`'s input into words: blanks separate, `"` quotes, and inside of quotes `\` takes the next character as it is.
@@ -8,12 +9,19 @@ import { usage } from "./refusal.ts";
  * @source iptables/xshared.c add_param_to_argv
  */
 export function splitWords(line: string, program: string): readonly string[] {
+  const isTable = (word: string): boolean => /^-(?:[^-]*t|-t(?:a(?:b(?:le?)?)?)?$)/.test(word);
+  const noTable = (): Refusal => usage(`The -t option cannot be used in ${program}.\n`);
+  if (!line.includes('"')) {
+    const words = line.split(/[ \t]+/).filter((word) => word !== "");
+    if (words.some(isTable)) throw noTable();
+    return words;
+  }
   const words: string[] = [];
   let word = "";
   let [isOpen, isEscaped, wasQuoted] = [false, false, false];
   const end = (): void => {
     if (word === "" && !wasQuoted) return;
-    if (!wasQuoted && /^-(?:[^-]*t|-t(?:a(?:b(?:le?)?)?)?$)/.test(word)) throw usage(`The -t option cannot be used in ${program}.\n`);
+    if (!wasQuoted && isTable(word)) throw noTable();
     words.push(word);
     [word, wasQuoted] = ["", false];
   };

@@ -1,0 +1,282 @@
+import { FAMILIES } from "@turnout/core";
+import type { IPFamily, NftEvent, Packet } from "@turnout/core";
+import { stagePlace } from "@turnout/core/testing";
+import { describe, expect, it } from "vitest";
+import { iptablesModule } from "../module.ts";
+import { Proxy, SHOWCASE } from "../test-states.ts";
+import { createFakeHost, MARTIAN_RULE } from "./index.ts";
+import type { IptablesFakeHost, IptablesFakeHostOptions } from "./index.ts";
+import { seeded } from "./random-inputs.ts";
+
+const never = new AbortController().signal;
+const HOUR_MS = 3_600_000;
+/** A number, over and over. */
+const always = (number: number) => (): number => number;
+
+function packet(family: IPFamily, source: string, destination: string, more: Partial<Packet> = {}): Packet {
+  const place = stagePlace(source);
+  return { family, protocol: "TCP", source: place.addresses[family], destination, port: 80, link: place.link, ...more };
+}
+
+async function openProxy(host: IptablesFakeHost, family: IPFamily): Promise<Proxy> {
+  const backend = await iptablesModule.open(iptablesModule.parseOptions({}), family, host.world, never);
+  const proxy = new Proxy(backend, family);
+  await proxy.adopt();
+  return proxy;
+}
+
+async function showcase(
+  family: IPFamily,
+  options: IptablesFakeHostOptions = {},
+): Promise<{ readonly host: IptablesFakeHost; readonly proxy: Proxy }> {
+  const host = createFakeHost(options);
+  const proxy = await openProxy(host, family);
+  proxy.want(SHOWCASE);
+  await proxy.sync();
+  return { host, proxy };
+}
+
+const ip = (family: IPFamily, number: number): string => (family === "IPv4" ? `10.96.0.${number}` : `fd00:96::${number}`);
+const endpoint = (family: IPFamily, number: number): string => (family === "IPv4" ? `10.1.0.${number}:8080` : `[fd00:1::${number}]:8080`);
+
+/** Give restore lines of one table. */
+async function restore(host: IptablesFakeHost, table: string, ...lines: readonly string[]): Promise<string> {
+  const { code, stderr } = await host.run("iptables-restore --noflush", `*${table}\n${lines.join("\n")}\nCOMMIT\n`);
+  return code === 0 ? "" : stderr;
+}
+
+describe.each(FAMILIES)("the fake host under the backend, %s", (family) => {
+  it("takes the showcase, and a second look wants nothing", async () => {
+    const { proxy } = await showcase(family);
+    await proxy.adopt();
+    expect(proxy.planText()).toBe("# nothing to do\n");
+  });
+
+  it("translates a client's packet and masquerades it, a pod's as it is", async () => {
+    const { host } = await showcase(family);
+    expect(host.trace(packet(family, "client1", ip(family, 1)), always(0))).toMatchObject({
+      is: "forward",
+      endpoint: endpoint(family, 10),
+      masquerade: true,
+    });
+    // Of three, the last rule is for what the others left.
+    expect(host.trace(packet(family, "pod-1-1", ip(family, 1)), always(0.99))).toMatchObject({
+      endpoint: endpoint(family, 16),
+      masquerade: false,
+    });
+  });
+
+  it("refuses, drops and lets pass", async () => {
+    const { host } = await showcase(family);
+    const fate = (number: number, more: Partial<Packet> = {}): string =>
+      host.trace(packet(family, "client1", ip(family, number), more), always(0)).is;
+    expect([fate(3), fate(4), fate(1, { port: 81 })]).toEqual(["reject", "drop", "pass"]);
+  });
+
+  it("remembers clients for as long as the rule says, and only those that connected", async () => {
+    const { host } = await showcase(family);
+    const sticky = packet(family, "client1", ip(family, 7));
+    const where = (random: number): string | undefined => host.trace(sticky, always(random)).endpoint;
+    expect([where(0), where(0.99)]).toEqual([endpoint(family, 70), endpoint(family, 75)]);
+    expect(host.connect(sticky, always(0.99)).endpoint).toBe(endpoint(family, 75));
+    expect(where(0)).toBe(endpoint(family, 75));
+    await host.advance(3 * HOUR_MS);
+    expect(where(0)).toBe(endpoint(family, 75));
+    await host.advance(1);
+    expect(where(0)).toBe(endpoint(family, 70));
+  });
+
+  it("forgets clients with the last rule of their list", async () => {
+    const { host, proxy } = await showcase(family);
+    const sticky = packet(family, "client1", ip(family, 7));
+    host.connect(sticky, always(0.99));
+    for (const wishes of [SHOWCASE.filter(({ name }) => name !== "sticky"), SHOWCASE]) {
+      proxy.want(wishes);
+      await proxy.sync();
+    }
+    expect(host.trace(sticky, always(0)).endpoint).toBe(endpoint(family, 70));
+  });
+});
+
+describe("the kernel", () => {
+  it("obeys both variants' rules", async () => {
+    const host = createFakeHost();
+    const packetOut = packet("IPv4", "client1", "10.96.0.99");
+    expect(host.trace(packetOut, always(0)).is).toBe("pass");
+    const input = "*filter\n-A FORWARD -d 10.96.0.99 -j DROP\nCOMMIT\n";
+    expect(await host.run("iptables-legacy-restore --noflush", input)).toMatchObject({ code: 0 });
+    expect((await host.run("iptables-save")).stdout).not.toContain("10.96.0.99");
+    expect(host.trace(packetOut, always(0)).is).toBe("drop");
+  });
+
+  it("asks each translation once", async () => {
+    const host = createFakeHost();
+    const to = (port: number): string => `-A PREROUTING -p tcp -d 10.96.0.9 -j DNAT --to-destination 10.1.1.1:${port}`;
+    expect(await restore(host, "nat", to(1), to(2))).toBe("");
+    await host.run("iptables-legacy-restore --noflush", `*nat\n${to(3)}\nCOMMIT\n`);
+    expect(host.trace(packet("IPv4", "client1", "10.96.0.9"), always(0)).endpoint).toBe("10.1.1.1:1");
+  });
+
+  it.each([
+    ["client1", "172.18.0.1", "lo", ""],
+    ["node1", "172.18.0.1", "lo", "OUTPUT POSTROUTING"],
+    ["node1", "203.0.113.1", "eth0", "OUTPUT POSTROUTING"],
+    ["client1", "10.1.2.1", "eth0", "FORWARD POSTROUTING"],
+  ])("has a packet from %s to %s leave by %s", async (sender, to, link, hooks) => {
+    const host = createFakeHost();
+    const lines = ["FORWARD", "OUTPUT", "POSTROUTING"].map((hook) => `-A ${hook} -o ${link} -m comment --comment looked`);
+    expect(await restore(host, "mangle", ...lines)).toBe("");
+    const { path } = host.trace(packet("IPv4", sender, to), always(0));
+    expect(path.filter((line) => line.includes("looked")).map((line) => line.split(":")[0])).toEqual(hooks.split(" ").filter(Boolean));
+  });
+
+  it("keeps loopback addresses in, unless it routes them", async () => {
+    const host = createFakeHost({ hasKubelet: false });
+    const way = { source: "127.0.0.1", link: "" };
+    expect(await restore(host, "nat", "-A OUTPUT -p tcp -d 127.0.0.1 -j DNAT --to-destination 10.1.2.1:80")).toBe("");
+    const asked = packet("IPv4", "node1", "127.0.0.1", way);
+    const fromOutside = packet("IPv4", "client1", "127.0.0.1");
+    expect([host.trace(asked, always(0)).is, host.trace(fromOutside, always(0)).is]).toEqual(["drop", "drop"]);
+    await host.sysctl.write("net.ipv4.conf.all.route_localnet", 1);
+    expect([host.trace(asked, always(0)).is, host.trace(fromOutside, always(0)).is]).toEqual(["forward", "pass"]);
+    expect(await restore(host, "filter", `-A INPUT ${MARTIAN_RULE}`)).toBe("");
+    expect([host.trace(asked, always(0)).is, host.trace(fromOutside, always(0)).is]).toEqual(["forward", "drop"]);
+  });
+
+  it("drops beyond POSTROUTING what bears a mark that isn't somebody's", async () => {
+    const host = createFakeHost();
+    expect(await restore(host, "mangle", "-A PREROUTING -d 10.96.0.9 -j MARK --or-mark 0x4000")).toBe("");
+    expect(host.trace(packet("IPv4", "client1", "10.96.0.9"), always(0)).is).toBe("drop");
+    expect(await restore(host, "mangle", "-A POSTROUTING -j MARK --xor-mark 0x4000")).toBe("");
+    expect(host.trace(packet("IPv4", "client1", "10.96.0.9"), always(0)).is).toBe("pass");
+  });
+
+  it("has room for a hundred clients on a list", async () => {
+    const host = createFakeHost();
+    const rules = ["--rcheck --name seen -j ACCEPT", "--set --name seen -j REJECT"].map((rule) => `-A FORWARD -m recent ${rule}`);
+    expect(await restore(host, "filter", ...rules)).toBe("");
+    const from = (number: number): Packet => packet("IPv4", "client1", "10.96.0.9", { source: `10.9.0.${number}` });
+    for (let number = 1; number <= 101; number++) host.connect(from(number), always(0));
+    expect([1, 2, 101].map((number) => host.trace(from(number), always(0)).is)).toEqual(["reject", "pass", "pass"]);
+  });
+});
+
+describe("failures on command", () => {
+  it.each([
+    ["before", 0, "nothing"],
+    ["during", 0, "a part"],
+    ["after", 0, "all"],
+    ["before", 1, "all"],
+  ] as const)("%s, after %i changes: %s is done", async (when, afterChanges, done) => {
+    const host = createFakeHost();
+    const proxy = await openProxy(host, "IPv4");
+    const empty = host.own();
+    const { host: other } = await showcase("IPv4");
+    host.setFault({ when, afterChanges });
+    proxy.want(SHOWCASE);
+    const isDone = await proxy.sync().then(
+      () => true,
+      () => false,
+    );
+    expect(isDone).toBe(afterChanges === 1);
+    const is = host.own().length === empty.length ? "nothing" : host.own().length === other.own().length ? "all" : "a part";
+    expect(is).toBe(done);
+    host.setFault(undefined);
+    await proxy.adopt();
+    await proxy.sync();
+    expect(host.own()).toEqual(other.own());
+  });
+
+  it("keeps legacy tools waiting while somebody has the lock, and no others", async () => {
+    const host = createFakeHost();
+    const { exec } = host.world;
+    const release = host.holdLock();
+    const waiting = exec.run("iptables-legacy-restore", ["-w", "5", "--noflush"], { input: "*filter\n:A - [0:0]\nCOMMIT\n" });
+    expect(await exec.run("iptables-nft", ["-N", "A"])).toMatchObject({ code: 0 });
+    expect(await exec.run("iptables-legacy-save", [])).toMatchObject({ code: 0, stdout: "" });
+    await host.advance(5_000);
+    expect(await waiting).toMatchObject({ code: 4, stderr: expect.stringContaining("Stopped waiting after 5s.") as string });
+    const patient = exec.run("iptables-legacy", ["-w", "5", "-N", "A"]);
+    await host.advance(4_999);
+    release();
+    expect(await patient).toMatchObject({ code: 0 });
+  });
+});
+
+describe("a foreign hand", () => {
+  it("does one thing at a time, and each is mended", async () => {
+    const { host, proxy } = await showcase("IPv4");
+    const [own, foreign] = [host.own(), host.foreign()];
+    const random = seeded(1);
+    const deeds = new Set<string>();
+    for (let round = 0; round < 200; round++) {
+      const what = host.tamper(random) ?? "nothing";
+      deeds.add(/^\S+ \*\w+; (-\w|:)/.exec(what)?.[1] ?? what);
+      await proxy.adopt();
+      await proxy.sync();
+      expect({ what, own: host.own(), foreign: host.foreign() }).toEqual({ what, own, foreign });
+    }
+    expect([...deeds].sort()).toEqual(["-A", "-D", "-F", "-I", "-R", ":"]);
+  });
+
+  it("is told to watchers, table by table, where it uses the nft variant", async () => {
+    const host = createFakeHost();
+    const ending = new AbortController();
+    const events = host.world.netlink.watchNft(ending.signal)[Symbol.asyncIterator]();
+    const generation = await host.world.netlink.nftGeneration();
+    const input = "*filter\n:A - [0:0]\nCOMMIT\n*nat\n:A - [0:0]\nCOMMIT\n*mangle\nCOMMIT\n";
+    await host.run("ip6tables-legacy-restore --noflush", input);
+    await host.run("/usr/sbin/ip6tables-restore --noflush", input);
+    const event = (table: string, by: number): NftEvent => ({
+      kind: "commit",
+      generation: generation + by,
+      pid: 6_666,
+      process: "ip6tables-resto",
+      tables: [`ip6 ${table}`],
+    });
+    expect(await events.next()).toEqual({ done: false, value: event("filter", 1) });
+    expect(await events.next()).toEqual({ done: false, value: event("nat", 2) });
+    expect(await host.world.netlink.nftGeneration()).toBe(generation + 2);
+    ending.abort();
+  });
+
+  it("finds nothing to do where the backend has nothing", () => {
+    expect(createFakeHost().tamper(always(0.5))).toBeUndefined();
+  });
+});
+
+it.each(["nft", "legacy"] as const)("starts with rules of others, which cleanup leaves alone, %s", async (variant) => {
+  const { host, proxy } = await showcase("IPv4", { variant });
+  const fresh = createFakeHost({ variant });
+  expect(fresh.own()).toEqual([]);
+  expect(fresh.foreign()).toContain(`${variant} IPv4 filter: rule KUBE-FIREWALL 0: ${MARTIAN_RULE}`);
+  expect(fresh.foreign().filter((line) => line.startsWith(variant))).toEqual(fresh.foreign());
+  await proxy.backend.cleanup?.(never);
+  expect(host.own()).toEqual([]);
+  expect(host.foreign()).toEqual(fresh.foreign());
+});
+
+it("tells rules that come in another order from those that may", async () => {
+  const lines = [
+    "-A KUBE-SERVICES -d 10.96.0.1 -j RETURN",
+    "-A KUBE-SERVICES -d 10.96.0.2 -j RETURN",
+    "-A KUBE-SERVICES -j KUBE-NODEPORTS",
+  ];
+  const ownOf = async (order: readonly number[]): Promise<readonly string[]> => {
+    const host = createFakeHost();
+    await restore(host, "nat", ":KUBE-SERVICES - [0:0]", ":KUBE-NODEPORTS - [0:0]", ...order.map((index) => lines[index] ?? ""));
+    return host.own();
+  };
+  expect(await ownOf([1, 0, 2])).toEqual(await ownOf([0, 1, 2]));
+  expect(await ownOf([0, 2, 1])).not.toEqual(await ownOf([0, 1, 2]));
+});
+
+it("has iptables, sysctl and nothing else", async () => {
+  const { exec } = createFakeHost({ variant: "legacy" }).world;
+  expect(await exec.run("/sbin/iptables", ["-V"])).toEqual(expect.objectContaining({ stdout: "iptables v1.8.9 (legacy)\n" }));
+  expect(await exec.run("xtables-nft-multi", ["ip6tables-save", "-V"])).toMatchObject({ code: 0 });
+  expect(await exec.run("sysctl", ["-n", "net.ipv4.ip_forward"])).toEqual({ code: 0, stdout: "1\n", stderr: "" });
+  expect(await exec.run("sysctl", ["-n", "net.nope.nope"])).toMatchObject({ code: 255 });
+  await expect(exec.run("nft", ["list", "ruleset"])).rejects.toMatchObject({ code: "tool_missing" });
+  await expect(exec.open("nft", ["-i"]).readUntil("x", 1)).rejects.toMatchObject({ code: "tool_missing" });
+});
