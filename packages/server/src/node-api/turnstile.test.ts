@@ -20,14 +20,15 @@ function turnstile(): {
   const subject = new Turnstile({ most: 2, patienceMs: 100, clock });
   const inside: string[] = [];
   const ways = new Map<string, () => void>();
+  const come = async (name: string, signal: AbortSignal): Promise<void> => {
+    const leave = await subject.enter(signal);
+    inside.push(name);
+    ways.set(name, leave);
+  };
   return {
     clock,
     inside,
-    come: (name, signal = never) =>
-      void subject.enter(signal).then((leave) => {
-        inside.push(name);
-        ways.set(name, leave);
-      }),
+    come: (name, signal = never) => void come(name, signal),
     leave: (name) => ways.get(name)?.(),
   };
 }
