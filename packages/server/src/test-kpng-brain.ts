@@ -12,17 +12,18 @@ import { RecordingLog } from "./test-world.ts";
 /** A brain on a socket of its own that speaks nothing but kpng's protocols, or one of them. */
 export class KpngBrain {
   readonly target: string;
-  readonly store: Store = new Store();
+  readonly store: Store;
   readonly #directory: string;
   #server: Server | undefined;
 
-  private constructor(directory: string) {
+  private constructor(directory: string, store: Store) {
+    this.store = store;
     this.#directory = directory;
     this.target = `unix://${join(directory, "kpng.sock")}`;
   }
 
-  static async start(protocols: readonly ("globalv1" | "localv1")[]): Promise<KpngBrain> {
-    const brain = new KpngBrain(await mkdtemp(join(tmpdir(), "turnout-kpng-")));
+  static async start(protocols: readonly ("globalv1" | "localv1")[], store: Store = new Store()): Promise<KpngBrain> {
+    const brain = new KpngBrain(await mkdtemp(join(tmpdir(), "turnout-kpng-")), store);
     for (const kind of OBJECT_KINDS) brain.store.markSynced(kind);
     await brain.serve(protocols);
     return brain;

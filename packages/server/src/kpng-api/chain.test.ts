@@ -206,6 +206,22 @@ describe("from our store over kpng's protocol to our rows", () => {
     ]);
   });
 
+  test.each(["globalv1", "localv1"] as const)(
+    "%s: the older of two Services has their address, though no age is told",
+    async (protocol) => {
+      const young = rawService("a-thief", { clusterIP: "10.96.0.66", externalIPs: ["10.96.0.1"] });
+      await follow([protocol], [young, rawService("owner", { clusterIP: "10.96.0.1" }, { created: "2020-01-01T00:00:00Z" })]);
+      const addresses = [...(await rowsOver("IPv4")).values()].map(({ name, destinations }) => [
+        name.name,
+        ...destinations.map((one) => one.address),
+      ]);
+      expect(addresses.toSorted()).toEqual([
+        ["a-thief", "10.96.0.66"],
+        ["owner", "10.96.0.1"],
+      ]);
+    },
+  );
+
   test.each(["globalv1", "localv1"] as const)("%s: a brain that was away costs what changed meanwhile", async (protocol) => {
     await follow([protocol], SHOWCASE);
     await rowsOver("IPv4");

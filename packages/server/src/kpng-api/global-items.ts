@@ -1,9 +1,10 @@
 import { globalv1, localv1 } from "@turnout/client/protocol";
-import { FAMILIES, type EndpointSlice, type Node, type Service, type SliceEndpoint } from "@turnout/core";
+import type { EndpointSlice, Node, ServicePort, SliceEndpoint } from "@turnout/core";
 import { joinFamilies, type Draft } from "./join-families.ts";
 import { makeItem, type Item } from "./kpng-item.ts";
 import { sortedPorts } from "./local-items.ts";
-import { ipSet, overrideName, serviceMessage, type PortShape, type ServiceShape } from "./service-message.ts";
+import { serviceShape, sortedRows } from "./row-shape.ts";
+import { ipSet, overrideName, serviceMessage, type PortShape } from "./service-message.ts";
 import { xxh64 } from "./xxh64.ts";
 
 const ZONE_LABEL = "topology.kubernetes.io/zone";
@@ -21,13 +22,15 @@ export function nodeItem({ name, zone }: Node): Item {
 /**
  * Say what one Service is to the whole cluster: itself, and its endpoints in whatever condition, each once.
  *
- * Edges: a Service without a cluster IP (headless, ExternalName) gives nothing, and neither do its endpoints.
+ * Shape: `rows` are those of the Service as no node has them, of both families: who is to have an address that several want is settled
+ * in them, and kpng has no ages to settle it by.
+ * Edges: a Service without a cluster IP (headless, ExternalName) has none and gives nothing, and neither do its endpoints.
  */
-export function globalItems(service: Service, slices: Iterable<EndpointSlice>): readonly Item[] {
-  if (FAMILIES.every((family) => service.addresses[family] === undefined) || service.ports.length === 0) return [];
+export function globalItems(rows: readonly ServicePort[], slices: Iterable<EndpointSlice>): readonly Item[] {
+  const shape = serviceShape(sortedRows(rows));
+  if (shape === undefined) return [];
   const sorted = [...slices].toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const shape = shapeOf(service, sorted);
-  const { namespace, name } = service;
+  const { namespace, name } = shape;
   const info = { Hash: "0", Service: serviceMessage(shape) };
   const hash = xxh64(globalv1.ServiceInfo.encode(info).finish());
   const bytes = globalv1.ServiceInfo.encode({ ...info, Hash: String(hash) }).finish();
@@ -63,30 +66,6 @@ function infoOf(
     Topology: { Node: nodeName ?? "", Zone: "" },
     Hints: zoneHints.length === 0 ? undefined : { Zones: [...zoneHints] },
   };
-}
-
-function shapeOf(service: Service, slices: readonly EndpointSlice[]): ServiceShape {
-  const both = FAMILIES.flatMap((family) => service.addresses[family] ?? []);
-  return {
-    namespace: service.namespace,
-    name: service.name,
-    clusterIPs: both.map(({ clusterIP }) => clusterIP),
-    externalIPs: both.flatMap(({ externalIPs }) => externalIPs),
-    loadBalancerIPs: both.flatMap(({ loadBalancerIPs }) => loadBalancerIPs),
-    sourceRanges: { IPv4: service.addresses.IPv4?.sourceRanges ?? [], IPv6: service.addresses.IPv6?.sourceRanges ?? [] },
-    ports: service.ports.map((port) => ({ ...port, targets: targetsOf(port, slices) })),
-    affinitySeconds: service.affinitySeconds,
-    internalLocal: service.internalLocal,
-    externalLocal: service.externalLocal,
-    healthCheckPort: service.healthCheckNodePort,
-  };
-}
-
-function targetsOf({ name, protocol }: Pick<PortShape, "name" | "protocol">, slices: readonly EndpointSlice[]): ReadonlySet<number> {
-  const numbers = slices.flatMap(({ ports }) =>
-    ports.filter((port) => port.name === name && port.protocol === protocol).map(({ port }) => port),
-  );
-  return new Set(numbers);
 }
 
 interface GlobalDraft extends Draft {

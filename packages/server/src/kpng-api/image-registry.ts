@@ -41,7 +41,7 @@ export class ImageRegistry {
 
   /** Hold what is said of the cluster. @throws {ProxyError} as {@link holdNode}. */
   holdCluster(): HeldImage {
-    return this.#hold("cluster", () => new GlobalState(this.#store));
+    return this.#hold("cluster", () => new GlobalState(this.#store, this.#reportOnce));
   }
 
   readonly #reportOnce = (issue: Issue): void => {

@@ -1,8 +1,9 @@
 import { localv1 } from "@turnout/client/protocol";
-import type { DestinationKind, IPFamily, ServicePort } from "@turnout/core";
+import type { ServicePort } from "@turnout/core";
 import { joinFamilies, type Draft } from "./join-families.ts";
 import { makeItem, type Item } from "./kpng-item.ts";
-import { ipSet, overrideName, serviceMessage, type PortShape, type ServiceShape } from "./service-message.ts";
+import { serviceShape, sortedRows } from "./row-shape.ts";
+import { ipSet, overrideName, serviceMessage, type PortShape } from "./service-message.ts";
 import { xxh64 } from "./xxh64.ts";
 
 /** Numbers by the names under which kpng's clients look for them. */
@@ -23,8 +24,8 @@ interface LocalDraft extends Draft {
  * An address or node port that an older Service has is left out where the Service has it on no port at all.
  */
 export function localItems(rows: readonly ServicePort[], podOf: (ip: string) => string | undefined): readonly Item[] {
-  const sorted = rows.toSorted((a, b) => (a.key === b.key ? (a.family < b.family ? -1 : 1) : a.key < b.key ? -1 : 1));
-  const shape = shapeOf(sorted);
+  const sorted = sortedRows(rows);
+  const shape = serviceShape(sorted);
   if (shape === undefined) return [];
   const path = `${shape.namespace}/${shape.name}`;
   const service = makeItem("service", localv1.Set.ServicesSet, path, localv1.Service.encode(serviceMessage(shape)).finish());
@@ -41,55 +42,6 @@ export function localItems(rows: readonly ServicePort[], podOf: (ip: string) => 
     return makeItem("anonymous", localv1.Set.EndpointsSet, `${path}/${xxh64(message).toString(16)}`, message);
   });
   return [service, ...endpoints];
-}
-
-function addressesOf(rows: readonly ServicePort[], kind: DestinationKind): readonly string[] {
-  return rows.flatMap(({ destinations }) => destinations.filter((one) => one.kind === kind).map(({ address }) => address));
-}
-
-/** Undefined when nothing is left that kpng could say. */
-function shapeOf(rows: readonly ServicePort[]): ServiceShape | undefined {
-  const [first] = rows;
-  const ports = portsOf(rows);
-  if (first === undefined || ports.length === 0) return undefined;
-  const { affinitySeconds, internalLocal, externalLocal, healthCheck } = first;
-  return {
-    namespace: first.name.namespace,
-    name: first.name.name,
-    clusterIPs: addressesOf(rows, "clusterIP"),
-    externalIPs: addressesOf(rows, "externalIP"),
-    loadBalancerIPs: addressesOf(rows, "loadBalancerIP"),
-    sourceRanges: { IPv4: rangesOf(rows, "IPv4"), IPv6: rangesOf(rows, "IPv6") },
-    ports,
-    affinitySeconds,
-    internalLocal,
-    externalLocal,
-    healthCheckPort: healthCheck?.port ?? 0,
-  };
-}
-
-/** The ranges are the Service's, so those of any port are those of all. */
-function rangesOf(rows: readonly ServicePort[], family: IPFamily): readonly string[] {
-  const destinations = rows.filter((row) => row.family === family).flatMap((row) => row.destinations);
-  return destinations.find(({ sourceRanges }) => sourceRanges !== undefined)?.sourceRanges ?? [];
-}
-
-/** One for each port of the Service; a port that has lost every address but its node port has no number to say. */
-function portsOf(rows: readonly ServicePort[]): readonly PortShape[] {
-  const byKey = new Map<string, { shape: PortShape; targets: Set<number> }>();
-  for (const { key, name, destinations, endpoints } of rows) {
-    const port = destinations.find(({ kind }) => kind !== "nodePort")?.port;
-    const known = byKey.get(key);
-    if (port === undefined && known === undefined) continue;
-    const targets = known?.targets ?? new Set<number>();
-    for (const endpoint of endpoints) targets.add(endpoint.port);
-    const nodePort = destinations.find(({ kind }) => kind === "nodePort")?.port ?? known?.shape.nodePort ?? 0;
-    byKey.set(key, {
-      shape: { name: name.port, protocol: name.protocol, port: known?.shape.port ?? port ?? 0, nodePort, targets },
-      targets,
-    });
-  }
-  return [...byKey.values()].map(({ shape }) => shape);
 }
 
 /** For which traffic the endpoints of a row are, by index; those that are for none are not in it. */
