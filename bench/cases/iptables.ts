@@ -39,7 +39,7 @@ export const iptablesCase: BenchCase = {
         "*Cold start* is from objects in the store to rules in force in an empty namespace, looking at the host and choosing a variant included; *reload* is what " +
         "`iptables-save` then printed, given to a bare `iptables-restore` in another empty namespace. *Change* is from the event entering the store to the " +
         "tool's answer, each after quiet, an endpoint taken away or brought back (p50 / p99); *alone* are the same texts in the same order given to a bare " +
-        "`iptables-restore --noflush` in the same namespace, by turns of ten. *Lines* is the longest of those texts.",
+        "`iptables-restore --noflush` in the same namespace, by turns of two. *Lines* is the longest of those texts.",
       columns: [
         "services x endpoints",
         "variant",

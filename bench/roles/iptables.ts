@@ -6,8 +6,9 @@ import type { Exec, Store } from "@turnout/core";
 import iptables from "@turnout/backend-iptables";
 import { createExec } from "@turnout/host";
 import { cpuTimeMs } from "../cpu-time.ts";
+import type { Harness } from "../line-channel.ts";
 import type { Variant } from "../kube-proxy/tools.ts";
-import { runRole } from "../role-process.ts";
+import { openRole, runRole } from "../role-process.ts";
 import { createStore, createSubjectOf, createView, fillStore } from "../subject.ts";
 import type { Subject } from "../subject.ts";
 import { sliceObject } from "../workload.ts";
@@ -42,10 +43,9 @@ export interface Reload {
   readonly cpuMs: number;
 }
 
-/** Changes in a row before the tool alone makes the same ones, so that a machine that changes its mind favours neither. */
-const BLOCK = 10;
 /** A prime, so that changes hit services all over the place. */
 const STRIDE = 7919;
+/** Changes before those that count, of each kind. */
 const WARM_UP = 10;
 const PAUSE_MS = 5;
 const SETTLE_MS = 3_000;
@@ -88,9 +88,21 @@ export async function iptablesReload({ variant, path }: { readonly variant: Vari
   return { ms, cpuMs: cpuTimeMs() - startCpuMs };
 }
 
-/** Give texts to the tool one after another, in this namespace, adding to what is there; resolves to the ms each took. */
-export async function iptablesBare({ variant, path }: { readonly variant: Variant; readonly path: string }): Promise<readonly number[]> {
-  return await restored(variant, ["--noflush"], JSON.parse(await readFile(path, "utf8")) as readonly string[]);
+/**
+ * Give texts to the tool in this namespace, adding to what is there, by turns: at each phase `ready` the file has the next ones, none at the end.
+ * Resolves to the ms each took.
+ */
+export async function iptablesBare(
+  { variant, path }: { readonly variant: Variant; readonly path: string },
+  harness: Harness,
+): Promise<readonly number[]> {
+  const took: number[] = [];
+  for (;;) {
+    await harness.reached("ready");
+    const inputs = JSON.parse(await readFile(path, "utf8")) as readonly string[];
+    if (inputs.length === 0) return took;
+    took.push(...(await restored(variant, ["--noflush"], inputs)));
+  }
 }
 
 async function restored(variant: Variant, args: readonly string[], inputs: readonly string[]): Promise<readonly number[]> {
@@ -117,50 +129,48 @@ interface Changing {
   readonly directory: string;
 }
 
-async function change({
-  store,
-  subject,
-  shape,
-  variant,
-  changes,
-  inputs,
-  directory,
-}: Changing): Promise<Pick<IptablesRun, "changeMs" | "bareMs" | "lines">> {
-  const changeMs: number[] = [];
-  const bareMs: number[] = [];
-  let lines = 0;
-  let count = 0;
-  const make = async (index: number, missing?: number): Promise<number> => {
-    const slice = sliceObject(index, shape, missing === undefined ? {} : { missing });
-    const done = subject.nextSync();
-    const startMs = performance.now();
-    store.upsert("EndpointSlice", slice);
-    await done;
-    return performance.now() - startMs;
-  };
-  const block = async (): Promise<readonly number[]> => {
-    const took: number[] = [];
-    for (let k = 0; k < BLOCK / 2; k++, count++) {
-      const index = (count * STRIDE) % shape.services;
-      // Taken away and brought back: after a block everything is as it was, and the tool can make the same changes.
-      for (const missing of [count % shape.endpoints, undefined]) {
-        took.push(await make(index, missing));
+async function change(setting: Changing): Promise<Pick<IptablesRun, "changeMs" | "bareMs" | "lines">> {
+  const { shape, variant, changes, inputs, directory } = setting;
+  const path = join(directory, "texts");
+  const bare = openRole("iptables-bare", { variant, path }, { namespace: "same" });
+  try {
+    await bare.phase("ready");
+    const changeMs: number[] = [];
+    const isWarm: boolean[] = [];
+    let lines = 0;
+    for (let turn = 0; turn * 2 < WARM_UP + changes; turn++) {
+      inputs.length = 0;
+      const index = (turn * STRIDE) % shape.services;
+      // Taken away and brought back: after a turn everything is as it was, and the tool can make the same two changes.
+      for (const missing of [turn % shape.endpoints, undefined]) {
+        changeMs.push(await make(setting, index, missing));
+        isWarm.push(changeMs.length > WARM_UP);
         await sleep(PAUSE_MS);
       }
+      if (inputs.length !== 2) throw new Error(`two changes were ${inputs.length} runs of the tool`);
+      lines = Math.max(lines, ...inputs.map((text) => text.trimEnd().split("\n").length));
+      await writeFile(path, JSON.stringify(inputs));
+      bare.go();
+      await bare.phase("ready");
     }
-    return took;
-  };
-  for (let k = 0; k < WARM_UP; k += BLOCK) await block();
-  while (changeMs.length < changes) {
-    inputs.length = 0;
-    changeMs.push(...(await block()));
-    if (inputs.length !== BLOCK) throw new Error(`${BLOCK} changes were ${inputs.length} runs of the tool`);
-    lines = Math.max(lines, ...inputs.map((text) => text.trimEnd().split("\n").length));
-    const path = join(directory, "texts");
-    await writeFile(path, JSON.stringify(inputs));
-    bareMs.push(...(await runRole<readonly number[]>("iptables-bare", { variant, path }, { namespace: "same" })));
+    await writeFile(path, "[]");
+    bare.go();
+    const message = await bare.next();
+    const bareMs = message.kind === "result" ? (message.value as readonly number[]) : [];
+    const warm = (samples: readonly number[]): readonly number[] => samples.filter((_, index) => isWarm[index] === true);
+    return { changeMs: warm(changeMs), bareMs: warm(bareMs), lines };
+  } finally {
+    bare.kill();
   }
-  return { changeMs, bareMs, lines };
+}
+
+async function make({ store, subject, shape }: Changing, index: number, missing: number | undefined): Promise<number> {
+  const slice = sliceObject(index, shape, missing === undefined ? {} : { missing });
+  const done = subject.nextSync();
+  const startMs = performance.now();
+  store.upsert("EndpointSlice", slice);
+  await done;
+  return performance.now() - startMs;
 }
 
 /** Keep what is given to the tool. */
