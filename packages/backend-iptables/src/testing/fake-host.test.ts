@@ -1,12 +1,11 @@
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily, NftEvent, Packet } from "@turnout/core";
-import { stagePlace } from "@turnout/core/testing";
+import { createRandom, stagePlace } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { iptablesModule } from "../module.ts";
 import { Proxy, SHOWCASE } from "../test-states.ts";
 import { createFakeHost, MARTIAN_RULE } from "./index.ts";
 import type { IptablesFakeHost, IptablesFakeHostOptions } from "./index.ts";
-import { seeded } from "./random-inputs.ts";
 
 const never = new AbortController().signal;
 const HOUR_MS = 3_600_000;
@@ -207,7 +206,7 @@ describe("a foreign hand", () => {
   it("does one thing at a time, and each is mended", async () => {
     const { host, proxy } = await showcase("IPv4");
     const [own, foreign] = [host.own(), host.foreign()];
-    const random = seeded(1);
+    const random = createRandom(1);
     const deeds = new Set<string>();
     for (let round = 0; round < 200; round++) {
       const what = host.tamper(random) ?? "nothing";

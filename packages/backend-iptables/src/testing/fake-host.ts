@@ -1,9 +1,9 @@
-import { FAMILIES, familyOf, hostPort, invariant } from "@turnout/core";
-import type { ExecOptions, ExecResult, Flow, HostAddress, IPFamily, Log, Packet, World } from "@turnout/core";
+import { FAMILIES, familyOf, invariant } from "@turnout/core";
+import type { ExecOptions, ExecResult, Flow, HostAddress, IPFamily, Packet, World } from "@turnout/core";
 import { HOST_ADDRESSES, UPLINK } from "@turnout/core/testing";
 import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
-import { createFakeClock, createFakeNetlink, createFakeSysctl } from "@turnout/host/testing";
-import type { FakeFlow, FakeNetlink, FakeSysctl } from "@turnout/host/testing";
+import { createFakeClock, createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
+import type { FakeNetlink, FakeSysctl } from "@turnout/host/testing";
 import { createIptablesExec } from "./fake-exec.ts";
 import { FOREIGN_RULES, KUBELET_RULES } from "./foreign-rules.ts";
 import { linesOf } from "./inventory.ts";
@@ -19,7 +19,6 @@ const OWN_PID = 4_242;
 const FOREIGN_PID = 6_666;
 const START_MS = 1_000_000;
 const MS_PER_SECOND = 1_000;
-const SOURCE_PORT = 40_000;
 const KILLED = 137;
 /** Length of a process's name in the kernel. */
 const COMM_LENGTH = 15;
@@ -27,8 +26,6 @@ const VARIANTS: readonly Variant[] = ["nft", "legacy"];
 const STAGE_ADDRESSES: readonly HostAddress[] = FAMILIES.flatMap((family) =>
   HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 16 : 64, link: index === 0 ? "lo" : UPLINK })),
 );
-/** Log lines kept. */
-const LINES_MAX = 1_000;
 const SYSCTLS: Readonly<Record<string, string>> = {
   "net.ipv4.conf.all.route_localnet": "0",
   "net.ipv4.ip_forward": "1",
@@ -78,7 +75,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   readonly #recents = new RecentLists();
   readonly #clock = createFakeClock(START_MS);
   readonly #netlink: FakeNetlink = createFakeNetlink();
-  readonly #lines: string[] = [];
+  readonly #log = createFakeLog();
   #local: ReadonlySet<string> = new Set();
   #fault: Fault | undefined;
   #changes = 0;
@@ -88,7 +85,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   constructor({ variant = "nft", hasKubelet = true }: IptablesFakeHostOptions) {
     this.#plain = variant;
     const exec = createIptablesExec(variant, this.sysctl, (program, args, options) => this.#runOwn(program, args, options));
-    this.world = { exec, netlink: this.#netlink, clock: this.#clock, log: this.#createLog() };
+    this.world = { exec, netlink: this.#netlink, clock: this.#clock, log: this.#log };
     this.setAddresses(STAGE_ADDRESSES);
     for (const family of FAMILIES) {
       this.#write(variant, family, FOREIGN_RULES[family]);
@@ -97,11 +94,11 @@ class FakeIptablesHost implements IptablesFakeHost {
   }
 
   get lines(): readonly string[] {
-    return this.#lines;
+    return this.#log.lines;
   }
 
   get flows(): readonly Flow[] {
-    return this.#netlink.flows.map(flowOf);
+    return flowsOf(this.#netlink);
   }
 
   advance(ms: number): Promise<void> {
@@ -124,16 +121,7 @@ class FakeIptablesHost implements IptablesFakeHost {
 
   connect(packet: Packet, random: () => number): Trace {
     const trace = this.#follow(packet, random);
-    if (packet.protocol !== "UDP" || trace.is === "drop" || trace.is === "reject") return trace;
-    const destination = hostPort(packet.destination, packet.port);
-    const flow = {
-      protocol: packet.protocol,
-      source: hostPort(packet.source, SOURCE_PORT),
-      destination,
-      replySource: trace.endpoint ?? destination,
-    };
-    // Another connection of the same client to the same endpoint looks the same.
-    if (!this.#netlink.flows.some((other) => isSameFlow(other, flow))) this.#netlink.addFlow(flow);
+    if (trace.is === "forward" || trace.is === "pass") rememberFlow(this.#netlink, packet, trace.endpoint);
     return trace;
   }
 
@@ -260,34 +248,10 @@ class FakeIptablesHost implements IptablesFakeHost {
           for (const { rule } of entries) for (const { recent } of rule.matches) if (recent !== undefined) names.add(recent);
     return names;
   }
-
-  #createLog(): Log {
-    const line =
-      (level: string) =>
-      (message: string, fields?: Readonly<Record<string, unknown>>): void => {
-        if (this.#lines.push(`${level} ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`) > LINES_MAX)
-          this.#lines.shift();
-      };
-    return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
-  }
 }
 
 /** Listings, checks and questions of version are no changes. */
 function isChange({ does }: Program, args: readonly string[]): boolean {
   if (does === "restore") return !args.some((word) => ["-t", "--test", "-V", "--version"].includes(word));
   return does === "change" && args.some((word) => /^-[ADIRNFXP]$/.test(word));
-}
-
-function isSameFlow(a: FakeFlow, b: FakeFlow): boolean {
-  return a.protocol === b.protocol && a.source === b.source && a.destination === b.destination && a.replySource === b.replySource;
-}
-
-function flowOf({ source, destination, replySource }: FakeFlow): Flow {
-  const [from, to] = [splitHostPort(source), splitHostPort(destination)];
-  return { family: familyOf(to.ip), source: from.ip, destination: to.ip, port: to.port, endpoint: replySource };
-}
-
-function splitHostPort(text: string): { readonly ip: string; readonly port: number } {
-  const colon = text.lastIndexOf(":");
-  return { ip: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
 }

@@ -1,20 +1,4 @@
-/** Numbers in [0, 1) that a seed decides. @source mulberry32, public domain */
-export function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
-/** Choose one. @throws {Error} when there is none. */
-export function choose<T>(from: readonly T[], random: () => number): T {
-  const found = from[Math.floor(random() * from.length)];
-  if (found === undefined) throw new Error("nothing to choose from");
-  return found;
-}
+import { pickOne } from "@turnout/core/testing";
 
 const STRAY_WORDS =
   "! -A -D -I -X -F -N -j -g -m -p -s -d -i -o KUBE-SERVICES KUBE-A KUBE-B INPUT OUTPUT nope tcp udp sctp all 6 1 2 0 99 65536 10.0.0.1 10.1.2.3/16 " +
@@ -29,7 +13,7 @@ export function mutate(input: string, others: readonly string[], random: () => n
   // Words of a comment stay together.
   const words: readonly string[] = line.match(/"[^"]*"|\S+/g) ?? [];
   const spot = Math.floor(random() * words.length);
-  const word = choose(STRAY_WORDS.split(" "), random);
+  const word = pickOne(STRAY_WORDS.split(" "), random);
   const changed = ((): readonly string[] => {
     switch (Math.floor(random() * 9)) {
       case 0:
@@ -37,7 +21,7 @@ export function mutate(input: string, others: readonly string[], random: () => n
       case 1:
         return lines.toSpliced(at, 0, line);
       case 2:
-        return lines.toSpliced(1 + Math.floor(random() * (lines.length - 1)), 0, choose(others, random));
+        return lines.toSpliced(1 + Math.floor(random() * (lines.length - 1)), 0, pickOne(others, random));
       case 3:
         return lines.length < 4 ? lines : lines.with(at, lines[(at + 1) % lines.length] ?? "").with((at + 1) % lines.length, line);
       case 4:
@@ -49,7 +33,7 @@ export function mutate(input: string, others: readonly string[], random: () => n
       case 7:
         return lines.with(at, words.toSpliced(spot, 0, word).join(" "));
       default:
-        return lines.with(at, choose(others, random));
+        return lines.with(at, pickOne(others, random));
     }
   })();
   return `${changed.join("\n")}\n`;
@@ -100,7 +84,7 @@ const TARGETS: readonly string[] = [
 
 /** An input of a few lines: what somebody might do, right or wrong, to chains `KUBE-A` to `KUBE-D`. */
 export function randomInput(random: () => number): string {
-  const table = choose(["filter", "nat", "nat", "mangle"], random);
+  const table = pickOne(["filter", "nat", "nat", "mangle"], random);
   const lines = Array.from({ length: 1 + Math.floor(random() * 4) }, () => randomLine(random));
   const end = random() < 0.98 ? "COMMIT\n" : "";
   // Where something comes before a -R, nft's tool 1.8.9 may crash.
@@ -109,23 +93,23 @@ export function randomInput(random: () => number): string {
 }
 
 function randomLine(random: () => number): string {
-  const chain = choose(random() < 0.6 ? CHAINS.slice(0, 4) : CHAINS, random);
+  const chain = pickOne(random() < 0.6 ? CHAINS.slice(0, 4) : CHAINS, random);
   const number = random() < 0.3 ? ` ${1 + Math.floor(random() * 3)}` : "";
   const roll = random();
   if (roll < 0.3) return `:${chain} - [0:0]`;
   if (roll < 0.36) return `-F ${chain}`;
   // What nft's tool says of built-in ones here depends on what it happens to have read before.
-  if (roll < 0.46) return `-X ${choose(CHAINS.slice(0, 5), random)}`;
-  if (roll < 0.5) return `-N ${choose(CHAINS.slice(0, 5), random)}`;
+  if (roll < 0.46) return `-X ${pickOne(CHAINS.slice(0, 5), random)}`;
+  if (roll < 0.5) return `-N ${pickOne(CHAINS.slice(0, 5), random)}`;
   if (roll < 0.53) return `-D ${chain} ${1 + Math.floor(random() * 3)}`;
-  if (roll < 0.54) return `-P ${chain} ${choose(["ACCEPT", "DROP", "nope"], random)}`;
+  if (roll < 0.54) return `-P ${chain} ${pickOne(["ACCEPT", "DROP", "nope"], random)}`;
   if (roll < 0.58) return `-R ${chain}${number} ${randomRule(random)}`;
   if (roll < 0.65) return `-D ${chain} ${randomRule(random)}`;
   return roll < 0.85 ? `-A ${chain} ${randomRule(random)}` : `-I ${chain}${number} ${randomRule(random)}`;
 }
 
 function randomRule(random: () => number): string {
-  const matches = Array.from({ length: Math.floor(random() * 2.5) }, () => choose(MATCHES, random));
-  const target = random() < 0.4 ? `-${random() < 0.9 ? "j" : "g"} ${choose(CHAINS, random)}` : choose(TARGETS, random);
+  const matches = Array.from({ length: Math.floor(random() * 2.5) }, () => pickOne(MATCHES, random));
+  const target = random() < 0.4 ? `-${random() < 0.9 ? "j" : "g"} ${pickOne(CHAINS, random)}` : pickOne(TARGETS, random);
   return [...matches, ...(random() < 0.9 ? [target] : [])].join(" ");
 }

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { FAMILIES } from "@turnout/core";
 import type { Exec, ExecResult, IPFamily } from "@turnout/core";
+import { createRandom, pickOne } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,7 +9,7 @@ import { iptablesModule } from "../module.ts";
 import { Proxy, SHOWCASE } from "../test-states.ts";
 import { createFakeHost } from "./index.ts";
 import type { IptablesFakeHost, Variant } from "./index.ts";
-import { choose, mutate, randomInput, seeded } from "./random-inputs.ts";
+import { mutate, randomInput } from "./random-inputs.ts";
 import { RULE_LINES } from "./rule-lines.ts";
 
 const NAMESPACE = `tfakeipt-${process.pid}`;
@@ -169,7 +170,7 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
   afterAll(() => ip("netns", "del", NAMESPACE));
 
   it.each(BOTH)("with all that a backend and a foreign hand give it, %s %s", async (variant, family) => {
-    const random = seeded(SEED);
+    const random = createRandom(SEED);
     const twins = await Twins.start(variant, family);
     const { proxy, inputs } = await inputsOf(twins.host, family);
     for (let step = 0; step < 6 * TIMES; step++) {
@@ -190,7 +191,7 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
   });
 
   it.each(BOTH)("with inputs that are broken somewhere, %s %s", async (variant, family) => {
-    const random = seeded(SEED + 1);
+    const random = createRandom(SEED + 1);
     const twins = await Twins.start(variant, family);
     const { proxy, inputs } = await inputsOf(twins.host, family);
     proxy.want(SHOWCASE);
@@ -203,7 +204,7 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
       .filter((line) => /^[-:]/.test(line));
     for (let step = 0; step < 40 * TIMES; step++) {
       const at = Math.floor(random() * corpus.length);
-      const table = choose(["filter", "nat", "nat"], random);
+      const table = pickOne(["filter", "nat", "nat"], random);
       const input = mutate(`*${table}\n${corpus.slice(at, at + 3).join("\n")}\nCOMMIT\n`, corpus, random);
       const { real, fake } = await twins.give(input);
       expect({ seed: SEED, variant, input, said: kindOf(fake), fake, real }).toEqual({
@@ -219,7 +220,7 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
   });
 
   it.each(VARIANTS)("with what somebody might think of, %s", async (variant) => {
-    const random = seeded(SEED + 2);
+    const random = createRandom(SEED + 2);
     const twins = await Twins.start(variant, "IPv4");
     for (let step = 0; step < 90 * TIMES; step++) {
       const input = randomInput(random);

@@ -22,7 +22,7 @@ const ORDER: Readonly<Record<Hook, readonly TableName[]>> = {
 
 /** What a trace needs to know of the host. */
 export interface TraceHost extends WalkHost {
-  /** Rules that act on the packet: those of both variants, in its family. */
+  /** Rules that act on the packet: those of both variants, in its family. At one hook and priority they act in this order. */
   readonly ruleSets: readonly RuleSet[];
   /** Whether loopback addresses are routed like others (net.ipv4.conf.all.route_localnet). */
   readonly routesLocalnet: boolean;

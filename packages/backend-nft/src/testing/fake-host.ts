@@ -1,9 +1,9 @@
-import { FAMILIES, familyOf, hostPort, invariant } from "@turnout/core";
-import type { Flow, HostAddress, Log, Packet, World } from "@turnout/core";
+import { FAMILIES, familyOf, invariant } from "@turnout/core";
+import type { Flow, HostAddress, Packet, World } from "@turnout/core";
 import { HOST_ADDRESSES, UPLINK } from "@turnout/core/testing";
 import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
-import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
-import type { FakeFlow, FakeNetlink } from "@turnout/host/testing";
+import { createFakeClock, createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
+import type { FakeNetlink } from "@turnout/host/testing";
 import { TABLE } from "../names.ts";
 import { createNftExec } from "./fake-exec.ts";
 import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
@@ -18,12 +18,9 @@ import { UndoLog } from "./ruleset.ts";
 const OWN_PID = 4_242;
 const FOREIGN_PID = 6_666;
 const START_MS = 1_000_000;
-const SOURCE_PORT = 40_000;
 const STAGE_ADDRESSES: readonly HostAddress[] = FAMILIES.flatMap((family) =>
   HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 16 : 64, link: index === 0 ? "lo" : UPLINK })),
 );
-/** Log lines kept. */
-const LINES_MAX = 1_000;
 
 /** The nft backend's host in memory, with more to look at than the kit needs. */
 export interface NftFakeHost extends FakeHost {
@@ -52,7 +49,7 @@ class FakeNftHost implements NftFakeHost {
   readonly #engine = new NftEngine();
   readonly #clock = createFakeClock(START_MS);
   readonly #netlink: FakeNetlink;
-  readonly #lines: string[] = [];
+  readonly #log = createFakeLog();
   #local: ReadonlySet<string> = new Set();
   #fault: Fault | undefined;
   #changes = 0;
@@ -60,17 +57,17 @@ class FakeNftHost implements NftFakeHost {
   constructor() {
     this.#netlink = createFakeNetlink();
     const exec = createNftExec((text, file) => this.#runOwn(text, file));
-    this.world = { exec, netlink: this.#netlink, clock: this.#clock, log: this.#createLog() };
+    this.world = { exec, netlink: this.#netlink, clock: this.#clock, log: this.#log };
     this.setAddresses(STAGE_ADDRESSES);
     this.nft(FOREIGN_RULESET);
   }
 
   get lines(): readonly string[] {
-    return this.#lines;
+    return this.#log.lines;
   }
 
   get flows(): readonly Flow[] {
-    return this.#netlink.flows.map(flowOf);
+    return flowsOf(this.#netlink);
   }
 
   advance(ms: number): Promise<void> {
@@ -96,16 +93,7 @@ class FakeNftHost implements NftFakeHost {
 
   connect(packet: Packet, random: () => number): Trace {
     const trace = this.#follow(packet, random, new UndoLog());
-    if (packet.protocol !== "UDP" || trace.is === "drop" || trace.is === "reject") return trace;
-    const destination = hostPort(packet.destination, packet.port);
-    const flow = {
-      protocol: packet.protocol,
-      source: hostPort(packet.source, SOURCE_PORT),
-      destination,
-      replySource: trace.endpoint ?? destination,
-    };
-    // Another connection of the same client to the same endpoint looks the same.
-    if (!this.#netlink.flows.some((other) => isSameFlow(other, flow))) this.#netlink.addFlow(flow);
+    if (trace.is === "forward" || trace.is === "pass") rememberFlow(this.#netlink, packet, trace.endpoint);
     return trace;
   }
 
@@ -165,33 +153,9 @@ class FakeNftHost implements NftFakeHost {
     if (answer.changed.length > 0) this.#netlink.commitNft({ pid, process: "nft", tables: answer.changed });
     return answer;
   }
-
-  #createLog(): Log {
-    const line =
-      (level: string) =>
-      (message: string, fields?: Readonly<Record<string, unknown>>): void => {
-        if (this.#lines.push(`${level} ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`) > LINES_MAX)
-          this.#lines.shift();
-      };
-    return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
-  }
 }
 
 /** Barriers and listings are no changes. */
 function isChange(text: string): boolean {
   return /^\s*(?:add|create|insert|replace|delete|flush)\s/.test(text);
-}
-
-function isSameFlow(a: FakeFlow, b: FakeFlow): boolean {
-  return a.protocol === b.protocol && a.source === b.source && a.destination === b.destination && a.replySource === b.replySource;
-}
-
-function flowOf({ source, destination, replySource }: FakeFlow): Flow {
-  const [from, to] = [splitHostPort(source), splitHostPort(destination)];
-  return { family: familyOf(to.ip), source: from.ip, destination: to.ip, port: to.port, endpoint: replySource };
-}
-
-function splitHostPort(text: string): { readonly ip: string; readonly port: number } {
-  const colon = text.lastIndexOf(":");
-  return { ip: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
 }
