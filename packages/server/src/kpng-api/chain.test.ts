@@ -211,14 +211,9 @@ describe("from our store over kpng's protocol to our rows", () => {
     async (protocol) => {
       const young = rawService("a-thief", { clusterIP: "10.96.0.66", externalIPs: ["10.96.0.1"] });
       await follow([protocol], [young, rawService("owner", { clusterIP: "10.96.0.1" }, { created: "2020-01-01T00:00:00Z" })]);
-      const addresses = [...(await rowsOver("IPv4")).values()].map(({ name, destinations }) => [
-        name.name,
-        ...destinations.map((one) => one.address),
-      ]);
-      expect(addresses.toSorted()).toEqual([
-        ["a-thief", "10.96.0.66"],
-        ["owner", "10.96.0.1"],
-      ]);
+      const rows = await rowsOver("IPv4");
+      const addressesOf = (key: string): unknown => rows.get(key)?.destinations.map(({ address }) => address);
+      expect([addressesOf("shop/a-thief:http/TCP"), addressesOf("shop/owner:http/TCP")]).toEqual([["10.96.0.66"], ["10.96.0.1"]]);
     },
   );
 
