@@ -73,6 +73,10 @@ async function measureAll(
 
 function rowOf({ shape, rival, run }: RivalData, data: readonly RivalData[]): readonly string[] {
   const ours = data.find((one) => one.shape === shape && one.rival.program === "turnout" && one.rival.backend === "nft")?.run;
+  if (run.startMs === undefined || run.firstSyncMs === undefined) {
+    const never = `not in force after ${timeText(run.limitMs)}`;
+    return [shapeText(shape), nameOf(rival), never, "", "", "", memoryText(run.memoryBytes), run.load.toFixed(1)];
+  }
   const beside = (value: number, own: number | undefined): string =>
     own === undefined || own === 0 || run === ours ? timeText(value) : `${timeText(value)} (${ratioText(value / own)})`;
   return [
@@ -80,7 +84,7 @@ function rowOf({ shape, rival, run }: RivalData, data: readonly RivalData[]): re
     nameOf(rival),
     beside(run.startMs, ours?.startMs),
     beside(run.firstSyncMs, ours?.firstSyncMs),
-    beside(median(run.changeMs), ours === undefined ? undefined : median(ours.changeMs)),
+    beside(median(run.changeMs), ours?.startMs === undefined ? undefined : median(ours.changeMs)),
     timeText(percentile(run.changeMs, 1)),
     memoryText(run.memoryBytes),
     run.load.toFixed(1),

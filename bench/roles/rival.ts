@@ -31,10 +31,12 @@ export interface RivalParameters {
 
 /** What came of it; times in ms. */
 export interface RivalRun {
+  /** How long was waited for the first sync; when it did not come there is nothing else. */
+  readonly limitMs: number;
   /** From the start of the process to IPv4 rules in force. */
-  readonly startMs: number;
+  readonly startMs: number | undefined;
   /** Its own word for the first sync: lists complete to rules in force. */
-  readonly firstSyncMs: number;
+  readonly firstSyncMs: number | undefined;
   /** From the write at the API server to rules in force, each after quiet. */
   readonly changeMs: readonly number[];
   /** Resident memory of the process tree after the changes, bytes. */
@@ -48,6 +50,8 @@ const STRIDE = 7919;
 /** Both wait a second between two syncs by default; what is measured comes after quiet. */
 const PAUSE_MS = 1_300;
 const SETTLE_MS = 5_000;
+/** Whoever has nothing in force after this long is given up. */
+const LIMIT_MS = 600_000;
 
 /** Run a proxy as a process against an API server emulator in this namespace, from nothing to everything in force, then change endpoints. */
 export async function rival({ rival: subject, shape, changes }: RivalParameters): Promise<RivalRun> {
@@ -66,9 +70,17 @@ export async function rival({ rival: subject, shape, changes }: RivalParameters)
     const start = await commandOf(subject, directory, kubeconfig);
     const startMs = performance.now();
     const child = start();
+    const ended = endOf(child);
     try {
       const log = followSyncs(child, subject.program === "turnout" ? turnoutSync(shape) : kubeProxySync);
-      const first = await nextOf(log, startMs);
+      const soon = nextOf(log, startMs);
+      const first = await Promise.race([soon, sleep(LIMIT_MS, undefined, { ref: false })]);
+      const common = { limitMs: LIMIT_MS, load };
+      if (first === undefined) {
+        // It will be told that the program ended.
+        soon.catch((error: unknown) => process.stderr.write(`given up: ${String(error).slice(0, 200)}\n`));
+        return { ...common, startMs: first, firstSyncMs: first, changeMs: [], memoryBytes: memoryOf(child) };
+      }
       await sleep(SETTLE_MS);
       const changeMs: number[] = [];
       for (let k = 0; k < changes; k++) {
@@ -78,10 +90,10 @@ export async function rival({ rival: subject, shape, changes }: RivalParameters)
         changeMs.push((await nextOf(log, writtenMs)).atMs - writtenMs);
       }
       const memoryBytes = memoryOf(child);
-      return { startMs: first.atMs - startMs, firstSyncMs: first.elapsedMs, changeMs, memoryBytes, load };
+      return { ...common, startMs: first.atMs - startMs, firstSyncMs: first.elapsedMs, changeMs, memoryBytes };
     } finally {
-      const ended = endOf(child);
-      child.kill("SIGKILL");
+      // With the tools it has started: one of them may have work for minutes.
+      if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, "SIGKILL");
       await ended;
     }
   } finally {
@@ -108,7 +120,7 @@ async function nextOf(log: SyncLog, afterMs: number): Promise<ProxySync> {
 async function commandOf(subject: Rival, directory: string, kubeconfig: string): Promise<() => ChildProcess> {
   const env = { ...process.env, PATH: `${await placeTools(directory, subject.variant)}:${process.env["PATH"] ?? ""}` };
   const start = (file: string, args: readonly string[]) => (): ChildProcess =>
-    spawn(file, args, { env, stdio: ["ignore", "inherit", "pipe"] });
+    spawn(file, args, { env, stdio: ["ignore", "inherit", "pipe"], detached: true });
   if (subject.program === "turnout") {
     const source = ["--source", "kube", "--kubeconfig", kubeconfig, "--node-name", NODE_NAME, "--cluster-cidr", POD_CIDR];
     return start(TURNOUT, ["run", "--backend", subject.backend, ...source, "--logging-format", "json", "-v", "4"]);
