@@ -58,6 +58,25 @@ describe("a brain and turnout-nft as two processes on a real kernel", needs("roo
     expect(outcome.out).toBe("stale\nsame\n0\nnft exit 0\nbrain exit 0\n1\ngone\n");
   });
 
+  test("output that can't be taken ends it with 1 and a line, or quietly", async () => {
+    const outcome = await inNamespace(`
+      $S >brain.log 2>&1 &
+      $N --once --dry-run >/dev/full 2>err.log; echo "exit $?"; tail -1 err.log
+      $N --once --dry-run >/dev/full 2>&1; echo "exit $?"
+      $N --once --dry-run 2>&1 | true`);
+    expect(outcome.out).toMatch(/^exit 1\nturnout-nft: \[tool_failed\] what was asked for can't be written .*ENOSPC.*\nexit 1\n$/);
+    expect(outcome.err).toBe("");
+  });
+
+  test("a socket that one has no right to is told at once, and nobody waits for it", async () => {
+    const outcome = await inNamespace(`
+      chmod 755 .
+      $S --socket-mode 0600 >brain.log 2>&1 &
+      until_so 'test -S node.sock'
+      setpriv --reuid=12345 --regid=12345 --clear-groups $N --once --dry-run 2>&1 >/dev/null | tail -1`);
+    expect(outcome.out).toMatch(/^turnout-nft: \[permission_denied\] no connection comes about \(connect EACCES .*see --socket-mode/);
+  });
+
   test("--once programs what the brain says and leaves it; a second time there is nothing to do", async () => {
     const outcome = await inNamespace(`
       $S >brain.log 2>&1 &

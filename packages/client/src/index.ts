@@ -37,5 +37,6 @@ export { fetchFullState, openNodeLink, watchFullState, watchNodeState } from "./
 export type { FullState, WatchOptions } from "./watch/watch-node-state.ts";
 export { backendMain } from "./program/backend-main.ts";
 export type { BackendMainOptions } from "./program/backend-main.ts";
+export { exitPrinted, guardOutput } from "./program/standard-output.ts";
 export { runBackendProgram } from "./program/backend-program.ts";
 export type { ProgramEnvironment, ProgramWorld } from "./program/backend-program.ts";

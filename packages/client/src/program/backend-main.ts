@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import type { BackendModule, KernelObject } from "@turnout/core";
 import { terminationSignal } from "../run/signals.ts";
+import { exitPrinted, guardOutput } from "./standard-output.ts";
 import { runBackendProgram, type ProgramEnvironment } from "./backend-program.ts";
 
 /** What a backend's own program says of itself. */
@@ -22,8 +23,7 @@ export async function backendMain<H, K extends KernelObject, S>(
   module: BackendModule<unknown, H, K, S>,
   { version, createWorld, name = `turnout-${module.name}` }: BackendMainOptions,
 ): Promise<void> {
-  // A log that nobody takes any more is no reason to stop following services; nobody can be told.
-  process.stderr.on("error", () => undefined);
+  guardOutput(name);
   const code = await runBackendProgram(module, process.argv.slice(2), {
     name,
     version,
@@ -36,6 +36,5 @@ export async function backendMain<H, K extends KernelObject, S>(
     nowMs: () => Date.now(),
     readFile: (path) => readFile(path, "utf8"),
   });
-  // What was printed has to be taken first.
-  process.stdout.write("", (error) => process.exit(error ? 1 : code));
+  await exitPrinted(code);
 }

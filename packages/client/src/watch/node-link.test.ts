@@ -224,6 +224,13 @@ describe("a peer that is no brain, or a bad one", () => {
     expect((await next).full).toBe(true);
   });
 
+  test("nobody at all: where to look is said", async () => {
+    open();
+    expect(await complaint()).toMatch(
+      /error=\[feed_lost\] no connection comes about \(connect ENOENT \S+node\.sock\): unix:\S+: is a brain \(turnout serve\) running there\?$/,
+    );
+  });
+
   test("another gRPC service", async () => {
     await brain.listen(false);
     open();

@@ -51,6 +51,12 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
   16: "permission_denied",
 };
 const UNIMPLEMENTED = 12;
+/** What to try when no connection comes about, by what the system says. */
+const CONNECT_HINTS: Readonly<Record<string, string>> = {
+  EACCES: "see --socket-mode and --socket-owner of turnout serve, and who may enter the directories above",
+  ENOENT: "is a brain (turnout serve) running there?",
+  ECONNREFUSED: "nobody listens there: is a brain (turnout serve) running?",
+};
 
 /** The target as gRPC writes it. */
 function addressOf(target: Target): string {
@@ -69,10 +75,20 @@ async function readPems({ ca, cert, key }: TlsFiles): Promise<Readonly<Record<ke
 
 /** Say an error of gRPC in our words. */
 export function streamError(error: ServiceError, target: string): ProxyError {
+  const about = { object: target, cause: error };
+  const details = error.details || error.message;
+  const [, unconnected] = /^No connection established\. Last error: (?:Error: )?(.*?)\.? Resolution note:/s.exec(details) ?? [];
+  if (unconnected !== undefined) {
+    const [word = ""] = /\b(?:EACCES|ENOENT|ECONNREFUSED)\b/.exec(unconnected) ?? [];
+    const hint = CONNECT_HINTS[word];
+    // Trying again does not help who has no right to the socket.
+    const code = word === "EACCES" ? "permission_denied" : "feed_lost";
+    return new ProxyError(code, `no connection comes about (${unconnected})`, hint === undefined ? about : { ...about, hint });
+  }
   const hint =
     Number(error.code) === UNIMPLEMENTED ? "is it a turnout? this one speaks turnout.node.v1, and kpng's globalv1 and localv1" : undefined;
-  const what = `the node-state API ended the stream (${error.details || error.message})`;
-  return new ProxyError(CODES[error.code] ?? "feed_lost", what, { object: target, cause: error, ...(hint === undefined ? {} : { hint }) });
+  const what = `the node-state API ended the stream (${details})`;
+  return new ProxyError(CODES[error.code] ?? "feed_lost", what, hint === undefined ? about : { ...about, hint });
 }
 
 /**

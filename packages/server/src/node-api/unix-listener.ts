@@ -33,7 +33,12 @@ const PATH_BYTES_MAX = 107;
 function problem(error: unknown, path: string): ProxyError {
   const { code, message } = error as NodeJS.ErrnoException;
   const what = `the socket can't be listened on (${message})`;
-  if (code === "EACCES" || code === "EPERM") return new ProxyError("permission_denied", what, { object: path, cause: error });
+  if (code === "EPERM") {
+    return new ProxyError("permission_denied", what, { object: path, cause: error, hint: "only root may give it another owner" });
+  }
+  if (code === "EACCES") {
+    return new ProxyError("permission_denied", what, { object: path, cause: error, hint: "run it as who may write in its directory" });
+  }
   if (code === "ENOENT") return new ProxyError("not_found", what, { object: path, cause: error, hint: "make its directory first" });
   return new ProxyError("tool_failed", what, { object: path, cause: error });
 }
