@@ -1,8 +1,6 @@
-import { spawnSync } from "node:child_process";
 import { FAMILIES } from "@turnout/core";
-import type { Exec, ExecResult, IPFamily } from "@turnout/core";
+import type { Exec, IPFamily } from "@turnout/core";
 import { createRandom, pickOne } from "@turnout/core/testing";
-import { createExec } from "@turnout/host";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { iptablesModule } from "../module.ts";
@@ -10,9 +8,9 @@ import { Proxy, SHOWCASE } from "../test-states.ts";
 import { createFakeHost } from "./index.ts";
 import type { IptablesFakeHost, Variant } from "./index.ts";
 import { mutate, randomInput } from "./random-inputs.ts";
+import { RealTools, said, savedDifference, withoutComments } from "./real-tools.ts";
 import { RULE_LINES } from "./rule-lines.ts";
 
-const NAMESPACE = `tfakeipt-${process.pid}`;
 /** TURNOUT_SEED=n tries other inputs than CI does. */
 const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
 /** TURNOUT_STEPS=n tries n times as many of them. */
@@ -62,31 +60,7 @@ const COMMANDS: readonly string[] = [
 ];
 const { signal } = new AbortController();
 
-function ip(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
-}
-
-const exec = createExec();
-
-function runReal(command: string, input?: string): Promise<ExecResult> {
-  return exec.run("ip", ["netns", "exec", NAMESPACE, ...command.split(" ")], input === undefined ? {} : { input });
-}
-
-/** Generated and completed lines have the time in them. */
-function withoutComments(saved: string): string {
-  return saved.replaceAll(/^#.*\n/gm, "");
-}
-
-/** What a program said that both must say: whether there are tables of the other variant is no matter here. */
-function said({ code, stderr }: ExecResult): string {
-  // Jumps to built-in chains: which of them nft has made in the kernel by then is no matter either.
-  const text = withoutComments(stderr)
-    .replace(/^\(stdin: .*\n/, "")
-    .replaceAll(/\s+/g, " ")
-    .replaceAll("Operation not supported", "No such file or directory");
-  return `${code} ${text}`;
-}
+let real: RealTools;
 
 /** As {@link said}, of the first fault: of two in one command line, or in one transaction, the real tool may tell others than the fake. */
 function kindOf(text: string): string {
@@ -109,44 +83,22 @@ class Twins {
   /** Begin anew: the real one holds what the fake one starts with. */
   static async start(variant: Variant, family: IPFamily): Promise<Twins> {
     const twins = new Twins(variant, family);
-    const empty = ["mangle", "nat", "filter"].map((table) => `*${table}\nCOMMIT\n`).join("");
-    const { stdout } = await twins.host.run(`${twins.tool}-save`);
-    for (const input of [empty, stdout]) {
-      const answer = said(await runReal(`${twins.tool}-restore`, input));
-      if (answer !== "0 ") throw new Error(`the real tool can't begin like the fake: ${answer}`);
-    }
+    await real.load(twins.tool, (await twins.host.run(`${twins.tool}-save`)).stdout);
     return twins;
   }
 
   /** Give both one input of restore; what each says of it. */
   async give(input: string): Promise<{ readonly real: string; readonly fake: string }> {
     const command = `${this.tool}-restore --noflush`;
-    const [real, fake] = await Promise.all([runReal(command, input), this.host.run(command, input)]);
-    return { real: said(real), fake: said(fake) };
+    const [theirs, fake] = await Promise.all([real.run(command, input), this.host.run(command, input)]);
+    return { real: said(theirs), fake: said(fake) };
   }
 
-  /** Lines that one has and the other hasn't; undefined: both save the same text. */
+  /** Lines that one has and the other hasn't; undefined: both save the same. */
   async difference(): Promise<unknown> {
-    const texts = await Promise.all([runReal(`${this.tool}-save`), this.host.run(`${this.tool}-save`)]);
-    const [real = "", fake = ""] = texts.map(({ stdout }) => bySection(withoutComments(stdout)));
-    if (real === fake) return undefined;
-    const without = (one: string, other: string): readonly string[] => {
-      const known = new Set(other.split("\n"));
-      return one
-        .split("\n")
-        .filter((line) => !known.has(line))
-        .slice(0, 5);
-    };
-    return { onlyReal: without(real, fake), onlyFake: without(fake, real) };
+    const [one, other] = await Promise.all([real.run(`${this.tool}-save`), this.host.run(`${this.tool}-save`)]);
+    return savedDifference(one.stdout, other.stdout);
   }
-}
-
-/** Legacy prints tables in the order of their first use in the namespace, which was an earlier test's. */
-function bySection(saved: string): string {
-  return saved
-    .split(/(?<=^COMMIT\n)/m)
-    .sort()
-    .join("");
 }
 
 /** Everything a backend gives to restore while it comes to the showcase. */
@@ -166,25 +118,27 @@ async function inputsOf(host: IptablesFakeHost, family: IPFamily): Promise<{ rea
 }
 
 describe("the fake does what iptables does", needs("root", "netns", "iptables>=1.8.9"), () => {
-  beforeAll(() => ip("netns", "add", NAMESPACE));
-  afterAll(() => ip("netns", "del", NAMESPACE));
+  beforeAll(() => {
+    real = new RealTools(`tfakeipt-${process.pid}`);
+  });
+  afterAll(() => real?.close());
 
   it.each(BOTH)("with all that a backend and a foreign hand give it, %s %s", async (variant, family) => {
     const random = createRandom(SEED);
     const twins = await Twins.start(variant, family);
     const { proxy, inputs } = await inputsOf(twins.host, family);
-    for (let step = 0; step < 6 * TIMES; step++) {
+    for (let step = 0; step < 4 * TIMES; step++) {
       proxy.want(SHOWCASE.filter(() => step === 0 || random() < 0.7));
       await proxy.sync();
       for (const input of inputs.splice(0)) {
-        const { stderr, code } = await runReal(`${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore --noflush`, input);
+        const { stderr, code } = await real.run(`${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore --noflush`, input);
         expect({ input, code, stderr: withoutComments(stderr) }).toEqual({ input, code: 0, stderr: "" });
       }
       expect(await twins.difference()).toBeUndefined();
       const deed = step % 2 === 1 ? twins.host.tamper(random) : undefined;
       if (deed === undefined) continue;
       const [, tool = "", input = ""] = /^(\S+): (.*)$/s.exec(deed) ?? [];
-      expect(said(await runReal(`${tool} --noflush`, `${input.replaceAll("; ", "\n")}\n`))).toBe("0 ");
+      expect(said(await real.run(`${tool} --noflush`, `${input.replaceAll("; ", "\n")}\n`))).toBe("0 ");
       expect({ deed, is: await twins.difference() }).toEqual({ deed, is: undefined });
       await proxy.adopt();
     }
@@ -196,24 +150,23 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
     const { proxy, inputs } = await inputsOf(twins.host, family);
     proxy.want(SHOWCASE);
     await proxy.sync();
-    for (const input of inputs) await runReal(`${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore --noflush`, input);
+    for (const input of inputs) await real.run(`${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore --noflush`, input);
     expect(await twins.difference()).toBeUndefined();
     const corpus = inputs
       .join("")
       .split("\n")
       .filter((line) => /^[-:]/.test(line));
-    for (let step = 0; step < 40 * TIMES; step++) {
+    for (let step = 0; step < 30 * TIMES; step++) {
       const at = Math.floor(random() * corpus.length);
       const table = pickOne(["filter", "nat", "nat"], random);
       const input = mutate(`*${table}\n${corpus.slice(at, at + 3).join("\n")}\nCOMMIT\n`, corpus, random);
-      const { real, fake } = await twins.give(input);
-      expect({ seed: SEED, variant, input, said: kindOf(fake), fake, real }).toEqual({
+      const answer = await twins.give(input);
+      expect({ seed: SEED, variant, input, ...answer, kind: kindOf(answer.fake) }).toEqual({
         seed: SEED,
         variant,
         input,
-        said: kindOf(real),
-        fake,
-        real,
+        ...answer,
+        kind: kindOf(answer.real),
       });
       expect(step % 20 === 19 ? await twins.difference() : undefined).toBeUndefined();
     }
@@ -222,16 +175,15 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
   it.each(VARIANTS)("with what somebody might think of, %s", async (variant) => {
     const random = createRandom(SEED + 2);
     const twins = await Twins.start(variant, "IPv4");
-    for (let step = 0; step < 90 * TIMES; step++) {
+    for (let step = 0; step < 60 * TIMES; step++) {
       const input = randomInput(random);
-      const { real, fake } = await twins.give(input);
-      expect({ seed: SEED, variant, input, said: kindOf(fake), fake, real }).toEqual({
+      const answer = await twins.give(input);
+      expect({ seed: SEED, variant, input, ...answer, kind: kindOf(answer.fake) }).toEqual({
         seed: SEED,
         variant,
         input,
-        said: kindOf(real),
-        fake,
-        real,
+        ...answer,
+        kind: kindOf(answer.real),
       });
       expect(step % 15 === 14 ? await twins.difference() : undefined).toBeUndefined();
     }
@@ -243,17 +195,17 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
       await twins.give(`*${table}\n:C - [0:0]\n:D - [0:0]\nCOMMIT\n`);
       const ruleOf = (line: string): string => `*${table}\n-A C ${line}\nCOMMIT\n`;
       const taken: string[] = [];
-      const refused: { readonly line: string; readonly fake: string; readonly real: string }[] = [];
+      const refused: { readonly line: string; readonly fake: string; readonly theirs: string }[] = [];
       for (const line of lines) {
         const command = `${twins.tool}-restore --noflush`;
         const fake = said(await twins.host.run(command, ruleOf(line)));
         if (fake === "0 ") taken.push(line);
-        else refused.push({ line, fake, real: said(await runReal(command, ruleOf(line))) });
+        else refused.push({ line, fake, theirs: said(await real.run(command, ruleOf(line))) });
       }
-      expect(refused.filter(({ fake, real }) => fake !== real)).toEqual([]);
+      expect(refused.filter(({ fake, theirs }) => fake !== theirs)).toEqual([]);
       // Handing a table over takes the kernel a while: what is right goes in at once.
       const input = `*${table}\n${taken.map((line) => `-A C ${line}\n`).join("")}COMMIT\n`;
-      expect({ input, said: said(await runReal(`${twins.tool}-restore --noflush`, input)) }).toEqual({ input, said: "0 " });
+      expect({ input, said: said(await real.run(`${twins.tool}-restore --noflush`, input)) }).toEqual({ input, said: "0 " });
     }
     expect(await twins.difference()).toBeUndefined();
   });
@@ -269,8 +221,8 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
     const differing: unknown[] = [];
     for (const command of COMMANDS) {
       const line = command.replace("iptables", family === "IPv4" ? `iptables-${variant}` : `ip6tables-${variant}`);
-      const [real, fake] = await Promise.all([runReal(line, ""), twins.host.run(line, "")]);
-      const texts = [real, fake].map((result) => `${said(result)} ${withoutComments(result.stdout)}`);
+      const [theirs, ours] = await Promise.all([real.run(line, ""), twins.host.run(line, "")]);
+      const texts = [theirs, ours].map((result) => `${said(result)} ${withoutComments(result.stdout)}`);
       if (texts[0] !== texts[1]) differing.push({ command, real: texts[0], fake: texts[1] });
     }
     expect(differing).toEqual([]);
@@ -282,10 +234,9 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
     const rule = "-A C -m recent --name tfake --rcheck --seconds 10 --reap -j ACCEPT";
     const give = async (...lines: readonly string[]): Promise<void> => {
       const input = `*filter\n${lines.join("\n")}\nCOMMIT\n`;
-      expect(said(await runReal(`iptables-${variant}-restore --noflush`, input))).toBe("0 ");
+      expect(said(await real.run(`iptables-${variant}-restore --noflush`, input))).toBe("0 ");
     };
-    const inProc = async (script: string): Promise<string> =>
-      (await exec.run("ip", ["netns", "exec", NAMESPACE, "sh", "-c", `cd /proc/net/xt_recent && ${script}`])).stdout.trim();
+    const inProc = (script: string): Promise<string> => real.script(`cd /proc/net/xt_recent && ${script}`);
     await give(":C - [0:0]", rule);
     await inProc("for number in $(seq 1 101); do echo +10.9.0.$number > tfake; done");
     expect(await inProc("wc -l < tfake; grep -c 'src=10.9.0.1 ' tfake; grep -c 'src=10.9.0.101 ' tfake")).toBe("100\n0\n1");

@@ -1,0 +1,129 @@
+import type { Exec, ExecOptions, ExecResult } from "@turnout/core";
+import { checkBackend, SCENARIOS } from "@turnout/core/testing";
+import type { FakeHost } from "@turnout/core/testing";
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { iptablesModule } from "../module.ts";
+import { hash16 } from "../names.ts";
+import { createFakeHost } from "./index.ts";
+import type { IptablesFakeHost, Variant } from "./index.ts";
+import { RealTools, savedDifference } from "./real-tools.ts";
+
+/** Of so many first letters of a name's hash one is chosen; all of them with TURNOUT_E2E=full. */
+const LETTERS = process.env["TURNOUT_E2E"] === "full" ? /./ : /^[AB]/;
+const CHOSEN = SCENARIOS.filter(({ name }) => LETTERS.test(hash16(name)));
+const TIMEOUT_MS = 60_000 + CHOSEN.length * 4_000;
+/** Every so many changes both are compared. */
+const LOOK_EVERY = 6;
+
+/** A change that a host's tools were given, and what came of it. */
+interface Given {
+  readonly command: string;
+  readonly input: string;
+  readonly code: number;
+  /** What the fake held then, by tool, where both are compared. */
+  readonly saved?: ReadonlyMap<string, string>;
+}
+
+/** All that one host in memory was told in its life. */
+interface Recording {
+  readonly scenario: string;
+  readonly tools: readonly string[];
+  /** What the fake held before the first change; undefined: there was none. */
+  start: ReadonlyMap<string, string> | undefined;
+  readonly given: Given[];
+  /** The kit itself laid hands on the host, or had its tools fail. */
+  isSpoilt: boolean;
+}
+
+async function save(host: IptablesFakeHost, tools: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  return new Map(await Promise.all(tools.map(async (tool) => [tool, (await host.run(`${tool}-save`)).stdout] as const)));
+}
+
+/** The kit's host with all that its tools are given noted down. */
+function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
+  const variant: Variant = hash16(scenario).charCodeAt(1) % 2 === 0 ? "nft" : "legacy";
+  const host = createFakeHost({ variant });
+  const tools = [`iptables-${variant}`, `ip6tables-${variant}`];
+  const recording: Recording = { scenario, tools, start: undefined, given: [], isSpoilt: false };
+  recordings.push(recording);
+  const change = async (file: string, args: readonly string[], options: ExecOptions): Promise<ExecResult> => {
+    recording.start ??= await save(host, tools);
+    const result = await host.world.exec.run(file, args, options);
+    const isLook = recording.given.length % LOOK_EVERY === LOOK_EVERY - 1;
+    const saved = isLook ? { saved: await save(host, tools) } : {};
+    recording.given.push({ command: [file, ...args].join(" "), input: options.input ?? "", code: result.code, ...saved });
+    return result;
+  };
+  // One after another: what is noted down is what the host held at that moment.
+  let last: Promise<unknown> = Promise.resolve();
+  const exec: Exec = {
+    run(file, args, options = {}) {
+      if (!file.endsWith("-restore")) return host.world.exec.run(file, args, options);
+      const result = last.then(() => change(file, args, options));
+      last = result.catch(() => undefined);
+      return result;
+    },
+    open: (file, args) => host.world.exec.open(file, args),
+  };
+  return {
+    world: { ...host.world, exec },
+    get flows() {
+      return host.flows;
+    },
+    advance: (ms) => host.advance(ms),
+    setAddresses: (addresses) => host.setAddresses(addresses),
+    trace: (packet, random) => host.trace(packet, random),
+    connect: (packet, random) => host.connect(packet, random),
+    own: () => host.own(),
+    foreign: () => host.foreign(),
+    setFault(fault) {
+      recording.isSpoilt ||= fault !== undefined;
+      host.setFault(fault);
+    },
+    tamper(random) {
+      recording.isSpoilt = true;
+      return host.tamper(random);
+    },
+  };
+}
+
+/** Play a recording on the real tools; resolves to what was otherwise. */
+async function play(real: RealTools, { start, tools, given }: Recording): Promise<readonly unknown[]> {
+  for (const tool of tools) await real.load(tool, start?.get(tool) ?? "");
+  const found: unknown[] = [];
+  for (const { command, input, code, saved } of given) {
+    const answer = await real.run(command, input);
+    if (answer.code !== code) found.push({ command, input, fake: code, real: answer.code, stderr: answer.stderr });
+    for (const [tool, text] of saved ?? []) {
+      const difference = savedDifference((await real.run(`${tool}-save`)).stdout, text);
+      if (difference !== undefined) found.push({ input, tool, difference });
+    }
+  }
+  return found;
+}
+
+describe("the fake holds what iptables holds", needs("root", "netns", "iptables>=1.8.9"), () => {
+  let real: RealTools;
+  beforeAll(() => {
+    real = new RealTools(`tplayipt-${process.pid}`);
+  });
+  afterAll(() => real?.close());
+
+  it(
+    `while the kit's scenarios are played: ${CHOSEN.length} of ${SCENARIOS.length}`,
+    async () => {
+      const recordings: Recording[] = [];
+      let scenario = "the host";
+      // What it finds is another test's business (conformance.test.ts).
+      await checkBackend(iptablesModule, () => recordingHost(scenario, recordings), CHOSEN, {
+        onPlace: (place) => (scenario = place.scenario),
+      });
+      const played = recordings.filter(({ isSpoilt, start }) => !isSpoilt && start !== undefined);
+      for (const recording of played)
+        expect({ scenario: recording.scenario, found: await play(real, recording) }).toMatchObject({ found: [] });
+      expect(played.length).toBeGreaterThanOrEqual(CHOSEN.length);
+    },
+    TIMEOUT_MS,
+  );
+});
