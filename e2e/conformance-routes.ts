@@ -19,6 +19,9 @@ export async function routeByFirstNode(cluster: Cluster): Promise<void> {
     const detour = [ip, "route", "add", "default", "via", first.address(family), "table", TABLE];
     const rule = (...what: readonly string[]): string[] => [ip, "rule", "add", ...what, "lookup", TABLE];
     await cluster.fabric.run("ip", detour);
+    // What the first node sends to an external address that nobody has must not come back to it: it would meet the proxy a second time, as
+    // a packet from outside. Over IPv4 the kernel drops such packets for their source anyway.
+    await cluster.fabric.run("ip", [ip, "rule", "add", "from", first.address(family), "to", RANGES.external[family], "blackhole"]);
     for (const client of cluster.clients) await cluster.fabric.run("ip", rule("iif", client.name));
     for (const node of others) {
       await node.run("ip", detour);

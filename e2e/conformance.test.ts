@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { iptablesModule } from "@turnout/backend-iptables";
 import { nftModule } from "@turnout/backend-nft";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
 import { HOST_ADDRESSES, PLACES, SCENARIOS, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, UPLINK } from "@turnout/core/testing";
@@ -14,16 +15,34 @@ import type { Dataplane } from "./conformance-stage.ts";
 
 /** What is played on: one entry a backend that this machine can run. */
 interface Subject extends Dataplane {
+  readonly name: string;
   readonly module: BackendModule;
   readonly needs: readonly string[];
+  /** Which part of the scenarios it plays where another form of the same backend plays the rest; in the full run both play all. */
+  readonly part?: { readonly index: number; readonly of: number };
+}
+
+/** The iptables backend with one variant of the tool. */
+function iptablesSubject(variant: "legacy" | "nft", index: number): Subject {
+  return {
+    name: `iptables, ${variant} variant`,
+    module: iptablesModule,
+    flags: ["--backend", "iptables", "--backend-option", `variant=${variant}`],
+    needs: [`iptables-${variant}>=1.8.0`],
+    // A third of them is played in the full run only.
+    part: { index, of: 3 },
+  };
 }
 
 const SUBJECTS: readonly Subject[] = [
   {
+    name: "nft",
     module: nftModule,
     flags: ["--backend", "nft"],
     needs: ["nft>=1.0.1"],
   },
+  iptablesSubject("legacy", 0),
+  iptablesSubject("nft", 1),
 ];
 
 /** Stages side by side: while one waits for silence, another works. */
@@ -61,7 +80,7 @@ it("the kit's stage is the laboratory's cluster", () => {
 });
 
 for (const subject of SUBJECTS) {
-  describe(`the kit's scenarios over real packets: ${subject.module.name}`, needs("root", "ip", "conntrack", ...subject.needs), () => {
+  describe(`the kit's scenarios over real packets: ${subject.name}`, needs("root", "ip", "conntrack", ...subject.needs), () => {
     let pool: StagePool;
     beforeAll(async () => {
       pool = await createStagePool(STAGES, subject);
@@ -83,10 +102,14 @@ function castInWords([only, ...others]: readonly Cast[]): string {
 }
 
 /** Those that the backend can be asked for, with equal settings side by side. */
-function askedOf({ module }: Subject): readonly Scenario[] {
-  return SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => module.capabilities[one] === true)).toSorted((a, b) =>
-    settingsKey(a).localeCompare(settingsKey(b)),
-  );
+function askedOf({ module, part }: Subject): readonly Scenario[] {
+  return SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => module.capabilities[one] === true))
+    .filter(({ name }) => isFull || part === undefined || hashOf(`variant of ${name}`) % part.of === part.index)
+    .toSorted((a, b) => settingsKey(a).localeCompare(settingsKey(b)));
+}
+
+function hashOf(text: string): number {
+  return createHash("sha256").update(text).digest().readUInt32BE();
 }
 
 /** The families and protocols to play a scenario in: all that the backend has, or one of them, always the same. */
@@ -94,6 +117,6 @@ function castsOf({ name, families = FAMILIES, protocols = PROTOCOLS }: Scenario,
   const casts = families.flatMap((family) => protocols.map((protocol): Cast => ({ family, protocol })));
   const able = casts.filter(({ family, protocol }) => module.capabilities[family] === true && module.capabilities[protocol] === true);
   if (isFull || able.length === 0) return able;
-  const chosen = able[createHash("sha256").update(name).digest().readUInt32BE() % able.length];
+  const chosen = able[hashOf(name) % able.length];
   return chosen === undefined ? [] : [chosen];
 }

@@ -4,7 +4,7 @@
 # Arguments (tool:package …) replace the table; that is for its test.
 set -eu
 PATH="$PATH:/usr/sbin:/sbin"
-[ $# -gt 0 ] || set -- nft:nftables ip:iproute2 conntrack:conntrack unshare:util-linux jq:jq
+[ $# -gt 0 ] || set -- nft:nftables ip:iproute2 conntrack:conntrack unshare:util-linux jq:jq iptables:iptables sysctl:procps
 
 packages=""
 for entry; do

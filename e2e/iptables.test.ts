@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
+import { startLoad } from "./load.ts";
+import type { LoadSource } from "./load.ts";
+import { TURNOUT } from "./proxy.ts";
+import { reach } from "./reach.ts";
+import type { TestService } from "./services.ts";
+import { CLUSTER_CIDR, createSite } from "./site.ts";
+import type { Site } from "./site.ts";
+
+/** Repair is under way within a second of the kernel's word; the rest is room for a busy machine. */
+const REPAIR_MS = 15_000;
+const FOUR = ["pod-1-1", "pod-1-2", "pod-2-1", "pod-2-2"];
+
+/** What the kit's scenarios don't show of the iptables backend: no failure under load, adoption, affinity in the kernel, repair, cleanup. */
+describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
+  const tools = needs("root", "ip", "conntrack", `iptables-${variant}>=1.8.0`);
+  describe.each(layoutsOf(`iptables ${variant}`))("%s", tools, (layout) => {
+    let site: Site;
+    const flags = [...CLUSTER_CIDR, "--backend", "iptables", "--backend-option", `variant=${variant}`];
+    beforeAll(async () => {
+      site = await createSite({ layout, flags });
+    });
+    afterAll(() => site?.destroy());
+
+    const save = async (node: string): Promise<readonly string[]> => {
+      const { stdout } = await site.cluster.node(node).run(`iptables-${variant}-save`, []);
+      return stdout
+        .split("\n")
+        .filter((line) => !line.startsWith("#"))
+        .map((line) => line.replace(/\[\d+:\d+\]/, ""))
+        .toSorted();
+    };
+    const sourcesOf = (service: TestService): readonly LoadSource[] => [
+      { from: "pod-1-3", way: "clusterIP", service },
+      { from: "node1", way: "clusterIP", service },
+      { from: "client1", way: "nodePort@node2", service },
+      { from: "client1", way: "externalIP", service },
+      { from: "pod-2-3", way: "loadBalancerIP", service },
+    ];
+
+    it("endpoints come and go, and the proxy is killed and comes back, without one failure and without a rule rewritten", async () => {
+      const service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"], protocols: ["TCP"] });
+      const load = await startLoad(site, sourcesOf(service));
+      await load.more(20);
+      for (const endpoints of [[...FOUR], ["pod-1-1", "pod-2-1", "pod-1-2"], ["pod-1-1", "pod-2-1"]]) {
+        await service.setEndpoints(endpoints);
+        await load.more(10);
+      }
+      await site.settle();
+      const before = await save("node1");
+      await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
+      await load.more(20);
+      expect(await save("node1")).toEqual(before);
+      for (const proxy of site.proxies) proxy.start();
+      await site.settle();
+      await load.more(20);
+      const { tallies, held } = await load.stop();
+      expect(tallies.map(({ failed }) => failed)).toEqual(tallies.map(() => ({})));
+      expect(new Set(held)).toEqual(new Set(["open"]));
+      // The barrier of the second start is the only thing that changed.
+      const isBarrier = (line: string): boolean => line.includes("e2e/barrier") || line.startsWith(":KUBE-");
+      expect((await save("node1")).filter((line) => !isBarrier(line))).toEqual(before.filter((line) => !isBarrier(line)));
+    });
+
+    it("a client stays with its endpoint while others come and go and the proxy restarts, and is let go with it", async () => {
+      const service = await site.services.create({ endpoints: FOUR, fields: { affinitySeconds: 600 } });
+      const serverOf = async (from: string): Promise<readonly string[]> => {
+        const { servers, failed } = await site
+          .place(from)
+          .agent()
+          .burst({ ...service.target("clusterIP", "IPv4"), count: 20 });
+        expect(failed).toEqual({});
+        return Object.keys(servers);
+      };
+      const [first = "", ...others] = await serverOf("pod-1-3");
+      expect(others).toEqual([]);
+      await service.setEndpoints([...FOUR, "pod-2-3"]);
+      expect(await serverOf("pod-1-3")).toEqual([first]);
+      await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
+      for (const proxy of site.proxies) proxy.start();
+      await site.settle();
+      expect(await serverOf("pod-1-3")).toEqual([first]);
+      await service.setEndpoints(FOUR.filter((name) => name !== first));
+      const [second] = await serverOf("pod-1-3");
+      expect(second).not.toBe(first);
+    });
+
+    const itIsTold = variant === "nft" ? it : undefined;
+    itIsTold?.("what somebody flushes or deletes comes back, and nothing else is touched", async () => {
+      const service = await site.services.create({ endpoints: ["pod-1-1"] });
+      const node = site.cluster.node("node1");
+      await node.run("iptables-nft", ["-t", "nat", "-A", "PREROUTING", "-s", "203.0.113.200", "-j", "RETURN"]);
+      const before = await save("node1");
+      const ask = (): Promise<string> => reach(site, service, "IPv4", { from: "pod-1-3", way: "clusterIP" });
+      const restored = async (): Promise<void> => {
+        const untilMs = performance.now() + REPAIR_MS;
+        while (JSON.stringify(await save("node1")) !== JSON.stringify(before) && performance.now() < untilMs) await sleep(50);
+        expect(await save("node1")).toEqual(before);
+        expect(await ask()).toBe("pod-1-1 saw pod-1-3");
+      };
+      await node.run("iptables-nft", ["-t", "nat", "-F", "KUBE-MARK-MASQ"]);
+      await node.run("iptables-nft", ["-t", "nat", "-D", "KUBE-SERVICES", "1"]);
+      await restored();
+      for (const table of ["mangle", "filter", "nat"])
+        await node.run("iptables-nft-restore", ["--noflush"], {
+          input: `*${table}\n:KUBE-PROXY-CANARY - [0:0]\n-X KUBE-PROXY-CANARY\nCOMMIT\n`,
+        });
+      await restored();
+    });
+
+    it("cleanup leaves no rule and no chain but the guard, which is kubelet's as well", async () => {
+      const proxy = site.proxy("node2");
+      await proxy.end("SIGTERM");
+      await site.cluster.node("node2").run(TURNOUT, ["cleanup", "--backend", "iptables"]);
+      const left = (await save("node2")).filter((line) => line.includes("KUBE"));
+      expect(left.filter((line) => !line.includes("KUBE-FIREWALL"))).toEqual([]);
+      proxy.start();
+      await site.settle();
+    });
+  });
+});
