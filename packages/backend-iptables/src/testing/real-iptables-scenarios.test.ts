@@ -61,7 +61,7 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
     run(file, args, options = {}) {
       if (!file.endsWith("-restore")) return host.world.exec.run(file, args, options);
       const result = last.then(() => change(file, args, options));
-      last = result.catch(() => undefined);
+      last = Promise.allSettled([result]);
       return result;
     },
     open: (file, args) => host.world.exec.open(file, args),
