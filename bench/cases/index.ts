@@ -11,6 +11,7 @@ import { memory } from "./memory.ts";
 import { restart } from "./restart.ts";
 import { rivals } from "./rivals.ts";
 import { store } from "./store.ts";
+import { userspaceCase } from "./userspace.ts";
 import { watchers } from "./watchers.ts";
 
 /** Every bench, in the order of the standard run. */
@@ -28,4 +29,5 @@ export const CASES: readonly BenchCase[] = [
   flip,
   watchers,
   firstState,
+  userspaceCase,
 ];

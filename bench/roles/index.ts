@@ -15,6 +15,8 @@ import { iptablesBare, iptablesReload, iptablesRun } from "./iptables.ts";
 import { rival } from "./rival.ts";
 import { storeAlone } from "./store-alone.ts";
 import { traces } from "./traces.ts";
+import { userspaceServer } from "./userspace-ends.ts";
+import { userspace } from "./userspace.ts";
 import { watchers } from "./watchers.ts";
 
 /** Everything a measured process can be told to do, by name. */
@@ -38,5 +40,7 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   rival,
   "store-alone": storeAlone,
   traces,
+  userspace,
+  "userspace-server": userspaceServer,
   watchers,
 };
