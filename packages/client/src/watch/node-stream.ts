@@ -73,6 +73,16 @@ async function readPems({ ca, cert, key }: TlsFiles): Promise<Readonly<Record<ke
   }
 }
 
+/** Make something of TLS files. @throws {ProxyError} `invalid_object` for files that don't fit each other, as in the middle of a rotation. */
+function fitting<T>(tls: TlsFiles | undefined, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    const object = tls === undefined ? "" : `${tls.ca}, ${tls.cert}, ${tls.key}`;
+    throw ProxyError.from(error, "invalid_object", "the certificates can't be used", { object });
+  }
+}
+
 /** Say an error of gRPC in our words. */
 export function streamError(error: ServiceError, target: string): ProxyError {
   const about = { object: target, cause: error };
@@ -119,7 +129,9 @@ export async function openByteStream(target: string, options: ByteStreamOptions)
   const address = parsed.kind === "tls" && isIP(parsed.host) !== 0 ? parsed.host : undefined;
   const identity: VerifyOptions =
     address === undefined ? {} : { checkServerIdentity: (_name, certificate) => checkServerIdentity(address, certificate) };
-  const channel = pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert, identity);
+  const channel = fitting(tls, () =>
+    pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert, identity),
+  );
   const client = new Client(addressOf(parsed), channel, {
     "grpc.keepalive_time_ms": keepaliveMs,
     "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,

@@ -24,6 +24,29 @@ export interface TlsListener {
 
 const HANDSHAKE_MS = 10_000;
 
+const REFUSALS_MAX = 1_000;
+
+/** Tells of handshakes that failed: of each peer's trouble once, for it tries again and again. */
+class RefusalLog {
+  readonly #log: Log;
+  readonly #said = new Set<string>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  failed(error: Error, { authorizationError, remoteAddress: from }: TLSSocket): void {
+    // Who has a certificate that is no good is hung up on before this is called: the reason is left, the address is not.
+    const unverified: unknown = authorizationError;
+    const reason = typeof unverified === "string" ? `its certificate: ${unverified}` : String(error);
+    const trouble = `${from} ${reason}`;
+    const fields = from === undefined ? { reason } : { from, reason };
+    if (this.#said.size >= REFUSALS_MAX) this.#said.clear();
+    this.#log[this.#said.has(trouble) ? "debug" : "warn"]("a client is refused, its TLS handshake failed", fields);
+    this.#said.add(trouble);
+  }
+}
+
 /** The certificates in use, read again when a file changed. */
 class Certificates {
   readonly #files: TlsFiles;
@@ -66,14 +89,14 @@ export async function listenTls({ host, port, files, log, onConnection }: TlsLis
   const tls = createTlsServer({
     ...first,
     requestCert: true,
+    // Not by us, later: without it a session that was begun without a certificate could be resumed as a good one.
     rejectUnauthorized: true,
     ALPNProtocols: ["h2"],
     handshakeTimeout: HANDSHAKE_MS,
   });
+  const refusals = new RefusalLog(log);
   tls.on("secureConnection", onConnection);
-  tls.on("tlsClientError", (error, { remoteAddress }) =>
-    log.debug("a TLS handshake failed", { from: remoteAddress, error: String(error) }),
-  );
+  tls.on("tlsClientError", (error, socket) => refusals.failed(error, socket));
   const take = async (socket: Socket): Promise<void> => {
     try {
       const next = await certificates.changed();

@@ -1,6 +1,8 @@
+import { once } from "node:events";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { fetchFullState, openNodeLink, type TlsFiles } from "@turnout/client";
 import { createAuthority, type Authority } from "@turnout/lab";
 import { POD_SETTINGS } from "@turnout/core/testing";
@@ -75,6 +77,12 @@ async function ask(tls: TlsFiles, nodeName: string, target = `tls://127.0.0.1:${
   }
 }
 
+/** What was said of clients that did not get in. */
+function refused(): readonly Readonly<Record<string, unknown>>[] {
+  const said = brain.log.lines.filter(({ line }) => line === "warn a client is refused, its TLS handshake failed");
+  return said.map(({ fields }) => fields);
+}
+
 describe("a brain over mutual TLS", () => {
   test("answers a node's certificate for that node, and for no other", async () => {
     const tls = await files("node", "system:node:node1");
@@ -95,8 +103,20 @@ describe("a brain over mutual TLS", () => {
 
   test("does not talk to a certificate of another authority", async () => {
     const other = createAuthority("somebody", NOW);
-    expect(await ask(await files("foreign", "system:node:node1", other), "node1")).toMatch(/\[feed_lost\]/);
-    expect(brain.server?.stats.questions).toBe(0);
+    const tls = await files("foreign", "system:node:node1", other);
+    expect(await ask(tls, "node1")).toMatch(/\[feed_lost\]/);
+    expect(await ask(tls, "node1")).toMatch(/\[feed_lost\]/);
+    expect(brain.server?.stats).toMatchObject({ questions: 0, streams: 0, bytes: 0 });
+    expect(refused()).toEqual([{ reason: expect.stringMatching(/^its certificate: \w*(?:SELF_SIGNED|UNABLE)/) as string }]);
+  });
+
+  test("does not talk to somebody without a certificate", async () => {
+    const socket = connect({ host: "127.0.0.1", port: brain.server?.ports[0], rejectUnauthorized: false, ALPNProtocols: ["h2"] });
+    socket.resume();
+    await expect(once(socket, "close")).rejects.toThrow(/certificate required/);
+    await eventually(() => refused().length === 1);
+    expect(refused()).toMatchObject([{ reason: expect.stringContaining("did not return a certificate") as string }]);
+    expect(brain.server?.stats.streams).toBe(0);
   });
 
   test("is not believed by a client that trusts another authority", async () => {
@@ -152,6 +172,10 @@ describe("a brain over mutual TLS", () => {
     );
     await expect(fetchFullState("tls://127.0.0.1:1", { nodeName: "node1", tls: { ...tls, key: "/no/such" } })).rejects.toThrow(
       /^\[invalid_object\] a file for TLS can't be read/,
+    );
+    const other = await files("other", "system:node:node1");
+    await expect(fetchFullState("tls://127.0.0.1:1", { nodeName: "node1", tls: { ...tls, key: other.key } })).rejects.toThrow(
+      /^\[invalid_object\] the certificates can't be used.*key/,
     );
     await expect(brain.serve({ listen: ["tls://127.0.0.1:0"] })).rejects.toThrow(/^\[invalid_object\] listening on TLS needs certificates/);
     await expect(brain.serve({ listen: ["tls://127.0.0.1:0"], tls: { ...tls, cert: "/no/such" } })).rejects.toThrow(
