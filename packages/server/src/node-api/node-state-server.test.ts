@@ -191,6 +191,17 @@ describe("many watchers", () => {
     expect(brain.server?.stats).toMatchObject({ changeSets: 20, fullStates: 10, operations: 310, rowsEncoded: 31 });
   });
 
+  test("that come at once are all told, though few at a time", async () => {
+    brain = await TestBrain.start();
+    brain.service(1);
+    const watchers = await Promise.all(Array.from({ length: 40 }, (_, index) => brain.watch({ nodeName: `node${index}` })));
+    const all = await Promise.all(watchers.map((watcher) => watcher.next()));
+    expect(all.every(({ changes }) => changes.full && changes.set.length === 1)).toBe(true);
+    brain.service(1, "node9", "10.1.9.9");
+    const next = await Promise.all(watchers.map((watcher) => watcher.next()));
+    expect(next.every(({ changes }) => !changes.full && changes.set.length === 1)).toBe(true);
+  });
+
   test("of different nodes share the bytes of rows without an endpoint on either", async () => {
     brain = await TestBrain.start();
     for (let index = 0; index < 30; index++) brain.service(index, index === 0 ? "node1" : "node9");
