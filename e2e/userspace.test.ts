@@ -1,6 +1,7 @@
 import type { IPFamily } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { startLoad } from "./load.ts";
 import { reach, reachAll } from "./reach.ts";
 import type { EndpointWish } from "./services.ts";
@@ -12,10 +13,10 @@ const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 const ROLLED_PORT = 9_000;
 
 /** The dataplane is the process: addresses on turnout0, sockets on them, and connections of its own to endpoints. */
-describe("the userspace backend", needs("root", "ip"), () => {
+describe.each(layoutsOf("the userspace backend"))("the userspace backend, %s", needs("root", "ip"), (layout) => {
   let site: Site;
   beforeAll(async () => {
-    site = await createSite({ layout: "one process", flags: [...CLUSTER_CIDR, "--backend", "userspace"] });
+    site = await createSite({ layout, flags: [...CLUSTER_CIDR, "--backend", "userspace"] });
   });
   afterAll(() => site?.destroy());
 
