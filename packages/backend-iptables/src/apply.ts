@@ -7,7 +7,7 @@ import type { ChainObject, IptablesObject } from "./objects.ts";
 import { countRules } from "./observe.ts";
 import { LINGER_MS } from "./plan.ts";
 import type { Step } from "./plan.ts";
-import { deletionOf, restoreInput, stagesOf } from "./sections.ts";
+import { deletionOf, restoreInput, cutSections } from "./sections.ts";
 import type { Section } from "./sections.ts";
 import type { IptablesTool } from "./tool.ts";
 
@@ -87,8 +87,8 @@ export class Applier {
 
   async #restoreAll(sections: readonly Section[], signal: AbortSignal): Promise<void> {
     const { variant } = await this.#tool.choice(signal);
-    // The legacy variant replaces the whole table with every call: one is cheapest.
-    for (const stage of variant === "nft" ? stagesOf(sections) : [sections]) await this.#restore(stage, signal);
+    // The legacy variant replaces the whole table at every COMMIT: one is cheapest.
+    await this.#restore(variant === "nft" ? cutSections(sections) : sections, signal);
     this.#last = { filter: 0, nat: 0 };
     for (const { table, written, growth } of sections) {
       if (table === "mangle") continue;

@@ -4,7 +4,7 @@ import type { IptablesObject } from "./objects.ts";
 import { parseIptablesOptions } from "./options.ts";
 import { planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
-import { restoreInput, stagesOf } from "./sections.ts";
+import { restoreInput, cutSections } from "./sections.ts";
 import type { Section } from "./sections.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-states.ts";
@@ -26,19 +26,19 @@ function sectionsBetween(before: readonly ServiceWish[], after: readonly Service
 }
 
 const MANY = Array.from({ length: 20 }, (_, index): ServiceWish => ({ name: `svc-${index}`, number: 1 + index, local: 5, remote: 5 }));
-const RULES_MAX = 100;
+const CHAINS_MAX = 30;
 
-/** What playing stages came to: the chains with their rules, and lines that a kernel would refuse. */
+/** What playing sections came to: the chains with their rules, and lines that a kernel would refuse. */
 interface Played {
   readonly chains: ReadonlyMap<string, readonly string[]>;
   readonly refused: readonly string[];
 }
 
-/** Play stages on nothing but names: every jump must lead to a chain that is there, and no chain may go that is jumped to. */
-function play(stages: readonly (readonly Section[])[], known: Played["chains"] = new Map()): Played {
+/** Play sections on nothing but names: every jump must lead to a chain that is there, and no chain may go that is jumped to. */
+function play(sections: readonly Section[], known: Played["chains"] = new Map()): Played {
   const chains = new Map(Array.from(known, ([name, rules]) => [name, [...rules]]));
   const refused: string[] = [];
-  for (const line of stages.flatMap((stage) => restoreInput(stage).split("\n"))) {
+  for (const line of restoreInput(sections).split("\n")) {
     const [word = "", name = ""] = line.split(" ");
     const text = line.slice(word.length + name.length + 2);
     if (word.startsWith(":")) chains.set(word.slice(1), []);
@@ -63,31 +63,31 @@ function sorted(chains: Played["chains"]): readonly (readonly [string, readonly 
   return [...chains].toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
-describe("stagesOf", () => {
-  it("leaves a change of the usual size in one call", () => {
+describe("cutSections", () => {
+  it("leaves a change of the usual size as it is", () => {
     const sections = sectionsBetween([], SHOWCASE);
-    expect(stagesOf(sections)).toEqual([sections]);
+    expect(cutSections(sections)).toBe(sections);
   });
 
-  it("loads many new chains ahead, in bounded calls, and ends with the very same rules", () => {
+  it("loads many new chains ahead, few to a section, and ends with the very same rules", () => {
     const sections = sectionsBetween([], MANY);
-    const stages = stagesOf(sections, RULES_MAX);
-    expect(stages.length).toBeGreaterThan(2);
-    const sizes = stages.map((stage) => stage.flatMap(({ fresh }) => fresh.flatMap(({ value }) => value.split("\n"))).length);
-    expect(Math.max(...sizes)).toBeLessThan(RULES_MAX + 15);
-    // What leads to them comes with the last call.
-    expect(stages.slice(0, -1).every((stage) => !restoreInput(stage).includes("KUBE-SERVICES"))).toBe(true);
-    const played = play(stages, KNOWN);
+    const cut = cutSections(sections, CHAINS_MAX);
+    expect(cut.length).toBeGreaterThan(sections.length + 3);
+    expect(Math.max(...cut.map(({ fresh }) => fresh.length))).toBeLessThanOrEqual(CHAINS_MAX);
+    // What leads to them comes with the sections that were there before.
+    const ahead = cut.slice(0, cut.length - sections.length);
+    expect(restoreInput(ahead)).not.toContain("KUBE-SERVICES");
+    const played = play(cut, KNOWN);
     expect(played.refused).toEqual([]);
-    expect(sorted(played.chains)).toEqual(sorted(play([sections], KNOWN).chains));
+    expect(sorted(played.chains)).toEqual(sorted(play(sections, KNOWN).chains));
   });
 
   it("deletes many chains behind, those that jump to others first", () => {
-    const coming = sectionsBetween([], MANY);
-    const before = play([coming], KNOWN).chains;
-    const stages = stagesOf(sectionsBetween(MANY, []), RULES_MAX);
-    expect(stages.length).toBeGreaterThan(2);
-    const { chains, refused } = play(stages, before);
+    const before = play(sectionsBetween([], MANY), KNOWN).chains;
+    const sections = sectionsBetween(MANY, []);
+    const cut = cutSections(sections, CHAINS_MAX);
+    expect(cut.length).toBeGreaterThan(sections.length + 3);
+    const { chains, refused } = play(cut, before);
     expect(refused).toEqual([]);
     expect([...chains.keys()].filter((name) => /^KUBE-(SVC|SEP)-/.test(name))).toEqual([]);
   });

@@ -57,40 +57,32 @@ export function deletionOf(dead: readonly ChainObject[], table: TableName = "nat
   return { ...EMPTY, table, dead };
 }
 
-/** Rules in one call of the nft variant: its time grows with the square of what one transaction holds. */
-const STAGE_RULES = 5_000;
+/** Chains in one section for the nft variant: the time it takes for a section grows with the square of the chains that this one names. */
+const CHAINS_MAX = 200;
 
 /**
- * Cut a large change into several calls: chains that nothing leads to yet ahead of it, chains that nothing leads to any more behind it.
+ * Cut a large change into more sections: chains that nothing leads to yet ahead of it, chains that nothing leads to any more behind it.
  *
- * Shape: what is in force changes with one of the calls and no other. A change of the usual size is one call.
+ * Shape: what is in force changes with the sections that were there before, and no other. A change of the usual size stays as it is.
  */
-export function stagesOf(sections: readonly Section[], rulesMax: number = STAGE_RULES): readonly (readonly Section[])[] {
+export function cutSections(sections: readonly Section[], chainsMax: number = CHAINS_MAX): readonly Section[] {
   const ahead: Section[] = [];
   const behind: Section[] = [];
   const main = sections.map((section): Section => {
     if (section.table !== "nat") return section;
-    const fresh = chunksOf(section.fresh, rulesMax);
-    const dead = chunksOf(section.dead, rulesMax);
-    if (fresh.length > 1) ahead.push(...fresh.map((chunk): Section => ({ ...EMPTY, fresh: chunk, made: chunk.map(({ key }) => key) })));
-    if (dead.length > 1) behind.push(...dead.map((chunk) => deletionOf(chunk)));
-    return { ...section, fresh: fresh.length > 1 ? [] : section.fresh, dead: dead.length > 1 ? [] : section.dead };
+    const fresh = section.fresh.length > chainsMax ? chunksOf(section.fresh, chainsMax) : [];
+    const dead = section.dead.length > chainsMax ? chunksOf(section.dead, chainsMax) : [];
+    ahead.push(...fresh.map((chunk): Section => ({ ...EMPTY, fresh: chunk, made: chunk.map(({ key }) => key) })));
+    behind.push(...dead.map((chunk) => deletionOf(chunk)));
+    return { ...section, fresh: fresh.length > 0 ? [] : section.fresh, dead: dead.length > 0 ? [] : section.dead };
   });
-  return [...ahead.map((section) => [section]), main, ...behind.map((section) => [section])];
+  return ahead.length + behind.length === 0 ? sections : [...ahead, ...main, ...behind];
 }
 
-function chunksOf(chains: readonly ChainObject[], rulesMax: number): readonly (readonly ChainObject[])[] {
-  const chunks: ChainObject[][] = [];
-  let room = 0;
-  for (const chain of chains) {
-    if (room <= 0) {
-      chunks.push([]);
-      room = rulesMax;
-    }
-    chunks.at(-1)?.push(chain);
-    room -= 1 + rulesOf(chain.value).length;
-  }
-  return chunks;
+function chunksOf(chains: readonly ChainObject[], chainsMax: number): readonly (readonly ChainObject[])[] {
+  return Array.from({ length: Math.ceil(chains.length / chainsMax) }, (_, index) =>
+    chains.slice(index * chainsMax, (index + 1) * chainsMax),
+  );
 }
 
 /** A chain jumps only to chains that come before it here, or to none of these. */
