@@ -1,5 +1,6 @@
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { layoutsOf } from "./layout.ts";
 import { reachAll } from "./reach.ts";
 import type { TestService } from "./services.ts";
 import { createSite } from "./site.ts";
@@ -7,11 +8,11 @@ import type { Site } from "./site.ts";
 
 const FAMILIES = ["IPv4", "IPv6"] as const;
 
-describe("a service with endpoints on two nodes", needs("root", "ip", "nft>=1.0.1"), () => {
+describe.each(layoutsOf("spread"))("a service with endpoints on two nodes, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;
   let service: TestService;
   beforeAll(async () => {
-    site = await createSite();
+    site = await createSite({ layout });
     service = await site.services.create({ endpoints: ["pod-1-1", "pod-1-2", "pod-2-1", "pod-2-2"] });
   });
   afterAll(() => site?.destroy());
