@@ -1,4 +1,4 @@
-import { checkBackend, checkHistories, SCENARIOS } from "@turnout/core/testing";
+import { BREAKAGES, catchBreakage, checkBackend, checkHistories, SCENARIOS } from "@turnout/core/testing";
 import type { Finding } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { userspaceModule } from "./module.ts";
@@ -15,6 +15,24 @@ function lines(findings: readonly Finding[]): readonly string[] {
     [`${kind} ${family} in ${scenario}, ${step}: ${what}: expected ${expected}, got ${got}`, ...details].join("\n  "),
   );
 }
+
+/** Defects that can't be told here from what is declared, with the reason. */
+const NOT_SEEN: Readonly<Record<string, string>> = {
+  "never masquerades": "endpoints see the node whatever rules say",
+  "masquerades everything": "endpoints see the node whatever rules say",
+  "takes pods for strangers": "which is a matter of masquerading but for the Local policy, R-31, that is left out",
+  "refuses what it should drop": "it declares that it refuses",
+  "does not know the external policy": "R-30 and R-33 are left out; what is found is filed under R-56",
+  "does not know source ranges": "R-39 is left out; what is found is filed under R-56",
+  "leaves undefined ports alone": "it declares that it does",
+  "leaves unallocated addresses alone": "it declares that it does",
+  "serves one family with the other's hands": "found by what is left after the end, before any packet shows it",
+  "does not recognise what it made": "it ends with the process, so a new one finds nothing",
+  "leaves something behind at cleanup": "it ends with the process, and is not cleaned up",
+  "takes too much at cleanup": "it ends with the process, and is not cleaned up",
+  "has a host that nobody tampers with": "its sockets are nobody else's to touch",
+  "has a host where tampering does nothing": "its sockets are nobody else's to touch",
+};
 
 describe("the userspace backend on its host in memory", () => {
   it(
@@ -34,5 +52,17 @@ describe("the userspace backend on its host in memory", () => {
       expect(steps).toBe(STEPS);
     },
     STEPS * 20 + TIMEOUT_MS,
+  );
+
+  it.each(BREAKAGES.filter(({ name }) => !(name in NOT_SEEN)).map((breakage) => [breakage.name, breakage] as const))(
+    "is caught when it %s",
+    async (_, breakage) => {
+      const found = await catchBreakage(breakage, userspaceModule, createFakeHost, SCENARIOS);
+      expect(breakage.kinds).toContain(found?.kind);
+      // A duty of the contract has no rule.
+      const isOffended = breakage.rules.length === 0 || breakage.rules.some((rule) => found?.rules.includes(rule));
+      expect({ isOffended, rules: found?.rules }).toMatchObject({ isOffended: true });
+    },
+    TIMEOUT_MS,
   );
 });
