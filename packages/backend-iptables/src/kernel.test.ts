@@ -132,6 +132,60 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       expect(await proxy.sync()).toBe(0);
     });
 
+    it("ends where it should when the tool was killed between two tables, and in the middle of one", async () => {
+      const whole = await open(variant, "IPv4");
+      whole.want(SHOWCASE);
+      await whole.sync();
+      const expected = await kernelState(whole);
+      for (const part of [/^(.*?)\*nat.*$/s, /^(.*?\*nat.{3000}).*$/s]) {
+        await flush();
+        const run: Exec["run"] = async (file, args, options = {}) => {
+          if (!file.endsWith("-restore")) return await world.exec.run(file, args, options);
+          await world.exec.run(file, args, { ...options, input: options.input?.replace(part, "$1") ?? "" });
+          return { code: 137, stdout: "", stderr: "" };
+        };
+        const killed = await iptablesModule.open(
+          iptablesModule.parseOptions({ variant }),
+          "IPv4",
+          { ...world, exec: { ...world.exec, run } },
+          signal,
+        );
+        const first = new Proxy(killed, "IPv4");
+        first.want(SHOWCASE);
+        await expect(first.sync()).rejects.toMatchObject({ code: "tool_failed" });
+        expect(killed.metrics?.().find(({ name }) => name.endsWith("iptables_restore_failures_total"))?.value).toBe(1);
+        const second = await open(variant, "IPv4");
+        second.want(SHOWCASE);
+        await second.adopt();
+        expect(await second.sync()).toBeGreaterThan(0);
+        expect(await kernelState(second)).toEqual(expected);
+      }
+    });
+
+    it("counts the rules in force and those it wrote", async () => {
+      const proxy = await open(variant, "IPv4");
+      const numbers = (what: string): readonly (number | undefined)[] =>
+        ["filter", "nat"].map(
+          (table) =>
+            proxy.backend
+              .metrics?.()
+              .find(({ name, labels }) => name === `kubeproxy_sync_proxy_rules_iptables_${what}` && labels?.["table"] === table)?.value,
+        );
+      proxy.want(SHOWCASE);
+      await proxy.sync();
+      const all = numbers("total");
+      expect(numbers("last")).toEqual(all);
+      proxy.want(SHOWCASE.slice(1));
+      await proxy.sync();
+      expect(numbers("last")).toEqual([0, 0]);
+      const [filter = 0, nat = 0] = numbers("total");
+      // The dispatch rule, three endpoints picked and the mark, and two rules for each endpoint.
+      expect([(all[0] ?? 0) - filter, (all[1] ?? 0) - nat]).toEqual([0, 1 + 4 + 6]);
+      await proxy.adopt();
+      // What is read is counted the same way.
+      expect(numbers("total")).toEqual([filter, nat]);
+    });
+
     it("puts back just what somebody took, changed, moved or added", async () => {
       const proxy = await open(variant, "IPv4");
       proxy.want(SHOWCASE);

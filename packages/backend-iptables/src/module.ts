@@ -12,7 +12,7 @@ import type {
   World,
 } from "@turnout/core";
 import { ProxyError } from "@turnout/core";
-import type { CommitMark, IptablesVariant } from "@turnout/host";
+import type { CommitMark, IptablesProgram } from "@turnout/host";
 import { EchoCount, findIptables, ownCommitsOf } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
@@ -132,15 +132,15 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   /** Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. */
   async cleanup(signal: AbortSignal): Promise<void> {
     const { programs } = await findIptables(this.#world.exec, signal);
-    for (const { variant } of programs) await this.#cleanVariant(variant, signal);
+    for (const program of programs) await this.#cleanUp(program, signal);
   }
 
   close(): Promise<void> {
     return Promise.resolve();
   }
 
-  async #cleanVariant(variant: IptablesVariant, signal: AbortSignal): Promise<void> {
-    const tool = new IptablesTool(this.#world, this.#family, variant);
+  async #cleanUp(program: IptablesProgram, signal: AbortSignal): Promise<void> {
+    const tool = new IptablesTool(this.#world, this.#family, program);
     const { filter = "", nat = "", mangle = "" } = await tool.saveExisting(signal);
     const remove = [...parseSaved({ filter, nat, mangle }, this.#family, false).values()];
     if (remove.length === 0) return;
@@ -152,7 +152,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     if (lingering.length === 0) return;
     throw new ProxyError("already_exists", "chains are left that somebody else jumps to", {
       object: lingering.map(({ object }) => object.key).join(", "),
-      hint: `find the jumps with iptables-${variant}-save and remove them`,
+      hint: `find the jumps with iptables-${program.variant}-save and remove them`,
     });
   }
 

@@ -2,7 +2,7 @@ import { objectId, parseIP } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import { GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, isOwnChain, JUMPS, SHARED_CHAINS } from "./layout.ts";
 import type { TableName } from "./layout.ts";
-import { MISPLACED } from "./objects.ts";
+import { MISPLACED, placeOf } from "./objects.ts";
 import type { IptablesObject } from "./objects.ts";
 
 const TABLES: readonly TableName[] = ["filter", "nat", "mangle"];
@@ -46,7 +46,8 @@ export function countRules(objects: Iterable<IptablesObject>): Readonly<Record<"
   for (const object of objects) {
     const table = object.key.startsWith("nat ") ? "nat" : object.key.startsWith("filter ") ? "filter" : undefined;
     if (table === undefined) continue;
-    if (typeof object.value === "number") counts[table] += object.value;
+    if (object.kind === "guard") counts[table] += placeOf(object).rule === "" ? 0 : 1;
+    else if (typeof object.value === "number") counts[table] += object.value;
     else if (typeof object.value === "string" && object.value !== "") counts[table] += object.value.split("\n").length;
   }
   return counts;

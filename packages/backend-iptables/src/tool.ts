@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { IPFamily, World } from "@turnout/core";
 import { chooseIptables, iptablesError, iptablesName, restoreIptables, runLocked } from "@turnout/host";
-import type { IptablesChoice, IptablesVariant, LockedResult, LockedRun } from "@turnout/host";
+import type { IptablesChoice, IptablesProgram, IptablesVariant, LockedResult, LockedRun } from "@turnout/host";
 import { CANARY, ROUTE_LOCALNET } from "./layout.ts";
 import type { TableName } from "./layout.ts";
 
@@ -24,15 +24,17 @@ export class IptablesTool {
   #choice: IptablesChoice | undefined;
   #waits: LockWaits = { count: 0, totalMs: 0 };
 
+  /** `wanted` may be a program that was found already; then nothing is looked up. */
   constructor(
     world: Pick<World, "exec" | "clock" | "log">,
     family: IPFamily,
-    wanted: "auto" | IptablesVariant,
+    wanted: "auto" | IptablesVariant | IptablesProgram,
     random: () => number = Math.random,
   ) {
     this.#world = world;
     this.#family = family;
-    this.#wanted = wanted;
+    this.#wanted = typeof wanted === "string" ? wanted : wanted.variant;
+    if (typeof wanted !== "string") this.#choice = { ...wanted, because: "it was asked for", mixed: undefined };
     this.#random = random;
   }
 
