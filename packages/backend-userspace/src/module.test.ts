@@ -190,7 +190,7 @@ describe("what somebody else does", () => {
     const told: string[] = [];
     // The addresses are told of again while nobody mends them.
     while (!told.includes("listener TCP 10.96.0.20:80 failed")) {
-      const { value } = (await events?.next()) as IteratorYieldResult<HostEvent<UserspaceFacts>>;
+      const { value } = (await events!.next()) as IteratorYieldResult<HostEvent<UserspaceFacts>>;
       told.push(value.kind === "drift" ? value.what : value.kind);
     }
     expect(told).not.toContain("facts");
