@@ -1,4 +1,4 @@
-import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
+import type { Clock, HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
 import { ownCommitsOf } from "@turnout/host";
 import type { CommitMark, EchoCount } from "@turnout/host";
 import type { IptablesFacts } from "./options.ts";
@@ -34,32 +34,20 @@ const LOOK_SHARE = 0.05;
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
   const { world, tool, echoes } = options;
   const isTold = (await tool.choice(signal)).variant === "nft";
-  const commits = isTold ? world.netlink.watchNft(signal)[Symbol.asyncIterator]() : undefined;
-  const addresses = world.netlink.watchAddresses(signal)[Symbol.asyncIterator]();
+  const inbox = new Inbox(world.clock, signal);
+  if (isTold) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
+  inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
   echoes.start();
   const suspicion = new Suspicion(options);
   if (isTold && (await hasMissed(options, signal))) suspicion.note("the ruleset changed before it was watched");
-  let nextCommit = commits?.next();
-  let nextAddresses = addresses.next();
   let canaryDueMs = world.clock.nowMs() + CANARY_MS;
-  while (!signal.aborted) {
-    const stop = new AbortController();
-    const waitMs = Math.min(suspicion.dueMs, canaryDueMs) - world.clock.nowMs();
-    const winner = await Promise.race([
-      nextAddresses.then((result) => ({ addresses: result })),
-      world.clock.sleep(waitMs, AbortSignal.any([signal, stop.signal])).then(() => ({ timer: true })),
-      ...(nextCommit === undefined ? [] : [nextCommit.then((result) => ({ commit: result }))]),
-    ]);
-    stop.abort();
-    if (signal.aborted) return;
-    if ("addresses" in winner) {
-      if (winner.addresses.done === true) return;
-      nextAddresses = addresses.next();
+  for (;;) {
+    const news = await inbox.next(Math.min(suspicion.dueMs, canaryDueMs));
+    if (news.is === "end" || signal.aborted) return;
+    if (news.is === "addresses") {
       yield { kind: "facts", facts: await readFacts(world, signal) };
-    } else if ("commit" in winner) {
-      if (winner.commit.done === true) return;
-      nextCommit = commits?.next();
-      const what = foreignCommit(winner.commit.value, options);
+    } else if (news.is === "commit") {
+      const what = foreignCommit(news.event, options);
       if (what === undefined) continue;
       if (await tool.hasCanary(signal)) suspicion.note(what);
       else yield { kind: "drift", what };
@@ -69,6 +57,59 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
       canaryDueMs = world.clock.nowMs() + CANARY_MS;
       if (!(await tool.hasCanary(signal))) yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
     }
+  }
+}
+
+/** What there is to hear of. */
+type News =
+  | { readonly is: "commit"; readonly event: NftEvent }
+  | { readonly is: "addresses" }
+  | { readonly is: "due" }
+  | { readonly is: "end"; readonly error?: unknown };
+
+/**
+ * Takes in what several sources tell, for one reader who also waits for a time.
+ *
+ * Not a race of their promises: one of them may be pending for weeks, and would keep something of every race.
+ */
+class Inbox {
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  readonly #news: News[] = [];
+  #wake: () => void = () => undefined;
+
+  constructor(clock: Clock, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#signal = signal;
+  }
+
+  /** Take in what a source tells, until it ends. */
+  follow<T>(source: AsyncIterable<T>, newsOf: (told: T) => News): void {
+    const told = source[Symbol.asyncIterator]();
+    const pump = async (): Promise<void> => {
+      for (let next = await told.next(); next.done !== true; next = await told.next()) this.#put(newsOf(next.value));
+      this.#put({ is: "end" });
+    };
+    pump().catch((error: unknown) => this.#put({ is: "end", error }));
+  }
+
+  /** The next news, or that the time has come. @throws what a source failed with. */
+  async next(dueMs: number): Promise<News> {
+    if (this.#news.length === 0 && dueMs > this.#clock.nowMs()) {
+      const awake = new AbortController();
+      this.#wake = (): void => awake.abort();
+      this.#signal.addEventListener("abort", this.#wake, { once: true });
+      if (!this.#signal.aborted) await this.#clock.sleep(dueMs - this.#clock.nowMs(), awake.signal);
+      this.#signal.removeEventListener("abort", this.#wake);
+    }
+    const news = this.#signal.aborted ? { is: "end" as const } : (this.#news.shift() ?? { is: "due" as const });
+    if (news.is === "end" && "error" in news) throw news.error;
+    return news;
+  }
+
+  #put(news: News): void {
+    this.#news.push(news);
+    this.#wake();
   }
 }
 
