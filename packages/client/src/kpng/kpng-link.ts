@@ -63,15 +63,11 @@ interface Told {
 export class KpngLink {
   readonly #options: KpngLinkOptions;
   #told: Told | undefined;
+  /** What there is comes from here. */
   #isActive = false;
 
   constructor(options: KpngLinkOptions) {
     this.#options = options;
-  }
-
-  /** What there is comes from here. */
-  get isActive(): boolean {
-    return this.#isActive;
   }
 
   /** Whether load balancers should send the node traffic, as far as kpng says. */

@@ -38,4 +38,14 @@ describe("a certificate gives", () => {
   ])("a refusal that says whose it is and what it may ask for", (certificate, words) => {
     expect(() => certificateRights(new Set())(certificate).check("b")).toThrow(words);
   });
+
+  test("a right to all nodes is for the names that were given one, and a refusal says whose it is", () => {
+    const rightsOf = certificateRights(new Set(["relay"]));
+    rightsOf(of("relay")).checkAll();
+    expect(() => rightsOf(of("system:node:a")).checkAll()).toThrow(
+      'the certificate of "system:node:a" gives no right to ask for all nodes',
+    );
+    expect(() => rightsOf(undefined).checkAll()).toThrow("the certificate of nobody (it has no single common name) gives no right");
+    expect(() => rightsOf(of("x".repeat(5_000))).checkAll()).toThrow(/x{300}" gives/);
+  });
 });

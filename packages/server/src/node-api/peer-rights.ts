@@ -35,8 +35,8 @@ export function certificateRights(anyNode: ReadonlySet<string>): PeerRightsOf {
       ownNode: commonName.startsWith(NODE_PREFIX) ? commonName.slice(NODE_PREFIX.length) : undefined,
       checkAll() {
         if (mayAskForAll) return;
-        throw new ProxyError("permission_denied", `the certificate of ${JSON.stringify(commonName)} gives no right to ask for all nodes`, {
-          hint: "its common name has to be one that may ask for any node",
+        throw new ProxyError("permission_denied", `the certificate of ${said(commonName)} gives no right to ask for all nodes`, {
+          hint: "its common name has to be one that this brain lets ask for any node",
         });
       },
       check(nodeName) {
