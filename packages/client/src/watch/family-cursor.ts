@@ -10,6 +10,8 @@ export class FamilyCursor {
   #instance = "";
   #revision = 0;
   #isAsked = false;
+  /** What is asked for is a difference that is wanted no more. */
+  #isOutdated = false;
   /** Arrived after whoever asked had gone. */
   #ready: ChangeSet | undefined;
   #waiter: PromiseWithResolvers<ChangeSet> | undefined;
@@ -48,6 +50,7 @@ export class FamilyCursor {
   /** The request for what changed since. */
   ask(): Ask {
     this.#isAsked = true;
+    this.#isOutdated = false;
     return { family: FAMILY_WORDS.write(this.#family), instance: this.#instance, revision: this.#revision };
   }
 
@@ -63,11 +66,12 @@ export class FamilyCursor {
     this.#waiter = undefined;
   }
 
-  /** Want everything again. */
+  /** Want everything again. An answer that is on its way is passed over, unless it is everything. */
   forget(): void {
     this.#instance = "";
     this.#revision = 0;
     this.#ready = undefined;
+    this.#isOutdated = this.#isAsked;
   }
 
   /** Hand over what came another way, by which this API's revisions mean nothing any more. */
@@ -80,7 +84,7 @@ export class FamilyCursor {
   /**
    * Take a part of an answer; gives the delivery when it is whole.
    *
-   * Edges: one that changes nothing a consumer sees (eligibility alone) wakes nobody, and is due again.
+   * Edges: one that changes nothing a consumer sees (eligibility alone, or to what was forgotten) wakes nobody, and is due again.
    * @throws {ProxyError} `feed_lost` for an answer nobody asked for, or one that can't be.
    */
   take(part: WireChangeSet): Delivery | undefined {
@@ -88,6 +92,10 @@ export class FamilyCursor {
     const delivery = this.#reader.take(part);
     if (delivery === undefined) return undefined;
     const { changes } = delivery;
+    if (this.#isOutdated && !changes.full) {
+      this.#isAsked = false;
+      return delivery;
+    }
     if (!changes.full && changes.instance !== this.#instance) throw notUnderstood("a difference to something else", changes.instance);
     if (changes.full && changes.node === undefined) throw notUnderstood("a whole state without its node", changes.instance);
     this.#isAsked = false;

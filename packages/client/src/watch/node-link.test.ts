@@ -130,6 +130,25 @@ describe("a link", () => {
     void Promise.allSettled([feed.next(never)]);
     expect(asksOf(await asked(0, 2))[1]).toEqual({ family: 1, instance: "", revision: 0 });
   });
+
+  test("passes over the difference that was asked for before it was told to want everything", async () => {
+    await brain.listen();
+    open();
+    const first = feed.next(never);
+    const one = await asked(0, 1);
+    one.answer(FULL);
+    await first;
+    const second = feed.next(never);
+    await asked(0, 2);
+    link.askFull("IPv4");
+    one.answer(toyChange({ set: [toyRow("new")] }), { isEligible: false, reason: "the node is being deleted" });
+    expect(asksOf(await asked(0, 3))[2]).toEqual({ family: 1, instance: "", revision: 0 });
+    expect(link.eligibility.isEligible).toBe(false);
+    one.answer(toyFull([toyRow("new")]));
+    expect(await second).toEqual(toyFull([toyRow("new")]));
+    expect(brain.streams).toHaveLength(1);
+    expect(log.lines.filter((line) => line.startsWith("warn"))).toEqual([]);
+  });
 });
 
 describe("a link that is cut", () => {

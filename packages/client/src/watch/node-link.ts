@@ -106,7 +106,7 @@ export class NodeLink {
     return gate === undefined ? feed : { next: (signal) => gate.next(feed, signal, () => this.#sayWaiting()) };
   }
 
-  /** Want the whole state of a family with the next change set. */
+  /** Want the whole state of a family with the next change set: at once, or, if a change is asked for already, when there is one. */
   askFull(family: IPFamily): void {
     this.#cursors[family].forget();
     this.#kpng?.askFull(family);

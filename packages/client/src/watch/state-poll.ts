@@ -35,7 +35,7 @@ export function createStatePoll(target: string, options: WatchOptions): StatePol
     async next(instance, revision, own) {
       for (;;) {
         if (newest !== undefined && (newest.instance !== instance || newest.revision !== revision)) return newest;
-        await unlessAborted(pulled(), own === undefined ? signal : AbortSignal.any([signal, own]), target);
+        await unlessAborted(pulled, own === undefined ? signal : AbortSignal.any([signal, own]), target);
       }
     },
     async close() {
@@ -45,14 +45,15 @@ export function createStatePoll(target: string, options: WatchOptions): StatePol
   };
 }
 
-async function unlessAborted(promise: Promise<unknown>, signal: AbortSignal, target: string): Promise<void> {
+/** Wait for what `start` begins. Nothing is begun that nobody waits for: its failure would be nobody's. */
+async function unlessAborted(start: () => Promise<unknown>, signal: AbortSignal, target: string): Promise<void> {
   const canceled = new ProxyError("canceled", "waiting for node state was stopped", { object: target });
   if (signal.aborted) throw canceled;
   const aborted = Promise.withResolvers<never>();
   const stop = (): void => aborted.reject(canceled);
   signal.addEventListener("abort", stop, { once: true });
   try {
-    await Promise.race([promise, aborted.promise]);
+    await Promise.race([start(), aborted.promise]);
     if (signal.aborted) throw canceled;
   } finally {
     signal.removeEventListener("abort", stop);
