@@ -70,7 +70,8 @@ describe("what the real kube-proxy wrote, in a real kernel", needs("root", "netn
   it.each(CASES)("is adopted with nothing written, and is what we write ourselves: %s, %s", async (family, variant, changes) => {
     const name = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
     const theirs = uncounted(recordedSave(everything, family));
-    await tool(`${name}-restore`, [], theirs);
+    // The lock is the machine's, not the namespace's: other tests may hold it.
+    await tool(`${name}-restore`, ["-w", "30"], theirs);
     await tool("sysctl", ["-q", "-w", "net.ipv4.conf.all.route_localnet=1"]);
     const before = await tool(`${name}-save`, []);
 
