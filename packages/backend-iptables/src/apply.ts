@@ -70,6 +70,7 @@ export class Applier {
   /** Carry out one plan. @throws {ProxyError} when a section failed; earlier ones are in force. */
   async apply({ steps, after = [] }: Plan<Step>, signal: AbortSignal): Promise<Outcome<IptablesObject>> {
     const failed = new Map<string, ProxyError>();
+    this.#last = { filter: 0, nat: 0 };
     for (const step of [...steps, ...after]) {
       if (step.do === "restore") await this.#restoreAll(step.sections, signal);
       else if (step.do === "delete") await this.#deleteChains(step.chains, signal);
@@ -89,7 +90,6 @@ export class Applier {
     const { variant } = await this.#tool.choice(signal);
     // The legacy variant replaces the whole table at every COMMIT: one is cheapest.
     await this.#restore(variant === "nft" ? cutSections(sections) : sections, signal);
-    this.#last = { filter: 0, nat: 0 };
     for (const { table, written, growth } of sections) {
       if (table === "mangle") continue;
       this.#last[table] += written;

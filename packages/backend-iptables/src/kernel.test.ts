@@ -139,7 +139,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       const expected = await kernelState(whole);
       for (const part of [/^(.*?)\*nat.*$/s, /^(.*?\*nat.{3000}).*$/s]) {
         await flush();
-        const run: Exec["run"] = async (file, args, options = {}) => {
+        const cutShort: Exec["run"] = async (file, args, options = {}) => {
           if (!file.endsWith("-restore")) return await world.exec.run(file, args, options);
           await world.exec.run(file, args, { ...options, input: options.input?.replace(part, "$1") ?? "" });
           return { code: 137, stdout: "", stderr: "" };
@@ -147,7 +147,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
         const killed = await iptablesModule.open(
           iptablesModule.parseOptions({ variant }),
           "IPv4",
-          { ...world, exec: { ...world.exec, run } },
+          { ...world, exec: { ...world.exec, run: cutShort } },
           signal,
         );
         const first = new Proxy(killed, "IPv4");

@@ -112,6 +112,7 @@ describe("what rendering depends on", () => {
     const text = planText(undefined, []);
     expect(text.indexOf(GUARD_RULE)).toBeGreaterThan(0);
     expect(text.indexOf("# sysctl -w net.ipv4.conf.all.route_localnet=1")).toBeGreaterThan(text.indexOf(GUARD_RULE));
+    expect(text.indexOf("# sysctl")).toBeLessThan(text.indexOf("*nat"));
     for (const circumstances of [
       { options: { localhostNodePorts: false } },
       { settings: { nodePortAddresses: ["primary"] } },
@@ -148,6 +149,15 @@ describe("planDelta", () => {
     expect(gone.indexOf("-I KUBE-SERVICES -d 10.96.0.1/32")).toBeLessThan(gone.indexOf("*nat"));
     const come = planText([plain(0, 0)], [plain(0, 1)]);
     expect(come.indexOf("-D KUBE-SERVICES -d 10.96.0.1/32")).toBeGreaterThan(come.indexOf("*nat"));
+  });
+
+  it("lets a refusal go at once where nothing is translated", () => {
+    const text = planText(
+      [plain(0, 0), balanced("10.0.0.0/8")],
+      [balanced("192.168.0.0/16"), { ...plain(0, 1), name: "other", number: 5 }],
+    );
+    expect(text.indexOf("-D KUBE-SERVICES -d 10.96.0.1/32")).toBeGreaterThan(0);
+    expect(text.indexOf("-D KUBE-SERVICES -d 10.96.0.1/32")).toBeLessThan(text.indexOf("*nat"));
   });
 
   it("rewrites no shared chain for a change of one service", () => {

@@ -29,6 +29,7 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
   const leaving = { filter: going, nat, mangle };
   const parameters: SysctlObject[] = [];
   const fresh = new Set(delta.put.flatMap(({ before, after }) => (after.kind === "shared" && before === undefined ? [after.key] : [])));
+  const isTranslated = translationsOf(delta);
   const gone = new Set(delta.remove.flatMap((object) => (object.kind === "shared" ? [object.key] : [])));
   for (const object of delta.remove) {
     // Kubelet's, and what the host may need for something else, stay.
@@ -36,7 +37,8 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
     const { table, chain } = placeOf(object);
     if (object.kind === "chain" || object.kind === "shared") leaving[table].dropChain({ ...object, kind: "chain" });
     else if (object.kind === "jumps") leaving[table].writeJumps(chain, [], rulesOf(object.value));
-    else if (!gone.has(`${table} ${chain}`)) leaving[table].deleteRule(object.key, object.value);
+    else if (!gone.has(`${table} ${chain}`))
+      (table === "filter" && !isTranslated(object) ? coming : leaving[table]).deleteRule(object.key, object.value);
   }
   for (const { before, after } of delta.put) {
     if (after.kind === "sysctl") parameters.push(after);
@@ -46,10 +48,11 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
     else if (after.kind === "rule") writeRule(after.key, before, writers[placeOf(after).table], fresh);
   }
   writeGuard(delta.put, coming);
-  const sections = [coming, nat, going, mangle].flatMap((writer) => writer.take());
-  const steps: Step[] = sections.length === 0 ? [] : [{ do: "restore", sections }];
-  // Behind the guard, never before it.
-  steps.push(...parameters.map((object): Step => ({ do: "set", object })));
+  const first = coming.take();
+  const rest = [nat, going, mangle].flatMap((writer) => writer.take());
+  // Behind the guard and before the rules that need it, at the price of another call.
+  const set = parameters.map((object): Step => ({ do: "set", object }));
+  const steps = set.length === 0 ? restoreSteps([...first, ...rest]) : [...restoreSteps(first), ...set, ...restoreSteps(rest)];
   const due = delta.lingering.flatMap(({ object, sinceMs }) =>
     object.kind === "chain" && delta.nowMs - sinceMs >= LINGER_MS ? [object] : [],
   );
@@ -64,6 +67,28 @@ export function explainPlan({ steps, after = [] }: Plan<Step>): string {
     return restoreInput(step.chains.map((object) => deletionOf([object], placeOf(object).table)));
   });
   return texts.length === 0 ? "# nothing to do\n" : texts.join("");
+}
+
+function restoreSteps(sections: readonly Section[]): readonly Step[] {
+  return sections.length === 0 ? [] : [{ do: "restore", sections }];
+}
+
+/**
+ * Tell whether the translation of what a filter rule is about changes as well: only then has the rule to wait for it. The others need not wait,
+ * and are in step with the rest of the change.
+ */
+function translationsOf({ put, remove }: Delta<IptablesObject>): (rule: IptablesObject) => boolean {
+  const changing = new Set<string>();
+  for (const object of [...remove, ...put.map(({ after }) => after)]) {
+    if (object.kind === "rule" && object.key.startsWith("nat ")) changing.add(destinationOf(object.key));
+  }
+  return ({ key }) => changing.has(destinationOf(key));
+}
+
+/** What a dispatch rule is about: address (none for a node port), protocol and port. */
+function destinationOf(key: string): string {
+  const [, address = "", protocol = ""] = /^\w+ \S+ (?:-d (\S+) )?-p (\w+) /.exec(key) ?? [];
+  return `${address} ${protocol} ${/ --dport (\d+) -j [^"]*$/.exec(key)?.[1] ?? ""}`;
 }
 
 function valueOf(object: IptablesObject | undefined): readonly string[] {
