@@ -97,6 +97,13 @@ describe("runLocked", () => {
     expect(await done).toMatchObject({ code: "timed_out", hint: "see who: lslocks | grep xtables" });
   });
 
+  it("sets no short alarm where input comes as the tool reads", async () => {
+    const input = `*nat\n${"# x\n".repeat(10_000)}COMMIT\n`;
+    const exec = createFakeExec([{ run: ["iptables-restore", "-w", "600", "--noflush"], input }]);
+    await restoreIptables("iptables-restore", input, { exec, clock: createFakeClock(), random: () => 0, signal });
+    exec.done();
+  });
+
   it("doesn't wait for anything but the lock", async () => {
     const clock = createFakeClock();
     const failing = { run: args, input: INPUT, result: { code: 1, stderr: "iptables-restore: line 2 failed" } };

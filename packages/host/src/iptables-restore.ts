@@ -11,6 +11,12 @@ const PATIENCE_MS = 30_000;
 /** The nft variant needs tens of seconds for a hundred thousand lines. */
 const RUN_TIMEOUT_MS = 600_000;
 
+/**
+ * Input up to this size is with the tool at once, in one write. More comes as the tool reads, and then a short wait is a trap: the alarm that
+ * iptables-legacy 1.8.9 sets for it goes on after the lock is there, and ends the input wherever it finds it dry ("COMMIT expected at line …").
+ */
+const AT_ONCE_BYTES = 32_768;
+
 /** What running a tool that takes the xtables lock needs. */
 export interface LockedRun {
   readonly exec: Exec;
@@ -31,7 +37,7 @@ export interface LockedResult extends ExecResult {
 /**
  * Run an iptables tool, waiting for the xtables lock: a second in its queue, then again after a random pause.
  *
- * Edges: the nft variant takes no lock and never waits. A non-zero exit for any other reason is a result.
+ * Edges: the nft variant takes no lock and never waits. With much input it stays in the queue, as long as a run may take. A non-zero exit for any other reason is a result.
  * @throws {ProxyError} `timed_out` when somebody held the lock for half a minute; what `Exec.run` throws.
  */
 export async function runLocked(
@@ -42,9 +48,11 @@ export async function runLocked(
 ): Promise<LockedResult> {
   const startMs = clock.nowMs();
   const options = { signal, timeoutMs: RUN_TIMEOUT_MS, ...(input === undefined ? {} : { input }) };
+  const isMuch = input !== undefined && Buffer.byteLength(input) > AT_ONCE_BYTES;
+  const seconds = isMuch ? RUN_TIMEOUT_MS / 1000 : TRY_SECONDS;
   for (let refusals = 0; ; refusals++) {
     const waitedMs = clock.nowMs() - startMs;
-    const result = await exec.run(file, ["-w", String(TRY_SECONDS), ...args], options);
+    const result = await exec.run(file, ["-w", String(seconds), ...args], options);
     if (!isLockHeld(result.code, result.stderr)) return { ...result, refusals, waitedMs };
     if (clock.nowMs() - startMs >= PATIENCE_MS) {
       throw new ProxyError("timed_out", "somebody else holds the xtables lock", {
