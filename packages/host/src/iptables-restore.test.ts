@@ -100,8 +100,8 @@ describe("runLocked", () => {
   it("sets no short alarm where input comes as the tool reads", async () => {
     const input = `*nat\n${"# x\n".repeat(10_000)}COMMIT\n`;
     const exec = createFakeExec([{ run: ["iptables-restore", "-w", "600", "--noflush"], input }]);
-    await restoreIptables("iptables-restore", input, { exec, clock: createFakeClock(), random: () => 0, signal });
-    exec.done();
+    const done = restoreIptables("iptables-restore", input, { exec, clock: createFakeClock(), random: () => 0, signal });
+    expect(await done).toMatchObject({ code: 0, refusals: 0 });
   });
 
   it("doesn't wait for anything but the lock", async () => {
