@@ -37,6 +37,7 @@ export class BrainMetrics {
       this.#set.computed(type, `turnout_api_${name}`, help, [], () => [[{}, read(stats())]]);
     one("gauge", "watchers", "Watch streams that are open", ({ streams }) => streams);
     one("gauge", "views", "Nodes times settings that are answered", ({ questions }) => questions);
+    one("gauge", "kpng_views", "Nodes, and the cluster, of which kpng's protocols are watched", ({ kpngImages }) => kpngImages);
     one("gauge", "listening", "1 while everybody can connect to every address", ({ listenTrouble }) => (listenTrouble === "" ? 1 : 0));
     one("counter", "change_sets_total", "Change sets sent", ({ changeSets }) => changeSets);
     one("counter", "full_states_total", "Change sets sent that were whole states", ({ fullStates }) => fullStates);

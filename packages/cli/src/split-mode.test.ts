@@ -156,6 +156,7 @@ describe("a brain in another process", () => {
     const counts = {
       turnout_api_watchers: 0,
       turnout_api_views: 1,
+      turnout_api_kpng_views: 0,
       turnout_api_listening: 1,
       turnout_api_change_sets_total: 1,
       turnout_api_full_states_total: 1,

@@ -35,7 +35,7 @@ export class KpngBrain {
     const options = { onlyNode: undefined, imagesMax: 10, log: new RecordingLog(), traffic: new Traffic(), admit };
     const server = (this.#server = new Server());
     const paths: readonly string[] = protocols.map((protocol) => (protocol === "globalv1" ? GLOBAL_WATCH_PATH : LOCAL_WATCH_PATH));
-    for (const { definition, handlers } of createKpngApi({ store: this.store, ...options })(() => ALL_RIGHTS)) {
+    for (const { definition, handlers } of createKpngApi({ store: this.store, ...options }).services(() => ALL_RIGHTS)) {
       if (paths.includes(definition["watch"]?.path ?? "")) server.addService(definition, handlers);
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -52,6 +52,28 @@ describe("requests that make no sense", () => {
     expect(await sound.changes()).toEqual(["reset", "sync"]);
   });
 
+  test("what is held for a node is let go when the stream asks for another, and when it ends", async () => {
+    brain = await TestBrain.start();
+    cart();
+    const watcher = open();
+    watcher.ask("node1");
+    await watcher.changes();
+    watcher.ask("node2");
+    await watcher.changes();
+    expect(brain.server?.stats.kpngImages).toBe(1);
+    watcher.close();
+    await eventually(() => brain.server?.stats.kpngImages === 0);
+  });
+
+  test("more nodes than may be held are refused", async () => {
+    brain = await TestBrain.start({ limits: { questionsMax: 1 } });
+    const [first, second] = [open(), open()];
+    first.ask("node1");
+    await first.changes();
+    second.ask("node2");
+    expect(await second.fate()).toMatch(/^8 .*answers for 1 nodes already/);
+  });
+
   test("more streams than there may be are refused", async () => {
     brain = await TestBrain.start({ limits: { streamsMax: 1 } });
     open().ask("node1");
@@ -95,6 +117,10 @@ describe("over mutual TLS", () => {
     const greedy = connect("system:node:node2", GLOBAL_WATCH_PATH);
     greedy.askGlobal();
     expect(await greedy.fate()).toMatch(/^7 .*gives no right to ask for all nodes/);
+    // Nobody's node is no way around that: it shows every Service.
+    const nobody = connect("admin", LOCAL_WATCH_PATH);
+    nobody.ask("");
+    expect(await nobody.fate()).toMatch(/^7 .*"admin" gives no right to ask for all nodes/);
     const replica = connect("replica", GLOBAL_WATCH_PATH);
     replica.askGlobal();
     expect((await replica.changes()).length).toBe(5);

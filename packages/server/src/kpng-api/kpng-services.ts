@@ -38,11 +38,19 @@ const method = {
   responseDeserialize: same,
 };
 
+/** kpng's two protocols, to be served at any number of doors. */
+export interface KpngApi {
+  /** Whole states that are held: of each node that is watched, and of the cluster. */
+  readonly images: number;
+  /** The services for one door. */
+  services(rightsOf: PeerRightsOf): readonly GrpcService[];
+}
+
 /** Serve kpng's two protocols from a store; one set of images for all doors, which differ in rights. */
-export function createKpngApi(options: KpngApiOptions): (rights: PeerRightsOf) => readonly GrpcService[] {
+export function createKpngApi(options: KpngApiOptions): KpngApi {
   const { store, onlyNode, imagesMax, traffic, log, admit } = options;
   const registry = new ImageRegistry(store, imagesMax, ({ object, what, hint }) => log.warn(what, { object, hint }));
-  return (rightsOf) => {
+  const services = (rightsOf: PeerRightsOf): readonly GrpcService[] => {
     const service = (path: string, question: KpngQuestion): GrpcService => ({
       definition: { watch: { ...method, path } },
       handlers: {
@@ -53,5 +61,11 @@ export function createKpngApi(options: KpngApiOptions): (rights: PeerRightsOf) =
       },
     });
     return [service(LOCAL_WATCH_PATH, "node"), service(GLOBAL_WATCH_PATH, "cluster")];
+  };
+  return {
+    services,
+    get images() {
+      return registry.size;
+    },
   };
 }

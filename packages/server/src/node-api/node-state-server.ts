@@ -61,6 +61,8 @@ export interface ServerStats extends TrafficCounts {
   readonly streams: number;
   /** Nodes times settings that are answered, those kept for whoever comes back included. */
   readonly questions: number;
+  /** Nodes, and the cluster, of which kpng's protocols are watched; each holds a whole state. */
+  readonly kpngImages: number;
   readonly rowsEncoded: number;
   /** Why nobody new can connect to one of the addresses; "" when they can. */
   readonly listenTrouble: string;
@@ -144,15 +146,15 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     (rights: PeerRightsOf) =>
     (call: WatchCall): Promise<void> =>
       admit(call, () => new WatchSession(call, { ...common, rights }).run());
-  const kpngFor = store === undefined ? () => [] : createKpngApi({ store, onlyNode, imagesMax: questionsMax, traffic, log, admit });
+  const kpng = store === undefined ? undefined : createKpngApi({ store, onlyNode, imagesMax: questionsMax, traffic, log, admit });
   // Two servers, so that what a connection may do hangs on the door it came through, and not on what is found out about it.
   const unix = makeDoor(
     watchWith(() => ALL_RIGHTS),
-    [...kpngFor(() => ALL_RIGHTS), ...tools],
+    [...(kpng?.services(() => ALL_RIGHTS) ?? []), ...tools],
     limits,
   );
   const rightsOf = certificateRights(new Set(options.anyNode));
-  const tls = makeDoor(watchWith(rightsOf), [...kpngFor(rightsOf), ...tools], limits);
+  const tls = makeDoor(watchWith(rightsOf), [...(kpng?.services(rightsOf) ?? []), ...tools], limits);
   const doors = [unix, tls];
   const listeners = await listenAll(options, { unix: unix.take, tls: tls.take });
   return {
@@ -162,7 +164,7 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
       const { changeSets, fullStates, operations, bytes: sent, refused } = traffic;
       const listenTrouble = listeners.map(({ trouble = "" }) => trouble).find((trouble) => trouble !== "") ?? "";
       const counts = { changeSets, fullStates, operations, bytes: sent, refused };
-      return { ...counts, streams, questions: registry.size, rowsEncoded: bytes.made, listenTrouble };
+      return { ...counts, streams, questions: registry.size, kpngImages: kpng?.images ?? 0, rowsEncoded: bytes.made, listenTrouble };
     },
     async close() {
       for (const listener of listeners) await listener.close();
