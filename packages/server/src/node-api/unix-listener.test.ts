@@ -91,6 +91,13 @@ describe("a listener on a unix socket", () => {
     expect(await listen()).toBe(1);
   });
 
+  test("replaces what one of the same number left that died before its socket was in place", async () => {
+    await leaveStale();
+    await rename(path, `${path}.${process.pid.toString(36)}`);
+    expect(await listen()).toBe(1);
+    expect(await readdir(directory)).toEqual(["node.sock"]);
+  });
+
   test("does not take the place of a live one, which goes on", async () => {
     await listen();
     await expect(listenUnix({ path, mode: 0o660, onConnection: () => undefined, clock, log })).rejects.toThrow(

@@ -91,8 +91,11 @@ async function make({ path, mode, owner, onConnection, log }: UnixListenerOption
   await lstat(dirname(path)).catch((error: unknown) => {
     throw problem(error, path);
   });
+  // Left by one of our number that died in the middle: in containers each brain may have the number of the one before.
+  const isInTheWay = (await found(made)) === "stale";
   const server = createServer(onConnection);
   try {
+    if (isInTheWay) await unlink(made);
     server.listen(made);
     await once(server, "listening");
     await chmod(made, mode);
