@@ -25,7 +25,7 @@ export * from "./observer.ts";
 export { ServiceTable } from "./service-table.ts";
 export type { ServiceTableOptions } from "./service-table.ts";
 export { Store } from "./store.ts";
-export type { StoreChange } from "./store.ts";
+export type { StoreChange, StoreOptions } from "./store.ts";
 export { SyncLoop } from "./sync-loop.ts";
 export type { SyncLoopOptions } from "./sync-loop.ts";
 export type { NodeChanges, TableView, TableViewOptions } from "./table-view.ts";

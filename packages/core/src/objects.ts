@@ -57,7 +57,7 @@ export interface SliceEndpoint {
   /** Empty means "no hint". */
   readonly zoneHints: readonly string[];
   readonly nodeHints: readonly string[];
-  /** Name of the Pod behind it; kpng's protocols join a pod's families by it. */
+  /** Name of the Pod behind it, where the store keeps it; kpng's protocols join a pod's families by it. */
   readonly podName: string | undefined;
 }
 

@@ -2,6 +2,7 @@ import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR } fro
 import { OBJECT_KINDS } from "./objects.ts";
 import { namespacedName } from "./names.ts";
 import { readEndpointSlice } from "./intake/endpoint-slice.ts";
+import type { SliceReading } from "./intake/endpoint-slice.ts";
 import { Findings, isObject, objectName, shown } from "./intake/fields.ts";
 import type { ObjectName, Raw } from "./intake/fields.ts";
 import { readNode, readServiceCIDR } from "./intake/node.ts";
@@ -17,6 +18,14 @@ export type StoreChange =
 const INTERNED_MAX = 50_000;
 const NO_SLICES: ReadonlyMap<string, EndpointSlice> = new Map();
 
+/** How a store treats what it hears. */
+export interface StoreOptions {
+  /** Hear of bad objects. */
+  readonly report?: (issue: Issue) => void;
+  /** Keep each endpoint's {@link SliceEndpoint.podName}; default false: at 100,000 endpoints that is several MB. */
+  readonly keepsPodNames?: boolean;
+}
+
 /**
  * The API objects as last heard of, reduced to what a proxy reads.
  *
@@ -25,6 +34,7 @@ const NO_SLICES: ReadonlyMap<string, EndpointSlice> = new Map();
  */
 export class Store {
   readonly #report: (issue: Issue) => void;
+  readonly #reading: SliceReading;
   readonly #services = new Map<string, Service>();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   readonly #sliceOwners = new Map<string, string>();
@@ -36,8 +46,9 @@ export class Store {
   /** What was last said of each object that something is wrong with: a repeated list says nothing new. */
   readonly #said = new Map<string, string>();
 
-  constructor(options: { readonly report?: (issue: Issue) => void } = {}) {
+  constructor(options: StoreOptions = {}) {
     this.#report = options.report ?? ((): void => undefined);
+    this.#reading = { intern: this.#intern, keepsPodNames: options.keepsPodNames ?? false };
   }
 
   /** Every source has told its first complete list of every kind. */
@@ -121,7 +132,7 @@ export class Store {
     const key = namespacedName(name.namespace, name.name);
     const findings = new Findings(`${kind} ${key}`);
     if (kind === "Service") this.#setService(key, readService(raw, name, findings));
-    else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#intern));
+    else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading));
     else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
     else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));
     this.#say(findings.object, findings.issues());

@@ -20,7 +20,7 @@ import { ManualClock, RecordingLog } from "./test-world.ts";
 export class TestBrain {
   readonly directory: string;
   readonly target: string;
-  readonly store: Store = new Store();
+  readonly store: Store = new Store({ keepsPodNames: true });
   readonly issues: Issue[] = [];
   readonly clock: ManualClock = new ManualClock();
   readonly log: RecordingLog = new RecordingLog();

@@ -22,7 +22,10 @@ export class KpngBrain {
     this.target = `unix://${join(directory, "kpng.sock")}`;
   }
 
-  static async start(protocols: readonly ("globalv1" | "localv1")[], store: Store = new Store()): Promise<KpngBrain> {
+  static async start(
+    protocols: readonly ("globalv1" | "localv1")[],
+    store: Store = new Store({ keepsPodNames: true }),
+  ): Promise<KpngBrain> {
     const brain = new KpngBrain(await mkdtemp(join(tmpdir(), "turnout-kpng-")), store);
     for (const kind of OBJECT_KINDS) brain.store.markSynced(kind);
     await brain.serve(protocols);

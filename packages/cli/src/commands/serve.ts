@@ -186,7 +186,7 @@ async function makeBrain({ command, options, env, spec, world, log, metrics }: B
     metrics.objectIssue(issue.object);
     log.warn(issue.what, { object: issue.object, hint: issue.hint });
   };
-  const store = new Store({ report });
+  const store = new Store({ report, keepsPodNames: true });
   const sources = new Map<string, string>();
   return {
     origin: createStoreOrigin(store, report, { hasNodes: spec.kind === "kube" }),

@@ -3,10 +3,11 @@ import { rawEndpoint, rawSlice } from "../testing/objects.ts";
 import type { EndpointShort, RawObject, SliceExtras } from "../testing/objects.ts";
 import type { EndpointSlice, Issue } from "../objects.ts";
 import { Store } from "../store.ts";
+import type { StoreOptions } from "../store.ts";
 
-function readRaw(raw: RawObject): { slice: EndpointSlice | undefined; issues: readonly Issue[] } {
+function readRaw(raw: RawObject, options: StoreOptions = {}): { slice: EndpointSlice | undefined; issues: readonly Issue[] } {
   const issues: Issue[] = [];
-  const store = new Store({ report: (issue) => void issues.push(issue) });
+  const store = new Store({ ...options, report: (issue) => void issues.push(issue) });
   store.upsert("EndpointSlice", raw);
   return { slice: [...store.slices("shop/cart").values()][0], issues };
 }
@@ -195,9 +196,11 @@ describe("the pod behind an endpoint", () => {
     ["nonsense", "cart-7d9", undefined],
   ])("%s", (_name, targetRef, expected) => {
     const raw = rawSlice("cart", []);
-    expect(readRaw({ ...raw, endpoints: [{ ...rawEndpoint(pod), targetRef }] })).toMatchObject({
+    const endpoints = [{ ...rawEndpoint(pod), targetRef }];
+    expect(readRaw({ ...raw, endpoints }, { keepsPodNames: true })).toMatchObject({
       slice: { endpoints: [{ podName: expected }] },
       issues: [],
     });
+    expect(readRaw({ ...raw, endpoints })).toMatchObject({ slice: { endpoints: [{ podName: undefined }] }, issues: [] });
   });
 });

@@ -11,6 +11,13 @@ const NO_HINTS: readonly string[] = [];
 /** Gives back one shared copy of equal strings: node and zone names recur a hundred thousand times. */
 export type Intern = (text: string) => string;
 
+/** How slices are read. */
+export interface SliceReading {
+  readonly intern: Intern;
+  /** Keep the names of the Pods behind endpoints: they are different for every endpoint, and nothing but kpng's protocols asks for them. */
+  readonly keepsPodNames: boolean;
+}
+
 /**
  * Reduce a discovery.k8s.io/v1 EndpointSlice to what a proxy reads.
  *
@@ -22,7 +29,7 @@ export function readEndpointSlice(
   raw: Raw,
   { namespace, name }: ObjectName,
   findings: Findings,
-  intern: Intern,
+  reading: SliceReading,
 ): EndpointSlice | undefined {
   const addressType = raw["addressType"];
   if (addressType === "FQDN") return undefined;
@@ -41,8 +48,8 @@ export function readEndpointSlice(
     name,
     service,
     family: addressType,
-    ports: objectsField(raw, "ports", findings).flatMap((port) => readPort(port, findings, intern)),
-    endpoints: readEndpoints(raw, addressType, findings, intern),
+    ports: objectsField(raw, "ports", findings).flatMap((port) => readPort(port, findings, reading.intern)),
+    endpoints: readEndpoints(raw, addressType, findings, reading),
     triggeredMs: timeOf(objectField(metadata, "annotations")[TRIGGER_ANNOTATION]),
   };
 }
@@ -59,7 +66,7 @@ function readPort(raw: Raw, findings: Findings, intern: Intern): readonly SliceP
   return [{ name: intern(name), protocol, port }];
 }
 
-function readEndpoints(raw: Raw, family: IPFamily, findings: Findings, intern: Intern): readonly SliceEndpoint[] {
+function readEndpoints(raw: Raw, family: IPFamily, findings: Findings, { intern, keepsPodNames }: SliceReading): readonly SliceEndpoint[] {
   const endpoints: SliceEndpoint[] = [];
   for (const endpoint of objectsField(raw, "endpoints", findings)) {
     const ip = readAddress(endpoint, family, findings);
@@ -74,7 +81,7 @@ function readEndpoints(raw: Raw, family: IPFamily, findings: Findings, intern: I
       terminating: readCondition(conditions, "terminating", false, findings),
       zoneHints: readHints(hints, "forZones", intern),
       nodeHints: readHints(hints, "forNodes", intern),
-      podName: readPodName(endpoint),
+      podName: keepsPodNames ? readPodName(endpoint) : undefined,
     });
   }
   return sortedByAddress(endpoints);

@@ -54,7 +54,7 @@ describe("any history of changes", () => {
   ])("leaves whoever looks now and then with what is said to who comes new, of %s", (_whom, stateOf) => {
     fc.assert(
       fc.property(fc.array(fc.tuple(deed, fc.nat(2)), { maxLength: 40 }), (history) => {
-        const store = synced(new Store());
+        const store = synced(new Store({ keepsPodNames: true }));
         const image = new ItemImage(store, stateOf(store));
         const [often, seldom] = [new Watcher(), new Watcher()];
         for (const [one, looks] of history) {

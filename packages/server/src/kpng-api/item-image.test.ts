@@ -8,7 +8,7 @@ import { makeItem, type Item } from "./kpng-item.ts";
 const item = (path: string, content: number): Item => makeItem("service", localv1.Set.ServicesSet, path, Buffer.from(String(content)));
 
 test("a watcher that is further behind than changes are remembered is told of every difference", () => {
-  const store = new Store();
+  const store = new Store({ keepsPodNames: true });
   for (const kind of OBJECT_KINDS) store.markSynced(kind);
   let next: readonly Item[] = [];
   const image = new ItemImage(store, { refresh: () => new Map(next.map((one) => [one.path, [one]])), close: () => undefined });
