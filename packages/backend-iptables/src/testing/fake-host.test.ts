@@ -168,9 +168,10 @@ describe("failures on command", () => {
     ["before", 1, "all"],
   ] as const)("%s, after %i changes: %s is done", async (when, afterChanges, done) => {
     const host = createFakeHost();
-    const proxy = await openProxy(host, "IPv4");
+    // In IPv4 a kernel parameter comes first.
+    const proxy = await openProxy(host, "IPv6");
     const empty = host.own();
-    const { host: other } = await showcase("IPv4");
+    const { host: other } = await showcase("IPv6");
     host.setFault({ when, afterChanges });
     proxy.want(SHOWCASE);
     const isDone = await proxy.sync().then(
