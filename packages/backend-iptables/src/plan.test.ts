@@ -151,6 +151,24 @@ describe("planDelta", () => {
     expect(come.indexOf("-D KUBE-SERVICES -d 10.96.0.1/32")).toBeGreaterThan(come.indexOf("*nat"));
   });
 
+  it.each<[string, ServiceWish["spec"], number]>([
+    ["the first endpoint here comes under the Local policy", {}, 1],
+    ["the policy becomes Cluster", { externalTrafficPolicy: "Cluster" }, 0],
+  ])("keeps refusing external packets until they are translated: %s", (_, spec, local) => {
+    const local0: ServiceWish = {
+      name: "web",
+      number: 6,
+      remote: 1,
+      spec: { type: "LoadBalancer", nodePort: 30006, externalTrafficPolicy: "Local" },
+      loadBalancerIPs: ["198.51.100.6"],
+    };
+    const text = planText([local0], [{ ...local0, local, spec: { ...local0.spec, ...spec } }]);
+    const translated = text.indexOf("*nat");
+    expect(translated).toBeGreaterThanOrEqual(0);
+    for (const refusal of ["-D KUBE-EXTERNAL-SERVICES -d 198.51.100.6/32 -p tcp", "-D KUBE-EXTERNAL-SERVICES -p tcp"])
+      expect(text.indexOf(refusal)).toBeGreaterThan(translated);
+  });
+
   it("lets a refusal go at once where nothing is translated", () => {
     const text = planText(
       [plain(0, 0), balanced("10.0.0.0/8")],

@@ -76,13 +76,17 @@ function restoreSteps(sections: readonly Section[]): readonly Step[] {
 /**
  * Tell whether the translation of what a filter rule is about changes as well: only then has the rule to wait for it. The others need not wait,
  * and are in step with the rest of the change.
+ *
+ * Edges: an external destination is led to KUBE-EXT also where only pods and the host get further than that, and refused to all others. When
+ * the others get further, too, nothing but KUBE-EXT says so: while one changes all refusals of external destinations wait.
  */
 function translationsOf({ put, remove }: Delta<IptablesObject>): (rule: IptablesObject) => boolean {
   const changing = new Set<string>();
   for (const object of [...remove, ...put.map(({ after }) => after)]) {
     if (object.kind === "rule" && object.key.startsWith("nat ")) changing.add(destinationOf(object.key));
   }
-  return ({ key }) => changing.has(destinationOf(key));
+  const isPolicyChanging = put.some(({ after }) => after.kind === "chain" && after.key.startsWith("nat KUBE-EXT-"));
+  return ({ key }) => changing.has(destinationOf(key)) || (isPolicyChanging && key.startsWith("filter KUBE-EXTERNAL-SERVICES "));
 }
 
 /** What a dispatch rule is about: address (none for a node port), protocol and port. */
