@@ -67,12 +67,11 @@ async function playStep(step: Step, playing: Playing, isHostCovered: boolean): P
   if (step.restart === true) await stage.restartProxy();
   for (const object of step.put ?? []) objects.put(object);
   await stage.servers.listen(objects.listeners().filter(({ protocol }) => playing.casts.some((cast) => cast.protocol === protocol)));
+  for (const ref of step.remove ?? []) objects.remove(ref);
+  // With what is removed gone: where the oracle says what is expected, it is asked about the end of the step.
   await setScene(step.probes ?? [], playing);
   await stage.site.api.apply(step.put ?? []);
-  for (const ref of step.remove ?? []) {
-    objects.remove(ref);
-    await stage.site.api.delete(ref);
-  }
+  for (const ref of step.remove ?? []) await stage.site.api.delete(ref);
   await stage.site.settle();
   const isCovered =
     isHostCovered &&
