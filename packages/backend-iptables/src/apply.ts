@@ -2,12 +2,11 @@ import { objectId, ProxyError } from "@turnout/core";
 import type { Clock, Lingering, Log, Outcome, Plan, World } from "@turnout/core";
 import { complainedLine } from "@turnout/host";
 import type { EchoCount, OwnCommits } from "@turnout/host";
-import { placeOf } from "./objects.ts";
 import type { ChainObject, IptablesObject } from "./objects.ts";
 import { countRules } from "./observe.ts";
 import { LINGER_MS } from "./plan.ts";
 import type { Step } from "./plan.ts";
-import { deletionOf, restoreInput, cutSections } from "./sections.ts";
+import { cutSections, deletionsOf, restoreInput } from "./sections.ts";
 import type { Section } from "./sections.ts";
 import type { IptablesTool } from "./tool.ts";
 
@@ -87,14 +86,17 @@ export class Applier {
   }
 
   async #restoreAll(sections: readonly Section[], signal: AbortSignal): Promise<void> {
-    const { variant } = await this.#tool.choice(signal);
-    // The legacy variant replaces the whole table at every COMMIT: one is cheapest.
-    await this.#restore(variant === "nft" ? cutSections(sections) : sections, signal);
+    await this.#restore(await this.#cut(sections, signal), signal);
     for (const { table, written, growth } of sections) {
       if (table === "mangle") continue;
       this.#last[table] += written;
       this.#total = { ...this.#total, [table]: this.#total[table] + growth };
     }
+  }
+
+  /** The legacy variant replaces the whole table at every COMMIT: one is cheapest. */
+  async #cut(sections: readonly Section[], signal: AbortSignal): Promise<readonly Section[]> {
+    return (await this.#tool.choice(signal)).variant === "nft" ? cutSections(sections) : sections;
   }
 
   async #restore(sections: readonly Section[], signal: AbortSignal): Promise<void> {
@@ -104,7 +106,10 @@ export class Applier {
       const rest = signal.aborted ? undefined : sectionsAfterDeletion(cause, sections);
       if (rest === undefined) this.#failedWith(cause);
       await this.#commit(rest, false, signal).catch((error: unknown) => this.#failedWith(error));
-      this.#linger(rest);
+      await this.#deleteChains(
+        rest.flatMap(({ dead }) => dead),
+        signal,
+      );
     }
     for (const { made } of sections) for (const key of made) this.#lingering.delete(key);
   }
@@ -127,11 +132,6 @@ export class Applier {
     throw error;
   }
 
-  #linger(sections: readonly Section[]): void {
-    const sinceMs = this.#clock.nowMs();
-    for (const { dead } of sections) for (const object of dead) this.#lingering.set(object.key, { object, sinceMs });
-  }
-
   async #set({ object }: Extract<Step, { do: "set" }>, signal: AbortSignal): Promise<ProxyError | undefined> {
     try {
       await this.#tool.setParameter(object.key, object.value, signal);
@@ -141,18 +141,27 @@ export class Applier {
     }
   }
 
-  /** Delete idle chains one by one: whoever still uses one must not hold up the rest. */
+  /**
+   * Delete idle chains that are empty, so in any order: all at once, and when one of them is refused by halves, until those are left that
+   * somebody else still uses. They must not hold up the rest, and ten thousand others must not cost a call each.
+   */
   async #deleteChains(chains: readonly ChainObject[], signal: AbortSignal): Promise<void> {
-    for (const object of chains) {
-      try {
-        await this.#commit([deletionOf([object], placeOf(object).table)], true, signal);
-        this.#lingering.delete(object.key);
-      } catch (cause) {
-        if (signal.aborted) throw cause;
-        const error = ProxyError.from(cause, "tool_failed", "iptables failed");
-        this.#lingering.set(object.key, { object, sinceMs: this.#clock.nowMs() });
-        this.#log.debug("an idle chain can't be deleted yet", { chain: object.key, error: error.message });
+    const sections = await this.#cut(deletionsOf(chains), signal);
+    try {
+      if (sections.length > 0) await this.#commit(sections, true, signal);
+      for (const { key } of chains) this.#lingering.delete(key);
+    } catch (cause) {
+      if (signal.aborted) throw cause;
+      if (chains.length > 1 && sectionsAfterDeletion(cause, sections) !== undefined) {
+        const half = Math.ceil(chains.length / 2);
+        await this.#deleteChains(chains.slice(0, half), signal);
+        await this.#deleteChains(chains.slice(half), signal);
+        return;
       }
+      const error = ProxyError.from(cause, "tool_failed", "iptables failed");
+      const sinceMs = this.#clock.nowMs();
+      for (const object of chains) this.#lingering.set(object.key, { object, sinceMs });
+      this.#log.debug("idle chains can't be deleted yet", { chains: chains.map(({ key }) => key).join(", "), error: error.message });
     }
   }
 }

@@ -2,7 +2,7 @@ import type { Delta, Plan, Put } from "@turnout/core";
 import { GUARD_CHAIN } from "./layout.ts";
 import { placeOf, rulesOf } from "./objects.ts";
 import type { ChainObject, IptablesObject, SysctlObject } from "./objects.ts";
-import { deletionOf, restoreInput, SectionWriter } from "./sections.ts";
+import { deletionsOf, restoreInput, SectionWriter } from "./sections.ts";
 import type { Section } from "./sections.ts";
 
 /** One call of `iptables-restore`, sections in order; or a kernel parameter to set. */
@@ -64,7 +64,7 @@ export function explainPlan({ steps, after = [] }: Plan<Step>): string {
   const texts = [...steps, ...after].map((step) => {
     if (step.do === "restore") return restoreInput(step.sections);
     if (step.do === "set") return `# sysctl -w ${step.object.key}=${step.object.value}\n`;
-    return restoreInput(step.chains.map((object) => deletionOf([object], placeOf(object).table)));
+    return restoreInput(deletionsOf(step.chains));
   });
   return texts.length === 0 ? "# nothing to do\n" : texts.join("");
 }

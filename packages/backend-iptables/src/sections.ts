@@ -50,11 +50,19 @@ function ruleLines(object: ChainObject): readonly string[] {
   return rulesOf(object.value).map((rule) => `-A ${chain} ${rule}`);
 }
 
+const TABLES: readonly TableName[] = ["nat", "filter", "mangle"];
 const EMPTY: Section = { table: "nat", fresh: [], declared: [], lines: [], dead: [], made: [], written: 0, growth: 0 };
 
-/** A section that deletes chains of one table and does nothing else. */
-export function deletionOf(dead: readonly ChainObject[], table: TableName = "nat"): Section {
+function deletionOf(dead: readonly ChainObject[], table: TableName): Section {
   return { ...EMPTY, table, dead };
+}
+
+/** Sections that delete chains, which may be of several tables, and do nothing else. */
+export function deletionsOf(dead: readonly ChainObject[]): readonly Section[] {
+  return TABLES.flatMap((table) => {
+    const here = dead.filter((object) => placeOf(object).table === table);
+    return here.length === 0 ? [] : [deletionOf(here, table)];
+  });
 }
 
 /** Chains in one section for the nft variant: the time it takes for a section grows with the square of the chains that this one names. */
@@ -73,7 +81,7 @@ export function cutSections(sections: readonly Section[], chainsMax: number = CH
     const fresh = section.fresh.length > chainsMax ? chunksOf(section.fresh, chainsMax) : [];
     const dead = section.dead.length > chainsMax ? chunksOf(section.dead, chainsMax) : [];
     ahead.push(...fresh.map((chunk): Section => ({ ...EMPTY, fresh: chunk, made: chunk.map(({ key }) => key) })));
-    behind.push(...dead.map((chunk) => deletionOf(chunk)));
+    behind.push(...dead.map((chunk) => deletionOf(chunk, section.table)));
     return { ...section, fresh: fresh.length > 0 ? [] : section.fresh, dead: dead.length > 0 ? [] : section.dead };
   });
   return ahead.length + behind.length === 0 ? sections : [...ahead, ...main, ...behind];
