@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { checkServerIdentity } from "node:tls";
@@ -56,6 +57,7 @@ const CONNECT_HINTS: Readonly<Record<string, string>> = {
   EACCES: "see --socket-mode and --socket-owner of turnout serve, and who may enter the directories above",
   ENOENT: "is a brain (turnout serve) running there?",
   ECONNREFUSED: "nobody listens there: is a brain (turnout serve) running?",
+  "Failed to connect": "whoever listens there hangs up; over TLS it may not take our certificate, and its log says why",
 };
 
 /** The target as gRPC writes it. */
@@ -89,7 +91,7 @@ export function streamError(error: ServiceError, target: string): ProxyError {
   const details = error.details || error.message;
   const [, unconnected] = /^No connection established\. Last error: (?:Error: )?(.*?)\.? Resolution note:/s.exec(details) ?? [];
   if (unconnected !== undefined) {
-    const [word = ""] = /\b(?:EACCES|ENOENT|ECONNREFUSED)\b/.exec(unconnected) ?? [];
+    const [word = ""] = /\b(?:EACCES|ENOENT|ECONNREFUSED|Failed to connect)\b/.exec(unconnected) ?? [];
     const hint = CONNECT_HINTS[word];
     // Trying again does not help who has no right to the socket.
     const code = word === "EACCES" ? "permission_denied" : "feed_lost";
@@ -129,9 +131,12 @@ export async function openByteStream(target: string, options: ByteStreamOptions)
   const address = parsed.kind === "tls" && isIP(parsed.host) !== 0 ? parsed.host : undefined;
   const identity: VerifyOptions =
     address === undefined ? {} : { checkServerIdentity: (_name, certificate) => checkServerIdentity(address, certificate) };
-  const channel = fitting(tls, () =>
-    pems === undefined ? credentials.createInsecure() : credentials.createSsl(pems.ca, pems.key, pems.cert, identity),
-  );
+  const channel = fitting(tls, () => {
+    if (pems === undefined) return credentials.createInsecure();
+    // Nobody else minds an authority that is none, and then nobody is trusted.
+    new X509Certificate(pems.ca);
+    return credentials.createSsl(pems.ca, pems.key, pems.cert, identity);
+  });
   const client = new Client(addressOf(parsed), channel, {
     "grpc.keepalive_time_ms": keepaliveMs,
     "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFile, stat } from "node:fs/promises";
 import { createServer, type AddressInfo, type Socket } from "node:net";
@@ -67,6 +68,8 @@ class Certificates {
       const context: SecureContextOptions = { ca: caText, cert: certText, key: keyText, minVersion: "TLSv1.2" };
       // Throws for files that do not fit each other, as in the middle of a rotation.
       createSecureContext(context);
+      // It does not throw for an authority that is none, and takes the whole world's for an empty one.
+      new X509Certificate(caText ?? "");
       this.#stamp = stamp;
       return context;
     } catch (error) {

@@ -104,7 +104,7 @@ describe("a brain over mutual TLS", () => {
   test("does not talk to a certificate of another authority", async () => {
     const other = createAuthority("somebody", NOW);
     const tls = await files("foreign", "system:node:node1", other);
-    expect(await ask(tls, "node1")).toMatch(/\[feed_lost\]/);
+    expect(await ask(tls, "node1")).toMatch(/\[feed_lost\].*it may not take our certificate, and its log says why/);
     expect(await ask(tls, "node1")).toMatch(/\[feed_lost\]/);
     expect(brain.server?.stats).toMatchObject({ questions: 0, streams: 0, bytes: 0 });
     expect(refused()).toEqual([{ reason: expect.stringMatching(/^its certificate: \w*(?:SELF_SIGNED|UNABLE)/) as string }]);
@@ -133,6 +133,12 @@ describe("a brain over mutual TLS", () => {
     expect(brain.log.of("info")).toContain("info new certificates are in use");
     await writeFile(join(directory, "server.pem"), "half a certi");
     expect(await ask(tls, "node1")).toBe(1);
+    expect(brain.log.of("warn")).toEqual(["warn changed certificates can't be used, the last good ones stay"]);
+  });
+
+  test.each(["", "half an authori"])("keeps its authority while the file says %j", async (text) => {
+    await writeFile(join(directory, "server-ca.pem"), text);
+    expect(await ask(await files("node", "system:node:node1"), "node1")).toBe(1);
     expect(brain.log.of("warn")).toEqual(["warn changed certificates can't be used, the last good ones stay"]);
   });
 
@@ -177,6 +183,10 @@ describe("a brain over mutual TLS", () => {
     await expect(fetchFullState("tls://127.0.0.1:1", { nodeName: "node1", tls: { ...tls, key: other.key } })).rejects.toThrow(
       /^\[invalid_object\] the certificates can't be used.*key/,
     );
+    await writeFile(join(directory, "empty.pem"), "");
+    await expect(
+      fetchFullState("tls://127.0.0.1:1", { nodeName: "node1", tls: { ...tls, ca: join(directory, "empty.pem") } }),
+    ).rejects.toThrow(/^\[invalid_object\] the certificates can't be used/);
     await expect(brain.serve({ listen: ["tls://127.0.0.1:0"] })).rejects.toThrow(/^\[invalid_object\] listening on TLS needs certificates/);
     await expect(brain.serve({ listen: ["tls://127.0.0.1:0"], tls: { ...tls, cert: "/no/such" } })).rejects.toThrow(
       /certificates can't be used/,
