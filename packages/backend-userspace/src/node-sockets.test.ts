@@ -1,7 +1,9 @@
+import { spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
+import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { createNodeSockets } from "./node-sockets.ts";
 import type { ClientStream, JoinOptions, Listening, SocketAddress } from "./sockets.ts";
@@ -216,6 +218,38 @@ describe("datagrams", () => {
     flow.send(Buffer.from("x"));
     expect(await failed.promise).toMatchObject({ code: "ECONNREFUSED" });
     flow.close();
+  });
+
+  it("for a sender that named no port are lost", async () => {
+    const port = sockets.bind(
+      { ip: LOOPBACK, port: await freePort() },
+      () => undefined,
+      () => undefined,
+    );
+    await port.opened;
+    expect(() => port.send(Buffer.from("x"), { ip: LOOPBACK, port: 0 })).not.toThrow();
+    port.close();
+  });
+
+  it("that the system has no sockets for fail after the call", () => {
+    const source = fileURLToPath(new URL("node-sockets.ts", import.meta.url));
+    const script = `
+      const { createNodeSockets } = await import(${JSON.stringify(source)});
+      const sockets = createNodeSockets();
+      const codes = [];
+      for (let count = 0; count < 50; count++) {
+        const flow = sockets.connect({ ip: "127.0.0.1", port: 9 }, {
+          onOpen: () => undefined,
+          onDatagram: () => undefined,
+          onFailure: (error) => { codes.push(error.code); flow.close(); },
+        });
+      }
+      await new Promise((done) => setImmediate(done));
+      console.log(codes.length > 0 && codes.every((code) => code === "EMFILE"));
+      process.exit();`;
+    const command = `ulimit -n 40; exec "$0" --conditions=@turnout/source --input-type=module -e "$1"`;
+    const { stdout, stderr } = spawnSync("sh", ["-c", command, process.execPath, script], { encoding: "utf8" });
+    expect({ stdout, stderr }).toEqual({ stdout: "true\n", stderr: "" });
   });
 
   it.each(["127.0.0.1", "::1"])("are refused by the kernel at %s while the port is held, and taken afterwards", async (ip) => {

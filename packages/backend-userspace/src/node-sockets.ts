@@ -193,8 +193,8 @@ function bind(
       isClosed = true;
       close();
     },
-    // What can't be sent is lost, as datagrams may be.
-    send: (data, to) => socket?.send(data, to.port, to.ip, ignore),
+    // What can't be sent is lost, as datagrams may be. Port 0 is a sender that wants no answer (RFC 768), and Node throws when told to send there.
+    send: (data, to) => (to.port === 0 ? undefined : socket?.send(data, to.port, to.ip, ignore)),
     setRefusing: async (isRefusing) => {
       if (isClosed) return;
       if (isRefusing) {
@@ -213,9 +213,11 @@ function connectDatagrams(to: SocketAddress, events: DatagramEvents): DatagramFl
   const socket = udpSocket(to.ip);
   let waiting: Uint8Array[] | undefined = [];
   let isClosed = false;
-  const fail = (error: Error): void => {
-    if (!isClosed) events.onFailure(error);
-  };
+  // Node tells of some failures (too many open files) before its call returns: then our caller doesn't know the flow yet.
+  const fail = (error: Error): void =>
+    queueMicrotask(() => {
+      if (!isClosed) events.onFailure(error);
+    });
   socket.on("error", fail);
   socket.on("message", (data) => events.onDatagram(data));
   socket.connect(to.port, to.ip, (error?: Error) => {

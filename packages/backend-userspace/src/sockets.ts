@@ -60,7 +60,7 @@ export interface DatagramPort extends Listening {
   setRefusing(isRefusing: boolean): Promise<void>;
 }
 
-/** Hears a {@link DatagramFlow}. */
+/** Hears a {@link DatagramFlow}, never before {@link Sockets.connect} returned. */
 export interface DatagramEvents {
   /** The socket is open: the system accepted the endpoint. */
   onOpen(): void;
