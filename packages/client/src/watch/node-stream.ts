@@ -134,7 +134,7 @@ export async function openByteStream(target: string, options: ByteStreamOptions)
   const channel = fitting(tls, () => {
     if (pems === undefined) return credentials.createInsecure();
     // Nobody else minds an authority that is none, and then nobody is trusted.
-    new X509Certificate(pems.ca);
+    void new X509Certificate(pems.ca);
     return credentials.createSsl(pems.ca, pems.key, pems.cert, identity);
   });
   const client = new Client(addressOf(parsed), channel, {

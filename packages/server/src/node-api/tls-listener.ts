@@ -69,7 +69,7 @@ class Certificates {
       // Throws for files that do not fit each other, as in the middle of a rotation.
       createSecureContext(context);
       // It does not throw for an authority that is none, and takes the whole world's for an empty one.
-      new X509Certificate(caText ?? "");
+      void new X509Certificate(caText ?? "");
       this.#stamp = stamp;
       return context;
     } catch (error) {

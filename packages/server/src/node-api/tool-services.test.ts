@@ -50,6 +50,14 @@ describe("gRPC health", () => {
     expect(heard).toEqual([2, 1]);
     call.cancel();
   });
+
+  test("is SERVICE_UNKNOWN for what somebody watches that is not here, which is no error", async () => {
+    brain.server?.setServing(true);
+    const call = client.makeServerStreamRequest("/grpc.health.v1.Health/Watch", same, statusOf, ask("no.Such"), new Metadata());
+    call.on("error", () => undefined);
+    expect(await new Promise<number>((resolve) => call.on("data", resolve))).toBe(3);
+    call.cancel();
+  });
 });
 
 describe("gRPC reflection", () => {
