@@ -19,7 +19,7 @@ export interface NodeContextParts {
   readonly node: Node | undefined;
   /** Of both families, canonical. */
   readonly serviceCIDRs: readonly string[];
-  /** Canonical address that takes the place of the node's own of its family; undefined: none. */
+  /** Canonical address that goes before the node's own of its family, as the primary one; undefined: none. */
   readonly bindAddress: string | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface NodeViewOptions {
   readonly nodeName: string;
   readonly family: IPFamily;
   readonly settings: NodeSettings;
-  /** Canonical; replaces the node's own address of its family. */
+  /** Canonical; goes before the node's own addresses of its family, as the primary one. */
   readonly bindAddress?: string;
   /** Identity of this run of the brain. */
   readonly instance?: string;

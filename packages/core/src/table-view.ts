@@ -12,7 +12,7 @@ import type { Store } from "./store.ts";
 export interface TableViewOptions {
   readonly nodeName: string;
   readonly settings: NodeSettings;
-  /** Canonical; replaces the node's own address of its family. */
+  /** Canonical; goes before the node's own addresses of its family, as the primary one. */
   readonly bindAddress?: string;
 }
 

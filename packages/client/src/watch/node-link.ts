@@ -30,7 +30,7 @@ export interface NodeLinkOptions {
   readonly nodeName: string;
   /** Flags and configuration of the process that programs; default kube-proxy's defaults. */
   readonly settings?: NodeSettings | undefined;
-  /** Canonical; takes the place of the node's own address of its family. */
+  /** Canonical; goes before the node's own addresses of its family, as the primary one. */
   readonly bindAddress?: string | undefined;
   /** Program and version, for the brain's log. */
   readonly version?: string | undefined;

@@ -214,6 +214,17 @@ describe("many watchers", () => {
     expect(second.changes.set.filter(({ endpoints }) => endpoints[0]?.isLocal)).toHaveLength(0);
   });
 
+  test("with other addresses of their own have other views, computed with those", async () => {
+    brain = await TestBrain.start();
+    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    const addresses: (readonly string[] | undefined)[] = [];
+    for (const bindAddress of ["", "192.0.2.7", "192.0.2.8"]) {
+      const { changes } = await (await brain.watch({ bindAddress })).next();
+      addresses.push(changes.node?.addresses);
+    }
+    expect(addresses).toEqual([["172.18.0.1"], ["192.0.2.7", "172.18.0.1"], ["192.0.2.8", "172.18.0.1"]]);
+  });
+
   test("with other settings have other views, computed with those", async () => {
     brain = await TestBrain.start();
     upsertRaw(brain.store, rawService("web", { type: "NodePort", ports: [{ name: "http", port: 80, nodePort: 30080 }] }));

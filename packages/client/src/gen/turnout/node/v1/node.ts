@@ -150,7 +150,7 @@ export interface Hello {
   settings:
     | Settings
     | undefined;
-  /** An IP address that takes the place of the node's own of its family; "": none. */
+  /** An IP address that goes before the node's own of its family, as its primary one; "": none. */
   bindAddress: string;
   /** The client's program and version, for logs, e.g. "turnout-nft 0.1.0". */
   version: string;
