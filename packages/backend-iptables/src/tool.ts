@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { IPFamily, World } from "@turnout/core";
 import { chooseIptables, iptablesError, iptablesName, restoreIptables, runLocked } from "@turnout/host";
-import type { IptablesChoice, IptablesProgram, IptablesVariant, LockedResult, LockedRun } from "@turnout/host";
+import type { IptablesChoice, IptablesProgram, IptablesVariant, LockedRun } from "@turnout/host";
 import { CANARY, ROUTE_LOCALNET } from "./layout.ts";
 import type { TableName } from "./layout.ts";
 
@@ -81,14 +81,13 @@ export class IptablesTool {
 
   /** Carry out a change. @throws {ProxyError} what the tool complained about. */
   async restore(input: string, signal: AbortSignal): Promise<void> {
-    this.#note(await restoreIptables(await this.#file("-restore", signal), input, this.#run(signal)));
+    await restoreIptables(await this.#file("-restore", signal), input, this.#run(signal));
   }
 
   /** Tell whether the canary is there: a flush takes it away. Cheap however many rules there are. */
   async hasCanary(signal: AbortSignal): Promise<boolean> {
     const file = await this.#file("", signal);
     const result = await runLocked(file, ["-t", "mangle", "-S", CANARY], this.#run(signal));
-    this.#note(result);
     if (result.code === 0) return true;
     const error = iptablesError(result.stderr, "look for the canary");
     if (error.code === "permission_denied") throw error;
@@ -115,12 +114,11 @@ export class IptablesTool {
 
   #run(signal: AbortSignal): LockedRun {
     const { exec, clock } = this.#world;
-    return { exec, clock, random: this.#random, signal };
+    return { exec, clock, random: this.#random, signal, waited: (ms) => this.#note(ms) };
   }
 
-  #note({ refusals, waitedMs }: LockedResult): void {
-    if (refusals === 0) return;
-    this.#waits = { count: this.#waits.count + 1, totalMs: this.#waits.totalMs + waitedMs };
-    this.#world.log.debug("waited for the xtables lock", { family: this.#family, refusals, ms: Math.round(waitedMs) });
+  #note(ms: number): void {
+    this.#waits = { count: this.#waits.count + 1, totalMs: this.#waits.totalMs + ms };
+    this.#world.log.debug("waited for the xtables lock", { family: this.#family, ms: Math.round(ms) });
   }
 }

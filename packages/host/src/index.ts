@@ -8,7 +8,7 @@ export { createClock } from "./clock.ts";
 export { createExec } from "./exec.ts";
 export { complainedLine, iptablesError, isLockHeld } from "./iptables-errors.ts";
 export { restoreIptables, runLocked } from "./iptables-restore.ts";
-export type { LockedResult, LockedRun } from "./iptables-restore.ts";
+export type { LockedRun } from "./iptables-restore.ts";
 export { chooseIptables, findIptables, iptablesName, parseIptablesVersion } from "./iptables-tools.ts";
 export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./iptables-tools.ts";
 export { installHint, TOOL_PACKAGES } from "./tool-packages.ts";

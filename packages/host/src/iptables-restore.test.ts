@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecResult } from "@turnout/core";
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { complainedLine, iptablesError, isLockHeld } from "./iptables-errors.ts";
 import { restoreIptables, runLocked } from "./iptables-restore.ts";
 import { createFakeClock, createFakeExec } from "./testing/index.ts";
@@ -66,6 +66,11 @@ describe("iptablesError", () => {
 });
 
 describe("runLocked", () => {
+  let waits: number[] = [];
+  beforeEach(() => {
+    waits = [];
+  });
+  const waited = (ms: number): void => void waits.push(ms);
   const args = ["iptables-restore", "-w", "1", "--noflush"];
   const held = { run: args, input: INPUT, result: { code: 4, stderr: HELD } };
 
@@ -74,12 +79,13 @@ describe("runLocked", () => {
     const exec = createFakeExec([held, held, { run: args, input: INPUT }]);
     const pauses = [0, 0.5];
     const random = (): number => pauses.shift() ?? 0;
-    const done = restoreIptables("iptables-restore", INPUT, { exec, clock, random, signal });
+    const done = restoreIptables("iptables-restore", INPUT, { exec, clock, random, signal, waited });
     await clock.advance(50);
     await clock.advance(74);
     expect(pauses).toEqual([]);
     await clock.advance(1);
-    expect(await done).toMatchObject({ refusals: 2, waitedMs: 125 });
+    expect(await done).toMatchObject({ code: 0 });
+    expect(waits).toEqual([125]);
     exec.done();
   });
 
@@ -92,29 +98,39 @@ describe("runLocked", () => {
         return result;
       },
     };
-    const done = runLocked("iptables", ["-S"], { exec: exec as Exec, clock, random: () => 0, signal }).catch((error: unknown) => error);
+    const run = { exec: exec as Exec, clock, random: (): number => 0, signal, waited };
+    const done = runLocked("iptables", ["-S"], run).catch((error: unknown) => error);
     await clock.advance(40_000);
     expect(await done).toMatchObject({ code: "timed_out", hint: "see who: lslocks | grep xtables" });
+    // 28 pauses, and 29 tries of a second: those that got nothing count as well.
+    expect(waits).toEqual([30_400]);
   });
 
   it("sets no short alarm where input comes as the tool reads", async () => {
     const input = `*nat\n${"# x\n".repeat(10_000)}COMMIT\n`;
     const exec = createFakeExec([{ run: ["iptables-restore", "-w", "600", "--noflush"], input }]);
-    const done = restoreIptables("iptables-restore", input, { exec, clock: createFakeClock(), random: () => 0, signal });
-    expect(await done).toMatchObject({ code: 0, refusals: 0 });
+    const done = restoreIptables("iptables-restore", input, { exec, clock: createFakeClock(), random: () => 0, signal, waited });
+    expect(await done).toMatchObject({ code: 0 });
+    expect(waits).toEqual([]);
   });
 
-  it("doesn't wait for anything but the lock", async () => {
+  it("doesn't wait for anything but the lock, and says what waiting cost also when it fails then", async () => {
     const clock = createFakeClock();
     const failing = { run: args, input: INPUT, result: { code: 1, stderr: "iptables-restore: line 2 failed" } };
-    const failed = restoreIptables("iptables-restore", INPUT, { exec: createFakeExec([failing]), clock, random: () => 0, signal });
-    await expect(failed).rejects.toMatchObject({ code: "tool_failed" });
+    const fail = (exec: Exec): Promise<unknown> =>
+      restoreIptables("iptables-restore", INPUT, { exec, clock, random: () => 0, signal, waited }).catch((error: unknown) => error);
+    expect(await fail(createFakeExec([failing]))).toMatchObject({ code: "tool_failed" });
+    expect(waits).toEqual([]);
+    const failed = fail(createFakeExec([held, failing]));
+    await clock.advance(50);
+    expect(await failed).toMatchObject({ code: "tool_failed" });
+    expect(waits).toEqual([50]);
   });
 
   it("stops waiting when it is told to", async () => {
     const clock = createFakeClock();
     const stop = new AbortController();
-    const run = { exec: createFakeExec([held]), clock, random: (): number => 0, signal: stop.signal };
+    const run = { exec: createFakeExec([held]), clock, random: (): number => 0, signal: stop.signal, waited };
     const done = restoreIptables("iptables-restore", INPUT, run).catch((error: unknown) => error);
     await clock.advance(10);
     stop.abort();

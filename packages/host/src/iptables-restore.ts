@@ -24,44 +24,45 @@ export interface LockedRun {
   /** In [0, 1). */
   readonly random: () => number;
   readonly signal: AbortSignal;
-}
-
-/** A run that got the lock. */
-export interface LockedResult extends ExecResult {
-  /** Tries that ended because somebody else held the lock. */
-  readonly refusals: number;
-  /** How long they took, in ms; waiting within the last try is not in it. */
-  readonly waitedMs: number;
+  /** Told once of a run that somebody else's lock kept waiting, however it ended: how long refused tries and pauses took, in ms. */
+  readonly waited: (ms: number) => void;
 }
 
 /**
  * Run an iptables tool, waiting for the xtables lock: a second in its queue, then again after a random pause.
  *
- * Edges: the nft variant takes no lock and never waits. With much input it stays in the queue, as long as a run may take. A non-zero exit for any other reason is a result.
+ * Edges: the nft variant takes no lock and never waits. With much input it stays in the queue, as long as a run may take, and `waited` is not
+ * told. A non-zero exit for any other reason is a result.
  * @throws {ProxyError} `timed_out` when somebody held the lock for half a minute; what `Exec.run` throws.
  */
 export async function runLocked(
   file: string,
   args: readonly string[],
-  { exec, clock, random, signal }: LockedRun,
+  { exec, clock, random, signal, waited }: LockedRun,
   input?: string,
-): Promise<LockedResult> {
+): Promise<ExecResult> {
   const startMs = clock.nowMs();
   const options = { signal, timeoutMs: RUN_TIMEOUT_MS, ...(input === undefined ? {} : { input }) };
   const isMuch = input !== undefined && Buffer.byteLength(input) > AT_ONCE_BYTES;
   const seconds = isMuch ? RUN_TIMEOUT_MS / 1000 : TRY_SECONDS;
-  for (let refusals = 0; ; refusals++) {
-    const waitedMs = clock.nowMs() - startMs;
-    const result = await exec.run(file, ["-w", String(seconds), ...args], options);
-    if (!isLockHeld(result.code, result.stderr)) return { ...result, refusals, waitedMs };
-    if (clock.nowMs() - startMs >= PATIENCE_MS) {
-      throw new ProxyError("timed_out", "somebody else holds the xtables lock", {
-        object: `${file}, for ${Math.round((clock.nowMs() - startMs) / 1000)} s`,
-        hint: "see who: lslocks | grep xtables",
-      });
+  let waitedMs = 0;
+  try {
+    for (;;) {
+      const result = await exec.run(file, ["-w", String(seconds), ...args], options);
+      if (!isLockHeld(result.code, result.stderr)) return result;
+      waitedMs = clock.nowMs() - startMs;
+      if (waitedMs >= PATIENCE_MS) {
+        throw new ProxyError("timed_out", "somebody else holds the xtables lock", {
+          object: `${file}, for ${Math.round(waitedMs / 1000)} s`,
+          hint: "see who: lslocks | grep xtables",
+        });
+      }
+      await clock.sleep(PAUSE_MS * (1 + random()), signal);
+      waitedMs = clock.nowMs() - startMs;
+      if (signal.aborted) throw new ProxyError("canceled", "waiting for the xtables lock was given up", { object: file });
     }
-    await clock.sleep(PAUSE_MS * (1 + random()), signal);
-    if (signal.aborted) throw new ProxyError("canceled", "waiting for the xtables lock was given up", { object: file });
+  } finally {
+    if (waitedMs > 0) waited(waitedMs);
   }
 }
 
@@ -71,7 +72,7 @@ export async function runLocked(
  * Edges: each table takes effect as a whole at its COMMIT; when a later one fails the earlier ones are in force.
  * @throws {ProxyError} what the tool complained about, or as {@link runLocked}.
  */
-export async function restoreIptables(restore: string, input: string, run: LockedRun): Promise<LockedResult> {
+export async function restoreIptables(restore: string, input: string, run: LockedRun): Promise<ExecResult> {
   const result = await runLocked(restore, ["--noflush"], run, input);
   if (result.code !== 0) throw iptablesError(result.stderr, "apply a change", input);
   return result;
