@@ -48,6 +48,11 @@ export function addDemo(program: Command, env: Environment): void {
     const hasColors = wantsColors(process.stdout.isTTY, env.variables);
     if (options.clean === true) env.out(`${await cleanKept()}\n`);
     else if (options.hold === true) await holdDemo(options, env, hasColors);
+    else if (options.keep === true && options.backend === ON_LOOPBACK)
+      throw new ProxyError("invalid_object", "--keep keeps a cluster in namespaces, and on loopback there is none", {
+        object: `--backend ${ON_LOOPBACK}`,
+        hint: "docs/backends/userspace.md has commands to try",
+      });
     else if (options.keep === true) await playInHolder(["--backend", options.backend], env, hasColors);
     else await showDemo(options, env, hasColors);
   });
@@ -62,13 +67,13 @@ async function showDemo(options: DemoCommandOptions, env: Environment, hasColors
     throwFailures(failures);
   } catch (error) {
     if (options.backend !== "auto" || !hasNoNamespaces(error)) throw error;
-    env.err(`${painter(hasColors)("dim", "·")} No network namespaces here (they need root on Linux): playing on loopback instead\n`);
+    env.err(`${painter(hasColors)("dim", "·")} Playing on loopback instead of in namespaces: ${error.what}\n`);
     await showOnLoopback(options, env, hasColors);
   }
 }
 
 /** Whether this host, or who we are on it, is why there can't be namespaces. Pure. */
-export function hasNoNamespaces(error: unknown): boolean {
+export function hasNoNamespaces(error: unknown): error is ProxyError {
   return ProxyError.is(error, "permission_denied") || ProxyError.is(error, "host_unsupported");
 }
 
@@ -134,7 +139,7 @@ async function playAndReport(options: DemoCommandOptions, env: Environment, hasC
     const { workingDirectory, signal } = env;
     const { isRoot, hasIPv6 } = await probeHost(world.exec, signal);
     if (!isRoot)
-      throw new ProxyError("permission_denied", "the demo makes network namespaces", {
+      throw new ProxyError("permission_denied", "network namespaces need root", {
         hint: "run it as root, e.g. with sudo, or with --backend userspace on loopback",
       });
     const module = await chooseBackend({ spec: options.backend, mode: "", world, workingDirectory, signal, needsHost: true });

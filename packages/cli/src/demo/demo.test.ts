@@ -54,8 +54,15 @@ describe("turnout demo on loopback", () => {
     expect(code).toBe(0);
   });
 
+  test("keeps nothing, and says so before it plays", { timeout: 60_000 }, async () => {
+    const demo = startDemo("--backend", "userspace", "--keep");
+    const code = await demo.end();
+    expect(demo.out()).toMatch(/^turnout: \[invalid_object\] --keep keeps a cluster in namespaces, and on loopback there is none: /);
+    expect(code).toBe(2);
+  });
+
   test("is what is played where namespaces can't be made, whoever's fault that is", () => {
-    expect(hasNoNamespaces(new ProxyError("permission_denied", "the demo makes network namespaces"))).toBe(true);
+    expect(hasNoNamespaces(new ProxyError("permission_denied", "network namespaces need root"))).toBe(true);
     expect(hasNoNamespaces(new ProxyError("host_unsupported", "this host can't be probed"))).toBe(true);
     expect(hasNoNamespaces(new ProxyError("tool_failed", "not everything went well"))).toBe(false);
     expect(hasNoNamespaces(new Error("a defect"))).toBe(false);
