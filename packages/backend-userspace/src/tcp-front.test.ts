@@ -206,6 +206,17 @@ describe("listeners that go", () => {
     expect(fronts.isDrained(gone.key)).toBe(true);
   });
 
+  it("are waited for no longer when the endpoint went while it was dialled", async () => {
+    const { fronts, sockets, clock } = createFrontStage({ "drain-timeout": 30 });
+    await fronts.put(listenerOf([A]));
+    const client = sockets.client(from(1), AT);
+    await fronts.put(listenerOf([B]));
+    client?.answer("answers");
+    expect(client).toMatchObject({ state: "open", dialled: [A] });
+    await clock.advance(40_000);
+    expect(client?.state).toBe("reset");
+  });
+
   it("share a socket with a node port, which answers when the address's own listener is gone", async () => {
     const { fronts, sockets } = createFrontStage();
     const own = listenerOf([A]);

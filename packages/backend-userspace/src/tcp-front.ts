@@ -177,6 +177,8 @@ class Connection {
     const { row, affinitySeconds, proxyProtocol } = this.#front.policy.value;
     if (this.#dialled === undefined) return;
     this.endpoint = endpoint.text;
+    // It may have gone while it was dialled.
+    if (!this.#front.policy.endpoints.has(endpoint.text)) this.setLeaving(true);
     this.#proposed = undefined;
     if (affinitySeconds !== undefined) affinity.note(row, client.ip, endpoint.text, affinitySeconds);
     this.#joined = world.sockets.join(this.#stream, this.#dialled, {
