@@ -212,6 +212,7 @@ function bind(
 function connectDatagrams(to: SocketAddress, events: DatagramEvents): DatagramFlow {
   const socket = udpSocket(to.ip);
   let waiting: Uint8Array[] | undefined = [];
+  let isParted = false;
   let isClosed = false;
   // Node tells of some failures (too many open files) before its call returns: then our caller doesn't know the flow yet.
   const fail = (error: Error): void =>
@@ -229,9 +230,12 @@ function connectDatagrams(to: SocketAddress, events: DatagramEvents): DatagramFl
   });
   return {
     send: (data) => {
-      if (isClosed) return;
+      if (isClosed || isParted) return;
       if (waiting === undefined) socket.send(data, ignore);
       else if (waiting.length < WAITING_MAX) waiting.push(data);
+    },
+    part: () => {
+      isParted = true;
     },
     close: () => {
       if (isClosed) return;

@@ -73,6 +73,8 @@ export interface DatagramEvents {
 export interface DatagramFlow {
   /** Edges: what is sent before the socket is open is kept for it, a few datagrams at most. */
   send(data: Uint8Array): void;
+  /** Nothing more is to be sent to the endpoint; what it answers yet is heard, until it is closed. */
+  part(): void;
   close(): void;
 }
 

@@ -67,7 +67,37 @@ describe("UDP clients", () => {
     expect(stage.fronts.forget([{ ...filter, address: "", keep: [] }])).toBe(0);
     expect(stage.fronts.forget([{ ...filter, keep: [], only: ["10.1.1.9:8080"] }])).toBe(0);
     expect(stage.fronts.forget([{ ...filter, keep: [B] }])).toBe(1);
-    expect([stage.sockets.has(one), stage.sockets.has(two)]).toEqual([false, true]);
+    expect([endpointOf(send(stage, 1)), endpointOf(send(stage, 2)), two.sent.length]).toEqual([A, B, 2]);
+    expect([one.sent.length, stage.fronts.sessions.size]).toEqual([1, 2]);
+  });
+
+  it("that are parted from their endpoint still hear what they asked it before", async () => {
+    const stage = createFrontStage({ balance: "round-robin", "udp-idle-timeout": 4 });
+    await stage.fronts.put(listenerOf([A, B], UDP));
+    const one = send(stage, 1) as Flow;
+    expect(stage.fronts.forget([{ protocol: "UDP", address: "10.96.0.10", port: 80, keep: [B] }])).toBe(1);
+    const next = send(stage, 1) as Flow;
+    expect([next.endpoint, one.answer(Uint8Array.of(9))]).toEqual([B, from(1)]);
+    expect(one.sent).toHaveLength(1);
+    await stage.clock.advance(2_500);
+    expect([stage.sockets.has(one), stage.sockets.has(next), stage.traffic.counters.sessions]).toEqual([false, true, 1]);
+  });
+
+  it("that are parted don't take their client's next session with them, and make room before others", async () => {
+    const stage = createFrontStage({ balance: "round-robin", "max-udp-sessions": 2 });
+    await stage.fronts.put(listenerOf([A, B], UDP));
+    const parted = send(stage, 1) as Flow;
+    const filter = { protocol: "UDP", address: "10.96.0.10", port: 80, keep: [B] } as const;
+    stage.fronts.forget([filter]);
+    const next = send(stage, 1) as Flow;
+    parted.fail();
+    expect([stage.sockets.has(next), send(stage, 1)]).toEqual([true, next]);
+    const other = send(stage, 2) as Flow;
+    stage.fronts.forget([filter]);
+    const third = send(stage, 3) as Flow;
+    expect([next, other, third].map((flow) => stage.sockets.has(flow))).toEqual([true, false, true]);
+    await stage.fronts.remove(listenerOf([A, B], UDP));
+    expect([stage.sockets.flows, stage.traffic.counters.sessions]).toEqual([[], 0]);
   });
 
   it("hear nothing where they are dropped, and are refused by the host where nobody serves, the port held", async () => {

@@ -6,6 +6,9 @@ import type { DatagramFlow, DatagramPort, SocketAddress } from "./sockets.ts";
 import { Balancer } from "./traffic.ts";
 import type { Traffic } from "./traffic.ts";
 
+/** An endpoint that lost a client may still answer what it was asked before, at least for so long. */
+const LATE_MS = 1_000;
+
 /** What one client's port talks to. */
 interface Session {
   readonly key: string;
@@ -18,19 +21,12 @@ interface Session {
   lastMs: number;
 }
 
-/** A UDP client and the endpoint that answers it, as addresses. */
-export interface UdpPairing {
-  readonly client: string;
-  /** Where it asked. */
-  readonly at: SocketAddress;
-  /** `ip:port`. */
-  readonly endpoint: string;
-}
-
 /** All UDP sessions of a family, in the order of their latest datagrams. */
 export class UdpSessions {
   readonly #traffic: Traffic;
   readonly #sessions = new Map<string, Session>();
+  /** Forgotten, and open yet for answers that are under way. Nothing more is sent by them. */
+  readonly #leaving = new Map<Session, { readonly sinceMs: number }>();
 
   constructor(traffic: Traffic) {
     this.#traffic = traffic;
@@ -52,18 +48,22 @@ export class UdpSessions {
   /** End what was silent for too long. */
   sweep(idleMs: number): void {
     const nowMs = this.#traffic.nowMs();
+    for (const [session, { sinceMs }] of this.#leaving) if (sinceMs + LATE_MS <= nowMs) this.#end(session);
     for (const session of this.#sessions.values()) {
       if (session.lastMs + idleMs > nowMs) return;
       this.#end(session);
     }
   }
 
-  /** End the sessions that filters name; resolves to how many. Their clients' next datagrams find other endpoints. */
+  /** Part the sessions that filters name; how many. Their clients' next datagrams find other endpoints, answers under way still arrive. */
   forget(filters: readonly FlowFilter[]): number {
     let count = 0;
     for (const session of this.#sessions.values()) {
       if (!filters.some((filter) => isNamed(session, filter))) continue;
-      this.#end(session);
+      this.#sessions.delete(session.key);
+      this.#leaving.set(session, { sinceMs: this.#traffic.nowMs() });
+      this.#withdraw(session);
+      session.flow.part();
       count++;
     }
     return count;
@@ -71,16 +71,7 @@ export class UdpSessions {
 
   /** End all sessions of a socket. */
   endAllOf(front: UdpFront): void {
-    for (const session of this.#sessions.values()) if (session.front === front) this.#end(session);
-  }
-
-  /** Who talks to whom, the one that was silent longest first. */
-  list(): readonly UdpPairing[] {
-    return [...this.#sessions.values()].map(({ client, front, endpoint }) => ({
-      client: client.ip,
-      at: front.at,
-      endpoint: endpoint.text,
-    }));
+    for (const session of [...this.#leaving.keys(), ...this.#sessions.values()]) if (session.front === front) this.#end(session);
   }
 
   #begin(key: string, front: UdpFront, client: SocketAddress): Session | undefined {
@@ -94,7 +85,7 @@ export class UdpSessions {
         if (affinitySeconds !== undefined) affinity.note(row, client.ip, endpoint.text, affinitySeconds);
       },
       onDatagram: (data) => {
-        this.#touch(session);
+        if (!this.#leaving.has(session)) this.#touch(session);
         front.answer(data, client);
       },
       onFailure: (error) => {
@@ -108,9 +99,13 @@ export class UdpSessions {
     return session;
   }
 
-  /** Whether there is room for one more; the one that was silent longest goes for it. */
+  /** Whether there is room for one more; one that is leaving, or else the one that was silent longest goes for it. */
   #makeRoom(max: number, name: string): boolean {
     if (this.#traffic.counters.sessions < max) return true;
+    for (const leaving of this.#leaving.keys()) {
+      this.#end(leaving);
+      return true;
+    }
     this.#traffic.log.warn("a UDP session was ended early: the limit is reached", name, { limit: `max-udp-sessions=${max}` });
     for (const oldest of this.#sessions.values()) {
       this.#end(oldest);
@@ -126,11 +121,16 @@ export class UdpSessions {
   }
 
   #end(session: Session): void {
-    if (!this.#sessions.delete(session.key)) return;
+    // By now its client may have another, under the same key.
+    if (!this.#leaving.delete(session) && !this.#sessions.delete(session.key)) return;
     this.#traffic.counters.sessions--;
-    // Of no effect once the socket was open.
-    this.#traffic.affinity.withdraw(session.row, session.client.ip, session.endpoint.text);
+    this.#withdraw(session);
     session.flow.close();
+  }
+
+  /** Of no effect once the socket was open. */
+  #withdraw({ row, client, endpoint }: Session): void {
+    this.#traffic.affinity.withdraw(row, client.ip, endpoint.text);
   }
 }
 

@@ -74,7 +74,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   }
 
   get flows(): readonly Flow[] {
-    return this.#kept.filter(({ udp }) => this.sockets.has(udp)).map(({ flow }) => flow);
+    return this.#kept.filter(({ udp }) => this.sockets.has(udp) && !udp.isParted).map(({ flow }) => flow);
   }
 
   advance(ms: number): Promise<void> {

@@ -142,6 +142,9 @@ export class FakeSockets implements Sockets {
         flow.sent.push(data);
         this.#sentTo = flow;
       },
+      part: () => {
+        flow.isParted = true;
+      },
       close: () => void this.#flows.delete(flow),
     };
   }
@@ -172,6 +175,8 @@ export class Flow {
   /** `ip:port`. */
   readonly endpoint: string;
   readonly sent: Uint8Array[] = [];
+  /** Open for late answers only: no client leads to it any more. */
+  isParted = false;
   /** Where the last answer was sent to. */
   lastTo: SocketAddress | undefined;
   readonly #events: DatagramEvents;
