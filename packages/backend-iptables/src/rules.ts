@@ -91,7 +91,7 @@ export function originPart(detector: LocalDetector, isLocal: boolean): OriginPar
     case "interface":
       return { by: "interface", text: `${not}-i ${checkedInterface(detector.name)}` };
     case "interfacePrefix":
-      return { by: "interface", text: `${not}-i ${checkedInterface(detector.prefix)}+` };
+      return { by: "interface", text: `${not}-i ${checkedInterface(detector.prefix, LINK_MAX - 1)}+` };
   }
 }
 
@@ -101,10 +101,13 @@ export function markBit(bit: number): string {
   return `${hex}/${hex}`;
 }
 
-function checkedInterface(name: string): string {
-  if (!/^[A-Za-z0-9_.:@-]{1,15}$/.test(name)) {
+/** Characters of an interface's name, the `+` behind a prefix among them. */
+const LINK_MAX = 15;
+
+function checkedInterface(name: string, lengthMax: number = LINK_MAX): string {
+  if (!/^[A-Za-z0-9_.:@-]+$/.test(name) || name.length > lengthMax) {
     throw new ProxyError("invalid_object", `bad interface name ${JSON.stringify(name)}`, {
-      hint: "use up to 15 letters, digits or _ . : @ -",
+      hint: `use up to ${lengthMax} letters, digits or _ . : @ -`,
     });
   }
   return name;

@@ -63,11 +63,12 @@ export class IptablesTool {
     return choice;
   }
 
-  /** List one table. */
+  /** List one table. @throws {ProxyError} `host_unsupported` where it holds what the tool can't list. */
   async save(table: TableName, signal: AbortSignal): Promise<string> {
     const file = await this.#file("-save", signal);
     const { code, stdout, stderr } = await this.#world.exec.run(file, ["-t", table], { signal, timeoutMs: 600_000 });
     if (code !== 0) throw iptablesError(stderr, `list table ${table}`);
+    assertListed(stdout);
     return stdout;
   }
 
@@ -76,6 +77,7 @@ export class IptablesTool {
     const file = await this.#file("-save", signal);
     const { code, stdout, stderr } = await this.#world.exec.run(file, [], { signal, timeoutMs: 600_000 });
     if (code !== 0) throw iptablesError(stderr, "list what is there");
+    assertListed(stdout);
     return Object.fromEntries(stdout.split(/^\*/m).map((text) => [text.slice(0, text.indexOf("\n")), text]));
   }
 
@@ -121,4 +123,13 @@ export class IptablesTool {
     this.#waits = { count: this.#waits.count + 1, totalMs: this.#waits.totalMs + ms };
     this.#world.log.debug("waited for the xtables lock", { family: this.#family, ms: Math.round(ms) });
   }
+}
+
+/**
+ * The nft variant lists nothing of a table in which somebody has rules that no iptables can make, and calls that a success. Taken for an empty
+ * table, everything would be made once more with every look.
+ */
+function assertListed(stdout: string): void {
+  const complaint = /^# Table `\w+' is incompatible.*$/m.exec(stdout)?.[0];
+  if (complaint !== undefined) throw iptablesError(complaint.slice(2), "list what is there");
 }

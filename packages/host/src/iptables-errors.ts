@@ -8,6 +8,11 @@ const RESOURCE_PROBLEM = 4;
 const MEANINGS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [/Permission denied|you must be root|Operation not permitted/, "permission_denied", "run as root, or with CAP_NET_ADMIN"],
   [
+    /Parsing nftables rule failed|Table `\w+' is incompatible/,
+    "host_unsupported",
+    "somebody added rules with nft that iptables can't read (nft list ruleset): have them use a table of their own, or use the nft backend",
+  ],
+  [
     /Couldn't load (match|target)|missing kernel module|revision \d+ not supported|Table does not exist|can't initialize iptables table/i,
     "host_unsupported",
     "this kernel or tool lacks a netfilter extension",

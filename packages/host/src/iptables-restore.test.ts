@@ -43,6 +43,12 @@ describe("iptablesError", () => {
       "tool_failed",
       "COMMIT",
     ],
+    [
+      "a rule of nft's that can't be read",
+      "Error: unknown ipv4 meta key\niptables-nft-save v1.8.9 (nf_tables): Parsing nftables rule failed\nPerhaps iptables-nft-save or your kernel needs to be upgraded.",
+      "host_unsupported",
+      "unknown ipv4 meta key",
+    ],
     ["no reason, legacy", "iptables-restore: line 2 failed", "tool_failed", "-D KUBE-SERVICES"],
     ["words in a comment", 'bad rule "Permission denied, line 3: Couldn\'t load match"', "tool_failed", ""],
     ["nothing at all", "", "tool_failed", "no message"],
