@@ -22,6 +22,7 @@ interface Manifest {
   readonly version: string;
   readonly private?: boolean;
   readonly exports?: Readonly<Record<string, unknown>>;
+  readonly bin?: Readonly<Record<string, string>>;
 }
 
 async function publicPackages(): Promise<readonly (Manifest & { readonly folder: string })[]> {
@@ -34,6 +35,14 @@ async function publicPackages(): Promise<readonly (Manifest & { readonly folder:
   );
   return manifests.filter((manifest) => manifest.private !== true);
 }
+
+it("every program is a file of the repository: npm links none that a build has still to make", async () => {
+  const packages = await publicPackages();
+  const programs = packages.flatMap(({ folder, bin = {} }) => Object.values(bin).map((file) => `packages/${folder}/${file}`));
+  const { stdout } = await run("git", ["ls-files", "--stage", ...programs], { cwd: ROOT });
+  expect(stdout.split("\n").filter((line) => line.startsWith("100755 "))).toHaveLength(programs.length);
+  expect(programs.length).toBeGreaterThan(3);
+});
 
 describe("the packages, packed and installed into an empty project", () => {
   let project: string;

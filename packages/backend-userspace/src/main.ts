@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { backendMain } from "@turnout/client";
 import { createWorld } from "@turnout/host";
