@@ -80,6 +80,20 @@ const CASES: readonly OddCase[] = [
     settings: { masqueradeBit: 0 },
   },
   {
+    name: "a pod's interface with the longest name there may be",
+    family: "IPv4",
+    spec: {
+      clusterIP: "10.96.0.1",
+      clusterIPs: ["10.96.0.1"],
+      loadBalancerSourceRanges: ["10.0.0.0/8"],
+      externalTrafficPolicy: "Local",
+      ports: [{ port: 80, nodePort: 30001 }],
+    },
+    vips: ["198.51.100.6"],
+    endpoints: ["10.1.0.1"],
+    settings: { detectLocal: { mode: "InterfaceNamePrefix", interfaceNamePrefix: "-veth.1:2@3456" } },
+  },
+  {
     name: "everybody is allowed, everybody is a pod",
     family: "IPv4",
     spec: {
@@ -98,11 +112,9 @@ const CASES: readonly OddCase[] = [
 
 /** A ledger that wants what the case comes to. */
 function wanting({ family, spec, vips, endpoints, settings }: OddCase): Ledger<IptablesObject> {
-  const ports = (spec["ports"] as readonly { readonly name?: string; readonly protocol?: string }[]).map(({ name, protocol = "TCP" }) => ({
-    ...(name === undefined ? {} : { name }),
-    port: 8080,
-    protocol,
-  }));
+  const ports = (spec["ports"] as readonly { readonly name?: string; readonly protocol?: string }[]).map(
+    ({ name = "", protocol = "TCP" }) => ({ name, port: 8080, protocol }),
+  );
   const metadata = { namespace: LONGEST, name: "a".repeat(63) };
   const { view, take } = createStoreView(
     [
@@ -147,6 +159,7 @@ describe("odd input", needs("root", "netns", "iptables-legacy>=1.8.0", "iptables
       ledger.adopt(await backend.observe(signal));
       await backend.apply(backend.plan(ledger.delta(0)), signal);
       ledger.adopt(await backend.observe(signal));
+      expect([...ledger.wanted().keys()].some((id) => id.startsWith("chain nat KUBE-FW-"))).toBe(true);
       expect(explainPlan(planDelta(ledger.delta(0)))).toBe("# nothing to do\n");
     });
 
