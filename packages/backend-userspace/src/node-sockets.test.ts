@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -179,6 +179,29 @@ describe("sockets that can't be", () => {
     await once(server, "close");
     const failure = await new Promise<Error>((onFailure) => sockets.dial(at, 5_000, { onOpen: ignore, onFailure }));
     expect(failure).toMatchObject({ code: "ECONNREFUSED" });
+  });
+});
+
+describe("an endpoint that says nothing", () => {
+  it("is given up after the time it was given", async () => {
+    // It never accepts: once its queue is full the kernel answers nobody.
+    const script = `
+      const server = require("node:net").createServer();
+      server.listen({ host: "127.0.0.1", port: 0, backlog: 1 }, () => {
+        require("node:fs").writeSync(1, String(server.address().port));
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+      });`;
+    const child = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+    open.push({ destroy: () => child.kill("SIGKILL") });
+    const [said] = (await once(child.stdout, "data")) as [Buffer];
+    const to = { ip: LOOPBACK, port: Number(said.toString()) };
+    const dials = Array.from({ length: 6 }, () => {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      const stream = sockets.dial(to, 200, { onOpen: () => resolve("open"), onFailure: ({ message }) => resolve(message) });
+      open.push({ destroy: () => stream.abort() });
+      return promise;
+    });
+    expect(new Set(await Promise.all(dials))).toEqual(new Set(["open", "no answer within 200 ms"]));
   });
 });
 

@@ -224,6 +224,8 @@ describe("listeners that go", () => {
     await fronts.put(nodePort);
     await fronts.put(own);
     expect(sockets.client(from(1), AT)?.dialled).toEqual([A]);
+    await fronts.put(nodePort);
+    expect(sockets.client(from(3), AT)?.dialled).toEqual([A]);
     await fronts.remove(own);
     expect(sockets.client(from(2), AT)?.dialled).toEqual([B]);
     await fronts.remove(nodePort);
