@@ -1,9 +1,10 @@
-import { objectId } from "@turnout/core";
-import type { Lingering, Observed, Outcome, Plan, ProxyError } from "@turnout/core";
+import { hostPort, objectId } from "@turnout/core";
+import type { IPFamily, Lingering, Observed, Outcome, Plan, ProxyError } from "@turnout/core";
 import { hostViewOf } from "./decide.ts";
 import type { Fronts } from "./fronts.ts";
 import type { AddressObject, ListenerObject, UserspaceObject } from "./objects.ts";
 import { OWN_DEVICE } from "./objects.ts";
+import type { MapEntry } from "./options.ts";
 import type { OwnAddresses } from "./own-addresses.ts";
 import type { Step } from "./plan.ts";
 import type { Traffic } from "./traffic.ts";
@@ -24,6 +25,7 @@ export class Applier {
   /** Addresses of ours that should be there; undefined: there never were any. */
   #expected: Set<string> | undefined;
   #isApplying = false;
+  #hasLookedAtMap = false;
 
   constructor(traffic: Traffic, fronts: Fronts, own: OwnAddresses) {
     this.#traffic = traffic;
@@ -58,6 +60,7 @@ export class Applier {
       }
     }
     this.#lingering = lingering;
+    this.#warnOfUnusedMaps(steps);
     this.#fronts.retainAffinity(rowsOf(steps));
     for (const ip of gone) this.#expected?.delete(ip);
     await this.#own.remove(gone, signal);
@@ -106,6 +109,15 @@ export class Applier {
     this.#expected = undefined;
   }
 
+  /** The first plan has all there is: what a map names by then may be mistyped, or come later. */
+  #warnOfUnusedMaps(steps: readonly Step[]): void {
+    if (this.#hasLookedAtMap) return;
+    this.#hasLookedAtMap = true;
+    const { family, options, world } = this.#traffic;
+    for (const { target } of unusedMaps(options.map, family, steps))
+      world.log.warn("a map names no service port there is", { map: target, hint: "turnout print shows the service ports of a source" });
+  }
+
   #expect(ips: readonly string[]): void {
     if (ips.length > 0) this.#expected = new Set([...(this.#expected ?? []), ...ips]);
   }
@@ -146,6 +158,12 @@ export class Applier {
 
 function isListener(object: UserspaceObject): object is ListenerObject {
   return object.kind === "listener" || object.kind === "node-port";
+}
+
+/** Maps of a family that no listener of a plan is at. Pure. */
+function unusedMaps(map: readonly MapEntry[], family: IPFamily, steps: readonly Step[]): readonly MapEntry[] {
+  const at = new Set(steps.flatMap(({ object }) => (object.kind === "listener" ? [hostPort(object.value.ip, object.value.port)] : [])));
+  return map.filter(({ local }) => local.family === family && !at.has(hostPort(local.ip, local.port)));
 }
 
 /** Rows whose clients may have been sent to endpoints that are gone now. */

@@ -100,6 +100,17 @@ describe("where a Service is answered", () => {
   });
 });
 
+describe("a map that names nothing there is", () => {
+  it("is said once, when all was looked at first", async () => {
+    const proxy = await openProxy({ map: "shop/crat:http=127.0.0.1:8080,shop/cart:http=127.0.0.1:8081,shop/cart:http=[::1]:8080" });
+    await proxy.sync(CART, SLICE);
+    await proxy.sync();
+    expect(proxy.host.lines.filter((line) => line.includes("names no service port"))).toEqual([
+      'warn a map names no service port there is {"map":"shop/crat:http","hint":"turnout print shows the service ports of a source"}',
+    ]);
+  });
+});
+
 describe("what can't be brought into force", () => {
   it("fails by itself, and all else is", async () => {
     const proxy = await openProxy();
