@@ -76,6 +76,8 @@ export class WatchSession {
   readonly #gone = new AbortController();
   readonly #asked = new Set<IPFamily>();
   #held: HeldViews | undefined;
+  /** Its client closed its half: it gets what it asked for, and asks for nothing more. */
+  #hasSaidAll = false;
   /** What was sent last is out. */
   #sent: Promise<void> = Promise.resolve();
 
@@ -90,8 +92,8 @@ export class WatchSession {
     const gone = (): void => this.#gone.abort();
     call.on("data", (bytes: Buffer) => this.#hear(bytes));
     call.on("end", () => {
-      gone();
-      call.end();
+      this.#hasSaidAll = true;
+      this.#endWhenAnswered();
     });
     // A peer that died gives neither "end" nor "error".
     call.on("cancelled", gone);
@@ -172,6 +174,14 @@ export class WatchSession {
     } finally {
       leave?.();
     }
+    this.#endWhenAnswered();
+  }
+
+  /** End with OK; what was written before goes out first. */
+  #endWhenAnswered(): void {
+    if (!this.#hasSaidAll || this.#asked.size > 0 || this.#gone.signal.aborted) return;
+    this.#gone.abort();
+    this.#call.end();
   }
 
   /** Resolves when the peer's window took it, or the peer is gone. (A stream's "drain" would come 16 messages late.) */

@@ -1,0 +1,71 @@
+import { Client, credentials, type ClientDuplexStream } from "@grpc/grpc-js";
+import { FAMILY_WORDS, WATCH_PATH, wire } from "@turnout/client/protocol";
+import { afterEach, describe, expect, test } from "vitest";
+import { TestBrain, testHello } from "../test-brain.ts";
+import { eventually } from "../test-world.ts";
+
+let brain: TestBrain;
+let client: Client;
+
+afterEach(async () => {
+  client.close();
+  await brain.remove();
+});
+
+/** Say all that is to be said, as a tool does that was given a list of requests. */
+function say(...requests: readonly wire.WatchRequest[]): ClientDuplexStream<Buffer, Buffer> {
+  client = new Client(brain.target, credentials.createInsecure());
+  const same = (bytes: Buffer): Buffer => bytes;
+  const call = client.makeBidiStreamRequest(WATCH_PATH, same, same);
+  for (const request of requests) call.write(Buffer.from(wire.WatchRequest.encode(request).finish()));
+  call.end();
+  return call;
+}
+
+/** What was answered, and gRPC's code at the end. */
+async function answersOf(call: ClientDuplexStream<Buffer, Buffer>): Promise<readonly (string | number | undefined)[]> {
+  const answers: (string | undefined)[] = [];
+  const { promise, resolve } = Promise.withResolvers<number>();
+  call.on("data", (bytes: Buffer) => {
+    const { response } = wire.WatchResponse.decode(bytes);
+    answers.push(
+      response?.$case === "changeSet" ? `${FAMILY_WORDS.read(response.value.family)} ${response.value.revision > 0}` : response?.$case,
+    );
+  });
+  call.on("error", () => undefined);
+  call.on("status", ({ code }) => resolve(code));
+  const code = await promise;
+  return [...answers.sort(), code];
+}
+
+const HELLO: wire.WatchRequest = { request: { $case: "hello", value: testHello() } };
+const ASKS = (["IPv4", "IPv6"] as const).map((family): wire.WatchRequest => ({
+  request: { $case: "ask", value: { family: FAMILY_WORDS.write(family), instance: "", revision: 0 } },
+}));
+
+describe("a client that has said all it will say", () => {
+  test("gets the answers it waits for, also when they take their time, and then the end", async () => {
+    brain = await TestBrain.start({ isSynced: false });
+    const answers = answersOf(say(HELLO, ...ASKS));
+    await eventually(() => brain.server?.stats.questions === 1);
+    brain.service(1);
+    brain.sync();
+    expect(await answers).toEqual(["IPv4 true", "IPv6 true", "welcome", 0]);
+    await eventually(() => brain.server?.stats.streams === 0);
+  });
+
+  test("is let go at once when it asked for nothing", async () => {
+    brain = await TestBrain.start();
+    expect(await answersOf(say(HELLO))).toEqual(["welcome", 0]);
+  });
+
+  test("is let go when it leaves while it waits", async () => {
+    brain = await TestBrain.start({ isSynced: false });
+    const call = say(HELLO, ...ASKS);
+    const answers = answersOf(call);
+    await eventually(() => brain.server?.stats.questions === 1);
+    call.cancel();
+    expect(await answers).toEqual(expect.arrayContaining([1]));
+    await eventually(() => brain.server?.stats.streams === 0);
+  });
+});
