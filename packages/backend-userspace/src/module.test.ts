@@ -100,6 +100,19 @@ describe("where a Service is answered", () => {
   });
 });
 
+describe("the PROXY protocol", () => {
+  it.each<[string, string | undefined]>([
+    ["shop/cart:http", "PROXY TCP4 203.0.113.1 10.96.0.20 40000 80\r\n"],
+    ["*", "PROXY TCP4 203.0.113.1 10.96.0.20 40000 80\r\n"],
+    ["shop/cart:admin", undefined],
+  ])("is for the service ports it was asked for: %s", async (name, expected) => {
+    const proxy = await openProxy({ "proxy-protocol": "v1", "proxy-protocol-for": name });
+    await proxy.sync(CART, SLICE);
+    const head = proxy.client("10.96.0.20", 80)?.head;
+    expect(head === undefined ? undefined : new TextDecoder().decode(head)).toBe(expected);
+  });
+});
+
 describe("a map that names nothing there is", () => {
   it("is said once, when all was looked at first", async () => {
     const proxy = await openProxy({ map: "shop/crat:http=127.0.0.1:8080,shop/cart:http=127.0.0.1:8081,shop/cart:http=[::1]:8080" });

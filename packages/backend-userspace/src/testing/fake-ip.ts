@@ -19,7 +19,8 @@ const DONE: ExecResult = { code: 0, stdout: "", stderr: "" };
 /** Make an {@link Exec} that knows `ip`, as far as this backend uses it: `link show`, and batches that stop at the first complaint. */
 export function createFakeIp(links: FakeLinks, takeFault: () => BatchFault): Exec {
   return {
-    run: (file, args, { input = "" } = {}) => {
+    run: (file, args, { input = "", signal } = {}) => {
+      if (signal?.aborted === true) return Promise.reject(new ProxyError("canceled", "it was called off", { object: file }));
       if (file !== "ip") return Promise.reject(new ProxyError("tool_missing", "there is no such program", { object: file }));
       if (args.includes("show")) return Promise.resolve(show(links, args.at(-1) ?? ""));
       if (!args.includes("-batch")) return Promise.resolve(refused(`Object "${args.join(" ")}" is unknown, try "ip help".`));
