@@ -35,7 +35,7 @@ async function answersOf(call: ClientDuplexStream<Buffer, Buffer>): Promise<read
   call.on("error", () => undefined);
   call.on("status", ({ code }) => resolve(code));
   const code = await promise;
-  return [...answers.sort(), code];
+  return [...answers.sort((a = "", b = "") => a.localeCompare(b)), code];
 }
 
 const HELLO: wire.WatchRequest = { request: { $case: "hello", value: testHello() } };
