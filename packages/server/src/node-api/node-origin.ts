@@ -1,6 +1,16 @@
 import { eligibilityOf, isNodeKnown, type Eligibility } from "@turnout/client";
 import { NodeLink, type TlsFiles } from "@turnout/client/protocol";
-import type { Clock, IPFamily, Issue, Log, NodeSettings, Store } from "@turnout/core";
+import {
+  ProxyError,
+  type Clock,
+  type ErrorCode,
+  type Feed,
+  type IPFamily,
+  type Issue,
+  type Log,
+  type NodeSettings,
+  type Store,
+} from "@turnout/core";
 import { SharedView } from "./shared-view.ts";
 import type { StateView } from "./state-view.ts";
 import { StoreTables } from "./store-tables.ts";
@@ -82,7 +92,32 @@ export interface RelayOptions {
   readonly log: Log;
 }
 
-/** Have node states from another brain, which is asked with each watcher's own question. */
+/** Follow a feed, and log a refusal once, until there is something again. */
+function loggedFeed(feed: Feed, node: string, log: Log): Feed {
+  let said: ErrorCode | undefined;
+  return {
+    async next(signal) {
+      try {
+        const changes = await feed.next(signal);
+        said = undefined;
+        return changes;
+      } catch (error) {
+        if (ProxyError.is(error) && error.code !== "canceled" && error.code !== said) {
+          said = error.code;
+          log.warn("the brain behind this one refuses what is asked; whoever asks is told", { node, error });
+        }
+        throw error;
+      }
+    },
+  };
+}
+
+/**
+ * Have node states from another brain, which is asked with each watcher's own question.
+ *
+ * Edges: while the other brain is away watchers wait; what it refuses for good (no right to the node) is refused to whoever
+ * asks for it, and asked again when somebody asks again.
+ */
 export function createRelayOrigin({ target, tls, version, clock, log }: RelayOptions): NodeOrigin {
   return {
     open({ nodeName, settings, bindAddress }) {
@@ -95,6 +130,7 @@ export function createRelayOrigin({ target, tls, version, clock, log }: RelayOpt
         version,
         clock,
         log,
+        failOnRefusal: true,
         onEligibility: (eligibility, told) => {
           for (const { family, view } of views) {
             if (told !== undefined && told !== family) continue;
@@ -107,7 +143,8 @@ export function createRelayOrigin({ target, tls, version, clock, log }: RelayOpt
       });
       return {
         view(family, instance) {
-          const view = new SharedView({ feed: link.feed(family), family, instance, eligibility: link.eligibility });
+          const feed = loggedFeed(link.feed(family), nodeName, log);
+          const view = new SharedView({ feed, family, instance, eligibility: link.eligibility });
           views.push({ family, view });
           return view;
         },

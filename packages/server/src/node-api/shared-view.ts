@@ -22,12 +22,13 @@ const FIRST = 1;
  * One node's state in one family as a feed tells it, for however many watchers: what a relay has of the brain behind it.
  *
  * Shape: revisions count what was pulled from the feed; a watcher is a {@link Cursor} it brings along, and costs nothing
- * here while it does not ask. What happens while none asks is merged by the feed; while some ask, by the log.
+ * here while it does not ask. What happens while none asks is merged by the feed; while some ask, by the log. A feed that
+ * rejects refuses those who ask at that moment; whoever asks next has it asked again.
  */
 export class SharedView implements StateView {
   readonly #options: SharedViewOptions;
   readonly #rows = new Map<string, ServicePort>();
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Set<(refusal?: ProxyError) => void>();
   readonly #life = new AbortController();
   readonly #log: ViewLog;
   #node: NodeContext | undefined;
@@ -53,7 +54,7 @@ export class SharedView implements StateView {
     return this.#rows.size;
   }
 
-  /** {@inheritDoc StateView.next} */
+  /** {@inheritDoc StateView.next} Also what the feed refuses it with. */
   async next(cursor: Cursor, signal: AbortSignal): Promise<Delivery> {
     // What the feed has ready now belongs to this answer, not to the next.
     this.#pull();
@@ -64,7 +65,8 @@ export class SharedView implements StateView {
       if (this.#revision > 0 && !isKnown) return this.#everything();
       if (this.#revision > 0 && cursor.revision < this.#revision) return this.#since(cursor.revision);
       this.#pull();
-      await this.#news(signal);
+      const refusal = await this.#news(signal);
+      if (refusal !== undefined) throw refusal;
     }
   }
 
@@ -92,15 +94,17 @@ export class SharedView implements StateView {
   }
 
   async #pullOne(): Promise<void> {
+    let refusal: ProxyError | undefined;
     try {
       this.#take(await this.#options.feed.next(this.#life.signal));
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       // A feed ends with its view alone; if it does before, nobody may be left waiting for it.
-      this.#life.abort();
+      if (error.code === "canceled") this.#life.abort();
+      else refusal = error;
     } finally {
       this.#isPulling = false;
-      this.#wake();
+      this.#wake(refusal);
     }
   }
 
@@ -168,17 +172,19 @@ export class SharedView implements StateView {
     };
   }
 
-  async #news(signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = (): void => resolve();
-    this.#waiters.add(wake);
-    signal.addEventListener("abort", wake, { once: true });
-    await promise;
-    this.#waiters.delete(wake);
-    signal.removeEventListener("abort", wake);
+  /** Resolves to what is refused, if it is. */
+  async #news(signal: AbortSignal): Promise<ProxyError | undefined> {
+    const { promise, resolve } = Promise.withResolvers<ProxyError | undefined>();
+    const stop = (): void => resolve(undefined);
+    this.#waiters.add(resolve);
+    signal.addEventListener("abort", stop, { once: true });
+    const refusal = await promise;
+    this.#waiters.delete(resolve);
+    signal.removeEventListener("abort", stop);
+    return refusal;
   }
 
-  #wake(): void {
-    for (const wake of this.#waiters) wake();
+  #wake(refusal?: ProxyError): void {
+    for (const wake of this.#waiters) wake(refusal);
   }
 }

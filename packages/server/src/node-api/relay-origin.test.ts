@@ -1,0 +1,55 @@
+import { NodeLink } from "@turnout/client/protocol";
+import { POD_SETTINGS } from "@turnout/core/testing";
+import { afterEach, describe, expect, test } from "vitest";
+import { TestBrain } from "../test-brain.ts";
+import { eventually, RecordingLog } from "../test-world.ts";
+import { createRelayOrigin } from "./node-origin.ts";
+
+const ends: (() => void | Promise<void>)[] = [];
+const never = new AbortController().signal;
+
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** A brain that answers for node2 alone, and a relay before it. */
+async function relayed(): Promise<readonly [brain: TestBrain, relay: TestBrain]> {
+  const brain = await TestBrain.start({ onlyNode: "node2" });
+  ends.push(() => brain.remove());
+  const relay = await TestBrain.start();
+  ends.push(() => relay.remove());
+  await relay.server?.close();
+  const { clock, log } = relay;
+  await relay.serve({ origin: createRelayOrigin({ target: brain.target, version: "relay", clock, log }) });
+  return [brain, relay];
+}
+
+const REFUSED = /^\[permission_denied\].*only node node2 may be asked for here: node node1/;
+
+describe("behind a relay", () => {
+  test("who asks for what the brain refuses is told so, each time, and the relay's log tells it once", async () => {
+    const [, relay] = await relayed();
+    for (let time = 0; time < 2; time++) {
+      const watcher = await relay.watch();
+      watcher.ask("IPv4");
+      expect((await watcher.stream.ended).message).toMatch(REFUSED);
+    }
+    expect(relay.log.of("warn").filter((line) => line.includes("refuses what is asked"))).toHaveLength(1);
+    expect(relay.server?.stats.refused.get("PERMISSION_DENIED")).toBe(2);
+    expect((await (await relay.watch({ nodeName: "node2" })).next()).changes.node?.name).toBe("node2");
+  });
+
+  test("who was refused is answered when the brain gives the right", async () => {
+    const [brain, relay] = await relayed();
+    const log = new RecordingLog();
+    const link = new NodeLink({ target: relay.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: relay.clock });
+    ends.push(() => link.close());
+    const state = link.feed("IPv4").next(never);
+    await eventually(() => log.of("warn").some((line) => line.includes("is away")));
+    await brain.server?.close();
+    await brain.serve();
+    const ticking = setInterval(() => relay.clock.advance(1_000), 10);
+    ends.push(() => clearInterval(ticking));
+    expect(await state).toMatchObject({ full: true, node: { name: "node1" } });
+  });
+});
