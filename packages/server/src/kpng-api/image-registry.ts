@@ -54,7 +54,13 @@ export class ImageRegistry {
   #hold(key: string, makeState: () => LocalState | GlobalState): HeldImage {
     const known = this.#entries.get(key);
     if (known === undefined && this.#entries.size >= this.#imagesMax) {
-      throw new ProxyError("already_exists", `this brain answers for ${this.#imagesMax} nodes already, and no more at a time`);
+      throw new ProxyError(
+        "already_exists",
+        `this brain holds ${this.#imagesMax} nodes' states for kpng's protocols already, and no more at a time`,
+        {
+          hint: "ask by turnout.node.v1, which holds no state, or run a brain on each node",
+        },
+      );
     }
     const entry = known ?? { image: new ItemImage(this.#store, makeState()), watchers: 0 };
     this.#entries.set(key, entry);

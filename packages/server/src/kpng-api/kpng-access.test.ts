@@ -66,12 +66,16 @@ describe("requests that make no sense", () => {
   });
 
   test("more nodes than may be held are refused", async () => {
-    brain = await TestBrain.start({ limits: { questionsMax: 1 } });
-    const [first, second] = [open(), open()];
+    brain = await TestBrain.start({ limits: { kpngImagesMax: 1 } });
+    const [first, second, third] = [open(), open(), open()];
     first.ask("node1");
     await first.changes();
     second.ask("node2");
-    expect(await second.fate()).toMatch(/^8 .*answers for 1 nodes already/);
+    expect(await second.fate()).toMatch(/^8 .*holds 1 nodes' states for kpng's protocols already.*: ask by turnout\.node\.v1/);
+    // One more who asks for the same node costs next to nothing.
+    third.ask("node1");
+    expect(await third.changes()).toEqual(["reset", "sync"]);
+    expect(await (await brain.watch({ nodeName: "node3" })).next()).toMatchObject({ changes: { full: true } });
   });
 
   test("more streams than there may be are refused", async () => {

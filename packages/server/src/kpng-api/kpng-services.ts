@@ -14,7 +14,7 @@ export const KPNG_SERVICES: readonly string[] = ["localv1.Sets", "globalv1.Sets"
 export interface KpngApiOptions {
   readonly store: Store;
   readonly onlyNode: string | undefined;
-  /** Nodes that are answered for at a time. */
+  /** Nodes, and the cluster, that are answered for at a time. */
   readonly imagesMax: number;
   readonly traffic: Traffic;
   readonly log: Log;

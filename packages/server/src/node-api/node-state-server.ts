@@ -46,6 +46,8 @@ export interface ServerLimits {
   readonly streamsMax: number;
   /** Nodes times settings that are answered at a time; default 5,000. */
   readonly questionsMax: number;
+  /** Nodes, and the cluster, whose state is held whole for kpng's protocols at a time; default 64. */
+  readonly kpngImagesMax: number;
   /** Bytes of a client's message; default 64 KiB. */
   readonly requestBytesMax: number;
   /** How long a view nobody watches is kept; default 2 minutes. */
@@ -83,6 +85,7 @@ export interface NodeStateServer {
 const LIMITS: ServerLimits = {
   streamsMax: 5_000,
   questionsMax: 5_000,
+  kpngImagesMax: 64,
   requestBytesMax: 65_536,
   lingerMs: 120_000,
   keepaliveMs: 30_000,
@@ -117,7 +120,7 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
   const limits = { ...LIMITS, ...options.limits };
   const { origin, clock, log, version, onlyNode } = options;
   const instance = options.instance ?? crypto.randomUUID();
-  const { lingerMs, questionsMax } = limits;
+  const { lingerMs, questionsMax, kpngImagesMax: imagesMax } = limits;
   const registry = new ViewRegistry({ origin, instance, clock, lingerMs, questionsMax });
   const bytes = new RowBytes();
   const { store } = origin;
@@ -146,7 +149,7 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     (rights: PeerRightsOf) =>
     (call: WatchCall): Promise<void> =>
       admit(call, () => new WatchSession(call, { ...common, rights }).run());
-  const kpng = store === undefined ? undefined : createKpngApi({ store, onlyNode, imagesMax: questionsMax, traffic, log, admit });
+  const kpng = store === undefined ? undefined : createKpngApi({ store, onlyNode, imagesMax, traffic, log, admit });
   // Two servers, so that what a connection may do hangs on the door it came through, and not on what is found out about it.
   const unix = makeDoor(
     watchWith(() => ALL_RIGHTS),
