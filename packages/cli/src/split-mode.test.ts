@@ -185,6 +185,14 @@ describe("a brain in another process", () => {
     expect(outcome.err).toContain(`[timed_out] nothing complete within 0.3 s: source api:${target}`);
   });
 
+  test("says which flags have no effect on files", async () => {
+    await serve("--kubeconfig", "brain.conf", "--master", "https://10.0.0.1");
+    expect(await rows()).toHaveLength(1);
+    brain.stop.abort();
+    const { err } = await serving;
+    for (const flag of ["--kubeconfig", "--master"]) expect(err).toContain(`${flag} has no effect`);
+  });
+
   const wrongs: readonly [flags: readonly string[], reason: string][] = [
     [["--socket-mode", "rw"], '"rw" is no file mode: --socket-mode: write octal digits, e.g. 0660'],
     [["--socket-owner", "root"], '"root" is no owner: --socket-owner: write numbers, e.g. 0:1000'],
@@ -192,6 +200,11 @@ describe("a brain in another process", () => {
     [["--listen", "tcp://0.0.0.0:1"], "over a network it takes mutual TLS"],
     [["--listen", "tls://127.0.0.1:0"], "listening on TLS needs certificates"],
     [["--tls-ca", "ca.pem"], "mutual TLS takes all three files: --tls-ca, --tls-cert, --tls-key"],
+    [
+      ["--tls-ca", "a", "--tls-cert", "b", "--tls-key", "c"],
+      "nothing is listened on over TLS: --tls-ca, --tls-cert, --tls-key: add --listen tls://",
+    ],
+    [["--tls-any-node", "relay"], "nothing is listened on over TLS: --tls-any-node: add --listen tls://HOST:PORT, or leave them out"],
     [["--source", "api:tls://127.0.0.1:1"], "a target over TLS needs certificates"],
     [["--source", "api:nowhere"], "it is no address"],
     [["--metrics-bind-address", "here"], '"here" is no address to listen on: --metrics-bind-address: write IP:PORT, e.g. 127.0.0.1:12091'],

@@ -1,4 +1,4 @@
-import { DEFAULT_TARGET, parseApiTarget, runConfig, tlsFiles } from "@turnout/client";
+import { DEFAULT_TARGET, parseApiTarget, runConfig, tlsFiles, type TlsFiles } from "@turnout/client";
 import { isDNSName, ProxyError, Store, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
@@ -16,6 +16,8 @@ interface ServeOptions extends CommonOptions {
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly tlsAnyNode?: readonly string[];
+  readonly kubeconfig?: string;
+  readonly master?: string;
   readonly source: string;
   readonly nodeName?: string;
   readonly socketMode: string;
@@ -85,6 +87,23 @@ export function parseOwner(text: string): NonNullable<UnixListenerOptions["owner
   return { uid: Number(uid), gid: Number(gid) };
 }
 
+/** The files for listening on TLS, if any. @throws {ProxyError} `invalid_object` for some of them, or for flags that do nothing. */
+function listenTls({ listen = [], tlsCa: ca, tlsCert: cert, tlsKey: key, tlsAnyNode }: ServeOptions): TlsFiles | undefined {
+  const files = tlsFiles({ ca, cert, key }, "--tls");
+  if ((files === undefined && tlsAnyNode === undefined) || listen.some((address) => address.startsWith("tls://"))) return files;
+  const object = files === undefined ? "--tls-any-node" : "--tls-ca, --tls-cert, --tls-key";
+  throw new ProxyError("invalid_object", "nothing is listened on over TLS", {
+    object,
+    hint: "add --listen tls://HOST:PORT, or leave them out",
+  });
+}
+
+/** Which of the flags for reaching an API server were given in vain. */
+function idleFlags({ kubeconfig, master }: ServeOptions, spec: SourceSpec): readonly string[] {
+  if (spec.kind === "kube") return [];
+  return [...(kubeconfig === undefined ? [] : ["--kubeconfig"]), ...(master === undefined ? [] : ["--master"])];
+}
+
 async function serve(command: Command, options: ServeOptions, env: Environment): Promise<void> {
   const mode = parseMode(options.socketMode);
   const owner = options.socketOwner === undefined ? undefined : parseOwner(options.socketOwner);
@@ -93,8 +112,10 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
     throw new ProxyError("invalid_object", `"${onlyNode}" is no name of a node`, { object: "--node-name" });
   }
   const addresses = brainAddresses(options);
+  const tls = listenTls(options);
   const spec = parseSourceSpec(options.source);
   const log = logFor(options, env);
+  for (const flag of idleFlags(options, spec)) log.warn(`${flag} has no effect`, { reason: `the source is ${options.source}` });
   const world = env.createWorld(log);
   const metrics = new BrainMetrics();
   try {
@@ -105,7 +126,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
     const server = await serveNodeState({
       origin: brain.origin,
       listen: options.listen ?? [DEFAULT_TARGET],
-      tls: tlsFiles({ ca: options.tlsCa, cert: options.tlsCert, key: options.tlsKey }, "--tls"),
+      tls,
       anyNode: options.tlsAnyNode,
       mode,
       owner,
