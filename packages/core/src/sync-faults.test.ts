@@ -63,6 +63,24 @@ describe("R-58 a failed apply", () => {
     await bench.stop();
   });
 
+  it.each(["timed_out", "permission_denied", "tool_missing", "host_unsupported"] as const)(
+    "as %s is no row's fault: each is not tried alone",
+    async (code) => {
+      const bench = await createSyncBench(services(1));
+      let calls = 0;
+      bench.host.faults = { code, apply: () => (calls++, "before") };
+      for (const n of [2, 3, 4, 5]) bench.upsert(service(n));
+      await bench.clock.advance(0);
+      expect([calls, bench.loop.lastError?.code]).toEqual([2, code]);
+      await bench.clock.advance(250);
+      expect(calls).toBe(3);
+      bench.host.faults = {};
+      await bench.clock.advance(1000);
+      expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2", "10.96.0.3", "10.96.0.4", "10.96.0.5"]);
+      await bench.stop();
+    },
+  );
+
   it("with a host that can't be looked at changes nothing, and recovers", async () => {
     const bench = await createSyncBench(services(1));
     bench.host.faults = { apply: script("before"), observe: () => true };

@@ -34,6 +34,11 @@ export interface SyncLoopOptions<H, K extends KernelObject, S> {
 
 const FIRST_RETRY_MS = 250;
 
+/** Failures that no row is to blame for: a lock that somebody holds, a tool or a right that is gone. Fewer rows would fail, too. */
+function isAboutHost(error: unknown): boolean {
+  return (["timed_out", "permission_denied", "tool_missing", "host_unsupported"] as const).some((code) => ProxyError.is(error, code));
+}
+
 /**
  * Keeps one family of one host in step with a feed.
  *
@@ -221,25 +226,24 @@ export class SyncLoop<H, K extends KernelObject, S> {
     }
   }
 
-  /** Try what changed; if that fails the whole difference; if that fails too, row by row. */
+  /** Try what changed; if that fails the whole difference; if that fails too, and a row can be to blame, row by row. */
   async #bringInForce(signal: AbortSignal): Promise<AppliedCount> {
     if (this.#options.clock.nowMs() >= this.#retryHeldMs) for (const key of this.#wanted.held) this.#wanted.release(key);
-    const wasKnown = this.#isHostKnown;
-    try {
-      return await this.#apply(signal);
-    } catch (error) {
-      if (signal.aborted) throw error;
-      this.#options.log.warn("a sync failed, comparing everything with the host", { family: this.#options.family, error: String(error) });
-    }
-    this.#isHostKnown = false;
-    if (wasKnown) {
+    let failure: unknown;
+    for (let tries = this.#isHostKnown ? 2 : 1; tries > 0; tries--) {
       try {
         return await this.#apply(signal);
       } catch (error) {
-        if (signal.aborted) throw error;
         this.#isHostKnown = false;
+        if (signal.aborted) throw error;
+        if (failure === undefined) {
+          const fields = { family: this.#options.family, error: String(error) };
+          this.#options.log.warn("a sync failed, comparing everything with the host", fields);
+        }
+        failure = error;
       }
     }
+    if (isAboutHost(failure)) throw failure;
     return await this.#applyRowByRow(signal);
   }
 

@@ -3,6 +3,7 @@ import type { Backend, Context, Delta, KernelObject, Lingering, Observed, Outcom
 import { hostPort } from "../addresses.ts";
 import { isEqual } from "../equal.ts";
 import { ProxyError } from "../errors.ts";
+import type { ErrorCode } from "../errors.ts";
 import type { ServicePort } from "../model.ts";
 import type { FlowFilter } from "../world.ts";
 
@@ -21,6 +22,8 @@ export interface ToyStep {
 export interface ToyFaults {
   /** Throw before anything is done, or after everything is: the caller can't tell which. */
   readonly apply?: () => "before" | "after" | undefined;
+  /** Of what is thrown before anything is done; default `tool_failed`. */
+  readonly code?: ErrorCode;
   /** Throw when the host is looked at. */
   readonly observe?: () => boolean;
   /** Objects this host never takes. */
@@ -87,7 +90,7 @@ export class ToyHost {
     await Promise.resolve();
     this.plans++;
     const fault = this.faults.apply?.();
-    if (fault === "before") throw new ProxyError("tool_failed", "the toy host failed");
+    if (fault === "before") throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host failed");
     const refused = steps.filter((step) => step.do === "put" && this.faults.refuses?.(step.object) === true);
     if (refused.length > 0 && this.faults.isAtomic !== false) throw new ProxyError("tool_failed", "the toy host refused the plan");
     const lingering = this.#lingering.filter(({ sinceMs }) => this.#nowMs - sinceMs < (this.faults.lingersMs ?? 0));
