@@ -81,6 +81,23 @@ describe("R-58 a failed apply", () => {
     },
   );
 
+  it("with a host that nobody can look at any more goes on from what was put there, until a change fails", async () => {
+    const bench = await createSyncBench(services(1), { maxIntervalMs: 10_000 });
+    bench.host.faults = { code: "host_unsupported", observe: () => true };
+    await bench.clock.advance(10_000);
+    bench.upsert(service(2));
+    await bench.clock.advance(1_000);
+    expect([bench.addresses(), bench.observer.failures.length]).toEqual([["10.96.0.1", "10.96.0.2"], 0]);
+    bench.host.faults = { code: "host_unsupported", observe: () => true, apply: script("after") };
+    bench.upsert(service(3));
+    await bench.clock.advance(1_000);
+    expect([bench.host.violations, bench.loop.lastError?.code]).toEqual([[], "host_unsupported"]);
+    bench.host.faults = {};
+    await bench.clock.advance(30_000);
+    expect([bench.addresses(), bench.loop.lastError]).toEqual([["10.96.0.1", "10.96.0.2", "10.96.0.3"], undefined]);
+    await bench.stop();
+  });
+
   it("with a host that can't be looked at changes nothing, and recovers", async () => {
     const bench = await createSyncBench(services(1));
     bench.host.faults = { apply: script("before"), observe: () => true };

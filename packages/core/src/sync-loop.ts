@@ -55,6 +55,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
   #next: Promise<ChangeSet> | undefined;
   #host: H;
   #isHostKnown = false;
+  /** The host was looked at once, and no change has failed since. */
+  #isTrusted = false;
   #failures = 0;
   #retryHeldMs = 0;
   #hadHeld = false;
@@ -279,19 +281,38 @@ export class SyncLoop<H, K extends KernelObject, S> {
     if (!this.#isHostKnown) {
       // Before the reading: an audit asked for meanwhile must not be forgotten.
       this.#isHostKnown = true;
-      ledger.adopt(await backend.observe(signal).catch(asOperatingError));
+      await this.#look(signal);
     }
     const delta = ledger.delta(clock.nowMs());
     if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return { put: 0, removed: 0 };
     const plan = backend.plan(delta);
     let outcome: Outcome<K> = {};
-    if (dryRun === undefined) outcome = await backend.apply(plan, signal).catch(asOperatingError);
-    else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
+    if (dryRun === undefined) {
+      const isTrusted = this.#isTrusted;
+      this.#isTrusted = false;
+      outcome = await backend.apply(plan, signal).catch(asOperatingError);
+      this.#isTrusted = isTrusted;
+    } else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
     ledger.commit(delta, outcome);
     if (outcome.revisitAfterMs !== undefined) this.#dueMs = Math.min(this.#dueMs, clock.nowMs() + outcome.revisitAfterMs);
     const failure = outcome.failed?.values().next().value;
     if (failure !== undefined) throw failure;
     return { put: delta.put.length, removed: delta.remove.length };
+  }
+
+  /**
+   * Read what the host holds. Where somebody has made that impossible since the last sync (`host_unsupported`) and nothing of ours failed, what
+   * we did is taken to be there: following what changes is worth more than finding what a foreign hand undid.
+   */
+  async #look(signal: AbortSignal): Promise<void> {
+    const { backend, family, log } = this.#options;
+    try {
+      this.#wanted.ledger.adopt(await backend.observe(signal));
+      this.#isTrusted = true;
+    } catch (error) {
+      if (!this.#isTrusted || !ProxyError.is(error, "host_unsupported")) return asOperatingError(error);
+      log.warn("the host can't be looked at; what was put there is taken to be there", { family, error: error.message });
+    }
   }
 
   #succeeded(isFull: boolean, startMs: number, { put, removed }: AppliedCount): void {

@@ -22,7 +22,7 @@ export interface ToyStep {
 export interface ToyFaults {
   /** Throw before anything is done, or after everything is: the caller can't tell which. */
   readonly apply?: () => "before" | "after" | undefined;
-  /** Of what is thrown before anything is done; default `tool_failed`. */
+  /** Of what is thrown before anything is done, and by looking; default `tool_failed`. */
   readonly code?: ErrorCode;
   /** Throw when the host is looked at. */
   readonly observe?: () => boolean;
@@ -82,7 +82,7 @@ export class ToyHost {
   async #observe(): Promise<Observed<KernelObject> | undefined> {
     this.observations++;
     await Promise.resolve();
-    if (this.faults.observe?.() === true) throw new ProxyError("tool_failed", "the toy host can't be looked at");
+    if (this.faults.observe?.() === true) throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host can't be looked at");
     return { objects: new Map(this.objects), lingering: this.#lingering };
   }
 
