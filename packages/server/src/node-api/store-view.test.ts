@@ -151,6 +151,21 @@ describe("views of one store", () => {
     expect(follower).toMatchObject({ heard: 2, cursor: { revision: revision + 1 } });
   });
 
+  test("a cursor from before the view, or from the future, gets everything", async () => {
+    const store = syncedStore();
+    const origin = originOf(store);
+    const other = viewOf(origin, "node2");
+    const { changes: empty } = await other.next(NOTHING, never);
+    upsertRaw(store, rawService("s1"));
+    await other.next(empty, never);
+    const view = viewOf(origin);
+    const { changes } = await view.next(NOTHING, never);
+    expect(changes.revision).toBeGreaterThan(empty.revision);
+    for (const revision of [0, changes.revision - 1, changes.revision + 1]) {
+      expect((await view.next({ instance: changes.instance, revision }, never)).changes).toEqual(changes);
+    }
+  });
+
   test("what is told in one turn is one change set", async () => {
     const store = syncedStore();
     const follower = new Follower(viewOf(originOf(store)));

@@ -24,8 +24,6 @@ export class StoreView implements StateView {
   readonly #options: StoreViewOptions;
   readonly #awaited: AwaitedTable;
   readonly #view: TableView;
-  /** Cursors of this history begin here. */
-  readonly #first: number;
   #eligibility: Eligibility;
   #eligibilityRevision = 0;
   #isClosed = false;
@@ -37,7 +35,6 @@ export class StoreView implements StateView {
     this.#eligibility = options.eligibility;
     this.#awaited = tables.hold(family);
     this.#view = this.#awaited.table.view({ nodeName, settings, ...(bindAddress === "" ? {} : { bindAddress }) });
-    this.#first = this.#awaited.table.revision;
   }
 
   /** What it answers. */
@@ -48,8 +45,8 @@ export class StoreView implements StateView {
   /** {@inheritDoc StateView.next} */
   async next(cursor: Cursor, signal: AbortSignal): Promise<Delivery> {
     const { instance } = this.#options;
-    const isOurs = cursor.instance === instance && cursor.revision >= this.#first;
-    let since = isOurs ? cursor.revision : undefined;
+    // The table's view knows which revisions it can go on from.
+    let since = cursor.instance === instance ? cursor.revision : undefined;
     for (;;) {
       if (signal.aborted || this.#isClosed) throw new ProxyError("canceled", "watching the node state was stopped");
       if (this.#awaited.settle()) {
