@@ -96,11 +96,11 @@ function portMapping(port: PortShape, ports: readonly PortShape[]): localv1.Port
   };
 }
 
-/** One filter for each family that has ranges, with the addresses it is for, which kpng's own server leaves to be guessed. */
+/** One filter for each family that has ranges, and so addresses they are for, which kpng's own server leaves to be guessed. */
 function filtersOf({ loadBalancerIPs, sourceRanges }: ServiceShape): localv1.IPFilter[] {
   return (["IPv4", "IPv6"] as const).flatMap((family) => {
     const targets = loadBalancerIPs.filter((ip) => familyOf(ip) === family);
     const ranges = sourceRanges[family];
-    return targets.length === 0 || ranges.length === 0 ? [] : [{ TargetIPs: ipSet(targets), SourceRanges: [...ranges].sort() }];
+    return ranges.length === 0 ? [] : [{ TargetIPs: ipSet(targets), SourceRanges: [...ranges].sort() }];
   });
 }
