@@ -1,9 +1,11 @@
-import { NodeLink } from "@turnout/client/protocol";
-import { POD_SETTINGS } from "@turnout/core/testing";
+import { NodeLink, type Delivery } from "@turnout/client/protocol";
+import type { IPFamily } from "@turnout/core";
+import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { TestBrain } from "../test-brain.ts";
 import { eventually, RecordingLog } from "../test-world.ts";
 import { createRelayOrigin } from "./node-origin.ts";
+import type { Cursor } from "./state-view.ts";
 
 const ends: (() => void | Promise<void>)[] = [];
 const never = new AbortController().signal;
@@ -51,5 +53,22 @@ describe("behind a relay", () => {
     const ticking = setInterval(() => relay.clock.advance(1_000), 10);
     ends.push(() => clearInterval(ticking));
     expect(await state).toMatchObject({ full: true, node: { name: "node1" } });
+  });
+
+  test("what one family's change set says of the node is not told in the other's before that one has its own", async () => {
+    const [brain, relay] = await relayed();
+    upsertRaw(brain.store, rawNode("node2", { addresses: ["172.18.0.1", "fd00::1"] }));
+    const watcher = await relay.watch({ nodeName: "node2" });
+    const next = async (family: IPFamily, known?: Cursor): Promise<Delivery> => {
+      watcher.ask(family, known?.instance, known?.revision);
+      return await watcher.delivery();
+    };
+    const { changes: six } = await next("IPv6");
+    let four = await next("IPv4");
+    const taints = [{ key: "ToBeDeletedByClusterAutoscaler", effect: "NoSchedule" }];
+    upsertRaw(brain.store, rawNode("node2", { addresses: ["172.18.0.2", "fd00::2"], taints }));
+    while (four.eligibility?.isEligible !== false) four = await next("IPv4", four.changes);
+    // Not eligible with the addresses from before would be a node that never was.
+    expect((await next("IPv6", six)).changes.node?.addresses).toEqual(["fd00::2"]);
   });
 });
