@@ -1,7 +1,8 @@
-import type { Backend, KernelObject, Outcome } from "./backend.ts";
+import type { Backend, KernelObject } from "./backend.ts";
 import type { Capabilities } from "./capabilities.ts";
 import { ProxyError } from "./errors.ts";
 import { FlowForgetter } from "./flow-forgetter.ts";
+import { HostLink } from "./host-link.ts";
 import type { ChangeSet, Feed, NodeContext, ServicePort } from "./model.ts";
 import type { IPFamily, Issue } from "./objects.ts";
 import type { SyncObserver } from "./observer.ts";
@@ -51,12 +52,10 @@ function isAboutHost(error: unknown): boolean {
 export class SyncLoop<H, K extends KernelObject, S> {
   readonly #options: SyncLoopOptions<H, K, S>;
   readonly #wanted: WantedRows<H, K>;
+  readonly #hostLink: HostLink<H, K, S>;
   readonly #forgetter: FlowForgetter;
   #next: Promise<ChangeSet> | undefined;
   #host: H;
-  #isHostKnown = false;
-  /** The host was looked at once, and no change has failed since. */
-  #isTrusted = false;
   #failures = 0;
   #retryHeldMs = 0;
   #hadHeld = false;
@@ -73,9 +72,11 @@ export class SyncLoop<H, K extends KernelObject, S> {
 
   constructor(options: SyncLoopOptions<H, K, S>) {
     this.#options = options;
-    const { backend, host, capabilities, report } = options;
+    const { backend, host, family, clock, log, dryRun, capabilities, report } = options;
     this.#host = host;
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
+    const onRevisit = (afterMs: number): void => void (this.#dueMs = Math.min(this.#dueMs, clock.nowMs() + afterMs));
+    this.#hostLink = new HostLink({ backend, ledger: this.#wanted.ledger, family, clock, log, dryRun, onRevisit });
     this.#forgetter = new FlowForgetter(options);
   }
 
@@ -110,7 +111,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
 
   /** Compare everything with the host, soon: somebody touched it. */
   audit(): void {
-    this.#isHostKnown = false;
+    this.#hostLink.distrust();
     this.#hurry();
   }
 
@@ -199,8 +200,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
   async #sync(signal: AbortSignal): Promise<ProxyError | undefined> {
     const { clock, family, observer, log, backend } = this.#options;
     const startMs = clock.nowMs();
-    if (startMs >= this.#auditDueMs) this.#isHostKnown = false;
-    const isFull = !this.#isHostKnown;
+    if (startMs >= this.#auditDueMs) this.#hostLink.distrust();
+    const isFull = !this.#hostLink.isKnown;
     if (isFull) this.#auditDueMs = startMs + this.#options.maxIntervalMs;
     this.#dueMs = this.#auditDueMs;
     this.#wanted.setHost(this.#host);
@@ -213,7 +214,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
       // What isn't an operating error is a defect of ours or the backend's, and ends the process; rules stay.
       if (!ProxyError.is(cause)) throw cause;
       const error = cause;
-      this.#isHostKnown = false;
+      this.#hostLink.distrust();
       this.#lastError = error;
       // Also when nothing changed: what the host lost and can't be given back is waiting too.
       this.#pendingSinceMs ??= startMs;
@@ -232,11 +233,11 @@ export class SyncLoop<H, K extends KernelObject, S> {
   async #bringInForce(signal: AbortSignal): Promise<AppliedCount> {
     if (this.#options.clock.nowMs() >= this.#retryHeldMs) for (const key of this.#wanted.held) this.#wanted.release(key);
     let failure: unknown;
-    for (let tries = this.#isHostKnown ? 2 : 1; tries > 0; tries--) {
+    for (let tries = this.#hostLink.isKnown ? 2 : 1; tries > 0; tries--) {
       try {
-        return await this.#apply(signal);
+        return await this.#hostLink.apply(signal);
       } catch (error) {
-        this.#isHostKnown = false;
+        this.#hostLink.distrust();
         if (signal.aborted) throw error;
         if (failure === undefined) {
           const fields = { family: this.#options.family, error: String(error) };
@@ -253,14 +254,14 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { family, log, observer } = this.#options;
     const keys = this.#wanted.pending.filter((key) => !this.#wanted.held.has(key));
     for (const key of keys) this.#wanted.hold(key);
-    const before = await this.#apply(signal);
+    const before = await this.#hostLink.apply(signal);
     const { put, removed, refused } = await tryRows(keys, {
       release: (key) => this.#wanted.release(key),
       hold: (key) => this.#wanted.hold(key),
-      apply: () => this.#apply(signal),
+      apply: () => this.#hostLink.apply(signal),
       onRefusal: (error) => {
         if (signal.aborted) throw error;
-        this.#isHostKnown = false;
+        this.#hostLink.distrust();
       },
     });
     const total = { put: before.put + put, removed: before.removed + removed };
@@ -273,46 +274,6 @@ export class SyncLoop<H, K extends KernelObject, S> {
     for (const [row, error] of refused) log.error("row refused by the host, kept as it was", { family, row, error: error.message });
     observer.quarantined({ family, rows: [...this.#wanted.held] });
     return total;
-  }
-
-  async #apply(signal: AbortSignal): Promise<AppliedCount> {
-    const { backend, clock, dryRun } = this.#options;
-    const { ledger } = this.#wanted;
-    if (!this.#isHostKnown) {
-      // Before the reading: an audit asked for meanwhile must not be forgotten.
-      this.#isHostKnown = true;
-      await this.#look(signal);
-    }
-    const delta = ledger.delta(clock.nowMs());
-    if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return { put: 0, removed: 0 };
-    const plan = backend.plan(delta);
-    let outcome: Outcome<K> = {};
-    if (dryRun === undefined) {
-      const isTrusted = this.#isTrusted;
-      this.#isTrusted = false;
-      outcome = await backend.apply(plan, signal).catch(asOperatingError);
-      this.#isTrusted = isTrusted;
-    } else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
-    ledger.commit(delta, outcome);
-    if (outcome.revisitAfterMs !== undefined) this.#dueMs = Math.min(this.#dueMs, clock.nowMs() + outcome.revisitAfterMs);
-    const failure = outcome.failed?.values().next().value;
-    if (failure !== undefined) throw failure;
-    return { put: delta.put.length, removed: delta.remove.length };
-  }
-
-  /**
-   * Read what the host holds. Where somebody has made that impossible since the last sync (`host_unsupported`) and nothing of ours failed, what
-   * we did is taken to be there: following what changes is worth more than finding what a foreign hand undid.
-   */
-  async #look(signal: AbortSignal): Promise<void> {
-    const { backend, family, log } = this.#options;
-    try {
-      this.#wanted.ledger.adopt(await backend.observe(signal));
-      this.#isTrusted = true;
-    } catch (error) {
-      if (!this.#isTrusted || !ProxyError.is(error, "host_unsupported")) return asOperatingError(error);
-      log.warn("the host can't be looked at; what was put there is taken to be there", { family, error: error.message });
-    }
   }
 
   #succeeded(isFull: boolean, startMs: number, { put, removed }: AppliedCount): void {
@@ -337,9 +298,4 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const flows = this.#wanted.settled();
     if (this.#options.dryRun === undefined) this.#forgetter.forget(flows);
   }
-}
-
-/** Whatever a backend's dealings with the host throw is the host's doing. */
-function asOperatingError(cause: unknown): never {
-  throw ProxyError.from(cause, "tool_failed", "the host could not be dealt with");
 }
