@@ -1,17 +1,5 @@
-import type {
-  Backend,
-  BackendMetric,
-  BackendModule,
-  Capability,
-  FlowFilter,
-  HostEvent,
-  IPFamily,
-  Observed,
-  Outcome,
-  Plan,
-  World,
-} from "@turnout/core";
-import { ProxyError } from "@turnout/core";
+import type { Backend, BackendMetric, BackendModule, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
+import { ALL_CAPABILITIES, ProxyError } from "@turnout/core";
 import type { CommitMark, IptablesProgram } from "@turnout/host";
 import { EchoCount, findIptables, ownCommitsOf } from "@turnout/host";
 import { Applier } from "./apply.ts";
@@ -29,26 +17,12 @@ import { renderSkeleton } from "./skeleton.ts";
 import { IptablesTool } from "./tool.ts";
 import { watchHost } from "./watch.ts";
 
-const CAPABILITIES: Readonly<Record<Capability, true>> = {
-  IPv4: true,
-  IPv6: true,
-  TCP: true,
-  UDP: true,
-  SCTP: true,
-  sessionAffinity: true,
-  sourceRanges: true,
-  clientAddress: true,
-  hairpin: true,
-  hostOrigin: true,
-  drop: true,
-};
-
 /** The iptables dataplane as a backend module. */
 export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, IptablesObject, Step> = {
   name: "iptables",
   contract: 1,
   residence: "kernel",
-  capabilities: CAPABILITIES,
+  capabilities: ALL_CAPABILITIES,
   variants: {
     undefinedClusterIPPort: "pass",
     unallocatedClusterIP: "pass",

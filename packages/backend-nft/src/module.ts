@@ -1,4 +1,5 @@
-import type { Backend, BackendModule, Capability, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
+import { ALL_CAPABILITIES } from "@turnout/core";
+import type { Backend, BackendModule, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
 import { ownCommitsOf } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
 import { Applier } from "./apply.ts";
@@ -15,26 +16,12 @@ import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { watchHost } from "./watch.ts";
 
-const CAPABILITIES: Readonly<Record<Capability, true>> = {
-  IPv4: true,
-  IPv6: true,
-  TCP: true,
-  UDP: true,
-  SCTP: true,
-  sessionAffinity: true,
-  sourceRanges: true,
-  clientAddress: true,
-  hairpin: true,
-  hostOrigin: true,
-  drop: true,
-};
-
 /** The nftables dataplane as a backend module. */
 export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transaction> = {
   name: "nft",
   contract: 1,
   residence: "kernel",
-  capabilities: CAPABILITIES,
+  capabilities: ALL_CAPABILITIES,
   variants: {
     undefinedClusterIPPort: "reject",
     unallocatedClusterIP: "drop",

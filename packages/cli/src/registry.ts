@@ -1,4 +1,4 @@
-import { ProxyError, type BackendModule, type Capability, type Variants, type World } from "@turnout/core";
+import { ALL_CAPABILITIES, ProxyError, type BackendModule, type Variants, type World } from "@turnout/core";
 import type { CreateFakeHost } from "@turnout/core/testing";
 import { backendOf } from "@turnout/client";
 import { importForeign, isPackageDirectory, isPath, type ForeignModule } from "./foreign-module.ts";
@@ -137,20 +137,7 @@ async function importBackend(wanted: ForeignModule, workingDirectory: string): P
   return await importForeign(wanted, workingDirectory);
 }
 
-/** Typed as they are so that none can be left out. */
-const CAPABILITIES: Readonly<Record<Capability, true>> = {
-  IPv4: true,
-  IPv6: true,
-  TCP: true,
-  UDP: true,
-  SCTP: true,
-  sessionAffinity: true,
-  sourceRanges: true,
-  clientAddress: true,
-  hairpin: true,
-  hostOrigin: true,
-  drop: true,
-};
+/** Typed as it is so that none can be left out. */
 const VARIANTS: Readonly<Record<keyof Variants, true>> = {
   undefinedClusterIPPort: true,
   unallocatedClusterIP: true,
@@ -165,7 +152,7 @@ const VARIANTS: Readonly<Record<keyof Variants, true>> = {
 function missingDeclarations({ capabilities, variants }: Partial<BackendModule>): readonly string[] {
   const absent = (group: string, names: object, said: object = {}): readonly string[] =>
     Object.keys(names).flatMap((name) => (Object.hasOwn(said, name) ? [] : [`${group}.${name}`]));
-  return [...absent("capabilities", CAPABILITIES, capabilities), ...absent("variants", VARIANTS, variants)];
+  return [...absent("capabilities", ALL_CAPABILITIES, capabilities), ...absent("variants", VARIANTS, variants)];
 }
 
 const FUNCTIONS = ["parseOptions", "probe", "open"] as const;

@@ -1,23 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Capabilities } from "./capabilities.ts";
-import { fitRow } from "./capabilities.ts";
+import { ALL_CAPABILITIES as ALL, fitRow } from "./capabilities.ts";
 import type { ServicePort } from "./model.ts";
 import { rawService } from "./testing/objects.ts";
 import { rowsOf } from "./testing/view.ts";
-
-const ALL: Capabilities = {
-  IPv4: true,
-  IPv6: true,
-  TCP: true,
-  UDP: true,
-  SCTP: true,
-  sessionAffinity: true,
-  sourceRanges: true,
-  clientAddress: true,
-  hairpin: true,
-  hostOrigin: true,
-  drop: true,
-};
 
 const spec = {
   type: "LoadBalancer",

@@ -5,6 +5,21 @@ import type { Issue } from "./objects.ts";
 /** What a backend says it can do; a string says why not. */
 export type Capabilities = Readonly<Record<Capability, true | string>>;
 
+/** What a backend says that can do everything; and every capability's name. */
+export const ALL_CAPABILITIES: Readonly<Record<Capability, true>> = {
+  IPv4: true,
+  IPv6: true,
+  TCP: true,
+  UDP: true,
+  SCTP: true,
+  sessionAffinity: true,
+  sourceRanges: true,
+  clientAddress: true,
+  hairpin: true,
+  hostOrigin: true,
+  drop: true,
+};
+
 /**
  * Reduce a row to what a backend can do, failing closed.
  *

@@ -98,6 +98,19 @@ describe("R-58 a failed apply", () => {
     await bench.stop();
   });
 
+  it("with a look that failed for another reason believes nothing until one succeeds", async () => {
+    const bench = await createSyncBench(services(1), { maxIntervalMs: 10_000 });
+    bench.host.faults = { code: "timed_out", observe: () => true };
+    await bench.clock.advance(10_000);
+    bench.upsert(service(2));
+    await bench.clock.advance(1_000);
+    expect([bench.addresses(), bench.loop.lastError?.code]).toEqual([["10.96.0.1"], "timed_out"]);
+    bench.host.faults = {};
+    await bench.clock.advance(30_000);
+    expect([bench.addresses(), bench.loop.lastError]).toEqual([["10.96.0.1", "10.96.0.2"], undefined]);
+    await bench.stop();
+  });
+
   it("with a host that can't be looked at changes nothing, and recovers", async () => {
     const bench = await createSyncBench(services(1));
     bench.host.faults = { apply: script("before"), observe: () => true };

@@ -1,6 +1,7 @@
 import { hostPort, unusableReason } from "../../addresses.ts";
 import { objectId } from "../../backend.ts";
 import type { Backend, BackendModule, Context, Delta, HostEvent, Observed, Outcome, Plan } from "../../backend.ts";
+import { ALL_CAPABILITIES } from "../../capabilities.ts";
 import { ProxyError } from "../../errors.ts";
 import type { ServicePort } from "../../model.ts";
 import { nodePortAddresses } from "../../node-port-addresses.ts";
@@ -19,19 +20,7 @@ export const paper: BackendModule<undefined, PaperFacts, PaperObject, PaperStep>
   name: "paper",
   contract: 1,
   residence: "kernel",
-  capabilities: {
-    IPv4: true,
-    IPv6: true,
-    TCP: true,
-    UDP: true,
-    SCTP: true,
-    sessionAffinity: true,
-    sourceRanges: true,
-    clientAddress: true,
-    hairpin: true,
-    hostOrigin: true,
-    drop: true,
-  },
+  capabilities: ALL_CAPABILITIES,
   variants: {
     undefinedClusterIPPort: "reject",
     unallocatedClusterIP: "drop",

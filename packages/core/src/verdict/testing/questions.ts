@@ -1,24 +1,11 @@
 import type { Capability, Variants } from "../../backend.ts";
+import { ALL_CAPABILITIES } from "../../capabilities.ts";
 import type { IPFamily, Protocol } from "../../objects.ts";
 import type { OracleObject, OracleWorld } from "../oracle-world.ts";
 import type { Packet } from "../packet.ts";
 import { verdictOf } from "../verdict-of.ts";
 import { rawNode, rawService, rawServiceCIDR, rawSlice } from "../../testing/objects.ts";
 import type { EndpointShort, RawObject } from "../../testing/objects.ts";
-
-const CAPABILITIES: readonly Capability[] = [
-  "IPv4",
-  "IPv6",
-  "TCP",
-  "UDP",
-  "SCTP",
-  "sessionAffinity",
-  "sourceRanges",
-  "clientAddress",
-  "hairpin",
-  "hostOrigin",
-  "drop",
-];
 
 /** The variants of an nftables dataplane. */
 export const NFT_VARIANTS: Variants = {
@@ -52,7 +39,9 @@ export function worldOf(objects: readonly OracleObject[], changes: Partial<Oracl
 
 /** All capabilities but these. */
 export function capabilitiesWithout(...missing: readonly Capability[]): OracleWorld["capabilities"] {
-  return Object.fromEntries(CAPABILITIES.map((name) => [name, missing.includes(name) ? "not here" : true])) as OracleWorld["capabilities"];
+  return Object.fromEntries(
+    Object.keys(ALL_CAPABILITIES).map((name) => [name, missing.some((one) => one === name) ? "not here" : true]),
+  ) as OracleWorld["capabilities"];
 }
 
 /** Who sends, and by which link it comes in. */

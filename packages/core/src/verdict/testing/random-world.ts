@@ -1,7 +1,8 @@
 import { pickOne } from "../../testing/conformance/random.ts";
 import { rawNode, rawServiceCIDR } from "../../testing/objects.ts";
 import type { RawObject } from "../../testing/objects.ts";
-import type { Capability, Variants } from "../../backend.ts";
+import type { Variants } from "../../backend.ts";
+import { ALL_CAPABILITIES } from "../../capabilities.ts";
 import type { DetectLocal, NodeSettings } from "../../model.ts";
 import type { IPFamily, Protocol } from "../../objects.ts";
 import type { OracleWorld } from "../oracle-world.ts";
@@ -11,19 +12,6 @@ import { FIRST_SLICE, randomSlice } from "./random-slice.ts";
 
 const SLICES = 14;
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
-const CAPABILITIES: readonly Capability[] = [
-  "IPv4",
-  "IPv6",
-  "TCP",
-  "UDP",
-  "SCTP",
-  "sessionAffinity",
-  "sourceRanges",
-  "clientAddress",
-  "hairpin",
-  "hostOrigin",
-  "drop",
-];
 /** Ranges that hold the node. */
 const NODES_RANGES: readonly unknown[] = ["172.18.0.0/16", "fd00:18::/32"];
 const RANGES: readonly unknown[] = [
@@ -176,7 +164,7 @@ function randomServicePort(random: Random): unknown {
 function randomCapabilities(random: Random): OracleWorld["capabilities"] {
   const isWhole = random() < 0.7;
   return Object.fromEntries(
-    CAPABILITIES.map((name) => [name, isWhole || random() < 0.8 ? true : "not here"]),
+    Object.keys(ALL_CAPABILITIES).map((name) => [name, isWhole || random() < 0.8 ? true : "not here"]),
   ) as OracleWorld["capabilities"];
 }
 

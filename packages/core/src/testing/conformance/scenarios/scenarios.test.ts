@@ -12,25 +12,13 @@ import type { Scenario } from "../scenario.ts";
 import { REFERENCE_VARIANTS } from "../scenario-run.ts";
 import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../stage.ts";
 import { formatWords, parseWords, seenOfVerdict } from "../words.ts";
+import { ALL_CAPABILITIES } from "../../../capabilities.ts";
 import { SCENARIOS, WITHOUT_PACKETS } from "./index.ts";
 
 const RULES = [...readFileSync(new URL("../../../../../../docs/rules.md", import.meta.url), "utf8").matchAll(/^- \*\*(R-\d{2})\*\*/gm)].map(
   ([, rule = ""]) => rule,
 );
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
-const ALL_CAPABLE: OracleWorld["capabilities"] = {
-  IPv4: true,
-  IPv6: true,
-  TCP: true,
-  UDP: true,
-  SCTP: true,
-  sessionAffinity: true,
-  sourceRanges: true,
-  clientAddress: true,
-  hairpin: true,
-  hostOrigin: true,
-  drop: true,
-};
 /** Entries of the specification's list that concern a packet; the others are about start-up, health, names in the kernel and other proxies. */
 const SUBTLETIES_OF_PACKETS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 20, 24];
 const byName = SCENARIOS.map((scenario) => [scenario.name, scenario] as const);
@@ -72,7 +60,7 @@ function disagreements({ settings, hostAddresses, families, protocols, steps }: 
         IPv6: [...HOST_ADDRESSES.IPv6, ...(hostAddresses?.IPv6 ?? [])],
       },
       nodePortAddressesDefault: ["primary"],
-      capabilities: ALL_CAPABLE,
+      capabilities: ALL_CAPABILITIES,
       variants: REFERENCE_VARIANTS,
     };
     const wrong = probes.flatMap((probe) =>
