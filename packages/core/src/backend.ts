@@ -96,7 +96,7 @@ export interface Plan<S> {
 
 /** What apply has to say when it did not throw. */
 export interface Outcome<K> {
-  /** Objects that could not be brought into force (non-atomic backends), by {@link objectId}. */
+  /** Objects that could not be brought into force, by {@link objectId}; everything else is. They concern the rows that own them and nobody else. */
   readonly failed?: ReadonlyMap<string, ProxyError>;
   /** Everything that lingers now; absent: nothing does. */
   readonly lingering?: readonly Lingering<K>[];
@@ -130,7 +130,11 @@ export interface Backend<H, K extends KernelObject, S> {
   explain?(plan: Plan<S>): string;
   /** Read what the host holds of ours; undefined when that can't be told. */
   observe(signal: AbortSignal): Promise<Observed<K> | undefined>;
-  /** Carry a plan out, as atomically as the kernel allows. A throw means the host's state is unknown. */
+  /**
+   * Carry a plan out, as atomically as the kernel allows.
+   * @throws {ProxyError} the host's state is unknown then. Whatever else is thrown, here or elsewhere, is a defect and ends the process, except
+   * for what Node says of a failed system call.
+   */
   apply(plan: Plan<S>, signal: AbortSignal): Promise<Outcome<K>>;
   /** Make the kernel forget connections; off the sync path. Resolves to how many. */
   forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;

@@ -1,9 +1,15 @@
+import { objectId } from "./backend.ts";
 import type { Backend, KernelObject, Outcome } from "./backend.ts";
 import { ProxyError } from "./errors.ts";
 import type { Ledger } from "./ledger.ts";
 import type { IPFamily } from "./objects.ts";
-import type { AppliedCount } from "./row-trials.ts";
 import type { Clock, Log } from "./world.ts";
+
+/** How many objects were brought into force and taken away. */
+export interface AppliedCount {
+  readonly put: number;
+  readonly removed: number;
+}
 
 /** What a link works with. */
 export interface HostLinkOptions<H, K extends KernelObject, S> {
@@ -43,7 +49,10 @@ export class HostLink<H, K extends KernelObject, S> {
     this.#isKnown = false;
   }
 
-  /** Bring the host in step with the ledger. @throws {ProxyError} what the host, or one object, failed with; look again then. */
+  /**
+   * Bring the host in step with the ledger. Objects that failed by themselves are in {@link Ledger.failed}, everything else is in force.
+   * @throws {ProxyError} what the host failed with: look again then. What else is thrown is a defect of the backend.
+   */
   async apply(signal: AbortSignal): Promise<AppliedCount> {
     const { backend, clock, dryRun, ledger, onRevisit } = this.#options;
     if (!this.#isKnown) {
@@ -57,14 +66,16 @@ export class HostLink<H, K extends KernelObject, S> {
     let outcome: Outcome<K> = {};
     if (dryRun === undefined) {
       this.#isOurs = false;
-      outcome = await backend.apply(plan, signal).catch(asOperatingError);
+      outcome = await backend.apply(plan, signal).catch(rethrow);
       this.#isOurs = true;
     } else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
     ledger.commit(delta, outcome);
     if (outcome.revisitAfterMs !== undefined) onRevisit(outcome.revisitAfterMs);
-    const failure = outcome.failed?.values().next().value;
-    if (failure !== undefined) throw failure;
-    return { put: delta.put.length, removed: delta.remove.length };
+    const hasFailed = (id: string): boolean => outcome.failed?.has(id) === true;
+    return {
+      put: delta.put.filter(({ after }) => !hasFailed(objectId(after))).length,
+      removed: delta.remove.filter((object) => !hasFailed(objectId(object))).length,
+    };
   }
 
   /**
@@ -77,13 +88,18 @@ export class HostLink<H, K extends KernelObject, S> {
       ledger.adopt(await backend.observe(signal));
       this.#isOurs = true;
     } catch (error) {
-      if (!this.#isOurs || !ProxyError.is(error, "host_unsupported")) return asOperatingError(error);
+      if (!this.#isOurs || !ProxyError.is(error, "host_unsupported")) return rethrow(error);
       log.warn("the host can't be looked at; what was put there is taken to be there", { family, error: error.message });
     }
   }
 }
 
-/** Whatever a backend's dealings with the host throw is the host's doing. */
-function asOperatingError(cause: unknown): never {
-  throw ProxyError.from(cause, "tool_failed", "the host could not be dealt with");
+/**
+ * Throw what a backend's dealings with the host threw: as an operating error where it is one.
+ *
+ * Edges: besides {@link ProxyError} that is what Node says of a failed system call. All else (a TypeError, a failed assertion) is a defect.
+ */
+function rethrow(cause: unknown): never {
+  if (cause instanceof Error && "syscall" in cause) throw ProxyError.from(cause, "tool_failed", "the host could not be dealt with");
+  throw cause;
 }

@@ -187,15 +187,26 @@ describe("R-58 adoption: the difference is against what the host holds", () => {
 });
 
 describe("outcomes", () => {
-  it("what failed stays in the difference, also removals", () => {
+  it("what failed rests, also removals, and is in the difference again when it is due", () => {
     const ledger = inForce({ a: [thing("old"), thing("changed")] });
     ledger.setRow("a", [thing("changed", 2), thing("new")]);
     const failed = new Map(
       [thing("old"), thing("changed"), thing("new")].map((object) => [objectId(object), new ProxyError("tool_failed", "no")]),
     );
     commit(ledger, { failed });
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    expect([[...ledger.failed.keys()], [...ledger.ownersOf(ledger.failed)]]).toEqual([["t changed", "t new", "t old"], ["a"]]);
+    ledger.retryFailed();
     expect(short(ledger.delta(0))).toEqual({ put: ["changed was 1", "new"], remove: ["old"] });
-    expect(ledger.appliedCount).toBe(2);
+    expect([ledger.appliedCount, ledger.failed.size]).toEqual([2, 0]);
+  });
+
+  it("what failed is tried at once when it is to be something else, and is no failure when it is wanted no more", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", [thing("x", 2), thing("y")]);
+    commit(ledger, { failed: new Map(["t x", "t y"].map((id) => [id, new ProxyError("tool_failed", "no")])) });
+    ledger.setRow("a", [thing("x", 3)]);
+    expect([short(ledger.delta(0)), ledger.failed.size]).toEqual([{ put: ["x was 1"], remove: [] }, 0]);
   });
 
   it("what changed while it was being applied is still in the difference", () => {
@@ -233,6 +244,39 @@ describe("outcomes", () => {
     const ledger = new Ledger<KernelObject>();
     ledger.adopt({ objects: new Map(), lingering: [{ object: thing("x"), sinceMs: 1 }] });
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: [], lingering: ["x"] });
+  });
+});
+
+describe("what is kept for a row", () => {
+  it("stays in whatever form the host has it, while what others want goes on", () => {
+    const ledger = inForce({ a: [thing("x"), thing("shared")], b: [thing("y"), thing("shared")] });
+    ledger.setRow("b", [thing("z")]);
+    ledger.keepRow("a", ["t x", "t shared"]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["z"], remove: ["y"] });
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: ["z"], remove: ["y", "x", "shared"] });
+  });
+
+  it("is what the host held at first where nobody knows better, but for what rows account for", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.adopt(observed(thing("a"), thing("b"), thing("c")));
+    ledger.setRow("b", [thing("b")]);
+    ledger.keepRow("a", undefined);
+    commit(ledger);
+    ledger.account();
+    ledger.setRow("b", []);
+    ledger.adopt(observed(thing("a"), thing("b"), thing("c"), thing("foreign")));
+    expect(short(ledger.delta(0)).remove).toEqual(["b", "foreign"]);
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0)).remove).toEqual(["a", "b", "c", "foreign"]);
+  });
+
+  it("is nothing once everything was in force", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.adopt(observed(thing("a")));
+    ledger.account();
+    ledger.keepRow("late", undefined);
+    expect(short(ledger.delta(0)).remove).toEqual(["a"]);
   });
 });
 
@@ -277,6 +321,7 @@ describe("properties", () => {
             ledger.commit(delta, { failed: new Map(ids.map((id) => [id, new ProxyError("tool_failed", "no")])) });
           }
         }
+        ledger.retryFailed();
         carryOut();
         const union = [...new Set([...wanted.values()].flat())].map((key) => `t ${key}`).toSorted();
         expect([...host.keys()].toSorted()).toEqual(union);

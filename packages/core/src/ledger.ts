@@ -1,6 +1,8 @@
 import { objectId } from "./backend.ts";
 import type { Delta, KernelObject, Lingering, Observed, Outcome, Put } from "./backend.ts";
 import { isEqual } from "./equal.ts";
+import type { ProxyError } from "./errors.ts";
+import { KeptObjects } from "./kept-objects.ts";
 
 /** What is known of one object: who wants it, in which form, and what the host holds. */
 interface Entry<K> {
@@ -14,7 +16,8 @@ interface Entry<K> {
  *
  * Shape: rows own objects; equal objects may have several owners and go with the last. The skeleton is one more owner.
  * Edges: unequal objects under one identity are a defect of the backend; the last one set counts and
- * {@link Ledger.defects} names them.
+ * {@link Ledger.defects} names them. What the host could not take rests: it is in no delta until it changes or
+ * {@link Ledger.retryFailed} is called. What is kept for a row is not removed.
  */
 export class Ledger<K extends KernelObject> {
   readonly #entries = new Map<string, Entry<K>>();
@@ -22,6 +25,8 @@ export class Ledger<K extends KernelObject> {
   readonly #dirty = new Set<string>();
   /** Identities wanted in several forms, with those of all owners, the last one set at the end. */
   readonly #contested = new Map<string, K[]>();
+  readonly #kept = new KeptObjects();
+  readonly #failed = new Map<string, ProxyError>();
   #skeleton: readonly K[] = [];
   #appliedCount = 0;
   #lingering: readonly Lingering<K>[] = [];
@@ -29,6 +34,11 @@ export class Ledger<K extends KernelObject> {
   /** Objects the host holds, as far as is known. */
   get appliedCount(): number {
     return this.#appliedCount;
+  }
+
+  /** Objects that the host could not be brought to hold, or to let go of, and what it said. They rest. */
+  get failed(): ReadonlyMap<string, ProxyError> {
+    return this.#failed;
   }
 
   /** Identities that are wanted in two different forms at once. */
@@ -48,6 +58,13 @@ export class Ledger<K extends KernelObject> {
     return this.#owned.get(row) ?? [];
   }
 
+  /** Rows that own one of these objects. Looks through everything. */
+  ownersOf(ids: { has(id: string): boolean }): ReadonlySet<string> {
+    const rows = new Set<string>();
+    for (const [row, objects] of this.#owned) if (objects.some((object) => ids.has(objectId(object)))) rows.add(row);
+    return rows;
+  }
+
   /** Replace what exists whatever the rows are. */
   setSkeleton(objects: readonly K[]): void {
     this.#release(this.#skeleton);
@@ -57,19 +74,45 @@ export class Ledger<K extends KernelObject> {
 
   /** Replace what one row owns; an empty list when it is gone. */
   setRow(row: string, objects: readonly K[]): void {
+    this.#kept.drop(row);
     this.#release(this.#owned.get(row) ?? []);
     this.#own(row, objects);
   }
 
+  /**
+   * Want nothing for a row, but leave what the host holds of it, in whatever form that is.
+   *
+   * Shape: `ids` are the objects that may be the row's; undefined: nobody knows, so all that the host held when it was looked at first, and
+   * that no other row accounts for since ({@link Ledger.account}).
+   */
+  keepRow(row: string, ids: readonly string[] | undefined): void {
+    this.setRow(row, []);
+    this.#kept.keep(row, ids);
+  }
+
+  /** What is wanted is in force, but for rows that are kept: whatever else the host held at first is nobody's. */
+  account(): void {
+    this.#kept.account((id) => this.#entries.get(id)?.wanted !== undefined);
+  }
+
+  /** Have the next delta try again what the host could not take. */
+  retryFailed(): void {
+    this.#failed.clear();
+  }
+
   /** Replace what several rows own at once: an object may pass from one to another in a new form. */
   setRows(rows: ReadonlyMap<string, readonly K[]>): void {
-    for (const row of rows.keys()) this.#release(this.#owned.get(row) ?? []);
+    for (const row of rows.keys()) {
+      this.#kept.drop(row);
+      this.#release(this.#owned.get(row) ?? []);
+    }
     for (const [row, objects] of rows) this.#own(row, objects);
   }
 
   /** Replace everything wanted: what all rows own may change its form at once, e.g. with a new context. */
   setAll(skeleton: readonly K[], rows: ReadonlyMap<string, readonly K[]>): void {
     this.#release(this.#skeleton);
+    this.#kept.clear();
     for (const objects of this.#owned.values()) this.#release(objects);
     this.#owned.clear();
     this.#skeleton = skeleton;
@@ -81,12 +124,15 @@ export class Ledger<K extends KernelObject> {
   adopt(observed: Observed<K> | undefined): void {
     for (const [id, entry] of this.#entries) {
       if (entry.applied !== undefined) this.#setApplied(entry, undefined);
-      if (entry.wanted === undefined) this.#entries.delete(id);
+      if (entry.wanted !== undefined) continue;
+      this.#entries.delete(id);
+      this.#failed.delete(id);
     }
     for (const [id, object] of observed?.objects ?? []) this.#setApplied(this.#entry(id), object);
     this.#dirty.clear();
     for (const [id, entry] of this.#entries) this.#touch(id, entry);
     this.#lingering = observed?.lingering ?? [];
+    this.#kept.found(observed?.objects.keys() ?? []);
   }
 
   /** The difference between what is wanted and what is applied, in the order things changed. */
@@ -96,8 +142,10 @@ export class Ledger<K extends KernelObject> {
     for (const id of this.#dirty) {
       const entry = this.#entries.get(id);
       if (entry === undefined || isSettled(entry)) this.#settle(id, entry);
-      else if (entry.wanted === undefined) remove.push(entry.applied as K);
-      else put.push(entry.applied === undefined ? { after: entry.wanted } : { before: entry.applied, after: entry.wanted });
+      else if (this.#failed.size > 0 && this.#failed.has(id)) continue;
+      else if (entry.wanted !== undefined)
+        put.push(entry.applied === undefined ? { after: entry.wanted } : { before: entry.applied, after: entry.wanted });
+      else if (!this.#kept.has(id)) remove.push(entry.applied as K);
     }
     const lingering = this.#lingering.filter(({ object }) => this.#entries.get(objectId(object))?.wanted === undefined);
     return { put, remove, lingering, nowMs };
@@ -111,7 +159,11 @@ export class Ledger<K extends KernelObject> {
   }
 
   #applied(id: string, object: K | undefined, outcome: Outcome<K>): void {
-    if (outcome.failed?.has(id) === true) return;
+    const failure = outcome.failed?.get(id);
+    if (failure !== undefined) {
+      this.#failed.set(id, failure);
+      return;
+    }
     const entry = this.#entry(id);
     this.#setApplied(entry, object);
     if (isSettled(entry)) this.#settle(id, entry);
@@ -125,6 +177,7 @@ export class Ledger<K extends KernelObject> {
 
   #settle(id: string, entry: Entry<K> | undefined): void {
     this.#dirty.delete(id);
+    this.#failed.delete(id);
     if (entry === undefined) return;
     if (entry.wanted === undefined && entry.applied === undefined) this.#entries.delete(id);
     // Of two equal copies one is enough to keep in memory.
@@ -134,6 +187,12 @@ export class Ledger<K extends KernelObject> {
   #touch(id: string, entry: Entry<K>): void {
     if (isSettled(entry)) this.#settle(id, entry);
     else this.#dirty.add(id);
+  }
+
+  /** What is wanted under an identity may be something else now: try it, whatever came of it before. */
+  #changed(id: string): void {
+    this.#dirty.add(id);
+    this.#failed.delete(id);
   }
 
   #own(row: string, objects: readonly K[]): void {
@@ -152,7 +211,7 @@ export class Ledger<K extends KernelObject> {
         continue;
       }
       entry.wanted = undefined;
-      this.#dirty.add(id);
+      this.#changed(id);
     }
   }
 
@@ -165,7 +224,7 @@ export class Ledger<K extends KernelObject> {
       entry.owners++;
       if (entry.wanted === object) continue;
       entry.wanted = object;
-      this.#dirty.add(id);
+      this.#changed(id);
     }
   }
 

@@ -31,6 +31,9 @@ export interface SyncObserver {
   synced(event: SyncedEvent): void;
   failed(event: FailedEvent): void;
   flowsForgotten(event: { readonly family: IPFamily; readonly count: number; readonly durationMs: number }): void;
-  /** Rows that are kept as they were because the host refuses them. */
-  quarantined(event: { readonly family: IPFamily; readonly rows: readonly string[] }): void;
+  /**
+   * What the host refuses now: rows that are kept as they were, or of which an object failed, and the objects that failed. Told whenever it
+   * may have changed.
+   */
+  quarantined(event: { readonly family: IPFamily; readonly rows: readonly string[]; readonly objects: readonly string[] }): void;
 }

@@ -3,11 +3,11 @@ import type { Capabilities } from "./capabilities.ts";
 import { ProxyError } from "./errors.ts";
 import { FlowForgetter } from "./flow-forgetter.ts";
 import { HostLink } from "./host-link.ts";
+import type { AppliedCount } from "./host-link.ts";
 import type { ChangeSet, Feed, NodeContext, ServicePort } from "./model.ts";
 import type { IPFamily, Issue } from "./objects.ts";
 import type { SyncObserver } from "./observer.ts";
-import { tryRows } from "./row-trials.ts";
-import type { AppliedCount } from "./row-trials.ts";
+import { FIRST_RETRY_MS, Reconciler } from "./reconciler.ts";
 import { WantedRows } from "./wanted-rows.ts";
 import type { Clock, Log } from "./world.ts";
 
@@ -33,32 +33,22 @@ export interface SyncLoopOptions<H, K extends KernelObject, S> {
   readonly report?: (issue: Issue) => void;
 }
 
-const FIRST_RETRY_MS = 250;
-
-/** Failures that no row is to blame for: a lock that somebody holds, a tool or a right that is gone. Fewer rows would fail, too. */
-function isAboutHost(error: unknown): boolean {
-  return (["timed_out", "permission_denied", "tool_missing", "host_unsupported"] as const).some((code) => ProxyError.is(error, code));
-}
-
 /**
  * Keeps one family of one host in step with a feed.
  *
  * Shape: the first change after quiet runs at once, then at least `minIntervalMs` lie between syncs; what arrives in
  * between is merged by the feed. A failure is retried with doubling waits up to `retryMs`.
- * Edges: nothing is dropped: after a failure the host is observed and the whole difference applied; when that fails too,
- * the rows that changed are tried in halves and those the host refuses are held back as they were, reported, and retried.
- * When it refuses all of several rows the sync has failed.
+ * Edges: nothing is dropped, and what the host refuses concerns nothing else, see {@link Reconciler}.
  */
 export class SyncLoop<H, K extends KernelObject, S> {
   readonly #options: SyncLoopOptions<H, K, S>;
   readonly #wanted: WantedRows<H, K>;
   readonly #hostLink: HostLink<H, K, S>;
+  readonly #reconciler: Reconciler<H, K, S>;
   readonly #forgetter: FlowForgetter;
   #next: Promise<ChangeSet> | undefined;
   #host: H;
   #failures = 0;
-  #retryHeldMs = 0;
-  #hadHeld = false;
   #triggersMs: number[] = [];
   /** When to sync although nothing changes. */
   #dueMs = Number.POSITIVE_INFINITY;
@@ -72,11 +62,12 @@ export class SyncLoop<H, K extends KernelObject, S> {
 
   constructor(options: SyncLoopOptions<H, K, S>) {
     this.#options = options;
-    const { backend, host, family, clock, log, dryRun, capabilities, report } = options;
+    const { backend, host, family, clock, log, observer, retryMs, dryRun, capabilities, report } = options;
     this.#host = host;
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
     const onRevisit = (afterMs: number): void => void (this.#dueMs = Math.min(this.#dueMs, clock.nowMs() + afterMs));
     this.#hostLink = new HostLink({ backend, ledger: this.#wanted.ledger, family, clock, log, dryRun, onRevisit });
+    this.#reconciler = new Reconciler({ wanted: this.#wanted, hostLink: this.#hostLink, family, clock, log, observer, retryMs });
     this.#forgetter = new FlowForgetter(options);
   }
 
@@ -134,9 +125,10 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#take(await this.#options.feed.next(signal));
     const error = await this.#sync(signal);
     if (error !== undefined) throw error;
-    const refused = [...this.#wanted.held];
+    const { rows, objects } = this.#reconciler.refused;
+    const refused = [...rows, ...objects];
     if (refused.length > 0)
-      throw new ProxyError("tool_failed", "the host refused service ports", {
+      throw new ProxyError("tool_failed", "the host refused what is wanted of it", {
         object: refused.join(", "),
         hint: "the rest is in force, see the log",
       });
@@ -206,7 +198,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#dueMs = this.#auditDueMs;
     this.#wanted.setHost(this.#host);
     try {
-      const count = await this.#bringInForce(signal);
+      const count = await this.#reconciler.reconcile(signal);
       this.#succeeded(isFull, startMs, count);
       return undefined;
     } catch (cause) {
@@ -229,65 +221,11 @@ export class SyncLoop<H, K extends KernelObject, S> {
     }
   }
 
-  /** Try what changed; if that fails the whole difference; if that fails too, and a row can be to blame, row by row. */
-  async #bringInForce(signal: AbortSignal): Promise<AppliedCount> {
-    if (this.#options.clock.nowMs() >= this.#retryHeldMs) for (const key of this.#wanted.held) this.#wanted.release(key);
-    let failure: unknown;
-    for (let tries = this.#hostLink.isKnown ? 2 : 1; tries > 0; tries--) {
-      try {
-        return await this.#hostLink.apply(signal);
-      } catch (error) {
-        this.#hostLink.distrust();
-        if (signal.aborted) throw error;
-        if (failure === undefined) {
-          const fields = { family: this.#options.family, error: String(error) };
-          this.#options.log.warn("a sync failed, comparing everything with the host", fields);
-        }
-        failure = error;
-      }
-    }
-    if (isAboutHost(failure)) throw failure;
-    return await this.#applyRowByRow(signal);
-  }
-
-  async #applyRowByRow(signal: AbortSignal): Promise<AppliedCount> {
-    const { family, log, observer } = this.#options;
-    const keys = this.#wanted.pending.filter((key) => !this.#wanted.held.has(key));
-    for (const key of keys) this.#wanted.hold(key);
-    const before = await this.#hostLink.apply(signal);
-    const { put, removed, refused } = await tryRows(keys, {
-      release: (key) => this.#wanted.release(key),
-      hold: (key) => this.#wanted.hold(key),
-      apply: () => this.#hostLink.apply(signal),
-      onRefusal: (error) => {
-        if (signal.aborted) throw error;
-        this.#hostLink.distrust();
-      },
-    });
-    const total = { put: before.put + put, removed: before.removed + removed };
-    const [blame] = refused.values();
-    if (blame !== undefined && keys.length > 1 && refused.size === keys.length && total.put + total.removed === 0) {
-      // Not one of several: it is the host that fails, not a row.
-      this.#retryHeldMs = 0;
-      throw blame;
-    }
-    for (const [row, error] of refused) log.error("row refused by the host, kept as it was", { family, row, error: error.message });
-    observer.quarantined({ family, rows: [...this.#wanted.held] });
-    return total;
-  }
-
   #succeeded(isFull: boolean, startMs: number, { put, removed }: AppliedCount): void {
-    const { clock, family, observer, retryMs } = this.#options;
+    const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
-    const hasHeld = this.#wanted.held.size > 0;
-    if (this.#hadHeld && !hasHeld) observer.quarantined({ family, rows: [] });
-    this.#hadHeld = hasHeld;
-    if (!hasHeld) {
-      this.#failures = 0;
-    } else if (atMs >= this.#retryHeldMs) {
-      this.#retryHeldMs = atMs + Math.min(retryMs, FIRST_RETRY_MS * 2 ** this.#failures++);
-    }
-    if (hasHeld) this.#dueMs = Math.min(this.#dueMs, this.#retryHeldMs);
+    this.#failures = 0;
+    this.#dueMs = Math.min(this.#dueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY);
     this.#lastError = undefined;
     this.#lastSuccessMs = atMs;
     this.#pendingSinceMs = undefined;

@@ -1,5 +1,6 @@
 import { fitRow } from "./capabilities.ts";
 import type { Capabilities } from "./capabilities.ts";
+import { objectId } from "./backend.ts";
 import type { Backend, KernelObject } from "./backend.ts";
 import { flowsToForget } from "./conntrack.ts";
 import type { RowChange } from "./conntrack.ts";
@@ -13,7 +14,8 @@ import type { FlowFilter } from "./world.ts";
 /** What a row was when the host last agreed with us. */
 interface Baseline<K> {
   readonly row: ServicePort | undefined;
-  readonly objects: readonly K[];
+  /** Undefined: the host has not agreed yet since this process began, so it may hold the row in a form of which nothing is known. */
+  readonly objects: readonly K[] | undefined;
 }
 
 /**
@@ -21,6 +23,7 @@ interface Baseline<K> {
  *
  * Shape: `pending` rows differ from what was last in force; `held` ones (a subset) are kept back as they were because
  * the host refused them.
+ * Edges: a row that was in force before this process began is kept back as the host has it.
  */
 export class WantedRows<H, K extends KernelObject> {
   readonly ledger: Ledger<K> = new Ledger<K>();
@@ -30,6 +33,7 @@ export class WantedRows<H, K extends KernelObject> {
   readonly #rows = new Map<string, ServicePort>();
   readonly #pending = new Map<string, Baseline<K>>();
   readonly #held = new Set<string>();
+  #hasSettled = false;
   #node: NodeContext | undefined;
   #host: H;
 
@@ -94,10 +98,24 @@ export class WantedRows<H, K extends KernelObject> {
     if (this.#node !== undefined) this.#renderAll();
   }
 
-  /** Keep a row as it was when the host last took it. */
+  /** Rows of which an object failed. */
+  get failing(): ReadonlySet<string> {
+    const { failed } = this.ledger;
+    return failed.size === 0 ? new Set() : this.ledger.ownersOf(failed);
+  }
+
+  /** Leave a pending row as the host has it, in its old form, its new one or something between. */
+  suspend(key: string): void {
+    const before = this.#pending.get(key)?.objects;
+    this.ledger.keepRow(key, before && [...before, ...this.#render(this.#rows.get(key))].map(objectId));
+  }
+
+  /** Keep a pending row as it was when the host last took it. */
   hold(key: string): void {
     this.#held.add(key);
-    this.ledger.setRow(key, this.#pending.get(key)?.objects ?? []);
+    const before = this.#pending.get(key)?.objects;
+    if (before === undefined) this.ledger.keepRow(key, undefined);
+    else this.ledger.setRow(key, before);
   }
 
   /** Want a row as it should be. */
@@ -106,11 +124,18 @@ export class WantedRows<H, K extends KernelObject> {
     this.ledger.setRow(key, this.#render(this.#rows.get(key)));
   }
 
-  /** Everything that isn't held is in force now; returns the connections to forget. */
+  /** Everything is in force now but for rows that are held and objects that failed; returns the connections to forget. */
   settled(): readonly FlowFilter[] {
     const changes: RowChange[] = [];
+    const { failing } = this;
+    this.#hasSettled = true;
+    this.ledger.account();
     for (const [key, { row }] of this.#pending) {
       if (this.#held.has(key)) continue;
+      if (failing.has(key)) {
+        this.#pending.set(key, { row, objects: this.ledger.objectsOf(key) });
+        continue;
+      }
       changes.push({ before: row, after: this.#rows.get(key) });
       this.#pending.delete(key);
     }
@@ -119,7 +144,7 @@ export class WantedRows<H, K extends KernelObject> {
 
   #remember(key: string): void {
     if (this.#pending.has(key)) return;
-    this.#pending.set(key, { row: this.#rows.get(key), objects: this.ledger.objectsOf(key) });
+    this.#pending.set(key, { row: this.#rows.get(key), objects: this.#hasSettled ? this.ledger.objectsOf(key) : undefined });
   }
 
   #fit(row: ServicePort): ServicePort | undefined {

@@ -38,6 +38,7 @@ const EXPECTED: readonly [string, string][] = [
   ["turnout_objects_removed_total", "counter"],
   ["turnout_sync_failures_total", "counter"],
   ["turnout_quarantined_rows", "gauge"],
+  ["turnout_failed_objects", "gauge"],
   ["turnout_object_issues_total", "counter"],
   ["turnout_event_loop_lag_seconds", "gauge"],
   ["process_resident_memory_bytes", "gauge"],
@@ -89,7 +90,7 @@ test("a sync is counted", async () => {
     atMs: 3_000,
   });
   metrics.flowsForgotten({ family: "IPv6", count: 4, durationMs: 1 });
-  metrics.quarantined({ family: "IPv6", rows: ["x"] });
+  metrics.quarantined({ family: "IPv6", rows: ["x"], objects: ["sysctl a", "sysctl b"] });
   metrics.probed("healthz", 503);
   metrics.probed("livez", 200);
   metrics.objectIssue("Service shop/cart");
@@ -116,6 +117,7 @@ test("a sync is counted", async () => {
       'turnout_objects_put_total{ip_family="IPv6"} 3',
       'turnout_objects_removed_total{ip_family="IPv6"} 2',
       'turnout_quarantined_rows{ip_family="IPv6"} 1',
+      'turnout_failed_objects{ip_family="IPv6"} 2',
       'turnout_sync_failures_total{ip_family="IPv6",code="timed_out"} 1',
       'turnout_object_issues_total{kind="Service"} 1',
       'turnout_object_issues_total{kind="File"} 2',

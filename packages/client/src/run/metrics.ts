@@ -60,6 +60,7 @@ export class Metrics implements SyncObserver {
   readonly #removed: Counter<Family>;
   readonly #failures: Counter<Family | "code">;
   readonly #quarantined: Gauge<Family>;
+  readonly #failedObjects: Gauge<Family>;
   readonly #countIssue: (object: string) => void;
 
   constructor(options: { readonly backend: string; readonly nowMs: () => number }) {
@@ -122,7 +123,8 @@ export class Metrics implements SyncObserver {
     this.#put = this.#counter("turnout_objects_put_total", "Kernel objects written", FAMILY);
     this.#removed = this.#counter("turnout_objects_removed_total", "Kernel objects removed", FAMILY);
     this.#failures = this.#counter("turnout_sync_failures_total", "Failed syncs by error code", ["ip_family", "code"]);
-    this.#quarantined = this.#gauge("turnout_quarantined_rows", "Service ports kept as they were because the host refuses them", FAMILY);
+    this.#quarantined = this.#gauge("turnout_quarantined_rows", "Service ports that the host refuses, wholly or in part", FAMILY);
+    this.#failedObjects = this.#gauge("turnout_failed_objects", "Kernel objects that the host refuses by themselves", FAMILY);
     this.#countIssue = registerIssues(this.#set);
     const labels = ["traffic_policy", "ip_family"] as const;
     const help = "Service ports with a Local traffic policy and endpoints, but none on this node";
@@ -152,6 +154,7 @@ export class Metrics implements SyncObserver {
     // A counter that is absent until its first event can't be alerted on.
     for (const counter of [this.#nftFailures, this.#flowsDeleted, this.#put, this.#removed]) counter?.inc({ ip_family: family }, 0);
     this.#quarantined.set({ ip_family: family }, 0);
+    this.#failedObjects.set({ ip_family: family }, 0);
   }
 
   /** Say where the numbers are read from that a family's backend counts itself. */
@@ -216,6 +219,7 @@ export class Metrics implements SyncObserver {
   /** @see SyncObserver */
   quarantined(event: Parameters<SyncObserver["quarantined"]>[0]): void {
     this.#quarantined.set({ ip_family: event.family }, event.rows.length);
+    this.#failedObjects.set({ ip_family: event.family }, event.objects.length);
   }
 
   *#noLocal(): Readings<"traffic_policy" | "ip_family"> {
