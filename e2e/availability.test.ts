@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { layoutsOf } from "./layout.ts";
@@ -5,9 +8,15 @@ import { startLoad } from "./load.ts";
 import type { LoadSource } from "./load.ts";
 import { reach } from "./reach.ts";
 import type { EndpointWish, TestService } from "./services.ts";
-import { createSite, HTTP_PORT } from "./site.ts";
+import { CLUSTER_CIDR, createSite, HTTP_PORT } from "./site.ts";
 import type { Site } from "./site.ts";
 
+/** An external address that the tool refuses, see {@link REFUSING_NFT}. */
+const REFUSED_IP = "198.51.100.250";
+/** nft as it is, but for whatever names that address: it comes out as something that nft refuses. */
+const REFUSING_NFT = `#!/bin/sh
+sed -u 's/.*${REFUSED_IP.replaceAll(".", "[.]")}.*/add nonsense/' | nft "$@"
+`;
 /** Port of the servers that are rolled, next to those that every pod has. */
 const ROLLED_PORT = 9_000;
 
@@ -84,6 +93,34 @@ describe.each(layoutsOf("under load"))("under load, %s", needs("root", "ip", "nf
       "pod-1-1 pod-2-1 saw pod-2-3",
     ]);
     expect(new Set(held)).toEqual(new Set(["open"]));
+  });
+
+  it("a restart in which the tool refuses one row fails no request of the others", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "turnout-e2e-"));
+    try {
+      const tool = join(folder, "nft");
+      await writeFile(tool, REFUSING_NFT, { mode: 0o755 });
+      const service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"] });
+      const load = await startLoad(site, sourcesOf(service));
+      await load.more(20);
+      await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
+      const refused = await site.services.create({ endpoints: ["pod-1-2"], fields: { externalIPs: [REFUSED_IP] } });
+      for (const proxy of site.proxies) proxy.start([...CLUSTER_CIDR, "--backend-option", `nft-path=${tool}`]);
+      await site.settle();
+      const saying = site.proxies.filter((proxy) => proxy.log().includes("row refused by the host, kept as it was"));
+      expect(saying).toHaveLength(site.proxies.length);
+      await load.more(40);
+      await Promise.all(site.proxies.map((proxy) => proxy.end("SIGTERM")));
+      for (const proxy of site.proxies) proxy.start(CLUSTER_CIDR);
+      await site.settle();
+      await load.more(20);
+      const { tallies, held } = await load.stop();
+      expect(tallies.map(({ failed }) => failed)).toEqual(tallies.map(() => ({})));
+      expect(new Set(held)).toEqual(new Set(["open"]));
+      expect(await reach(site, refused, "IPv4", { from: "pod-1-3", way: "clusterIP" })).toBe("pod-1-2 saw pod-1-3");
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it("what changed while the proxy was away holds once it is back", async () => {

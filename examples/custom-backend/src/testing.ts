@@ -35,6 +35,7 @@ export function createFakeHost(): FakeHost {
       return network.flows;
     },
     setFault: (fault) => void (disk.fault = fault),
+    refuse: (addresses) => void (disk.refused = addresses),
     tamper: (random) => disk.tamper(random),
     own: () =>
       FAMILIES.flatMap((family) => Object.entries(disk.table(family)).map(([id, value]) => `${family} ${id} ${JSON.stringify(value)}`)),
@@ -46,6 +47,7 @@ export function createFakeHost(): FakeHost {
 class FakeDisk implements Exec {
   readonly files: Map<string, string> = new Map([["/run/turnout-table.txt", "not ours"]]);
   fault: Fault | undefined;
+  refused: readonly string[] = [];
   readonly #read: Partial<Record<IPFamily, { readonly text: string; readonly table: Table }>> = {};
 
   /** What a file says; read once as long as it stays the same, because many packets are followed through it. */
@@ -64,6 +66,7 @@ class FakeDisk implements Exec {
       case "cat":
         return text === undefined ? ended(1, `cat: ${path}: No such file or directory`) : ended(0, "", text);
       case "dd":
+        if (this.refused.some((address) => input.includes(address))) return ended(1, "dd: Input/output error");
         this.files.set((args[0] ?? "").slice("of=".length), input);
         return ended(0);
       case "mv":

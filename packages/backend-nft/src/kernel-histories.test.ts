@@ -87,6 +87,10 @@ class KernelHost implements FakeHost {
     this.#changes = 0;
   }
 
+  refuse(): void {
+    throw new Error("histories have single faults only");
+  }
+
   own(): readonly string[] {
     return linesOf(this.#list().filter(({ table }) => table === TABLE));
   }

@@ -24,7 +24,7 @@ export interface ReconcilerOptions<H, K extends KernelObject, S> {
 
 /** Failures that no row is to blame for: a lock that somebody holds, a tool or a right that is gone. Fewer rows would fail, too. */
 function isAboutHost(error: unknown): boolean {
-  return (["timed_out", "permission_denied", "tool_missing", "host_unsupported"] as const).some((code) => ProxyError.is(error, code));
+  return (["timed_out", "permission_denied", "tool_missing"] as const).some((code) => ProxyError.is(error, code));
 }
 
 /**

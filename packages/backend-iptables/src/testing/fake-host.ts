@@ -78,6 +78,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   readonly #log = createFakeLog();
   #local: ReadonlySet<string> = new Set();
   #fault: Fault | undefined;
+  #refused: readonly string[] = [];
   #changes = 0;
   /** Resolves when the lock is free. */
   #lock: Promise<void> | undefined;
@@ -130,6 +131,10 @@ class FakeIptablesHost implements IptablesFakeHost {
     this.#changes = 0;
   }
 
+  refuse(addresses: readonly string[]): void {
+    this.#refused = addresses;
+  }
+
   tamper(random: () => number): string | undefined {
     const deed = tamperWith(this.#sets, random);
     if (deed === undefined) return undefined;
@@ -179,12 +184,14 @@ class FakeIptablesHost implements IptablesFakeHost {
     const isLocked = await this.#waitForLock(program, args, signal);
     if (isLocked !== undefined) return isLocked;
     const fault = this.#fault;
+    const noMemory = { code: 4, stdout: "", stderr: `${program.name}: Cannot allocate memory\n` };
+    if (isChange(program, args) && this.#refused.some((address) => `${args.join(" ")} ${input}`.includes(address))) return noMemory;
     if (fault === undefined || !isChange(program, args)) return this.#commit(program, args, input, OWN_PID);
     if (this.#changes++ < fault.afterChanges) return this.#commit(program, args, input, OWN_PID);
     this.#fault = undefined;
     switch (fault.when) {
       case "before":
-        return { code: 4, stdout: "", stderr: `${program.name}: Cannot allocate memory\n` };
+        return noMemory;
       case "during": {
         // Tables are handed over one by one; with a single one there is nothing between.
         const end = input.indexOf("\nCOMMIT\n") + "\nCOMMIT\n".length;

@@ -81,6 +81,10 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
       recording.isSpoilt ||= fault !== undefined;
       host.setFault(fault);
     },
+    refuse(addresses) {
+      recording.isSpoilt ||= addresses.length > 0;
+      host.refuse(addresses);
+    },
     tamper(random) {
       recording.isSpoilt = true;
       return host.tamper(random);

@@ -22,6 +22,8 @@ const STAGE_ADDRESSES: readonly HostAddress[] = FAMILIES.flatMap((family) =>
   HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 16 : 64, link: index === 0 ? "lo" : UPLINK })),
 );
 
+const NO_MEMORY: Answer = { isDone: false, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n", changed: [] };
+
 /** The nft backend's host in memory, with more to look at than the kit needs. */
 export interface NftFakeHost extends FakeHost {
   /** What was logged, `level message {fields}`; the last thousand lines. */
@@ -52,6 +54,7 @@ class FakeNftHost implements NftFakeHost {
   readonly #log = createFakeLog();
   #local: ReadonlySet<string> = new Set();
   #fault: Fault | undefined;
+  #refused: readonly string[] = [];
   #changes = 0;
 
   constructor() {
@@ -102,6 +105,10 @@ class FakeNftHost implements NftFakeHost {
     this.#changes = 0;
   }
 
+  refuse(addresses: readonly string[]): void {
+    this.#refused = addresses;
+  }
+
   tamper(random: () => number): string | undefined {
     const text = tamperWith(this.#engine.ruleset, random);
     if (text === undefined) return undefined;
@@ -134,12 +141,13 @@ class FakeNftHost implements NftFakeHost {
   /** What the backend's nft is given; here is where it fails on command. */
   #runOwn(text: string, file: string): Answer | "killed" {
     const fault = this.#fault;
+    if (isChange(text) && this.#refused.some((address) => text.includes(address))) return NO_MEMORY;
     if (fault === undefined || !isChange(text)) return this.#commit(text, file, OWN_PID);
     if (this.#changes++ < fault.afterChanges) return this.#commit(text, file, OWN_PID);
     this.#fault = undefined;
     switch (fault.when) {
       case "before":
-        return { isDone: false, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n", changed: [] };
+        return NO_MEMORY;
       case "during":
         return "killed";
       case "after":

@@ -50,19 +50,21 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   #random: () => number = () => 0;
   #port = 0;
   #fault: Fault | undefined;
+  #refused: readonly string[] = [];
   #changes = 0;
 
   constructor() {
     this.sockets = new FakeSockets(
       (ip) => this.#isLocal(ip),
-      () => {
+      (ip) => {
+        if (this.#refused.includes(ip)) return "before";
         const fault = this.#takeFault();
         // One socket is opened or it isn't.
         return fault === "during" ? "before" : fault;
       },
     );
     this.world = {
-      exec: createFakeIp(this.#links, () => this.#takeFault()),
+      exec: createFakeIp(this.#links, (ips) => (ips.some((ip) => this.#refused.includes(ip)) ? "before" : this.#takeFault())),
       netlink: this.#netlink,
       clock: this.#clock,
       log: this.#createLog(),
@@ -97,6 +99,10 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   setFault(fault: Fault | undefined): void {
     this.#fault = fault;
     this.#changes = 0;
+  }
+
+  refuse(addresses: readonly string[]): void {
+    this.#refused = addresses;
   }
 
   tamper(random: () => number): string | undefined {

@@ -17,19 +17,24 @@ export type BatchFault = "before" | "during" | "after" | undefined;
 const DONE: ExecResult = { code: 0, stdout: "", stderr: "" };
 
 /** Make an {@link Exec} that knows `ip`, as far as this backend uses it: `link show`, and batches that stop at the first complaint. */
-export function createFakeIp(links: FakeLinks, takeFault: () => BatchFault): Exec {
+export function createFakeIp(links: FakeLinks, takeFault: (ips: readonly string[]) => BatchFault): Exec {
   return {
     run: (file, args, { input = "", signal } = {}) => {
       if (signal?.aborted === true) return Promise.reject(new ProxyError("canceled", "it was called off", { object: file }));
       if (file !== "ip") return Promise.reject(new ProxyError("tool_missing", "there is no such program", { object: file }));
       if (args.includes("show")) return Promise.resolve(show(links, args.at(-1) ?? ""));
       if (!args.includes("-batch")) return Promise.resolve(refused(`Object "${args.join(" ")}" is unknown, try "ip help".`));
-      return Promise.resolve(batch(links, input.split("\n").filter(Boolean), takeFault()));
+      const lines = input.split("\n").filter(Boolean);
+      return Promise.resolve(batch(links, lines, takeFault(addressesIn(lines))));
     },
     open: (file) => {
       throw new Error(`the userspace backend keeps no ${file} running`);
     },
   };
+}
+
+function addressesIn(lines: readonly string[]): readonly string[] {
+  return lines.flatMap((line) => canonicalIP(line.split(" ")[2]?.split("/")[0] ?? "")?.text ?? []);
 }
 
 function show({ devices }: FakeLinks, device: string): ExecResult {

@@ -50,7 +50,7 @@ interface UdpDoor {
  */
 export class FakeSockets implements Sockets {
   readonly #isLocal: (ip: string) => boolean;
-  readonly #takeFault: () => "before" | "after" | undefined;
+  readonly #takeFault: (ip: string) => "before" | "after" | undefined;
   readonly #tcp = new Map<string, Door>();
   readonly #udp = new Map<string, UdpDoor>();
   /** The client that is being answered: who is dialled for is known by the call. */
@@ -58,8 +58,8 @@ export class FakeSockets implements Sockets {
   readonly #flows = new Set<Flow>();
   #sentTo: Flow | undefined;
 
-  /** @param takeFault whether the next opening is to fail, without having been done or although it was */
-  constructor(isLocal: (ip: string) => boolean, takeFault: () => "before" | "after" | undefined = () => undefined) {
+  /** @param takeFault whether this opening at an address is to fail, without having been done or although it was */
+  constructor(isLocal: (ip: string) => boolean, takeFault: (ip: string) => "before" | "after" | undefined = () => undefined) {
     this.#isLocal = isLocal;
     this.#takeFault = takeFault;
   }
@@ -151,7 +151,7 @@ export class FakeSockets implements Sockets {
 
   #take<D extends { readonly at: SocketAddress }>(doors: Map<string, D>, at: SocketAddress, door: D): Listening {
     const key = hostPort(at.ip, at.port);
-    const fault = this.#takeFault();
+    const fault = this.#takeFault(at.ip);
     const code = fault === "before" ? "ENOBUFS" : doors.has(key) ? "EADDRINUSE" : this.#isLocal(at.ip) ? undefined : "EADDRNOTAVAIL";
     if (code === undefined) doors.set(key, door);
     const failure = code ?? (fault === "after" ? "ENOBUFS" : undefined);

@@ -22,7 +22,7 @@ export interface ToyStep {
 export interface ToyFaults {
   /** Throw before anything is done, or after everything is: the caller can't tell which. */
   readonly apply?: () => "before" | "after" | undefined;
-  /** Of what is thrown before anything is done, and by looking; default `tool_failed`. */
+  /** Of what is thrown before anything is done or for what is refused, and by looking; default `tool_failed`. */
   readonly code?: ErrorCode;
   /** Throw when the host is looked at. */
   readonly observe?: () => boolean;
@@ -92,7 +92,8 @@ export class ToyHost {
     const fault = this.faults.apply?.();
     if (fault === "before") throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host failed");
     const refused = steps.filter((step) => step.do === "put" && this.faults.refuses?.(step.object) === true);
-    if (refused.length > 0 && this.faults.isAtomic !== false) throw new ProxyError("tool_failed", "the toy host refused the plan");
+    if (refused.length > 0 && this.faults.isAtomic !== false)
+      throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host refused the plan");
     const lingering = this.#lingering.filter(({ sinceMs }) => this.#nowMs - sinceMs < (this.faults.lingersMs ?? 0));
     for (const step of steps.filter((one) => !refused.includes(one))) this.#carryOut(step);
     const removed = this.faults.lingersMs === undefined ? [] : steps.filter((step) => step.do === "remove");

@@ -5,7 +5,8 @@ import { delegate, indexesOf, withBackend, withHost, withNode, withoutEmptyPools
 import type { Defect } from "./broken-backend.ts";
 import { BROKEN_HOSTS } from "./broken-hosts.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
-import { checkBackend } from "./check.ts";
+import { BROKEN_RECOVERY } from "./broken-recovery.ts";
+import { checkBackend, checkScenarios } from "./check.ts";
 import type { CreateFakeHost } from "./fake-host.ts";
 import type { Finding, FindingKind } from "./finding.ts";
 import { checkHistories } from "./histories.ts";
@@ -136,6 +137,7 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_HANDS,
   ...BROKEN_HOSTS,
   ...BROKEN_ORDER,
+  ...BROKEN_RECOVERY,
 }).map(([name, [of, apply, kinds = VERDICT]]) => ({
   name,
   of,
@@ -164,12 +166,20 @@ export async function catchBreakage(
   const isTelling = (scenario: Scenario): boolean => scenario.rules.some((rule) => rules.includes(rule));
   const shows = (finding: Finding): boolean =>
     kinds.includes(finding.kind) && (rules.length === 0 || finding.rules.some((rule) => rules.includes(rule)));
-  const play = async (some: readonly Scenario[]): Promise<readonly Finding[]> =>
-    (await checkBackend(broken.module, broken.createFakeHost, some, { maxFindings: ENOUGH })).findings;
+  const begin = async (): Promise<readonly Finding[]> =>
+    (await checkBackend(broken.module, broken.createFakeHost, scenarios.filter(isTelling), { maxFindings: ENOUGH })).findings;
+  const goOn = async (): Promise<readonly Finding[]> =>
+    (
+      await checkScenarios(
+        broken,
+        scenarios.filter((scenario) => !isTelling(scenario)),
+        { maxFindings: ENOUGH },
+      )
+    ).findings;
   const live = async (): Promise<readonly Finding[]> =>
     (await checkHistories(broken.module, broken.createFakeHost, { steps: 1500 })).findings;
   let first: Finding | undefined;
-  for (const examine of [() => play(scenarios.filter(isTelling)), live, () => play(scenarios.filter((scenario) => !isTelling(scenario)))]) {
+  for (const examine of [begin, live, goOn]) {
     const findings = await examine();
     const telling = findings.find(shows);
     if (telling !== undefined) return telling;

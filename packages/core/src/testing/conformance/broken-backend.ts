@@ -86,6 +86,7 @@ export function withHost(change: (host: FakeHost) => Partial<FakeHost>): (subjec
         trace: (packet, random) => host.trace(packet, random),
         connect: (packet, random) => host.connect(packet, random),
         setFault: (fault) => host.setFault(fault),
+        refuse: (addresses) => host.refuse(addresses),
         tamper: (random) => host.tamper(random),
         own: () => host.own(),
         foreign: () => host.foreign(),

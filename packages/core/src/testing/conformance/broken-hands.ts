@@ -84,7 +84,8 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
   ],
 };
 
-async function removeAll(backend: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
+/** Remove all of a backend's, as cleaning up does. */
+export async function removeAll(backend: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
   if (backend.cleanup !== undefined) {
     await backend.cleanup(signal);
     return;

@@ -104,8 +104,7 @@ describe("what the kit says of a backend", () => {
 
   it("whose dataplane lives and dies with its process: nothing, as it may forget", async () => {
     const { module } = withBackend((inner, { world }) => ({
-      // A new process finds nothing, and what ends takes everything along.
-      observe: () => Promise.resolve(undefined),
+      // What ends takes everything along.
       async close(signal) {
         const left = await inner.observe(signal);
         const plan = inner.plan({ put: [], remove: [...(left?.objects.values() ?? [])], lingering: [], nowMs: world.clock.nowMs() });

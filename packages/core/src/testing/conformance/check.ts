@@ -6,11 +6,13 @@ import { Findings } from "./findings.ts";
 import type { Place } from "./findings.ts";
 import { checkHost } from "./host-checks.ts";
 import { Player } from "./player.ts";
+import { checkRecovery } from "./recovery-checks.ts";
 import type { PlayerOptions } from "./player.ts";
 import { createRandom } from "./random.ts";
 import type { Scenario } from "./scenario.ts";
 import { ScenarioRun } from "./scenario-run.ts";
 import { STAGE_OBJECTS, STAGE_SETTINGS } from "./stage.ts";
+import type { Subject } from "./subject.ts";
 
 /** How a backend is examined. */
 export interface CheckOptions {
@@ -29,7 +31,7 @@ export interface CheckOptions {
 /**
  * Play scenarios on a backend and its host, and judge every packet by the oracle, by the scenario's words and by what the host did with it.
  *
- * Shape: first the host is looked at, because all the rest is told by it. Each scenario gets a host of its own and both families' processes,
+ * Shape: first the host is looked at, because all the rest is told by it, and then whether trouble with one thing costs others anything. Each scenario gets a host of its own and both families' processes,
  * as in production but for their timing. The words count where the backend has all capabilities and the reference variants; what it lacks is
  * left out with its own reason, what it declares is checked to be so.
  * Edges: never throws; whatever throws is a finding.
@@ -41,24 +43,31 @@ export async function checkBackend(
   options: CheckOptions = {},
 ): Promise<ConformanceReport> {
   const findings = new Findings(options.maxFindings, options.onPlace);
-  const cells = new Cells();
   const random = createRandom(options.seed ?? 1);
   await checkHost({ module, createFakeHost }, settingOf(options), { findings, random });
-  for (const scenario of scenarios) {
-    if (findings.isFull) break;
-    await checkScenario({ module, createFakeHost }, scenario, options, findings, cells);
-  }
-  for (const finding of findings.list) cells.finding(finding);
-  return { backend: module.name, findings: findings.list, cells: cells.list() };
+  // Where nothing works anyway, nothing that fails tells anything.
+  if (!findings.list.some(({ kind }) => kind === "error"))
+    await checkRecovery({ module, createFakeHost }, settingOf(options), { findings, random });
+  return await checkScenarios({ module, createFakeHost }, scenarios, options, findings);
 }
 
-async function checkScenario(
-  subject: { readonly module: BackendModule; readonly createFakeHost: CreateFakeHost },
-  scenario: Scenario,
+/** Play scenarios alone: as {@link checkBackend}, for a backend whose host has been looked at. */
+export async function checkScenarios(
+  subject: Subject,
+  scenarios: readonly Scenario[],
   options: CheckOptions,
-  findings: Findings,
-  cells: Cells,
-): Promise<void> {
+  findings: Findings = new Findings(options.maxFindings, options.onPlace),
+): Promise<ConformanceReport> {
+  const cells = new Cells();
+  for (const scenario of scenarios) {
+    if (findings.isFull) break;
+    await checkScenario(subject, scenario, options, findings, cells);
+  }
+  for (const finding of findings.list) cells.finding(finding);
+  return { backend: subject.module.name, findings: findings.list, cells: cells.list() };
+}
+
+async function checkScenario(subject: Subject, scenario: Scenario, options: CheckOptions, findings: Findings, cells: Cells): Promise<void> {
   const { module } = subject;
   const parts = partsOf(scenario, module);
   for (const part of parts) for (const rule of scenario.rules) cells.open(rule, part);

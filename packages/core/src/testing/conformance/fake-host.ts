@@ -26,6 +26,8 @@ export interface FakeHost {
   readonly flows: readonly Flow[];
   /** Have one of the next calls of the tool fail; see {@link Fault}. Undefined: no more failures. */
   setFault(fault: Fault | undefined): void;
+  /** Refuse from now on whatever change names one of these addresses, as the real host refuses what it can't take; none: refuse nothing. */
+  refuse(addresses: readonly string[]): void;
   /** A foreign hand deletes, changes or adds one thing among the backend's own; returns what, or undefined when there is nothing. */
   tamper(random: () => number): string | undefined;
   /** Everything of the backend's that is in force, in a form that two equal hosts share; leftovers that wait for their deletion aside. */

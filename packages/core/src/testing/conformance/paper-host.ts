@@ -39,6 +39,7 @@ class PaperHost implements FakeHost {
   #ips: ReadonlySet<string> = new Set(this.#addresses.map(({ ip }) => ip));
   #flows: readonly Flow[] = [];
   #fault: Fault | undefined;
+  #refused: readonly string[] = [];
 
   constructor() {
     this.world = { exec: this.#exec(), netlink: this.#netlink(), clock: this.#clock, log: new RecordingLog() };
@@ -79,6 +80,10 @@ class PaperHost implements FakeHost {
 
   setFault(fault: Fault | undefined): void {
     this.#fault = fault;
+  }
+
+  refuse(addresses: readonly string[]): void {
+    this.#refused = addresses;
   }
 
   tamper(random: () => number): string | undefined {
@@ -139,7 +144,10 @@ class PaperHost implements FakeHost {
     const due = this.#takeFault();
     const written = this.#written[family];
     const complaint = complaintAbout(steps, written);
+    const text = JSON.stringify(steps);
+    const word = this.#refused.find((one) => text.includes(one));
     if (due === "before") return refused("out of ink");
+    if (word !== undefined) return refused(`nobody can write ${word}`);
     if (complaint !== undefined) return refused(complaint);
     for (const { do: verb, object } of due === "during" ? steps.slice(0, Math.ceil(steps.length / 2)) : steps) {
       if (verb === "remove") written.delete(objectId(object));
