@@ -169,7 +169,7 @@ describe("localv1", () => {
       watcher.ask(node);
       expect(await watcher.changes()).toEqual(["reset", "set shop/old", "sync"]);
     }
-    expect(brain.log.of("warn")).toEqual([expect.stringContaining("an older Service has its address")]);
+    expect(brain.log.of("warn")).toEqual([expect.stringContaining("an address it can't have is left out")]);
   });
 
   test("many watchers of one node are one computation, and leave nothing behind", async () => {
