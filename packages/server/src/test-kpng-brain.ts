@@ -35,7 +35,7 @@ export class KpngBrain {
   /** Serve, also again and otherwise. */
   async serve(protocols: readonly ("globalv1" | "localv1")[]): Promise<void> {
     const admit = (_call: unknown, run: () => Promise<void>): Promise<void> => run();
-    const options = { onlyNode: undefined, imagesMax: 10, log: new RecordingLog(), traffic: new Traffic(), admit };
+    const options = { onlyNode: undefined, imagesMax: 10, clock: new TestClock(), log: new RecordingLog(), traffic: new Traffic(), admit };
     const server = (this.#server = new Server());
     const paths: readonly string[] = protocols.map((protocol) => (protocol === "globalv1" ? GLOBAL_WATCH_PATH : LOCAL_WATCH_PATH));
     for (const { definition, handlers } of createKpngApi({ store: this.store, ...options }).services(() => ALL_RIGHTS)) {

@@ -1,5 +1,5 @@
-import { DEFAULT_TARGET, parseApiTarget, runConfig, tlsFiles, type TlsFiles } from "@turnout/client";
-import { isDNSName, ProxyError, Store, type Issue, type Log, type ObjectKind } from "@turnout/core";
+import { DEFAULT_TARGET, IssueLog, parseApiTarget, runConfig, tlsFiles, type TlsFiles } from "@turnout/client";
+import { isDNSName, ProxyError, Store, type Log, type ObjectKind } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
 import type { Command } from "commander";
@@ -118,8 +118,9 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
   for (const flag of idleFlags(options, spec)) log.warn(`${flag} has no effect`, { reason: `the source is ${options.source}` });
   const world = env.createWorld(log);
   const metrics = new BrainMetrics();
+  const issues = new IssueLog({ log, clock: world.clock, count: (object) => metrics.objectIssue(object) });
   try {
-    const brain = await makeBrain({ command, options, env, spec, world, log, metrics });
+    const brain = await makeBrain({ command, options, env, spec, world, log, metrics, issues });
     const version = `turnout ${env.version}`;
     const { serveNodeState } = await import("@turnout/server/serve");
     const { clock } = world;
@@ -147,6 +148,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       await server.close();
     }
   } finally {
+    issues.close();
     metrics.close();
     world.close();
   }
@@ -183,9 +185,10 @@ interface BrainParts {
   readonly world: ClosableWorld;
   readonly log: Log;
   readonly metrics: BrainMetrics;
+  readonly issues: IssueLog;
 }
 
-async function makeBrain({ command, options, env, spec, world, log, metrics }: BrainParts): Promise<Brain> {
+async function makeBrain({ command, options, env, spec, world, log, metrics, issues }: BrainParts): Promise<Brain> {
   const { createRelayOrigin, createStoreOrigin } = await import("@turnout/server/serve");
   const { clock } = world;
   if (spec.kind === "api") {
@@ -203,10 +206,7 @@ async function makeBrain({ command, options, env, spec, world, log, metrics }: B
     };
   }
   const config = runConfig(await configFor(command, options, env), "nft");
-  const report = (issue: Issue): void => {
-    metrics.objectIssue(issue.object);
-    log.warn(issue.what, { object: issue.object, hint: issue.hint });
-  };
+  const { report } = issues;
   const store = new Store({ report, keepsPodNames: true });
   const sources = new Map<string, string>();
   return {

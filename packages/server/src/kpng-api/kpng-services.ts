@@ -1,6 +1,7 @@
 import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
-import type { Log, Store } from "@turnout/core";
+import { IssueLog } from "@turnout/client";
+import type { Clock, Log, Store } from "@turnout/core";
 import type { PeerRightsOf } from "../node-api/peer-rights.ts";
 import type { Traffic } from "../node-api/traffic.ts";
 import type { WatchCall } from "../node-api/watch-session.ts";
@@ -17,6 +18,7 @@ export interface KpngApiOptions {
   /** Nodes, and the cluster, that are answered for at a time. */
   readonly imagesMax: number;
   readonly traffic: Traffic;
+  readonly clock: Clock;
   readonly log: Log;
   /** Runs a stream if there is room for one more. */
   readonly admit: (call: WatchCall, run: () => Promise<void>) => Promise<void>;
@@ -44,12 +46,16 @@ export interface KpngApi {
   readonly images: number;
   /** The services for one door. */
   services(rightsOf: PeerRightsOf): readonly GrpcService[];
+  /** Say what of the issues was left out of the log. */
+  close(): void;
 }
 
 /** Serve kpng's two protocols from a store; one set of images for all doors, which differ in rights. */
 export function createKpngApi(options: KpngApiOptions): KpngApi {
-  const { store, onlyNode, imagesMax, traffic, log, admit } = options;
-  const registry = new ImageRegistry(store, imagesMax, ({ object, what, hint }) => log.warn(what, { object, hint }));
+  const { store, onlyNode, imagesMax, traffic, clock, log, admit } = options;
+  // Not counted: these were found in the store's own tables as well.
+  const issues = new IssueLog({ log, clock });
+  const registry = new ImageRegistry(store, imagesMax, issues.report);
   const services = (rightsOf: PeerRightsOf): readonly GrpcService[] => {
     const service = (path: string, question: KpngQuestion): GrpcService => ({
       definition: { watch: { ...method, path } },
@@ -64,6 +70,7 @@ export function createKpngApi(options: KpngApiOptions): KpngApi {
   };
   return {
     services,
+    close: () => issues.close(),
     get images() {
       return registry.size;
     },

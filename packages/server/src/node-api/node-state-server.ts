@@ -149,7 +149,7 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     (rights: PeerRightsOf) =>
     (call: WatchCall): Promise<void> =>
       admit(call, () => new WatchSession(call, { ...common, rights }).run());
-  const kpng = store === undefined ? undefined : createKpngApi({ store, onlyNode, imagesMax, traffic, log, admit });
+  const kpng = store === undefined ? undefined : createKpngApi({ store, onlyNode, imagesMax, traffic, clock, log, admit });
   // Two servers, so that what a connection may do hangs on the door it came through, and not on what is found out about it.
   const unix = makeDoor(
     watchWith(() => ALL_RIGHTS),
@@ -172,6 +172,7 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     async close() {
       for (const listener of listeners) await listener.close();
       registry.close();
+      kpng?.close();
       for (const door of doors) door.close();
     },
   };
