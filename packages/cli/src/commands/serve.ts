@@ -22,6 +22,7 @@ interface ServeOptions extends CommonOptions {
   readonly nodeName?: string;
   readonly socketMode: string;
   readonly socketOwner?: string;
+  readonly streamsPerClient?: string;
   readonly metricsBindAddress?: string;
   readonly healthzBindAddress?: string;
 }
@@ -55,6 +56,7 @@ export function addServe(program: Command, env: Environment): void {
     .option("--tls-cert <file>", "for tls://: our certificate")
     .option("--tls-key <file>", "for tls://: its key")
     .option("--tls-any-node <name>", "common name of a client's certificate that may ask for any node; repeatable", collect)
+    .option("--streams-per-client <n>", "streams of one certificate, or for one node of those that may ask for any (default: 16)")
     .option("--metrics-bind-address <ip:port>", `where /metrics is answered, port ${BRAIN_PORTS.metrics} unless given (default: nowhere)`)
     .option(
       "--healthz-bind-address <ip:port>",
@@ -76,6 +78,12 @@ export function parseMode(text: string): number {
     throw new ProxyError("invalid_object", `"${text}" is no file mode`, { object: "--socket-mode", hint: "write octal digits, e.g. 0660" });
   }
   return Number.parseInt(text, 8);
+}
+
+/** Read how many of something there may be. @throws {ProxyError} `invalid_object` for anything but 1 to 99999. */
+export function parseCount(text: string, flag: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new ProxyError("invalid_object", `"${text}" is no number from 1 to 99999`, { object: flag });
+  return Number(text);
 }
 
 /** Read an owner. @throws {ProxyError} `invalid_object` for anything but two numbers. */
@@ -107,7 +115,8 @@ function idleFlags({ kubeconfig, master }: ServeOptions, spec: SourceSpec): read
 async function serve(command: Command, options: ServeOptions, env: Environment): Promise<void> {
   const mode = parseMode(options.socketMode);
   const owner = options.socketOwner === undefined ? undefined : parseOwner(options.socketOwner);
-  const onlyNode = options.nodeName;
+  const { nodeName: onlyNode, streamsPerClient } = options;
+  const limits = streamsPerClient === undefined ? {} : { streamsOfClientMax: parseCount(streamsPerClient, "--streams-per-client") };
   if (onlyNode !== undefined && !isDNSName(onlyNode)) {
     throw new ProxyError("invalid_object", `"${onlyNode}" is no name of a node`, { object: "--node-name" });
   }
@@ -135,6 +144,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       version,
       clock,
       log,
+      limits,
     });
     const condition = (): BrainCondition => ({ ...brain.condition(), listenTrouble: server.stats.listenTrouble });
     metrics.watch({ stats: () => server.stats, condition, store: brain.store });

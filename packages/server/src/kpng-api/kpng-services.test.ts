@@ -38,7 +38,7 @@ describe("localv1", () => {
     brain = await TestBrain.start({ isSynced: false });
     const watcher = open();
     cart();
-    await eventually(() => brain.server?.stats.streams === 1);
+    await eventually(() => brain.server?.stats.silentStreams === 1);
     await turn();
     expect(watcher.messages).toEqual([]);
     watcher.ask("node1");

@@ -1,10 +1,9 @@
 import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
-import { IssueLog } from "@turnout/client";
-import type { Clock, Log, Store } from "@turnout/core";
+import type { Issue, Log, Store } from "@turnout/core";
 import type { PeerRightsOf } from "../node-api/peer-rights.ts";
 import type { Traffic } from "../node-api/traffic.ts";
-import type { WatchCall } from "../node-api/watch-session.ts";
+import type { Admit, WatchCall } from "../node-api/refuse.ts";
 import { ImageRegistry } from "./image-registry.ts";
 import { KpngSession, type KpngQuestion } from "./kpng-session.ts";
 
@@ -18,10 +17,11 @@ export interface KpngApiOptions {
   /** Nodes, and the cluster, that are answered for at a time. */
   readonly imagesMax: number;
   readonly traffic: Traffic;
-  readonly clock: Clock;
   readonly log: Log;
+  /** Hears of contested addresses. */
+  readonly report: (issue: Issue) => void;
   /** Runs a stream if there is room for one more. */
-  readonly admit: (call: WatchCall, run: () => Promise<void>) => Promise<void>;
+  readonly admit: Admit;
 }
 
 /** A gRPC service, to be added to a server. */
@@ -46,23 +46,19 @@ export interface KpngApi {
   readonly images: number;
   /** The services for one door. */
   services(rightsOf: PeerRightsOf): readonly GrpcService[];
-  /** Say what of the issues was left out of the log. */
-  close(): void;
 }
 
 /** Serve kpng's two protocols from a store; one set of images for all doors, which differ in rights. */
 export function createKpngApi(options: KpngApiOptions): KpngApi {
-  const { store, onlyNode, imagesMax, traffic, clock, log, admit } = options;
-  // Not counted: these were found in the store's own tables as well.
-  const issues = new IssueLog({ log, clock });
-  const registry = new ImageRegistry(store, imagesMax, issues.report);
+  const { store, onlyNode, imagesMax, traffic, log, report, admit } = options;
+  const registry = new ImageRegistry(store, imagesMax, report);
   const services = (rightsOf: PeerRightsOf): readonly GrpcService[] => {
     const service = (path: string, question: KpngQuestion): GrpcService => ({
       definition: { watch: { ...method, path } },
       handlers: {
         watch: (call: WatchCall) => {
           const rights = rightsOf(call.getAuthContext().sslPeerCertificate);
-          void admit(call, () => new KpngSession(call, question, { registry, rights, onlyNode, traffic, log }).run());
+          void admit(call, rights, (place) => new KpngSession(call, question, { registry, rights, place, onlyNode, traffic, log }).run());
         },
       },
     });
@@ -70,7 +66,6 @@ export function createKpngApi(options: KpngApiOptions): KpngApi {
   };
   return {
     services,
-    close: () => issues.close(),
     get images() {
       return registry.size;
     },
