@@ -61,7 +61,7 @@ export class IssueLog {
   /** Say what was left out; later reports are not limited. */
   close(): void {
     this.#closed.abort();
-    for (const kind of [...this.#windows.keys()]) this.#end(kind);
+    for (const kind of this.#windows.keys()) this.#end(kind);
   }
 
   #kindOf({ what }: Issue): string {
@@ -73,10 +73,13 @@ export class IssueLog {
     const window = { said: 0, leftOut: 0 };
     if (this.#closed.signal.aborted) return window;
     this.#windows.set(kind, window);
-    void this.#options.clock.sleep(WINDOW_MS, this.#closed.signal).then(() => {
-      if (this.#windows.get(kind) === window) this.#end(kind);
-    });
+    void this.#endLater(kind, window);
     return window;
+  }
+
+  async #endLater(kind: string, window: Window): Promise<void> {
+    await this.#options.clock.sleep(WINDOW_MS, this.#closed.signal);
+    if (this.#windows.get(kind) === window) this.#end(kind);
   }
 
   #end(kind: string): void {
