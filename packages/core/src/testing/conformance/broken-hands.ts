@@ -20,7 +20,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
   "trusts its memory after a failed apply": ["R-58", withBackend(fromMemory), ["error", "leftover"]],
   "keeps a cache that outlives the truth": ["R-58", withBackend(withCache), ["error", "leftover"]],
   "lets the first who came keep an address": ["R-53", withBackend(firstComeFirstServed)],
-  "never gives up an address": ["R-64, R-65", withBackend(neverGivingUp)],
+  "never gives up an address": ["R-48, R-64, R-65", withBackend(neverGivingUp)],
   "keeps stale flows": ["R-41", withBackend(() => ({ forgetFlows: () => Promise.resolve(0) })), ["flow"]],
   "forgets flows that should stay": [
     "R-42",
