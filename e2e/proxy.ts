@@ -63,7 +63,9 @@ export function startProxy(node: NodePlace, options: ProxyOptions): Proxy {
   const brain = layout === "two processes" ? createProcess(node) : undefined;
   const socket = join(folder, `${node.name}.sock`);
   const brainSocket = isApart ? join(folder, `${node.name}-brain.sock`) : socket;
-  const serve = ["serve", "--node-name", node.name, "--kubeconfig", kubeconfig, "--listen", `unix://${brainSocket}`, ...BRAIN_PORTS];
+  const serve = ["serve", "--node-name", node.name, "--kubeconfig", kubeconfig, "--listen", `unix://${brainSocket}`];
+  // Some scenarios bring a crowd of bad clients.
+  serve.push("--streams-per-client", "200", ...BRAIN_PORTS);
   const startBrain = (): void => brain?.start(TURNOUT, serve);
   const start = (newFlags: readonly string[] = flags): void => {
     flags = newFlags;

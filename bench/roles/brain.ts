@@ -52,6 +52,8 @@ export async function brain({ socket, shape, changes, stormMs }: BrainParameters
     version: "bench",
     clock: createClock(),
     log: createBenchLog(),
+    // Many watchers of one node are what is measured.
+    limits: { streamsOfClientMax: 5_000 },
   });
   await harness.reached("serving");
   const shared = await heldMemory();

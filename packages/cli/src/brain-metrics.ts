@@ -35,7 +35,8 @@ export class BrainMetrics {
   watch({ stats, condition, store }: BrainReadings): void {
     const one = (type: "gauge" | "counter", name: string, help: string, read: (now: ServerStats) => number): void =>
       this.#set.computed(type, `turnout_api_${name}`, help, [], () => [[{}, read(stats())]]);
-    one("gauge", "watchers", "Watch streams that are open", ({ streams }) => streams);
+    one("gauge", "watchers", "Watch streams that have said what they want", ({ streams }) => streams);
+    one("gauge", "silent_streams", "Watch streams that have not said yet what they want", ({ silentStreams }) => silentStreams);
     one("gauge", "views", "Nodes times settings that are answered", ({ questions }) => questions);
     one("gauge", "kpng_views", "Nodes, and the cluster, of which kpng's protocols are watched", ({ kpngImages }) => kpngImages);
     one("gauge", "listening", "1 while everybody can connect to every address", ({ listenTrouble }) => (listenTrouble === "" ? 1 : 0));

@@ -1,5 +1,6 @@
 import {
   eligibilityOf,
+  IssueLog,
   isNodeKnown,
   openNodeLink,
   parseApiTarget,
@@ -27,7 +28,8 @@ export interface NodeStateOptions {
   readonly isDaemon?: boolean;
   /** With `api:`: rules are made of it, so feeds wait for a Node object that is to come; default: they don't. */
   readonly awaitsNode?: boolean;
-  readonly onIssue?: (issue: Issue) => void;
+  /** Counts what is reported about objects, and is told what about: `Service shop/cart`. */
+  readonly countIssue?: (object: string) => void;
   /** Hears of every object that comes or goes. */
   readonly onObject?: (kind: ObjectKind) => void;
   /** Hears, once, that the source has said everything it knows. */
@@ -45,7 +47,7 @@ const NODE_WAIT_MS = 300_000;
 export class NodeStateSource {
   readonly #options: NodeStateOptions;
   readonly #spec: SourceSpec;
-  readonly #report: (issue: Issue) => void;
+  readonly #issues: IssueLog;
   readonly store: Store;
   #link: Promise<NodeLink> | undefined;
   #eligibility: Eligibility = { isEligible: false, reason: "the brain has not said anything of this node yet" };
@@ -55,16 +57,13 @@ export class NodeStateSource {
     this.#options = options;
     this.#spec = parseSourceSpec(options.source);
     if (this.#spec.kind === "api") parseApiTarget(this.#spec.target, options.tls);
-    this.#report = (issue) => {
-      options.onIssue?.(issue);
-      options.log.warn(issue.what, { object: issue.object, hint: issue.hint });
-    };
-    this.store = new Store({ report: this.#report });
+    this.#issues = new IssueLog({ log: options.log, clock: options.clock, count: options.countIssue });
+    this.store = new Store({ report: this.report });
   }
 
   /** What is reported about objects goes here too. */
   get report(): (issue: Issue) => void {
-    return this.#report;
+    return this.#issues.report;
   }
 
   /** Whether load balancers should send the node traffic. */
@@ -88,7 +87,7 @@ export class NodeStateSource {
       nodeName,
       family,
       settings,
-      report: this.#report,
+      report: this.report,
       ...(bindAddress === undefined ? {} : { bindAddress }),
     });
   }
@@ -114,6 +113,7 @@ export class NodeStateSource {
     stop.abort();
     await source;
     await (await this.#link)?.close();
+    this.#issues.close();
     if (failure !== undefined) throw failure;
   }
 
@@ -147,7 +147,7 @@ export class NodeStateSource {
   async #fill(spec: ObjectSourceSpec, signal: AbortSignal): Promise<void> {
     const { config, env, clock, log, onObject, onSynced } = this.#options;
     const { nodeName } = config;
-    await fillStore(this.store, { spec, nodeName, config, env, clock, log, report: this.#report, onObject, onSynced }, signal);
+    await fillStore(this.store, { spec, nodeName, config, env, clock, log, report: this.report, onObject, onSynced }, signal);
   }
 
   async #openLink(target: string): Promise<NodeLink> {

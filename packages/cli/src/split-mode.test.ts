@@ -155,6 +155,7 @@ describe("a brain in another process", () => {
     const text = await get(metrics, "/metrics");
     const counts = {
       turnout_api_watchers: 0,
+      turnout_api_silent_streams: 0,
       turnout_api_views: 1,
       turnout_api_kpng_views: 0,
       turnout_api_listening: 1,
@@ -194,6 +195,7 @@ describe("a brain in another process", () => {
   });
 
   const wrongs: readonly [flags: readonly string[], reason: string][] = [
+    [["--streams-per-client", "0"], '"0" is no number from 1 to 99999: --streams-per-client'],
     [["--socket-mode", "rw"], '"rw" is no file mode: --socket-mode: write octal digits, e.g. 0660'],
     [["--socket-owner", "root"], '"root" is no owner: --socket-owner: write numbers, e.g. 0:1000'],
     [["--node-name", "a b"], '"a b" is no name of a node: --node-name'],

@@ -18,6 +18,8 @@ export { eligibilityOf, isNodeKnown, jsonReply, probe } from "./run/health.ts";
 export type { Eligibility, Reply, Verdict } from "./run/health.ts";
 export { routes, serveHttp } from "./run/http.ts";
 export type { Handler, HttpOptions } from "./run/http.ts";
+export { IssueLog } from "./run/issue-log.ts";
+export type { IssueLogOptions } from "./run/issue-log.ts";
 export { registerIssues } from "./run/issue-metrics.ts";
 export { run } from "./run/main.ts";
 export type { RunOptions } from "./run/main.ts";

@@ -27,7 +27,7 @@ describe("R-56 a backend that can't do something fails closed, and says so", () 
   it("no source ranges: the restricted address is left out, not opened", () => {
     const { row: fitted, issues } = fitRow(row, { ...ALL, sourceRanges: "not yet" });
     expect(fitted?.destinations.map(({ kind }) => kind)).toEqual(["clusterIP"]);
-    expect(issues).toMatchObject([{ what: "203.0.113.9 left out, no source ranges: not yet" }]);
+    expect(issues).toMatchObject([{ what: "left out, no source ranges: 203.0.113.9: not yet" }]);
   });
 
   it("no affinity: programmed without", () => {

@@ -43,7 +43,7 @@ export function fitRow(
   const ranged = row.destinations.filter(({ sourceRanges }) => sourceRanges !== undefined);
   if (ranged.length > 0 && capabilities.sourceRanges !== true) {
     const addresses = ranged.map(({ address }) => address).join(", ");
-    issues.push({ object, what: `${addresses} left out, no source ranges: ${capabilities.sourceRanges}`, hint: "use another backend" });
+    issues.push({ object, what: `left out, no source ranges: ${addresses}: ${capabilities.sourceRanges}`, hint: "use another backend" });
     fitted = { ...fitted, destinations: row.destinations.filter((destination) => !ranged.includes(destination)) };
   }
   return { row: fitted, issues };

@@ -1,9 +1,10 @@
-import { hostPort } from "./addresses.ts";
-import type { Destination, ServicePort } from "./model.ts";
-import type { Issue, Protocol } from "./objects.ts";
+import { cidrContains, familyOf, parseCIDR, parseIP } from "./addresses.ts";
+import type { CIDR } from "./addresses.ts";
+import type { Destination, DestinationKind, ServicePort } from "./model.ts";
+import type { IPFamily, Protocol } from "./objects.ts";
 
-/** What of a destination is claimed: its address and port, in its row's protocol. */
-export type ClaimedPlace = Pick<Destination, "address" | "port">;
+/** What of a destination is claimed: its address and port, in its row's protocol, and as what. */
+export type ClaimedPlace = Pick<Destination, "kind" | "address" | "port">;
 
 /** What of a row claims are settled by. */
 export interface Claimant {
@@ -12,25 +13,59 @@ export interface Claimant {
   readonly destinations: readonly ClaimedPlace[];
 }
 
+/** What the cluster has of its own, in one family: no Service can claim it by its age. */
+export interface Ground {
+  /** The known service ranges. */
+  readonly serviceRanges: readonly CIDR[];
+  /** Canonical addresses of every Node that is known. */
+  readonly nodeAddresses: ReadonlySet<string>;
+}
+
 /** A destination a row wanted and did not get. */
 export interface LostClaim {
-  readonly row: string;
   readonly destination: ClaimedPlace;
+  /** Who has it: a row's key, or the service range that an external IP lies in. */
   readonly winner: string;
+  readonly wonAs: DestinationKind | "serviceRange";
+}
+
+/** A row that wants a place. */
+interface Contender {
+  readonly key: string;
+  readonly kind: DestinationKind;
+  readonly createdMs: number;
 }
 
 const NOBODY: ReadonlySet<string> = new Set();
+const NO_GROUND: Ground = { serviceRanges: [], nodeAddresses: NOBODY };
+/** Which kind goes first. Everybody who may write a Service may name external IPs; cluster IPs and node ports are handed out by the API server. */
+const RANK: Readonly<Record<DestinationKind, number>> = { clusterIP: 0, nodePort: 1, loadBalancerIP: 2, externalIP: 3 };
+
+/** Tell the ground that a store knows, in one family. */
+export function groundOf(store: { serviceCIDRs(): readonly string[]; nodeAddresses(): Iterable<string> }, family: IPFamily): Ground {
+  return {
+    serviceRanges: store.serviceCIDRs().flatMap((text) => parseCIDR(text) ?? []),
+    nodeAddresses: new Set([...store.nodeAddresses()].filter((address) => familyOf(address) === family)),
+  };
+}
 
 /**
- * Settles which row has an address and port when several want it: the oldest, ties broken by key.
+ * Settles which row has an address and port when several want it: the kind decides (cluster IP, node port, load-balancer IP,
+ * external IP), then age, then the key.
  *
+ * Shape: a node port stands for its number on the address of every Node that is known. An external IP in a service range is
+ * nobody's. Who goes without says so in {@link Claims.settled}.
  * Edges: the loser's destination comes back when the winner goes. Result never depends on the order of calls.
+ * @source rules R-53, R-64, R-65
  */
 export class Claims<Wanted extends Claimant = ServicePort> {
   /** All rows as they would be if they were alone. */
   readonly #wanted = new Map<string, Wanted>();
-  /** Who wants what; a plain string while there is only one. */
-  readonly #claimants = new Map<string, string | readonly string[]>();
+  /** Who wants what, the first to have it first; a plain key while there is only one. */
+  readonly #contenders = new Map<string, string | readonly Contender[]>();
+  /** Rows with an external or load-balancer IP, by port and protocol: what a node port or the ground may take from. */
+  readonly #outside = new Map<string, Set<string>>();
+  #ground = NO_GROUND;
 
   /** Put a row in, change it or (undefined) take it out; returns the keys of all other rows whose destinations may have changed. */
   set(key: string, row: Wanted | undefined): ReadonlySet<string> {
@@ -39,9 +74,22 @@ export class Claims<Wanted extends Claimant = ServicePort> {
     else this.#wanted.set(key, row);
     if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return NOBODY;
     const affected = new Set<string>();
-    for (const claim of claimsOf(before)) this.#release(claim, key, affected);
-    for (const claim of claimsOf(row)) this.#claim(claim, key, affected);
+    for (const place of before?.destinations ?? []) this.#release(place, before as Wanted, key, affected);
+    for (const place of row?.destinations ?? []) this.#claim(place, row as Wanted, key, affected);
     affected.delete(key);
+    return affected;
+  }
+
+  /** Take in what the cluster has now; returns the keys of rows whose destinations may have changed. */
+  setGround(ground: Ground): ReadonlySet<string> {
+    const before = this.#ground;
+    this.#ground = ground;
+    const isTouched = ({ kind, address }: ClaimedPlace): boolean =>
+      before.nodeAddresses.has(address) !== ground.nodeAddresses.has(address) ||
+      (kind === "externalIP" && rangeAround(address, before) !== rangeAround(address, ground));
+    const affected = new Set<string>();
+    for (const keys of this.#outside.values())
+      for (const key of keys) if (this.#wanted.get(key)?.destinations.some(isTouched) === true) affected.add(key);
     return affected;
   }
 
@@ -49,97 +97,113 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   settled(key: string): { readonly row: Wanted; readonly lost: readonly LostClaim[] } | undefined {
     const row = this.#wanted.get(key);
     if (row === undefined) return undefined;
-    const lost = row.destinations.flatMap((destination) => {
-      const winner = this.#winner(claimOf(destination, row.name.protocol));
-      return winner === key ? [] : [{ row: key, destination, winner }];
-    });
+    const lost = row.destinations.flatMap((destination) => this.#lostTo(destination, row.name.protocol, key) ?? []);
     if (lost.length === 0) return { row, lost };
     const gone = new Set<ClaimedPlace>(lost.map(({ destination }) => destination));
     return { row: { ...row, destinations: row.destinations.filter((destination) => !gone.has(destination)) }, lost };
   }
 
-  #winner(claim: string): string {
-    const claimants = this.#claimants.get(claim) ?? "";
-    if (typeof claimants === "string") return claimants;
-    return claimants.reduce((best, key) => (this.#isOlder(key, best) ? key : best));
+  #lostTo(destination: ClaimedPlace, protocol: Protocol, key: string): LostClaim | undefined {
+    const range = destination.kind === "externalIP" ? rangeAround(destination.address, this.#ground) : undefined;
+    if (range !== undefined) return { destination, winner: range, wonAs: "serviceRange" };
+    const first = this.#first(destination, protocol);
+    return first === undefined || first.key === key ? undefined : { destination, winner: first.key, wonAs: first.kind };
   }
 
-  #isOlder(a: string, b: string): boolean {
-    const createdA = this.#wanted.get(a)?.createdMs ?? 0;
-    const createdB = this.#wanted.get(b)?.createdMs ?? 0;
-    return createdA === createdB ? a < b : createdA < createdB;
+  /** Who has a place. */
+  #first({ kind, address, port }: ClaimedPlace, protocol: Protocol): Contender | undefined {
+    const first = this.#firstOf(claimOf({ address, port }, protocol));
+    if (!this.#ground.nodeAddresses.has(address) || kind === "clusterIP" || first?.kind === "clusterIP") return first;
+    return this.#firstOf(claimOf({ address: "", port }, protocol)) ?? first;
   }
 
-  #claim(claim: string, key: string, affected: Set<string>): void {
-    const claimants = this.#claimants.get(claim);
-    if (claimants === undefined) {
-      this.#claimants.set(claim, key);
-      return;
+  #firstOf(claim: string): Contender | undefined {
+    const contenders = this.#contenders.get(claim);
+    return typeof contenders === "string" ? this.#contender(claim, contenders) : contenders?.[0];
+  }
+
+  #contender(claim: string, key: string): Contender | undefined {
+    const row = this.#wanted.get(key);
+    const place = row?.destinations.find((destination) => claimOf(destination, row.name.protocol) === claim);
+    return row === undefined || place === undefined ? undefined : { key, kind: place.kind, createdMs: row.createdMs };
+  }
+
+  #claim(place: ClaimedPlace, { createdMs, name }: Claimant, key: string, affected: Set<string>): void {
+    const claim = claimOf(place, name.protocol);
+    const contenders = this.#contenders.get(claim);
+    if (contenders === undefined) {
+      this.#contenders.set(claim, key);
+    } else {
+      const contender = { key, kind: place.kind, createdMs };
+      const others = typeof contenders === "string" ? [this.#contender(claim, contenders)].filter((one) => one !== undefined) : contenders;
+      const next = others.findIndex((other) => goesBefore(contender, other));
+      this.#contenders.set(claim, others.toSpliced(next === -1 ? others.length : next, 0, contender));
+      // All others went without before, too.
+      if (next === 0 && others[0] !== undefined) affected.add(others[0].key);
     }
-    const others = typeof claimants === "string" ? [claimants] : claimants;
-    for (const other of others) affected.add(other);
-    this.#claimants.set(claim, [...others, key]);
+    if (place.kind === "nodePort") this.#touchNodeAddresses(place, name.protocol, affected);
+    if (isOutside(place)) this.#note(place, name.protocol, key);
   }
 
-  #release(claim: string, key: string, affected: Set<string>): void {
-    const claimants = this.#claimants.get(claim);
-    if (claimants === undefined || typeof claimants === "string") {
-      this.#claimants.delete(claim);
-      return;
+  #release(place: ClaimedPlace, { name }: Claimant, key: string, affected: Set<string>): void {
+    const claim = claimOf(place, name.protocol);
+    const contenders = this.#contenders.get(claim);
+    if (contenders === undefined || typeof contenders === "string") {
+      this.#contenders.delete(claim);
+    } else {
+      const others = contenders.filter((contender) => contender.key !== key);
+      const [first] = others;
+      if (first !== undefined && contenders[0]?.key === key) affected.add(first.key);
+      this.#contenders.set(claim, others.length === 1 && first !== undefined ? first.key : others);
     }
-    const others = claimants.filter((claimant) => claimant !== key);
-    for (const other of others) affected.add(other);
-    this.#claimants.set(claim, others.length === 1 ? (others[0] as string) : others);
-  }
-}
-
-/** Reports which rows go without an address, each time that changes. */
-export class LostClaimReports {
-  readonly #said = new Map<string, string>();
-  readonly #report: ((issue: Issue) => void) | undefined;
-
-  constructor(report: ((issue: Issue) => void) | undefined) {
-    this.#report = report;
+    if (place.kind === "nodePort") this.#touchNodeAddresses(place, name.protocol, affected);
+    if (isOutside(place)) this.#unnote(place, name.protocol, key);
   }
 
-  /** Note what a row has lost now; `row` may be undefined when that is nothing. */
-  note(key: string, row: Claimant | undefined, lost: readonly LostClaim[]): void {
-    if (lost.length === 0 && !this.#said.has(key)) return;
-    const text =
-      row === undefined ? "" : lost.map(({ destination, winner }) => `${destinationName(destination, row)} is ${winner}'s`).join(", ");
-    if (text === (this.#said.get(key) ?? "")) return;
-    if (text === "") {
-      this.#said.delete(key);
-      return;
-    }
-    this.#said.set(key, text);
-    this.#report?.({
-      object: `Service port ${key}`,
-      what: `an older Service has its address, left out: ${text}`,
-      hint: "give one of them another address or port; it comes back by itself when the other goes",
-    });
+  /** Another row has a node port now: whoever has its number on a node's address may get or lose that. */
+  #touchNodeAddresses({ port }: ClaimedPlace, protocol: Protocol, affected: Set<string>): void {
+    const { nodeAddresses } = this.#ground;
+    for (const key of this.#outside.get(`${port} ${protocol}`) ?? NOBODY)
+      if (this.#wanted.get(key)?.destinations.some(({ address }) => nodeAddresses.has(address)) === true) affected.add(key);
   }
-}
 
-/** Name a destination for people: `10.96.0.1:80/TCP`, `node port 30080/TCP`. */
-export function destinationName({ address, port }: ClaimedPlace, { name }: Pick<Claimant, "name">): string {
-  return address === "" ? `node port ${port}/${name.protocol}` : `${hostPort(address, port)}/${name.protocol}`;
+  #note({ port }: ClaimedPlace, protocol: Protocol, key: string): void {
+    const keys = this.#outside.get(`${port} ${protocol}`);
+    if (keys === undefined) this.#outside.set(`${port} ${protocol}`, new Set([key]));
+    else keys.add(key);
+  }
+
+  #unnote({ port }: ClaimedPlace, protocol: Protocol, key: string): void {
+    const keys = this.#outside.get(`${port} ${protocol}`);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#outside.delete(`${port} ${protocol}`);
+  }
 }
 
 /** Write a claim as text; equal texts want the same. */
-export function claimOf({ address, port }: ClaimedPlace, protocol: Protocol): string {
+export function claimOf({ address, port }: Pick<ClaimedPlace, "address" | "port">, protocol: Protocol): string {
   return `${address} ${port} ${protocol}`;
+}
+
+function goesBefore(a: Contender, b: Contender): boolean {
+  if (a.kind !== b.kind) return RANK[a.kind] < RANK[b.kind];
+  return a.createdMs === b.createdMs ? a.key < b.key : a.createdMs < b.createdMs;
+}
+
+function isOutside({ kind }: ClaimedPlace): boolean {
+  return kind === "externalIP" || kind === "loadBalancerIP";
+}
+
+function rangeAround(address: string, { serviceRanges }: Ground): string | undefined {
+  const ip = serviceRanges.length === 0 ? undefined : parseIP(address);
+  return ip === undefined ? undefined : serviceRanges.find((range) => cidrContains(range, ip))?.text;
 }
 
 /** The usual change is one of endpoints: nobody's claims are touched. */
 function hasSameClaims(a: Claimant, b: Claimant): boolean {
   if (a.createdMs !== b.createdMs || a.destinations.length !== b.destinations.length) return false;
-  return a.destinations.every(({ address, port }, index) => {
+  return a.destinations.every(({ kind, address, port }, index) => {
     const other = b.destinations[index];
-    return other?.address === address && other.port === port;
+    return other?.kind === kind && other.address === address && other.port === port;
   });
-}
-
-function claimsOf(row: Claimant | undefined): readonly string[] {
-  return row === undefined ? [] : row.destinations.map((destination) => claimOf(destination, row.name.protocol));
 }

@@ -20,7 +20,7 @@ const OUTSIDE_DROPPED: Rule = { from: "outsideSourceRanges", to: "drop", masquer
  * List where one service port answers, each address with its policy; the only place where policies become rules.
  *
  * Shape: cluster IP, external IPs, load-balancer IPs, node port; an address that occurs twice is kept once, first kind
- * first, but a load-balancer IP with source ranges before an external IP.
+ * first, but a load-balancer IP before an external IP.
  * @source semantics.md 2.2, 2.3, 3, 4.1; rules R-22 to R-40
  */
 export function destinationsFor(
@@ -45,8 +45,8 @@ export function destinationsFor(
   add("clusterIP", addresses.clusterIP, port.port, clusterIPRules(service.internalLocal, pools, context));
   const ranges = addresses.loadBalancerIPs.length > 0 ? allowedSources(addresses, context.addresses) : [];
   for (const ip of addresses.externalIPs) {
-    // An address that is restricted as a load-balancer IP stays restricted: naming it twice must not open it.
-    if (ranges.length === 0 || !addresses.loadBalancerIPs.includes(ip)) add("externalIP", ip, port.port, external);
+    // It goes before others' external IPs (claims.ts), and where it is restricted, naming it twice must not open it.
+    if (!addresses.loadBalancerIPs.includes(ip)) add("externalIP", ip, port.port, external);
   }
   for (const ip of addresses.loadBalancerIPs) add("loadBalancerIP", ip, port.port, external, ranges);
   if (port.nodePort !== 0) add("nodePort", "", port.nodePort, external);

@@ -8,7 +8,7 @@ export * from "./addresses.ts";
 export * from "./backend.ts";
 export * from "./capabilities.ts";
 export * from "./change-set.ts";
-export { destinationName } from "./claims.ts";
+export { destinationName } from "./lost-claims.ts";
 export * from "./conntrack.ts";
 export * from "./equal.ts";
 export * from "./errors.ts";

@@ -164,6 +164,33 @@ describe("trigger times", () => {
   });
 });
 
+describe("what the cluster has of its own", () => {
+  const thief = rawService("thief", { clusterIP: "10.96.0.9", externalIPs: ["10.96.0.20", "172.18.0.2"] });
+  const victim = rawService("victim", { type: "NodePort", clusterIP: "10.96.0.8", ports: [{ name: "http", port: 80, nodePort: 80 }] });
+  const THIEF = "shop/thief:http/TCP";
+
+  it("R-64, R-65 takes external IPs from whoever claims it, and from no other row, as soon as it is known and until it goes", () => {
+    const { store, view, take, issues } = createStoreView([thief, victim, ...CART]);
+    const addresses = (): readonly string[] => (view.rows.get(THIEF)?.destinations ?? []).map(({ address }) => address);
+    take();
+    const steps: readonly (readonly [() => void, readonly string[]])[] = [
+      [(): void => upsertRaw(store, rawNode("node2", { addresses: ["172.18.0.2"] })), ["10.96.0.9", "10.96.0.20"]],
+      [(): void => store.remove("Service", "shop", "victim"), ["10.96.0.9", "10.96.0.20", "172.18.0.2"]],
+      [(): void => upsertRaw(store, victim), ["10.96.0.9", "10.96.0.20"]],
+      [(): void => store.remove("Node", "", "node2"), ["10.96.0.9", "10.96.0.20", "172.18.0.2"]],
+      [(): void => upsertRaw(store, rawServiceCIDR("main", ["10.96.0.0/16"])), ["10.96.0.9", "172.18.0.2"]],
+      [(): void => store.remove("ServiceCIDR", "", "main"), ["10.96.0.9", "10.96.0.20", "172.18.0.2"]],
+    ];
+    for (const [happen, expected] of steps) {
+      happen();
+      const keys = take()?.set.map(({ key }) => key) ?? [];
+      expect(keys.filter((key) => key !== "shop/victim:http/TCP")).toEqual([THIEF]);
+      expect(addresses()).toEqual(expected);
+    }
+    expect(issues).toHaveLength(3);
+  });
+});
+
 describe("waiting", () => {
   it("a feed gives the first state, then waits for a change", async () => {
     const store = new Store();

@@ -1,6 +1,7 @@
-import { Claims, LostClaimReports } from "./claims.ts";
+import { Claims, groundOf } from "./claims.ts";
 import { isEqual } from "./equal.ts";
 import { ProxyError } from "./errors.ts";
+import { LostClaimReports } from "./lost-claims.ts";
 import type { ChangeSet, Feed, NodeContext, NodeSettings, ServicePort } from "./model.ts";
 import { nodeContextFor } from "./node-context.ts";
 import type { IPFamily, Issue } from "./objects.ts";
@@ -21,6 +22,8 @@ export interface NodeViewOptions {
   readonly report?: (issue: Issue) => void;
 }
 
+const NOTHING: ReadonlySet<string> = new Set();
+
 /**
  * One node's state in one family, computed from a store: only what changed since the last look is computed again.
  * For the one node of this process; {@link ServiceTable} is for many.
@@ -38,6 +41,7 @@ export class NodeView {
   #dirty = new Set<string>();
   readonly #triggers = new TriggerTimes();
   #isContextDirty = true;
+  #isGroundDirty = true;
   #isFullDue = true;
   #context: NodeContext | undefined;
   #revision = 0;
@@ -103,15 +107,20 @@ export class NodeView {
   }
 
   #hasNews(): boolean {
-    return this.#store.isSynced && (this.#isFullDue || this.#isContextDirty || this.#dirty.size > 0);
+    return this.#store.isSynced && (this.#isFullDue || this.#isContextDirty || this.#isGroundDirty || this.#dirty.size > 0);
   }
 
   #hear(change: StoreChange): void {
     if (change.kind === "service") {
       this.#dirty.add(change.key);
       if (change.triggeredMs !== undefined) this.#triggers.note(change.key, change.triggeredMs);
-    } else if (change.kind === "serviceCIDRs" || (change.kind === "node" && change.key === this.#options.nodeName)) {
+    } else if (change.kind === "node") {
+      if (change.key === this.#options.nodeName) this.#isContextDirty = true;
+    } else if (change.kind === "nodeAddresses") {
+      this.#isGroundDirty = true;
+    } else if (change.kind === "serviceCIDRs") {
       this.#isContextDirty = true;
+      this.#isGroundDirty = true;
     }
     this.#wakeUp();
   }
@@ -149,11 +158,18 @@ export class NodeView {
   #recompute(): ReadonlySet<string> {
     const dirty = this.#dirty;
     this.#dirty = new Set();
-    const touched = new Set<string>();
+    const touched = new Set(this.#takeGround());
     for (const serviceKey of dirty) this.#recomputeService(serviceKey, touched);
     const changed = new Set<string>();
     for (const key of touched) if (this.#settle(key)) changed.add(key);
     return changed;
+  }
+
+  /** Take in what service ranges and node addresses there are; returns the keys of rows that may have lost or got something by that. */
+  #takeGround(): ReadonlySet<string> {
+    if (!this.#isGroundDirty) return NOTHING;
+    this.#isGroundDirty = false;
+    return this.#claims.setGround(groundOf(this.#store, this.#options.family));
   }
 
   #recomputeService(serviceKey: string, touched: Set<string>): void {

@@ -79,7 +79,7 @@ function move(store: Store, from: readonly RawObject[], to: readonly RawObject[]
 
 function randomNode(random: () => number): RawObject {
   const zone = pickOne(["a", "b", "c", undefined], random);
-  const addresses = pickOne([["172.18.0.1", "fd00:18::1"], ["203.0.113.7"], ["192.168.7.1", "fd00:203::7"], []], random);
+  const addresses = pickOne([["172.18.0.1", "fd00:18::1"], ["203.0.113.7", "198.51.100.1"], ["192.168.7.1", "fd00:203::7"], []], random);
   const podCIDRs = pickOne([["10.1.1.0/24", "fd00:1:1::/64"], undefined], random);
   const name = pickOne(["node1", "node2", "node3"], random);
   return rawNode(name, { addresses, ...(zone === undefined ? {} : { zone }), ...(podCIDRs === undefined ? {} : { podCIDRs }) });
@@ -118,7 +118,11 @@ function play(seed: number, changesKept: number, family: IPFamily): void {
     move(store, world.objects, next.objects);
     world = next;
     if (random() < 0.3) upsertRaw(store, randomNode(random));
-    if (random() < 0.1) upsertRaw(store, rawServiceCIDR("main", pickOne([["10.96.0.0/16"], ["10.0.0.0/8", "fd00:96::/112"]], random)));
+    if (random() < 0.1)
+      upsertRaw(
+        store,
+        rawServiceCIDR("main", pickOne([["10.96.0.0/16"], ["10.0.0.0/8", "fd00:96::/112"], ["198.51.100.0/31"], []], random)),
+      );
     const index = Math.floor(random() * watchers.length);
     const watcher = watchers[index] as Watcher;
     if (random() < 0.5) check(index, watcher);
@@ -351,6 +355,44 @@ describe("R-53 contested addresses", () => {
     for (const watcher of watchers) {
       expect(watcher.look()).toMatchObject({ set: [{ key: `shop/young${HTTP}` }], delete: [`shop/old${HTTP}`] });
       expect(watcher.rows.get(`shop/young${HTTP}`)?.destinations).toHaveLength(1);
+    }
+  });
+});
+
+describe("what the cluster has of its own", () => {
+  const thief = rawService("thief", { clusterIP: "10.96.1.9", externalIPs: ["10.96.1.20", "172.18.0.2"] });
+  const addressesOf = (watcher: Watcher | undefined): readonly string[] =>
+    (watcher?.rows.get(`shop/thief${HTTP}`)?.destinations ?? []).map(({ address }) => address);
+
+  it("R-64 a range that arrives or goes concerns external IPs inside, and no other row", () => {
+    const { store, issues, watchers } = tableOf([...SERVICES, thief], ["node1", "node2"]);
+    for (const watcher of watchers) watcher.look();
+    upsertRaw(store, rawServiceCIDR("main", ["10.96.0.0/16", "fd00:96::/112"]));
+    for (const watcher of watchers) {
+      expect(watcher.look()).toMatchObject({ full: false, set: [{ key: `shop/thief${HTTP}` }], delete: [] });
+      expect(addressesOf(watcher)).toEqual(["10.96.1.9", "172.18.0.2"]);
+    }
+    expect(issues).toHaveLength(1);
+    store.remove("ServiceCIDR", "", "main");
+    for (const watcher of watchers) {
+      expect(watcher.look()).toMatchObject({ full: false, set: [{ key: `shop/thief${HTTP}` }], delete: [] });
+      expect(addressesOf(watcher)).toEqual(["10.96.1.9", "10.96.1.20", "172.18.0.2"]);
+    }
+  });
+
+  it("R-65 a Node's address that is somebody's node port concerns who claims it, on every node, until the Node goes", () => {
+    const victim = rawService("victim", { type: "NodePort", clusterIP: "10.96.1.8", ports: [{ name: "http", port: 80, nodePort: 80 }] });
+    const { store, watchers } = tableOf([...SERVICES, thief, victim], ["node1", "node2"]);
+    for (const watcher of watchers) watcher.look();
+    upsertRaw(store, rawNode("node9", { addresses: ["172.18.0.2"] }));
+    for (const watcher of watchers) {
+      expect(watcher.look()).toMatchObject({ full: false, set: [{ key: `shop/thief${HTTP}` }], delete: [] });
+      expect(addressesOf(watcher)).toEqual(["10.96.1.9", "10.96.1.20"]);
+    }
+    store.remove("Node", "", "node9");
+    for (const watcher of watchers) {
+      expect(watcher.look()).toMatchObject({ full: false, set: [{ key: `shop/thief${HTTP}` }], delete: [] });
+      expect(addressesOf(watcher)).toEqual(["10.96.1.9", "10.96.1.20", "172.18.0.2"]);
     }
   });
 });

@@ -1,8 +1,9 @@
-import { claimOf, Claims, LostClaimReports } from "./claims.ts";
+import { claimOf, Claims, groundOf } from "./claims.ts";
 import type { Claimant } from "./claims.ts";
 import { destinationsFor } from "./destinations.ts";
 import type { PoolSizes, RuleContext } from "./destinations.ts";
 import { isEqual } from "./equal.ts";
+import { LostClaimReports } from "./lost-claims.ts";
 import { DEFAULT_SETTINGS } from "./node-context.ts";
 import { serviceKeyOf } from "./names.ts";
 import type { IPFamily, Issue } from "./objects.ts";
@@ -56,6 +57,7 @@ export class ServiceTable {
   #dirty: Set<string>;
   readonly #dirtyNodes = new Set<string>();
   #areRangesDirty = false;
+  #isGroundDirty = true;
   #revision = 0;
   #serial = 0;
 
@@ -129,6 +131,9 @@ export class ServiceTable {
       if (change.triggeredMs !== undefined) this.#triggers.note(change.key, change.triggeredMs);
     } else if (change.kind === "serviceCIDRs") {
       this.#areRangesDirty = true;
+      this.#isGroundDirty = true;
+    } else if (change.kind === "nodeAddresses") {
+      this.#isGroundDirty = true;
     } else if (change.kind === "node") {
       if (!this.#views.has(change.key)) return;
       this.#dirtyNodes.add(change.key);
@@ -146,12 +151,12 @@ export class ServiceTable {
   }
 
   #settleServices(revision: number): boolean {
-    if (this.#dirty.size === 0) return false;
+    const touched = this.#takeGround();
+    if (this.#dirty.size === 0 && touched.size === 0) return false;
     const dirty = this.#dirty;
     this.#dirty = new Set();
     const times = this.#triggers.take();
     const changed = new Map<string, ServiceParts | undefined>();
-    const touched = new Set<string>();
     for (const key of dirty) {
       const service = this.#store.service(key);
       const parts = service === undefined ? undefined : partsFor(service, this.#store.slices(key), this.#options.family, "");
@@ -167,6 +172,13 @@ export class ServiceTable {
       if (this.#put(revision, key, parts, changed.has(key), times.get(key) ?? NO_TIMES)) isNew = true;
     }
     return isNew;
+  }
+
+  /** Take in what service ranges and node addresses there are; returns Services that may have lost or got something by that. */
+  #takeGround(): Set<string> {
+    if (!this.#isGroundDirty) return new Set();
+    this.#isGroundDirty = false;
+    return new Set([...this.#claims.setGround(groundOf(this.#store, this.#options.family))].map(serviceKeyOf));
   }
 
   /** Put a Service's new claims in the place of its old ones; returns other Services whose destinations may have changed. */
@@ -204,7 +216,7 @@ function claimantsOf(parts: ServiceParts | undefined): ReadonlyMap<string, Claim
   const keys = rowKeysOf(parts);
   const claimants = service.ports.map((port, index): readonly [string, Claimant] => {
     const all = destinationsFor(service, port, addresses, NO_POOLS, NO_NODE);
-    const destinations = all.map(({ address, port: number }) => ({ address, port: number }));
+    const destinations = all.map(({ kind, address, port: number }) => ({ kind, address, port: number }));
     return [keys[index] ?? "", { createdMs: service.createdMs, name: port, destinations }];
   });
   return new Map(claimants);

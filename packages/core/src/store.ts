@@ -1,5 +1,6 @@
 import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR } from "./objects.ts";
 import { OBJECT_KINDS } from "./objects.ts";
+import { isEqual } from "./equal.ts";
 import { namespacedName } from "./names.ts";
 import { readEndpointSlice } from "./intake/endpoint-slice.ts";
 import type { SliceReading } from "./intake/endpoint-slice.ts";
@@ -8,10 +9,11 @@ import type { ObjectName, Raw } from "./intake/fields.ts";
 import { readNode, readServiceCIDR } from "./intake/node.ts";
 import { readService } from "./intake/service.ts";
 
-/** What changed in a store: a Service (itself or its slices), a Node, or the service ranges. */
+/** What changed in a store: a Service (itself or its slices), a Node, which addresses Nodes have, or the service ranges. */
 export type StoreChange =
   | { readonly kind: "service"; readonly key: string; readonly triggeredMs: number | undefined }
   | { readonly kind: "node"; readonly key: string }
+  | { readonly kind: "nodeAddresses" }
   | { readonly kind: "serviceCIDRs" }
   | { readonly kind: "synced" };
 
@@ -123,6 +125,11 @@ export class Store {
     return this.#nodes.keys();
   }
 
+  /** Addresses of every Node, of both families. */
+  *nodeAddresses(): Iterable<string> {
+    for (const { addresses } of this.#nodes.values()) yield* addresses;
+  }
+
   /** All service ranges of both families. */
   serviceCIDRs(): readonly string[] {
     return [...this.#serviceCIDRs.values()].flatMap(({ cidrs }) => cidrs);
@@ -177,9 +184,11 @@ export class Store {
   }
 
   #setNode(name: string, node: Node | undefined): void {
+    const before = this.#nodes.get(name)?.addresses ?? [];
     if (node === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, node);
     this.#tell({ kind: "node", key: name });
+    if (!isEqual(before, node?.addresses ?? [])) this.#tell({ kind: "nodeAddresses" });
   }
 
   #setServiceCIDR(name: string, cidr: ServiceCIDR | undefined): void {

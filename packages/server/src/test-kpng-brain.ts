@@ -7,6 +7,7 @@ import { OBJECT_KINDS, Store } from "@turnout/core";
 import { createKpngApi } from "./kpng-api/kpng-services.ts";
 import { ALL_RIGHTS } from "./node-api/peer-rights.ts";
 import { Traffic } from "./node-api/traffic.ts";
+import type { Admit } from "./node-api/refuse.ts";
 import { RecordingLog } from "./test-world.ts";
 
 /** A brain on a socket of its own that speaks nothing but kpng's protocols, or one of them. */
@@ -34,8 +35,9 @@ export class KpngBrain {
 
   /** Serve, also again and otherwise. */
   async serve(protocols: readonly ("globalv1" | "localv1")[]): Promise<void> {
-    const admit = (_call: unknown, run: () => Promise<void>): Promise<void> => run();
-    const options = { onlyNode: undefined, imagesMax: 10, log: new RecordingLog(), traffic: new Traffic(), admit };
+    const place = { settle: () => undefined, leave: () => undefined };
+    const admit: Admit = (_call, _rights, run) => run(place);
+    const options = { onlyNode: undefined, imagesMax: 10, log: new RecordingLog(), report: () => undefined, traffic: new Traffic(), admit };
     const server = (this.#server = new Server());
     const paths: readonly string[] = protocols.map((protocol) => (protocol === "globalv1" ? GLOBAL_WATCH_PATH : LOCAL_WATCH_PATH));
     for (const { definition, handlers } of createKpngApi({ store: this.store, ...options }).services(() => ALL_RIGHTS)) {

@@ -94,7 +94,7 @@ async function runInWorld(
     log,
     isDaemon: options.once !== true,
     awaitsNode: true,
-    onIssue: (issue) => metrics.objectIssue(issue.object),
+    countIssue: (object) => metrics.objectIssue(object),
     onObject: (kind) => metrics.objectChanged(kind),
     onSynced: () => {
       if (!state.hasNode) log.warn(NO_NODE, { node: config.nodeName, hint: NO_NODE_HINT });

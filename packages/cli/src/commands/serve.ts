@@ -1,5 +1,5 @@
-import { DEFAULT_TARGET, parseApiTarget, runConfig, tlsFiles, type TlsFiles } from "@turnout/client";
-import { isDNSName, ProxyError, Store, type Issue, type Log, type ObjectKind } from "@turnout/core";
+import { DEFAULT_TARGET, IssueLog, parseApiTarget, runConfig, tlsFiles, type TlsFiles } from "@turnout/client";
+import { isDNSName, ProxyError, Store, type Log, type ObjectKind } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
 import type { Command } from "commander";
@@ -22,6 +22,7 @@ interface ServeOptions extends CommonOptions {
   readonly nodeName?: string;
   readonly socketMode: string;
   readonly socketOwner?: string;
+  readonly streamsPerClient?: string;
   readonly metricsBindAddress?: string;
   readonly healthzBindAddress?: string;
 }
@@ -55,6 +56,7 @@ export function addServe(program: Command, env: Environment): void {
     .option("--tls-cert <file>", "for tls://: our certificate")
     .option("--tls-key <file>", "for tls://: its key")
     .option("--tls-any-node <name>", "common name of a client's certificate that may ask for any node; repeatable", collect)
+    .option("--streams-per-client <n>", "streams of one certificate, or for one node of those that may ask for any (default: 16)")
     .option("--metrics-bind-address <ip:port>", `where /metrics is answered, port ${BRAIN_PORTS.metrics} unless given (default: nowhere)`)
     .option(
       "--healthz-bind-address <ip:port>",
@@ -76,6 +78,12 @@ export function parseMode(text: string): number {
     throw new ProxyError("invalid_object", `"${text}" is no file mode`, { object: "--socket-mode", hint: "write octal digits, e.g. 0660" });
   }
   return Number.parseInt(text, 8);
+}
+
+/** Read how many of something there may be. @throws {ProxyError} `invalid_object` for anything but 1 to 99999. */
+export function parseCount(text: string, flag: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new ProxyError("invalid_object", `"${text}" is no number from 1 to 99999`, { object: flag });
+  return Number(text);
 }
 
 /** Read an owner. @throws {ProxyError} `invalid_object` for anything but two numbers. */
@@ -107,7 +115,8 @@ function idleFlags({ kubeconfig, master }: ServeOptions, spec: SourceSpec): read
 async function serve(command: Command, options: ServeOptions, env: Environment): Promise<void> {
   const mode = parseMode(options.socketMode);
   const owner = options.socketOwner === undefined ? undefined : parseOwner(options.socketOwner);
-  const onlyNode = options.nodeName;
+  const { nodeName: onlyNode, streamsPerClient } = options;
+  const limits = streamsPerClient === undefined ? {} : { streamsOfClientMax: parseCount(streamsPerClient, "--streams-per-client") };
   if (onlyNode !== undefined && !isDNSName(onlyNode)) {
     throw new ProxyError("invalid_object", `"${onlyNode}" is no name of a node`, { object: "--node-name" });
   }
@@ -118,8 +127,9 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
   for (const flag of idleFlags(options, spec)) log.warn(`${flag} has no effect`, { reason: `the source is ${options.source}` });
   const world = env.createWorld(log);
   const metrics = new BrainMetrics();
+  const issues = new IssueLog({ log, clock: world.clock, count: (object) => metrics.objectIssue(object) });
   try {
-    const brain = await makeBrain({ command, options, env, spec, world, log, metrics });
+    const brain = await makeBrain({ command, options, env, spec, world, log, metrics, issues });
     const version = `turnout ${env.version}`;
     const { serveNodeState } = await import("@turnout/server/serve");
     const { clock } = world;
@@ -134,6 +144,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       version,
       clock,
       log,
+      limits,
     });
     const condition = (): BrainCondition => ({ ...brain.condition(), listenTrouble: server.stats.listenTrouble });
     metrics.watch({ stats: () => server.stats, condition, store: brain.store });
@@ -147,6 +158,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       await server.close();
     }
   } finally {
+    issues.close();
     metrics.close();
     world.close();
   }
@@ -183,9 +195,10 @@ interface BrainParts {
   readonly world: ClosableWorld;
   readonly log: Log;
   readonly metrics: BrainMetrics;
+  readonly issues: IssueLog;
 }
 
-async function makeBrain({ command, options, env, spec, world, log, metrics }: BrainParts): Promise<Brain> {
+async function makeBrain({ command, options, env, spec, world, log, metrics, issues }: BrainParts): Promise<Brain> {
   const { createRelayOrigin, createStoreOrigin } = await import("@turnout/server/serve");
   const { clock } = world;
   if (spec.kind === "api") {
@@ -203,10 +216,7 @@ async function makeBrain({ command, options, env, spec, world, log, metrics }: B
     };
   }
   const config = runConfig(await configFor(command, options, env), "nft");
-  const report = (issue: Issue): void => {
-    metrics.objectIssue(issue.object);
-    log.warn(issue.what, { object: issue.object, hint: issue.hint });
-  };
+  const { report } = issues;
   const store = new Store({ report, keepsPodNames: true });
   const sources = new Map<string, string>();
   return {

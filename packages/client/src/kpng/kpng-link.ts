@@ -7,13 +7,13 @@ import {
   type ChangeSet,
   type Clock,
   type IPFamily,
-  type Issue,
   type Log,
   type NodeSettings,
 } from "@turnout/core";
 import { GlobalWatchReq } from "../gen/kpng/globalv1/globalv1.ts";
 import { WatchReq } from "../gen/kpng/localv1/localv1.ts";
 import { eligibilityOf, type Eligibility } from "../run/health.ts";
+import { IssueLog } from "../run/issue-log.ts";
 import { openByteStream } from "../watch/node-stream.ts";
 import type { TlsFiles } from "../watch/target.ts";
 import { KpngObjects } from "./kpng-objects.ts";
@@ -50,6 +50,7 @@ const KEEPALIVE_MS = 330_000;
 interface Told {
   readonly protocol: KpngProtocol;
   readonly store: Store;
+  readonly issues: IssueLog;
   readonly ops: OpCollector;
   readonly objects: KpngObjects;
   readonly views: Readonly<Record<IPFamily, NodeView>>;
@@ -103,6 +104,7 @@ export class KpngLink {
   close(): void {
     this.#isActive = false;
     if (this.#told !== undefined) for (const family of FAMILIES) this.#told.views[family].close();
+    this.#told?.issues.close();
     this.#told = undefined;
   }
 
@@ -160,8 +162,9 @@ export class KpngLink {
   }
 
   #begin(protocol: KpngProtocol): Told {
-    const { log, nodeName, settings, bindAddress } = this.#options;
-    const report = ({ object, what, hint }: Issue): void => log.warn(what, { object, hint });
+    const { log, clock, nodeName, settings, bindAddress } = this.#options;
+    const issues = new IssueLog({ log, clock });
+    const { report } = issues;
     const store = new Store({ report });
     const viewOf = (family: IPFamily): NodeView =>
       new NodeView(store, { nodeName, family, settings, report, ...(bindAddress === undefined ? {} : { bindAddress }) });
@@ -173,6 +176,7 @@ export class KpngLink {
     return {
       protocol,
       store,
+      issues,
       ops: new OpCollector(),
       objects: new KpngObjects(store, nodeName, report),
       views: { IPv4: viewOf("IPv4"), IPv6: viewOf("IPv6") },

@@ -15,6 +15,7 @@ import { FamilyRun } from "./family-run.ts";
 import { fileChanged } from "./file-change.ts";
 import { healthReply, judge, probe, unhealthyReason, type Eligibility, type HealthReport, type Reply } from "./health.ts";
 import { routes, serveHttp } from "./http.ts";
+import { IssueLog } from "./issue-log.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** What a proxy process is run with. */
@@ -76,7 +77,9 @@ async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<u
   const onAbort = (): void => stop.abort();
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) stop.abort();
-  const families = await openFamilies(module, backendOptions, report.facts, options, fail, stop.signal);
+  const issues = new IssueLog({ log: world.log, clock: world.clock, count: (object) => options.metrics.objectIssue(object) });
+  const reporting = { ...options, report: options.report ?? issues.report };
+  const families = await openFamilies(module, backendOptions, report.facts, reporting, fail, stop.signal);
   try {
     const tasks =
       options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, fail, stop.signal);
@@ -84,6 +87,7 @@ async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<u
   } finally {
     signal.removeEventListener("abort", onAbort);
     await closeAll(families, world);
+    issues.close();
   }
   // A one-time sync that was stopped is not done; a daemon that was stopped is.
   if (failure !== undefined && (!signal.aborted || options.once === true)) throw failure;
@@ -103,14 +107,13 @@ async function openFamilies<H, K extends KernelObject, S>(
   module: BackendModule<unknown, H, K, S>,
   backendOptions: unknown,
   host: H,
-  options: RunOptions,
+  options: RunOptions & Required<Pick<RunOptions, "report">>,
   onRestart: (reason: ProxyError) => void,
   signal: AbortSignal,
 ): Promise<readonly FamilyRun<H, K, S>[]> {
-  const { config, world, metrics, dryRun } = options;
+  const { config, world, metrics, dryRun, report } = options;
   const families: FamilyRun<H, K, S>[] = [];
   const isProxyHealthy = (): boolean => healthOf(families, config, world.clock).isHealthy;
-  const report = options.report ?? ((issue: Issue): void => world.log.warn(issue.what, { object: issue.object, hint: issue.hint }));
   let firstError: ProxyError | undefined;
   for (const family of FAMILIES) {
     try {

@@ -34,6 +34,11 @@ export function readNode(world: OracleWorld, family: IPFamily): OracleNode {
   };
 }
 
+/** Read the addresses of all nodes in one family. */
+export function readNodeAddresses(world: OracleWorld, family: IPFamily): ReadonlySet<string> {
+  return new Set(objectsOf(world.objects, "Node").flatMap((node) => nodeAddresses(node, family)));
+}
+
 /** Rule R-61. */
 function nodeAddresses(raw: unknown, family: IPFamily): readonly string[] {
   const all = listAt(raw, "status", "addresses");

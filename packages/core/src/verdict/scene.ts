@@ -6,7 +6,7 @@ import { poolsOf } from "./pools.ts";
 import type { Pools } from "./pools.ts";
 import { readEndpoints } from "./read-endpoints.ts";
 import type { OracleEndpoint } from "./read-endpoints.ts";
-import { isIn, readNode } from "./read-node.ts";
+import { isIn, readNode, readNodeAddresses } from "./read-node.ts";
 import type { OracleNode } from "./read-node.ts";
 import { ruleAgainst, readServices } from "./read-services.ts";
 import type { OracleRow } from "./read-services.ts";
@@ -53,7 +53,7 @@ function see(world: OracleWorld, family: IPFamily): Scene {
   // Rule R-56: what the backend can't do has no row.
   const rows =
     capabilities[family] === true ? readServices(world.objects, family).filter((row) => capabilities[row.protocol] === true) : [];
-  const { byAddress, byNodePort } = settle(rows);
+  const { byAddress, byNodePort } = settle(rows, node, readNodeAddresses(world, family));
   const isLeftOut = ({ row, kind }: Owner): boolean =>
     kind === "loadBalancerIP" && row.sourceRanges !== undefined && capabilities.sourceRanges !== true;
   return {
@@ -73,22 +73,33 @@ function see(world: OracleWorld, family: IPFamily): Scene {
   };
 }
 
-/** Give every address and port to the oldest row that wants it (rule R-53). */
-function settle(rows: readonly OracleRow[]): { byAddress: ReadonlyMap<string, Owner>; byNodePort: ReadonlyMap<string, OracleRow> } {
+/** Who has which address and port. */
+interface Owners {
+  readonly byAddress: ReadonlyMap<string, Owner>;
+  readonly byNodePort: ReadonlyMap<string, OracleRow>;
+}
+
+/**
+ * Give every address and port to one row: cluster IPs first, then load-balancer IPs, then external IPs, and of one kind to the oldest
+ * (rule R-53). External IPs in a service range are nobody's (R-64). What is a node's address and a node port is the node port's (R-65).
+ */
+function settle(rows: readonly OracleRow[], { serviceRanges }: OracleNode, nodeAddresses: ReadonlySet<string>): Owners {
   const byAddress = new Map<string, Owner>();
   const byNodePort = new Map<string, OracleRow>();
-  for (const row of rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1))) {
-    const claim = (kind: DestinationKind, destination: string): void => {
-      const key = targetKey({ destination, port: row.port, protocol: row.protocol });
-      if (!byAddress.has(key)) byAddress.set(key, { row, kind });
-    };
-    claim("clusterIP", row.clusterIP);
-    // Before external IPs: an address that is both stays restricted (rule R-39).
-    for (const address of row.loadBalancerIPs) claim("loadBalancerIP", address);
-    for (const address of row.externalIPs) claim("externalIP", address);
-    const nodePort = nodePortKey({ port: row.nodePort, protocol: row.protocol });
-    if (row.nodePort !== 0 && !byNodePort.has(nodePort)) byNodePort.set(nodePort, row);
+  const byAge = rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
+  for (const row of byAge) {
+    const key = nodePortKey({ port: row.nodePort, protocol: row.protocol });
+    if (row.nodePort !== 0 && !byNodePort.has(key)) byNodePort.set(key, row);
   }
+  const claim = (row: OracleRow, kind: DestinationKind, destination: string): void => {
+    const target = { destination, port: row.port, protocol: row.protocol };
+    const nodePortOwner = kind === "clusterIP" || !nodeAddresses.has(destination) ? row : byNodePort.get(nodePortKey(target));
+    const isOthers = nodePortOwner !== undefined && nodePortOwner !== row;
+    if (!isOthers && !byAddress.has(targetKey(target))) byAddress.set(targetKey(target), { row, kind });
+  };
+  for (const row of byAge) claim(row, "clusterIP", row.clusterIP);
+  for (const row of byAge) for (const address of row.loadBalancerIPs) claim(row, "loadBalancerIP", address);
+  for (const row of byAge) for (const address of row.externalIPs) if (!isIn(address, serviceRanges)) claim(row, "externalIP", address);
   return { byAddress, byNodePort };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Capability, Variants } from "../backend.ts";
 import type { NodeSettings } from "../model.ts";
-import { rawNode, rawService, rawSlice } from "../testing/objects.ts";
+import { rawNode, rawService, rawServiceCIDR, rawSlice } from "../testing/objects.ts";
 import type { EndpointShort, RawObject } from "../testing/objects.ts";
 import {
   BALANCED_IP,
@@ -196,6 +196,42 @@ describe("R-53 who came first has the address", () => {
     expect(fate(worldOf([...one, ...other]), "client", EXTERNAL_IP)).toBe(expected);
     expect(fate(worldOf([...other, ...one]), "client", EXTERNAL_IP)).toBe(expected);
     expect(fate(worldOf([...one, ...other]), "pod", "10.96.0.2 80")).toBe("10.1.1.2");
+  });
+});
+
+describe("R-53, R-64, R-65 whose an address is, before age is asked", () => {
+  const OLD = { created: "2023-01-01T00:00:00Z" };
+  const served = (name: string, ip: string): RawObject => rawSlice(name, [{ ip }]);
+  const thief = (ip: string, port = 80): readonly RawObject[] => [
+    rawService("thief", { clusterIP: "10.96.0.9", externalIPs: [ip], ports: [{ name: "http", port }] }, OLD),
+    served("thief", "10.1.1.2"),
+  ];
+  const balanced = (ip: string, port = 80): readonly RawObject[] => [
+    rawService(
+      "lb",
+      { type: "LoadBalancer", clusterIP: "10.96.0.8", ports: [{ name: "http", port }] },
+      { created: OLD.created, ingress: [{ ip }] },
+    ),
+    served("lb", "10.1.1.3"),
+  ];
+  const victim = [rawService("web", { type: "NodePort", ports: [{ name: "http", port: 80, nodePort: 30080 }] }), served("web", "10.1.1.1")];
+  const range = rawServiceCIDR("main", ["10.96.0.0/16"]);
+  const NODES_OWN = "172.18.0.1 30080";
+
+  it.each<[string, readonly RawObject[], string, string]>([
+    ["a cluster IP before an external IP", [...thief("10.96.0.1"), ...victim], CLUSTER_IP, "10.1.1.1*"],
+    ["a cluster IP before a load-balancer IP", [...balanced("10.96.0.1"), ...victim], CLUSTER_IP, "10.1.1.1*"],
+    ["a load-balancer IP before an external IP", [...thief("198.51.100.1"), ...balanced("198.51.100.1")], EXTERNAL_IP, "10.1.1.3*"],
+    ["an external IP in no known range", thief("10.96.0.77"), "10.96.0.77 80", "10.1.1.2*"],
+    ["an external IP in a range", [...thief("10.96.0.77"), range], "10.96.0.77 80", "drop"],
+    ["a load-balancer IP in a range", [...balanced("10.96.0.77"), range], "10.96.0.77 80", "10.1.1.3*"],
+    ["a node port before an external IP", [NODE, ...thief("172.18.0.1", 30080), ...victim], NODES_OWN, "10.1.1.1*"],
+    ["a node port before a load-balancer IP", [NODE, ...balanced("172.18.0.1", 30080), ...victim], NODES_OWN, "10.1.1.1*"],
+    ["another port of the node", [NODE, ...thief("172.18.0.1", 30081), ...victim], NODES_OWN.replace("30080", "30081"), "10.1.1.2*"],
+    ["the host's address that no Node names", [...thief("172.18.0.1", 30080), ...victim], NODES_OWN, "10.1.1.2*"],
+  ])("%s", (_name, objects, to, expected) => {
+    expect(fate(worldOf(objects), "client", to)).toBe(expected);
+    expect(fate(worldOf(objects.toReversed()), "client", to)).toBe(expected);
   });
 });
 

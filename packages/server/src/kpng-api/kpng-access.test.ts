@@ -78,6 +78,14 @@ describe("requests that make no sense", () => {
     expect(await (await brain.watch({ nodeName: "node3" })).next()).toMatchObject({ changes: { full: true } });
   });
 
+  test("a stream that asks for nothing is ended", async () => {
+    brain = await TestBrain.start();
+    const silent = open();
+    await eventually(() => brain.server?.stats.silentStreams === 1);
+    brain.clock.advance(10_000);
+    expect(await silent.fate()).toMatch(/^4 .*no first message came/);
+  });
+
   test("more streams than there may be are refused", async () => {
     brain = await TestBrain.start({ limits: { streamsMax: 1 } });
     open().ask("node1");

@@ -1,9 +1,9 @@
 import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
-import type { Log, Store } from "@turnout/core";
+import type { Issue, Log, Store } from "@turnout/core";
 import type { PeerRightsOf } from "../node-api/peer-rights.ts";
 import type { Traffic } from "../node-api/traffic.ts";
-import type { WatchCall } from "../node-api/watch-session.ts";
+import type { Admit, WatchCall } from "../node-api/refuse.ts";
 import { ImageRegistry } from "./image-registry.ts";
 import { KpngSession, type KpngQuestion } from "./kpng-session.ts";
 
@@ -18,8 +18,10 @@ export interface KpngApiOptions {
   readonly imagesMax: number;
   readonly traffic: Traffic;
   readonly log: Log;
+  /** Hears of contested addresses. */
+  readonly report: (issue: Issue) => void;
   /** Runs a stream if there is room for one more. */
-  readonly admit: (call: WatchCall, run: () => Promise<void>) => Promise<void>;
+  readonly admit: Admit;
 }
 
 /** A gRPC service, to be added to a server. */
@@ -48,15 +50,15 @@ export interface KpngApi {
 
 /** Serve kpng's two protocols from a store; one set of images for all doors, which differ in rights. */
 export function createKpngApi(options: KpngApiOptions): KpngApi {
-  const { store, onlyNode, imagesMax, traffic, log, admit } = options;
-  const registry = new ImageRegistry(store, imagesMax, ({ object, what, hint }) => log.warn(what, { object, hint }));
+  const { store, onlyNode, imagesMax, traffic, log, report, admit } = options;
+  const registry = new ImageRegistry(store, imagesMax, report);
   const services = (rightsOf: PeerRightsOf): readonly GrpcService[] => {
     const service = (path: string, question: KpngQuestion): GrpcService => ({
       definition: { watch: { ...method, path } },
       handlers: {
         watch: (call: WatchCall) => {
           const rights = rightsOf(call.getAuthContext().sslPeerCertificate);
-          void admit(call, () => new KpngSession(call, question, { registry, rights, onlyNode, traffic, log }).run());
+          void admit(call, rights, (place) => new KpngSession(call, question, { registry, rights, place, onlyNode, traffic, log }).run());
         },
       },
     });

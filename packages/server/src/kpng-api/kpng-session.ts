@@ -3,7 +3,8 @@ import { globalv1, localv1 } from "@turnout/client/protocol";
 import { isDNSName, ProxyError, type Log } from "@turnout/core";
 import type { PeerRights } from "../node-api/peer-rights.ts";
 import type { Traffic } from "../node-api/traffic.ts";
-import { refuse, statusFor, type WatchCall } from "../node-api/watch-session.ts";
+import { refuse, type WatchCall } from "../node-api/refuse.ts";
+import type { StreamPlace } from "../node-api/stream-gate.ts";
 import type { HeldImage, ImageRegistry } from "./image-registry.ts";
 import { opsOf, RESET_OP, SYNC_OP, type Item, type ItemChange } from "./kpng-item.ts";
 
@@ -11,6 +12,7 @@ import { opsOf, RESET_OP, SYNC_OP, type Item, type ItemChange } from "./kpng-ite
 export interface KpngContext {
   readonly registry: ImageRegistry;
   readonly rights: PeerRights;
+  readonly place: StreamPlace;
   /** The one node that may be asked for; undefined: any. */
   readonly onlyNode: string | undefined;
   readonly traffic: Traffic;
@@ -78,11 +80,7 @@ export class KpngSession {
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       if (signal.aborted) return;
-      const { log, traffic } = this.#context;
-      const code = statusFor(error);
-      log.debug("a watcher of kpng's was refused", { error });
-      traffic.refusal(code);
-      refuse(this.#call, code, error.message);
+      refuse(this.#call, error, this.#context);
     }
   }
 
@@ -90,7 +88,8 @@ export class KpngSession {
   #look(bytes: Buffer): void {
     const name = this.#question === "cluster" ? this.#clusterAsked(bytes) : this.#nodeAsked(bytes);
     if (this.#held !== undefined && name === this.#heldName) return;
-    const { registry, log } = this.#context;
+    const { registry, place, log } = this.#context;
+    place.settle(name);
     const held = this.#question === "cluster" ? registry.holdCluster() : registry.holdNode(name);
     this.#held?.release();
     this.#held = held;

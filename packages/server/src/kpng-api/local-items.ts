@@ -21,7 +21,7 @@ interface LocalDraft extends Draft {
  *
  * Shape: `rows` are those of the Service, not empty, of both families; `podOf` gives the pod an address is of.
  * Edges: which endpoints those are is what the rows' pools say, so topology, policies and the fallback to terminating endpoints are in it.
- * An address or node port that an older Service has is left out where the Service has it on no port at all.
+ * An address or node port that another Service has is left out where the Service has it on no port at all.
  */
 export function localItems(rows: readonly ServicePort[], podOf: (ip: string) => string | undefined): readonly Item[] {
   const sorted = sortedRows(rows);

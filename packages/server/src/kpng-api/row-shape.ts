@@ -13,7 +13,7 @@ function addressesOf(rows: readonly ServicePort[], kind: DestinationKind): reado
 /**
  * Say of a Service what its rows of both families say, in {@link sortedRows}' order.
  *
- * Edges: undefined when nothing is left that kpng could say. Addresses and node ports that an older Service has are not in rows; one
+ * Edges: undefined when nothing is left that kpng could say. Addresses and node ports that another Service has are not in rows; one
  * that is another's on some of the ports alone is here, because kpng has one list of addresses for all.
  */
 export function serviceShape(rows: readonly ServicePort[]): ServiceShape | undefined {

@@ -112,10 +112,11 @@ describe("a client that says nonsense is told so, and harms nobody", () => {
   test("silence: a stream without a hello is ended", async () => {
     brain = await TestBrain.start();
     const { refusal } = openByHand();
-    await eventually(() => brain.server?.stats.streams === 1);
+    await eventually(() => brain.server?.stats.silentStreams === 1);
+    expect(brain.server?.stats.streams).toBe(0);
     brain.clock.advance(10_000);
-    expect(await refusal).toEqual({ status: "4", message: "[timed_out] no hello came: the first message is hello" });
-    await eventually(() => brain.server?.stats.streams === 0);
+    expect(await refusal).toEqual({ status: "4", message: "[timed_out] no first message came: it says whose state is wanted" });
+    await eventually(() => brain.server?.stats.silentStreams === 0);
   });
 
   test("bytes that are no HTTP/2", async () => {
@@ -138,6 +139,33 @@ describe("a client that says nonsense is told so, and harms nobody", () => {
 });
 
 describe("limits", () => {
+  test("of streams for one node over a socket: one more is refused in a line on both ends, other nodes' are not, and one that goes makes room", async () => {
+    brain = await TestBrain.start({ limits: { streamsOfClientMax: 2 } });
+    const first = await brain.watch();
+    await brain.watch();
+    await eventually(() => brain.server?.stats.streams === 2);
+    for (let more = 0; more < 3; more++) {
+      expect(await fate(await brain.watch())).toMatch(
+        /there are 2 streams already, and no more at a time: the socket's clients for node node1: let the others end; serve --streams-per-client allows more/,
+      );
+    }
+    expect(brain.log.of("warn")).toEqual([expect.stringContaining("more streams than one client may have are refused")]);
+    expect((await (await brain.watch({ nodeName: "node2" })).next()).changes.full).toBe(true);
+    first.stream.cancel();
+    await eventually(() => brain.server?.stats.streams === 2);
+    await stillServes();
+  });
+
+  test("of streams that say nothing: they take no room from those who say what they want", async () => {
+    brain = await TestBrain.start({ limits: { streamsMax: 2 } });
+    const silent = Array.from({ length: 20 }, () => openByHand());
+    await eventually(() => brain.server?.stats.silentStreams === 20);
+    await stillServes();
+    expect(brain.server?.stats.refused.size).toBe(0);
+    for (const { session } of silent) session.destroy();
+    await eventually(() => brain.server?.stats.silentStreams === 0);
+  });
+
   test("of streams: one more is refused, and one that goes makes room", async () => {
     brain = await TestBrain.start({ limits: { streamsMax: 2 } });
     const [first] = [await brain.watch(), await brain.watch()];
@@ -210,11 +238,11 @@ describe("a client that stops reading", () => {
   test("and does not answer pings is gone after the keepalive's time", async () => {
     brain = await TestBrain.start({ limits: { keepaliveMs: 100, keepaliveTimeoutMs: 200 } });
     const { socket, session } = openByHand();
-    await eventually(() => brain.server?.stats.streams === 1);
+    await eventually(() => brain.server?.stats.silentStreams === 1);
     // From here on nobody reads what comes, as in a process that was stopped.
     // (HTTP/2 reads from the handle itself, so pausing the socket would do nothing.)
     (Reflect.get(socket, "_handle") as { readStop(): void }).readStop();
-    await eventually(() => brain.server?.stats.streams === 0);
+    await eventually(() => brain.server?.stats.silentStreams === 0);
     session.destroy();
     expect((await (await brain.watch()).next()).changes.full).toBe(true);
   });

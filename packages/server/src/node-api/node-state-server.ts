@@ -1,20 +1,23 @@
 import { DESCRIPTORS, WATCH_PATH, type TlsFiles } from "@turnout/client/protocol";
+import { IssueLog } from "@turnout/client";
 import type { Clock, Log } from "@turnout/core";
 import type { Socket } from "node:net";
-import { Server, ServerCredentials, status, type ServiceDefinition } from "@grpc/grpc-js";
+import { Server, ServerCredentials, type ServiceDefinition } from "@grpc/grpc-js";
 import { DESCRIPTORS as OWN_DESCRIPTORS } from "../gen/descriptors.ts";
 import { createKpngApi, KPNG_SERVICES, type GrpcService } from "../kpng-api/kpng-services.ts";
 import { HEALTH_DEFINITION, HealthService } from "./health-service.ts";
 import { listenAll } from "./listeners.ts";
 import type { NodeOrigin } from "./node-origin.ts";
+import { admitBy, type WatchCall } from "./refuse.ts";
 import { ALL_RIGHTS, certificateRights, type PeerRightsOf } from "./peer-rights.ts";
 import { REFLECTION_DEFINITIONS, reflectionHandlers } from "./reflection-service.ts";
 import { RowBytes } from "./row-bytes.ts";
+import { StreamGate } from "./stream-gate.ts";
 import { Traffic, type TrafficCounts } from "./traffic.ts";
 import type { UnixListenerOptions } from "./unix-listener.ts";
 import { Turnstile } from "./turnstile.ts";
 import { ViewRegistry } from "./view-registry.ts";
-import { refuse, WatchSession, type WatchCall } from "./watch-session.ts";
+import { WatchSession } from "./watch-session.ts";
 
 /** What a brain serves with. */
 export interface NodeStateServerOptions {
@@ -42,8 +45,10 @@ export interface NodeStateServerOptions {
 
 /** Bounds, and times in ms. */
 export interface ServerLimits {
-  /** Watch streams at a time; default 5,000. */
+  /** Watch streams at a time that have said what they want; default 5,000. */
   readonly streamsMax: number;
+  /** Streams of one certificate, or, of one that may ask for any node and over a socket, for one node; default 16. */
+  readonly streamsOfClientMax: number;
   /** Nodes times settings that are answered at a time; default 5,000. */
   readonly questionsMax: number;
   /** Nodes, and the cluster, whose state is held whole for kpng's protocols at a time; default 64. */
@@ -59,8 +64,10 @@ export interface ServerLimits {
 
 /** What a server does and has done. */
 export interface ServerStats extends TrafficCounts {
-  /** Watch streams that are open. */
+  /** Watch streams that have said what they want. */
   readonly streams: number;
+  /** Those that have not yet. */
+  readonly silentStreams: number;
   /** Nodes times settings that are answered, those kept for whoever comes back included. */
   readonly questions: number;
   /** Nodes, and the cluster, of which kpng's protocols are watched; each holds a whole state. */
@@ -84,6 +91,7 @@ export interface NodeStateServer {
 
 const LIMITS: ServerLimits = {
   streamsMax: 5_000,
+  streamsOfClientMax: 16,
   questionsMax: 5_000,
   kpngImagesMax: 64,
   requestBytesMax: 65_536,
@@ -132,24 +140,20 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     ...REFLECTION_DEFINITIONS.map((definition) => ({ definition, handlers: reflection })),
   ];
   const traffic = new Traffic();
-  let streams = 0;
+  const issues = new IssueLog({ log, clock });
+  const { streamsMax, streamsOfClientMax } = limits;
+  const gate = new StreamGate({ streamsMax, streamsOfClientMax, clock, report: issues.report });
+  const admit = admitBy(gate, { traffic, log });
   const turnstile = new Turnstile({ most: FIRST_STATES_MAX, patienceMs: FIRST_STATE_MS, clock });
-  const common = { registry, bytes, turnstile, traffic, streams: () => streams, version, onlyNode, clock, log };
-  const admit = async (call: WatchCall, run: () => Promise<void>): Promise<void> => {
-    if (streams >= limits.streamsMax) {
-      traffic.refusal(status.RESOURCE_EXHAUSTED);
-      refuse(call, status.RESOURCE_EXHAUSTED, `this brain serves ${limits.streamsMax} streams already, and no more at a time`);
-      return;
-    }
-    streams += 1;
-    await run();
-    streams -= 1;
-  };
+  const common = { registry, bytes, turnstile, traffic, streams: () => gate.streams, version, onlyNode, log };
   const watchWith =
-    (rights: PeerRightsOf) =>
-    (call: WatchCall): Promise<void> =>
-      admit(call, () => new WatchSession(call, { ...common, rights }).run());
-  const kpng = store === undefined ? undefined : createKpngApi({ store, onlyNode, imagesMax, traffic, log, admit });
+    (rightsOf: PeerRightsOf) =>
+    (call: WatchCall): Promise<void> => {
+      const rights = rightsOf(call.getAuthContext().sslPeerCertificate);
+      return admit(call, rights, (place) => new WatchSession(call, rights, place, common).run());
+    };
+  const { report } = issues;
+  const kpng = store === undefined ? undefined : createKpngApi({ store, onlyNode, imagesMax, traffic, log, report, admit });
   // Two servers, so that what a connection may do hangs on the door it came through, and not on what is found out about it.
   const unix = makeDoor(
     watchWith(() => ALL_RIGHTS),
@@ -167,12 +171,21 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
       const { changeSets, fullStates, operations, bytes: sent, refused } = traffic;
       const listenTrouble = listeners.map(({ trouble = "" }) => trouble).find((trouble) => trouble !== "") ?? "";
       const counts = { changeSets, fullStates, operations, bytes: sent, refused };
-      return { ...counts, streams, questions: registry.size, kpngImages: kpng?.images ?? 0, rowsEncoded: bytes.made, listenTrouble };
+      return {
+        ...counts,
+        streams: gate.streams,
+        silentStreams: gate.silent,
+        questions: registry.size,
+        kpngImages: kpng?.images ?? 0,
+        rowsEncoded: bytes.made,
+        listenTrouble,
+      };
     },
     async close() {
       for (const listener of listeners) await listener.close();
       registry.close();
       for (const door of doors) door.close();
+      issues.close();
     },
   };
 }

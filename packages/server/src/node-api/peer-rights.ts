@@ -7,6 +7,9 @@ export interface PeerRights {
   check(nodeName: string): void;
   /** @throws {ProxyError} `permission_denied` for who may not ask for all nodes. */
   checkAll(): void;
+  /** Who they are, in words for a log; the same for all streams of one. */
+  readonly client: string;
+  readonly mayAskForAll: boolean;
   /** The node they are, if they are one. */
   readonly ownNode: string | undefined;
 }
@@ -18,7 +21,13 @@ const NAME_MAX = 300;
 export type PeerRightsOf = (certificate: PeerCertificate | undefined) => PeerRights;
 
 /** Who reached us by a unix socket may ask for every node: the file's mode said who that is. */
-export const ALL_RIGHTS: PeerRights = { check: () => undefined, checkAll: () => undefined, ownNode: undefined };
+export const ALL_RIGHTS: PeerRights = {
+  check: () => undefined,
+  checkAll: () => undefined,
+  client: "the socket's clients",
+  mayAskForAll: true,
+  ownNode: undefined,
+};
 
 /**
  * What a certificate's common name gives a right to.
@@ -32,6 +41,8 @@ export function certificateRights(anyNode: ReadonlySet<string>): PeerRightsOf {
     const commonName = typeof given === "string" ? given : "";
     const mayAskForAll = commonName !== "" && anyNode.has(commonName);
     return {
+      client: `the certificate of ${said(commonName)}`,
+      mayAskForAll,
       ownNode: commonName.startsWith(NODE_PREFIX) ? commonName.slice(NODE_PREFIX.length) : undefined,
       checkAll() {
         if (mayAskForAll) return;

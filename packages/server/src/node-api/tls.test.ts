@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { fetchFullState, openNodeLink, type TlsFiles } from "@turnout/client";
+import { openNodeStream, type NodeStream } from "@turnout/client/protocol";
 import { createAuthority, type Authority } from "@turnout/lab";
 import { POD_SETTINGS } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-brain.ts";
+import { TestBrain, testHello } from "../test-brain.ts";
 import { eventually } from "../test-world.ts";
 
 const NOW = Date.now();
@@ -169,6 +170,38 @@ describe("a brain over mutual TLS", () => {
     expect((await following).set).toHaveLength(2);
     await eventually(() => brain.server?.stats.streams === 1);
     await link.close();
+  });
+
+  test("gives one certificate its share of streams and no more, whatever it does, and others theirs", async () => {
+    await brain.server?.close();
+    const server = await files("server", "brain");
+    await brain.serve({ listen: ["tls://127.0.0.1:0"], tls: server, limits: { streamsMax: 20, streamsOfClientMax: 4 } });
+    const target = `tls://127.0.0.1:${brain.server?.ports[0]}`;
+    const streams: NodeStream[] = [];
+    const open = async (tls: TlsFiles, nodeName?: string): Promise<void> => {
+      const stream = await openNodeStream(target, () => undefined, tls);
+      streams.push(stream);
+      if (nodeName !== undefined) stream.send({ request: { $case: "hello", value: testHello({ nodeName }) } });
+    };
+    const [node1, node2, stranger] = [
+      await files("node1", "system:node:node1"),
+      await files("node2", "system:node:node2"),
+      await files("stranger", "stranger"),
+    ];
+    for (let stream = 0; stream < 30; stream++) {
+      await open(node1, "node1");
+      await open(stranger);
+    }
+    await eventually(() => brain.server?.stats.refused.get("RESOURCE_EXHAUSTED") === 52);
+    expect(brain.server?.stats).toMatchObject({ streams: 4, silentStreams: 4 });
+    expect(await ask(node1, "node1", target)).toMatch(
+      /there are 4 streams already, and no more at a time: the certificate of "system:node:node1": let the others end/,
+    );
+    expect(await ask(node2, "node2", target)).toBe(1);
+    expect(brain.log.of("warn").filter((line) => line.includes("more streams than one client may have"))).toHaveLength(2);
+    for (const stream of streams) stream.cancel();
+    await eventually(() => brain.server?.stats.streams === 0);
+    expect(await ask(node1, "node1", target)).toBe(1);
   });
 
   test("says what is missing", async () => {

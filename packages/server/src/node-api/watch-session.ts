@@ -1,11 +1,13 @@
 import { once } from "node:events";
 import { encodeDelivery, FAMILY_WORDS, readSettings, wire } from "@turnout/client/protocol";
-import { canonicalIP, isDNSName, ProxyError, type Clock, type IPFamily, type Log } from "@turnout/core";
-import { status, type ServerDuplexStream } from "@grpc/grpc-js";
-import type { PeerRightsOf } from "./peer-rights.ts";
+import { canonicalIP, isDNSName, ProxyError, type IPFamily, type Log } from "@turnout/core";
+import { status } from "@grpc/grpc-js";
+import type { PeerRights } from "./peer-rights.ts";
+import { endWith, refuse, type WatchCall } from "./refuse.ts";
 import type { NodeQuestion } from "./node-origin.ts";
 import type { RowBytes } from "./row-bytes.ts";
 import type { Cursor } from "./state-view.ts";
+import type { StreamPlace } from "./stream-gate.ts";
 import type { Traffic } from "./traffic.ts";
 import type { Turnstile } from "./turnstile.ts";
 import type { HeldViews, ViewRegistry } from "./view-registry.ts";
@@ -23,37 +25,12 @@ export interface SessionContext {
   readonly version: string;
   /** The one node that may be asked for; undefined: any. */
   readonly onlyNode: string | undefined;
-  readonly rights: PeerRightsOf;
-  readonly clock: Clock;
   readonly log: Log;
 }
 
-/** A stream as grpc-js hands it in; messages are bytes, so that bad ones can be answered. */
-export type WatchCall = ServerDuplexStream<Buffer, Buffer>;
-
-/** gRPC's status for our codes. */
-const STATUS: Readonly<Partial<Record<ProxyError["code"], status>>> = {
-  feed_lost: status.INVALID_ARGUMENT,
-  invalid_object: status.INVALID_ARGUMENT,
-  permission_denied: status.PERMISSION_DENIED,
-  already_exists: status.RESOURCE_EXHAUSTED,
-  timed_out: status.DEADLINE_EXCEEDED,
-  canceled: status.UNAVAILABLE,
-};
-const HELLO_MS = 10_000;
 /** Each of a thousand clients that come at once holds two parts of its first state: about a stream's window, and no more. */
 const PART_BYTES = 65_536;
 const VERSION_MAX = 100;
-
-/** End a stream with an error its client can read. */
-export function refuse(call: WatchCall, code: status, details: string): void {
-  call.emit("error", { code, details });
-}
-
-/** gRPC's status for what went wrong. */
-export function statusFor({ code }: ProxyError): status {
-  return STATUS[code] ?? status.INTERNAL;
-}
 
 /** Read a hello. @throws {ProxyError} saying what is wrong with it. */
 export function readQuestion({ nodeName, settings, bindAddress }: wire.Hello, onlyNode: string | undefined): NodeQuestion {
@@ -73,6 +50,8 @@ export function readQuestion({ nodeName, settings, bindAddress }: wire.Hello, on
 export class WatchSession {
   readonly #call: WatchCall;
   readonly #context: SessionContext;
+  readonly #rights: PeerRights;
+  readonly #place: StreamPlace;
   readonly #gone = new AbortController();
   readonly #asked = new Set<IPFamily>();
   #held: HeldViews | undefined;
@@ -81,8 +60,10 @@ export class WatchSession {
   /** What was sent last is out. */
   #sent: Promise<void> = Promise.resolve();
 
-  constructor(call: WatchCall, context: SessionContext) {
+  constructor(call: WatchCall, rights: PeerRights, place: StreamPlace, context: SessionContext) {
     this.#call = call;
+    this.#rights = rights;
+    this.#place = place;
     this.#context = context;
   }
 
@@ -99,16 +80,8 @@ export class WatchSession {
     call.on("cancelled", gone);
     call.on("close", gone);
     call.on("error", gone);
-    const greeted = this.#expectHello();
     if (!this.#gone.signal.aborted) await once(this.#gone.signal, "abort");
     this.#held?.release();
-    await greeted;
-  }
-
-  async #expectHello(): Promise<void> {
-    await this.#context.clock.sleep(HELLO_MS, this.#gone.signal);
-    if (this.#held !== undefined || this.#gone.signal.aborted) return;
-    this.#fail(new ProxyError("timed_out", "no hello came", { hint: "the first message is hello" }));
   }
 
   #hear(bytes: Buffer): void {
@@ -124,11 +97,12 @@ export class WatchSession {
   }
 
   #greet(hello: wire.Hello): void {
-    const { registry, onlyNode, rights, version, log } = this.#context;
+    const { registry, onlyNode, version, log } = this.#context;
     if (this.#held !== undefined)
       throw new ProxyError("invalid_object", "a second hello", { hint: "open another stream for another node" });
     const question = readQuestion(hello, onlyNode);
-    rights(this.#call.getAuthContext().sslPeerCertificate).check(question.nodeName);
+    this.#rights.check(question.nodeName);
+    this.#place.settle(question.nodeName);
     this.#held = registry.hold(question);
     log.debug("a watcher came", { node: question.nodeName, version: hello.version.slice(0, VERSION_MAX) });
     const welcome = wire.WatchResponse.encode({ response: { $case: "welcome", value: { version, capabilities: [] } } }).finish();
@@ -140,7 +114,8 @@ export class WatchSession {
     if (held === undefined) throw new ProxyError("invalid_object", "an ask before hello");
     const family = FAMILY_WORDS.read(number);
     if (this.#asked.has(family)) {
-      this.#refuse(status.FAILED_PRECONDITION, `${family} was asked for again before the answer to the first was read`);
+      const details = `${family} was asked for again before the answer to the first was read`;
+      endWith(this.#call, status.FAILED_PRECONDITION, details, this.#context.traffic);
       return;
     }
     this.#asked.add(family);
@@ -197,14 +172,7 @@ export class WatchSession {
   }
 
   #fail(error: ProxyError): void {
-    if (this.#gone.signal.aborted) return;
-    this.#context.log.debug("a watcher was refused", { error });
-    this.#refuse(statusFor(error), error.message);
-  }
-
-  #refuse(code: status, details: string): void {
-    this.#context.traffic.refusal(code);
-    refuse(this.#call, code, details);
+    if (!this.#gone.signal.aborted) refuse(this.#call, error, this.#context);
   }
 }
 

@@ -20,6 +20,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
   "trusts its memory after a failed apply": ["R-58", withBackend(fromMemory), ["error", "leftover"]],
   "keeps a cache that outlives the truth": ["R-58", withBackend(withCache), ["error", "leftover"]],
   "lets the first who came keep an address": ["R-53", withBackend(firstComeFirstServed)],
+  "never gives up an address": ["R-48, R-64, R-65", withBackend(neverGivingUp)],
   "keeps stale flows": ["R-41", withBackend(() => ({ forgetFlows: () => Promise.resolve(0) })), ["flow"]],
   "forgets flows that should stay": [
     "R-42",
@@ -160,6 +161,19 @@ function firstComeFirstServed(inner: AnyBackend): Partial<AnyBackend> {
         holders.set(key, holder);
         if (holder === row.key) mine.set(key, destination);
       }
+      return inner.render(withoutEmptyPools({ ...row, destinations: [...mine.values()] }), context);
+    },
+  };
+}
+
+/** A row that has lost an address to what is no row (a service range), or to one that has another kind of it (a node port), answers there still. */
+function neverGivingUp(inner: AnyBackend): Partial<AnyBackend> {
+  const had = new Map<string, Map<string, Destination>>();
+  return {
+    render(row, context) {
+      const mine = had.get(row.key) ?? new Map<string, Destination>();
+      had.set(row.key, mine);
+      for (const destination of row.destinations) mine.set(`${destination.address} ${destination.port}`, destination);
       return inner.render(withoutEmptyPools({ ...row, destinations: [...mine.values()] }), context);
     },
   };

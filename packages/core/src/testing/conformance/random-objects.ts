@@ -177,6 +177,7 @@ function randomSpec(number: number, random: Random): RawObject {
       : {}),
     ...(random() < 0.2 ? { loadBalancerSourceRanges: pickOne(RANGES, random) } : {}),
     ...(random() < 0.2 ? { externalIPs: shared } : {}),
+    ...(random() < 0.05 ? { externalIPs: FAMILIES.map((family) => addressesOf(neighbour, "clusterIP")[family]) } : {}),
     ...(random() < 0.04 ? { type: "ExternalName" } : {}),
     ...(random() < 0.04 ? { clusterIP: "None", clusterIPs: ["None"] } : {}),
     ...(random() < 0.1 ? { ipFamilies: [pickOne(FAMILIES, random)] } : {}),

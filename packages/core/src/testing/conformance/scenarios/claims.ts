@@ -112,23 +112,6 @@ export const CLAIMS: readonly Scenario[] = [
     ],
   },
   {
-    name: "a Service can't take another one's cluster IP by calling it external",
-    rules: ["R-53"],
-    steps: [
-      {
-        say: "a thief",
-        put: [
-          service("web", { number: 1, created: OLD }),
-          ...slices("web", ["pod-1-1"]),
-          service("thief", { number: 2, created: NEW, spec: { externalIPs: Object.values(addressesOf(1, "clusterIP")) } }),
-          ...slices("thief", ["pod-1-2"]),
-        ],
-        probes: [...asksUnmasked("pod-1-3", "web clusterIP", "pod-1-1"), ...asks("client1", "web clusterIP", "pod-1-1 saw node1")],
-      },
-      { say: "the owner has no endpoints", put: slices("web", []), probes: asks("pod-1-3", "web clusterIP", "refused") },
-    ],
-  },
-  {
     name: "a load-balancer IP and an external IP of two Services are one address",
     rules: ["R-53", "R-39"],
     steps: [

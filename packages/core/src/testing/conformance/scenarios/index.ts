@@ -16,6 +16,7 @@ import { SOURCE_ADDRESS } from "./source-address.ts";
 import { SOURCE_RANGES } from "./source-ranges.ts";
 import { TERMINATING } from "./terminating.ts";
 import { TOPOLOGY } from "./topology.ts";
+import { THEFTS } from "./thefts.ts";
 import { UDP_FLOWS } from "./udp-flows.ts";
 
 /** Every scenario of the conformance kit. */
@@ -34,6 +35,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...AFFINITY_ENDPOINTS,
   ...UDP_FLOWS,
   ...CLAIMS,
+  ...THEFTS,
   ...LIFECYCLE,
   ...NODE_FACTS,
   ...HOSTILE_INPUT,

@@ -1,0 +1,61 @@
+import { status, type ServerDuplexStream } from "@grpc/grpc-js";
+import { ProxyError, type Log } from "@turnout/core";
+import type { PeerRights } from "./peer-rights.ts";
+import type { StreamGate, StreamPlace } from "./stream-gate.ts";
+import type { Traffic } from "./traffic.ts";
+
+/** A stream as grpc-js hands it in; messages are bytes, so that bad ones can be answered. */
+export type WatchCall = ServerDuplexStream<Buffer, Buffer>;
+
+/** Runs a stream if there is room for one more, and refuses it otherwise. */
+export type Admit = (call: WatchCall, rights: PeerRights, run: (place: StreamPlace) => Promise<void>) => Promise<void>;
+
+/** gRPC's status for our codes. */
+const STATUS: Readonly<Partial<Record<ProxyError["code"], status>>> = {
+  feed_lost: status.INVALID_ARGUMENT,
+  invalid_object: status.INVALID_ARGUMENT,
+  permission_denied: status.PERMISSION_DENIED,
+  already_exists: status.RESOURCE_EXHAUSTED,
+  timed_out: status.DEADLINE_EXCEEDED,
+  canceled: status.UNAVAILABLE,
+};
+
+/** What hears of refusals. */
+export interface RefusalContext {
+  readonly traffic: Traffic;
+  readonly log: Log;
+}
+
+/** Have a gate decide which streams run. */
+export function admitBy(gate: StreamGate, context: RefusalContext): Admit {
+  const placeFor = (call: WatchCall, rights: PeerRights): StreamPlace | undefined => {
+    try {
+      return gate.arrive(rights, (error) => refuse(call, error, context));
+    } catch (error) {
+      if (!ProxyError.is(error)) throw error;
+      refuse(call, error, context);
+      return undefined;
+    }
+  };
+  return async (call, rights, run) => {
+    const place = placeFor(call, rights);
+    if (place === undefined) return;
+    try {
+      await run(place);
+    } finally {
+      place.leave();
+    }
+  };
+}
+
+/** End a stream with an error its client can read, and count it. */
+export function refuse(call: WatchCall, error: ProxyError, { traffic, log }: RefusalContext): void {
+  log.debug("a watcher was refused", { error });
+  endWith(call, STATUS[error.code] ?? status.INTERNAL, error.message, traffic);
+}
+
+/** End a stream with one of gRPC's codes, and count it. */
+export function endWith(call: WatchCall, code: status, details: string, traffic: Traffic): void {
+  traffic.refusal(code);
+  call.emit("error", { code, details });
+}
