@@ -12,8 +12,10 @@ const config: ViteUserConfig = defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     reporters: ["default", "./scripts/closing-line-reporter.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Upper bounds for a machine that is busy with other things, too: what passes waits for events and never for these.
+    testTimeout: 120_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 60_000 } },
     maxWorkers: 2,
     projects: [
       {

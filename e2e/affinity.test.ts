@@ -106,13 +106,10 @@ describe.each(layoutsOf("session affinity"))("session affinity, %s", needs("root
     const first = await ask();
     // All six pick the same again by chance once in 4^6; twice in a row it is 1 in 10^7.
     await expect
-      .poll(
-        async () => {
-          await sleep((SHORT_SECONDS + 0.3) * 1_000);
-          return await ask();
-        },
-        { timeout: 20_000 },
-      )
+      .poll(async () => {
+        await sleep((SHORT_SECONDS + 0.3) * 1_000);
+        return await ask();
+      })
       .not.toEqual(first);
   });
 

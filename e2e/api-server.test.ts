@@ -36,7 +36,7 @@ describe.each(layoutsOf("trouble with the API server"))("trouble with the API se
     expect(await reach(site, service, "IPv6", { from: "pod-1-3", way: "clusterIP" })).toBe("pod-1-2 pod-2-2 saw pod-1-3");
   });
 
-  it("its misbehaving delays what changes and loses nothing", { timeout: 120_000 }, async () => {
+  it("its misbehaving delays what changes and loses nothing", async () => {
     const service = await site.services.create({ endpoints: ["pod-1-1"] });
     const follows = async (pod: string): Promise<void> => {
       await service.setEndpoints([pod]);

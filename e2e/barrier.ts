@@ -6,8 +6,8 @@ import type { Proxy } from "./proxy.ts";
 
 const ADDRESS: Readonly<Record<IPFamily, string>> = { IPv4: "10.96.255.254", IPv6: "fd00:96::fffe" };
 const PORT = 7;
-/** Above the pauses that follow what a scenario does to the API server (8 s), below the limit of a test, so that the log is shown. */
-const GIVE_UP_MS = 25_000;
+/** Far above the pauses that follow what a scenario does to the API server (8 s), below the limit of a test, so that the log is shown. */
+const GIVE_UP_MS = 60_000;
 
 /**
  * Make a function that waits until every proxy has in force what the API server was told before.

@@ -2,11 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BackendModule, IPFamily, Packet, Protocol } from "@turnout/core";
 import { formatWords, parseWords, probeText, STAGE_NODE } from "@turnout/core/testing";
 import type { FlowExpectation, Probe, Scenario, Step } from "@turnout/core/testing";
+import { lookAtFlows } from "./conformance-flows.ts";
+import type { FlowInQuestion } from "./conformance-flows.ts";
 import { createStageObjects } from "./conformance-objects.ts";
 import type { StageObjects } from "./conformance-objects.ts";
 import { ask, askOnce, wordsOfOne } from "./conformance-probe.ts";
 import type { Question } from "./conformance-probe.ts";
 import type { RealStage } from "./conformance-stage.ts";
+import { attemptBesideWitness } from "./witness.ts";
 
 /** One family and protocol a scenario is played in. */
 export interface Cast {
@@ -14,12 +17,8 @@ export interface Cast {
   readonly protocol: Protocol;
 }
 
-/** How long a flow that must be forgotten may take: that happens beside the syncs. */
-const FORGET_MS = 5_000;
-/** How long a flow must be remembered for, to be believed. */
-const REMEMBER_MS = 400;
 /** How long what no barrier covers (Node objects, addresses of the host) may take to be in force. */
-const UNCOVERED_MS = 4_000;
+const UNCOVERED_MS = 30_000;
 
 /** A connection that was kept. */
 interface Kept {
@@ -78,7 +77,7 @@ async function playStep(step: Step, playing: Playing, isHostCovered: boolean): P
     ![...(step.put ?? []).map((object) => object["kind"]), ...(step.remove ?? []).map(({ kind }) => kind)].some(
       (kind) => kind === "Node" || kind === "ServiceCIDR",
     );
-  const flows = await lookAtFlows(step.flows ?? [], playing);
+  const flows = await lookAtFlows(stage.site.cluster, flowsInQuestion(step.flows ?? [], playing));
   const untilMs = performance.now() + UNCOVERED_MS;
   for (;;) {
     const findings = await sendProbes(step.probes ?? [], playing);
@@ -141,6 +140,7 @@ function questionFor(probe: Probe, packet: Packet, cast: Cast, { stage, objects,
   const goesWith = probe.like?.goes === "same" ? kept.get(keyOf(probe.like.kept, cast)) : undefined;
   return {
     agent: site.place(probe.from).agent(),
+    attemptBesideWitness: (request) => attemptBesideWitness(site, probe.from, request),
     request: {
       address: packet.destination,
       port: packet.port,
@@ -156,36 +156,17 @@ function questionFor(probe: Probe, packet: Packet, cast: Cast, { stage, objects,
   };
 }
 
-async function lookAtFlows(expectations: readonly FlowExpectation[], playing: Playing): Promise<readonly string[]> {
-  const wanted = expectations.flatMap((expectation) =>
-    playing.casts.filter(({ protocol }) => protocol === "UDP").map((cast) => ({ expectation, cast })),
+function flowsInQuestion(expectations: readonly FlowExpectation[], { casts, kept }: Playing): readonly FlowInQuestion[] {
+  return expectations.flatMap(({ kept: key, is }) =>
+    casts
+      .filter(({ protocol }) => protocol === "UDP")
+      .map((cast): FlowInQuestion => {
+        const name = `${cast.family} UDP flow ${key}`;
+        const flow = kept.get(keyOf(key, cast));
+        if (flow === undefined) throw new Error(`${name}: nothing was kept under that name`);
+        return { name, is, packet: flow.packet, fromPort: flow.fromPort };
+      }),
   );
-  const findings: string[] = [];
-  const startMs = performance.now();
-  // What must be forgotten first: its going is a sign that forgetting has begun.
-  for (const { expectation, cast } of wanted.toSorted((a, b) => a.expectation.is.localeCompare(b.expectation.is))) {
-    const name = `${cast.family} UDP flow ${expectation.kept}`;
-    const flow = playing.kept.get(keyOf(expectation.kept, cast));
-    if (flow === undefined) throw new Error(`${name}: nothing was kept under that name`);
-    const isRemembered = (): Promise<boolean> => isTracked(flow, playing);
-    if (expectation.is === "forgotten") {
-      while ((await isRemembered()) && performance.now() - startMs < FORGET_MS) await sleep(20);
-      if (await isRemembered()) findings.push(`${name}: expected to be forgotten, is remembered`);
-    } else {
-      await sleep(Math.max(0, startMs + REMEMBER_MS - performance.now()));
-      if (!(await isRemembered())) findings.push(`${name}: expected to be remembered, is forgotten`);
-    }
-  }
-  return findings;
-}
-
-/** Ask the kernel of the node whether it still tracks a flow. */
-async function isTracked({ packet, fromPort }: Kept, { stage }: Playing): Promise<boolean> {
-  const ports = ["--sport", String(fromPort), "--dport", String(packet.port)];
-  const { stdout } = await stage.site.cluster
-    .node(STAGE_NODE)
-    .run("conntrack", ["-L", "-p", "udp", "-f", packet.family.toLowerCase(), "--orig-src", packet.source, ...ports]);
-  return stdout.includes(` sport=${fromPort} `);
 }
 
 function keyOf(name: string, { family, protocol }: Cast): string {

@@ -2,11 +2,10 @@ import type { Protocol } from "@turnout/core";
 import { formatWords, parseWords } from "@turnout/core/testing";
 import type { Seen } from "@turnout/core/testing";
 import type { Agent, Attempt, Outcome, TargetRequest } from "@turnout/lab";
+import { PATIENCE_MS } from "./witness.ts";
 
 /** How long silence must last to be told from a refusal: a refused SYN may have to be sent again first, after 1 s (see the lab's README). */
 const SILENCE_MS: Readonly<Record<Protocol, number>> = { TCP: 1_250, UDP: 300, SCTP: 300 };
-/** How long an answer or a refusal that should come is waited for, on a machine that is busy. */
-const PATIENCE_MS = 4_000;
 const AT_ONCE = 4;
 /** e^-30 is the chance that a burst misses a server that answers its share: below 10^-9 for all bursts of a run together. */
 const NATS_OF_CERTAINTY = 30;
@@ -21,6 +20,8 @@ export interface Question {
   readonly owner: string;
   /** The name of the place that asks. */
   readonly from: string;
+  /** Ask once for so long, and believe silence only beside a witness that answers. */
+  attemptBesideWitness(request: TargetRequest & { readonly timeoutMs: number }): Promise<Attempt>;
   /** All connections must go to one server: any that is expected, or this one. */
   readonly affinity?: { readonly to?: string };
   nameOf(address: string): string;
@@ -36,10 +37,7 @@ export interface Question {
  */
 export async function ask(question: Question): Promise<string> {
   const expected = parseWords(question.expected);
-  const first = await attempt(
-    question,
-    expected.is === "drop" || expected.is === "pass" ? SILENCE_MS[question.request.transport] : PATIENCE_MS,
-  );
+  const first = await askOnce(question, question.nextPort());
   if (first.outcome !== "ok") return plainWords(question, expected, first.outcome);
   if (expected.is === "pass" && isDirect(question, first)) return question.expected;
   const sighted = new Sightings(question);
@@ -49,15 +47,15 @@ export async function ask(question: Question): Promise<string> {
   const most = question.affinity === undefined ? connectionsFor(wanted.size) : least;
   const goesOn = (count: number): boolean => !sighted.hasFailed && (count < least || (count < most && !sighted.has(wanted)));
   for (let count = 1; goesOn(count); count += AT_ONCE)
-    for (const one of await Promise.all(Array.from({ length: AT_ONCE }, () => attempt(question, PATIENCE_MS)))) sighted.add(one);
+    for (const one of await Promise.all(Array.from({ length: AT_ONCE }, () => attempt(question, question.nextPort())))) sighted.add(one);
   return judged(question, sighted, wanted);
 }
 
 /** Ask once, from a given port; the attempt itself, for connections that are kept. */
 export async function askOnce(question: Question, fromPort: number): Promise<Attempt> {
   const { is } = parseWords(question.expected);
-  const timeoutMs = is === "drop" || is === "pass" ? SILENCE_MS[question.request.transport] : PATIENCE_MS;
-  return await question.agent.attempt({ ...question.request, fromPort, timeoutMs });
+  if (is !== "drop" && is !== "pass") return await attempt(question, fromPort);
+  return await question.attemptBesideWitness({ ...question.request, fromPort, timeoutMs: SILENCE_MS[question.request.transport] });
 }
 
 /** Say what one attempt came to, in the words expected when it is among what is expected. */
@@ -70,8 +68,14 @@ export function wordsOfOne(question: Question, one: Attempt): string {
   return judged({ ...question, affinity: question.affinity ?? {} }, sighted, pairsOf(expected));
 }
 
-function attempt(question: Question, timeoutMs: number): Promise<Attempt> {
-  return question.agent.attempt({ ...question.request, fromPort: question.nextPort(), timeoutMs });
+/**
+ * Wait for an answer or a refusal that should come. Silence is broken once more, in the same flow, before it counts; a TCP connection has
+ * sent its SYN again by itself.
+ */
+async function attempt({ agent, request }: Question, fromPort: number): Promise<Attempt> {
+  const asked = { ...request, fromPort, timeoutMs: PATIENCE_MS };
+  const first = await agent.attempt(asked);
+  return first.outcome === "timeout" && request.transport !== "TCP" ? await agent.attempt(asked) : first;
 }
 
 /** Silence, and what routers say of an address that nobody has, are what is left of a packet that nobody translated. */

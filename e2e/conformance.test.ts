@@ -53,7 +53,7 @@ const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 const isFull = process.env["TURNOUT_E2E"] === "full";
 
 /** Longest a scenario may take, the wait for a stage included. */
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 300_000;
 
 const SHAPE = { nodes: [1, 2].map((node) => ({ name: `node${node}`, zone: `zone-${node === 1 ? "a" : "b"}`, pods: 3 })), clients: 2 };
 

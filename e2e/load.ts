@@ -38,9 +38,7 @@ export async function startLoad(site: Site, sources: readonly LoadSource[]): Pro
   return {
     more: async (count) => {
       const before = await attempts();
-      await expect
-        .poll(async () => (await attempts()).every((now, index) => now >= (before[index] ?? 0) + count), { timeout: 20_000 })
-        .toBe(true);
+      await expect.poll(async () => (await attempts()).every((now, index) => now >= (before[index] ?? 0) + count)).toBe(true);
     },
     stop: async () => {
       const tallies = await Promise.all(running.map(({ agent, load }) => agent.stopLoad(load)));

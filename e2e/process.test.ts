@@ -152,8 +152,8 @@ describe.each(layoutsOf("the turnout process"))("the turnout process, %s", needs
   it("repairs what somebody removed from its table", async () => {
     const { run } = site.cluster.node("node1");
     await run("nft", ["flush", "chain", "ip", "turnout", "nat-prerouting"]);
-    await expect.poll(works, { timeout: 20_000 }).toBe(WORKS);
+    await expect.poll(works).toBe(WORKS);
     await run("nft", ["delete", "table", "ip", "turnout"]);
-    await expect.poll(works, { timeout: 20_000 }).toBe(WORKS);
+    await expect.poll(works).toBe(WORKS);
   });
 });

@@ -1,10 +1,11 @@
 import type { IPFamily } from "@turnout/core";
-import type { Tally, TargetRequest, Transport } from "@turnout/lab";
+import type { Attempt, Tally, TargetRequest, Transport } from "@turnout/lab";
 import type { TestService, Way } from "./services.ts";
 import type { Site } from "./site.ts";
+import { attemptBesideWitness, PATIENCE_MS } from "./witness.ts";
 
 /** Long enough for a rejected SYN to be sent again (1 s) and refused then; see the laboratory's README. */
-export const SILENCE_MS = 1_500;
+const SILENCE_MS = 1_500;
 
 /** Who tries to reach what. */
 export interface Try {
@@ -21,7 +22,7 @@ export interface Try {
  * Say in words what becomes of reaching a service: who answered and whom they saw.
  *
  * Shape: `pod-1-1 pod-2-1 saw node1`, in the order of names; or the outcome alone (`refused`, `timeout`); the same words in both families.
- * Edges: one attempt decides whether it works at all; then so many more that a server which should answer is never missed by chance
+ * Edges: one attempt decides whether it works at all, silence only when it is silent a second time, beside a witness that answers; then so many more that a server which should answer is never missed by chance
  * (for four servers less than 1 in 10^9).
  */
 export async function reach(site: Site, service: TestService, family: IPFamily, wanted: Try): Promise<string> {
@@ -31,10 +32,17 @@ export async function reach(site: Site, service: TestService, family: IPFamily, 
 
 /** As {@link reach}, for any address and port. */
 export async function reachAddress(site: Site, from: string, request: TargetRequest): Promise<string> {
-  const agent = site.place(from).agent();
-  const first = await agent.attempt({ timeoutMs: SILENCE_MS, ...request });
-  if (first.outcome !== "ok") return first.outcome;
-  return inWords(site, await agent.burst({ timeoutMs: SILENCE_MS, ...request, count: 80, concurrency: 4 }));
+  const attempt = (): Promise<Attempt> => attemptBesideWitness(site, from, { timeoutMs: SILENCE_MS, ...request });
+  const first = await attempt();
+  const { outcome } = first.outcome === "timeout" ? await attempt() : first;
+  if (outcome !== "ok") return outcome;
+  return inWords(
+    site,
+    await site
+      .place(from)
+      .agent()
+      .burst({ timeoutMs: PATIENCE_MS, ...request, count: 80, concurrency: 4 }),
+  );
 }
 
 /** Say in words what a tally holds. */

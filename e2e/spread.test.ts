@@ -5,6 +5,7 @@ import { reachAll } from "./reach.ts";
 import type { TestService } from "./services.ts";
 import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
+import { PATIENCE_MS } from "./witness.ts";
 
 const FAMILIES = ["IPv4", "IPv6"] as const;
 
@@ -37,7 +38,7 @@ describe.each(layoutsOf("spread"))("a service with endpoints on two nodes, %s", 
     const tally = await site
       .place("pod-1-3")
       .agent()
-      .burst({ ...target, transport: "TCP", timeoutMs: 1_500, count: 2_400, concurrency: 8 });
+      .burst({ ...target, transport: "TCP", timeoutMs: PATIENCE_MS, count: 2_400, concurrency: 8 });
     expect(tally.failed).toEqual({});
     // 800 each with a deviation of 23: 690 is missed by chance in one of 100,000 runs. Without a second draw (ADR 0010) the third gets 600.
     expect(Object.keys(tally.servers).toSorted()).toEqual(["pod-1-1", "pod-2-1", "pod-2-2"]);

@@ -94,6 +94,6 @@ describe.each(layoutsOf("topology hints"))("topology hints, %s", needs("root", "
       metadata: { ...(node["metadata"] as object), labels: { "topology.kubernetes.io/zone": "zone-b" } },
     }));
     await site.api.apply(moved);
-    await expect.poll(ask, { timeout: 5_000 }).toBe("pod-2-1 saw pod-1-3");
+    await expect.poll(ask).toBe("pod-2-1 saw pod-1-3");
   });
 });

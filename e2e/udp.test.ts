@@ -25,7 +25,7 @@ describe.each(layoutsOf("UDP flows"))("UDP flows, %s", needs("root", "ip", "nft>
       const { outcome, server = "" } = await site
         .place(from)
         .agent()
-        .attempt({ ...service.target(way, family), transport: "UDP", fromPort, timeoutMs: 250 });
+        .attempt({ ...service.target(way, family), transport: "UDP", fromPort, timeoutMs: 1_000 });
       return outcome === "ok" ? server : outcome;
     };
   };
@@ -94,7 +94,7 @@ describe.each(layoutsOf("UDP flows"))("UDP flows, %s", needs("root", "ip", "nft>
     const flow = openFlow(service, "pod-1-3", "clusterIP", family);
     expect(await flow()).toBe("pod-1-1");
     await service.remove();
-    await expect.poll(flow, { timeout: 5_000 }).toBe("timeout");
+    await expect.poll(flow).toBe("timeout");
     await service.setEndpoints(["pod-2-1"]);
     await service.replace(service.manifest);
     await expect.poll(flow).toBe("pod-2-1");
@@ -107,7 +107,7 @@ describe.each(layoutsOf("UDP flows"))("UDP flows, %s", needs("root", "ip", "nft>
     const flow = openFlow(service, "client1", "nodePort@node1", family);
     const { manifest } = service;
     await service.replace({ ...manifest, ports: closed, type: "LoadBalancer" });
-    const early = { ...openTarget(first.nodePort, family), transport: "UDP" as const, fromPort: nextPort, timeoutMs: 250 };
+    const early = { ...openTarget(first.nodePort, family), transport: "UDP" as const, fromPort: nextPort };
     expect(await site.place("client1").agent().attempt(early)).toMatchObject({ outcome: "refused" });
     await service.replace({ ...manifest, ports: [first, ...rest] });
     await expect.poll(flow).toBe("pod-1-1");

@@ -84,7 +84,7 @@ function openBackend(options: UserspaceOptions, family: IPFamily, world: Userspa
     explain: explainPlan,
     observe: () => applier.observe(),
     apply: (plan, signal) => applier.apply(plan, signal),
-    forgetFlows: (flows) => Promise.resolve(fronts.forget(flows)),
+    forgetFlows: (flows, signal) => Promise.resolve(signal.aborted ? 0 : fronts.forget(flows)),
     watch: (signal) => watchHost({ world, bell, canOwnAddresses: world.canOwnAddresses, isDisturbed: () => applier.isDisturbed() }, signal),
     metrics: () => numbersOf(fronts, traffic),
     cleanup: (signal) => own.removeAll(signal),

@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 async function says(env: ToyEnvironment, text: string): Promise<void> {
-  await expect.poll(() => env.err, { timeout: 10_000 }).toContain(text);
+  await expect.poll(() => env.err).toContain(text);
 }
 
 async function serve(...flags: readonly string[]): Promise<void> {
@@ -82,14 +82,14 @@ describe("a brain in another process", () => {
       const { readFile } = await import("node:fs/promises");
       return await readFile(join(node.directory, "kernel-IPv4.json"), "utf8").catch(() => "");
     };
-    await expect.poll(kernel, { timeout: 10_000 }).toContain("10.96.0.10:80");
+    await expect.poll(kernel).toContain("10.96.0.10:80");
     brain.stop.abort();
     expect((await serving).code).toBe(0);
     await says(node, "the node-state API is away, rules stay as they are");
     expect(await kernel()).toContain("10.96.0.10:80");
     await brain.file("services.yaml", CART.replaceAll("10.96.0.10", "10.96.0.11"));
     await serve();
-    await expect.poll(kernel, { timeout: 10_000 }).toContain("10.96.0.11:80");
+    await expect.poll(kernel).toContain("10.96.0.11:80");
     expect(await kernel()).not.toContain("10.96.0.10:80");
     node.stop.abort();
     expect((await running).code).toBe(0);

@@ -136,7 +136,11 @@ export interface Backend<H, K extends KernelObject, S> {
    * for what Node says of a failed system call.
    */
   apply(plan: Plan<S>, signal: AbortSignal): Promise<Outcome<K>>;
-  /** Make the kernel forget connections; off the sync path. Resolves to how many. */
+  /**
+   * Make the kernel forget connections; off the sync path. Resolves to how many.
+   *
+   * Edges: once `signal` aborts no more may be chosen: the rules are about to change, and what they then let in must stay.
+   */
   forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /** Host facts changed, or somebody touched our objects. */
   watch?(signal: AbortSignal): AsyncIterable<HostEvent<H>>;

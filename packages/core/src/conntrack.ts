@@ -21,7 +21,16 @@ export function flowsToForget(changes: Iterable<RowChange>): readonly FlowFilter
   return list.flatMap((change) => [...staleFlows(change), ...flowsOfGivenUp(change, held)]);
 }
 
-function destinationKey({ address, port }: Destination): string {
+/** Where rows answered, answer, or are about to: what flows there are judged by changes with them. Keys of {@link destinationKey}, UDP alone. */
+export function* changingDestinations(changes: Iterable<RowChange>): Iterable<string> {
+  for (const { before, after } of changes) {
+    if ((after ?? before)?.name.protocol !== "UDP") continue;
+    for (const row of [before, after]) for (const destination of row?.destinations ?? []) yield destinationKey(destination);
+  }
+}
+
+/** Name a destination, of rows or of filters. */
+export function destinationKey({ address, port }: Pick<Destination, "address" | "port">): string {
   return `${address} ${port}`;
 }
 

@@ -5,11 +5,13 @@ import { RecordingLog, RecordingObserver } from "./testing/records.ts";
 import { settle, TestClock } from "./testing/clock.ts";
 import type { FlowFilter } from "./world.ts";
 
+const never = new AbortController().signal;
+
 function flow(address: string, keep: readonly string[], only?: readonly string[]): FlowFilter {
   return { protocol: "UDP", address, port: 53, keep, ...(only === undefined ? {} : { only }) };
 }
 
-/** A forgetter whose backend takes each batch only when told how it ends. */
+/** A forgetter whose backend takes each batch only when told how it ends, or stopped. */
 function createBench(): {
   forgetter: FlowForgetter;
   batches: (readonly FlowFilter[])[];
@@ -20,9 +22,10 @@ function createBench(): {
   const batches: (readonly FlowFilter[])[] = [];
   let finish: ((error?: ProxyError) => void) | undefined;
   const [log, observer] = [new RecordingLog(), new RecordingObserver()];
-  const forgetFlows = (flows: readonly FlowFilter[]): Promise<number> => {
+  const forgetFlows = (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => {
     batches.push(flows);
     const { promise, resolve, reject } = Promise.withResolvers<number>();
+    signal.addEventListener("abort", () => reject(signal.reason as ProxyError));
     finish = (error) => (error === undefined ? resolve(flows.length) : reject(error));
     return promise;
   };
@@ -44,7 +47,7 @@ describe("R-42 forgetting beside the syncs", () => {
     await end();
     expect(batches[1]).toEqual([flow("b", ["1"]), flow("c", ["1"])]);
     await end();
-    await forgetter.idle();
+    await forgetter.idle(never);
     expect([batches.length, observer.forgotten]).toEqual([2, 3]);
   });
 
@@ -81,11 +84,92 @@ describe("R-42 forgetting beside the syncs", () => {
     expect(batches).toHaveLength(2);
   });
 
+  it("a batch is stopped by a change where it looks, and left alone by any other", async () => {
+    const { forgetter, batches, log } = createBench();
+    forgetter.forget([flow("a", []), flow("b", ["1"])]);
+    forgetter.withhold(["c 53", "a 54"]);
+    await settle();
+    expect(batches).toHaveLength(1);
+    forgetter.withhold(["c 53", "a 53"]);
+    await settle();
+    expect(batches.slice(1)).toEqual([[flow("b", ["1"])]]);
+    expect(log.lines).toEqual([]);
+  });
+
+  it("what is withheld waits for a sync that succeeds, and is judged by what that says", async () => {
+    const { forgetter, batches, end } = createBench();
+    forgetter.forget([flow("a", []), flow("b", []), flow("c", [], ["1"])]);
+    const changing = ["a 53", "b 53", "c 53"];
+    forgetter.withhold(changing);
+    await settle();
+    // The sync failed, and is tried again.
+    forgetter.withhold(changing);
+    await settle();
+    expect(batches).toHaveLength(1);
+    forgetter.forget([flow("a", ["2"])]);
+    expect(batches.slice(1)).toEqual([[flow("a", ["2"]), flow("b", []), flow("c", [], ["1"])]]);
+    await end();
+    await forgetter.idle(never);
+    expect(batches).toHaveLength(2);
+  });
+
+  it("a batch that is slow to stop brings nothing back that was said of old", async () => {
+    const batches: (readonly FlowFilter[])[] = [];
+    const ends: (() => void)[] = [];
+    const backend = {
+      forgetFlows: (flows: readonly FlowFilter[]): Promise<number> => {
+        batches.push(flows);
+        return new Promise((resolve) => ends.push(() => resolve(0)));
+      },
+    };
+    const { log, observer } = createBench();
+    const forgetter = new FlowForgetter({ backend, family: "IPv4", clock: new TestClock(), log, observer });
+    forgetter.forget([flow("a", [])]);
+    forgetter.withhold(["a 53"]);
+    forgetter.forget([flow("a", ["1"])]);
+    forgetter.withhold(["a 53"]);
+    forgetter.withhold(["a 53"]);
+    forgetter.forget([]);
+    ends[0]?.();
+    await settle();
+    expect(batches.slice(1)).toEqual([[flow("a", ["1"])]]);
+  });
+
+  it("what waits is withheld, too, and those who change all the time hold nobody else up", async () => {
+    const { forgetter, batches, end, observer } = createBench();
+    forgetter.forget([flow("x", [])]);
+    forgetter.forget([flow("a", []), flow("b", [])]);
+    forgetter.withhold(["a 53"]);
+    await end();
+    expect(batches.slice(1)).toEqual([[flow("b", [])]]);
+    for (const keep of ["1", "2", "3"]) {
+      forgetter.forget([flow("a", [keep])]);
+      forgetter.withhold(["a 53"]);
+      await settle();
+    }
+    expect(batches).toHaveLength(2);
+    await end();
+    expect(observer.forgotten).toBe(2);
+  });
+
+  it("FlowForgetter stops when asked", async () => {
+    const { forgetter, batches, log } = createBench();
+    const ending = new AbortController();
+    forgetter.forget([flow("a", [])]);
+    forgetter.forget([flow("b", [])]);
+    const idle = forgetter.idle(ending.signal);
+    ending.abort(new ProxyError("canceled", "the end"));
+    await idle;
+    forgetter.forget([flow("c", [])]);
+    await forgetter.idle(ending.signal);
+    expect([batches.length, log.lines]).toEqual([1, []]);
+  });
+
   it("a backend that can't forget is never asked", async () => {
     const { log, observer } = createBench();
     const forgetter = new FlowForgetter({ backend: {}, family: "IPv4", clock: new TestClock(), log, observer });
     forgetter.forget([flow("a", [])]);
-    await forgetter.idle();
+    await forgetter.idle(never);
     expect([log.lines, observer.forgotten]).toEqual([[], 0]);
   });
 });

@@ -156,6 +156,28 @@ describe("connections to forget", () => {
     await bench.stop();
   });
 
+  it("R-42 never flows that a change may let in, by what the rows were before it", async () => {
+    const signals: AbortSignal[] = [];
+    const forgetting = (signal: AbortSignal): Promise<void> => {
+      signals.push(signal);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+    };
+    // The Service comes before its endpoints, as it does: whoever talks to it then is to be forgotten.
+    const bench = await createSyncBench([dnsService], { faults: { forgetting } });
+    const stoppedAtApply: boolean[] = [];
+    const apply = (): undefined => void stoppedAtApply.push(signals[0]?.aborted === true);
+    bench.host.faults = { forgetting, apply };
+    bench.upsert(service(1));
+    await bench.clock.advance(1000);
+    bench.host.faults = { apply };
+    bench.upsert(dns(["10.1.1.1"]));
+    await bench.clock.advance(1000);
+    expect(stoppedAtApply).toEqual([false, true]);
+    expect(bench.host.forgotten).toMatchObject([[{ address: "10.96.0.10", keep: ["10.1.1.1:53"] }]]);
+    expect(bench.log.lines.filter(({ level }) => level === "warn")).toEqual([]);
+    await bench.stop();
+  });
+
   it("not while the change is not in force", async () => {
     const bench = await createSyncBench([dnsService, dns(["10.1.1.1", "10.1.1.2"])]);
     const before = bench.host.forgotten.length;
@@ -204,6 +226,15 @@ describe("the feed is lost", () => {
 });
 
 describe("stopping", () => {
+  it("ends run at once, also while connections are forgotten", async () => {
+    const forgetting = (signal: AbortSignal): Promise<void> =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+    const dns = rawService("dns", { clusterIP: "10.96.0.10", ports: [{ name: "dns", port: 53, protocol: "UDP" }] });
+    const bench = await createSyncBench([dns], { faults: { forgetting } });
+    await bench.stop();
+    expect([bench.host.forgotten, bench.log.lines.filter(({ level }) => level === "warn")]).toEqual([[], []]);
+  });
+
   it("ends run at once, whatever it waits for", async () => {
     const idle = await createSyncBench([service(1)]);
     await idle.stop();

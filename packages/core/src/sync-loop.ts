@@ -1,5 +1,6 @@
 import type { Backend, KernelObject } from "./backend.ts";
 import type { Capabilities } from "./capabilities.ts";
+import { changingDestinations } from "./conntrack.ts";
 import { ProxyError } from "./errors.ts";
 import { FlowForgetter } from "./flow-forgetter.ts";
 import { HostLink } from "./host-link.ts";
@@ -117,7 +118,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
       if (this.node === undefined) this.#dueMs = Number.POSITIVE_INFINITY;
       else await this.#sync(signal);
     }
-    await this.#forgetter.idle();
+    await this.#forgetter.idle(signal);
   }
 
   /** Sync once. @throws {ProxyError} what the sync failed with (also if only some rows were refused), or `canceled`. */
@@ -132,7 +133,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
         object: refused.join(", "),
         hint: "the rest is in force, see the log",
       });
-    await this.#forgetter.idle();
+    await this.#forgetter.idle(signal);
   }
 
   #hurry(): void {
@@ -197,6 +198,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
     if (isFull) this.#auditDueMs = startMs + this.#options.maxIntervalMs;
     this.#dueMs = this.#auditDueMs;
     this.#wanted.setHost(this.#host);
+    // From here on the new rules may let flows in that the old rows say should go.
+    this.#forgetter.withhold(changingDestinations(this.#wanted.unsettled()));
     try {
       const count = await this.#reconciler.reconcile(signal);
       this.#succeeded(isFull, startMs, count);

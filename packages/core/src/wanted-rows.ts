@@ -124,6 +124,11 @@ export class WantedRows<H, K extends KernelObject> {
     this.ledger.setRow(key, this.#render(this.#rows.get(key)));
   }
 
+  /** Rows not yet in force, as they were and as they should be. */
+  *unsettled(): Iterable<RowChange> {
+    for (const [key, { row }] of this.#pending) yield { before: row, after: this.#rows.get(key) };
+  }
+
   /** Everything is in force now but for rows that are held and objects that failed; returns the connections to forget. */
   settled(): readonly FlowFilter[] {
     const changes: RowChange[] = [];

@@ -89,7 +89,7 @@ export type NftEvent =
 export interface Netlink {
   /** All addresses of one family on this host (network namespace). */
   addresses(family: "IPv4" | "IPv6"): Promise<readonly HostAddress[]>;
-  /** Delete the matching conntrack entries; resolves to how many went. */
+  /** Delete the matching conntrack entries; resolves to how many went. None goes that was not seen before `signal` aborted. */
   deleteFlows(family: "IPv4" | "IPv6", flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
   nftGeneration(): Promise<number>;

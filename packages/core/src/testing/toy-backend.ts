@@ -33,6 +33,8 @@ export interface ToyFaults {
   /** Removed objects stay on the host this long, in ms. */
   readonly lingersMs?: number;
   readonly forget?: () => boolean;
+  /** Flows are forgotten only after this, as on a host that has many; throws when the signal does. */
+  readonly forgetting?: (signal: AbortSignal) => Promise<void>;
 }
 
 /**
@@ -64,7 +66,7 @@ export class ToyHost {
       explain: ({ steps }: Plan<ToyStep>): string => steps.map((step) => `${step.do} ${objectId(step.object)}`).join("\n"),
       observe: (): Promise<Observed<KernelObject> | undefined> => this.#observe(),
       apply: (plan: Plan<ToyStep>): Promise<Outcome<KernelObject>> => this.#apply(plan),
-      forgetFlows: (flows: readonly FlowFilter[]): Promise<number> => this.#forget(flows),
+      forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => this.#forget(flows, signal),
       close: (): Promise<void> => Promise.resolve(),
     };
   }
@@ -120,8 +122,8 @@ export class ToyHost {
     this.objects.set(id, object);
   }
 
-  async #forget(flows: readonly FlowFilter[]): Promise<number> {
-    await Promise.resolve();
+  async #forget(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
+    await (this.faults.forgetting?.(signal) ?? Promise.resolve());
     if (this.faults.forget?.() === true) throw new ProxyError("tool_failed", "the toy host remembers");
     this.forgotten.push([...flows]);
     return flows.length;

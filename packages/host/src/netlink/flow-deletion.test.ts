@@ -121,6 +121,17 @@ describe("deleteMatchingFlows", () => {
     const doing = deleteMatchingFlows(fakeChannel({ dumps: [] }), "IPv4", one, [], AbortSignal.abort());
     await expect(doing).rejects.toMatchObject({ code: "canceled" });
   });
+
+  it("deletes nothing of what it saw when it is stopped while it looks", async () => {
+    const stop = new AbortController();
+    const channel = fakeChannel({ dumps: [{ entries: [gone] }] });
+    const dump: FlowChannel["dump"] = async (...args) => {
+      stop.abort();
+      return await channel.dump(...args);
+    };
+    await expect(deleteMatchingFlows({ ...channel, dump }, "IPv4", one, [], stop.signal)).rejects.toMatchObject({ code: "canceled" });
+    expect(channel.deletes).toEqual([]);
+  });
 });
 
 describe("dumpsFor", () => {

@@ -38,7 +38,8 @@ export function dumpsFor(family: IPFamily, filters: readonly FlowFilter[]): read
  *
  * Shape: `localAddresses` stand for the filter address "".
  * Edges: an entry that went by itself meanwhile isn't counted. A dump during which the table changed is repeated
- * once; after that what it showed counts. Only the requests for matching entries are held in memory.
+ * once; after that what it showed counts. Nothing goes of what a dump showed in which `signal` aborted: by then rules may be in force
+ * that let in what the filters mean to go. Only the requests for matching entries are held in memory.
  * @throws {ProxyError} `canceled`, `invalid_object`, `permission_denied`, `tool_failed`.
  */
 export async function deleteMatchingFlows(

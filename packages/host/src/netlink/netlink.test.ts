@@ -10,7 +10,7 @@ const flags = ["--conditions=@turnout/source", "--no-warnings"];
 /** Play a scenario in a fresh network namespace, which goes with its process. */
 async function inNamespace(scenario: string, before: readonly string[] = []): Promise<unknown> {
   const args = ["-n", ...before, process.execPath, ...flags, child, scenario];
-  const { stdout } = await promisify(execFile)("unshare", args, { timeout: 25_000, killSignal: "SIGKILL" });
+  const { stdout } = await promisify(execFile)("unshare", args, { timeout: 100_000, killSignal: "SIGKILL" });
   return JSON.parse(stdout);
 }
 

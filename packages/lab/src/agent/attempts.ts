@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { attemptSctp } from "../raw/sctp-client.ts";
 import { DEFAULT_TIMEOUT_MS, isFiltered, outcomeOf } from "./answer.ts";
 import type { Answer, Attempt, GetRequest, GetResult, TargetRequest } from "./protocol.ts";
+import { afterSilence } from "./silence.ts";
 
 /** Reach a target once. @throws {Error} for a caller's mistake, such as a `fromAddress` that is not here. */
 export async function attempt(request: TargetRequest, keepAlive?: HttpAgent): Promise<Attempt> {
@@ -33,13 +34,13 @@ function attemptTcp(request: TargetRequest): Promise<Result> {
     const socket = connect({ host: request.address, port: request.port, ...from(request) });
     let text = "";
     const settle = (result: Result): void => {
-      clearTimeout(timer);
+      stopWaiting();
       resolve(result);
     };
-    const timer = setTimeout(() => {
+    const stopWaiting = afterSilence(request.timeoutMs ?? DEFAULT_TIMEOUT_MS, () => {
       settle({ outcome: "timeout" });
       socket.destroy();
-    }, request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    });
     let local: Pick<Result, "localAddress" | "localPort"> = {};
     socket.on("connect", () => {
       local = { localAddress: socket.localAddress ?? "", localPort: socket.localPort ?? 0 };
@@ -51,7 +52,7 @@ function attemptTcp(request: TargetRequest): Promise<Result> {
     });
     socket.on("error", (error) => {
       const outcome = outcomeOf(error);
-      clearTimeout(timer);
+      stopWaiting();
       if (outcome === undefined) reject(error);
       else resolve({ outcome, ...local });
     });
@@ -67,11 +68,13 @@ function attemptUdp(request: TargetRequest): Promise<Result> {
     const settle = (act: () => void): void => {
       if (isSettled) return;
       isSettled = true;
-      clearTimeout(timer);
+      stopWaiting();
       socket.close();
       act();
     };
-    const timer = setTimeout(() => settle(() => resolve({ outcome: "timeout", ...local })), request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    const stopWaiting = afterSilence(request.timeoutMs ?? DEFAULT_TIMEOUT_MS, () =>
+      settle(() => resolve({ outcome: "timeout", ...local })),
+    );
     const failed = (error: Error | null): void => {
       // The host's own filter stopped the datagram: rejected, if an ICMP error follows, else dropped.
       if (error === null || isFiltered(error)) return;
@@ -112,23 +115,23 @@ export function getOnce(
         response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
         response.on("error", failed);
         response.on("end", () => {
-          clearTimeout(timer);
+          stopWaiting();
           const headers = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
           resolve({ outcome: "ok", status: response.statusCode ?? 0, headers, body });
         });
       },
     );
     const failed = (error: Error): void => {
-      clearTimeout(timer);
+      stopWaiting();
       // Node's word for a connection that ended without a response is ECONNRESET too, but with this text.
       const outcome = error.message === "socket hang up" ? "closed" : outcomeOf(error);
       if (outcome === undefined) reject(error);
       else resolve({ outcome, ...nothing });
     };
-    const timer = setTimeout(() => {
+    const stopWaiting = afterSilence(request.timeoutMs ?? DEFAULT_TIMEOUT_MS, () => {
       resolve({ outcome: "timeout", ...nothing });
       outgoing.destroy();
-    }, request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    });
     outgoing.on("error", failed);
   });
 }

@@ -33,6 +33,11 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
     })),
     ["flow"],
   ],
+  "forgets flows although it is told to stop": [
+    "the contract: forgetFlows",
+    withBackend((inner) => ({ forgetFlows: (flows) => inner.forgetFlows?.(flows, new AbortController().signal) ?? Promise.resolve(0) })),
+    ["contract"],
+  ],
   "applies everything twice": [
     "the contract: apply",
     withBackend((inner) => ({

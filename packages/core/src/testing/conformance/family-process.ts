@@ -7,7 +7,7 @@ import type { SyncedEvent, SyncObserver } from "../../observer.ts";
 import type { Store } from "../../store.ts";
 import { SyncLoop } from "../../sync-loop.ts";
 import { WantedRows } from "../../wanted-rows.ts";
-import type { Log, World } from "../../world.ts";
+import type { FlowFilter, Log, World } from "../../world.ts";
 import { STAGE_NODE } from "./stage.ts";
 import type { Subject } from "./subject.ts";
 import { BackendNotes, deltaText, watchBackend } from "./watched-backend.ts";
@@ -86,6 +86,11 @@ export class FamilyProcess {
     } catch (error) {
       return { ...this.#last, error };
     }
+  }
+
+  /** Have connections forgotten, but take it back before it has begun; however that ends. */
+  async forgetInVain(flows: readonly FlowFilter[]): Promise<void> {
+    await Promise.allSettled([Promise.resolve().then(() => this.#inner.forgetFlows?.(flows, AbortSignal.abort()))]);
   }
 
   /** Have the next sync compare everything with the host. */

@@ -3,6 +3,7 @@ import { isEqual } from "../../equal.ts";
 import { FAMILIES } from "../../objects.ts";
 import type { IPFamily } from "../../objects.ts";
 import type { Packet } from "../../verdict/packet.ts";
+import type { FlowFilter } from "../../world.ts";
 import type { FakeHost, Fault } from "./fake-host.ts";
 import type { Findings } from "./findings.ts";
 import { Player } from "./player.ts";
@@ -84,7 +85,7 @@ class HostCheck {
   async look(): Promise<void> {
     if (this.#host.foreign().length === 0) this.#found("foreign() at the start", "something that isn't the backend's", "nothing");
     if (!(await this.#checkOwn())) return;
-    this.#checkFlows();
+    await this.#checkFlows();
     this.#checkTamper();
   }
 
@@ -115,7 +116,7 @@ class HostCheck {
     return true;
   }
 
-  #checkFlows(): void {
+  async #checkFlows(): Promise<void> {
     if (this.#module.capabilities.UDP !== true) return;
     const { addresses, link } = stagePlace("client1");
     const family = this.#family;
@@ -127,6 +128,11 @@ class HostCheck {
     const { is } = this.#host.connect(packet, this.#random);
     if (is !== "forward") this.#found("connect() of a UDP packet", "forward, as trace() says", is);
     else if (this.#host.flows.length <= before) this.#found("flows after a UDP connection", "one more", "no more than before");
+    const kept = this.#host.flows.length;
+    const flows: readonly FlowFilter[] = [{ protocol: "UDP", address: destination, port: SERVICE_PORT, keep: [] }];
+    for (const life of this.#player.processes) await life.forgetInVain(flows);
+    if (this.#host.flows.length < kept)
+      this.#found("forgetFlows() with a signal that has aborted", "nothing is forgotten", "flows are gone");
   }
 
   #checkTamper(): void {

@@ -166,8 +166,9 @@ class PaperHost implements FakeHost {
   #netlink(): Netlink {
     return {
       addresses: (family) => Promise.resolve(this.#addresses.filter(({ ip }) => (ip.includes(":") ? "IPv6" : "IPv4") === family)),
-      deleteFlows: async (family, filters) => {
+      deleteFlows: async (family, filters, signal) => {
         await Promise.resolve();
+        if (signal.aborted) throw new ProxyError("canceled", "forgetting flows was given up", { cause: signal.reason });
         const before = this.#flows.length;
         this.#flows = this.#flows.filter((flow) => flow.family !== family || !filters.some((filter) => this.#isStale(flow, filter)));
         return before - this.#flows.length;

@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { IPFamily, Packet } from "@turnout/core";
+import { STAGE_NODE } from "@turnout/core/testing";
+import type { FlowExpectation } from "@turnout/core/testing";
+import type { Cluster } from "@turnout/lab";
+
+/** How long a flow that must be forgotten may take, on a machine that is busy: that happens beside the syncs. */
+const FORGET_MS = 30_000;
+/** How long a flow must be remembered for, to be believed. */
+const REMEMBER_MS = 400;
+const LOOK_AGAIN_MS = 20;
+
+/** A flow that was kept, and what should have become of it. */
+export interface FlowInQuestion {
+  readonly name: string;
+  readonly is: FlowExpectation["is"];
+  readonly packet: Packet;
+  readonly fromPort: number;
+}
+
+/** Ask the kernel of the stage's node which flows it still tracks, and say which are otherwise than they should be. */
+export async function lookAtFlows(cluster: Cluster, flows: readonly FlowInQuestion[]): Promise<readonly string[]> {
+  if (flows.length === 0) return [];
+  const startMs = performance.now();
+  const tracked = (some: readonly FlowInQuestion[]): Promise<readonly FlowInQuestion[]> => trackedAmong(cluster, some);
+  // What must be forgotten first: its going is a sign that forgetting has begun.
+  let lasting = await tracked(flows.filter(({ is }) => is === "forgotten"));
+  while (lasting.length > 0 && performance.now() - startMs < FORGET_MS) {
+    await sleep(LOOK_AGAIN_MS);
+    lasting = await tracked(lasting);
+  }
+  await sleep(Math.max(0, startMs + REMEMBER_MS - performance.now()));
+  const remembered = flows.filter(({ is }) => is === "remembered");
+  const there = new Set(await tracked(remembered));
+  return [
+    ...lasting.map(({ name }) => `${name}: expected to be forgotten, is remembered`),
+    ...remembered.filter((flow) => !there.has(flow)).map(({ name }) => `${name}: expected to be remembered, is forgotten`),
+  ];
+}
+
+/** One listing a family: each walks the whole table, which costs more than all that is in it here. */
+async function trackedAmong(cluster: Cluster, flows: readonly FlowInQuestion[]): Promise<readonly FlowInQuestion[]> {
+  const listings = new Map<IPFamily, string>();
+  for (const family of new Set(flows.map(({ packet }) => packet.family))) {
+    const { stdout } = await cluster.node(STAGE_NODE).run("conntrack", ["-L", "-p", "udp", "-f", family.toLowerCase()]);
+    listings.set(family, stdout);
+  }
+  return flows.filter(({ packet, fromPort }) => {
+    const ways = `sport=${fromPort} dport=${packet.port} `;
+    const lines = (listings.get(packet.family) ?? "").split("\n");
+    // The original direction comes first.
+    return lines.some(
+      (line) => line.indexOf(`src=${packet.source} `) === line.indexOf("src=") && line.indexOf(ways) === line.indexOf("sport="),
+    );
+  });
+}
