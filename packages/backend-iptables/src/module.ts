@@ -1,7 +1,19 @@
-import type { Backend, BackendMetric, BackendModule, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
+import type {
+  Backend,
+  BackendMetric,
+  BackendModule,
+  FlowFilter,
+  HostEvent,
+  IPFamily,
+  Leftover,
+  Observed,
+  Outcome,
+  Plan,
+  World,
+} from "@turnout/core";
 import { ALL_CAPABILITIES, ProxyError } from "@turnout/core";
 import type { CommitMark, IptablesProgram } from "@turnout/host";
-import { EchoCount, findIptables, ownCommitsOf } from "@turnout/host";
+import { EchoCount, findIptables, iptablesName, ownCommitsOf } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -106,23 +118,47 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   /** Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. */
   async cleanup(signal: AbortSignal): Promise<void> {
     const { programs } = await findIptables(this.#world.exec, signal);
-    for (const program of programs) await this.#cleanUp(program, signal);
+    for (const program of programs) {
+      const tool = this.#toolOf(program);
+      await this.#remove(await this.#own(tool, signal), tool, program, signal);
+    }
+  }
+
+  /** kube-proxy's chains are ours as well, so while this backend is in use nothing is left over: what is there was adopted. */
+  async leftovers(isInUse: boolean, signal: AbortSignal): Promise<readonly Leftover[]> {
+    if (isInUse) return [];
+    const { programs } = await findIptables(this.#world.exec, signal);
+    if (programs.length === 0) throw new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" });
+    const found: Leftover[] = [];
+    for (const program of programs) {
+      const tool = this.#toolOf(program);
+      const own = await this.#own(tool, signal);
+      const chains = own.filter(({ kind }) => kind === "chain" || kind === "shared").length;
+      if (chains === 0) continue;
+      const what = `${chains} KUBE-* chains of ${iptablesName(this.#family, program, "")} (${program.variant})`;
+      found.push({ what, remove: (stop) => this.#remove(own, tool, program, stop) });
+    }
+    return found;
   }
 
   close(): Promise<void> {
     return Promise.resolve();
   }
 
-  async #cleanUp(program: IptablesProgram, signal: AbortSignal): Promise<void> {
-    const tool = new IptablesTool(this.#world, this.#family, program);
+  #toolOf(program: IptablesProgram): IptablesTool {
+    return new IptablesTool(this.#world, this.#family, program);
+  }
+
+  async #own(tool: IptablesTool, signal: AbortSignal): Promise<readonly IptablesObject[]> {
     const { filter = "", nat = "", mangle = "" } = await tool.saveExisting(signal);
-    const remove = [...parseSaved({ filter, nat, mangle }, this.#family, false).values()];
+    return [...parseSaved({ filter, nat, mangle }, this.#family, false).values()];
+  }
+
+  async #remove(remove: readonly IptablesObject[], tool: IptablesTool, program: IptablesProgram, signal: AbortSignal): Promise<void> {
     if (remove.length === 0) return;
     const plan = planDelta({ put: [], remove, lingering: [], nowMs: this.#world.clock.nowMs() });
-    const { lingering = [] } = await new Applier(tool, { own: ownCommitsOf(this.#world.netlink), echoes: this.#echoes }, this.#world).apply(
-      plan,
-      signal,
-    );
+    const applier = new Applier(tool, { own: ownCommitsOf(this.#world.netlink), echoes: this.#echoes }, this.#world);
+    const { lingering = [] } = await applier.apply(plan, signal);
     if (lingering.length === 0) return;
     throw new ProxyError("already_exists", "chains are left that somebody else jumps to", {
       object: lingering.map(({ object }) => object.key).join(", "),

@@ -1,8 +1,9 @@
 import { ALL_CAPABILITIES } from "@turnout/core";
-import type { Backend, BackendModule, FlowFilter, HostEvent, IPFamily, Observed, Outcome, Plan, World } from "@turnout/core";
+import type { Backend, BackendModule, FlowFilter, HostEvent, IPFamily, Leftover, Observed, Outcome, Plan, World } from "@turnout/core";
 import { ownCommitsOf } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
 import { Applier } from "./apply.ts";
+import { findLeftovers } from "./leftovers.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { NftSession } from "./nft-session.ts";
 import type { NftObject } from "./objects.ts";
@@ -55,10 +56,8 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
     apply: (plan, signal): Promise<Outcome<NftObject>> => applier.apply(plan, signal),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
     watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> => watchHost({ world, family, echoes: session.echoes, mark }, signal),
-    async cleanup(signal: AbortSignal): Promise<void> {
-      // Made first, so that deleting it can't fail for its absence.
-      await session.commit([`add table ${nftFamily} ${TABLE}`, `delete table ${nftFamily} ${TABLE}`], signal);
-    },
+    cleanup: (signal): Promise<void> => session.dropTable(nftFamily, TABLE, signal),
+    leftovers: (isInUse, signal): Promise<readonly Leftover[]> => findLeftovers(session, nftFamily, isInUse, signal),
     close(): Promise<void> {
       session.close();
       return Promise.resolve();

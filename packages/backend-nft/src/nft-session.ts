@@ -46,6 +46,19 @@ export class NftSession {
     }
   }
 
+  /** Remove a table, if it is there. */
+  async dropTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<void> {
+    // Made first, so that deleting it can't fail for its absence.
+    await this.commit([`add table ${family} ${table}`, `delete table ${family} ${table}`], signal);
+  }
+
+  /** List a family's tables as JSON. */
+  async listTables(family: "ip" | "ip6", signal: AbortSignal): Promise<string> {
+    const { code, stdout, stderr } = await this.#exec.run(this.#nft, ["-j", "list", "tables", family], { signal });
+    if (code !== 0) throw nftError(stderr, `list tables ${family}`);
+    return stdout;
+  }
+
   /** List a table as JSON; undefined when it doesn't exist. */
   async listTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<string | undefined> {
     const { code, stdout, stderr } = await this.#exec.run(this.#nft, ["-j", "list", "table", family, table], { signal });

@@ -38,6 +38,18 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
   },
 ];
 
+/** Tell whether a module comes with turnout, and is not just named like one that does. */
+export async function isKnownBackend(module: BackendModule): Promise<boolean> {
+  const known = KNOWN_BACKENDS.find(({ name }) => name === module.name);
+  return known !== undefined && ((await known.load()) as { readonly default?: unknown }).default === module;
+}
+
+/** The backends that come with turnout, but for the one in use: their rules may still be in force. */
+export async function otherBackends(inUse: string): Promise<readonly BackendModule[]> {
+  const others = KNOWN_BACKENDS.filter(({ name }) => name !== inUse);
+  return await Promise.all(others.map(({ name }) => loadBackend(name, "")));
+}
+
 /** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
 const NOT_YET: ReadonlySet<string> = new Set(["ipvs", "ebpf", "winkernel"]);
 

@@ -23,6 +23,7 @@ export type { IssueLogOptions } from "./run/issue-log.ts";
 export { registerIssues } from "./run/issue-metrics.ts";
 export { run } from "./run/main.ts";
 export type { RunOptions } from "./run/main.ts";
+export type { LeftoverOptions } from "./run/leftovers.ts";
 export { MetricSet } from "./run/metric-set.ts";
 export type { Readings } from "./run/metric-set.ts";
 export { Metrics } from "./run/metrics.ts";

@@ -107,6 +107,14 @@ export interface Outcome<K> {
 /** Something changed under us. */
 export type HostEvent<H> = { readonly kind: "facts"; readonly facts: H } | { readonly kind: "drift"; readonly what: string };
 
+/** Rules that a service proxy which was there before left in force. */
+export interface Leftover {
+  /** For people, e.g. `table ip kube-proxy`. */
+  readonly what: string;
+  /** Take it away and nothing else. @throws {ProxyError} what the host failed with. */
+  remove(signal: AbortSignal): Promise<void>;
+}
+
 /** One number that a backend counts for operators. */
 export interface BackendMetric {
   /** As Prometheus has it, units last: kube-proxy's name where its dashboards have one. */
@@ -148,6 +156,12 @@ export interface Backend<H, K extends KernelObject, S> {
   metrics?(): readonly BackendMetric[];
   /** Remove everything of ours; by default what observe finds is removed. */
   cleanup?(signal: AbortSignal): Promise<void>;
+  /**
+   * Find what service proxies that were here before left in force in this dataplane, ours and kube-proxy's. Reads only; by default there is none.
+   * `isInUse`: this backend serves from now on, so what it has, and what it adopts, is no leftover.
+   * @throws {ProxyError} `tool_missing` where nobody can look.
+   */
+  leftovers?(isInUse: boolean, signal: AbortSignal): Promise<readonly Leftover[]>;
   /** Let go of handles. In-kernel state stays; a process-resident backend drains. */
   close(signal: AbortSignal): Promise<void>;
 }

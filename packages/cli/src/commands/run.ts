@@ -1,4 +1,4 @@
-import { Metrics, run, runConfig, withTimeout, type LoadedConfig } from "@turnout/client";
+import { Metrics, run, runConfig, withTimeout, type LoadedConfig, type RunOptions } from "@turnout/client";
 import { ProxyError, type BackendModule, type Log } from "@turnout/core";
 import type { Command } from "commander";
 import type { ClosableWorld, Environment } from "../environment.ts";
@@ -15,13 +15,14 @@ import {
   timeoutMs,
   type CommonOptions,
 } from "../options.ts";
-import { chooseBackend } from "../registry.ts";
+import { chooseBackend, isKnownBackend, otherBackends } from "../registry.ts";
 
 interface RunCommandOptions extends CommonOptions {
   readonly source: string;
   readonly backend: string;
   readonly once?: true;
   readonly dryRun?: true;
+  readonly keepOtherRules?: true;
 }
 
 const EXAMPLES = `
@@ -44,7 +45,8 @@ export function addRun(program: Command, env: Environment): void {
   addBackendOptions(command, "auto");
   command
     .option("--once", "sync one time, leave the rules in place and exit")
-    .option("--dry-run", "print what would be done, and do nothing");
+    .option("--dry-run", "print what would be done, and do nothing")
+    .option("--keep-other-rules", "leave in force what another backend or kube-proxy left, instead of removing it once ours is");
   addTimeout(command, "with --once: give up after this long");
   addLogOptions(command);
   addConfigFlags(command, "all");
@@ -113,6 +115,7 @@ async function runInWorld(
       metrics,
       once: options.once === true,
       report: state.report,
+      ...(await leftoversFor(module, options)),
       readFile: (path) => readAgain(path, env),
       ...(isDry ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
     });
@@ -122,6 +125,12 @@ async function runInWorld(
   else await whole(signal);
   metrics.close();
   return module.residence;
+}
+
+/** A backend that doesn't come with turnout may do anything or nothing: it takes nobody's place. */
+async function leftoversFor(module: BackendModule, { keepOtherRules }: RunCommandOptions): Promise<Pick<RunOptions, "leftovers">> {
+  if (!(await isKnownBackend(module))) return {};
+  return { leftovers: { others: () => otherBackends(module.name), isKept: keepOtherRules === true } };
 }
 
 function lastWords(isDaemon: boolean, isDry: boolean, residence: BackendModule["residence"]): string {

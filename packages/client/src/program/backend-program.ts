@@ -99,6 +99,8 @@ async function runWith<H, K extends KernelObject, S>(
       eligibility: () => link.eligibility,
       metrics,
       once: flags.once,
+      // Other backends are other programs: one that is gone took with it what could tell its rules.
+      leftovers: { others: () => Promise.resolve([]), isKept: flags.keepOtherRules },
       readFile: (path) => readAgain(path, env),
       ...(flags.dryRun ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
     });

@@ -18,6 +18,7 @@ import type { RunConfig } from "./config.ts";
 import { dryBackend } from "./dry-backend.ts";
 import type { SyncProgress } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
+import { clearLeftovers, otherDataplanes, reasonToKeep, type Dataplane, type LeftoverOptions } from "./leftovers.ts";
 import { NodeFeed } from "./node-feed.ts";
 import { RepairPacer } from "./repair-pacer.ts";
 import { ServiceHealthServers } from "./service-health.ts";
@@ -36,6 +37,7 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly report: (issue: Issue) => void;
   readonly isProxyHealthy: () => boolean;
   readonly dryRun: ((text: string) => void) | undefined;
+  readonly leftovers: LeftoverOptions | undefined;
 }
 
 /** Everything is compared with the host at least this often. @source semantics.md 5.3 */
@@ -94,6 +96,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   /** Sync one time. @throws {ProxyError} what it failed with. */
   async once(signal: AbortSignal): Promise<void> {
     await this.#loop.once(signal);
+    await this.#clearLeftovers(signal);
   }
 
   /** Sync and follow the host until aborted. Never rejects for operating errors. */
@@ -122,6 +125,9 @@ export class FamilyRun<H, K extends KernelObject, S> {
 
   async #followHost(signal: AbortSignal): Promise<void> {
     const { backend, family, world, config } = this.#parts;
+    // Not before: a cold start is a hundred thousand changes of our own to be told about, and what is replaced has to stay until then.
+    if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
+    await this.#clearLeftovers(signal);
     // A dry run has nothing in force that others could change.
     if (backend.watch === undefined || this.#parts.dryRun !== undefined) return;
     const pacer = new RepairPacer({
@@ -131,8 +137,6 @@ export class FamilyRun<H, K extends KernelObject, S> {
       audit: () => this.#loop.audit(),
       maxWaitMs: config.syncPeriodMs,
     });
-    // Not before: a cold start is a hundred thousand changes of our own to be told about.
-    if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
     while (!signal.aborted) {
       try {
         for await (const event of backend.watch(signal)) {
@@ -156,6 +160,16 @@ export class FamilyRun<H, K extends KernelObject, S> {
       // Something may have changed while nobody watched.
       if (!signal.aborted) this.#loop.audit();
     }
+  }
+
+  /** Our rules are in force: those of former proxies are not needed any more. */
+  async #clearLeftovers(signal: AbortSignal): Promise<void> {
+    const { module, backend, family, world, leftovers, dryRun } = this.#parts;
+    if (leftovers === undefined || signal.aborted) return;
+    const own: Dataplane = { name: module.name, isInUse: true, visit: (work) => work(backend) };
+    const dataplanes = [own, ...otherDataplanes(await leftovers.others(), family, world)];
+    const keptBecause = reasonToKeep(leftovers.isKept, dryRun !== undefined, module.residence);
+    await clearLeftovers({ family, dataplanes, keptBecause, log: world.log }, signal);
   }
 
   #observer(): SyncObserver {

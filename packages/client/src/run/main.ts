@@ -16,6 +16,7 @@ import { fileChanged } from "./file-change.ts";
 import { healthReply, judge, probe, unhealthyReason, type Eligibility, type HealthReport, type Reply } from "./health.ts";
 import { routes, serveHttp } from "./http.ts";
 import { IssueLog } from "./issue-log.ts";
+import type { LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** What a proxy process is run with. */
@@ -33,6 +34,8 @@ export interface RunOptions {
   /** Takes each plan as text; nothing is applied and no port is opened. */
   readonly dryRun?: (text: string) => void;
   readonly report?: (issue: Issue) => void;
+  /** What becomes of the rules that other proxies left; undefined: nobody looks for any. */
+  readonly leftovers?: LeftoverOptions;
   /** Reads the configuration file again, to notice its changes; undefined: unreadable just now. */
   readonly readFile?: (path: string) => Promise<string | undefined>;
 }
@@ -111,7 +114,7 @@ async function openFamilies<H, K extends KernelObject, S>(
   onRestart: (reason: ProxyError) => void,
   signal: AbortSignal,
 ): Promise<readonly FamilyRun<H, K, S>[]> {
-  const { config, world, metrics, dryRun, report } = options;
+  const { config, world, metrics, dryRun, report, leftovers } = options;
   const families: FamilyRun<H, K, S>[] = [];
   const isProxyHealthy = (): boolean => healthOf(families, config, world.clock).isHealthy;
   let firstError: ProxyError | undefined;
@@ -123,7 +126,21 @@ async function openFamilies<H, K extends KernelObject, S>(
       const backend = await module.open(backendOptions, family, world, signal);
       const feed = options.feed(family);
       families.push(
-        new FamilyRun({ module, backend, family, feed, host, config, world, metrics, onRestart, report, isProxyHealthy, dryRun }),
+        new FamilyRun({
+          module,
+          backend,
+          family,
+          feed,
+          host,
+          config,
+          world,
+          metrics,
+          onRestart,
+          report,
+          isProxyHealthy,
+          dryRun,
+          leftovers,
+        }),
       );
     } catch (error) {
       if (!ProxyError.is(error)) throw error;

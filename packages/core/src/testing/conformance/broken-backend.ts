@@ -133,6 +133,9 @@ export function delegate(inner: AnyBackend): AnyBackend {
             inner.forgetFlows?.(flows, signal) ?? Promise.resolve(0),
         }),
     ...(inner.cleanup === undefined ? {} : { cleanup: (signal: AbortSignal) => inner.cleanup?.(signal) ?? Promise.resolve() }),
+    ...(inner.leftovers === undefined
+      ? {}
+      : { leftovers: (isInUse: boolean, signal: AbortSignal) => inner.leftovers?.(isInUse, signal) ?? Promise.resolve([]) }),
     close: (signal) => inner.close(signal),
   };
 }

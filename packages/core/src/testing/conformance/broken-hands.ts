@@ -76,6 +76,8 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
     withHost((host) => ({ foreign: () => (host.own().length > 0 ? host.foreign().slice(1) : host.foreign()) })),
     ["cleanup"],
   ],
+  "takes what is in use for a leftover": ["the contract: leftovers", withBackend(withLeftovers(() => true)), ["cleanup"]],
+  "leaves itself in force beside whoever replaces it": ["the contract: leftovers", withBackend(withLeftovers(() => false)), ["cleanup"]],
   "takes too much at cleanup": [
     "the contract: cleanup",
     withBackend((_, { module, options, world }) => ({
@@ -99,6 +101,16 @@ export async function removeAll(backend: AnyBackend, nowMs: number, signal: Abor
   const observed = await backend.observe(signal);
   const remove = [...(observed?.objects.values() ?? [])];
   await backend.apply(backend.plan({ put: [], remove, lingering: observed?.lingering ?? [], nowMs }), signal);
+}
+
+/** It takes all of its own for a leftover, or nothing. */
+function withLeftovers(isLeftover: (isInUse: boolean) => boolean): Parameters<typeof withBackend>[0] {
+  return (inner, { world }) => ({
+    leftovers: (isInUse) => {
+      const remove = (stop: AbortSignal): Promise<void> => removeAll(inner, world.clock.nowMs(), stop);
+      return Promise.resolve(isLeftover(isInUse) ? [{ what: "all of it", remove }] : []);
+    },
+  });
 }
 
 /** It believes that nothing of a plan that failed was done. */

@@ -12,6 +12,7 @@ export async function checkEnd(player: Player, newPlayer: () => Promise<Player>,
   const fresh = await newPlayer();
   await settle(fresh, findings);
   const details = differenceOf(fresh.host.own(), player.host.own());
+  await checkLeftovers(fresh, findings);
   await fresh.close();
   if (details.length === 0) return;
   const family = details.some((line) => line.includes("IPv6") || line.includes("ip6")) ? "IPv6" : "IPv4";
@@ -30,6 +31,33 @@ async function settle(player: Player, findings: Findings): Promise<void> {
   await syncAndNote(player, findings);
   await player.host.advance(REST_MS);
   await syncAndNote(player, findings, "again");
+}
+
+/** What a backend has is no leftover while it is in use, and all of it is once another has taken its place. */
+async function checkLeftovers({ host, processes }: Player, findings: Findings): Promise<void> {
+  const own = host.own();
+  let families = 0;
+  for (const isInUse of [true, false]) {
+    for (const life of processes) {
+      try {
+        if (await life.clearLeftovers(isInUse)) families += 1;
+      } catch (error) {
+        findings.threw("clearing leftovers", life.family, error);
+      }
+    }
+    // A backend that looks for none leaves none.
+    if (families === 0) return;
+    const details = differenceOf(isInUse ? own : [], host.own()).slice(0, 12);
+    if (details.length > 0)
+      findings.add({
+        kind: "cleanup",
+        family: processes[0]?.family ?? "IPv4",
+        what: isInUse ? "leftovers beside a backend in use" : "leftovers of a backend that was replaced",
+        expected: isInUse ? "none of its own" : "all of its own",
+        got: `${details.length} differences`,
+        details,
+      });
+  }
 }
 
 /** Clean up family by family: each takes all of its own and nothing else. */

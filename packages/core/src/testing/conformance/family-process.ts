@@ -156,6 +156,16 @@ export class FamilyProcess {
     await newborn.close();
   }
 
+  /** Remove what the backend takes for leftovers, with a new process; false where it never has any. */
+  async clearLeftovers(isInUse: boolean): Promise<boolean> {
+    const newborn = await FamilyProcess.start(this.#options);
+    const { signal } = newborn.#life;
+    const leftovers = await newborn.#inner.leftovers?.(isInUse, signal);
+    for (const { remove } of leftovers ?? []) await remove(signal);
+    await newborn.close();
+    return leftovers !== undefined;
+  }
+
   #observer(): SyncObserver {
     return {
       queued: () => undefined,

@@ -1,0 +1,26 @@
+import type { Leftover } from "@turnout/core";
+import { TABLE } from "./names.ts";
+import type { NftSession } from "./nft-session.ts";
+
+/** The table of kube-proxy's nftables mode. Its rules are not ours to adopt: they go once ours are in force. */
+const KUBE_PROXY_TABLE = "kube-proxy";
+
+/** Tell which of a family's tables, as `nft -j list tables` prints them, are a service proxy's that is not in use. Pure. */
+export function leftoverTables(listed: string, isInUse: boolean): readonly string[] {
+  const { nftables } = JSON.parse(listed) as { readonly nftables: readonly { readonly table?: { readonly name: string } }[] };
+  const names = new Set(nftables.map(({ table }) => table?.name));
+  return (isInUse ? [KUBE_PROXY_TABLE] : [TABLE, KUBE_PROXY_TABLE]).filter((name) => names.has(name));
+}
+
+/** Find the tables that proxies which are not in use left. @throws {ProxyError} what nft fails with. */
+export async function findLeftovers(
+  session: Pick<NftSession, "listTables" | "dropTable">,
+  family: "ip" | "ip6",
+  isInUse: boolean,
+  signal: AbortSignal,
+): Promise<readonly Leftover[]> {
+  return leftoverTables(await session.listTables(family, signal), isInUse).map((name) => ({
+    what: `table ${family} ${name}`,
+    remove: (stop) => session.dropTable(family, name, stop),
+  }));
+}
