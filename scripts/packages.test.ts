@@ -1,10 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { compareVersions, leftOut } from "./needs.ts";
 
 const run = promisify(execFile);
 /** Without what `npm test` tells its children: the empty project is configured by nobody. */
@@ -16,6 +17,23 @@ kind: Service
 metadata: { name: cart }
 spec: { clusterIP: 10.96.0.10, ports: [{ port: 80 }] }
 `;
+
+/** The oldest Node that the packages run on. */
+const OLDEST = "22.19";
+
+/** Where on PATH there is a Node that is too old, if anywhere. */
+async function oldNode(): Promise<string | undefined> {
+  for (const directory of (process.env["PATH"] ?? "").split(delimiter)) {
+    const file = join(directory, "node");
+    const version = await run(file, ["--version"]).then(
+      ({ stdout }) => stdout.trim().slice(1),
+      () => OLDEST,
+    );
+    if (compareVersions(version, OLDEST) < 0) return file;
+  }
+  return undefined;
+}
+const OLD_NODE = await oldNode();
 
 interface Manifest {
   readonly name: string;
@@ -78,6 +96,33 @@ describe("the packages, packed and installed into an empty project", () => {
     const script = `for (const door of ${JSON.stringify(doors)}) console.log(door, Object.keys(await import(door)).length > 0);`;
     const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project });
     expect(stdout.trim().split("\n")).toEqual(doors.map((door) => `${door} true`));
+  });
+
+  /** Every installed command says its version, with a PATH on which this Node is the first; which ones there are. */
+  async function runAll(node: string): Promise<readonly string[]> {
+    const names = packages.flatMap(({ bin = {} }) => Object.keys(bin)).filter((name) => name.startsWith("turnout"));
+    const path = [dirname(node), "/usr/local/bin", "/usr/bin", "/bin"].join(delimiter);
+    for (const name of names) {
+      const { stdout } = await run(join(project, "node_modules", ".bin", name), ["--version"], { cwd: project, env: { PATH: path } });
+      expect(`${name} ${stdout}`).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+\\n$`));
+    }
+    return names;
+  }
+
+  it("bring a Node of their own: every command runs where PATH has none that will do", async () => {
+    const folder = join(project, "old");
+    await mkdir(folder);
+    await writeFile(
+      join(folder, "node"),
+      '#!/bin/sh\n[ "$1" = --version ] && echo v20.20.2 && exit\necho "an old node was started" >&2\nexit 1\n',
+    );
+    await chmod(join(folder, "node"), 0o755);
+    expect((await runAll(join(folder, "node"))).length).toBeGreaterThan(3);
+  });
+
+  const hasOld = OLD_NODE === undefined ? leftOut("node<22.19", "none on PATH") : {};
+  it("every command runs on a machine whose own Node is too old", hasOld, async () => {
+    expect((await runAll(OLD_NODE ?? "")).length).toBeGreaterThan(3);
   });
 
   it("give a turnout command that works", async () => {

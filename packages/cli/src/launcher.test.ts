@@ -1,32 +1,48 @@
 import { execFile } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { chmod, copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-const LAUNCHER = fileURLToPath(new URL("../bin/turnout", import.meta.url));
+const PACKAGES = fileURLToPath(new URL("../../", import.meta.url));
+/** Every command of every package: its name, and the file that is run. */
+const COMMANDS: readonly (readonly [name: string, file: string])[] = readdirSync(PACKAGES).flatMap((folder) => {
+  const { bin = {} } = JSON.parse(readFileSync(join(PACKAGES, folder, "package.json"), "utf8")) as {
+    bin?: Readonly<Record<string, string>>;
+  };
+  return Object.entries(bin).map(([name, file]) => [name, join(PACKAGES, folder, file)] as const);
+});
+/** lab's helpers are started by what has found its Node already. */
+const LAUNCHED = COMMANDS.filter(([name]) => name.startsWith("turnout"));
 const SAY = 'process.stdout.write("ran " + process.argv.slice(2).join(" "))';
 
 let directory: string;
 let bin: string;
 
-/** An installed package with a main that says its arguments, and a PATH of its own with the tools a launcher needs. */
+/** A PATH with the tools a launcher needs, and nothing else. */
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "turnout-launcher-"));
   bin = join(directory, "path");
   await mkdir(bin);
   for (const tool of ["sh", "dirname", "readlink"]) await symlink(`/usr/bin/${tool}`, join(bin, tool));
-  const home = join(directory, "lib/node_modules/@turnout/cli");
-  await mkdir(join(home, "bin"), { recursive: true });
-  await mkdir(join(home, "dist"));
-  await copyFile(LAUNCHER, join(home, "bin/turnout"));
-  await chmod(join(home, "bin/turnout"), 0o755);
-  await writeFile(join(home, "package.json"), '{"type":"module"}');
-  await writeFile(join(home, "dist/main.js"), SAY);
 });
 
 afterEach(() => rm(directory, { recursive: true }));
+
+/** An installed package with a main that says its arguments; resolves to the command. */
+async function install(name: string, file: string): Promise<string> {
+  const home = join(directory, "lib/node_modules/@turnout/it");
+  const client = join(directory, "lib/node_modules/@turnout/client");
+  for (const folder of [join(home, "bin"), join(home, "dist"), client]) await mkdir(folder, { recursive: true });
+  await copyFile(join(PACKAGES, "client/launcher.sh"), join(client, "launcher.sh"));
+  await copyFile(file, join(home, "bin", name));
+  await chmod(join(home, "bin", name), 0o755);
+  await writeFile(join(home, "package.json"), '{"type":"module"}');
+  await writeFile(join(home, "dist/main.js"), SAY);
+  return join(home, "bin", name);
+}
 
 interface Result {
   readonly code: number;
@@ -47,26 +63,31 @@ async function fakeNode(version: string): Promise<void> {
   await chmod(join(bin, "node"), 0o755);
 }
 
-const installed = (): string => join(directory, "lib/node_modules/@turnout/cli/bin/turnout");
+test("there are commands to look at", () => expect(LAUNCHED.length).toBeGreaterThan(3));
 
-describe("bin/turnout", () => {
+describe.each(LAUNCHED)("bin/%s", (name, file) => {
+  let installed: string;
+  beforeEach(async () => {
+    installed = await install(name, file);
+  });
+
   test.each(["v22.19.0", "v24.0.0", "v26.10.0"])("takes node %s from PATH", async (version) => {
     await fakeNode(version);
-    expect(await launch(installed())).toEqual({ code: 0, out: "fake ran print a b", err: "" });
+    expect(await launch(installed)).toEqual({ code: 0, out: "fake ran print a b", err: "" });
   });
 
   test.each(["v20.20.2", "v22.18.9", "v18.0.0"])("refuses node %s in one line", async (version) => {
     await fakeNode(version);
-    const { code, out, err } = await launch(installed());
+    const { code, out, err } = await launch(installed);
     expect([code, out]).toEqual([1, ""]);
-    expect(err).toBe(`turnout: [host_unsupported] node ${version} is too old: ${bin}/node: install Node.js 22.19 or newer\n`);
+    expect(err).toBe(`${name}: [host_unsupported] node ${version} is too old: ${bin}/node: install Node.js 22.19 or newer\n`);
   });
 
   test("says so when there is no node", async () => {
-    expect(await launch(installed())).toEqual({
+    expect(await launch(installed)).toEqual({
       code: 1,
       out: "",
-      err: "turnout: [tool_missing] no node found: install Node.js 22.19 or newer\n",
+      err: `${name}: [tool_missing] no node found: install Node.js 22.19 or newer\n`,
     });
   });
 
@@ -75,13 +96,13 @@ describe("bin/turnout", () => {
     const pinned = join(directory, "lib/node_modules/.bin");
     await mkdir(pinned);
     await symlink(process.execPath, join(pinned, "node"));
-    expect(await launch(installed())).toEqual({ code: 0, out: "ran print a b", err: "" });
+    expect(await launch(installed)).toEqual({ code: 0, out: "ran print a b", err: "" });
   });
 
   test("is found through symlinks, relative ones too, from anywhere", async () => {
     await fakeNode("v24.0.0");
-    await symlink("../lib/node_modules/@turnout/cli/bin/turnout", join(bin, "turnout"));
-    await symlink(join(bin, "turnout"), join(directory, "again"));
+    await symlink(`../lib/node_modules/@turnout/it/bin/${name}`, join(bin, name));
+    await symlink(join(bin, name), join(directory, "again"));
     expect((await launch(join(directory, "again"))).out).toBe("fake ran print a b");
   });
 });
