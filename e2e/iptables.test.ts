@@ -7,6 +7,7 @@ import type { LoadSource } from "./load.ts";
 import { TURNOUT } from "./proxy.ts";
 import { reach } from "./reach.ts";
 import type { TestService } from "./services.ts";
+import { listenTo, metricOf, troubles } from "./split-probes.ts";
 import { CLUSTER_CIDR, createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
@@ -94,7 +95,14 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
     itIsTold?.("what somebody flushes or deletes comes back, and nothing else is touched", async () => {
       const service = await site.services.create({ endpoints: ["pod-1-1"] });
       const node = site.cluster.node("node1");
+      const told = listenTo(() => site.proxy("node1").backend.log());
+      const comparisons = (): Promise<number> =>
+        metricOf(site.proxy("node1"), "backend", "kubeproxy_sync_full_proxy_rules_duration_seconds_count");
+      const compared = await comparisons();
       await node.run("iptables-nft", ["-t", "nat", "-A", "PREROUTING", "-s", "203.0.113.200", "-j", "RETURN"]);
+      await expect.poll(comparisons, { timeout: REPAIR_MS }).toBeGreaterThan(compared);
+      // The table is everybody's, and what was put there concerns nobody.
+      expect(troubles(told())).toEqual([]);
       const before = await save("node1");
       const ask = (): Promise<string> => reach(site, service, "IPv4", { from: "pod-1-3", way: "clusterIP" });
       const restored = async (): Promise<void> => {
@@ -106,6 +114,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       await node.run("iptables-nft", ["-t", "nat", "-F", "KUBE-MARK-MASQ"]);
       await node.run("iptables-nft", ["-t", "nat", "-D", "KUBE-SERVICES", "1"]);
       await restored();
+      await expect.poll(() => troubles(told())).toContain("somebody changed what is ours, it was mended");
       for (const table of ["mangle", "filter", "nat"])
         await node.run("iptables-nft-restore", ["--noflush"], {
           input: `*${table}\n:KUBE-PROXY-CANARY - [0:0]\n-X KUBE-PROXY-CANARY\nCOMMIT\n`,

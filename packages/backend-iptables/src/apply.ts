@@ -118,8 +118,7 @@ export class Applier {
     // Each section is a commit of its own. Of a call that failed some may be in force: they are taken for somebody else's, and looked at.
     this.#echoes.expect(sections.length);
     try {
-      await this.#tool.restore(restoreInput(sections, withDeletions), signal);
-      this.#own.add(sections.length);
+      await this.#own.during(sections.length, () => this.#tool.restore(restoreInput(sections, withDeletions), signal));
     } catch (error) {
       this.#echoes.expect(-sections.length);
       throw error;

@@ -56,7 +56,6 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   readonly #tool: IptablesTool;
   readonly #echoes = new EchoCount();
   readonly #applier: Applier;
-  #lookMs = 0;
   /** When the host was last looked at; undefined: never, or by a variant that tells nothing. */
   #mark: CommitMark | undefined;
 
@@ -85,12 +84,10 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   }
 
   async observe(signal: AbortSignal): Promise<Observed<IptablesObject>> {
-    const { clock, netlink } = this.#world;
-    const startMs = clock.nowMs();
+    const { netlink } = this.#world;
     const isTold = (await this.#tool.choice(signal)).variant === "nft";
     this.#mark = isTold ? await ownCommitsOf(netlink).mark(netlink) : undefined;
     const objects = await this.#look(signal);
-    this.#lookMs = clock.nowMs() - startMs;
     this.#applier.looked(objects.values());
     return { objects, lingering: [] };
   }
@@ -108,11 +105,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   }
 
   watch(signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
-    const lookMs = (): number => this.#lookMs;
-    return watchHost(
-      { world: this.#world, family: this.#family, tool: this.#tool, echoes: this.#echoes, mark: this.#mark, lookMs },
-      signal,
-    );
+    return watchHost({ world: this.#world, family: this.#family, tool: this.#tool, echoes: this.#echoes, mark: this.#mark }, signal);
   }
 
   /** Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. */

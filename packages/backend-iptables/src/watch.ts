@@ -13,23 +13,16 @@ export interface WatchOptions {
   readonly echoes: EchoCount;
   /** When the host was last looked at; undefined: never. */
   readonly mark: CommitMark | undefined;
-  /** How long the last look at the host took, in ms: what looking costs decides how often there is a look. */
-  readonly lookMs: () => number;
 }
 
 /** The canary is looked for this often, in ms. @source semantics.md 5.6 */
 export const CANARY_MS = 30_000;
-/** After a commit of somebody else's to the tables we share, the whole is compared after this long, in ms, at the soonest… */
-export const LOOK_MIN_MS = 1_000;
-/** …and so that looking takes no more than this part of the time. */
-const LOOK_SHARE = 0.05;
-
 /**
  * Tell of changed host addresses, and of others' hands on our chains.
  *
- * Shape: with the nft variant the kernel tells who commits; but the tables are everybody's (CNI plugins, kubelet), so at a commit the canary
- * is looked for, which shows a flush, and the whole is compared a while later. The legacy variant tells nothing: its canary is
- * looked for every half minute.
+ * Shape: with the nft variant the kernel tells who commits; but the tables are everybody's (CNI plugins, kubelet), so a commit may concern ours or
+ * not: comparing tells, and whoever does that knows what it costs. The legacy variant tells nothing: its canary, which shows a flush, is looked
+ * for every half minute.
  */
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
   const { world, tool, echoes } = options;
@@ -38,21 +31,16 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   if (isTold) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
   echoes.start();
-  const suspicion = new Suspicion(options);
-  if (isTold && (await hasMissed(options, signal))) suspicion.note("the ruleset changed before it was watched");
+  if (isTold && (await hasMissed(options, signal))) yield { kind: "drift", what: "the ruleset changed before it was watched" };
   let canaryDueMs = world.clock.nowMs() + CANARY_MS;
   for (;;) {
-    const news = await inbox.next(Math.min(suspicion.dueMs, canaryDueMs));
+    const news = await inbox.next(canaryDueMs);
     if (news.is === "end" || signal.aborted) return;
     if (news.is === "addresses") {
       yield { kind: "facts", facts: await readFacts(world, signal) };
     } else if (news.is === "commit") {
       const what = foreignCommit(news.event, options);
-      if (what === undefined) continue;
-      if (await tool.hasCanary(signal)) suspicion.note(what);
-      else yield { kind: "drift", what };
-    } else if (suspicion.dueMs <= world.clock.nowMs()) {
-      yield { kind: "drift", what: suspicion.take() };
+      if (what !== undefined) yield { kind: "drift", what };
     } else {
       canaryDueMs = world.clock.nowMs() + CANARY_MS;
       if (!(await tool.hasCanary(signal))) yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
@@ -129,32 +117,4 @@ function foreignCommit(event: NftEvent, { family, echoes }: WatchOptions): strin
   const touched = event.tables.filter((table) => ["nat", "filter", "mangle"].some((name) => table === `${ip} ${name}`));
   if (touched.length === 0 || echoes.take()) return undefined;
   return `${event.process} (pid ${event.pid}) changed table ${touched.join(", ")}`;
-}
-
-/** What somebody may have changed that the canary doesn't show, and when to look for it. */
-class Suspicion {
-  readonly #options: WatchOptions;
-  #what = "";
-  #dueMs = Number.POSITIVE_INFINITY;
-
-  constructor(options: WatchOptions) {
-    this.#options = options;
-  }
-
-  get dueMs(): number {
-    return this.#dueMs;
-  }
-
-  /** Several changes before the look are one. */
-  note(what: string): void {
-    if (Number.isFinite(this.#dueMs)) return;
-    const { world, lookMs } = this.#options;
-    this.#what = what;
-    this.#dueMs = world.clock.nowMs() + Math.max(LOOK_MIN_MS, lookMs() / LOOK_SHARE);
-  }
-
-  take(): string {
-    this.#dueMs = Number.POSITIVE_INFINITY;
-    return this.#what;
-  }
 }

@@ -37,9 +37,7 @@ export class NftSession {
     this.echoes.expect();
     const size = statements.reduce((sum, statement) => sum + statement.length + 2, 0);
     try {
-      if (size > KEPT_TEXT_MAX) await this.#commitAlone(statements, signal);
-      else await this.#commitKept(statements);
-      this.#own.add();
+      await this.#own.during(1, () => (size > KEPT_TEXT_MAX ? this.#commitAlone(statements, signal) : this.#commitKept(statements)));
     } catch (error) {
       this.echoes.take();
       throw error;

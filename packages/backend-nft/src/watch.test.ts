@@ -23,7 +23,7 @@ describe("watchHost", () => {
   /** A commit by our own session, as the kernel and the session's counters see it. */
   const commitOurs = (): void => {
     echoes.expect();
-    ownCommitsOf(netlink).add();
+    void ownCommitsOf(netlink).during(1, () => Promise.resolve());
     netlink.commitNft({ pid: 1, process: "nft", tables: OURS });
   };
   const commitForeign = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });

@@ -104,7 +104,11 @@ export interface Outcome<K> {
   readonly revisitAfterMs?: number;
 }
 
-/** Something changed under us. */
+/**
+ * Something changed under us.
+ *
+ * Edges: `drift` is a suspicion: what is ours may be touched. Everything is compared then, and only a difference is told, with `what`.
+ */
 export type HostEvent<H> = { readonly kind: "facts"; readonly facts: H } | { readonly kind: "drift"; readonly what: string };
 
 /** Rules that a service proxy which was there before left in force. */

@@ -11,6 +11,14 @@ export interface AppliedCount {
   readonly removed: number;
 }
 
+/** What came of looking at the host. */
+export interface Findings {
+  /** It was looked at. */
+  readonly hasLooked: boolean;
+  /** How many objects were otherwise than we had left them. */
+  readonly drifted: number;
+}
+
 /** What a link works with. */
 export interface HostLinkOptions<H, K extends KernelObject, S> {
   readonly backend: Backend<H, K, S>;
@@ -34,6 +42,7 @@ export class HostLink<H, K extends KernelObject, S> {
   #isKnown = false;
   /** The host was looked at once, and no application has thrown since: only a foreign hand can have made the ledger wrong. */
   #isOurs = false;
+  #findings: Findings = { hasLooked: false, drifted: 0 };
 
   constructor(options: HostLinkOptions<H, K, S>) {
     this.#options = options;
@@ -42,6 +51,13 @@ export class HostLink<H, K extends KernelObject, S> {
   /** Nothing speaks against what the ledger believes: the next application doesn't look. */
   get isKnown(): boolean {
     return this.#isKnown;
+  }
+
+  /** What came of looking since this was asked last. */
+  takeFindings(): Findings {
+    const findings = this.#findings;
+    this.#findings = { hasLooked: false, drifted: 0 };
+    return findings;
   }
 
   /** Look at the host before the next application. */
@@ -85,7 +101,11 @@ export class HostLink<H, K extends KernelObject, S> {
   async #look(signal: AbortSignal): Promise<void> {
     const { backend, family, ledger, log } = this.#options;
     try {
-      ledger.adopt(await backend.observe(signal));
+      const observed = await backend.observe(signal);
+      // Only what nobody but a foreign hand can have done counts.
+      const drifted = this.#isOurs ? ledger.differencesTo(observed) : 0;
+      this.#findings = { hasLooked: true, drifted: this.#findings.drifted + drifted };
+      ledger.adopt(observed);
       this.#isOurs = true;
     } catch (error) {
       if (!this.#isOurs || !ProxyError.is(error, "host_unsupported")) return rethrow(error);

@@ -172,6 +172,22 @@ describe("R-58 adoption: the difference is against what the host holds", () => {
     expect(short(ledger.delta(0))).toEqual({ put: ["y was 9", "z"], remove: [] });
   });
 
+  it("differences to the host are what it lacks, has otherwise and has besides, but for what lingers or failed", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y"), thing("z")] });
+    expect(ledger.differencesTo(observed(thing("x"), thing("y"), thing("z")))).toBe(0);
+    expect(ledger.differencesTo(observed(thing("x"), thing("y", 9), thing("foreign")))).toBe(3);
+    expect(ledger.differencesTo(undefined)).toBe(0);
+    const lingering = [{ object: thing("old"), sinceMs: 0 }];
+    expect(ledger.differencesTo({ ...observed(thing("x"), thing("y"), thing("z"), thing("old")), lingering })).toBe(0);
+    ledger.setRow("a", [thing("x")]);
+    ledger.commit(ledger.delta(0), {
+      failed: new Map([["t y", new ProxyError("tool_failed", "stays")]]),
+      lingering: [{ object: thing("z"), sinceMs: 0 }],
+    });
+    expect(ledger.differencesTo(observed(thing("x"), thing("z")))).toBe(0);
+    expect(ledger.differencesTo(observed(thing("x"), thing("y"), thing("z")))).toBe(0);
+  });
+
   it("when nothing can be told everything is put again", () => {
     const ledger = inForce({ a: [thing("x")] });
     ledger.adopt(undefined);

@@ -120,6 +120,20 @@ export class Ledger<K extends KernelObject> {
     for (const [row, objects] of rows) this.setRow(row, objects);
   }
 
+  /** Count the objects that the host holds otherwise than is believed. What lingers, or failed, may be there or not. */
+  differencesTo(observed: Observed<K> | undefined): number {
+    if (observed === undefined) return 0;
+    const lingering = new Set([...this.#lingering, ...observed.lingering].map(({ object }) => objectId(object)));
+    const isOpen = (id: string): boolean => lingering.has(id) || this.#failed.has(id);
+    let count = 0;
+    for (const [id, { applied }] of this.#entries) {
+      const found = observed.objects.get(id);
+      if (applied !== undefined && found !== applied && !isEqual(found?.value, applied.value) && !isOpen(id)) count++;
+    }
+    for (const id of observed.objects.keys()) if (this.#entries.get(id)?.applied === undefined && !isOpen(id)) count++;
+    return count;
+  }
+
   /** Believe an observation: from now on the difference is against this. Undefined: nothing is known to be there. */
   adopt(observed: Observed<K> | undefined): void {
     for (const [id, entry] of this.#entries) {

@@ -11,6 +11,8 @@ export interface SyncedEvent {
   readonly triggersMs: readonly number[];
   readonly put: number;
   readonly removed: number;
+  /** Objects that the host held otherwise than we had left them: a foreign hand's doing, mended now. */
+  readonly drifted: number;
   /** Objects in force. */
   readonly objects: number;
   readonly atMs: number;

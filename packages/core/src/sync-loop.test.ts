@@ -71,6 +71,28 @@ describe("when syncs happen", () => {
     await bench.stop();
   });
 
+  it("what a foreign hand did is counted, and nothing else: not what changed meanwhile, not what a failed sync left", async () => {
+    const bench = await createSyncBench([service(1), service(2)]);
+    const drifts = (): readonly number[] => bench.observer.syncs.splice(0).flatMap(({ full, drifted }) => (full ? [drifted] : []));
+    expect(drifts()).toEqual([0]);
+    bench.upsert(service(3));
+    bench.remove("s1");
+    bench.loop.audit();
+    await bench.clock.advance(5000);
+    expect(drifts()).toEqual([0]);
+    bench.host.objects.delete("base base");
+    bench.upsert(service(4));
+    bench.loop.audit();
+    await bench.clock.advance(5000);
+    expect(drifts()).toEqual([1]);
+    const faults: ("after" | undefined)[] = ["after"];
+    bench.host.faults = { apply: () => faults.pop() };
+    bench.upsert(service(5));
+    await bench.clock.advance(60_000);
+    expect(drifts()).toEqual([0]);
+    await bench.stop();
+  });
+
   it("nothing to do is no plan", async () => {
     const bench = await createSyncBench([service(1)]);
     bench.loop.audit();

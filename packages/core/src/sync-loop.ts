@@ -235,7 +235,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const triggersMs = this.#triggersMs;
     this.#triggersMs = [];
     const objects = this.#wanted.ledger.appliedCount;
-    observer.synced({ family, full: isFull, durationMs: atMs - startMs, triggersMs, put, removed, objects, atMs });
+    const { hasLooked, drifted } = this.#hostLink.takeFindings();
+    const full = isFull || hasLooked;
+    observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, drifted, objects, atMs });
     const flows = this.#wanted.settled();
     if (this.#options.dryRun === undefined) this.#forgetter.forget(flows);
   }

@@ -52,6 +52,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #health: ServiceHealthServers;
   readonly #startedMs: number;
   readonly #firstSync = Promise.withResolvers<void>();
+  #pacer: RepairPacer | undefined;
   #hasSynced = false;
   #isHealthDue = false;
 
@@ -130,23 +131,17 @@ export class FamilyRun<H, K extends KernelObject, S> {
     await this.#clearLeftovers(signal);
     // A dry run has nothing in force that others could change.
     if (backend.watch === undefined || this.#parts.dryRun !== undefined) return;
-    const pacer = new RepairPacer({
-      family,
-      clock: world.clock,
-      log: world.log,
-      audit: () => this.#loop.audit(),
-      maxWaitMs: config.syncPeriodMs,
-    });
+    const audit = (): void => this.#loop.audit();
+    const { clock, log } = world;
+    const pacer = new RepairPacer({ family, clock, log, audit, maxWaitMs: config.syncPeriodMs, signal });
+    this.#pacer = pacer;
     while (!signal.aborted) {
       try {
         for await (const event of backend.watch(signal)) {
           if (event.kind === "facts") {
             this.#isHealthDue = true;
             this.#loop.setHost(event.facts);
-          } else {
-            // Not waited for: facts may change meanwhile.
-            void pacer.changed(event.what, signal);
-          }
+          } else pacer.changed(event.what);
         }
         if (signal.aborted) return;
         world.log.warn("watching the host ended, starting again", { family });
@@ -191,6 +186,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         else world.log.info(this.#parts.dryRun === undefined ? "first sync done" : "first comparison done", fields);
         this.#hasSynced = true;
         this.#firstSync.resolve();
+        this.#pacer?.synced(event);
         if (this.#parts.dryRun !== undefined || (!this.#isHealthDue && !this.#health.hasFailures)) return;
         this.#isHealthDue = false;
         void this.#health.sync(serviceHealth(this.#loop.rows.values()));

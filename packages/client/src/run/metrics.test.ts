@@ -56,7 +56,7 @@ test("only metrics of the backend's mode are registered", async () => {
 
 test("buckets are upstream's", async () => {
   const metrics = make();
-  metrics.synced({ family: "IPv4", full: true, durationMs: 1, triggersMs: [0], put: 0, removed: 0, objects: 0, atMs: 1_000 });
+  metrics.synced({ family: "IPv4", full: true, durationMs: 1, triggersMs: [0], put: 0, removed: 0, drifted: 0, objects: 0, atMs: 1_000 });
   const text = await lines(metrics);
   const bounds = (name: string): number[] =>
     text.flatMap((line) => (line.startsWith(`${name}_bucket`) ? [Number(/le="([^"]+)"/.exec(line)?.[1])] : [])).filter(Number.isFinite);
@@ -86,6 +86,7 @@ test("a sync is counted", async () => {
     triggersMs: [1_000, 99_999],
     put: 3,
     removed: 2,
+    drifted: 0,
     objects: 7,
     atMs: 3_000,
   });

@@ -1,71 +1,71 @@
-import type { Clock, IPFamily, Log } from "@turnout/core";
+import type { Clock, IPFamily, Log, SyncedEvent } from "@turnout/core";
+import { QuarrelLog } from "./quarrel-log.ts";
+import { afterRepair, freshBudget, repairWaitMs, type RepairBudget } from "./repair-budget.ts";
 
 /** What a repair pacer works with. */
 export interface RepairPacerOptions {
   readonly family: IPFamily;
   readonly clock: Clock;
   readonly log: Log;
-  /** Compare everything with the host. */
+  /** Compare everything with the host, soon; {@link RepairPacer.synced} is to be told when that is done. */
   readonly audit: () => void;
-  /** Longest time between two audits of one quarrel, in ms. */
+  /** Longest wait for a repair, in ms. */
   readonly maxWaitMs: number;
+  /** Ends the waiting; nothing is repaired after. */
+  readonly signal: AbortSignal;
 }
 
-/** Notifications this close together, in ms, are one change of somebody's. */
-const BURST_MS = 100;
-/** So many changes in a row are repaired at once. */
-const PROMPT_REPAIRS = 3;
-const FIRST_WAIT_MS = 1_000;
-/** After this long without a change, in ms, the next one is repaired at once again. */
-const QUIET_MS = 60_000;
-/** A quarrel that goes on is told again after this long, in ms: who looks at the last lines of the log must find it. */
-const REMIND_MS = 60_000;
-
 /**
- * Decides when to repair what somebody else changed: at once, unless somebody keeps changing it.
+ * Decides when to repair what somebody else may have changed: at once, unless that would cost more than a share of the time.
  *
- * Two proxies with different wishes in one network namespace would otherwise undo each other's work ten times a second,
- * for ever, and fill the log. From the fourth change on the waits double, up to `maxWaitMs`, and a line each minute says why.
+ * Two proxies with different wishes in one network namespace would otherwise undo each other's work as fast as they can, for ever. What a
+ * repair costs is measured: a small table is mended many times a second, a large one now and then.
  */
 export class RepairPacer {
   readonly #options: RepairPacerOptions;
-  #repairs = 0;
-  #lastMs = Number.NEGATIVE_INFINITY;
-  #toldMs = Number.NEGATIVE_INFINITY;
+  readonly #quarrel: QuarrelLog;
+  #budget: RepairBudget;
+  /** Who is suspected of what the next comparison may find; undefined: nobody. */
+  #what: string | undefined;
+  /** The same of the comparison that is asked for and not done yet. */
+  #askedFor: string | undefined;
   #isWaiting = false;
 
   constructor(options: RepairPacerOptions) {
     this.#options = options;
+    this.#quarrel = new QuarrelLog(options);
+    this.#budget = freshBudget(options.clock.nowMs());
   }
 
-  /** Somebody changed what is ours. Resolves when it has been dealt with, or `signal` aborted. */
-  async changed(what: string, signal: AbortSignal): Promise<void> {
-    const { family, clock, log, audit, maxWaitMs } = this.#options;
-    // The audit that is waited for will see this change too.
-    if (this.#isWaiting) return;
-    const nowMs = clock.nowMs();
-    // It may have come after the audit's look at the host, so that looks again.
-    if (nowMs - this.#lastMs < BURST_MS && this.#repairs <= PROMPT_REPAIRS) return audit();
-    if (nowMs - this.#lastMs > QUIET_MS + maxWaitMs) this.#repairs = 0;
-    this.#repairs += 1;
-    const doublings = this.#repairs - PROMPT_REPAIRS - 1;
-    if (doublings < 0) log.warn("somebody changed what is ours, comparing everything with the host", { family, what });
-    const waitMs = doublings < 0 ? 0 : Math.max(0, this.#lastMs + Math.min(maxWaitMs, FIRST_WAIT_MS * 2 ** doublings) - nowMs);
-    if (doublings === 0 || (doublings > 0 && nowMs - this.#toldMs >= REMIND_MS)) {
-      this.#toldMs = nowMs;
-      log.warn("somebody keeps changing what is ours, repairing it less often", {
-        family,
-        what,
-        waitMs,
-        hint: "is another proxy running in this network namespace? stop one of them",
-      });
-    }
+  /** Somebody may have changed what is ours. */
+  changed(what: string): void {
+    // Whether the comparison under way looks before this change or after it can't be told: there will be another.
+    this.#what ??= what;
+    void this.#repair();
+  }
+
+  /** A sync is done; those that compared everything count. */
+  synced({ full, durationMs, drifted }: Pick<SyncedEvent, "full" | "durationMs" | "drifted">): void {
+    if (!full) return;
+    const { clock, maxWaitMs } = this.#options;
+    this.#budget = afterRepair(this.#budget, durationMs, maxWaitMs, clock.nowMs());
+    this.#quarrel.compared(this.#askedFor, drifted);
+    this.#askedFor = undefined;
+    if (this.#what !== undefined) void this.#repair();
+  }
+
+  async #repair(): Promise<void> {
+    const { clock, signal, audit } = this.#options;
+    if (this.#isWaiting || this.#askedFor !== undefined || signal.aborted) return;
+    const waitMs = repairWaitMs(this.#budget, clock.nowMs());
     if (waitMs > 0) {
       this.#isWaiting = true;
       await clock.sleep(waitMs, signal);
       this.#isWaiting = false;
+      if (signal.aborted) return;
     }
-    this.#lastMs = clock.nowMs();
-    if (!signal.aborted) audit();
+    this.#askedFor = this.#what;
+    this.#what = undefined;
+    audit();
   }
 }

@@ -2,6 +2,8 @@ import type { Clock, Netlink } from "@turnout/core";
 
 const LOOK_AGAIN_MS = 50;
 const LOOKS_MAX = 20;
+/** The same while a commit of ours is under way: a large one takes many seconds. */
+const LOOKS_MAX_UNDER_WAY = 600;
 
 /** A moment of the ruleset: its generation, and how many commits of ours had been made by then. */
 export interface CommitMark {
@@ -15,10 +17,22 @@ export interface CommitMark {
  */
 export class OwnCommits {
   #count = 0;
+  #underWay = 0;
 
-  /** Note commits of ours that succeeded. */
-  add(commits: number = 1): void {
-    this.#count += commits;
+  /**
+   * Make commits, counted if `work` succeeds.
+   *
+   * Edges: of work that fails some may have come about; they are taken for somebody else's.
+   */
+  async during<T>(commits: number, work: () => Promise<T>): Promise<T> {
+    this.#underWay++;
+    try {
+      const done = await work();
+      this.#count += commits;
+      return done;
+    } finally {
+      this.#underWay--;
+    }
   }
 
   /** Remember this moment. @throws {ProxyError} when the kernel can't be asked. */
@@ -30,12 +44,15 @@ export class OwnCommits {
   /**
    * Tell whether nobody else has committed since a mark.
    *
-   * Edges: a commit of ours that is under way looks like somebody else's, so a difference is looked at again for a second.
+   * Edges: a commit of ours that is under way looks like somebody else's, so a difference is looked at again for a second, or for half a minute
+   * while one is under way, in whichever family.
    */
   async isUndisturbedSince(mark: CommitMark, netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<boolean> {
-    for (let look = 0; look < LOOKS_MAX && !signal.aborted; look++) {
+    let looks = 0;
+    for (let total = 0; looks < LOOKS_MAX && total < LOOKS_MAX_UNDER_WAY && !signal.aborted; total++) {
       const now = await this.mark(netlink);
       if (now.generation - mark.generation === now.commits - mark.commits) return true;
+      if (this.#underWay === 0) looks++;
       await clock.sleep(LOOK_AGAIN_MS, signal);
     }
     return signal.aborted;
