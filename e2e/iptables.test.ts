@@ -117,7 +117,9 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       await node.run("iptables-nft", ["-t", "nat", "-F", "KUBE-MARK-MASQ"]);
       await node.run("iptables-nft", ["-t", "nat", "-D", "KUBE-SERVICES", "1"]);
       await restored();
-      const hasTold = (): Promise<void> => expect.poll(() => troubles(told())).toContain("somebody changed what is ours, it was mended");
+      const hasTold = async (): Promise<void> => {
+        await expect.poll(() => troubles(told())).toContain("somebody changed what is ours, it was mended");
+      };
       await hasTold();
       for (const table of ["mangle", "filter", "nat"])
         await node.run("iptables-nft-restore", ["--noflush"], {
