@@ -44,6 +44,29 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip"), ()
     expect(outcome).toMatchObject({ code: 0, out: expect.stringMatching(clean) as unknown });
   });
 
+  test("--once leaves nothing over, however often it is run and whatever changed", { timeout: 120_000 }, async () => {
+    // Pools of other sizes need other chains, and leave those of before idle.
+    const pool = (size: number): string =>
+      Array.from({ length: size }, (_, n) => `- {addresses: [10.1.3.${n + 1}], nodeName: node2, conditions: {ready: true}}`).join("\n");
+    const sizes = [5, 12, 1];
+    for (const size of sizes) await writeFile(join(directory, `cart-${size}.yaml`), `${CART.trimEnd()}\n${pool(size)}\n`);
+    const outcome = await inNamespace(`set -e
+      names() { nft list table ip turnout | grep -E '^[[:space:]]*chain ' | sort; }
+      for size in ${sizes.join(" ")}; do
+        cp cart-$size.yaml cart.yaml
+        $T run $F --once
+        names >often-$size
+      done
+      $T run $F --once --dry-run
+      nft delete table ip turnout
+      $T run $F --once
+      names | diff often-1 - && echo same
+      cat often-* | grep -o 'pick-[a-z]*-[0-9]*' | sort -u`);
+    expect(outcome).toMatchObject({ code: 0, out: expect.stringMatching(/^same\n/) as unknown });
+    // The pools were in force, each in its turn.
+    expect(outcome.out.split("\n").filter((line) => line.startsWith("pick-tcp"))).toHaveLength(sizes.length);
+  });
+
   test("SIGTERM leaves the rules in force and exits 0; health and metrics answer meanwhile", async () => {
     const ask = (url: string): string =>
       `${process.execPath} -e 'const ask = (left) => fetch("${url}").then((r) => r.text().then((t) => console.log(r.status, t.slice(0, 40)))).catch((e) => left > 0 ? setTimeout(ask, 50, left - 1) : console.log(String(e))); ask(400)'`;

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { objectId } from "./backend.ts";
 import { ProxyError } from "./errors.ts";
 import type { ChangeSet } from "./model.ts";
 import { rawService, rawSlice } from "./testing/objects.ts";
 import { createSyncBench } from "./testing/sync-bench.ts";
+import { ToyHost } from "./testing/toy-backend.ts";
 import { createStoreView } from "./testing/view.ts";
 
 /** Service number n; its cluster IP ends in n. */
@@ -143,6 +145,39 @@ describe("what lingers", () => {
     await bench.clock.advance(60_000);
     expect(bench.host.plans).toBe(plans + 1);
     await bench.stop();
+  });
+});
+
+describe("a one-time sync and what lingers", () => {
+  const unwanted = { kind: "destination", key: "10.96.0.9:80 TCP", value: "left by another run" };
+
+  it.each([
+    ["stays until it is gone", 3_000, false],
+    ["does not stay for what takes long", 60_000, true],
+  ])("%s", async (_name, lingersMs, isLeft) => {
+    const host = new ToyHost();
+    host.objects.set(objectId(unwanted), unwanted);
+    const bench = await createSyncBench([service(1)], { host, isIdle: true, faults: { lingersMs } });
+    let isDone = false;
+    const done = bench.loop.once(new AbortController().signal).then(() => (isDone = true));
+    await bench.clock.advance(1_000);
+    expect(isDone).toBe(isLeft);
+    await bench.clock.advance(lingersMs);
+    await done;
+    expect(host.plans).toBe(isLeft ? 1 : 2);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+  });
+
+  it("is over when it is told to stop", async () => {
+    const host = new ToyHost();
+    host.objects.set(objectId(unwanted), unwanted);
+    const bench = await createSyncBench([service(1)], { host, isIdle: true, faults: { lingersMs: 3_000 } });
+    const stop = new AbortController();
+    const done = bench.loop.once(stop.signal);
+    await bench.clock.advance(1_000);
+    stop.abort();
+    await expect(done).rejects.toSatisfy((error) => ProxyError.is(error, "canceled"));
+    expect(bench.host.plans).toBe(1);
   });
 });
 

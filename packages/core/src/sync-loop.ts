@@ -34,6 +34,9 @@ export interface SyncLoopOptions<H, K extends KernelObject, S> {
   readonly report?: (issue: Issue) => void;
 }
 
+/** A one-time sync stays this long, in ms, for what lingers: packets under way need a second, what others still use may need for ever. */
+const FINISH_MS = 5_000;
+
 /**
  * Keeps one family of one host in step with a feed.
  *
@@ -53,6 +56,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
   #triggersMs: number[] = [];
   /** When to sync although nothing changes. */
   #dueMs = Number.POSITIVE_INFINITY;
+  /** When the backend wants to finish off what lingers. */
+  #revisitMs = Number.POSITIVE_INFINITY;
   /** When to compare everything with the host. */
   #auditDueMs = Number.POSITIVE_INFINITY;
   #lastEndMs: number | undefined;
@@ -66,7 +71,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { backend, host, family, clock, log, observer, retryMs, dryRun, capabilities, report } = options;
     this.#host = host;
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
-    const onRevisit = (afterMs: number): void => void (this.#dueMs = Math.min(this.#dueMs, clock.nowMs() + afterMs));
+    const onRevisit = (afterMs: number): void => void (this.#revisitMs = Math.min(this.#revisitMs, clock.nowMs() + afterMs));
     this.#hostLink = new HostLink({ backend, ledger: this.#wanted.ledger, family, clock, log, dryRun, onRevisit });
     this.#reconciler = new Reconciler({ wanted: this.#wanted, hostLink: this.#hostLink, family, clock, log, observer, retryMs });
     this.#forgetter = new FlowForgetter(options);
@@ -121,11 +126,18 @@ export class SyncLoop<H, K extends KernelObject, S> {
     await this.#forgetter.idle(signal);
   }
 
-  /** Sync once. @throws {ProxyError} what the sync failed with (also if only some rows were refused), or `canceled`. */
+  /** Sync once, and stay for what the backend soon finishes off. @throws {ProxyError} what the sync failed with (also if only some rows were refused), or `canceled`. */
   async once(signal: AbortSignal): Promise<void> {
     this.#take(await this.#options.feed.next(signal));
-    const error = await this.#sync(signal);
-    if (error !== undefined) throw error;
+    const { clock } = this.#options;
+    const untilMs = clock.nowMs() + FINISH_MS;
+    for (;;) {
+      const error = await this.#sync(signal);
+      if (error !== undefined) throw error;
+      if (this.#revisitMs > untilMs) break;
+      await clock.sleep(this.#revisitMs - clock.nowMs(), signal);
+      if (signal.aborted) throw new ProxyError("canceled", "sync was stopped");
+    }
     const { rows, objects } = this.#reconciler.refused;
     const refused = [...rows, ...objects];
     if (refused.length > 0)
@@ -197,6 +209,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const isFull = !this.#hostLink.isKnown;
     if (isFull) this.#auditDueMs = startMs + this.#options.maxIntervalMs;
     this.#dueMs = this.#auditDueMs;
+    this.#revisitMs = Number.POSITIVE_INFINITY;
     this.#wanted.setHost(this.#host);
     // From here on the new rules may let flows in that the old rows say should go.
     this.#forgetter.withhold(changingDestinations(this.#wanted.unsettled()));
@@ -228,7 +241,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
     this.#failures = 0;
-    this.#dueMs = Math.min(this.#dueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY);
+    this.#dueMs = Math.min(this.#dueMs, this.#revisitMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY);
     this.#lastError = undefined;
     this.#lastSuccessMs = atMs;
     this.#pendingSinceMs = undefined;
