@@ -159,7 +159,9 @@ describe("a one-time sync and what lingers", () => {
     host.objects.set(objectId(unwanted), unwanted);
     const bench = await createSyncBench([service(1)], { host, isIdle: true, faults: { lingersMs } });
     let isDone = false;
-    const done = bench.loop.once(new AbortController().signal).then(() => (isDone = true));
+    const { signal } = new AbortController();
+    await bench.loop.once(signal);
+    const done = bench.loop.finish(signal).then(() => (isDone = true));
     await bench.clock.advance(1_000);
     expect(isDone).toBe(isLeft);
     await bench.clock.advance(lingersMs);
@@ -173,7 +175,8 @@ describe("a one-time sync and what lingers", () => {
     host.objects.set(objectId(unwanted), unwanted);
     const bench = await createSyncBench([service(1)], { host, isIdle: true, faults: { lingersMs: 3_000 } });
     const stop = new AbortController();
-    const done = bench.loop.once(stop.signal);
+    await bench.loop.once(stop.signal);
+    const done = bench.loop.finish(stop.signal);
     await bench.clock.advance(1_000);
     stop.abort();
     await expect(done).rejects.toSatisfy((error) => ProxyError.is(error, "canceled"));

@@ -34,7 +34,7 @@ export interface SyncLoopOptions<H, K extends KernelObject, S> {
   readonly report?: (issue: Issue) => void;
 }
 
-/** A one-time sync stays this long, in ms, for what lingers: packets under way need a second, what others still use may need for ever. */
+/** What lingers is stayed for this long, in ms, for what lingers: packets under way need a second, what others still use may need for ever. */
 const FINISH_MS = 5_000;
 
 /**
@@ -126,18 +126,11 @@ export class SyncLoop<H, K extends KernelObject, S> {
     await this.#forgetter.idle(signal);
   }
 
-  /** Sync once, and stay for what the backend soon finishes off. @throws {ProxyError} what the sync failed with (also if only some rows were refused), or `canceled`. */
+  /** Sync once. @throws {ProxyError} what the sync failed with (also if only some rows were refused), or `canceled`. */
   async once(signal: AbortSignal): Promise<void> {
     this.#take(await this.#options.feed.next(signal));
-    const { clock } = this.#options;
-    const untilMs = clock.nowMs() + FINISH_MS;
-    for (;;) {
-      const error = await this.#sync(signal);
-      if (error !== undefined) throw error;
-      if (this.#revisitMs > untilMs) break;
-      await clock.sleep(this.#revisitMs - clock.nowMs(), signal);
-      if (signal.aborted) throw new ProxyError("canceled", "sync was stopped");
-    }
+    const error = await this.#sync(signal);
+    if (error !== undefined) throw error;
     const { rows, objects } = this.#reconciler.refused;
     const refused = [...rows, ...objects];
     if (refused.length > 0)
@@ -146,6 +139,18 @@ export class SyncLoop<H, K extends KernelObject, S> {
         hint: "the rest is in force, see the log",
       });
     await this.#forgetter.idle(signal);
+  }
+
+  /** Stay for what the backend soon finishes off, where no `run` will. @throws {ProxyError} as {@link SyncLoop.once}. */
+  async finish(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const untilMs = clock.nowMs() + FINISH_MS;
+    while (this.#revisitMs <= untilMs) {
+      await clock.sleep(this.#revisitMs - clock.nowMs(), signal);
+      if (signal.aborted) throw new ProxyError("canceled", "sync was stopped");
+      const error = await this.#sync(signal);
+      if (error !== undefined) throw error;
+    }
   }
 
   #hurry(): void {

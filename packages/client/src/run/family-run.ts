@@ -97,6 +97,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   /** Sync one time. @throws {ProxyError} what it failed with. */
   async once(signal: AbortSignal): Promise<void> {
     await this.#loop.once(signal);
+    await this.#loop.finish(signal);
     await this.#clearLeftovers(signal);
   }
 
