@@ -75,7 +75,7 @@ const wish: fc.Arbitrary<ServiceWish> = fc
     number: fc.integer({ min: 1, max: 6 }),
     protocol: fc.constantFrom("TCP", "UDP", "SCTP"),
     local: fc.integer({ min: 0, max: 3 }),
-    remote: fc.integer({ min: 0, max: 3 }),
+    remote: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 14, max: 40 })),
     isSticky: fc.boolean(),
     isLocal: fc.boolean(),
     isBalanced: fc.boolean(),
