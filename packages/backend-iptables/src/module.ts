@@ -32,6 +32,8 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
     affinityScope: "row",
     nodePortsOnLoopback: "IPv4",
   },
+  // Every change costs the legacy tool the whole table: 2 s at this size, for all.
+  serviceEntriesMax: 50_000,
   parseOptions: parseIptablesOptions,
   probe: probeIptables,
   open: (options, family, world) => Promise.resolve(new IptablesBackend(options, family, world)),
