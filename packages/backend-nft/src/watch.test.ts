@@ -1,6 +1,6 @@
 import { EchoCount, ownCommitsOf } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
-import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import { countedSource, createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import type { HostEvent } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -61,6 +61,19 @@ describe("watchHost", () => {
 
   it("is not concerned with other tables", async () => {
     expect(kinds(await told(undefined, () => commitForeign(["ip nat", "ip6 turnout"])))).toEqual(["facts"]);
+  });
+
+  it("leaves nothing behind with a commit, however long no address changes", async () => {
+    const addresses = countedSource<void>();
+    const world = { clock: createFakeClock(), netlink: { ...netlink, watchAddresses: () => addresses } };
+    const watching = watchHost({ world, family: "IPv4", echoes, mark: undefined }, stop.signal)[Symbol.asyncIterator]();
+    for (let count = 0; count < 100; count++) {
+      const next = watching.next();
+      await new Promise((resolve) => setImmediate(resolve));
+      commitForeign(OURS);
+      expect((await next).value).toMatchObject({ kind: "drift" });
+    }
+    expect(addresses.waiters).toBeLessThan(2);
   });
 
   it("notices what happened between the last reading and the watch", async () => {

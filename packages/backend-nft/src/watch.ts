@@ -1,5 +1,5 @@
 import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
-import { ownCommitsOf } from "@turnout/host";
+import { Inbox, ownCommitsOf } from "@turnout/host";
 import type { CommitMark, EchoCount } from "@turnout/host";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import type { NftFacts } from "./options.ts";
@@ -21,28 +21,19 @@ export interface WatchOptions {
  */
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> {
   const { world, echoes } = options;
-  const commits = world.netlink.watchNft(signal)[Symbol.asyncIterator]();
-  const addresses = world.netlink.watchAddresses(signal)[Symbol.asyncIterator]();
+  const inbox = new Inbox<{ readonly event: NftEvent | "addresses" }>(world.clock, signal);
+  inbox.follow(world.netlink.watchNft(signal), (event) => ({ event }));
+  inbox.follow(world.netlink.watchAddresses(signal), () => ({ event: "addresses" }));
   echoes.start();
   const missed = new MissedCommits(options, signal);
   if (await missed.areThere()) yield { kind: "drift", what: "the ruleset changed before it was watched" };
-  let nextCommit = commits.next();
-  let nextAddresses = addresses.next();
-  for (;;) {
-    const winner = await Promise.race([
-      nextCommit.then((result) => ({ commit: result })),
-      nextAddresses.then((result) => ({ addresses: result })),
-    ]);
-    if ("commit" in winner) {
-      if (winner.commit.done === true) return;
-      nextCommit = commits.next();
-      const what = await foreignChange(winner.commit.value, options, missed);
-      if (what !== undefined) yield { kind: "drift", what };
-    } else {
-      if (winner.addresses.done === true) return;
-      nextAddresses = addresses.next();
+  for (let news = await inbox.next(); typeof news !== "string"; news = await inbox.next()) {
+    if (news.event === "addresses") {
       yield { kind: "facts", facts: await readFacts(world) };
+      continue;
     }
+    const what = await foreignChange(news.event, options, missed);
+    if (what !== undefined) yield { kind: "drift", what };
   }
 }
 
