@@ -44,16 +44,12 @@ export class NftSession {
 
   /** Carry out one transaction. @throws {ProxyError} what nft complained about; then nothing of it took effect. */
   async commit(statements: readonly string[], signal: AbortSignal): Promise<void> {
-    this.echoes.expect();
     const size = statements.reduce((sum, statement) => sum + statement.length + 2, 0);
-    try {
+    await this.echoes.during(async () => {
       if (size > KEPT_TEXT_MAX) await this.#alonePatience.during(size, (timeoutMs) => this.#commitAlone(statements, timeoutMs, signal));
       else await this.#keptPatience.during(size, (timeoutMs) => this.#commitKept(statements, timeoutMs));
       this.#own.add();
-    } catch (error) {
-      this.echoes.take();
-      throw error;
-    }
+    });
   }
 
   /** List a table as JSON; undefined when it doesn't exist. */
