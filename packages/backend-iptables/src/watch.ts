@@ -1,5 +1,5 @@
-import type { Clock, HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
-import { ownCommitsOf } from "@turnout/host";
+import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
+import { Inbox, ownCommitsOf } from "@turnout/host";
 import type { CommitMark, EchoCount } from "@turnout/host";
 import type { IptablesFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
@@ -27,7 +27,7 @@ export const CANARY_MS = 30_000;
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
   const { world, tool, echoes } = options;
   const isTold = (await tool.choice(signal)).variant === "nft";
-  const inbox = new Inbox(world.clock, signal);
+  const inbox = new Inbox<News>(world.clock, signal);
   if (isTold) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
   echoes.start();
@@ -35,71 +35,21 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   let canaryDueMs = world.clock.nowMs() + CANARY_MS;
   for (;;) {
     const news = await inbox.next(canaryDueMs);
-    if (news.is === "end" || signal.aborted) return;
-    if (news.is === "addresses") {
-      yield { kind: "facts", facts: await readFacts(world, signal) };
-    } else if (news.is === "commit") {
-      const what = foreignCommit(news.event, options);
-      if (what !== undefined) yield { kind: "drift", what };
-    } else {
+    if (news === "end") return;
+    if (news === "due") {
       canaryDueMs = world.clock.nowMs() + CANARY_MS;
       if (!(await tool.hasCanary(signal))) yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
+    } else if (news.is === "addresses") {
+      yield { kind: "facts", facts: await readFacts(world, signal) };
+    } else {
+      const what = foreignCommit(news.event, options);
+      if (what !== undefined) yield { kind: "drift", what };
     }
   }
 }
 
 /** What there is to hear of. */
-type News =
-  | { readonly is: "commit"; readonly event: NftEvent }
-  | { readonly is: "addresses" }
-  | { readonly is: "due" }
-  | { readonly is: "end"; readonly error?: unknown };
-
-/**
- * Takes in what several sources tell, for one reader who also waits for a time.
- *
- * Not a race of their promises: one of them may be pending for weeks, and would keep something of every race.
- */
-class Inbox {
-  readonly #clock: Clock;
-  readonly #signal: AbortSignal;
-  readonly #news: News[] = [];
-  #wake: () => void = () => undefined;
-
-  constructor(clock: Clock, signal: AbortSignal) {
-    this.#clock = clock;
-    this.#signal = signal;
-  }
-
-  /** Take in what a source tells, until it ends. */
-  follow<T>(source: AsyncIterable<T>, newsOf: (told: T) => News): void {
-    const told = source[Symbol.asyncIterator]();
-    const pump = async (): Promise<void> => {
-      for (let next = await told.next(); next.done !== true; next = await told.next()) this.#put(newsOf(next.value));
-      this.#put({ is: "end" });
-    };
-    pump().catch((error: unknown) => this.#put({ is: "end", error }));
-  }
-
-  /** The next news, or that the time has come. @throws what a source failed with. */
-  async next(dueMs: number): Promise<News> {
-    if (this.#news.length === 0 && dueMs > this.#clock.nowMs()) {
-      const awake = new AbortController();
-      this.#wake = (): void => awake.abort();
-      this.#signal.addEventListener("abort", this.#wake, { once: true });
-      if (!this.#signal.aborted) await this.#clock.sleep(dueMs - this.#clock.nowMs(), awake.signal);
-      this.#signal.removeEventListener("abort", this.#wake);
-    }
-    const news = this.#signal.aborted ? { is: "end" as const } : (this.#news.shift() ?? { is: "due" as const });
-    if (news.is === "end" && "error" in news) throw news.error;
-    return news;
-  }
-
-  #put(news: News): void {
-    this.#news.push(news);
-    this.#wake();
-  }
-}
+type News = { readonly is: "commit"; readonly event: NftEvent } | { readonly is: "addresses" };
 
 /** Tell whether somebody else committed between the last look and now. Commits to other people's tables count: they can't be told apart. */
 async function hasMissed({ world, mark }: WatchOptions, signal: AbortSignal): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { endpointMap, POOLS } from "./objects.ts";
+import { isLargePoolMap, POOLS } from "./objects.ts";
 import type { ChainObject, DestinationKind, PoolName } from "./objects.ts";
 import { digest, fingerprint, quotedInterface, REFUSE_CHAIN } from "./names.ts";
 import type { Destination, NodeContext, Origin, Rule } from "@turnout/core";
@@ -39,6 +39,8 @@ export interface Pick {
   readonly pool: PoolName;
   /** From {@link slotsFor}. */
   readonly slots: number;
+  /** The map its endpoints are in. */
+  readonly map: string;
 }
 
 /** Draws before the fallback. Fewer than half of the slots are vacant: it gets under one packet in 256; with 3 of 4 taken one in 65,536. */
@@ -50,18 +52,19 @@ export function slotsFor(count: number): number {
 }
 
 /**
- * Make the chain that picks one endpoint of a pool; it serves every destination of its protocol with as many slots.
+ * Make the chain that picks one endpoint of a pool; it serves every destination of its protocol with as many slots (of large pools: in its map).
  *
  * Shape: draws a slot; a lookup that finds nothing ends its rule, and the next one draws again, so all endpoints are equally likely. The
  * last rule draws from the half that is always taken. An endpoint more or less leaves the chain, and the verdict that leads to it, as it is.
  */
-export function pickChain({ where, protocol, pool, slots }: Pick, { ip }: Words): ChainObject {
+export function pickChain({ where, protocol, pool, slots, map }: Pick, { ip }: Words): ChainObject {
   const from = POOLS.find(({ name }) => name === pool)?.from ?? 0;
-  const name = `${where === "nodeport" ? "np-" : ""}pick-${pool === "local" ? "local-" : ""}${protocol}-${slots}`;
+  const among = isLargePoolMap(map) ? `-in-${map.slice(map.lastIndexOf("-") + 1)}` : "";
+  const name = `${where === "nodeport" ? "np-" : ""}pick-${pool === "local" ? "local-" : ""}${protocol}-${slots}${among}`;
   const destination = where === "nodeport" ? `${protocol} dport` : `${ip} daddr . ${protocol} dport`;
-  const draw = (among: number): string => {
-    const index = `numgen random mod ${among}${from === 0 ? "" : ` offset ${from}`}`;
-    return `dnat ${ip} to ${destination} . ${index} map @${endpointMap(where, protocol)}`;
+  const draw = (count: number): string => {
+    const index = `numgen random mod ${count}${from === 0 ? "" : ` offset ${from}`}`;
+    return `dnat ${ip} to ${destination} . ${index} map @${map}`;
   };
   // Of one or two slots none is vacant.
   if (slots <= 2) return chain(name, [draw(slots)]);

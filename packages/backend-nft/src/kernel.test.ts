@@ -6,6 +6,7 @@ import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { nftModule } from "./module.ts";
+import { NftSession } from "./nft-session.ts";
 import { affinityEntries, parseSet } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
@@ -75,7 +76,7 @@ const wish: fc.Arbitrary<ServiceWish> = fc
     number: fc.integer({ min: 1, max: 6 }),
     protocol: fc.constantFrom("TCP", "UDP", "SCTP"),
     local: fc.integer({ min: 0, max: 3 }),
-    remote: fc.integer({ min: 0, max: 3 }),
+    remote: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 14, max: 40 })),
     isSticky: fc.boolean(),
     isLocal: fc.boolean(),
     isBalanced: fc.boolean(),
@@ -227,6 +228,23 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     await proxy.adopt();
     expect(proxy.ledger.delta(0)).toMatchObject({ put: [], remove: [] });
   });
+
+  it("gives up a kept nft that hangs, and goes on with another", async () => {
+    const pids: (number | undefined)[] = [];
+    const noted = (...args: Parameters<World["exec"]["open"]>): ReturnType<World["exec"]["open"]> => {
+      const session = world.exec.open(...args);
+      pids.push(session.pid);
+      return session;
+    };
+    const session = new NftSession({ ...world, exec: { ...world.exec, open: noted } }, "nft");
+    await session.commit(["add table ip hung"], signal);
+    process.kill(pids[0] ?? 0, "SIGSTOP");
+    await expect(session.commit(["add chain ip hung one"], signal)).rejects.toMatchObject({ code: "timed_out" });
+    await session.commit(["add chain ip hung two"], signal);
+    expect(pids).toHaveLength(2);
+    expect(await nft("list", "table", "ip", "hung")).not.toContain("chain one");
+    session.close();
+  }, 30_000);
 
   it("deletes chains that have idled", async () => {
     const proxy = new Proxy(backends.IPv4, "IPv4");

@@ -32,6 +32,8 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
     affinityScope: "row",
     nodePortsOnLoopback: "never",
   },
+  // Loaded in 11 s, read again in a few; a change of somebody else's takes as long as ever beside them.
+  serviceEntriesMax: 1_000_000,
   parseOptions: parseNftOptions,
   probe: (_options, world, signal) => probeNft(world, signal),
   open: (options, family, world) => Promise.resolve(openBackend(options, family, world)),

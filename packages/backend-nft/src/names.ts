@@ -14,9 +14,9 @@ export const NFT_FAMILY: Readonly<Record<IPFamily, "ip" | "ip6">> = { IPv4: "ip"
 /** Chain that answers with an ICMP port unreachable ("reject" is a keyword of nft). */
 export const REFUSE_CHAIN = "refuse";
 
-/** A short digest of text: 8 hexadecimal digits, for names and for telling chains apart. */
+/** A digest of text: 16 hexadecimal digits, for names and for telling chains apart. 64 bits, because tenants choose the text and could look for two alike. */
 export function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 8);
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
 /** 62 bits of a digest: two numbers for lookup keys (31 bits each: nft's JSON shows larger ones as negative), and 16 digits for names. */

@@ -1,10 +1,16 @@
 import { ProxyError } from "@turnout/core";
-import type { Exec, ExecSession, World } from "@turnout/core";
+import type { Exec, ExecResult, ExecSession, World } from "@turnout/core";
 import { EchoCount, ownCommitsOf } from "@turnout/host";
 import type { OwnCommits } from "@turnout/host";
 import { nftError } from "./errors.ts";
+import { Patience } from "./patience.ts";
 
-const ANSWER_TIMEOUT_MS = 60_000;
+/** A transaction of up to 64 kB takes some ms; on a slow machine beside another's large commit, a second. */
+const KEPT_PATIENCE = { baseMs: 3_000, perKBMs: 20 };
+/** A MB takes a third of a second. */
+const ALONE_PATIENCE = { baseMs: 5_000, perKBMs: 10 };
+/** What there is to list is known only afterwards: 20 s for a million elements. */
+const LIST_PATIENCE = { baseMs: 60_000, perKBMs: 0 };
 /** A kept nft never returns memory; larger transactions get a process of their own. Bytes. */
 const KEPT_TEXT_MAX = 64 * 1024;
 /** A kept nft is replaced after this many transactions, whatever its memory. */
@@ -14,12 +20,16 @@ const KEPT_USES_MAX = 20_000;
  * Runs transactions through nft: small ones through one kept `nft -i`, which saves a process start for each, large ones
  * through a process of their own.
  *
- * Edges: one transaction at a time; a transaction takes effect as a whole or not at all.
+ * Edges: one transaction at a time; a transaction takes effect as a whole or not at all. An nft that hangs is given up when what was asked
+ * should long be done, and the next transaction gets another.
  */
 export class NftSession {
   readonly #exec: Exec;
   readonly #nft: string;
   readonly #own: OwnCommits;
+  readonly #keptPatience = new Patience(KEPT_PATIENCE);
+  readonly #alonePatience = new Patience(ALONE_PATIENCE);
+  readonly #listPatience = new Patience(LIST_PATIENCE);
   #kept: ExecSession | undefined;
   #uses = 0;
 
@@ -34,14 +44,12 @@ export class NftSession {
 
   /** Carry out one transaction. @throws {ProxyError} what nft complained about; then nothing of it took effect. */
   async commit(statements: readonly string[], signal: AbortSignal): Promise<void> {
-    this.echoes.expect();
     const size = statements.reduce((sum, statement) => sum + statement.length + 2, 0);
-    try {
-      await this.#own.during(1, () => (size > KEPT_TEXT_MAX ? this.#commitAlone(statements, signal) : this.#commitKept(statements)));
-    } catch (error) {
-      this.echoes.take();
-      throw error;
-    }
+    const commit = (): Promise<void> =>
+      size > KEPT_TEXT_MAX
+        ? this.#alonePatience.during(size, (timeoutMs) => this.#commitAlone(statements, timeoutMs, signal))
+        : this.#keptPatience.during(size, (timeoutMs) => this.#commitKept(statements, timeoutMs));
+    await this.echoes.during(() => this.#own.during(1, commit));
   }
 
   /** Remove a table, if it is there. */
@@ -59,7 +67,7 @@ export class NftSession {
 
   /** List a table as JSON; undefined when it doesn't exist. */
   async listTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<string | undefined> {
-    const { code, stdout, stderr } = await this.#exec.run(this.#nft, ["-j", "list", "table", family, table], { signal });
+    const { code, stdout, stderr } = await this.#list(["table", family, table], signal);
     if (code === 0) return stdout;
     const error = nftError(stderr, `list table ${family} ${table}`);
     if (ProxyError.is(error, "not_found")) return undefined;
@@ -68,7 +76,7 @@ export class NftSession {
 
   /** List a set as JSON. @throws {ProxyError} `not_found` when it doesn't exist. */
   async listSet(family: "ip" | "ip6", table: string, set: string, signal: AbortSignal): Promise<string> {
-    const { code, stdout, stderr } = await this.#exec.run(this.#nft, ["-j", "list", "set", family, table, set], { signal });
+    const { code, stdout, stderr } = await this.#list(["set", family, table, set], signal);
     if (code !== 0) throw nftError(stderr, `list set ${family} ${table} ${set}`);
     return stdout;
   }
@@ -78,13 +86,17 @@ export class NftSession {
     this.#kept = undefined;
   }
 
-  async #commitAlone(statements: readonly string[], signal: AbortSignal): Promise<void> {
+  #list(what: readonly string[], signal: AbortSignal): Promise<ExecResult> {
+    return this.#listPatience.during(0, (timeoutMs) => this.#exec.run(this.#nft, ["-j", "list", ...what], { signal, timeoutMs }));
+  }
+
+  async #commitAlone(statements: readonly string[], timeoutMs: number, signal: AbortSignal): Promise<void> {
     const input = `${statements.join("\n")}\n`;
-    const { code, stderr } = await this.#exec.run(this.#nft, ["-f", "-"], { input, signal, timeoutMs: 10 * ANSWER_TIMEOUT_MS });
+    const { code, stderr } = await this.#exec.run(this.#nft, ["-f", "-"], { input, signal, timeoutMs });
     if (code !== 0) throw nftError(stderr, "apply a transaction");
   }
 
-  async #commitKept(statements: readonly string[]): Promise<void> {
+  async #commitKept(statements: readonly string[], timeoutMs: number): Promise<void> {
     if (this.#uses >= KEPT_USES_MAX) this.close();
     if (this.#kept === undefined) {
       this.#kept = this.#exec.open(this.#nft, ["-i"]);
@@ -95,8 +107,8 @@ export class NftSession {
     this.#kept.write(`${statements.join("; ")}\n${marker}\n`);
     let answer: string;
     try {
-      answer = await this.#kept.readUntil(marker, ANSWER_TIMEOUT_MS);
-      await this.#kept.readUntil("^", ANSWER_TIMEOUT_MS);
+      answer = await this.#kept.readUntil(marker, timeoutMs);
+      await this.#kept.readUntil("^", timeoutMs);
     } catch (error) {
       this.close();
       throw error;

@@ -1,4 +1,5 @@
 import type { Plain } from "@turnout/core";
+import { digest } from "./names.ts";
 
 /** The whole table with its maps and sets; its value is the layout's version. */
 export interface TableObject {
@@ -58,6 +59,21 @@ export interface StickyObject {
   readonly value: readonly string[];
 }
 
+/** A map of large pools. They come and go with what is in them: few clusters have large pools in all of them. */
+export interface MapObject {
+  readonly kind: "map";
+  /** Its name, from {@link largePoolMap}. */
+  readonly key: string;
+  readonly value: true;
+}
+
+/** A large pool of one destination, as `address . port` in index order. Key: from {@link largePoolKey}. */
+export interface LargePoolObject {
+  readonly kind: "large-pool";
+  readonly key: string;
+  readonly value: readonly string[];
+}
+
 /**
  * The clients that an endpoint of an affinity row is remembered for: entries that packets made in `affinity`. Key: `number . number`, the endpoint's.
  *
@@ -77,7 +93,8 @@ export interface ElementObject {
 }
 
 /** Everything this backend keeps in the kernel. */
-export type NftObject = TableObject | ChainObject | ServiceObject | NodePortObject | StickyObject | AffinityObject | ElementObject;
+export type NftObject =
+  TableObject | ChainObject | ServiceObject | NodePortObject | MapObject | LargePoolObject | StickyObject | AffinityObject | ElementObject;
 
 /** Names of the plain sets. */
 export const PLAIN_SETS: readonly ElementObject["kind"][] = ["cluster-ips", "hairpin", "nodeport-ips"];
@@ -110,6 +127,39 @@ export interface Place {
   readonly map: string;
   readonly key: string;
   readonly from: number;
+}
+
+/** Endpoints of a pool that still lies with all others of its protocol; larger ones lie in one of {@link LARGE_POOL_MAPS} maps. */
+export const SMALL_POOL_MAX = 16;
+
+/**
+ * How many maps large pools are spread over, for each protocol and kind of destination.
+ *
+ * The kernel lists a map in pieces and walks it from its beginning for each, so that listing one map costs the square of what is in it: 35 s
+ * for a million elements, 2 s for as many in 32 maps.
+ */
+const LARGE_POOL_MAPS = 32;
+
+/** The map that a destination's large pools lie in; it depends on the destination alone. */
+export function largePoolMap(kind: DestinationKind, key: string): string {
+  const { map } = endpointPlace(kind, key, 0);
+  return `${map}-${parseInt(digest(key).slice(0, 4), 16) % LARGE_POOL_MAPS}`;
+}
+
+/** Tell whether a map is one of large pools, by its name. */
+export function isLargePoolMap(name: string): boolean {
+  return /^(?:nodeport-)?endpoints-[a-z]+-\d+$/.test(name);
+}
+
+/** The identity of a large pool: its map, and the key of its first element. */
+export function largePoolKey({ map, key, from }: Place): string {
+  return `${map} ${key} . ${from}`;
+}
+
+/** Where the elements of a large pool are; undoes {@link largePoolKey}. */
+export function largePoolPlace({ key: text }: Pick<LargePoolObject, "key">): Place {
+  const [, map = "", key = "", from = "0"] = /^(\S+) (.*) \. (\d+)$/.exec(text) ?? [];
+  return { map, key, from: Number(from) };
 }
 
 /** Where the endpoints of a destination's pool are that begins at index `from`. */

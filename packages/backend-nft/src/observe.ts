@@ -2,7 +2,17 @@ import type { Observed } from "@turnout/core";
 import { objectId } from "@turnout/core";
 import { affinityKeyOf } from "./chains.ts";
 import { LAYOUT_VERSION } from "./names.ts";
-import { destinationKey, endpointMap, PLAIN_SETS, POOLS, PROTOCOLS, SET_NAMES, VERDICT_MAPS } from "./objects.ts";
+import {
+  destinationKey,
+  endpointMap,
+  isLargePoolMap,
+  largePoolKey,
+  PLAIN_SETS,
+  POOLS,
+  PROTOCOLS,
+  SET_NAMES,
+  VERDICT_MAPS,
+} from "./objects.ts";
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
 
@@ -69,6 +79,11 @@ export function parseTable(text: string): Observed<NftObject> {
     for (const [key, value] of destinations(kind, sets)) add({ kind, key, value: { ...value } });
   }
   for (const [key, value] of stickyLists(sets.get("sticky") ?? [])) add({ kind: "sticky", key, value });
+  for (const [map, elements] of sets) {
+    if (!isLargePoolMap(map)) continue;
+    add({ kind: "map", key: map, value: true });
+    for (const [key, value] of largePools(map, elements)) add({ kind: "large-pool", key, value });
+  }
   return { objects, lingering: [] };
 }
 
@@ -130,11 +145,31 @@ function destinations(kind: DestinationKind, sets: ReadonlyMap<string, readonly 
       const parts = elementParts(key);
       const destination = destinationKey(kind, protocol, parts.slice(0, -1).join(" . "));
       const index = Number(parts.at(-1));
-      const { name, from } = POOLS.findLast((pool) => index >= pool.from) ?? { name: "cluster", from: 0 };
+      const { name, from } = poolAt(index);
       setAt(at(destination)[name], index - from, elementText(endpoint));
     }
   }
   return found;
+}
+
+function largePools(map: string, elements: readonly unknown[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const element of elements) {
+    const [keyed, endpoint] = element as [unknown, unknown];
+    const parts = elementParts(keyed);
+    const index = Number(parts.at(-1));
+    const { from } = poolAt(index);
+    const key = largePoolKey({ map, key: parts.slice(0, -1).join(" . "), from });
+    const list = found.get(key) ?? [];
+    setAt(list, index - from, elementText(endpoint));
+    found.set(key, list);
+  }
+  return found;
+}
+
+/** The pool an index is of. */
+function poolAt(index: number): (typeof POOLS)[number] {
+  return POOLS.findLast((pool) => index >= pool.from) ?? { name: "cluster", from: 0 };
 }
 
 function stickyLists(elements: readonly unknown[]): ReadonlyMap<string, readonly string[]> {

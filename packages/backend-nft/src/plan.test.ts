@@ -43,6 +43,9 @@ describe("golden plans", () => {
   it.each<[string, readonly ServiceWish[], readonly ServiceWish[]]>([
     ["endpoint-added", [plain(0, 3)], [plain(0, 4)]],
     ["endpoint-added-that-needs-more-slots", [plain(0, 2)], [plain(0, 3)]],
+    ["endpoint-added-that-makes-a-pool-large", [plain(0, 16)], [plain(0, 17)]],
+    ["first-of-eighteen-endpoints-removed", [plain(1, 17)], [plain(0, 17)]],
+    ["large-pool-deleted", [plain(0, 17)], []],
     ["first-of-four-endpoints-removed", [plain(1, 3)], [plain(0, 3)]],
     ["first-of-three-endpoints-removed", [plain(1, 2)], [plain(0, 2)]],
     ["last-endpoint-gone", [plain(0, 1)], [plain(0, 0)]],
@@ -100,6 +103,19 @@ describe("planDelta", () => {
       steps.slice(0, -1).every(({ statements }) => statements.every((text) => text.startsWith("add element ip turnout endpoints-tcp"))),
     ).toBe(true);
     expect(steps.at(-1)?.statements.every((text) => text.startsWith("add element ip turnout services"))).toBe(true);
+  });
+
+  it("takes many endpoints away in bounded transactions, after nothing asks them any more, and their map last", () => {
+    const cluster = Array.from({ length: 50_000 }, (_, index) => `10.1.${index >> 8}.${index & 255} . 80`);
+    const remove: readonly NftObject[] = [
+      { kind: "service", key: "10.96.0.1 . tcp . 80", value: { verdict: "goto pick-tcp-65536-in-7", comment: "", local: [], cluster: [] } },
+      { kind: "map", key: "endpoints-tcp-7", value: true },
+      { kind: "large-pool", key: "endpoints-tcp-7 10.96.0.1 . 80 . 0", value: cluster },
+    ];
+    const { steps } = planDelta({ put: [], remove, lingering: [], nowMs: 0 }, "IPv4");
+    expect(steps.map(({ statements }) => statements.length)).toEqual([1, 40, 40, 21]);
+    expect(steps[0]?.statements).toEqual(["delete element ip turnout services { 10.96.0.1 . tcp . 80 }"]);
+    expect(steps.at(-1)?.statements.at(-1)).toBe("delete map ip turnout endpoints-tcp-7");
   });
 
   it("replaces a table of another layout within one transaction", () => {

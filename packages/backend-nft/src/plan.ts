@@ -1,8 +1,17 @@
 import type { Delta, IPFamily, Plan } from "@turnout/core";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import type { ChainObject, NftObject } from "./objects.ts";
-import { tableStatements } from "./skeleton.ts";
-import { isDestination, writeChains, writeComing, writeEndpoints, writeLeaving, Writer, writeRemoval } from "./statements.ts";
+import type { ChainObject, LargePoolObject, NftObject } from "./objects.ts";
+import { mapStatement, tableStatements } from "./skeleton.ts";
+import {
+  ELEMENTS_PER_STATEMENT,
+  isDestination,
+  writeAhead,
+  writeChains,
+  writeComing,
+  writeLeaving,
+  Writer,
+  writeRemoval,
+} from "./statements.ts";
 import type { DestinationObject } from "./statements.ts";
 
 /** One nft transaction: statements that take effect together or not at all. */
@@ -47,15 +56,20 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   const late = new Writer(family);
   const isDeleting = isReplacing || delta.remove.some(({ kind }) => kind === "table");
   if (isDeleting) main.raw(`delete table ${NFT_FAMILY[family]} ${TABLE}`);
-  if (table !== undefined) (isReplacing ? main : early).raw(...tableStatements(NFT_FAMILY[family]));
+  const ahead = isReplacing ? main : early;
+  if (table !== undefined) ahead.raw(...tableStatements(NFT_FAMILY[family]));
+  for (const { after } of delta.put) if (after.kind === "map") ahead.raw(mapStatement(NFT_FAMILY[family], after.key));
   const newChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before === undefined ? [after] : []));
   const changedChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before !== undefined ? [after] : []));
-  writeChains(newChains, isReplacing ? main : early);
+  writeChains(newChains, ahead);
   const staged = isReplacing ? NOTHING_STAGED : stageEndpoints(delta, family);
   writeChains(changedChains, main);
   for (const object of delta.remove) writeRemoval(object, main, late);
   for (const put of delta.put) writeLeaving(put, main, late);
   main.flush();
+  late.flush();
+  // No rule asks them any more, and nothing is in them.
+  if (!isDeleting) for (const { kind, key } of delta.remove) if (kind === "map") late.command("delete map", key);
   for (const put of delta.put) writeComing(put, main, staged.objects);
   main.flush();
   const emptied = delta.remove.filter((object) => object.kind === "chain");
@@ -63,7 +77,7 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   const made = changedChains.map(({ key }) => key);
   const first: Transaction = { ...quiet(early), made: newChains.map(({ key }) => key) };
   const forgets = delta.remove.flatMap(({ kind, key }) => (kind === "affinity" ? [key] : []));
-  const steps = [first, ...staged.transactions, { ...quiet(main), made, emptied, forgets: isDeleting ? [] : forgets }, quiet(late)];
+  const steps = [first, ...staged.transactions, { ...quiet(main), made, emptied, forgets: isDeleting ? [] : forgets }, ...inParts(late)];
   return { steps: steps.filter((step) => step.statements.length + step.forgets.length > 0), ...laterSteps(delta, family) };
 }
 
@@ -85,7 +99,20 @@ interface Staged {
 const NOTHING_STAGED: Staged = { transactions: [], objects: new Set() };
 
 function quiet(writer: Writer): Transaction {
-  return { statements: writer.take(), forgets: [], made: [], emptied: [], deleted: [] };
+  return quietly(writer.take());
+}
+
+function quietly(statements: readonly string[]): Transaction {
+  return { statements, forgets: [], made: [], emptied: [], deleted: [] };
+}
+
+/** What goes unnoticed need not go at once. */
+function inParts(writer: Writer): readonly Transaction[] {
+  const statements = writer.take();
+  const size = STAGED_ELEMENTS / ELEMENTS_PER_STATEMENT;
+  return Array.from({ length: Math.ceil(statements.length / size) }, (_, part) =>
+    quietly(statements.slice(part * size, (part + 1) * size)),
+  );
 }
 
 function laterSteps(delta: Delta<NftObject>, family: IPFamily): Pick<Plan<Transaction>, "after"> {
@@ -96,10 +123,10 @@ function laterSteps(delta: Delta<NftObject>, family: IPFamily): Pick<Plan<Transa
 }
 
 function stageEndpoints({ put }: Delta<NftObject>, family: IPFamily): Staged {
-  const fresh: DestinationObject[] = [];
+  const fresh: (DestinationObject | LargePoolObject)[] = [];
   let total = 0;
   for (const { before, after } of put) {
-    if (before !== undefined || !isDestination(after)) continue;
+    if (before !== undefined || !(isDestination(after) || after.kind === "large-pool")) continue;
     fresh.push(after);
     total += endpointCount(after);
   }
@@ -108,7 +135,7 @@ function stageEndpoints({ put }: Delta<NftObject>, family: IPFamily): Staged {
   let writer = new Writer(family);
   let count = 0;
   for (const [index, object] of fresh.entries()) {
-    writeEndpoints(object, undefined, writer);
+    writeAhead(object, writer);
     count += endpointCount(object);
     if (count < STAGED_ELEMENTS && index < fresh.length - 1) continue;
     transactions.push(quiet(writer));
@@ -118,6 +145,6 @@ function stageEndpoints({ put }: Delta<NftObject>, family: IPFamily): Staged {
   return { transactions, objects: new Set<NftObject>(fresh) };
 }
 
-function endpointCount({ value }: DestinationObject): number {
-  return value.cluster.length + value.local.length;
+function endpointCount(object: DestinationObject | LargePoolObject): number {
+  return object.kind === "large-pool" ? object.value.length : object.value.cluster.length + object.value.local.length;
 }

@@ -3,7 +3,8 @@ import type { Context, Destination, ServicePort } from "@turnout/core";
 import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, stickyChain, WORDS } from "./chains.ts";
 import type { PickTargets } from "./chains.ts";
 import { fingerprint } from "./names.ts";
-import type { ChainObject, DestinationKind, NftObject, NodePortObject, PoolName, ServiceObject } from "./objects.ts";
+import { endpointPlace, largePoolKey, largePoolMap, POOLS, SMALL_POOL_MAX } from "./objects.ts";
+import type { ChainObject, DestinationKind, NftObject, PoolName } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 
 /** nft takes comments of up to 128 bytes; names are ASCII. */
@@ -60,17 +61,13 @@ function renderDestination(
   const used: Pools = isSticky
     ? { cluster: NO_ENDPOINTS, local: NO_ENDPOINTS }
     : { cluster: usedPool("cluster"), local: usedPool("local") };
-  const targets = isSticky ? renderSticky(row, destination, node, objects) : renderPicks(where, row, used, node, objects);
+  const protocol = row.name.protocol.toLowerCase();
+  const key = where === "service" ? `${destination.address} . ${protocol} . ${destination.port}` : `${protocol} . ${destination.port}`;
+  const targets = isSticky ? renderSticky(row, destination, node, objects) : renderPicks({ where, key, protocol, used }, node, objects);
   const { verdict, chain: policy } = policyFor(destination, targets, node);
   if (policy !== undefined) objects.push(policy);
   if (destination.sourceRanges !== undefined) objects.push(sourcesChain(destination.sourceRanges, WORDS[node.family]));
-  const protocol = row.name.protocol.toLowerCase();
-  const value = { verdict, comment, ...used };
-  const element: ServiceObject | NodePortObject =
-    where === "service"
-      ? { kind: where, key: `${destination.address} . ${protocol} . ${destination.port}`, value }
-      : { kind: where, key: `${protocol} . ${destination.port}`, value };
-  objects.push(element);
+  objects.push({ kind: where, key, value: { verdict, comment, cluster: ifSmall(used.cluster), local: ifSmall(used.local) } });
   if (destination.kind === "clusterIP") objects.push({ kind: "cluster-ips", key: destination.address, value: true });
   return objects;
 }
@@ -78,26 +75,38 @@ function renderDestination(
 /** Chains are the same for every row with as many slots: made once, kept for good (there are few). */
 const pickChains = new Map<string, ChainObject>();
 
-function renderPicks(
-  where: DestinationKind,
-  row: ServicePort,
-  used: Pools,
-  { family }: Context<NftFacts>["node"],
-  objects: NftObject[],
-): PickTargets {
-  const pick = (pool: PoolName): string => {
-    if (used[pool].length === 0) return "";
-    const slots = slotsFor(used[pool].length);
-    const memo = `${family} ${where} ${row.name.protocol} ${pool} ${slots}`;
-    let found = pickChains.get(memo);
-    if (found === undefined) {
-      found = pickChain({ where, protocol: row.name.protocol.toLowerCase(), pool, slots }, WORDS[family]);
-      pickChains.set(memo, found);
+/** A pool that lies with all others of its protocol; large ones are objects of their own. */
+function ifSmall(pool: readonly string[]): readonly string[] {
+  return pool.length > SMALL_POOL_MAX ? NO_ENDPOINTS : pool;
+}
+
+/** A destination as {@link renderPicks} needs it. */
+interface Picked {
+  readonly where: DestinationKind;
+  readonly key: string;
+  readonly protocol: string;
+  readonly used: Pools;
+}
+
+function renderPicks({ where, key, protocol, used }: Picked, { family }: Context<NftFacts>["node"], objects: NftObject[]): PickTargets {
+  const pick = ({ name: pool, from }: (typeof POOLS)[number]): string => {
+    const endpoints = used[pool];
+    if (endpoints.length === 0) return "";
+    const place = endpointPlace(where, key, from);
+    const isLarge = endpoints.length > SMALL_POOL_MAX;
+    const map = isLarge ? largePoolMap(where, key) : place.map;
+    if (isLarge) {
+      objects.push({ kind: "map", key: map, value: true }, { kind: "large-pool", key: largePoolKey({ ...place, map }), value: endpoints });
     }
+    const slots = slotsFor(endpoints.length);
+    const memo = `${family} ${map} ${pool} ${slots}`;
+    let found = pickChains.get(memo);
+    if (found === undefined) pickChains.set(memo, (found = pickChain({ where, protocol, pool, slots, map }, WORDS[family])));
     objects.push(found);
     return found.key;
   };
-  return { cluster: pick("cluster"), local: pick("local") };
+  const [cluster = "", local = ""] = POOLS.map(pick);
+  return { cluster, local };
 }
 
 function renderSticky(

@@ -56,10 +56,20 @@ function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean):
   ];
 }
 
+/** How endpoints are numbered in a key. */
+const index = "numgen random mod 65536";
+
+/** The statement that makes a map of endpoints, by its name. */
+export function mapStatement(family: "ip" | "ip6", name: string): string {
+  const [, ofNodePorts, protocol = ""] = /^(nodeport-)?endpoints-([a-z]+)/.exec(name) ?? [];
+  const endpoint = `${family} daddr . ${protocol} dport`;
+  const key = ofNodePorts === undefined ? endpoint : `${protocol} dport`;
+  return `add map ${family} turnout ${name} { typeof ${key} . ${index} : ${endpoint}; }`;
+}
+
 /** Statements that make the table with its maps and sets, for one nft family. */
 export function tableStatements(family: "ip" | "ip6"): readonly string[] {
   const address = family === "ip" ? "ipv4_addr" : "ipv6_addr";
-  const index = "numgen random mod 65536";
   const set = (name: string, body: string): string => `add set ${family} turnout ${name} { ${body} }`;
   const map = (name: string, body: string): string => `add map ${family} turnout ${name} { ${body} }`;
   return [
@@ -70,13 +80,7 @@ export function tableStatements(family: "ip" | "ip6"): readonly string[] {
     map("services", `type ${address} . inet_proto . inet_service : verdict;`),
     map("nodeports", "type inet_proto . inet_service : verdict;"),
     // A map a protocol: nft adds the match of the protocol a map's type names to the rules that look things up in it.
-    ...PROTOCOLS.flatMap((protocol) => {
-      const endpoint = `${family} daddr . ${protocol} dport`;
-      return [
-        map(endpointMap("service", protocol), `typeof ${endpoint} . ${index} : ${endpoint};`),
-        map(endpointMap("nodeport", protocol), `typeof ${protocol} dport . ${index} : ${endpoint};`),
-      ];
-    }),
+    ...PROTOCOLS.flatMap((protocol) => (["service", "nodeport"] as const).map((kind) => mapStatement(family, endpointMap(kind, protocol)))),
     set("affinity", `typeof ${family} saddr . ${index} . ${index}; size 1048576; flags dynamic,timeout;`),
     map("sticky", `typeof ${index} . ${index} . ${index} : verdict;`),
     `add chain ${family} turnout layout-${LAYOUT_VERSION}`,

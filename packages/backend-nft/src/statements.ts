@@ -1,11 +1,21 @@
 import type { IPFamily, Put } from "@turnout/core";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import { endpointPlace, POOLS, VERDICT_MAPS } from "./objects.ts";
-import type { ChainObject, DestinationValue, NftObject, NodePortObject, Place, ServiceObject, StickyObject } from "./objects.ts";
+import { slotsFor } from "./chains.ts";
+import { endpointPlace, largePoolPlace, POOLS, VERDICT_MAPS } from "./objects.ts";
+import type {
+  ChainObject,
+  DestinationValue,
+  LargePoolObject,
+  NftObject,
+  NodePortObject,
+  Place,
+  ServiceObject,
+  StickyObject,
+} from "./objects.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
 
 /** Elements of one statement; more make nft's parser slow, fewer the text long. */
-const ELEMENTS_PER_STATEMENT = 500;
+export const ELEMENTS_PER_STATEMENT = 500;
 
 /** A destination's two elements of interest: where its packets go, and to which endpoints. */
 export type DestinationObject = ServiceObject | NodePortObject;
@@ -75,8 +85,8 @@ export function writeRemoval(object: NftObject, writer: Writer, late: Writer): v
   if (isDestination(object)) {
     if (object.value.verdict !== "") writer.element("delete", VERDICT_MAPS[object.kind], object.key);
     for (const { name, from } of POOLS) deleteIndexed(endpointPlace(object.kind, object.key, from), object.value[name], [], writer, late);
-  } else if (object.kind === "sticky") {
-    deleteIndexed(stickyPlace(object), object.value, [], writer, late);
+  } else if (object.kind === "sticky" || object.kind === "large-pool") {
+    deleteIndexed(placeOf(object), object.value, [], writer, late);
   } else {
     writer.element("delete", object.kind, object.key);
   }
@@ -94,7 +104,10 @@ export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, 
       deleteIndexed(endpointPlace(after.kind, after.key, from), before.value[name], after.value[name], writer, rest);
     }
   } else if (after.kind === "sticky" && before.kind === "sticky") {
-    deleteIndexed(stickyPlace(after), before.value, after.value, writer, late);
+    deleteIndexed(placeOf(after), before.value, after.value, writer, late);
+  } else if (after.kind === "large-pool" && before.kind === "large-pool") {
+    const isChanging = slotsFor(before.value.length) !== slotsFor(after.value.length);
+    deleteIndexed(placeOf(after), before.value, after.value, writer, isChanging ? late : writer);
   }
 }
 
@@ -109,19 +122,27 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
   } else if (after.kind === "sticky") {
     const targets = after.value.map((chain) => `goto ${chain}`);
     const had = before?.kind === "sticky" ? before.value.map((chain) => `goto ${chain}`) : [];
-    addIndexed(stickyPlace(after), had, targets, writer);
+    addIndexed(placeOf(after), had, targets, writer);
+  } else if (after.kind === "large-pool") {
+    if (!staged.has(after)) addIndexed(placeOf(after), before?.kind === "large-pool" ? before.value : [], after.value, writer);
   } else if (isWritten(after)) {
     writer.element("add", after.kind, after.key);
   }
 }
 
-/** Tell whether an object is an element of a map or set that we write; chains and the table are, too, but elsewhere. */
-function isWritten(object: NftObject): object is Exclude<NftObject, { readonly kind: "table" | "chain" | "affinity" }> {
-  return object.kind !== "table" && object.kind !== "chain" && object.kind !== "affinity";
+/** Tell whether an object is an element of a map or set that we write; chains, maps and the table are, too, but elsewhere. */
+function isWritten(object: NftObject): object is Exclude<NftObject, { readonly kind: "table" | "chain" | "map" | "affinity" }> {
+  return object.kind !== "table" && object.kind !== "chain" && object.kind !== "map" && object.kind !== "affinity";
+}
+
+/** Add the endpoints of something new, that nothing refers to yet. */
+export function writeAhead(object: DestinationObject | LargePoolObject, writer: Writer): void {
+  if (object.kind === "large-pool") addIndexed(placeOf(object), [], object.value, writer);
+  else writeEndpoints(object, undefined, writer);
 }
 
 /** Add the endpoints of a destination that differ from `before`. */
-export function writeEndpoints({ kind, key, value }: DestinationObject, before: DestinationValue | undefined, writer: Writer): void {
+function writeEndpoints({ kind, key, value }: DestinationObject, before: DestinationValue | undefined, writer: Writer): void {
   for (const { name, from } of POOLS) addIndexed(endpointPlace(kind, key, from), before?.[name] ?? [], value[name], writer);
 }
 
@@ -129,8 +150,8 @@ function verdictText({ verdict, comment }: DestinationValue): string {
   return `${verdict} ${comment}`;
 }
 
-function stickyPlace({ key }: StickyObject): Place {
-  return { map: "sticky", key, from: 0 };
+function placeOf(object: StickyObject | LargePoolObject): Place {
+  return object.kind === "sticky" ? { map: "sticky", key: object.key, from: 0 } : largePoolPlace(object);
 }
 
 function addIndexed({ map, key, from }: Place, before: readonly string[], after: readonly string[], writer: Writer): void {

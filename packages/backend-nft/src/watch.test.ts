@@ -1,6 +1,6 @@
 import { EchoCount, ownCommitsOf } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
-import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import { countedSource, createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import type { HostEvent } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -29,7 +29,7 @@ describe("watchHost", () => {
   const commitForeign = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });
 
   /** Start watching, then act; resolves to what was told until the address change that ends it. */
-  const told = async (mark: CommitMark | undefined, act: () => void): Promise<readonly HostEvent<NftFacts>[]> => {
+  const told = async (mark: CommitMark | undefined, act: () => void | Promise<void>): Promise<readonly HostEvent<NftFacts>[]> => {
     const clock = createFakeClock();
     const events: HostEvent<NftFacts>[] = [];
     const ended = (async (): Promise<void> => {
@@ -42,7 +42,7 @@ describe("watchHost", () => {
       await clock.advance(50);
       await new Promise((resolve) => setImmediate(resolve));
     }
-    act();
+    await act();
     await new Promise((resolve) => setImmediate(resolve));
     netlink.setAddresses("IPv4", [{ ip: "172.18.0.1", prefixLength: 24, link: "eth0" }]);
     await ended;
@@ -61,6 +61,44 @@ describe("watchHost", () => {
 
   it("is not concerned with other tables", async () => {
     expect(kinds(await told(undefined, () => commitForeign(["ip nat", "ip6 turnout"])))).toEqual(["facts"]);
+  });
+
+  it("does not take a commit of ours for somebody else's that was under way while more was told than could be kept", async () => {
+    const mark = await ownCommitsOf(netlink).mark(netlink);
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>();
+    const events = await told(mark, async () => {
+      const underWay = echoes.during(() => ownCommitsOf(netlink).during(1, () => done));
+      for (let count = 0; count < 2_000; count++) commitOurs();
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      netlink.commitNft({ pid: 1, process: "nft", tables: OURS });
+      finish();
+      await underWay;
+      commitOurs();
+    });
+    expect(kinds(events)).toEqual(["facts"]);
+  });
+
+  it("still tells of others after that", async () => {
+    const mark = await ownCommitsOf(netlink).mark(netlink);
+    const events = await told(mark, async () => {
+      for (let count = 0; count < 2_000; count++) commitOurs();
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      commitForeign(OURS);
+    });
+    expect(events[0]).toEqual({ kind: "drift", what: "firewalld (pid 666) changed table ip turnout" });
+  });
+
+  it("leaves nothing behind with a commit, however long no address changes", async () => {
+    const addresses = countedSource<void>();
+    const world = { clock: createFakeClock(), netlink: { ...netlink, watchAddresses: () => addresses } };
+    const watching = watchHost({ world, family: "IPv4", echoes, mark: undefined }, stop.signal)[Symbol.asyncIterator]();
+    for (let count = 0; count < 100; count++) {
+      const next = watching.next();
+      await new Promise((resolve) => setImmediate(resolve));
+      commitForeign(OURS);
+      expect((await next).value).toMatchObject({ kind: "drift" });
+    }
+    expect(addresses.waiters).toBeLessThan(2);
   });
 
   it("notices what happened between the last reading and the watch", async () => {

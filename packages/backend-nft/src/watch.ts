@@ -1,5 +1,5 @@
 import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
-import { ownCommitsOf } from "@turnout/host";
+import { Inbox, ownCommitsOf } from "@turnout/host";
 import type { CommitMark, EchoCount } from "@turnout/host";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import type { NftFacts } from "./options.ts";
@@ -21,28 +21,21 @@ export interface WatchOptions {
  */
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> {
   const { world, echoes } = options;
-  const commits = world.netlink.watchNft(signal)[Symbol.asyncIterator]();
-  const addresses = world.netlink.watchAddresses(signal)[Symbol.asyncIterator]();
-  echoes.start();
+  const inbox = new Inbox<{ readonly event: NftEvent | "addresses" }>(world.clock, signal);
+  inbox.follow(world.netlink.watchNft(signal), (event) => ({ event }));
+  inbox.follow(world.netlink.watchAddresses(signal), () => ({ event: "addresses" }));
   const missed = new MissedCommits(options, signal);
-  if (await missed.areThere()) yield { kind: "drift", what: "the ruleset changed before it was watched" };
-  let nextCommit = commits.next();
-  let nextAddresses = addresses.next();
-  for (;;) {
-    const winner = await Promise.race([
-      nextCommit.then((result) => ({ commit: result })),
-      nextAddresses.then((result) => ({ addresses: result })),
-    ]);
-    if ("commit" in winner) {
-      if (winner.commit.done === true) return;
-      nextCommit = commits.next();
-      const what = await foreignChange(winner.commit.value, options, missed);
-      if (what !== undefined) yield { kind: "drift", what };
-    } else {
-      if (winner.addresses.done === true) return;
-      nextAddresses = addresses.next();
+  const areThere = await missed.areThere();
+  // Echoes of what was committed until then are covered.
+  echoes.start();
+  if (areThere) yield { kind: "drift", what: "the ruleset changed before it was watched" };
+  for (let news = await inbox.next(); typeof news !== "string"; news = await inbox.next()) {
+    if (news.event === "addresses") {
       yield { kind: "facts", facts: await readFacts(world) };
+      continue;
     }
+    const what = await foreignChange(news.event, options, missed);
+    if (what !== undefined) yield { kind: "drift", what };
   }
 }
 
@@ -50,10 +43,11 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
 async function foreignChange(event: NftEvent, { family, echoes }: WatchOptions, missed: MissedCommits): Promise<string | undefined> {
   const table = `${NFT_FAMILY[family]} ${TABLE}`;
   if (event.kind === "lost") {
+    const areThere = await missed.areThere();
     echoes.start();
-    return (await missed.areThere()) ? "the ruleset changed faster than the kernel could tell" : undefined;
+    return areThere ? "the ruleset changed faster than the kernel could tell" : undefined;
   }
-  if (!event.tables.includes(table)) return undefined;
+  if (!event.tables.includes(table) || missed.haveCovered(event.generation)) return undefined;
   return echoes.take() ? undefined : `${event.process} (pid ${event.pid}) changed table ${table}`;
 }
 
@@ -74,8 +68,13 @@ class MissedCommits {
     const { netlink, clock } = this.#options.world;
     const own = ownCommitsOf(netlink);
     const mark = this.#mark;
-    const isQuiet = mark === undefined || (await own.isUndisturbedSince(mark, netlink, clock, this.#signal));
-    this.#mark = await own.mark(netlink);
-    return !isQuiet;
+    const quiet = mark === undefined ? undefined : await own.undisturbedMark(mark, netlink, clock, this.#signal);
+    this.#mark = quiet ?? (await own.mark(netlink));
+    return mark !== undefined && quiet === undefined && !this.#signal.aborted;
+  }
+
+  /** Tell whether a commit was among those of the last call: what is told of it late is no news. */
+  haveCovered(generation: number): boolean {
+    return this.#mark !== undefined && generation <= this.#mark.generation;
   }
 }

@@ -1,27 +1,37 @@
 import type { HostEvent, World } from "@turnout/core";
+import { Inbox } from "@turnout/host";
 import { readAddresses } from "./facts.ts";
 import type { UserspaceFacts } from "./render.ts";
 
-/** Somebody who is told when something is no longer as we made it. */
+/** Somebody who is told when something is no longer as we made it. Rung several times before anybody looks, it is rung once. */
 export class DriftBell {
-  #waiting = Promise.withResolvers<string>();
+  #unheard: string | undefined;
+  #onRing: () => void = () => undefined;
 
   /** Tell what is wrong. */
   ring(what: string): void {
-    this.#waiting.resolve(what);
+    const isNew = this.#unheard === undefined;
+    this.#unheard ??= what;
+    if (isNew) this.#onRing();
   }
 
-  /** Wait for the next; what was rung before nobody waited counts. */
-  async heard(): Promise<string> {
-    const what = await this.#waiting.promise;
-    this.#waiting = Promise.withResolvers();
+  /** Be called when it is rung; what was rung while nobody listened counts. The last who asks is the one who is called. */
+  listen(onRing: () => void): void {
+    this.#onRing = onRing;
+    if (this.#unheard !== undefined) onRing();
+  }
+
+  /** What is wrong, told once; undefined: nothing new. */
+  take(): string | undefined {
+    const what = this.#unheard;
+    this.#unheard = undefined;
     return what;
   }
 }
 
 /** What watching needs. */
 export interface WatchOptions {
-  readonly world: Pick<World, "netlink">;
+  readonly world: Pick<World, "netlink" | "clock">;
   readonly canOwnAddresses: () => Promise<boolean>;
   readonly bell: DriftBell;
   /** Whether an address of ours is missing, or one too many. */
@@ -31,19 +41,16 @@ export interface WatchOptions {
 /** Tell of changed host addresses, of addresses of ours that somebody touched, and of listeners that failed. Ends on abort. */
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<UserspaceFacts>> {
   const { world, bell, isDisturbed, canOwnAddresses } = options;
-  const addresses = addressChanges(world, signal)[Symbol.asyncIterator]();
-  let nextChange = addresses.next();
-  let nextRing = bell.heard();
+  const inbox = new Inbox<{ readonly is: "addresses" | "rung" }>(world.clock, signal);
+  inbox.follow(addressChanges(world, signal), () => ({ is: "addresses" }));
+  bell.listen(() => inbox.put({ is: "rung" }));
   let known = JSON.stringify(await readAddresses(world));
-  for (;;) {
-    const winner = await Promise.race([nextChange.then((result) => ({ result })), nextRing]);
-    if (typeof winner === "string") {
-      nextRing = bell.heard();
-      yield { kind: "drift", what: winner };
+  for (let news = await inbox.next(); typeof news !== "string"; news = await inbox.next()) {
+    if (news.is === "rung") {
+      const what = bell.take();
+      if (what !== undefined) yield { kind: "drift", what };
       continue;
     }
-    if (winner.result.done === true) return;
-    nextChange = addresses.next();
     const now = await readAddresses(world);
     // Our own addresses come and go with services: those are no facts.
     if (JSON.stringify(now) !== known) {

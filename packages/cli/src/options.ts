@@ -14,7 +14,7 @@ import { Option, type Command } from "commander";
 import type { Environment } from "./environment.ts";
 
 /** Options of ours that travel with kube-proxy's flags. */
-const NODE_FLAGS: readonly string[] = ["node-name", "master", "healthz-port", "metrics-port"];
+const NODE_FLAGS: readonly string[] = ["node-name", "master", "max-service-entries", "healthz-port", "metrics-port"];
 const DEFAULT_TIMEOUT = "1m";
 /** klog prints more from this level on; ours is debug. */
 const DEBUG_LEVEL = 4;
@@ -80,6 +80,12 @@ export function addConfigFlags(command: Command, which: "all" | "state"): Comman
     command.addOption(flag.isShown ? option : option.hideHelp());
   }
   if (which === "all") {
+    command.addOption(
+      new Option(
+        "--max-service-entries <n>",
+        "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)",
+      ),
+    );
     command.addOption(new Option("--healthz-port <port>", "deprecated").hideHelp());
     command.addOption(new Option("--metrics-port <port>", "deprecated").hideHelp());
   }

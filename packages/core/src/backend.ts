@@ -179,6 +179,11 @@ export interface BackendModule<O = unknown, H = unknown, K extends KernelObject 
   /** A string says why not. */
   readonly capabilities: Readonly<Record<Capability, true | string>>;
   readonly variants: Variants;
+  /**
+   * The most that it should carry of one Service: endpoints times addresses, summed over the Service's ports. A larger Service is left out, because
+   * it would keep the changes of all others waiting. Default {@link SERVICE_ENTRIES_MAX}.
+   */
+  readonly serviceEntriesMax?: number;
   /** Check options given by name. Pure. @throws {ProxyError} `invalid_object` naming the option. */
   parseOptions(raw: Readonly<Record<string, Plain>>): O;
   /** Look at tools, kernel, rights and host facts. Reads only. */

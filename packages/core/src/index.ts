@@ -22,6 +22,8 @@ export { createFeed, feedOf, NodeView } from "./node-view.ts";
 export type { NodeViewOptions } from "./node-view.ts";
 export * from "./objects.ts";
 export * from "./observer.ts";
+export { boundedFeed, SERVICE_ENTRIES_MAX } from "./service-bound.ts";
+export type { ServiceBoundOptions } from "./service-bound.ts";
 export { ServiceTable } from "./service-table.ts";
 export type { ServiceTableOptions } from "./service-table.ts";
 export { Store } from "./store.ts";

@@ -6,6 +6,7 @@
  */
 export { createClock } from "./clock.ts";
 export { createExec } from "./exec.ts";
+export { Inbox } from "./inbox.ts";
 export { complainedLine, iptablesError, isLockHeld } from "./iptables-errors.ts";
 export { restoreIptables, runLocked } from "./iptables-restore.ts";
 export type { LockedRun } from "./iptables-restore.ts";

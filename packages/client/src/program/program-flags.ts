@@ -45,7 +45,7 @@ const OWN: Readonly<Record<string, "value" | "switch">> = {
 };
 const SHORT: Readonly<Record<string, string>> = { "-v": "--verbose", "-h": "--help", "-V": "--version" };
 /** Flags beside the table of configuration fields that the configuration reads too. */
-const CONFIGURED: readonly string[] = ["node-name", "healthz-port", "metrics-port"];
+const CONFIGURED: readonly string[] = ["node-name", "max-service-entries", "healthz-port", "metrics-port"];
 const TIMEOUT = "1m";
 
 function bad(object: string, what: string, hint = "see --help"): ProxyError {
@@ -129,6 +129,7 @@ const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
   ["--api-ca, --api-cert, --api-key <file>", "for a brain at tls://HOST:PORT: its authority, our certificate and key"],
   ["--node-name <name>", "the node to program (default: this host's name)"],
   ["--config <file>", "a KubeProxyConfiguration file; kube-proxy's other flags are then ignored"],
+  ["--max-service-entries <n>", "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)"],
   ["--once", "sync one time, leave the rules in place and exit"],
   ["--dry-run", "print what would be done, and do nothing"],
   ["--keep-other-rules", "leave in force what another proxy left where this backend works, instead of removing it"],

@@ -14,7 +14,7 @@ export interface FileText {
 
 /** Everything a configuration is made from. */
 export interface ConfigInput {
-  /** kube-proxy's flags plus `node-name`, `master`, `healthz-port` and `metrics-port`, by name without dashes. */
+  /** kube-proxy's flags plus `node-name`, `master`, `max-service-entries`, `healthz-port` and `metrics-port`, by name without dashes. */
   readonly flags: RawFlags;
   /** What --config names. */
   readonly file: FileText | undefined;
@@ -48,6 +48,8 @@ export interface RunConfig {
   /** Wait after a failed sync; a family is unhealthy when an update has waited twice as long. */
   readonly syncPeriodMs: number;
   readonly minSyncPeriodMs: number;
+  /** Endpoints times addresses of one Service, beyond which it is left out; undefined: what the backend carries. */
+  readonly serviceEntriesMax: number | undefined;
   readonly kubeconfig: string | undefined;
   readonly master: string | undefined;
   readonly backendOptions: Readonly<Record<string, Plain>>;
@@ -126,6 +128,7 @@ export function runConfig(loaded: LoadedConfig, backend: string): RunConfig {
     bindAddressHardFail: values.bindAddressHardFail,
     syncPeriodMs,
     minSyncPeriodMs,
+    serviceEntriesMax: serviceEntriesMax(loaded.input.flags),
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
     master: textFlag(loaded.input.flags, "master"),
     backendOptions: Object.freeze({ ...sectionOptions(given, backend), ...loaded.input.backendOptions }),
@@ -232,6 +235,14 @@ function serverAddress(
     return port === 0 ? undefined : { ...fallback, port };
   }
   return text === undefined ? fallback : parseBindAddress(text, fallback.port);
+}
+
+function serviceEntriesMax(flags: RawFlags): number | undefined {
+  const text = textFlag(flags, "max-service-entries");
+  if (text === undefined) return undefined;
+  const value = INTEGER.fromFlag(text);
+  if (value < 1) throw invalid("--max-service-entries", `${text} must be at least 1`);
+  return value;
 }
 
 type ServerAddresses = Pick<RunConfig, "healthzBindAddress" | "metricsBindAddress">;

@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import {
+  boundedFeed,
   nodePortAddresses,
   ProxyError,
+  SERVICE_ENTRIES_MAX,
   serviceHealth,
   SyncLoop,
   type Backend,
@@ -61,7 +63,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
     this.family = family;
     this.#parts = parts;
     this.#startedMs = world.clock.nowMs();
-    this.#feed = new NodeFeed(parts.feed, parts.onRestart);
+    const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
+    this.#feed = new NodeFeed(boundedFeed(parts.feed, { entriesMax, report }), parts.onRestart);
     this.#health = new ServiceHealthServers({
       family,
       log: world.log,

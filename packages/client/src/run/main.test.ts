@@ -1,7 +1,7 @@
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../testing/toy-proxy.ts";
-import { eventually, freePort, settled, toyChange, toyModule, toyRow } from "../testing/toys.ts";
+import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow } from "../testing/toys.ts";
 
 let proxy: ToyProxy;
 
@@ -26,6 +26,26 @@ describe("a running proxy", () => {
     await done;
     expect(proxy.kernel.objects.IPv4.size).toBe(1);
     expect(proxy.kernel.closed).toEqual(["IPv4", "IPv6"]);
+  });
+
+  test("leaves a Service out that is too large for the backend, or than it was told, and no other", async () => {
+    const [small, large] = [toyRow("cart"), { ...toyRow("hoard"), key: "shop/hoard:http/TCP" }];
+    const endpoint = { ip: "10.1.0.1", port: 80, nodeName: "node1", zone: undefined, isLocal: true, ready: true, serving: true };
+    const endpoints = Array.from({ length: 5 }, () => ({ ...endpoint, terminating: false }));
+    const row = { ...large, endpoints, destinations: large.destinations.map((one) => ({ ...one, address: "10.96.0.99" })) };
+    void proxy.start({}, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
+    proxy.feeds.IPv4.push(toyFull([small, row]));
+    proxy.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
+    await settled();
+    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4", SERVICE]);
+    const told = proxy.world.log.lines.filter((line) => line.startsWith("warn left out"));
+    expect(told).toEqual([expect.stringContaining("object=Service shop/hoard")]);
+    await proxy.end();
+    proxy = new ToyProxy();
+    void proxy.start({ config: toyConfig({ serviceEntriesMax: 5 }) }, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
+    proxy.feeds.IPv4.push(toyFull([small, row]));
+    await settled();
+    expect([...proxy.kernel.objects.IPv4.keys()]).toContain("service 10.96.0.99:80");
   });
 
   test("a failing sync is retried, and told by log, metric and health", async () => {

@@ -41,21 +41,26 @@ export class OwnCommits {
     return { generation: await netlink.nftGeneration(), commits };
   }
 
+  /** Tell whether nobody else has committed since a mark. Edges: as {@link OwnCommits.undisturbedMark}; true when aborted. */
+  async isUndisturbedSince(mark: CommitMark, netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<boolean> {
+    return (await this.undisturbedMark(mark, netlink, clock, signal)) !== undefined || signal.aborted;
+  }
+
   /**
-   * Tell whether nobody else has committed since a mark.
+   * A moment until which nobody else has committed since a mark, with every commit of ours that is in the kernel counted; undefined: somebody has.
    *
    * Edges: a commit of ours that is under way looks like somebody else's, so a difference is looked at again for a second, or for half a minute
    * while one is under way, in whichever family.
    */
-  async isUndisturbedSince(mark: CommitMark, netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  async undisturbedMark(mark: CommitMark, netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<CommitMark | undefined> {
     let looks = 0;
     for (let total = 0; looks < LOOKS_MAX && total < LOOKS_MAX_UNDER_WAY && !signal.aborted; total++) {
       const now = await this.mark(netlink);
-      if (now.generation - mark.generation === now.commits - mark.commits) return true;
+      if (now.generation - mark.generation === now.commits - mark.commits) return now;
       if (this.#underWay === 0) looks++;
       await clock.sleep(LOOK_AGAIN_MS, signal);
     }
-    return signal.aborted;
+    return undefined;
   }
 }
 
@@ -65,12 +70,27 @@ export class OwnCommits {
  */
 export class EchoCount {
   #expected = 0;
+  #underWay = 0;
   #isCounting = false;
 
-  /** Start with a clean slate; before this nothing is expected, because nobody listens. */
+  /** Start with a clean slate: only what is under way is still to be heard of. Before this nothing is expected, because nobody listens. */
   start(): void {
-    this.#expected = 0;
+    this.#expected = this.#underWay;
     this.#isCounting = true;
+  }
+
+  /** Expect the echo of a commit while it is made, and after it if it comes to be. @throws what `commit` throws. */
+  async during<T>(commit: () => Promise<T>): Promise<T> {
+    this.expect();
+    this.#underWay++;
+    try {
+      return await commit();
+    } catch (error) {
+      this.expect(-1);
+      throw error;
+    } finally {
+      this.#underWay--;
+    }
   }
 
   /** Expect the echoes of so many commits; negative: they did not come to be. */

@@ -2,6 +2,8 @@
  * Fakes of what `@turnout/host` offers, as strict as the real things.
  * @packageDocumentation
  */
+export { countedSource } from "./counted-source.ts";
+export type { CountedSource } from "./counted-source.ts";
 export { createFakeClock } from "./fake-clock.ts";
 export type { FakeClock } from "./fake-clock.ts";
 export { createFakeExec } from "./fake-exec.ts";

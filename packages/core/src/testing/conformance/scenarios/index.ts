@@ -45,4 +45,5 @@ export const SCENARIOS: readonly Scenario[] = [
 /** Rules no packet can show, and why. */
 export const WITHOUT_PACKETS: Readonly<Record<string, string>> = {
   "R-51": "it is about how a number is counted that only the health check node port tells",
+  "R-67": "rows beyond the bound never reach a backend",
 };

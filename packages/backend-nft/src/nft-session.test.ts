@@ -1,0 +1,68 @@
+import { ProxyError } from "@turnout/core";
+import type { Exec } from "@turnout/core";
+import { createFakeNetlink } from "@turnout/host/testing";
+import { describe, expect, it } from "vitest";
+import { NftSession } from "./nft-session.ts";
+
+const { signal } = new AbortController();
+
+/** Programs that all hang: each is given up when its time is over, which is at once. */
+class Hung implements Exec {
+  readonly asked: { readonly what: string; readonly timeoutMs: number }[] = [];
+  started = 0;
+
+  run(_file: string, args: readonly string[], options: { readonly timeoutMs?: number } = {}): Promise<never> {
+    return this.#hang(args.join(" "), options.timeoutMs ?? 0);
+  }
+
+  open(): ReturnType<Exec["open"]> {
+    this.started++;
+    return {
+      pid: 1,
+      write: () => undefined,
+      close: () => undefined,
+      readUntil: (_marker, timeoutMs) => this.#hang("-i", timeoutMs),
+    };
+  }
+
+  #hang(what: string, timeoutMs: number): Promise<never> {
+    this.asked.push({ what, timeoutMs });
+    return Promise.reject(new ProxyError("timed_out", "no answer"));
+  }
+}
+
+describe("an nft that hangs", () => {
+  it("is given up within seconds where little was asked, and another is started, with more time each time", async () => {
+    const exec = new Hung();
+    const session = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    for (let count = 0; count < 8; count++) await expect(session.commit(["add table ip turnout"], signal)).rejects.toThrow("no answer");
+    const times = exec.asked.map(({ timeoutMs }) => timeoutMs);
+    expect(exec.started).toBe(8);
+    expect(times[0]).toBeLessThan(5_000);
+    expect(times.slice(0, 4)).toEqual([1, 2, 4, 8].map((factor) => (times[0] ?? 0) * factor));
+    expect(times.at(-1)).toBeLessThan(120_000);
+  });
+
+  it("gets time in proportion to what it is given", async () => {
+    const exec = new Hung();
+    const session = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    const statement = "x".repeat(1_000_000);
+    await expect(session.commit([statement], signal)).rejects.toThrow("no answer");
+    const small = exec.asked[0]?.timeoutMs ?? 0;
+    const other = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    await expect(
+      other.commit(
+        Array.from({ length: 40 }, () => statement),
+        signal,
+      ),
+    ).rejects.toThrow("no answer");
+    expect(exec.asked[1]?.timeoutMs).toBeGreaterThan(10 * small);
+  });
+
+  it("that lists gets more time with each try: what is there may be much", async () => {
+    const exec = new Hung();
+    const session = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    for (let count = 0; count < 6; count++) await expect(session.listTable("ip", "turnout", signal)).rejects.toThrow("no answer");
+    expect(exec.asked.at(-1)?.timeoutMs).toBe(32 * (exec.asked[0]?.timeoutMs ?? 0));
+  });
+});

@@ -1,0 +1,40 @@
+import { countedSource, createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import { describe, expect, it } from "vitest";
+import { DriftBell, watchHost } from "./watch.ts";
+
+const bare = {
+  clock: createFakeClock(),
+  netlink: createFakeNetlink(),
+  canOwnAddresses: () => Promise.resolve(true),
+  isDisturbed: () => Promise.resolve(false),
+};
+
+describe("watchHost", () => {
+  it("tells what was rung before anybody listened, and several rings before a look once", async () => {
+    const { clock, netlink, ...rest } = bare;
+    const [bell, stop] = [new DriftBell(), new AbortController()];
+    bell.ring("a listener failed");
+    const watching = watchHost({ ...rest, bell, world: { clock, netlink } }, stop.signal)[Symbol.asyncIterator]();
+    expect((await watching.next()).value).toEqual({ kind: "drift", what: "a listener failed" });
+    for (const what of ["another failed", "and another"]) bell.ring(what);
+    expect((await watching.next()).value).toEqual({ kind: "drift", what: "another failed" });
+    const last = watching.next();
+    stop.abort();
+    expect((await last).done).toBe(true);
+  });
+
+  it("leaves nothing behind with a ring, however long no address changes", async () => {
+    const { clock, netlink, ...rest } = bare;
+    const [bell, stop, addresses] = [new DriftBell(), new AbortController(), countedSource<void>()];
+    const world = { clock, netlink: { ...netlink, watchAddresses: () => addresses } };
+    const watching = watchHost({ ...rest, bell, world }, stop.signal)[Symbol.asyncIterator]();
+    for (let count = 0; count < 100; count++) {
+      const next = watching.next();
+      await new Promise((resolve) => setImmediate(resolve));
+      bell.ring(`listener ${count} failed`);
+      expect((await next).value).toEqual({ kind: "drift", what: `listener ${count} failed` });
+    }
+    expect(addresses.waiters).toBeLessThan(2);
+    stop.abort();
+  });
+});
