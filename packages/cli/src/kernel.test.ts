@@ -44,6 +44,43 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip"), ()
     expect(outcome).toMatchObject({ code: 0, out: expect.stringMatching(clean) as unknown });
   });
 
+  // As a hand or a deployment leaves it: broken, emptied, something else, without the Services, or not there.
+  test.each([
+    ["broken", "head -c 500 cart.yaml >half && mv half cart.yaml", 2, "[invalid_object] can't be parsed"],
+    ["emptied", ": >cart.yaml", 1, "[not_found] the source has not one Service, and rules of some are in force here: IPv4 of node node1"],
+    ["something else", "echo not a manifest >cart.yaml", 2, "[invalid_object] is not an object"],
+    [
+      "of other kinds",
+      "printf 'apiVersion: apps/v1\\nkind: Deployment\\nmetadata: {name: x}\\n' >cart.yaml",
+      1,
+      "[not_found] the source has not one",
+    ],
+    ["gone", "rm cart.yaml", 1, "[not_found] the source can't be read"],
+  ])("a start on a file that is %s leaves the rules, fails, and says why in one line", async (_what, harm, code, said) => {
+    const outcome = await inNamespace(`set -e
+      $T run $F --once
+      nft -j list ruleset | md5sum >before
+      ${harm}
+      err=0; $T run $F --once 2>said || err=$?
+      nft -j list ruleset | md5sum | cmp - before && echo same "$err"
+      grep '^turnout:' said
+      $T cleanup >/dev/null
+      nft list tables | wc -l`);
+    expect(outcome).toMatchObject({ code: 0 });
+    const [verdict, line, ...rest] = outcome.out.trimEnd().split("\n");
+    expect([verdict, rest]).toEqual([`same ${code}`, ["0"]]);
+    expect(line).toContain(`turnout: ${said}`);
+  });
+
+  test("--allow-empty removes the rules of a source that is meant to be empty", async () => {
+    const outcome = await inNamespace(`set -e
+      $T run $F --once
+      : >cart.yaml
+      $T run $F --once --allow-empty
+      nft list map ip turnout services | grep -c 10.96.0.10`);
+    expect(outcome).toMatchObject({ code: 1, out: "0\n" });
+  });
+
   test("SIGTERM leaves the rules in force and exits 0; health and metrics answer meanwhile", async () => {
     const ask = (url: string): string =>
       `${process.execPath} -e 'const ask = (left) => fetch("${url}").then((r) => r.text().then((t) => console.log(r.status, t.slice(0, 40)))).catch((e) => left > 0 ? setTimeout(ask, 50, left - 1) : console.log(String(e))); ask(400)'`;

@@ -22,6 +22,7 @@ interface RunCommandOptions extends CommonOptions {
   readonly backend: string;
   readonly once?: true;
   readonly dryRun?: true;
+  readonly allowEmpty?: true;
 }
 
 const EXAMPLES = `
@@ -44,7 +45,8 @@ export function addRun(program: Command, env: Environment): void {
   addBackendOptions(command, "auto");
   command
     .option("--once", "sync one time, leave the rules in place and exit")
-    .option("--dry-run", "print what would be done, and do nothing");
+    .option("--dry-run", "print what would be done, and do nothing")
+    .option("--allow-empty", "a source without any Service is meant: remove the rules it finds at the start");
   addTimeout(command, "with --once: give up after this long");
   addLogOptions(command);
   addConfigFlags(command, "all");
@@ -112,6 +114,7 @@ async function runInWorld(
       eligibility: () => state.eligibility,
       metrics,
       once: options.once === true,
+      allowsEmpty: options.allowEmpty === true,
       report: state.report,
       readFile: (path) => readAgain(path, env),
       ...(isDry ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),

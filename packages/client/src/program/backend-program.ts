@@ -99,6 +99,7 @@ async function runWith<H, K extends KernelObject, S>(
       eligibility: () => link.eligibility,
       metrics,
       once: flags.once,
+      allowsEmpty: flags.allowEmpty,
       readFile: (path) => readAgain(path, env),
       ...(flags.dryRun ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
     });

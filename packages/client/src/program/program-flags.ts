@@ -13,6 +13,8 @@ export interface ProgramFlags {
   readonly config: string | undefined;
   readonly once: boolean;
   readonly dryRun: boolean;
+  /** A brain that knows of no Service is believed. */
+  readonly allowEmpty: boolean;
   /** How long --once may take. */
   readonly timeoutMs: number;
   readonly verbose: boolean;
@@ -33,6 +35,7 @@ const OWN: Readonly<Record<string, "value" | "switch">> = {
   config: "value",
   once: "switch",
   "dry-run": "switch",
+  "allow-empty": "switch",
   timeout: "value",
   verbose: "switch",
   "logging-format": "value",
@@ -111,6 +114,7 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
     config: own.get("config"),
     once: isOn("once"),
     dryRun: isOn("dry-run"),
+    allowEmpty: isOn("allow-empty"),
     timeoutMs,
     verbose: isOn("verbose"),
     loggingFormat,
@@ -127,6 +131,7 @@ const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
   ["--config <file>", "a KubeProxyConfiguration file; kube-proxy's other flags are then ignored"],
   ["--once", "sync one time, leave the rules in place and exit"],
   ["--dry-run", "print what would be done, and do nothing"],
+  ["--allow-empty", "a brain without any Service is meant: remove the rules it finds at the start"],
   ["--timeout <duration>", `with --once: give up after this long (default: ${TIMEOUT})`],
   ["--backend-option <name=value>", "an option of the backend itself; repeatable"],
   ["-v, --verbose", "log more; errors come with cause and stack"],

@@ -12,6 +12,7 @@ import {
 } from "@turnout/core";
 import type { RunConfig } from "./config.ts";
 import { FamilyRun } from "./family-run.ts";
+import { FamilyStates } from "./family-states.ts";
 import { fileChanged } from "./file-change.ts";
 import { healthReply, judge, probe, unhealthyReason, type Eligibility, type HealthReport, type Reply } from "./health.ts";
 import { routes, serveHttp } from "./http.ts";
@@ -30,6 +31,8 @@ export interface RunOptions {
   readonly metrics: Metrics;
   /** Sync one time and end. */
   readonly once?: boolean;
+  /** A source without any Service is meant, also where rules of Services are in force; default false: it is doubted. */
+  readonly allowsEmpty?: boolean;
   /** Takes each plan as text; nothing is applied and no port is opened. */
   readonly dryRun?: (text: string) => void;
   readonly report?: (issue: Issue) => void;
@@ -45,6 +48,7 @@ const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/p
  *
  * Edges: ends without error when `signal` aborts, rules left in force; a family the host can't do is reported and the
  * other goes on. `once` syncs every family one time and starts no server.
+ * A source without one Service is not believed at a start where rules are in force, unless `allowsEmpty`: they stay until there is one.
  * @throws {ProxyError} when the host can't run the backend at all, a one-time sync failed, an address can't be bound with
  * bindAddressHardFail, or something changed that needs a new start (own node's primary addresses, pod CIDRs, configuration file).
  * @source semantics.md 5.1, 6.1, 6.2
@@ -112,6 +116,8 @@ async function openFamilies<H, K extends KernelObject, S>(
   signal: AbortSignal,
 ): Promise<readonly FamilyRun<H, K, S>[]> {
   const { config, world, metrics, dryRun, report } = options;
+  const states = options.allowsEmpty === true ? undefined : new FamilyStates();
+  const isOnce = options.once === true;
   const families: FamilyRun<H, K, S>[] = [];
   const isProxyHealthy = (): boolean => healthOf(families, config, world.clock).isHealthy;
   let firstError: ProxyError | undefined;
@@ -123,7 +129,22 @@ async function openFamilies<H, K extends KernelObject, S>(
       const backend = await module.open(backendOptions, family, world, signal);
       const feed = options.feed(family);
       families.push(
-        new FamilyRun({ module, backend, family, feed, host, config, world, metrics, onRestart, report, isProxyHealthy, dryRun }),
+        new FamilyRun({
+          module,
+          backend,
+          family,
+          feed,
+          host,
+          config,
+          world,
+          metrics,
+          onRestart,
+          report,
+          isProxyHealthy,
+          dryRun,
+          states,
+          isOnce,
+        }),
       );
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
