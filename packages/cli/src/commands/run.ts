@@ -35,7 +35,7 @@ Examples:
 
 SIGTERM ends it and leaves the rules in force; "turnout cleanup" removes them.`;
 
-const NO_NODE = "the source has no Node object of this node: its node ports have no address, and /healthz answers 503";
+const NO_NODE = "the source has no Node object of this node: node ports answer on every address of this host, and /healthz answers 503";
 const NO_NODE_HINT = "check --node-name, or add the Node to the source";
 
 /** Add `turnout run`. */

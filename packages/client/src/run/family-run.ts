@@ -34,7 +34,6 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly config: RunConfig;
   readonly world: World;
   readonly metrics: Metrics;
-  readonly onRestart: (reason: ProxyError) => void;
   readonly report: (issue: Issue) => void;
   readonly isProxyHealthy: () => boolean;
   readonly dryRun: ((text: string) => void) | undefined;
@@ -71,7 +70,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     this.#backend = dryRun === undefined ? backend : dryBackend(backend, onBlind);
     this.#startedMs = world.clock.nowMs();
     this.#guard = parts.states === undefined ? undefined : this.#guardFor(parts.states);
-    this.#feed = new NodeFeed(this.#guard ?? parts.feed, parts.onRestart);
+    this.#feed = new NodeFeed(this.#guard ?? parts.feed, world.log);
     this.#health = new ServiceHealthServers({
       family,
       log: world.log,

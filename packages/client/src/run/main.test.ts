@@ -1,7 +1,7 @@
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../testing/toy-proxy.ts";
-import { eventually, freePort, settled, toyChange, toyModule, toyRow } from "../testing/toys.ts";
+import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow } from "../testing/toys.ts";
 
 let proxy: ToyProxy;
 
@@ -26,6 +26,24 @@ describe("a running proxy", () => {
     await done;
     expect(proxy.kernel.objects.IPv4.size).toBe(1);
     expect(proxy.kernel.closed).toEqual(["IPv4", "IPv6"]);
+  });
+
+  test("Services are followed on when the node has another address, and when nobody knows it any more", async () => {
+    const done = proxy.start();
+    proxy.pushBoth();
+    await settled();
+    proxy.feeds.IPv4.push(toyChange({ node: toyNode({ addresses: ["127.0.0.2"] }) }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    proxy.feeds.IPv4.push({ ...toyFull([toyRow("cart")], toyNode({ addresses: [] })), instance: "another brain" });
+    await settled();
+    await proxy.world.clock.advance(100);
+    proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
+    proxy.stop.abort();
+    await expect(done).resolves.toBeUndefined();
   });
 
   test("a failing sync is retried, and told by log, metric and health", async () => {

@@ -50,7 +50,7 @@ const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/p
  * other goes on. `once` syncs every family one time and starts no server.
  * A source without one Service is not believed at a start where rules are in force, unless `allowsEmpty`: they stay until there is one.
  * @throws {ProxyError} when the host can't run the backend at all, a one-time sync failed, an address can't be bound with
- * bindAddressHardFail, or something changed that needs a new start (own node's primary addresses, pod CIDRs, configuration file).
+ * bindAddressHardFail, or the configuration file changed. Whatever becomes of the own Node object, Services are followed.
  * @source semantics.md 5.1, 6.1, 6.2
  */
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
@@ -83,7 +83,7 @@ async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<u
   if (signal.aborted) stop.abort();
   const issues = new IssueLog({ log: world.log, clock: world.clock, count: (object) => options.metrics.objectIssue(object) });
   const reporting = { ...options, report: options.report ?? issues.report };
-  const families = await openFamilies(module, backendOptions, report.facts, reporting, fail, stop.signal);
+  const families = await openFamilies(module, backendOptions, report.facts, reporting, stop.signal);
   try {
     const tasks =
       options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, fail, stop.signal);
@@ -112,7 +112,6 @@ async function openFamilies<H, K extends KernelObject, S>(
   backendOptions: unknown,
   host: H,
   options: RunOptions & Required<Pick<RunOptions, "report">>,
-  onRestart: (reason: ProxyError) => void,
   signal: AbortSignal,
 ): Promise<readonly FamilyRun<H, K, S>[]> {
   const { config, world, metrics, dryRun, report } = options;
@@ -138,7 +137,6 @@ async function openFamilies<H, K extends KernelObject, S>(
           config,
           world,
           metrics,
-          onRestart,
           report,
           isProxyHealthy,
           dryRun,
