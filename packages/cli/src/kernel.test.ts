@@ -23,7 +23,7 @@ function inNamespace(script: string): Promise<{ readonly code: number; readonly 
   const turnout = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning ${MAIN}`;
   const text = `ip link set lo up; ip address add 172.18.0.1/24 dev lo; T='${turnout}'; F='--source file:${directory}/cart.yaml --node-name node1'\n${script}`;
   return new Promise((resolve) => {
-    execFile("unshare", ["-n", "sh", "-c", text], { timeout: 60_000, cwd: directory }, (error, out, err) => {
+    execFile("unshare", ["-n", "sh", "-c", text], { timeout: 120_000, cwd: directory }, (error, out, err) => {
       resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, out, err });
     });
   });
@@ -65,6 +65,45 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip"), ()
     expect(outcome).toMatchObject({ code: 0, out: expect.stringMatching(/^same\n/) as unknown });
     // The pools were in force, each in its turn.
     expect(outcome.out.split("\n").filter((line) => line.startsWith("pick-tcp"))).toHaveLength(sizes.length);
+  });
+
+  // As a hand or a deployment leaves it: broken, emptied, something else, without the Services, or not there.
+  const HARMS = [
+    ["head -c 500 good >cart.yaml", 2, "[invalid_object] can't be parsed"],
+    [": >cart.yaml", 1, "[not_found] the source has not one Service, and rules of some are in force here: IPv4 of node node1"],
+    ["echo not a manifest >cart.yaml", 2, "[invalid_object] is not an object"],
+    [
+      "printf 'apiVersion: apps/v1\\nkind: Deployment\\nmetadata: {name: x}\\n' >cart.yaml",
+      1,
+      "[not_found] the source has not one Service",
+    ],
+    ["rm cart.yaml", 1, "[not_found] the source can't be read"],
+  ] as const;
+
+  test("a start on a bad file leaves the rules, fails, and says why in one line", { timeout: 120_000 }, async () => {
+    const starts = HARMS.map(
+      ([harm]) => `${harm}
+      err=0; $T run $F --once 2>said || err=$?
+      nft -j list ruleset | md5sum | cmp - before && echo same "$err"
+      grep '^turnout:' said`,
+    );
+    const outcome = await inNamespace(`set -e
+      $T run $F --once
+      nft -j list ruleset | md5sum >before
+      cp cart.yaml good
+      ${starts.join("\n")}`);
+    expect(outcome).toMatchObject({ code: 0 });
+    const lines = outcome.out.trimEnd().split("\n");
+    expect(lines).toEqual(HARMS.flatMap(([, code, said]) => [`same ${code}`, expect.stringContaining(`turnout: ${said}`) as unknown]));
+  });
+
+  test("--allow-empty removes the rules of a source that is meant to be empty", async () => {
+    const outcome = await inNamespace(`set -e
+      $T run $F --once
+      : >cart.yaml
+      $T run $F --once --allow-empty
+      nft list map ip turnout services | grep -c 10.96.0.10`);
+    expect(outcome).toMatchObject({ code: 1, out: "0\n" });
   });
 
   test("SIGTERM leaves the rules in force and exits 0; health and metrics answer meanwhile", async () => {

@@ -2,6 +2,8 @@ import {
   eligibilityOf,
   IssueLog,
   isNodeKnown,
+  NO_NODE_KNOWN,
+  NODE_WAIT_MS,
   openNodeLink,
   parseApiTarget,
   type Eligibility,
@@ -9,7 +11,7 @@ import {
   type RunConfig,
   type TlsFiles,
 } from "@turnout/client";
-import { createFeed, ProxyError, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
+import { createFeed, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
 import { fillStore } from "./object-store.ts";
@@ -36,9 +38,6 @@ export interface NodeStateOptions {
   readonly onSynced?: () => void;
 }
 
-/** kube-proxy waits as long for its own Node object. @source semantics.md 5.1 */
-const NODE_WAIT_MS = 300_000;
-
 /**
  * The node state of one node: computed in this process from a store that a source fills, or had from a brain.
  *
@@ -59,6 +58,9 @@ export class NodeStateSource {
     if (this.#spec.kind === "api") parseApiTarget(this.#spec.target, options.tls);
     this.#issues = new IssueLog({ log: options.log, clock: options.clock, count: options.countIssue });
     this.store = new Store({ report: this.report });
+    this.store.onChange((change) => {
+      if (change.kind === "node") this.#noteNode(change.key);
+    });
   }
 
   /** What is reported about objects goes here too. */
@@ -118,9 +120,8 @@ export class NodeStateSource {
   }
 
   /**
-   * Wait until the own Node object says what rules need: addresses, and pod CIDRs in mode NodeCIDR.
-   * @throws {ProxyError} `timed_out` after 5 minutes.
-   * @source semantics.md 5.1
+   * Wait until the own Node object says what rules need: addresses, and pod CIDRs in mode NodeCIDR. Half a minute at most: Services are
+   * followed without it rather than not.
    */
   async nodeKnown(signal: AbortSignal): Promise<void> {
     const { clock, config, log } = this.#options;
@@ -133,10 +134,14 @@ export class NodeStateSource {
     await clock.sleep(NODE_WAIT_MS, AbortSignal.any([signal, settled.signal]));
     stopHearing();
     if (this.#isNodeKnown() || signal.aborted) return;
-    throw new ProxyError("timed_out", "the Node object did not appear with the addresses and pod CIDRs it needs", {
-      object: `Node ${config.nodeName}`,
-      hint: "check --node-name and the node's status",
-    });
+    // An API server that is away is told of by itself.
+    if (this.store.isSynced) log.warn(NO_NODE_KNOWN, { node: config.nodeName, hint: "check --node-name and the node's status" });
+  }
+
+  #noteNode(name: string): void {
+    const { config, log } = this.#options;
+    if (name !== config.nodeName || this.hasNode || this.store.lastingNode(name) === undefined) return;
+    log.warn("this node's Node object is gone, what it said counts on", { node: name });
   }
 
   #isNodeKnown(): boolean {

@@ -36,6 +36,7 @@ export { createStatePoll } from "./watch/state-poll.ts";
 export type { StatePoll } from "./watch/state-poll.ts";
 export { DEFAULT_TARGET, parseApiTarget, parseTarget, tlsFiles } from "./watch/target.ts";
 export type { Target, TlsFiles } from "./watch/target.ts";
+export { NODE_WAIT_MS, NO_NODE_KNOWN } from "./watch/node-wait.ts";
 export { fetchFullState, openNodeLink, watchFullState, watchNodeState } from "./watch/watch-node-state.ts";
 export type { FullState, WatchOptions } from "./watch/watch-node-state.ts";
 export { backendMain } from "./program/backend-main.ts";

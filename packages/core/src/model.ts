@@ -112,7 +112,7 @@ export type DetectLocal =
 export interface NodeContext {
   readonly name: string;
   readonly family: IPFamily;
-  /** The node's addresses of this family, primary first; empty while its Node object is unknown. */
+  /** The node's addresses of this family, primary first; empty until its Node object tells some. They outlast it. */
   readonly addresses: readonly string[];
   readonly zone: string;
   readonly podCIDRs: readonly string[];

@@ -15,7 +15,7 @@ export interface NodeContextParts {
   readonly name: string;
   readonly family: IPFamily;
   readonly settings: NodeSettings;
-  /** Undefined while the Node object is unknown. */
+  /** What is known of it; undefined while there never was a Node object. */
   readonly node: Node | undefined;
   /** Of both families, canonical. */
   readonly serviceCIDRs: readonly string[];

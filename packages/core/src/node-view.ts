@@ -146,7 +146,7 @@ export class NodeView {
   #refreshContext(): NodeContext | undefined {
     this.#isContextDirty = false;
     const { nodeName, family, settings, bindAddress } = this.#options;
-    const node = this.#store.node(nodeName);
+    const node = this.#store.lastingNode(nodeName);
     const context = nodeContextFor({ name: nodeName, family, settings, node, serviceCIDRs: this.#store.serviceCIDRs(), bindAddress });
     if (isEqual(context, this.#context)) return undefined;
     this.#context = context;

@@ -123,6 +123,7 @@ function play(seed: number, changesKept: number, family: IPFamily): void {
         store,
         rawServiceCIDR("main", pickOne([["10.96.0.0/16"], ["10.0.0.0/8", "fd00:96::/112"], ["198.51.100.0/31"], []], random)),
       );
+    if (random() < 0.1) store.remove("Node", "", pickOne(["node1", "node2", "node3"], random));
     const index = Math.floor(random() * watchers.length);
     const watcher = watchers[index] as Watcher;
     if (random() < 0.5) check(index, watcher);

@@ -8,6 +8,7 @@ import { Findings, isObject, objectName, shown } from "./intake/fields.ts";
 import type { ObjectName, Raw } from "./intake/fields.ts";
 import { readNode, readServiceCIDR } from "./intake/node.ts";
 import { readService } from "./intake/service.ts";
+import { lastingNode } from "./lasting-node.ts";
 
 /** What changed in a store: a Service (itself or its slices), a Node, which addresses Nodes have, or the service ranges. */
 export type StoreChange =
@@ -18,6 +19,8 @@ export type StoreChange =
   | { readonly kind: "synced" };
 
 const INTERNED_MAX = 50_000;
+/** Nodes that are gone and remembered: whose proxies still run. Nodes come and go for years. */
+const LASTING_NODES_MAX = 1_000;
 const NO_SLICES: ReadonlyMap<string, EndpointSlice> = new Map();
 
 /** How a store treats what it hears. */
@@ -41,6 +44,8 @@ export class Store {
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   readonly #sliceOwners = new Map<string, string>();
   readonly #nodes = new Map<string, Node>();
+  /** Nodes that say less than they did, as they are taken to be; the one that changed last at the end. */
+  readonly #lastingNodes = new Map<string, Node>();
   readonly #serviceCIDRs = new Map<string, ServiceCIDR>();
   readonly #unsynced = new Set<ObjectKind>(OBJECT_KINDS);
   readonly #listeners = new Set<(change: StoreChange) => void>();
@@ -120,6 +125,11 @@ export class Store {
     return this.#nodes.get(name);
   }
 
+  /** What is known of a node: as it is, and where it says nothing any more, or is gone, as it was last. @see lastingNode */
+  lastingNode(name: string): Node | undefined {
+    return this.#lastingNodes.get(name) ?? this.#nodes.get(name);
+  }
+
   /** Name of every Node that exists. */
   nodeNames(): Iterable<string> {
     return this.#nodes.keys();
@@ -185,6 +195,11 @@ export class Store {
 
   #setNode(name: string, node: Node | undefined): void {
     const before = this.#nodes.get(name)?.addresses ?? [];
+    const lasting = lastingNode(this.lastingNode(name), node);
+    this.#lastingNodes.delete(name);
+    if (lasting !== undefined && lasting !== node) this.#lastingNodes.set(name, lasting);
+    const [oldest] = this.#lastingNodes.size > LASTING_NODES_MAX ? this.#lastingNodes.keys() : [];
+    if (oldest !== undefined) this.#lastingNodes.delete(oldest);
     if (node === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, node);
     this.#tell({ kind: "node", key: name });

@@ -126,7 +126,7 @@ export class TableView {
   #makeContext(): NodeContext {
     const { store, family } = this.#table;
     const { nodeName, settings, bindAddress } = this.#options;
-    const node = store.node(nodeName);
+    const node = store.lastingNode(nodeName);
     return nodeContextFor({ name: nodeName, family, settings, node, serviceCIDRs: store.serviceCIDRs(), bindAddress });
   }
 

@@ -1,17 +1,75 @@
-/** Bounds of the wait between failed attempts. */
+/** Bounds of the waits between failed attempts. */
 export interface BackoffLimits {
   readonly backoffBaseMs: number;
   readonly backoffMaxMs: number;
+  /** The longest wait, before it is spread, where a try costs the server next to nothing. */
+  readonly cheapBackoffMaxMs: number;
 }
 
 /**
- * Say how long to wait after `failures` failures in a row: doubling, spread over 50–150 %, never less than the server asked for.
+ * What a try failed with, by what the next one costs the server.
+ * - `unreached`: no connection came about, or nothing was asked at all: next to nothing;
+ * - `unauthorized`: it didn't accept the credentials: little, as nothing is read for an answer;
+ * - `refused`: anything it answered, or left unanswered, once it was asked: as much as a list.
+ */
+export type Trouble = "unreached" | "unauthorized" | "refused";
+
+/**
+ * Say how long to wait after `failures` failures in a row: doubling up to `maxMs`, spread over 50–150 %, never less than the server asked for.
  *
  * Units: ms; `random` in [0, 1). Edges: `failures` 1 is the first.
  */
-export function backoffMs(failures: number, retryAfterMs: number, random: number, limits: BackoffLimits): number {
+export function backoffMs(failures: number, retryAfterMs: number, random: number, baseMs: number, maxMs: number): number {
   const spread = 0.5 + random;
-  const doubled = Math.min(limits.backoffMaxMs, limits.backoffBaseMs * 2 ** Math.min(failures - 1, 30)) * spread;
+  const doubled = Math.min(maxMs, baseMs * 2 ** Math.min(failures - 1, 30)) * spread;
   // What the server asks for is spread upwards only.
   return Math.round(Math.max(doubled, retryAfterMs * (1 + random / 2)));
+}
+
+/**
+ * Counts failures in a row by what they are, and says how long to wait after each.
+ *
+ * Edges: a server that answers is no longer unreached, and one that accepted the credentials has authorized: these counts begin anew. What
+ * it refuses is counted until {@link Retries.settle}, whatever it did in between.
+ */
+export class Retries {
+  readonly #limits: BackoffLimits;
+  readonly #random: () => number;
+  readonly #counts: Record<Trouble, number> = { unreached: 0, unauthorized: 0, refused: 0 };
+
+  constructor(limits: BackoffLimits, random: () => number) {
+    this.#limits = limits;
+    this.#random = random;
+  }
+
+  /** How often that went wrong in a row. */
+  count(trouble: Trouble): number {
+    return this.#counts[trouble];
+  }
+
+  /** Note a failure. */
+  note(trouble: Trouble): void {
+    if (trouble !== "unreached") this.#counts.unreached = 0;
+    if (trouble === "refused") this.#counts.unauthorized = 0;
+    this.#counts[trouble]++;
+  }
+
+  /** How long to wait after the last failure of that kind. `retryAfterMs`: what the server asked for. */
+  waitMs(trouble: Trouble, retryAfterMs: number): number {
+    const { backoffBaseMs, backoffMaxMs, cheapBackoffMaxMs } = this.#limits;
+    const maxMs = trouble === "refused" ? backoffMaxMs : cheapBackoffMaxMs;
+    return backoffMs(this.#counts[trouble], retryAfterMs, this.#random(), backoffBaseMs, maxMs);
+  }
+
+  /** The server gave what was asked for. */
+  answered(): void {
+    this.#counts.unreached = 0;
+    this.#counts.unauthorized = 0;
+  }
+
+  /** It works, and has for a while. */
+  settle(): void {
+    this.answered();
+    this.#counts.refused = 0;
+  }
 }

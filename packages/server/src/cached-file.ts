@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, type Stats } from "node:fs";
 import { ProxyError, type ErrorCode } from "@turnout/core";
 
 /**
@@ -21,8 +21,7 @@ export class CachedFile {
   /** Give the text as of now. @throws {ProxyError} `not_found`, `permission_denied`, `invalid_object` (e.g. a directory). */
   text(): string {
     try {
-      const { mtimeMs, ctimeMs, size, ino } = statSync(this.path);
-      const version = `${mtimeMs} ${ctimeMs} ${size} ${ino}`;
+      const version = versionOf(statSync(this.path));
       if (version !== this.#version) {
         this.#text = readFileSync(this.path, "utf8");
         this.#version = version;
@@ -33,10 +32,20 @@ export class CachedFile {
     }
   }
 
+  /** A text that is another one when the file was written, replaced, deleted or made. */
+  stamp(): string {
+    const stats = statSync(this.path, { throwIfNoEntry: false });
+    return stats === undefined ? "none" : versionOf(stats);
+  }
+
   /** Read at the next use, whatever the disk says. */
   forget(): void {
     this.#version = "";
   }
+}
+
+function versionOf({ mtimeMs, ctimeMs, size, ino }: Stats): string {
+  return `${mtimeMs} ${ctimeMs} ${size} ${ino}`;
 }
 
 /** Turn what node:fs throws into a ProxyError about `path`; a ProxyError stays itself. */

@@ -11,7 +11,7 @@ import {
   type Shadowed,
 } from "./file-contents.ts";
 import { readStable, type FileScan } from "./file-scan.ts";
-import { blankState, emptiedError, GONE, isSuspicious, wasFilled, type FileState } from "./file-state.ts";
+import { blankState, brokenAtStart, emptiedError, GONE, isSuspicious, wasFilled, type FileState } from "./file-state.ts";
 import { readDocument, splitDocuments, type DocumentContent } from "./manifest.ts";
 import type { ObjectSink } from "./object-sink.ts";
 import { splitKey, type RawObject } from "./raw-object.ts";
@@ -55,7 +55,8 @@ export class FileReader {
   #shadowed: readonly Shadowed[] = [];
   readonly #ignored = new Set<string>();
   #reported = new Set<string>();
-  #isRootLost = false;
+  /** Of the source's path itself: it can't be read just now, or it was a file and is gone, and all it said with it. */
+  #root: "read" | "lost" | "gone" = "read";
 
   constructor(options: FileReaderOptions) {
     this.#options = options;
@@ -72,12 +73,13 @@ export class FileReader {
    * Edges: returns false when a file looks half-written or has just gone: look again soon.
    * A file written in place looks half-written until a second look finds the same version: its end may still be under way.
    * One that is emptied keeps what it said, since `kubectl get … > FILE` empties it for as long as the answer takes.
+   * @throws {ProxyError} in the first read alone, for what can't be read whole: nothing was said before that could stay in force.
    */
   async read(scan: FileScan, how: ReadHow): Promise<boolean> {
     const fresh: FreshObjects = new Map();
     let isSettled = true;
-    if (this.#isRootLost) this.#options.log.info("the source can be read again", { path: this.#options.root });
-    this.#isRootLost = false;
+    if (this.#root !== "read") this.#options.log.info("the source can be read again", { path: this.#options.root });
+    this.#root = "read";
     for (const [path, fingerprint] of scan.files) {
       if (this.#files.get(path)?.fingerprint === fingerprint) continue;
       if (!(await this.#readFile(path, fresh, how.acceptsSuspects))) isSettled = false;
@@ -85,21 +87,30 @@ export class FileReader {
     }
     for (const path of this.#files.keys()) if (!scan.files.has(path) && !this.#forget(path)) isSettled = false;
     await this.#handOn(fresh);
+    if (how.isFirst) {
+      if (!isSettled) return false;
+      const broken = brokenAtStart(this.#files.values());
+      if (broken !== undefined) throw broken;
+    }
     this.#reportAll();
     return isSettled;
   }
 
   /** The source's path itself can't be read: a file's objects go after a second look, a directory's stay. */
   async rootFailed(error: ProxyError): Promise<boolean> {
-    if (error.code === "not_found" && this.#files.has(this.#options.root)) {
-      const isGone = this.#forget(this.#options.root);
+    const { root, log } = this.#options;
+    // Said once, when it went; nothing of it is in force that could be told of.
+    if (this.#root === "gone") return true;
+    if (error.code === "not_found" && this.#files.has(root)) {
+      if (!this.#forget(root)) return false;
+      this.#root = "gone";
       await this.#handOn(new Map());
       this.#reportAll();
-      if (isGone) this.#options.log.warn("the file is gone, and all it said with it", { path: this.#options.root });
-      return isGone;
+      log.warn("the file is gone, and all it said with it", { path: root });
+      return true;
     }
-    this.#isRootLost = true;
-    const issue = { object: this.#options.root, what: error.what, hint: "what it said before stays in force" };
+    this.#root = "lost";
+    const issue = { object: root, what: error.what, hint: "what it said before stays in force" };
     this.#tell([{ id: `root ${error.message}`, issue }], true);
     return true;
   }

@@ -124,6 +124,52 @@ describe("what is read", () => {
   });
 });
 
+describe("a start", () => {
+  /** Start on `directory`, and give what it failed with. */
+  async function failure(): Promise<ProxyError> {
+    const source = createFileSource({ path: directory, clock, log, report: (issue) => issues.push(issue), timings: QUICK });
+    const error: unknown = await source.run(sink, stop.signal).catch((thrown: unknown) => thrown);
+    if (!ProxyError.is(error)) throw new Error(`no operating error: ${String(error)}`);
+    return error;
+  }
+
+  it.each([
+    ["YAML that can't be parsed", `${service("b")}  broken: [`, 7, "can't be parsed"],
+    ["something else altogether", "not a manifest", 1, "is not an object"],
+    ["JSON that was cut off", JSON.stringify({ apiVersion: "v1", kind: "List", items: [] }).slice(0, -4), 1, "can't be parsed"],
+  ])("on %s is an error that names file and line; nothing counts as read", async (_what, text, line, what) => {
+    await writeFile(at("a.yaml"), service("a"));
+    await writeFile(at("b.yaml"), text);
+    const error = await failure();
+    expect(error).toMatchObject({ code: "invalid_object", object: `${at("b.yaml")}:${line}` });
+    expect(error.what).toContain(what);
+    expect(error.hint).toBe("correct it and start again; nothing was changed");
+    expect(sink.synced.size).toBe(0);
+    // One line, and that is the error.
+    expect([issues, log.of("warn")]).toEqual([[], []]);
+  });
+
+  it("on a file that can't be opened is an error; nothing counts as read", async () => {
+    await writeFile(at("a.yaml"), service("a"));
+    const scan = await scanPath(directory);
+    const reader = new FileReader({ root: directory, sink, log, report: (issue) => issues.push(issue) });
+    await symlink(at("loop.yaml"), at("loop.yaml"));
+    const files = new Map([...scan.files, [at("loop.yaml"), "1"]]);
+    await expect(reader.read({ ...scan, files }, { acceptsSuspects: false, isFirst: true })).rejects.toMatchObject({
+      code: "invalid_object",
+      object: at("loop.yaml"),
+    });
+    expect(issues).toEqual([]);
+  });
+
+  it("on an object nobody can use reports that one, and reads all others", async () => {
+    await writeFile(at("a.yaml"), `${service("a")}---\napiVersion: v1\nkind: Service\n`);
+    await follow();
+    expect([...sink.objects.keys()]).toEqual(["Service shop/a"]);
+    expect(issues).toMatchObject([{ what: "Service has no metadata.name" }]);
+  });
+});
+
 describe("a change", () => {
   it("hands on the changed object alone", async () => {
     await writeFile(at("a.yaml"), [service("a"), service("b"), service("c")].join("---\n"));
@@ -344,6 +390,19 @@ it("says so when its only file is deleted, for with it go all services", async (
   await expectObjects();
   await eventually(() => log.of("warn").length > 0);
   expect(log.of("warn")).toEqual(["warn the file is gone, and all it said with it"]);
+});
+
+it("says nothing else of a deleted file however often it looks, and that it is back when it is", async () => {
+  await writeFile(at("a.yaml"), service("a"));
+  await follow(at("a.yaml"), { pollMs: 20 });
+  await unlink(at("a.yaml"));
+  await expectObjects();
+  const sleeps = clock.sleeps.length;
+  await eventually(() => clock.sleeps.length > sleeps + 3);
+  expect([issues, log.of("warn")]).toEqual([[], ["warn the file is gone, and all it said with it"]]);
+  await writeFile(at("a.yaml"), service("b"));
+  await expectObjects("Service shop/b");
+  expect(log.of("info")).toContain("info the source can be read again");
 });
 
 it("keeps what a file said when it is overwritten with something else altogether", async () => {

@@ -56,3 +56,25 @@ export function emptiedError(path: string): ProxyError {
   const hint = "what it said before stays in force; to have nothing, delete the file or write an empty List";
   return new ProxyError("invalid_object", "the file is empty", { object: path, hint });
 }
+
+/**
+ * Say what of the files found at a start can't be read whole; undefined when nothing is.
+ *
+ * Edges: an object that nobody can use, in a document that can be read, is no reason: it is skipped, and reported by itself.
+ */
+export function brokenAtStart(files: Iterable<FileState>): ProxyError | undefined {
+  const broken: ProxyError[] = [];
+  for (const { error, summary } of files) {
+    if (error !== undefined) broken.push(error);
+    for (const { isReadable, line, problems } of summary.documents) {
+      if (isReadable) continue;
+      const { lineOffset, what } = problems[0] ?? { lineOffset: 0, what: "can't be read" };
+      broken.push(new ProxyError("invalid_object", what, { object: `${summary.path}:${line + lineOffset}` }));
+    }
+  }
+  const [first] = broken;
+  if (first === undefined) return undefined;
+  const others = broken.length === 1 ? "" : `, and ${broken.length - 1} more`;
+  const hint = "correct it and start again; nothing was changed";
+  return new ProxyError(first.code, `${first.what}${others}`, { object: first.object ?? "", hint, cause: first });
+}

@@ -30,6 +30,10 @@ export class InClusterAccess implements KubeAccess {
     return { server: this.#server, headers, tls: this.#tls, proxyUrl: undefined };
   }
 
+  stamp(): string {
+    return `${this.#token.stamp()} ${this.#authority.stamp()}`;
+  }
+
   refresh(): void {
     this.#token.forget();
     this.#authority.forget();

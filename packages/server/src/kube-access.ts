@@ -27,6 +27,8 @@ export interface KubeAccess {
    * @throws {ProxyError} `not_found`, `permission_denied` or `invalid_object` for files, `tool_failed` for login helpers.
    */
   endpoint(): Promise<KubeEndpoint>;
+  /** Of the files that the endpoint was last made of: another text when one of them changed. Never throws. */
+  stamp(): string;
   /** Read everything anew at the next use: the server didn't accept the credentials. */
   refresh(): void;
 }

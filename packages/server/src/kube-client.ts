@@ -13,15 +13,23 @@ export interface OpenAnswer {
   readonly chunks: AsyncIterable<Buffer>;
 }
 
+/** The API server was not asked: no connection came about, or it can't be told how to make one. */
+export interface Unreached {
+  readonly kind: "unreached";
+  readonly error: ProxyError;
+}
+
 /** The way to ask an API server. */
 export interface KubeClient {
   /**
    * GET `pathAndQuery`; `idleMs` bounds the silence within the body.
    *
    * Edges: any status but 200 is a refusal, not an error.
-   * @throws {ProxyError} `feed_lost` or `timed_out` for the network, `canceled` on abort, and what credentials throw.
+   * @throws {ProxyError} `feed_lost` or `timed_out` once a connection was there, `canceled` on abort, `tool_failed` of a login program.
    */
-  get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal>;
+  get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal | Unreached>;
+  /** Another text when what is known of the server's address or our credentials changed on disk. */
+  accessStamp(): string;
   /** The server didn't accept the credentials: read them anew for the next request. */
   refreshCredentials(): void;
   /** Cut idle connections; requests under way end by their signals. */
@@ -56,14 +64,20 @@ class HttpKubeClient implements KubeClient {
     this.#options = options;
   }
 
-  async get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal> {
-    const endpoint = await this.#options.access.endpoint();
+  async get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal | Unreached> {
+    const endpoint = await this.#options.access.endpoint().catch(unreachable);
+    if ("kind" in endpoint) return endpoint;
     // A kept connection that the server closed meanwhile says nothing about the server: ask once more.
     const response = (await this.#send(endpoint, pathAndQuery, signal)) ?? (await this.#send(endpoint, pathAndQuery, signal));
     if (response === undefined) throw networkError(new Error("connection reset"), endpoint, signal);
+    if ("kind" in response) return response;
     const chunks = readBody(response, endpoint, { clock: this.#options.clock, idleMs, signal });
     if (response.statusCode === 200) return { kind: "open", chunks };
     return parseRefusal(response.statusCode ?? 0, response.headers["retry-after"], await readText(chunks));
+  }
+
+  accessStamp(): string {
+    return this.#options.access.stamp();
   }
 
   refreshCredentials(): void {
@@ -76,7 +90,7 @@ class HttpKubeClient implements KubeClient {
   }
 
   /** Resolves to undefined when the connection was a stale one from the pool. */
-  async #send(endpoint: KubeEndpoint, pathAndQuery: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {
+  async #send(endpoint: KubeEndpoint, pathAndQuery: string, signal: AbortSignal): Promise<IncomingMessage | Unreached | undefined> {
     const { server, headers, tls } = endpoint;
     const isTls = server.protocol === "https:";
     const request = (isTls ? https : http).get(new URL(server.pathname.replace(/\/$/, "") + pathAndQuery, server), {
@@ -84,16 +98,19 @@ class HttpKubeClient implements KubeClient {
       headers: { accept: "application/json", "user-agent": "turnout", ...headers },
       signal,
     });
+    let isConnected = false;
     try {
-      return await this.#answerOf(request);
+      return await this.#answerOf(request, () => (isConnected = true));
     } catch (error) {
       const isStale = request.reusedSocket && ["ECONNRESET", "EPIPE"].includes(errnoOf(error) ?? "");
       if (isStale && !signal.aborted) return undefined;
-      throw networkError(error, endpoint, signal);
+      const failure = networkError(error, endpoint, signal);
+      if (isConnected || signal.aborted) throw failure;
+      return { kind: "unreached", error: failure };
     }
   }
 
-  #answerOf(request: ClientRequest): Promise<IncomingMessage> {
+  #answerOf(request: ClientRequest, onConnected: () => void): Promise<IncomingMessage> {
     const { clock, connectTimeoutMs, answerTimeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
       const expire = (what: string) => (): void => {
@@ -101,6 +118,7 @@ class HttpKubeClient implements KubeClient {
       };
       let dog = new Watchdog(clock, connectTimeoutMs, expire("connection"));
       const connected = (): void => {
+        onConnected();
         dog.stop();
         dog = new Watchdog(clock, answerTimeoutMs, expire("answer"));
       };
@@ -163,6 +181,12 @@ async function readText(chunks: AsyncIterable<Buffer>): Promise<string> {
     if (bytes > REFUSAL_BYTES_MAX) break;
   }
   return Buffer.concat(parts).toString("utf8");
+}
+
+/** What can't work as the files are now is no fault of the server's; a login program may be dear. */
+function unreachable(error: unknown): Unreached {
+  if (!ProxyError.is(error) || ProxyError.is(error, "tool_failed")) throw error;
+  return { kind: "unreached", error };
 }
 
 function networkError(error: unknown, endpoint: KubeEndpoint, signal: AbortSignal): ProxyError {

@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { createApiServer, type ApiServer, type ApiServerOptions } from "@turnout/lab";
@@ -11,6 +11,14 @@ let api: ApiServer;
 let run: KubeRun;
 let sink: RecordingSink;
 let log: RecordingLog;
+
+/** Waits as in production; the clock cuts them short. */
+const PATIENT = { backoffBaseMs: 800, backoffMaxMs: 30_000, cheapBackoffMaxMs: 5_000, credentialsMs: 10_000, steadyMs: 5_000 };
+
+/** What was said of each try of a kind that failed. */
+function retriesOf(kind: string): RecordingLog["lines"] {
+  return log.lines.filter(({ line }) => line === `debug ${kind}: still failing` || line.startsWith(`warn ${kind}: the feed failed`));
+}
 
 beforeEach(async () => {
   run = await KubeRun.create();
@@ -63,6 +71,34 @@ describe("410", () => {
     await api.resume();
     await sink.until(({ calls }) => calls.includes("=Service"));
     expect(sink.take().filter((call) => call.includes("Service shop"))).toEqual(["-Service shop/vanished"]);
+  });
+
+  it("after an outage of many tries leads to a list at once, and nothing is waited for any more", async () => {
+    await start({}, [service("cart")]);
+    await run.follow(api, PATIENT, { clock: new TestClock(5) });
+    await watching(api);
+    await api.pause();
+    await eventually(() => retriesOf("Service").length > 12);
+    api.apply(service("till"));
+    api.compact();
+    await api.resume();
+    await sink.until(({ objects }) => objects.has("Service shop/till"));
+    const waits = retriesOf("Service").map(({ fields }) => fields["retryInMs"]);
+    // The first is of the watch that broke; then no connection came about. The 410 was no failure.
+    expect(waits.slice(0, 6)).toEqual([800, 800, 1_600, 3_200, 5_000, 5_000]);
+    expect(new Set(waits.slice(6))).toEqual(new Set([5_000]));
+    expect(retriesOf("Service").filter(({ fields }) => String(fields["error"]).includes("410"))).toEqual([]);
+    expect(log.of("info").filter((line) => line.startsWith("info Service: listing anew"))).toHaveLength(1);
+  });
+
+  it("again and again is not answered with a list each time", async () => {
+    await start({}, [service("cart")]);
+    await run.follow(api, PATIENT, { clock: new TestClock(5) });
+    await watching(api);
+    api.misbehave({ only: { kind: "Service" }, status: 410, times: 4 });
+    api.dropWatches("end");
+    await eventually(() => retriesOf("Service").length >= 3 && api.watchCount === 4);
+    expect(retriesOf("Service").map(({ fields }) => fields["retryInMs"])).toEqual([800, 1_600, 3_200, 6_400]);
   });
 
   it("has its like in a revision from the future: the API server was restored from a backup", async () => {
@@ -162,7 +198,7 @@ describe("credentials", () => {
   it("are read again after a 401, and tried at once, but only once", async () => {
     await start({ token: "first" }, [service("cart")]);
     const clock = new TestClock(20);
-    await run.follow(api, { backoffBaseMs: 11_000, backoffMaxMs: 11_000, steadyMs: 0 }, { clock });
+    await run.follow(api, { backoffBaseMs: 11_000, cheapBackoffMaxMs: 22_000, credentialsMs: 11_000, steadyMs: 0 }, { clock });
     await watching(api);
     api.misbehave({ only: { kind: "Service" }, status: 401, times: 1 });
     api.dropWatches("end");
@@ -171,7 +207,36 @@ describe("credentials", () => {
     api.misbehave({ only: { kind: "Service" }, status: 401, times: 2 });
     api.dropWatches("end");
     await eventually(() => asked(api, "services").length === 6 && api.watchCount === 4);
-    expect(clock.sleeps).toContain(11_000);
+    expect(retriesOf("Service").map(({ fields }) => fields["retryInMs"])).toEqual([22_000]);
+    expect(clock.sleeps.filter((ms) => ms === 11_000)).toHaveLength(2);
+  });
+
+  // Waits of days, cut short to a few ms for each look at the credentials: nothing but what changes on disk ends them in time.
+  const ENDLESS = { backoffBaseMs: 1e9, backoffMaxMs: 1e9, cheapBackoffMaxMs: 1e9, credentialsMs: 500, steadyMs: 0 };
+
+  it("that came good are tried at once, however long it was to be waited", async () => {
+    await start({ token: "good" }, [service("cart")]);
+    const token = join(run.directory, "token");
+    const kubeconfig = join(run.directory, "config");
+    await writeFile(token, "bad\n");
+    await writeFile(kubeconfig, api.kubeconfig({ token: undefined }).replace("user: {}", `user: { tokenFile: token }`));
+    await run.start(api, ENDLESS, { kubeconfig, clock: new TestClock(5) });
+    await eventually(() => log.failing().size === 4);
+    // Gone for a moment, and another bad one, as a hand may do it.
+    await rm(token);
+    await eventually(() => retriesOf("Service").some(({ fields }) => String(fields["error"]).includes("the token file can't be read")));
+    await writeFile(token, "good\n");
+    await sink.until((seen) => seen.isSynced);
+    expect(sink.objects.has("Service shop/cart")).toBe(true);
+  });
+
+  it("are not looked at when the server refuses for other reasons, as they can't help", async () => {
+    await start({}, [service("cart")]);
+    api.misbehave({ only: { kind: "Service" }, status: 500 });
+    const clock = new TestClock(5);
+    await run.start(api, { ...ENDLESS, credentialsMs: 501 }, { clock });
+    await eventually(() => retriesOf("Service").length >= 3);
+    expect(clock.sleeps).not.toContain(501);
   });
 
   it("come from a kubeconfig that is read again when it changes", async () => {

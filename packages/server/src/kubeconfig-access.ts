@@ -44,6 +44,10 @@ export class KubeconfigAccess implements KubeAccess {
     };
   }
 
+  stamp(): string {
+    return [...this.#files, ...this.#named.values()].map((file) => file.stamp()).join(" ");
+  }
+
   refresh(): void {
     for (const file of [...this.#files, ...this.#named.values()]) file.forget();
     this.#context = undefined;

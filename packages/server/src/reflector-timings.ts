@@ -2,6 +2,8 @@ import type { BackoffLimits } from "./backoff.ts";
 
 /** Times a reflector goes by; tests shorten them. */
 export interface ReflectorTimings extends BackoffLimits {
+  /** How often, while the server can't be reached or doesn't accept the credentials, these are looked at: new ones are tried at once. */
+  readonly credentialsMs: number;
   /** A watch that lived this long ends a series of failures. */
   readonly steadyMs: number;
   /** A watch silent for longer is given up; API servers send a bookmark each minute. */
@@ -20,6 +22,8 @@ export interface ReflectorTimings extends BackoffLimits {
 export const DEFAULT_TIMINGS: ReflectorTimings = {
   backoffBaseMs: 800,
   backoffMaxMs: 30_000,
+  cheapBackoffMaxMs: 5_000,
+  credentialsMs: 500,
   steadyMs: 5_000,
   watchIdleMs: 150_000,
   listIdleMs: 60_000,

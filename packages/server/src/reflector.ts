@@ -1,14 +1,15 @@
 import { setImmediate } from "node:timers/promises";
 import { ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
-import { backoffMs } from "./backoff.ts";
-import type { KubeClient } from "./kube-client.ts";
+import { Retries, type Trouble } from "./backoff.ts";
+import type { KubeClient, Unreached } from "./kube-client.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { LineSplitter } from "./line-splitter.ts";
+import { collect, parseList } from "./list-page.ts";
 import type { ObjectSink } from "./object-sink.ts";
 import { OutageLog, type SaidTroubles } from "./outage-log.ts";
-import { isRawObject, isRecord, keyOf, type RawObject } from "./raw-object.ts";
+import { keyOf } from "./raw-object.ts";
 import type { ReflectorTimings } from "./reflector-timings.ts";
-import type { Refusal } from "./refusal.ts";
+import { HTTP, refusalError, type Refusal } from "./refusal.ts";
 import type { Selection } from "./selectors.ts";
 import { parseWatchEvent } from "./watch-event.ts";
 
@@ -40,10 +41,18 @@ type Outcome =
   /** The server ended the watch properly. */
   | { readonly is: "ended" }
   | { readonly is: "refused"; readonly refusal: Refusal }
+  | { readonly is: "unreached"; readonly error: ProxyError }
   | { readonly is: "broken"; readonly error: ProxyError };
 
+/** When to ask again. */
+interface Pause {
+  readonly ms: number;
+  /** Sooner when credentials or the server's address change: nothing else will help, or they may. */
+  readonly endsWithAccess: boolean;
+}
+
+const AT_ONCE: Pause = { ms: 0, endsWithAccess: false };
 const PAGE_LIMIT = 500;
-const HTTP = { badRequest: 400, unauthorized: 401, forbidden: 403, notFound: 404, gone: 410, unprocessable: 422 } as const;
 
 /**
  * Keeps a sink equal to one kind of the API server's objects: lists once, then watches, and recovers from everything.
@@ -63,13 +72,16 @@ export class Reflector {
   #listsFromCache = true;
   /** A continue token that expired is not tried again: the next list is whole. */
   #pages = true;
-  #failures = 0;
+  readonly #retries: Retries;
+  /** It listed anew since a watch last lived: a server that forgets at once is not asked for everything each time. */
+  #hasStartedOver = false;
   #openedMs: number | undefined;
 
   constructor(options: ReflectorOptions) {
     this.#options = options;
     this.#known = new KnownObjects(options.kind, options.sink);
-    const { clock, log, timings, said, onHealth } = options;
+    const { clock, log, timings, said, onHealth, random } = options;
+    this.#retries = new Retries(timings, random);
     this.#outage = new OutageLog(options.kind, { clock, log, remindMs: timings.remindMs, said, onHealth });
     this.#usesWatchList = options.prefersWatchList;
   }
@@ -78,10 +90,20 @@ export class Reflector {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#openedMs = undefined;
+      // Before the try: credentials that come meanwhile are new to it.
+      const stamp = this.#options.client.accessStamp();
       const outcome = await this.#step(signal);
       if (signal.aborted) return;
-      const waitMs = this.#react(outcome);
-      if (waitMs > 0) await this.#options.clock.sleep(waitMs, signal);
+      await this.#rest(this.#react(outcome), stamp, signal);
+    }
+  }
+
+  async #rest({ ms, endsWithAccess }: Pause, stamp: string, signal: AbortSignal): Promise<void> {
+    const { client, clock, timings } = this.#options;
+    const sliceMs = endsWithAccess ? timings.credentialsMs : ms;
+    for (let leftMs = ms; leftMs > 0 && !signal.aborted; leftMs -= sliceMs) {
+      await clock.sleep(Math.min(leftMs, sliceMs), signal);
+      if (endsWithAccess && client.accessStamp() !== stamp) return;
     }
   }
 
@@ -97,50 +119,56 @@ export class Reflector {
   }
 
   /** Settle what follows from an outcome; returns how long to wait before the next request. */
-  #react(outcome: Outcome): number {
+  #react(outcome: Outcome): Pause {
     const { steadyMs } = this.#options.timings;
     const hasLived = this.#openedMs !== undefined && this.#options.clock.nowMs() - this.#openedMs >= steadyMs;
-    if (hasLived) this.#failures = 0;
-    if (outcome.is === "listed") return 0;
+    if (hasLived) {
+      this.#retries.settle();
+      this.#hasStartedOver = false;
+    }
+    if (outcome.is === "listed") return AT_ONCE;
     if (outcome.is === "refused") return this.#reactToRefusal(outcome.refusal);
-    if (outcome.is === "broken") return this.#retry(outcome.error, 0);
-    if (hasLived) return 0;
-    return this.#retry(new ProxyError("feed_lost", "the API server ended the watch at once"), 0);
+    if (outcome.is === "unreached") return this.#retry("unreached", outcome.error, 0);
+    if (outcome.is === "broken") return this.#retry("refused", outcome.error, 0);
+    if (hasLived) return AT_ONCE;
+    return this.#retry("refused", new ProxyError("feed_lost", "the API server ended the watch at once"), 0);
   }
 
-  #reactToRefusal(refusal: Refusal): number {
+  #reactToRefusal(refusal: Refusal): Pause {
     const { kind, log, client, isOptional } = this.#options;
     const { status } = refusal;
     if (this.#revision === "" && this.#usesWatchList && (status === HTTP.badRequest || status === HTTP.unprocessable)) {
       log.debug(`${kind}: the API server has no watch-list; listing`, { message: refusal.message });
       this.#usesWatchList = false;
-      return 0;
+      return AT_ONCE;
     }
     if (status === HTTP.gone || refusal.isFutureRevision) return this.#startOver(refusal);
     if (isOptional && (status === HTTP.notFound || status === HTTP.forbidden)) return this.#doWithout(refusal);
     if (status === HTTP.unauthorized) {
       client.refreshCredentials();
       // Tokens rotate; the new one is tried at once, and only once.
-      if (this.#failures === 0) {
-        this.#failures++;
-        return 0;
+      if (this.#retries.count("unauthorized") === 0) {
+        this.#retries.note("unauthorized");
+        return AT_ONCE;
       }
+      return this.#retry("unauthorized", refusalError(refusal), refusal.retryAfterMs);
     }
-    return this.#retry(refusalError(refusal), refusal.retryAfterMs);
+    return this.#retry("refused", refusalError(refusal), refusal.retryAfterMs);
   }
 
-  #startOver(refusal: Refusal): number {
+  /** A server that says it forgot where we were works: whatever failed before, it is asked for a list at once. */
+  #startOver(refusal: Refusal): Pause {
     const { kind, log } = this.#options;
     if (this.#revision === "") this.#pages = false;
     this.#revision = "";
     this.#listsFromCache = false;
-    if (this.#failures > 0) return this.#retry(refusalError(refusal), refusal.retryAfterMs);
-    this.#failures++;
+    if (this.#hasStartedOver) return this.#retry("refused", refusalError(refusal), refusal.retryAfterMs);
+    this.#hasStartedOver = true;
     log.info(`${kind}: listing anew, the API server forgot where we were`, { message: refusal.message });
-    return refusal.retryAfterMs;
+    return { ms: refusal.retryAfterMs, endsWithAccess: false };
   }
 
-  #doWithout(refusal: Refusal): number {
+  #doWithout(refusal: Refusal): Pause {
     const { kind, log, random, timings } = this.#options;
     if (!this.#isSynced) {
       const hint = refusal.status === HTTP.notFound ? "the API server is older" : "allow list and watch in the ClusterRole";
@@ -149,14 +177,14 @@ export class Reflector {
     if (refusal.status === HTTP.notFound) this.#known.deleteOthers(new Set());
     this.#revision = "";
     this.#markSynced();
-    return Math.round(timings.missingApiMs * (0.5 + random()));
+    return { ms: Math.round(timings.missingApiMs * (0.5 + random())), endsWithAccess: false };
   }
 
-  #retry(error: ProxyError, retryAfterMs: number): number {
-    this.#failures++;
-    const waitMs = backoffMs(this.#failures, retryAfterMs, this.#options.random(), this.#options.timings);
-    this.#outage.failed(error, waitMs);
-    return waitMs;
+  #retry(trouble: Trouble, error: ProxyError, retryAfterMs: number): Pause {
+    this.#retries.note(trouble);
+    const ms = this.#retries.waitMs(trouble, retryAfterMs);
+    this.#outage.failed(error, ms);
+    return { ms, endsWithAccess: trouble !== "refused" };
   }
 
   async #list(signal: AbortSignal): Promise<Outcome> {
@@ -169,7 +197,7 @@ export class Reflector {
       const resourceVersion = token === "" && this.#listsFromCache ? "0" : "";
       const limit = this.#pages ? String(PAGE_LIMIT) : "";
       const answer = await client.get(this.#url({ limit, continue: token, resourceVersion }), timings.listIdleMs, signal);
-      if (answer.kind === "refused") return { is: "refused", refusal: answer };
+      if (answer.kind !== "open") return outcomeOf(answer);
       const page = parseList(await collect(answer.chunks));
       for (const [index, object] of page.items.entries()) {
         if (this.#known.put(object, seen)) changed++;
@@ -195,7 +223,8 @@ export class Reflector {
       ...(initial && { sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" }),
     });
     const answer = await client.get(url, timings.watchIdleMs, signal);
-    if (answer.kind === "refused") return { is: "refused", refusal: answer };
+    if (answer.kind !== "open") return outcomeOf(answer);
+    this.#retries.answered();
     this.#openedMs = clock.nowMs();
     if (initial === undefined) this.#outage.recovered();
     const lines = new LineSplitter();
@@ -232,6 +261,7 @@ export class Reflector {
     const vanished = this.#known.deleteOthers(seen);
     this.#revision = revision;
     this.#pages = true;
+    this.#retries.answered();
     this.#outage.recovered();
     log[this.#isSynced ? "debug" : "info"](`${kind}: listed`, { objects: this.#known.size, changed, vanished, revision });
     this.#markSynced();
@@ -249,42 +279,6 @@ export class Reflector {
   }
 }
 
-function refusalError(refusal: Refusal): ProxyError {
-  const { status, message } = refusal;
-  const hints: Readonly<Record<number, string>> = {
-    [HTTP.unauthorized]: "check the token or certificate",
-    [HTTP.forbidden]: "bind the ClusterRole system:node-proxier",
-    [HTTP.notFound]: "check the server's address; Kubernetes 1.21 is needed",
-  };
-  const hint = hints[status];
-  const code = hint === undefined || status === HTTP.notFound ? "feed_lost" : "permission_denied";
-  const answer = message === "" ? `${status}` : `${status} (${message})`;
-  return new ProxyError(code, `the API server answered ${answer}`, hint === undefined ? {} : { hint });
-}
-
-interface ListPage {
-  readonly items: readonly RawObject[];
-  readonly revision: string;
-  readonly token: string;
-}
-
-function parseList(text: string): ListPage {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch (error) {
-    throw ProxyError.from(error, "feed_lost", "the list is not JSON");
-  }
-  const metadata = isRecord(body) && isRecord(body["metadata"]) ? body["metadata"] : {};
-  const revision = metadata["resourceVersion"];
-  if (!isRecord(body) || typeof revision !== "string") throw new ProxyError("feed_lost", "the answer is not a list");
-  const items: readonly unknown[] = Array.isArray(body["items"]) ? body["items"] : [];
-  const token = typeof metadata["continue"] === "string" ? metadata["continue"] : "";
-  return { items: items.filter(isRawObject), revision, token };
-}
-
-async function collect(chunks: AsyncIterable<Buffer>): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const chunk of chunks) parts.push(chunk);
-  return Buffer.concat(parts).toString("utf8");
+function outcomeOf(answer: Refusal | Unreached): Outcome {
+  return answer.kind === "refused" ? { is: "refused", refusal: answer } : { is: "unreached", error: answer.error };
 }

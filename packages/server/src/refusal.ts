@@ -1,4 +1,8 @@
+import { ProxyError } from "@turnout/core";
 import { isRecord } from "./raw-object.ts";
+
+/** The refusals that mean something of their own. */
+export const HTTP = { badRequest: 400, unauthorized: 401, forbidden: 403, notFound: 404, gone: 410, unprocessable: 422 } as const;
 
 /** An answer that isn't what was asked for: an HTTP status, or the object of a watch's ERROR event. */
 export interface Refusal {
@@ -37,6 +41,20 @@ export function refusalOf(status: unknown, fallbackStatus = 0, fallbackText = ""
       causes.some((cause) => isRecord(cause) && cause["reason"] === "ResourceVersionTooLarge") ||
       message.startsWith("Too large resource version"),
   };
+}
+
+/** Say a refusal as an error, with what to try. */
+export function refusalError(refusal: Refusal): ProxyError {
+  const { status, message } = refusal;
+  const hints: Readonly<Record<number, string>> = {
+    [HTTP.unauthorized]: "check the token or certificate",
+    [HTTP.forbidden]: "bind the ClusterRole system:node-proxier",
+    [HTTP.notFound]: "check the server's address; Kubernetes 1.21 is needed",
+  };
+  const hint = hints[status];
+  const code = hint === undefined || status === HTTP.notFound ? "feed_lost" : "permission_denied";
+  const answer = message === "" ? `${status}` : `${status} (${message})`;
+  return new ProxyError(code, `the API server answered ${answer}`, hint === undefined ? {} : { hint });
 }
 
 function parsed(body: string): unknown {

@@ -47,5 +47,5 @@ export function resolveAccess(options: AccessOptions): KubeAccess {
 
 function anonymousAccess(master: string): KubeAccess {
   const endpoint = { server: new URL(master), headers: {}, tls: PLAIN_TLS, proxyUrl: undefined };
-  return { description: `--master ${master}`, endpoint: async () => endpoint, refresh: () => undefined };
+  return { description: `--master ${master}`, endpoint: async () => endpoint, stamp: () => "", refresh: () => undefined };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { backoffMs } from "./backoff.ts";
+import { backoffMs, Retries, type Trouble } from "./backoff.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import { parseRefusal } from "./refusal.ts";
 import { parseWatchEvent } from "./watch-event.ts";
@@ -60,7 +60,6 @@ describe("parseRefusal", () => {
 });
 
 describe("backoffMs", () => {
-  const limits = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
   const cases: readonly (readonly [name: string, args: readonly [number, number, number], expected: number])[] = [
     ["the first", [1, 0, 0.5], 800],
     ["doubles", [3, 0, 0.5], 3_200],
@@ -71,6 +70,41 @@ describe("backoffMs", () => {
     ["which is spread upwards", [1, 60_000, 0.5], 75_000],
   ];
   it.each(cases)("%s", (_name, [failures, retryAfterMs, random], expected) => {
-    expect(backoffMs(failures, retryAfterMs, random, limits)).toBe(expected);
+    expect(backoffMs(failures, retryAfterMs, random, 800, 30_000)).toBe(expected);
+  });
+});
+
+describe("retries", () => {
+  const limits = { backoffBaseMs: 800, backoffMaxMs: 30_000, cheapBackoffMaxMs: 5_000 };
+  /** The waits after so many failures, one of each in turn. */
+  function waits(...troubles: readonly Trouble[]): readonly number[] {
+    const retries = new Retries(limits, () => 0.5);
+    return troubles.map((trouble) => {
+      retries.note(trouble);
+      return retries.waitMs(trouble, 0);
+    });
+  }
+  const times = <T>(count: number, value: T): readonly T[] => Array.from({ length: count }, () => value);
+
+  it("of connections, and with credentials, stay frequent, as they cost next to nothing", () => {
+    expect(waits(...times(6, "unreached" as const))).toEqual([800, 1_600, 3_200, 5_000, 5_000, 5_000]);
+    expect(waits(...times(5, "unauthorized" as const))).toEqual([800, 1_600, 3_200, 5_000, 5_000]);
+  });
+
+  it("of what the server refuses become rare", () => {
+    expect(waits(...times(7, "refused" as const))).toEqual([800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000]);
+  });
+
+  it("begin anew with each step that was reached, and what it refuses counts on through an outage", () => {
+    expect(waits("unreached", "unreached", "refused", "unreached")).toEqual([800, 1_600, 800, 800]);
+    expect(waits("unauthorized", "unauthorized", "refused", "unauthorized")).toEqual([800, 1_600, 800, 800]);
+    expect(waits("refused", "refused", "unreached", "refused")).toEqual([800, 1_600, 800, 3_200]);
+  });
+
+  it("all begin anew when it has worked for a while", () => {
+    const retries = new Retries(limits, () => 0.5);
+    for (const trouble of ["unreached", "unauthorized", "refused"] as const) retries.note(trouble);
+    retries.settle();
+    expect([retries.count("unreached"), retries.count("unauthorized"), retries.count("refused")]).toEqual([0, 0, 0]);
   });
 });

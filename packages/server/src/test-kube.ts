@@ -14,6 +14,8 @@ export interface TestServer {
 const QUICK: Partial<KubeTimings> = {
   backoffBaseMs: 10,
   backoffMaxMs: 50,
+  cheapBackoffMaxMs: 50,
+  credentialsMs: 10,
   steadyMs: 50,
   watchIdleMs: 5_000,
   listIdleMs: 5_000,

@@ -23,6 +23,7 @@ interface RunCommandOptions extends CommonOptions {
   readonly once?: true;
   readonly dryRun?: true;
   readonly keepOtherRules?: true;
+  readonly allowEmpty?: true;
 }
 
 const EXAMPLES = `
@@ -35,7 +36,7 @@ Examples:
 
 SIGTERM ends it and leaves the rules in force; "turnout cleanup" removes them.`;
 
-const NO_NODE = "the source has no Node object of this node: its node ports have no address, and /healthz answers 503";
+const NO_NODE = "the source has no Node object of this node: node ports answer on every address of this host, and /healthz answers 503";
 const NO_NODE_HINT = "check --node-name, or add the Node to the source";
 
 /** Add `turnout run`. */
@@ -46,7 +47,8 @@ export function addRun(program: Command, env: Environment): void {
   command
     .option("--once", "sync one time, leave the rules in place and exit")
     .option("--dry-run", "print what would be done, and do nothing")
-    .option("--keep-other-rules", "leave in force what another backend or kube-proxy left, instead of removing it once ours is");
+    .option("--keep-other-rules", "leave in force what another backend or kube-proxy left, instead of removing it once ours is")
+    .option("--allow-empty", "a source without any Service is meant: remove the rules it finds at the start");
   addTimeout(command, "with --once: give up after this long");
   addLogOptions(command);
   addConfigFlags(command, "all");
@@ -114,6 +116,7 @@ async function runInWorld(
       eligibility: () => state.eligibility,
       metrics,
       once: options.once === true,
+      allowsEmpty: options.allowEmpty === true,
       report: state.report,
       ...(await leftoversFor(module, options)),
       readFile: (path) => readAgain(path, env),

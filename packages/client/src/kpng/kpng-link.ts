@@ -19,6 +19,7 @@ import type { TlsFiles } from "../watch/target.ts";
 import { KpngObjects } from "./kpng-objects.ts";
 import { OpCollector } from "./op-collector.ts";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "./paths.ts";
+import { RemovalHold } from "./removal-hold.ts";
 import { SCOPE_ZONE } from "./scopes.ts";
 
 /** kpng's protocols, the one that says more first. */
@@ -53,13 +54,15 @@ interface Told {
   readonly issues: IssueLog;
   readonly ops: OpCollector;
   readonly objects: KpngObjects;
+  readonly hold: RemovalHold;
   readonly views: Readonly<Record<IPFamily, NodeView>>;
 }
 
 /**
  * A brain that speaks kpng's protocols: a store of what it says, and one node's views of that.
  *
- * Edges: a Reset takes nothing away until the Sync behind it; neither does a stream that breaks.
+ * Edges: neither a Reset nor a stream that breaks takes anything away; what is not told again goes when the brain told as much as before, or
+ * is quiet.
  */
 export class KpngLink {
   readonly #options: KpngLinkOptions;
@@ -103,6 +106,7 @@ export class KpngLink {
   /** Let go of what was told. */
   close(): void {
     this.#isActive = false;
+    this.#told?.hold.stop();
     if (this.#told !== undefined) for (const family of FAMILIES) this.#told.views[family].close();
     this.#told?.issues.close();
     this.#told = undefined;
@@ -133,6 +137,7 @@ export class KpngLink {
     const silent = giveUp(AbortSignal.any([over.signal, heard.signal]));
     const reason = await stream.ended;
     over.abort();
+    this.#told?.hold.stop();
     await silent;
     signal.removeEventListener("abort", stream.cancel);
     if (heard.signal.aborted || signal.aborted || !ProxyError.is(reason, "canceled")) return reason;
@@ -173,12 +178,19 @@ export class KpngLink {
       const labels = { "topology.kubernetes.io/zone": SCOPE_ZONE };
       store.upsert("Node", { metadata: { name: nodeName, labels } });
     }
+    const ops = new OpCollector();
+    const objects = new KpngObjects(store, nodeName, report);
+    const onRelease = (): void => {
+      objects.apply(ops.release());
+      this.#options.onNews();
+    };
     return {
       protocol,
       store,
       issues,
-      ops: new OpCollector(),
-      objects: new KpngObjects(store, nodeName, report),
+      ops,
+      objects,
+      hold: new RemovalHold({ clock, log, missing: () => ops.missing, onRelease }),
       views: { IPv4: viewOf("IPv4"), IPv6: viewOf("IPv6") },
     };
   }
@@ -186,9 +198,11 @@ export class KpngLink {
   /** Tells whether it was a Sync, for which another request is due. */
   #hear(bytes: Buffer): boolean {
     const told = this.#told;
+    told?.hold.heard();
     const news = told?.ops.take(bytes);
     if (told === undefined || news === undefined) return false;
     told.objects.apply(news);
+    told.hold.settle();
     for (const kind of OBJECT_KINDS) told.store.markSynced(kind);
     this.#options.onNews();
     return true;

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { OpItem } from "../gen/kpng/localv1/localv1.ts";
 import { OpCollector } from "./op-collector.ts";
 
@@ -49,15 +49,49 @@ describe("ops", () => {
   ];
   test.each(rows)("%s", (_what, messages, news) => expect(played(...messages)).toEqual(news));
 
-  test("of a stream that broke are forgotten, and what was in force is not until the next one's Sync", () => {
-    const ops = new OpCollector();
-    for (const message of [set("a"), set("b"), SYNC, set("half")]) ops.take(message);
-    ops.restart();
-    expect(ops.take(set("b", "new"))).toBeUndefined();
-    expect(ops.take(SYNC)?.map(({ path, bytes }) => [path, bytes?.toString()])).toEqual([
-      ["b", "new"],
-      ["a", undefined],
-    ]);
+  describe("of a stream that broke are forgotten, and what was in force", () => {
+    const shown = (news: ReturnType<OpCollector["take"]>): unknown => news?.map(({ path, bytes }) => [path, bytes?.toString()]);
+    /** After three of which the next stream has told one, and that anew. */
+    let ops: OpCollector;
+    let first: ReturnType<OpCollector["take"]>;
+    beforeEach(() => {
+      ops = new OpCollector();
+      for (const message of [set("a"), set("b"), set("c"), SYNC, set("half")]) ops.take(message);
+      ops.restart();
+      ops.take(set("b", "new"));
+      first = ops.take(SYNC);
+    });
+
+    test("stays while the next one told less, and is no news when it is told again", () => {
+      expect([shown(first), ops.missing]).toEqual([[["b", "new"]], 2]);
+      ops.take(set("a"));
+      expect([ops.take(SYNC), ops.missing]).toEqual([[], 1]);
+      ops.take(set("c", "other"));
+      expect([shown(ops.take(SYNC)), ops.missing]).toEqual([[["c", "other"]], 0]);
+    });
+
+    test("goes when as much is told as before", () => {
+      for (const message of [set("d"), set("e")]) ops.take(message);
+      expect(shown(ops.take(SYNC))).toEqual([
+        ["d", "x"],
+        ["e", "x"],
+        ["a", undefined],
+        ["c", undefined],
+      ]);
+      expect(ops.missing).toBe(0);
+    });
+
+    test("goes when it is said to be gone, or taken for gone, once", () => {
+      ops.take(gone("a"));
+      expect([shown(ops.take(SYNC)), ops.missing]).toEqual([[["a", undefined]], 1]);
+      expect(shown(ops.release())).toEqual([["c", undefined]]);
+      expect([ops.release(), ops.missing]).toEqual([[], 0]);
+    });
+
+    test("is not forgotten over another break", () => {
+      ops.restart();
+      expect([ops.take(SYNC), ops.missing]).toEqual([[], 3]);
+    });
   });
 
   test("that are no messages are refused", () => expect(() => new OpCollector().take(Buffer.from("0aff", "hex"))).toThrow(/./));

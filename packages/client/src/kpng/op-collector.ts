@@ -20,13 +20,22 @@ const UNKNOWN: Ref = { Set: KpngSet.UnknownSet, Path: "" };
 /**
  * Makes change sets of operations, in whatever order they come.
  *
- * Shape: what came counts when its Sync is there; after a Reset, or on a new stream, what the next Sync ends is the whole state, and the
- * one before stays until then. Paths mean nothing here.
+ * Shape: what came counts when its Sync is there; after a Reset, or on a new stream, what the next Sync ends is meant to be the whole state.
+ * Where that is smaller than the one before, what it lacks is only {@link OpCollector.missing}, until as much is told as before or
+ * {@link OpCollector.release} is called. Paths mean nothing here.
  */
 export class OpCollector {
   readonly #held = new Map<string, { readonly ref: ItemRef; readonly bytes: Buffer }>();
   #coming = new Map<string, ItemNews>();
+  /** Held, and not told again since the new beginning. */
+  #missing = new Set<string>();
+  #sizeBefore = 0;
   #isWhole = true;
+
+  /** How many items were told before the last new beginning, and not since. */
+  get missing(): number {
+    return this.#missing.size;
+  }
 
   /** A new stream begins: it will say everything. */
   restart(): void {
@@ -59,6 +68,18 @@ export class OpCollector {
     }
   }
 
+  /** What is missing is gone. */
+  release(): readonly ItemNews[] {
+    const gone: ItemNews[] = [];
+    for (const id of this.#missing) {
+      const held = this.#held.get(id);
+      if (held !== undefined) gone.push({ ...held.ref, bytes: undefined });
+      this.#held.delete(id);
+    }
+    this.#missing = new Set();
+    return gone;
+  }
+
   #note({ Set: set, Path: path }: Ref, bytes: Buffer | undefined): void {
     this.#coming.set(`${set} ${path}`, { set, path, bytes });
     if (this.#coming.size > ITEMS_MAX) throw notUnderstood("a change set without end", this.#coming.size);
@@ -67,9 +88,12 @@ export class OpCollector {
   #settle(): readonly ItemNews[] {
     const news: ItemNews[] = [];
     if (this.#isWhole) {
-      for (const [id, { ref }] of this.#held) if (!this.#coming.has(id)) this.#coming.set(id, { ...ref, bytes: undefined });
+      // A new beginning while something was missing: what there was before counts.
+      this.#sizeBefore = this.#held.size;
+      this.#missing = new Set(this.#held.keys());
     }
     for (const [id, item] of this.#coming) {
+      this.#missing.delete(id);
       const before = this.#held.get(id)?.bytes;
       const { set, path, bytes } = item;
       if (before === undefined ? bytes === undefined : bytes !== undefined && before.equals(bytes)) continue;
@@ -79,6 +103,7 @@ export class OpCollector {
     }
     this.#coming = new Map();
     this.#isWhole = false;
-    return news;
+    const isAsLarge = this.#held.size - this.#missing.size >= this.#sizeBefore;
+    return isAsLarge ? [...news, ...this.release()] : news;
   }
 }

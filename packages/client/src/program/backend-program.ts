@@ -101,6 +101,7 @@ async function runWith<H, K extends KernelObject, S>(
       once: flags.once,
       // Other backends are other programs: one that is gone took with it what could tell its rules.
       leftovers: { others: () => Promise.resolve([]), isKept: flags.keepOtherRules },
+      allowsEmpty: flags.allowEmpty,
       readFile: (path) => readAgain(path, env),
       ...(flags.dryRun ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
     });

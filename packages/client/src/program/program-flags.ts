@@ -15,6 +15,8 @@ export interface ProgramFlags {
   readonly dryRun: boolean;
   /** Leave in force what a former proxy left. */
   readonly keepOtherRules: boolean;
+  /** A brain that knows of no Service is believed. */
+  readonly allowEmpty: boolean;
   /** How long --once may take. */
   readonly timeoutMs: number;
   readonly verbose: boolean;
@@ -36,6 +38,7 @@ const OWN: Readonly<Record<string, "value" | "switch">> = {
   once: "switch",
   "dry-run": "switch",
   "keep-other-rules": "switch",
+  "allow-empty": "switch",
   timeout: "value",
   verbose: "switch",
   "logging-format": "value",
@@ -115,6 +118,7 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
     once: isOn("once"),
     dryRun: isOn("dry-run"),
     keepOtherRules: isOn("keep-other-rules"),
+    allowEmpty: isOn("allow-empty"),
     timeoutMs,
     verbose: isOn("verbose"),
     loggingFormat,
@@ -133,6 +137,7 @@ const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
   ["--once", "sync one time, leave the rules in place and exit"],
   ["--dry-run", "print what would be done, and do nothing"],
   ["--keep-other-rules", "leave in force what another proxy left where this backend works, instead of removing it"],
+  ["--allow-empty", "a brain without any Service is meant: remove the rules it finds at the start"],
   ["--timeout <duration>", `with --once: give up after this long (default: ${TIMEOUT})`],
   ["--backend-option <name=value>", "an option of the backend itself; repeatable"],
   ["-v, --verbose", "log more; errors come with cause and stack"],

@@ -18,6 +18,8 @@ import {
 } from "@turnout/core";
 import type { RunConfig } from "./config.ts";
 import { dryBackend } from "./dry-backend.ts";
+import type { FamilyStates } from "./family-states.ts";
+import { GuardedFeed, heldForRows } from "./guarded-feed.ts";
 import type { SyncProgress } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
 import { clearLeftovers, otherDataplanes, reasonToKeep, type Dataplane, type LeftoverOptions } from "./leftovers.ts";
@@ -35,11 +37,14 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly config: RunConfig;
   readonly world: World;
   readonly metrics: Metrics;
-  readonly onRestart: (reason: ProxyError) => void;
   readonly report: (issue: Issue) => void;
   readonly isProxyHealthy: () => boolean;
   readonly dryRun: ((text: string) => void) | undefined;
   readonly leftovers: LeftoverOptions | undefined;
+  /** What all families said, to doubt a state without any Service; undefined: it is believed. */
+  readonly states: FamilyStates | undefined;
+  /** Synced one time. */
+  readonly isOnce: boolean;
 }
 
 /** Everything is compared with the host at least this often. @source semantics.md 5.3 */
@@ -49,7 +54,10 @@ const FULL_SYNC_MS = 3_600_000;
 export class FamilyRun<H, K extends KernelObject, S> {
   readonly family: IPFamily;
   readonly #parts: FamilyParts<H, K, S>;
+  /** Which can apply nothing in a dry run. */
+  readonly #backend: Backend<H, K, S>;
   readonly #feed: NodeFeed;
+  readonly #guard: GuardedFeed | undefined;
   readonly #loop: SyncLoop<H, K, S>;
   readonly #health: ServiceHealthServers;
   readonly #startedMs: number;
@@ -62,19 +70,21 @@ export class FamilyRun<H, K extends KernelObject, S> {
     const { backend, family, config, world, module, report, dryRun, metrics } = parts;
     this.family = family;
     this.#parts = parts;
+    const onBlind = (error: ProxyError): void =>
+      world.log.warn("the host can't be looked at, planning for an empty one", { family, error });
+    this.#backend = dryRun === undefined ? backend : dryBackend(backend, onBlind);
     this.#startedMs = world.clock.nowMs();
+    this.#guard = parts.states === undefined ? undefined : this.#guardFor(parts.states);
     const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
-    this.#feed = new NodeFeed(boundedFeed(parts.feed, { entriesMax, report }), parts.onRestart);
+    this.#feed = new NodeFeed(boundedFeed(this.#guard ?? parts.feed, { entriesMax, report }), world.log);
     this.#health = new ServiceHealthServers({
       family,
       log: world.log,
       isProxyHealthy: parts.isProxyHealthy,
       addresses: () => this.#addresses(),
     });
-    const onBlind = (error: ProxyError): void =>
-      world.log.warn("the host can't be looked at, planning for an empty one", { family, error });
     this.#loop = new SyncLoop({
-      backend: dryRun === undefined ? backend : dryBackend(backend, onBlind),
+      backend: this.#backend,
       feed: this.#feed,
       family,
       host: parts.host,
@@ -94,7 +104,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
 
   /** For the health report. */
   get progress(): SyncProgress {
-    return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs: this.#loop.pendingSinceMs };
+    const pendingSinceMs = this.#guard?.refusedSinceMs ?? this.#loop.pendingSinceMs;
+    return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs };
   }
 
   /** Sync one time. @throws {ProxyError} what it failed with. */
@@ -116,6 +127,21 @@ export class FamilyRun<H, K extends KernelObject, S> {
   /** Let go of the backend. */
   async close(signal: AbortSignal): Promise<void> {
     await this.#parts.backend.close(signal);
+  }
+
+  #guardFor(states: FamilyStates): GuardedFeed {
+    const { family, feed, host, isOnce, world } = this.#parts;
+    const backend = this.#backend;
+    return new GuardedFeed({
+      feed,
+      family,
+      states,
+      failsAtOnce: isOnce,
+      nowMs: () => world.clock.nowMs(),
+      log: world.log,
+      countHeld: async ({ node }, signal) =>
+        heldForRows(await backend.observe(signal), node === undefined ? [] : backend.skeleton({ node, host })),
+    });
   }
 
   async #addresses(): Promise<readonly string[]> {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../testing/toy-proxy.ts";
-import { settled, toyChange, toyFull, toyModule, toyNode, toyRow } from "../testing/toys.ts";
+import { settled, toyFull, toyModule, toyNode, toyRow } from "../testing/toys.ts";
 
 let proxy: ToyProxy;
 
@@ -150,16 +150,6 @@ describe("one time", () => {
 });
 
 describe("reasons to start anew", () => {
-  test("the node's address changed", async () => {
-    const done = proxy.start();
-    proxy.pushBoth();
-    await settled();
-    proxy.feeds.IPv4.push(toyChange({ node: toyNode({ addresses: ["127.0.0.2"] }) }));
-    await proxy.world.clock.advance(100);
-    await expect(done).rejects.toThrow("addresses changed from 127.0.0.1 to 127.0.0.2");
-    expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
-  });
-
   test("the configuration file changed", async () => {
     let text = "a";
     const done = proxy.start({ config: toyConfig({ configFile: { path: "c.yaml", text: "a" } }), readFile: () => Promise.resolve(text) });

@@ -48,6 +48,24 @@ describe("a running proxy", () => {
     expect([...proxy.kernel.objects.IPv4.keys()]).toContain("service 10.96.0.99:80");
   });
 
+  test("Services are followed on when the node has another address, and when nobody knows it any more", async () => {
+    const done = proxy.start();
+    proxy.pushBoth();
+    await settled();
+    proxy.feeds.IPv4.push(toyChange({ node: toyNode({ addresses: ["127.0.0.2"] }) }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    proxy.feeds.IPv4.push({ ...toyFull([toyRow("cart")], toyNode({ addresses: [] })), instance: "another brain" });
+    await settled();
+    await proxy.world.clock.advance(100);
+    proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
+    proxy.stop.abort();
+    await expect(done).resolves.toBeUndefined();
+  });
+
   test("a failing sync is retried, and told by log, metric and health", async () => {
     const port = await freePort();
     void proxy.start({ config: toyConfig({ healthzBindAddress: { ip: "127.0.0.1", port } }) });

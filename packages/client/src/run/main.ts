@@ -12,6 +12,7 @@ import {
 } from "@turnout/core";
 import type { RunConfig } from "./config.ts";
 import { FamilyRun } from "./family-run.ts";
+import { FamilyStates } from "./family-states.ts";
 import { fileChanged } from "./file-change.ts";
 import { healthReply, judge, probe, unhealthyReason, type Eligibility, type HealthReport, type Reply } from "./health.ts";
 import { routes, serveHttp } from "./http.ts";
@@ -31,6 +32,8 @@ export interface RunOptions {
   readonly metrics: Metrics;
   /** Sync one time and end. */
   readonly once?: boolean;
+  /** A source without any Service is meant, also where rules of Services are in force; default false: it is doubted. */
+  readonly allowsEmpty?: boolean;
   /** Takes each plan as text; nothing is applied and no port is opened. */
   readonly dryRun?: (text: string) => void;
   readonly report?: (issue: Issue) => void;
@@ -48,8 +51,9 @@ const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/p
  *
  * Edges: ends without error when `signal` aborts, rules left in force; a family the host can't do is reported and the
  * other goes on. `once` syncs every family one time and starts no server.
+ * A source without one Service is not believed at a start where rules are in force, unless `allowsEmpty`: they stay until there is one.
  * @throws {ProxyError} when the host can't run the backend at all, a one-time sync failed, an address can't be bound with
- * bindAddressHardFail, or something changed that needs a new start (own node's primary addresses, pod CIDRs, configuration file).
+ * bindAddressHardFail, or the configuration file changed. Whatever becomes of the own Node object, Services are followed.
  * @source semantics.md 5.1, 6.1, 6.2
  */
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
@@ -82,7 +86,7 @@ async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<u
   if (signal.aborted) stop.abort();
   const issues = new IssueLog({ log: world.log, clock: world.clock, count: (object) => options.metrics.objectIssue(object) });
   const reporting = { ...options, report: options.report ?? issues.report };
-  const families = await openFamilies(module, backendOptions, report.facts, reporting, fail, stop.signal);
+  const families = await openFamilies(module, backendOptions, report.facts, reporting, stop.signal);
   try {
     const tasks =
       options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, fail, stop.signal);
@@ -111,10 +115,11 @@ async function openFamilies<H, K extends KernelObject, S>(
   backendOptions: unknown,
   host: H,
   options: RunOptions & Required<Pick<RunOptions, "report">>,
-  onRestart: (reason: ProxyError) => void,
   signal: AbortSignal,
 ): Promise<readonly FamilyRun<H, K, S>[]> {
   const { config, world, metrics, dryRun, report, leftovers } = options;
+  const states = options.allowsEmpty === true ? undefined : new FamilyStates();
+  const isOnce = options.once === true;
   const families: FamilyRun<H, K, S>[] = [];
   const isProxyHealthy = (): boolean => healthOf(families, config, world.clock).isHealthy;
   let firstError: ProxyError | undefined;
@@ -135,11 +140,12 @@ async function openFamilies<H, K extends KernelObject, S>(
           config,
           world,
           metrics,
-          onRestart,
           report,
           isProxyHealthy,
           dryRun,
           leftovers,
+          states,
+          isOnce,
         }),
       );
     } catch (error) {

@@ -1,36 +1,26 @@
-import type { NodeContext, ProxyError } from "@turnout/core";
+import type { NodeContext } from "@turnout/core";
 import { expect, test } from "vitest";
-import { ToyFeed, toyChange, toyFull, toyNode, toyRow } from "../testing/toys.ts";
-import { NodeFeed, restartReason } from "./node-feed.ts";
+import { ToyFeed, ToyLog, toyChange, toyFull, toyNode, toyRow } from "../testing/toys.ts";
+import { lastingContext, NodeFeed } from "./node-feed.ts";
 
-const BY_NODE = { ...toyNode().settings, detectLocal: { mode: "NodeCIDR" } } as const;
+const PODS: Partial<NodeContext> = { podCIDRs: ["10.1.0.0/24"], detector: { by: "cidr", cidrs: ["10.1.0.0/24"] }, zone: "a" };
+const UNKNOWN: Partial<NodeContext> = { addresses: [], podCIDRs: [], detector: undefined, zone: "" };
 
-test.each<[string, Partial<NodeContext>, Partial<NodeContext>, RegExp | undefined]>([
-  ["nothing changed", {}, {}, undefined],
-  ["addresses become known", { addresses: [] }, {}, undefined],
-  ["the zone changed", {}, { zone: "b" }, undefined],
-  ["the address changed", {}, { addresses: ["127.0.0.2"] }, /canceled.*addresses changed from 127.0.0.1 to 127.0.0.2/],
-  ["another address took the first place", {}, { addresses: ["127.0.0.2", "127.0.0.1"] }, /addresses changed/],
-  ["an address was added", {}, { addresses: ["127.0.0.1", "127.0.0.2"] }, undefined],
-  ["an address besides the primary one went", { addresses: ["127.0.0.1", "127.0.0.2"] }, { addresses: ["127.0.0.1"] }, undefined],
-  ["the node is gone", {}, { addresses: [] }, /not_found.*deleted/],
-  [
-    "pod CIDRs changed in mode NodeCIDR",
-    { settings: BY_NODE, podCIDRs: ["10.1.0.0/24"] },
-    { settings: BY_NODE, podCIDRs: ["10.2.0.0/24"] },
-    /pod CIDRs changed/,
-  ],
-  ["pod CIDRs become known in mode NodeCIDR", { settings: BY_NODE }, { settings: BY_NODE, podCIDRs: ["10.2.0.0/24"] }, undefined],
-  ["pod CIDRs changed in another mode", { podCIDRs: ["10.1.0.0/24"] }, { podCIDRs: ["10.2.0.0/24"] }, undefined],
-])("restartReason: %s", (_name, before, after, expected) => {
-  const reason = restartReason(toyNode(before), toyNode(after));
-  expect(reason?.message ?? "no reason").toMatch(expected ?? /^no reason$/);
+test.each<[string, Partial<NodeContext> | undefined, Partial<NodeContext>, Partial<NodeContext>]>([
+  ["the first state counts as it is", undefined, UNKNOWN, UNKNOWN],
+  ["a new brain knows the node not yet", PODS, UNKNOWN, { ...PODS, addresses: ["127.0.0.1"] }],
+  ["a new brain knows all but the addresses", PODS, { ...PODS, addresses: [], zone: "b" }, { addresses: ["127.0.0.1"], zone: "b" }],
+  ["it has another address", PODS, { addresses: ["127.0.0.2"], zone: "b" }, { addresses: ["127.0.0.2"], zone: "b" }],
+  ["addresses become known", UNKNOWN, {}, { addresses: ["127.0.0.1"] }],
+  ["it has none of this family", { addresses: [], zone: "a" }, { addresses: [], zone: "" }, { addresses: [], zone: "" }],
+])("lastingContext: %s", (_name, before, now, expected) => {
+  expect(lastingContext(before === undefined ? undefined : toyNode(before), toyNode(now))).toMatchObject(expected);
 });
 
 test("a feed tells once when health check node ports may have changed", async () => {
   const source = new ToyFeed();
-  const reasons: ProxyError[] = [];
-  const feed = new NodeFeed(source, (reason) => reasons.push(reason));
+  const log = new ToyLog();
+  const feed = new NodeFeed(source, log);
   const { signal } = new AbortController();
   const healthy = toyRow("b", { healthCheck: { port: 30_000, readyLocal: 1 } });
   const steps: [ReturnType<typeof toyChange>, boolean][] = [
@@ -46,11 +36,20 @@ test("a feed tells once when health check node ports may have changed", async ()
   ];
   for (const [changes, expected] of steps) {
     source.push(changes);
-    expect(await feed.next(signal)).toBe(changes);
+    expect(await feed.next(signal)).toEqual(changes);
     expect([feed.takeHealthTouched(), feed.takeHealthTouched()]).toEqual([expected, false]);
   }
-  expect(reasons).toEqual([]);
+  expect(log.lines).toEqual([]);
+  // They are answered on the node's own address.
   source.push(toyChange({ node: toyNode({ addresses: ["127.0.0.9"] }) }));
   await feed.next(signal);
-  expect(reasons).toHaveLength(1);
+  expect(feed.takeHealthTouched()).toBe(true);
+  expect(log.lines).toEqual(["info this node has another address node=node1 family=IPv4 before=127.0.0.1 now=127.0.0.9"]);
+  source.push(toyChange({ node: toyNode({ addresses: [] }) }));
+  expect((await feed.next(signal)).node?.addresses).toEqual([]);
+  source.push(toyChange({ node: toyNode({ addresses: ["127.0.0.9"] }) }));
+  await feed.next(signal);
+  // A brain that was started anew and doesn't know the node yet changes nothing of that.
+  source.push(toyFull([], toyNode({ addresses: [] })));
+  expect((await feed.next(signal)).node?.addresses).toEqual(["127.0.0.9"]);
 });

@@ -1,52 +1,35 @@
-import { ProxyError, type ChangeSet, type Feed, type NodeContext } from "@turnout/core";
+import type { ChangeSet, Feed, Log, NodeContext } from "@turnout/core";
 
 /**
- * Say why a proxy must start anew after a change of its own node, if it must.
+ * Say what the node is taken to be: what a brain that was started anew doesn't know of it yet is as it was.
  *
- * Edges: an address or pod CIDRs that were not known before are no reason, nor are addresses besides the primary one of the family; pod
- * CIDRs matter in mode NodeCIDR alone.
- * @source semantics.md 6.2, 6.3 (one node IP of each family); kube-proxy config/node.go
+ * Edges: of a Node object that went under a brain that lives the brain itself keeps what it said.
  */
-export function restartReason(before: NodeContext, after: NodeContext): ProxyError | undefined {
-  const object = `Node ${after.name}`;
-  const hint = "exiting so that a supervisor starts the proxy with the new ones; rules stay in force";
-  if (before.addresses.length > 0 && before.addresses[0] !== after.addresses[0]) {
-    if (after.addresses.length === 0)
-      return new ProxyError("not_found", `this node was deleted or lost its ${after.family} addresses`, {
-        object,
-        hint: "exiting; rules stay in force",
-      });
-    return new ProxyError(
-      "canceled",
-      `this node's addresses changed from ${before.addresses.join(", ")} to ${after.addresses.join(", ")}`,
-      { object, hint },
-    );
-  }
-  const isByNode = after.settings.detectLocal.mode === "NodeCIDR";
-  if (isByNode && before.podCIDRs.length > 0 && before.podCIDRs.join() !== after.podCIDRs.join()) {
-    return new ProxyError(
-      "canceled",
-      `this node's pod CIDRs changed from ${before.podCIDRs.join(", ")} to ${after.podCIDRs.join(", ") || "none"}`,
-      { object, hint },
-    );
-  }
-  return undefined;
+export function lastingContext(before: NodeContext | undefined, now: NodeContext): NodeContext {
+  if (before === undefined || before.addresses.length === 0 || now.addresses.length > 0) return now;
+  const { addresses, podCIDRs, zone, detector } = before;
+  return {
+    ...now,
+    addresses,
+    zone: now.zone === "" ? zone : now.zone,
+    ...(now.podCIDRs.length > 0 ? {} : { podCIDRs, detector: now.detector ?? detector }),
+  };
 }
 
 /**
- * A feed that notices what the process around the sync loop must know: changes of the node that need a new start, and
- * whether rows with a health check node port changed.
+ * A feed that notices what the process around the sync loop must know: that the node has other addresses, and whether health check node
+ * ports changed. Whatever becomes of the node, Services are followed.
  */
 export class NodeFeed implements Feed {
   readonly #feed: Feed;
-  readonly #onRestart: (reason: ProxyError) => void;
+  readonly #log: Log;
   readonly #healthRows = new Set<string>();
   #node: NodeContext | undefined;
   #isHealthTouched = false;
 
-  constructor(feed: Feed, onRestart: (reason: ProxyError) => void) {
+  constructor(feed: Feed, log: Log) {
     this.#feed = feed;
-    this.#onRestart = onRestart;
+    this.#log = log;
   }
 
   /** Tell, once, whether health check node ports may have changed since the last call. */
@@ -59,15 +42,22 @@ export class NodeFeed implements Feed {
   /** @see Feed */
   async next(signal: AbortSignal): Promise<ChangeSet> {
     const changes = await this.#feed.next(signal);
-    if (changes.node !== undefined) this.#noteNode(changes.node);
     this.#noteHealth(changes);
-    return changes;
+    return changes.node === undefined ? changes : { ...changes, node: this.#noteNode(changes.node, changes.full) };
   }
 
-  #noteNode(node: NodeContext): void {
-    const reason = this.#node === undefined ? undefined : restartReason(this.#node, node);
+  #noteNode(told: NodeContext, isFull: boolean): NodeContext {
+    const before = this.#node;
+    // A brain that only tells what changed knows the node: it has no address of this family any more.
+    const node = isFull ? lastingContext(before, told) : told;
     this.#node = node;
-    if (reason !== undefined) this.#onRestart(reason);
+    if (before === undefined || before.addresses[0] === node.addresses[0]) return node;
+    // They are answered on the node's primary address.
+    this.#isHealthTouched = true;
+    const { name, family } = node;
+    const say = (addresses: readonly string[]): string => addresses.join(" ") || "unknown";
+    this.#log.info("this node has another address", { node: name, family, before: say(before.addresses), now: say(node.addresses) });
+    return node;
   }
 
   #noteHealth(changes: ChangeSet): void {

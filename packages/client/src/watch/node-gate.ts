@@ -21,6 +21,11 @@ export class NodeGate {
     if (eligibility === undefined ? changes.full : eligibility.isAwaited !== true) this.open();
   }
 
+  /** Everything is let through. */
+  get isOpen(): boolean {
+    return this.#known.signal.aborted;
+  }
+
   /** There is nothing to wait for. */
   open(): void {
     this.#known.abort();

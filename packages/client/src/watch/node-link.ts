@@ -18,6 +18,7 @@ import { wireSettings } from "../wire/node-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
 import { FamilyCursor } from "./family-cursor.ts";
 import { NodeGate } from "./node-gate.ts";
+import { NODE_WAIT_MS, NO_NODE_KNOWN } from "./node-wait.ts";
 import { openNodeStream, type NodeStream } from "./node-stream.ts";
 import { parseApiTarget, type TlsFiles } from "./target.ts";
 
@@ -127,10 +128,21 @@ export class NodeLink {
     return await next;
   }
 
+  /** Services matter more than what a Node object says: in the end they are followed without. */
+  async #goOnWithout(node: string): Promise<void> {
+    await this.#clock.sleep(NODE_WAIT_MS, this.#closing.signal);
+    const waiting = FAMILIES.filter((family) => this.#gates?.[family].isOpen === false);
+    if (this.#closing.signal.aborted || waiting.length === 0) return;
+    for (const family of waiting) this.#gates?.[family].open();
+    this.#log.warn(NO_NODE_KNOWN, { node });
+  }
+
   #sayWaiting(): void {
     if (this.#hasSaidWaiting) return;
     this.#hasSaidWaiting = true;
-    this.#log.info("waiting for this node's Node object, rules stay as they are", { node: this.#options.nodeName });
+    const node = this.#options.nodeName;
+    this.#log.info("waiting for this node's Node object, rules stay as they are", { node });
+    void this.#goOnWithout(node);
   }
 
   #askDue(): void {

@@ -1,12 +1,12 @@
 import { NodeLink } from "@turnout/client/protocol";
-import { applyChangeSet, FAMILIES, type ChangeSet, type IPFamily, type ServicePort } from "@turnout/core";
+import { applyChangeSet, FAMILIES, type ChangeSet, type Clock, type IPFamily, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, rawService, rawSlice, rowsOf, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { createRelayOrigin } from "../node-api/node-origin.ts";
 import { TestBrain } from "../test-brain.ts";
 import { KpngBrain } from "../test-kpng-brain.ts";
 import { KpngWatcher } from "../test-kpng-watcher.ts";
-import { eventually, RecordingLog, TestClock } from "../test-world.ts";
+import { eventually, ManualClock, RecordingLog, TestClock } from "../test-world.ts";
 
 type Raw = ReturnType<typeof rawService>;
 
@@ -26,8 +26,8 @@ async function follow(protocols: readonly ("globalv1" | "localv1")[], objects: r
   link = open();
 }
 
-function open(): NodeLink {
-  return new NodeLink({ target: brain.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: new TestClock() });
+function open(clock: Clock = new TestClock()): NodeLink {
+  return new NodeLink({ target: brain.target, nodeName: "node1", settings: POD_SETTINGS, log, clock });
 }
 
 const next = (family: IPFamily): Promise<ChangeSet> => link.feed(family).next(new AbortController().signal);
@@ -226,6 +226,26 @@ describe("from our store over kpng's protocol to our rows", () => {
     await brain.serve([protocol]);
     const { full, set, delete: gone } = await waiting;
     expect([full, set, gone]).toEqual([false, [], ["shop/sticky:http/TCP"]]);
+  });
+
+  test("a brain that begins anew with a part of what there is takes nothing away, and goes on from what it tells then", async () => {
+    await follow(["globalv1"], SHOWCASE);
+    await link.close();
+    const clock = new ManualClock();
+    link = open(clock);
+    await rowsOver("IPv4");
+    const waiting = next("IPv4");
+    brain.stop();
+    for (const key of brain.store.serviceKeys()) if (key !== "shop/plain") brain.store.remove("Service", "shop", key.slice("shop/".length));
+    await brain.serve(["globalv1"]);
+    await eventually(() => {
+      clock.advance(100);
+      return log.of("info").some((line) => line.includes("told less than before"));
+    });
+    for (const raw of SHOWCASE) upsertRaw(brain.store, raw);
+    upsertRaw(brain.store, rawService("late", { clusterIP: "10.96.0.77" }));
+    const { full, set, delete: gone } = await waiting;
+    expect([full, set.map(({ key }) => key), gone]).toEqual([false, ["shop/late:http/TCP"], []]);
   });
 
   test("a brain with neither protocol is refused as one that speaks something else", async () => {

@@ -1,9 +1,11 @@
+import { setImmediate } from "node:timers/promises";
+import { NO_NODE_KNOWN } from "@turnout/client";
 import { NodeLink } from "@turnout/client/protocol";
-import type { ChangeSet, Feed } from "@turnout/core";
+import type { ChangeSet, Clock, Feed } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { TestBrain } from "../test-brain.ts";
-import { eventually, RecordingLog } from "../test-world.ts";
+import { eventually, ManualClock, RecordingLog } from "../test-world.ts";
 import { createRelayOrigin, createStoreOrigin } from "./node-origin.ts";
 import { serveNodeState } from "./node-state-server.ts";
 
@@ -31,8 +33,8 @@ async function serve(hasNodes: boolean): Promise<string> {
   return target;
 }
 
-function follow(target: string, settings = POD_SETTINGS): readonly Feed[] {
-  const link = new NodeLink({ target, nodeName: "node1", settings, log, awaitsNode: true });
+function follow(target: string, settings = POD_SETTINGS, clock?: Clock): readonly Feed[] {
+  const link = new NodeLink({ target, nodeName: "node1", settings, log, awaitsNode: true, clock });
   ends.push(() => link.close());
   return [link.feed("IPv4"), link.feed("IPv6")];
 }
@@ -65,6 +67,32 @@ describe("a process that programs", () => {
     await isWaiting();
     upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }));
     expect((await states)[0]).toMatchObject({ node: { podCIDRs: ["10.1.1.0/24"] } });
+  });
+
+  test("waits half a minute at most, for Services matter more, and hears of the node when it is there", async () => {
+    brain.service(1);
+    const clock = new ManualClock();
+    const feeds = follow(await serve(true), POD_SETTINGS, clock);
+    let isLetThrough = false;
+    const states = bothOf(feeds).finally(() => (isLetThrough = true));
+    await isWaiting();
+    clock.advance(29_999);
+    brain.service(2);
+    await setImmediate();
+    expect([isLetThrough, log.of("warn")]).toEqual([false, []]);
+    clock.advance(1);
+    expect((await states)[0]).toMatchObject({ full: true, node: { addresses: [] } });
+    expect(log.of("warn")).toEqual([`warn ${NO_NODE_KNOWN}`]);
+    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    let changes = await feeds[0]?.next(never);
+    while (changes?.node === undefined) changes = await feeds[0]?.next(never);
+    expect(changes.node.addresses).toEqual(["172.18.0.1"]);
+  });
+
+  test("does not wait for a Node object that is gone: what it said counts on", async () => {
+    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    brain.store.remove("Node", "", "node1");
+    expect((await bothOf(follow(await serve(true))))[0]).toMatchObject({ full: true, node: { addresses: ["172.18.0.1"] } });
   });
 
   test("does not wait where there need not be one", async () => {

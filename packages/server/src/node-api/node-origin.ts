@@ -50,9 +50,9 @@ export function createStoreOrigin(store: Store, report: (issue: Issue) => void, 
   const tables = new StoreTables(store, report);
   const viewsOf = new Map<string, Set<StoreView>>();
   const eligibilityFor = ({ nodeName, settings }: NodeQuestion): Eligibility => {
-    const node = store.node(nodeName);
-    const isAwaited = hasNodes && !isNodeKnown(node, settings);
-    return { ...eligibilityOf(node), ...(isAwaited ? { isAwaited } : {}) };
+    // Of one that is gone it is known what it was.
+    const isAwaited = hasNodes && !isNodeKnown(store.lastingNode(nodeName), settings);
+    return { ...eligibilityOf(store.node(nodeName)), ...(isAwaited ? { isAwaited } : {}) };
   };
   store.onChange((change) => {
     if (change.kind !== "node") return;

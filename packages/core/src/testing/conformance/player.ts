@@ -10,6 +10,8 @@ import type { FakeHost } from "./fake-host.ts";
 import { FamilyProcess } from "./family-process.ts";
 import type { SyncReport } from "./family-process.ts";
 import type { ObjectRef } from "./scenario.ts";
+import { lastingRawNode } from "./lasting-raw-node.ts";
+import { field } from "./raw-field.ts";
 import { HOST_ADDRESSES, STAGE_NODE, UPLINK } from "./stage.ts";
 import type { Subject } from "./subject.ts";
 import { watchTools } from "./under-way.ts";
@@ -43,6 +45,8 @@ export class Player {
   /** Every Service ever heard of, by name: probes may name one that is gone. */
   readonly #services = new Map<string, RawObject>();
   readonly #parsed: unknown;
+  /** What the processes take the node to be. */
+  #node: RawObject | undefined;
   #store: Store = syncedStore();
   #processes: readonly FamilyProcess[] = [];
   #hostAddresses: Readonly<Record<IPFamily, readonly string[]>>;
@@ -74,9 +78,10 @@ export class Player {
     return this.#services;
   }
 
-  /** The objects that exist now. */
+  /** The objects that count now: those that exist, and the node as it is taken to be. */
   get objects(): readonly RawObject[] {
-    return [...this.#objects.values()];
+    const others = [...this.#objects.values()].filter((raw) => !isStageNode(refOf(raw)));
+    return this.#node === undefined ? others : [this.#node, ...others];
   }
 
   /** Everything that decides packets, for the oracle; another object after every change. */
@@ -98,6 +103,7 @@ export class Player {
     const ref = refOf(raw);
     if (ref.kind === "Service") this.#services.set(ref.name, raw);
     this.#objects.set(refKey(ref), raw);
+    if (isStageNode(ref)) this.#node = lastingRawNode(this.#node, raw);
     this.#world = undefined;
     feed(this.#store, ref, raw);
   }
@@ -129,7 +135,13 @@ export class Player {
     const lingering = new Map(this.#processes.map(({ family, notes }) => [family, notes.lingering]));
     await this.close();
     this.#store = syncedStore();
-    for (const raw of this.#objects.values()) feed(this.#store, refOf(raw), raw);
+    // What a Node object said before is known to nobody any more.
+    this.#node = undefined;
+    this.#world = undefined;
+    for (const raw of this.#objects.values()) {
+      if (isStageNode(refOf(raw))) this.#node = raw;
+      feed(this.#store, refOf(raw), raw);
+    }
     await this.#startProcesses();
     for (const { family, notes } of this.#processes) notes.lingering = lingering.get(family) ?? [];
   }
@@ -179,6 +191,10 @@ export function protocolsOf({ module }: Subject, wanted: readonly Protocol[]): r
   return wanted.filter((protocol) => module.capabilities[protocol] === true);
 }
 
+function isStageNode({ kind, name }: ObjectRef): boolean {
+  return kind === "Node" && name === STAGE_NODE;
+}
+
 function syncedStore(): Store {
   const store = new Store();
   for (const kind of OBJECT_KINDS) store.markSynced(kind);
@@ -209,10 +225,6 @@ function refKey({ kind, namespace, name }: ObjectRef): string {
 function textOf({ metadata }: RawObject, name: string): string {
   const text = field(metadata, name);
   return typeof text === "string" ? text : "";
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
 }
 
 /** Loopback addresses are on lo, all others on the uplink. */
