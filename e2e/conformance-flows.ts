@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { IPFamily, Packet } from "@turnout/core";
+import type { Packet } from "@turnout/core";
 import { STAGE_NODE } from "@turnout/core/testing";
 import type { FlowExpectation } from "@turnout/core/testing";
 import type { Cluster } from "@turnout/lab";
@@ -40,17 +40,14 @@ export async function lookAtFlows(cluster: Cluster, flows: readonly FlowInQuesti
 
 /** One listing a family: each walks the whole table, which costs more than all that is in it here. */
 async function trackedAmong(cluster: Cluster, flows: readonly FlowInQuestion[]): Promise<readonly FlowInQuestion[]> {
-  const listings = new Map<IPFamily, string>();
+  const tracked = new Set<string>();
   for (const family of new Set(flows.map(({ packet }) => packet.family))) {
     const { stdout } = await cluster.node(STAGE_NODE).run("conntrack", ["-L", "-p", "udp", "-f", family.toLowerCase()]);
-    listings.set(family, stdout);
+    for (const line of stdout.split("\n")) {
+      // The original direction comes first.
+      const [, source, fromPort, port] = / src=(\S+) dst=\S+ sport=(\d+) dport=(\d+) /.exec(line) ?? [];
+      if (source !== undefined) tracked.add(`${source} ${fromPort} ${port}`);
+    }
   }
-  return flows.filter(({ packet, fromPort }) => {
-    const ways = `sport=${fromPort} dport=${packet.port} `;
-    const lines = (listings.get(packet.family) ?? "").split("\n");
-    // The original direction comes first.
-    return lines.some(
-      (line) => line.indexOf(`src=${packet.source} `) === line.indexOf("src=") && line.indexOf(ways) === line.indexOf("sport="),
-    );
-  });
+  return flows.filter(({ packet, fromPort }) => tracked.has(`${packet.source} ${fromPort} ${packet.port}`));
 }
