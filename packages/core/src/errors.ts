@@ -77,6 +77,18 @@ export class ProxyError extends Error {
 }
 
 /**
+ * Tell an operating error from a defect in what somebody's dealings with the host threw.
+ *
+ * Edges: besides {@link ProxyError} it is one when Node says that a system call failed (then it becomes `tool_failed`); undefined: all else (a
+ * TypeError, a failed assertion) is a defect of whoever threw it.
+ */
+export function operatingError(thrown: unknown): ProxyError | undefined {
+  if (ProxyError.is(thrown)) return thrown;
+  const isSystems = thrown instanceof Error && "syscall" in thrown;
+  return isSystems ? ProxyError.from(thrown, "tool_failed", "the host could not be dealt with") : undefined;
+}
+
+/**
  * Stop the program when something its author held to be impossible has happened.
  * @throws {Error} when `condition` is false; rules already in the kernel keep forwarding.
  */

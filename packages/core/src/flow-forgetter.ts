@@ -1,6 +1,6 @@
 import type { Backend, KernelObject } from "./backend.ts";
 import { destinationKey } from "./conntrack.ts";
-import { ProxyError } from "./errors.ts";
+import { operatingError, ProxyError } from "./errors.ts";
 import type { IPFamily } from "./objects.ts";
 import type { SyncObserver } from "./observer.ts";
 import type { Clock, FlowFilter, Log } from "./world.ts";
@@ -32,6 +32,8 @@ export class FlowForgetter {
   /** Not to be judged before the sync that is under way has succeeded. */
   readonly #withheld = new WaitingFlows();
   #batch: Batch | undefined;
+  /** What the backend threw that is no operating error: whoever asks next, ends with it. */
+  #defect: { readonly error: unknown } | undefined;
   #isStopped = false;
   #running: Promise<void> | undefined;
 
@@ -39,8 +41,9 @@ export class FlowForgetter {
     this.#options = options;
   }
 
-  /** A sync succeeded: have these forgotten soon, and what could not be before; returns at once. */
+  /** A sync succeeded: have these forgotten soon, and what could not be before; returns at once. @throws a backend's defect, once it has shown. */
   forget(flows: readonly FlowFilter[]): void {
+    if (this.#defect !== undefined) throw this.#defect.error;
     if (this.#options.backend.forgetFlows === undefined || this.#isStopped) return;
     for (const flow of [...this.#withheld.take(), ...flows]) this.#waiting.add(flow);
     if (this.#waiting.size > 0) this.#running ??= this.#run();
@@ -77,6 +80,7 @@ export class FlowForgetter {
     if (signal.aborted) stop();
     await this.#running;
     signal.removeEventListener("abort", stop);
+    if (this.#defect !== undefined) throw this.#defect.error;
   }
 
   async #run(): Promise<void> {
@@ -91,7 +95,9 @@ export class FlowForgetter {
       } catch (error) {
         // What we stopped has failed as it should, and waits already.
         if (batch.stop.signal.aborted) continue;
-        log.warn("stale connections could not be forgotten", { family, error: ProxyError.from(error, "tool_failed", "conntrack").message });
+        const failure = operatingError(error);
+        if (failure === undefined) this.#defect = { error };
+        else log.warn("stale connections could not be forgotten", { family, error: failure.message });
         this.#putBack(batch);
         break;
       } finally {

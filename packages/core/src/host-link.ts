@@ -1,6 +1,6 @@
 import { objectId } from "./backend.ts";
 import type { Backend, KernelObject, Outcome } from "./backend.ts";
-import { ProxyError } from "./errors.ts";
+import { operatingError, ProxyError } from "./errors.ts";
 import type { Ledger } from "./ledger.ts";
 import type { IPFamily } from "./objects.ts";
 import type { Clock, Log } from "./world.ts";
@@ -114,12 +114,7 @@ export class HostLink<H, K extends KernelObject, S> {
   }
 }
 
-/**
- * Throw what a backend's dealings with the host threw: as an operating error where it is one.
- *
- * Edges: besides {@link ProxyError} that is what Node says of a failed system call. All else (a TypeError, a failed assertion) is a defect.
- */
+/** Throw what a backend's dealings with the host threw: as an operating error where it is one. */
 function rethrow(cause: unknown): never {
-  if (cause instanceof Error && "syscall" in cause) throw ProxyError.from(cause, "tool_failed", "the host could not be dealt with");
-  throw cause;
+  throw operatingError(cause) ?? cause;
 }

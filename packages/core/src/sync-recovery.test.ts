@@ -212,6 +212,23 @@ describe("what a backend throws", () => {
     expect(bench.observer.failures).toEqual([]);
   });
 
+  it("while it forgets connections is a defect, too", async () => {
+    const host = new ToyHost();
+    const dns = (n: number): RawObject => service(n, { ports: [{ name: "dns", port: 53, protocol: "UDP" }] });
+    const bench = await restart(host, [dns(1)], { isIdle: true });
+    host.faults = {
+      forget: () => {
+        throw new TypeError("undefined is not a function");
+      },
+    };
+    const running = bench.loop.run(new AbortController().signal);
+    const ended = expect(running).rejects.toThrow(TypeError);
+    await bench.clock.advance(100);
+    bench.upsert(dns(2));
+    await bench.clock.advance(100);
+    await ended;
+  });
+
   it("is an operating error where Node says so of a system call", async () => {
     const host = new ToyHost();
     const bench = await restart(host, services(1));

@@ -1,4 +1,4 @@
-import { ProxyError } from "../../errors.ts";
+import { operatingError } from "../../errors.ts";
 import { FAMILIES } from "../../objects.ts";
 import type { OracleWorld } from "../../verdict/oracle-world.ts";
 import { verdictOf } from "../../verdict/verdict-of.ts";
@@ -233,7 +233,7 @@ class RecoveryRun {
 
   /** Operating errors are ours to handle; whatever else is thrown ends the process. */
   #checkError(error: unknown): void {
-    if (error === undefined || ProxyError.is(error) || (error instanceof Error && "syscall" in error)) return;
+    if (error === undefined || operatingError(error) !== undefined) return;
     this.#desk.findings.add({
       kind: "error",
       family: "IPv4",
