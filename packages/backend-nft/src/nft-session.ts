@@ -60,7 +60,7 @@ export class NftSession {
 
   /** List a family's tables as JSON. */
   async listTables(family: "ip" | "ip6", signal: AbortSignal): Promise<string> {
-    const { code, stdout, stderr } = await this.#exec.run(this.#nft, ["-j", "list", "tables", family], { signal });
+    const { code, stdout, stderr } = await this.#list(["tables", family], signal);
     if (code !== 0) throw nftError(stderr, `list tables ${family}`);
     return stdout;
   }
