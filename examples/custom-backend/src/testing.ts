@@ -133,7 +133,8 @@ class FakeNetwork implements Netlink {
     this.flows = [...this.flows, { family, source, destination, port, endpoint }];
   }
 
-  deleteFlows(family: IPFamily, filters: readonly FlowFilter[]): Promise<number> {
+  deleteFlows(family: IPFamily, filters: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
+    if (signal.aborted) return Promise.resolve(0);
     const isHere = (ip: string): boolean => this.#addresses.some((address) => address.ip === ip);
     const goes = (flow: Flow): boolean =>
       flow.family === family &&
