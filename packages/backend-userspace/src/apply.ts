@@ -139,7 +139,12 @@ export class Applier {
       case "listener":
       case "node-port": {
         const error = await this.#fronts.put(object);
-        if (error !== undefined) return void failed.set(id, error);
+        if (error !== undefined) {
+          // What is there now may be neither: it has to be put again, also in its old form.
+          this.#inForce.delete(id);
+          failed.set(id, error);
+          return;
+        }
       }
     }
     this.#inForce.set(id, object);

@@ -222,7 +222,27 @@ describe("outcomes", () => {
     ledger.setRow("a", [thing("x", 2), thing("y")]);
     commit(ledger, { failed: new Map(["t x", "t y"].map((id) => [id, new ProxyError("tool_failed", "no")])) });
     ledger.setRow("a", [thing("x", 3)]);
-    expect([short(ledger.delta(0)), ledger.failed.size]).toEqual([{ put: ["x was 1"], remove: [] }, 0]);
+    expect([short(ledger.delta(0)), ledger.failed.size]).toEqual([{ put: ["x was 1"], remove: ["y"] }, 0]);
+  });
+
+  it("what failed may be there all the same: back in its old form it is put again, wanted no more it is removed", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    ledger.setRow("a", [thing("x", 2), thing("y"), thing("new")]);
+    const error = new ProxyError("tool_failed", "no");
+    commit(ledger, { failed: new Map(["t x", "t new"].map((id) => [id, error])) });
+    ledger.setRow("a", [thing("x"), thing("y")]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: ["new"] });
+    commit(ledger);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+
+  it("what failed is in doubt no more once the host was looked at", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", [thing("x", 2), thing("new")]);
+    commit(ledger, { failed: new Map(["t x", "t new"].map((id) => [id, new ProxyError("tool_failed", "no")])) });
+    ledger.setRow("a", [thing("x")]);
+    ledger.adopt(observed(thing("x")));
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
   });
 
   it("what changed while it was being applied is still in the difference", () => {
@@ -301,7 +321,7 @@ describe("properties", () => {
     row: fc.constantFrom("a", "b", "c"),
     // The value follows from the key: a sound backend never wants one object in two forms.
     keys: fc.subarray(["1", "2", "3", "4"]),
-    what: fc.constantFrom("nothing", "commit", "fail", "adopt", "forget"),
+    what: fc.constantFrom("nothing", "commit", "fail", "fail when done", "adopt", "forget"),
   });
 
   it("whatever happened, applying the difference leaves exactly what is wanted", () => {
@@ -310,13 +330,17 @@ describe("properties", () => {
         const ledger = new Ledger<KernelObject>();
         const host = new Map<string, KernelObject>();
         const wanted = new Map<string, readonly string[]>();
-        const carryOut = (): void => {
-          const delta = ledger.delta(0);
-          for (const object of delta.remove) expect(host.delete(objectId(object))).toBe(true);
-          for (const { before, after } of delta.put) {
-            expect(host.get(objectId(after))).toEqual(before);
+        const doubtful = new Set<string>();
+        const change = ({ put, remove }: Delta<KernelObject>): void => {
+          for (const object of remove) expect(host.delete(objectId(object)) || doubtful.has(objectId(object))).toBe(true);
+          for (const { before, after } of put) {
+            if (!doubtful.has(objectId(after))) expect(host.get(objectId(after))).toEqual(before);
             host.set(objectId(after), after);
           }
+        };
+        const carryOut = (): void => {
+          const delta = ledger.delta(0);
+          change(delta);
           ledger.commit(delta, {});
         };
         for (const { row, keys, what } of history) {
@@ -331,9 +355,11 @@ describe("properties", () => {
             host.clear();
             ledger.adopt(undefined);
           }
-          if (what === "fail") {
+          if (what === "fail" || what === "fail when done") {
             const delta = ledger.delta(0);
             const ids = [...delta.put.map(({ after }) => after), ...delta.remove].map(objectId);
+            if (what === "fail when done") change(delta);
+            for (const id of ids) doubtful.add(id);
             ledger.commit(delta, { failed: new Map(ids.map((id) => [id, new ProxyError("tool_failed", "no")])) });
           }
         }

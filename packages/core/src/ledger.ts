@@ -15,7 +15,7 @@ interface Entry<K> {
  * Compares the objects wanted with the objects applied.
  *
  * Shape: rows own objects; equal objects may have several owners and go with the last. The skeleton is one more owner.
- * Edges: unequal objects under one identity are a defect of the backend; the last one set counts and
+ * Edges: what the host holds of an object that failed is in doubt until it is put, removed or looked at. Unequal objects under one identity are a defect of the backend; the last one set counts and
  * {@link Ledger.defects} names them. What the host could not take rests: it is in no delta until it changes or
  * {@link Ledger.retryFailed} is called. What is kept for a row is not removed.
  */
@@ -27,6 +27,8 @@ export class Ledger<K extends KernelObject> {
   readonly #contested = new Map<string, K[]>();
   readonly #kept = new KeptObjects();
   readonly #failed = new Map<string, ProxyError>();
+  /** What was tried last of objects that failed: the host may hold it, what it held before, or something between. */
+  readonly #doubtful = new Map<string, K>();
   #skeleton: readonly K[] = [];
   #appliedCount = 0;
   #lingering: readonly Lingering<K>[] = [];
@@ -136,6 +138,7 @@ export class Ledger<K extends KernelObject> {
 
   /** Believe an observation: from now on the difference is against this. Undefined: nothing is known to be there. */
   adopt(observed: Observed<K> | undefined): void {
+    this.#doubtful.clear();
     for (const [id, entry] of this.#entries) {
       if (entry.applied !== undefined) this.#setApplied(entry, undefined);
       if (entry.wanted !== undefined) continue;
@@ -155,11 +158,11 @@ export class Ledger<K extends KernelObject> {
     const remove: K[] = [];
     for (const id of this.#dirty) {
       const entry = this.#entries.get(id);
-      if (entry === undefined || isSettled(entry)) this.#settle(id, entry);
+      if (entry === undefined || this.#isSettled(id, entry)) this.#settle(id, entry);
       else if (this.#failed.size > 0 && this.#failed.has(id)) continue;
       else if (entry.wanted !== undefined)
         put.push(entry.applied === undefined ? { after: entry.wanted } : { before: entry.applied, after: entry.wanted });
-      else if (!this.#kept.has(id)) remove.push(entry.applied as K);
+      else if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#doubtful.get(id)) as K);
     }
     const lingering = this.#lingering.filter(({ object }) => this.#entries.get(objectId(object))?.wanted === undefined);
     return { put, remove, lingering, nowMs };
@@ -176,11 +179,18 @@ export class Ledger<K extends KernelObject> {
     const failure = outcome.failed?.get(id);
     if (failure !== undefined) {
       this.#failed.set(id, failure);
+      const tried = object ?? this.#entries.get(id)?.applied;
+      if (tried !== undefined) this.#doubtful.set(id, tried);
       return;
     }
     const entry = this.#entry(id);
     this.#setApplied(entry, object);
-    if (isSettled(entry)) this.#settle(id, entry);
+    this.#doubtful.delete(id);
+    if (this.#isSettled(id, entry)) this.#settle(id, entry);
+  }
+
+  #isSettled(id: string, entry: Entry<K>): boolean {
+    return isSettled(entry) && !(this.#doubtful.size > 0 && this.#doubtful.has(id));
   }
 
   #setApplied(entry: Entry<K>, object: K | undefined): void {
@@ -199,7 +209,7 @@ export class Ledger<K extends KernelObject> {
   }
 
   #touch(id: string, entry: Entry<K>): void {
-    if (isSettled(entry)) this.#settle(id, entry);
+    if (this.#isSettled(id, entry)) this.#settle(id, entry);
     else this.#dirty.add(id);
   }
 

@@ -12,7 +12,11 @@ export function breakDestinations(row: ServicePort, rulesOf: (destination: Desti
 
 /** Defects of those that act: planning, applying, observing, forgetting, cleaning up. */
 export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
-  "forgets to delete": ["R-48, R-58", withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, remove: [] }) }))],
+  "forgets to delete": [
+    "R-48, R-58",
+    withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, remove: [] }) })),
+    ["verdict", "leftover"],
+  ],
   "forgets to change": [
     "R-58",
     withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, put: delta.put.filter(({ before }) => before === undefined) }) })),

@@ -13,7 +13,7 @@ import type { PlayerOptions } from "./player.ts";
 import { createRandom, pickOne } from "./random.ts";
 import { randomDeed, randomPacket, randomSettings } from "./random-objects.ts";
 import type { Deed } from "./random-objects.ts";
-import { STAGE_OBJECTS } from "./stage.ts";
+import { placeNameOf, STAGE_OBJECTS } from "./stage.ts";
 import type { Subject } from "./subject.ts";
 
 /** Longer than any wait after a failure, and than any affinity. */
@@ -235,7 +235,9 @@ export class HistoryRun {
 
   #ask(player: Player, family: "IPv4" | "IPv6"): void {
     const packet = randomPacket(this.#random, family, player.objects);
-    const { protocol, source, destination, port } = packet;
+    const { protocol, source, destination, port, link } = packet;
+    // Who answers for addresses itself has them on the host, and no kernel lets a packet in that says it comes from one of its own.
+    if (this.#subject.module.capabilities.clientAddress !== true && link !== "" && placeNameOf(source) === source) return;
     // By now nobody is remembered.
     const question = { packet, verdict: verdictOf(player.world, packet), remembered: undefined };
     this.packets++;
