@@ -47,6 +47,7 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
   return {
     skeleton: renderSkeleton,
     render: (row, context) => renderRow(row, context, options),
+    isShared: ({ kind }) => kind === "chain",
     plan: (delta): Plan<Transaction> => planDelta(delta, family),
     explain: explainPlan,
     async observe(signal: AbortSignal): Promise<Observed<NftObject>> {

@@ -136,6 +136,8 @@ export interface Backend<H, K extends KernelObject, S> {
   skeleton(context: Context<H>): readonly K[];
   /** What one row needs. Pure and cheap; a new context renders all rows again. */
   render(row: ServicePort, context: Context<H>): readonly K[];
+  /** Whether rows that the ledger doesn't know may need this object, too, e.g. a chain that rows of one shape share. Pure; absent: never. */
+  isShared?(object: K): boolean;
   /** Put the difference in an order the kernel accepts. Pure. */
   plan(delta: Delta<K>): Plan<S>;
   /** The plan as text for people. Pure. */

@@ -60,6 +60,17 @@ export class Ledger<K extends KernelObject> {
     return this.#owned.get(row) ?? [];
   }
 
+  /** Rows that own an object which the host doesn't hold as it should. Looks through everything. */
+  owing(): ReadonlySet<string> {
+    return this.ownersOf(this.#dirty);
+  }
+
+  /** Whether nobody wants something else under an object's identity. */
+  isFree(object: K): boolean {
+    const wanted = this.#entries.get(objectId(object))?.wanted;
+    return wanted === undefined || isEqual(wanted.value, object.value);
+  }
+
   /** Rows that own one of these objects. Looks through everything. */
   ownersOf(ids: { has(id: string): boolean }): ReadonlySet<string> {
     const rows = new Set<string>();
@@ -93,8 +104,11 @@ export class Ledger<K extends KernelObject> {
   }
 
   /** What is wanted is in force, but for rows that are kept: whatever else the host held at first is nobody's. */
-  account(): void {
-    this.#kept.account((id) => this.#entries.get(id)?.wanted !== undefined);
+  account(isShared: (object: K) => boolean = (): boolean => false): void {
+    this.#kept.account((id) => {
+      const wanted = this.#entries.get(id)?.wanted;
+      return wanted !== undefined && !isShared(wanted);
+    });
   }
 
   /** Have the next delta try again what the host could not take. */
@@ -268,7 +282,7 @@ export class Ledger<K extends KernelObject> {
     );
     const last = forms.at(-1);
     entry.wanted = last;
-    this.#dirty.add(id);
+    this.#changed(id);
     if (forms.every((form) => isEqual(form.value, last?.value))) this.#contested.delete(id);
   }
 

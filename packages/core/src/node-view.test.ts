@@ -189,6 +189,15 @@ describe("what the cluster has of its own", () => {
     }
     expect(issues).toHaveLength(3);
   });
+
+  it("R-61, R-65 keeps a node port on the own node's address from external IPs when the Node object is gone", () => {
+    const { store, view, take } = createStoreView([thief, victim, rawNode("node1", { addresses: ["172.18.0.2"] }), ...CART]);
+    const addresses = (): readonly string[] => (view.rows.get(THIEF)?.destinations ?? []).map(({ address }) => address);
+    take();
+    store.remove("Node", "", "node1");
+    take();
+    expect(addresses()).toEqual(["10.96.0.9", "10.96.0.20"]);
+  });
 });
 
 describe("waiting", () => {

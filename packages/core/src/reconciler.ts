@@ -59,6 +59,7 @@ export class Reconciler<H, K extends KernelObject, S> {
   async reconcile(signal: AbortSignal): Promise<AppliedCount> {
     const { clock, retryMs, wanted } = this.#options;
     const known = new Set(wanted.ledger.failed.keys());
+    const before = new Set([...known, ...wanted.held]);
     const isDue = clock.nowMs() >= this.#retryAtMs;
     if (isDue) {
       for (const key of wanted.held) wanted.release(key);
@@ -67,6 +68,11 @@ export class Reconciler<H, K extends KernelObject, S> {
     const count = await this.#bringInForce(signal);
     if (!this.#isRefused()) this.#retryAtMs = this.#retries = 0;
     else if (isDue) this.#retryAtMs = clock.nowMs() + Math.min(retryMs, FIRST_RETRY_MS * 2 ** this.#retries++);
+    else if ([...wanted.held, ...wanted.ledger.failed.keys()].some((one) => !before.has(one))) {
+      // What fails for the first time waits no longer because something else has failed for long.
+      this.#retries = 1;
+      this.#retryAtMs = Math.min(this.#retryAtMs, clock.nowMs() + FIRST_RETRY_MS);
+    }
     this.#tell(known);
     return count;
   }
@@ -96,6 +102,8 @@ export class Reconciler<H, K extends KernelObject, S> {
 
   async #applyRowByRow(signal: AbortSignal): Promise<AppliedCount> {
     const { wanted } = this.#options;
+    wanted.leaveHeld();
+    wanted.suspect();
     const keys = wanted.pending.filter((key) => !wanted.held.has(key));
     for (const key of keys) wanted.suspend(key);
     try {
@@ -129,8 +137,21 @@ export class Reconciler<H, K extends KernelObject, S> {
       log.error("row refused by the host, kept as it was", { family, row, error: error.message });
     }
     // What trials left half done of the refused rows, and what nothing has to wait for any more.
-    const after = await hostLink.apply(signal);
+    const after = await this.#putBack(signal);
     return { put: before.put + put + after.put, removed: before.removed + removed + after.removed };
+  }
+
+  /** Put held rows back as they were; where the host refuses that, too, they stay as it has them. */
+  async #putBack(signal: AbortSignal): Promise<AppliedCount> {
+    const { hostLink, wanted } = this.#options;
+    try {
+      return await hostLink.apply(signal);
+    } catch (error) {
+      hostLink.distrust();
+      if (signal.aborted || !ProxyError.is(error) || isAboutHost(error)) throw error;
+      wanted.leaveHeld();
+      return await hostLink.apply(signal);
+    }
   }
 
   /** @param known objects that had failed before */

@@ -131,6 +131,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#take(await this.#options.feed.next(signal));
     const error = await this.#sync(signal);
     if (error !== undefined) throw error;
+    await this.#forgetter.idle(signal);
     const { rows, objects } = this.#reconciler.refused;
     const refused = [...rows, ...objects];
     if (refused.length > 0)
@@ -138,7 +139,6 @@ export class SyncLoop<H, K extends KernelObject, S> {
         object: refused.join(", "),
         hint: "the rest is in force, see the log",
       });
-    await this.#forgetter.idle(signal);
   }
 
   /** Stay for what the backend soon finishes off, where no `run` will. @throws {ProxyError} as {@link SyncLoop.once}. */

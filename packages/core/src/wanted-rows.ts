@@ -27,7 +27,7 @@ interface Baseline<K> {
  */
 export class WantedRows<H, K extends KernelObject> {
   readonly ledger: Ledger<K> = new Ledger<K>();
-  readonly #backend: Pick<Backend<H, K, unknown>, "render" | "skeleton">;
+  readonly #backend: Pick<Backend<H, K, unknown>, "render" | "skeleton" | "isShared">;
   readonly #capabilities: Capabilities | undefined;
   readonly #report: (issue: Issue) => void;
   readonly #rows = new Map<string, ServicePort>();
@@ -38,7 +38,7 @@ export class WantedRows<H, K extends KernelObject> {
   #host: H;
 
   constructor(
-    backend: Pick<Backend<H, K, unknown>, "render" | "skeleton">,
+    backend: Pick<Backend<H, K, unknown>, "render" | "skeleton" | "isShared">,
     host: H,
     options: { readonly capabilities?: Capabilities | undefined; readonly report?: (issue: Issue) => void },
   ) {
@@ -114,8 +114,23 @@ export class WantedRows<H, K extends KernelObject> {
   hold(key: string): void {
     this.#held.add(key);
     const before = this.#pending.get(key)?.objects;
-    if (before === undefined) this.ledger.keepRow(key, undefined);
-    else this.ledger.setRow(key, before);
+    if (before === undefined) return this.ledger.keepRow(key, undefined);
+    this.ledger.setRow(key, []);
+    // What another row wants in another form is that row's by now.
+    this.ledger.setRow(
+      key,
+      before.filter((object) => this.ledger.isFree(object)),
+    );
+  }
+
+  /** Leave held rows as the host has them: it refuses what they were, too. */
+  leaveHeld(): void {
+    for (const key of this.#held) this.ledger.keepRow(key, this.#pending.get(key)?.objects?.map(objectId));
+  }
+
+  /** Have every row pending that the host does not hold as it should, e.g. because a foreign hand took it: it may be the one that is refused. */
+  suspect(): void {
+    for (const key of this.ledger.owing()) this.#remember(key);
   }
 
   /** Want a row as it should be. */
@@ -134,7 +149,7 @@ export class WantedRows<H, K extends KernelObject> {
     const changes: RowChange[] = [];
     const { failing } = this;
     this.#hasSettled = true;
-    this.ledger.account();
+    this.ledger.account((object) => this.#backend.isShared?.(object) === true);
     for (const [key, { row }] of this.#pending) {
       if (this.#held.has(key)) continue;
       if (failing.has(key)) {

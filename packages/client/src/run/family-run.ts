@@ -108,11 +108,16 @@ export class FamilyRun<H, K extends KernelObject, S> {
     return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs };
   }
 
-  /** Sync one time. @throws {ProxyError} what it failed with. */
+  /** Sync one time. @throws {ProxyError} what it failed with; where only some rows were refused the rest is done all the same. */
   async once(signal: AbortSignal): Promise<void> {
-    await this.#loop.once(signal);
-    await this.#loop.finish(signal);
-    await this.#clearLeftovers(signal);
+    try {
+      await this.#loop.once(signal);
+    } finally {
+      if (this.#hasSynced) {
+        await this.#loop.finish(signal);
+        await this.#clearLeftovers(signal);
+      }
+    }
   }
 
   /** Sync and follow the host until aborted. Never rejects for operating errors. */

@@ -1,8 +1,9 @@
-import { ProxyError, type BackendModule, type IPFamily } from "@turnout/core";
+import { ProxyError, type BackendModule, type ChangeSet, type IPFamily } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../testing/toy-proxy.ts";
 import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow } from "../testing/toys.ts";
-import { heldForRows } from "./guarded-feed.ts";
+import { FamilyStates } from "./family-states.ts";
+import { GuardedFeed, heldForRows } from "./guarded-feed.ts";
 
 let proxy: ToyProxy;
 
@@ -190,4 +191,58 @@ test("what lingers, and the skeleton, is not held for rows", () => {
   expect(heldForRows({ objects, lingering: [] }, [table])).toBe(1);
   expect(heldForRows({ objects, lingering: [{ object: idle, sinceMs: 0 }] }, [table])).toBe(0);
   expect(heldForRows(undefined, [])).toBe(0);
+});
+
+describe("a feed that is lost while a state is in doubt", () => {
+  const never = new AbortController().signal;
+
+  /** A guard on a host that holds rules, and a feed that gives what is pushed or fails when told to. */
+  function createGuard(): { guard: GuardedFeed; push: (changes: ChangeSet) => void; lose: () => void } {
+    const pushed: ChangeSet[] = [];
+    let waiting = Promise.withResolvers<ChangeSet>();
+    const next = (): Promise<ChangeSet> => {
+      const changes = pushed.shift();
+      if (changes !== undefined) return Promise.resolve(changes);
+      waiting = Promise.withResolvers<ChangeSet>();
+      return waiting.promise;
+    };
+    const guard = new GuardedFeed({
+      feed: { next },
+      family: "IPv4",
+      states: new FamilyStates(),
+      countHeld: () => Promise.resolve(1),
+      failsAtOnce: false,
+      nowMs: () => 0,
+      log: proxy.world.log,
+    });
+    return {
+      guard,
+      push: (changes) => void pushed.push(changes),
+      lose: () => waiting.reject(new ProxyError("feed_lost", "the feed is lost")),
+    };
+  }
+
+  test("leaves it in doubt", async () => {
+    const { guard, push, lose } = createGuard();
+    push(toyFull([toyRow("cart")]));
+    await guard.next(never);
+    push({ ...toyFull([]), instance: "another brain" });
+    const doubted = Promise.allSettled([guard.next(never)]);
+    await settled();
+    lose();
+    expect(await doubted).toMatchObject([{ status: "rejected" }]);
+    const again = guard.next(never).then(({ set }) => set.length);
+    expect(await Promise.race([again, settled().then(() => "still in doubt")])).toBe("still in doubt");
+  });
+
+  test("is followed again at a start", async () => {
+    const { guard, push, lose } = createGuard();
+    push(toyFull([]));
+    const doubted = Promise.allSettled([guard.next(never)]);
+    await settled();
+    lose();
+    expect(await doubted).toMatchObject([{ status: "rejected" }]);
+    push(toyFull([toyRow("cart")]));
+    expect((await guard.next(never)).set).toHaveLength(1);
+  });
 });

@@ -41,7 +41,8 @@ export class GuardedFeed implements Feed {
   /** @see Feed @throws {ProxyError} `not_found` for a state that isn't believed, where that is an error at once. */
   async next(signal: AbortSignal): Promise<ChangeSet> {
     const { family, states } = this.#options;
-    const hadRows = states.hasRows(family);
+    // A state that is in doubt stays so when the feed was lost meanwhile: the rows in force are those of before.
+    const hadRows = this.#blank !== undefined || states.hasRows(family);
     let changes = this.#blank ?? (await this.#pull(signal));
     while (isBlank(changes)) {
       this.#blank = changes;
@@ -76,9 +77,12 @@ export class GuardedFeed implements Feed {
   /** Have the next change set under way, without taking it. */
   #ask(signal: AbortSignal): Promise<ChangeSet> {
     if (this.#next === undefined) {
-      this.#next = this.#options.feed.next(signal);
-      // Looked at by the next call; should it fail before, that must not count as unhandled.
-      void Promise.allSettled([this.#next]);
+      const next = this.#options.feed.next(signal);
+      this.#next = next;
+      // Looked at by the next call; should it fail before, that must not count as unhandled, and the feed is asked anew.
+      next.catch(() => {
+        if (this.#next === next) this.#next = undefined;
+      });
     }
     return this.#next;
   }

@@ -66,6 +66,30 @@ describe("a running proxy", () => {
     await expect(done).resolves.toBeUndefined();
   });
 
+  test("a row that one family is refused keeps nothing from the other in a one-time sync", async () => {
+    const module = toyModule(proxy.kernel);
+    const open: typeof module.open = async (options, family, world, signal) => {
+      const inner = await module.open(options, family, world, signal);
+      const apply: typeof inner.apply = async (plan, ending) => {
+        if (family === "IPv4" && JSON.stringify(plan).includes("10.96.0.99")) throw new ProxyError("tool_failed", "refused");
+        // The other family's sync takes longer.
+        if (family === "IPv6") await settled();
+        if (ending.aborted) throw new ProxyError("canceled", "it was stopped");
+        return await inner.apply(plan, ending);
+      };
+      return { ...inner, apply };
+    };
+    const bad = toyRow("bad");
+    const destinations = bad.destinations.map((one) => ({ ...one, address: "10.96.0.99" }));
+    proxy.feeds.IPv4.push(toyFull([toyRow("cart"), { ...bad, destinations }]));
+    proxy.feeds.IPv6.push(toyFull([toyRow("six", { family: "IPv6" })], toyNode({ family: "IPv6" })));
+    await expect(proxy.start({ once: true }, { ...module, open })).rejects.toThrow(/shop\/bad/);
+    expect([[...proxy.kernel.objects.IPv4.keys()], [...proxy.kernel.objects.IPv6.keys()]]).toEqual([
+      ["table IPv4", SERVICE],
+      ["table IPv6", SERVICE],
+    ]);
+  });
+
   test("a failing sync is retried, and told by log, metric and health", async () => {
     const port = await freePort();
     void proxy.start({ config: toyConfig({ healthzBindAddress: { ip: "127.0.0.1", port } }) });

@@ -79,7 +79,8 @@ async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<u
   let failure: Error | undefined;
   const fail = (reason: unknown): void => {
     failure ??= reason instanceof Error ? reason : new Error("a task failed", { cause: reason });
-    stop.abort();
+    // What one family can't have is no reason for the other to go without.
+    if (options.once !== true || !ProxyError.is(reason)) stop.abort();
   };
   const onAbort = (): void => stop.abort();
   signal.addEventListener("abort", onAbort, { once: true });

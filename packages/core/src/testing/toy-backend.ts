@@ -62,6 +62,7 @@ export class ToyHost {
         { kind: "base", key: "base", value: { bit: node.settings.masqueradeBit, ...host } },
       ],
       render: renderToy,
+      isShared: ({ kind }: KernelObject): boolean => kind === "pick",
       plan: (delta: Delta<KernelObject>): Plan<ToyStep> => this.#plan(delta),
       explain: ({ steps }: Plan<ToyStep>): string => steps.map((step) => `${step.do} ${objectId(step.object)}`).join("\n"),
       observe: (): Promise<Observed<KernelObject> | undefined> => this.#observe(),

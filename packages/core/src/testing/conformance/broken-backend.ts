@@ -123,6 +123,7 @@ export function delegate(inner: AnyBackend): AnyBackend {
   return {
     skeleton: (context) => inner.skeleton(context),
     render: (row, context) => inner.render(row, context),
+    isShared: (object) => inner.isShared?.(object) === true,
     plan: (delta): Plan<unknown> => inner.plan(delta),
     observe: (signal): Promise<Observed<KernelObject> | undefined> => inner.observe(signal),
     apply: (plan, signal): Promise<Outcome<KernelObject>> => inner.apply(plan, signal),

@@ -44,6 +44,7 @@ function openPaper(family: IPFamily, world: World): Backend<PaperFacts, PaperObj
   return {
     skeleton: renderNode,
     render: renderRow,
+    isShared: ({ kind }) => kind === "clusterIP",
     plan: planDelta,
     explain: ({ steps }: Plan<PaperStep>): string => steps.map((step) => `${step.do} ${objectId(step.object)}`).join("\n"),
     async observe(signal: AbortSignal): Promise<Observed<PaperObject>> {

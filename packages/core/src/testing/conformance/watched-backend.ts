@@ -45,6 +45,7 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
   return {
     skeleton: (context: Context<unknown>) => twice("skeleton", () => inner.skeleton(context)),
     render: (row: ServicePort, context: Context<unknown>) => twice(`render of ${row.key}`, () => inner.render(row, context)),
+    isShared: (object) => inner.isShared?.(object) === true,
     plan(delta: Delta<KernelObject>): Plan<unknown> {
       if (notes.asksTwice) notes.deltas.push(deltaText(delta));
       return twice("plan", () => inner.plan(delta));
