@@ -115,7 +115,7 @@ export class NodeView {
       this.#dirty.add(change.key);
       if (change.triggeredMs !== undefined) this.#triggers.note(change.key, change.triggeredMs);
     } else if (change.kind === "node") {
-      if (change.key === this.#options.nodeName) this.#isContextDirty = this.#isGroundDirty = true;
+      if (change.key === this.#options.nodeName) this.#isContextDirty = true;
     } else if (change.kind === "nodeAddresses") {
       this.#isGroundDirty = true;
     } else if (change.kind === "serviceCIDRs") {
@@ -169,11 +169,7 @@ export class NodeView {
   #takeGround(): ReadonlySet<string> {
     if (!this.#isGroundDirty) return NOTHING;
     this.#isGroundDirty = false;
-    const { family, nodeName } = this.#options;
-    // Of the own Node what was known last: it answers node ports on that, also when its object is gone.
-    const own = this.#store.lastingNode(nodeName)?.addresses ?? [];
-    const known = { serviceCIDRs: () => this.#store.serviceCIDRs(), nodeAddresses: () => [...this.#store.nodeAddresses(), ...own] };
-    return this.#claims.setGround(groundOf(known, family));
+    return this.#claims.setGround(groundOf(this.#store, this.#options.family));
   }
 
   #recomputeService(serviceKey: string, touched: Set<string>): void {

@@ -381,7 +381,7 @@ describe("what the cluster has of its own", () => {
     }
   });
 
-  it("R-65 a Node's address that is somebody's node port concerns who claims it, on every node, until the Node goes", () => {
+  it("R-65 a Node's address that is somebody's node port concerns who claims it, on every node, until the Node has another, also when it is gone", () => {
     const victim = rawService("victim", { type: "NodePort", clusterIP: "10.96.1.8", ports: [{ name: "http", port: 80, nodePort: 80 }] });
     const { store, watchers } = tableOf([...SERVICES, thief, victim], ["node1", "node2"]);
     for (const watcher of watchers) watcher.look();
@@ -391,6 +391,8 @@ describe("what the cluster has of its own", () => {
       expect(addressesOf(watcher)).toEqual(["10.96.1.9", "10.96.1.20"]);
     }
     store.remove("Node", "", "node9");
+    for (const watcher of watchers) expect(watcher.look()).toBeUndefined();
+    upsertRaw(store, rawNode("node9", { addresses: ["172.18.0.9"] }));
     for (const watcher of watchers) {
       expect(watcher.look()).toMatchObject({ full: false, set: [{ key: `shop/thief${HTTP}` }], delete: [] });
       expect(addressesOf(watcher)).toEqual(["10.96.1.9", "10.96.1.20", "172.18.0.2"]);

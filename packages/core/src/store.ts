@@ -135,9 +135,10 @@ export class Store {
     return this.#nodes.keys();
   }
 
-  /** Addresses of every Node, of both families. */
+  /** Addresses of every Node, of both families; of one that says none any more, or is gone, those it had. @see lastingNode */
   *nodeAddresses(): Iterable<string> {
-    for (const { addresses } of this.#nodes.values()) yield* addresses;
+    for (const [name, { addresses }] of this.#nodes) if (!this.#lastingNodes.has(name)) yield* addresses;
+    for (const { addresses } of this.#lastingNodes.values()) yield* addresses;
   }
 
   /** All service ranges of both families. */
@@ -194,7 +195,7 @@ export class Store {
   }
 
   #setNode(name: string, node: Node | undefined): void {
-    const before = this.#nodes.get(name)?.addresses ?? [];
+    const before = this.lastingNode(name)?.addresses;
     const lasting = lastingNode(this.lastingNode(name), node);
     this.#lastingNodes.delete(name);
     if (lasting !== undefined && lasting !== node) this.#lastingNodes.set(name, lasting);
@@ -203,7 +204,7 @@ export class Store {
     if (node === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, node);
     this.#tell({ kind: "node", key: name });
-    if (!isEqual(before, node?.addresses ?? [])) this.#tell({ kind: "nodeAddresses" });
+    if (oldest !== undefined || !isEqual(before, this.lastingNode(name)?.addresses)) this.#tell({ kind: "nodeAddresses" });
   }
 
   #setServiceCIDR(name: string, cidr: ServiceCIDR | undefined): void {

@@ -108,6 +108,22 @@ export function withoutEmptyPools(row: ServicePort): ServicePort {
   return { ...row, destinations: row.destinations.map((destination) => ({ ...destination, rules: destination.rules.map(mend) })) };
 }
 
+/** Plan as a backend does, and remember which difference each plan is of. */
+export function rememberDeltas(inner: AnyBackend): {
+  readonly plan: AnyBackend["plan"];
+  readonly deltaOf: (plan: Plan<unknown>) => Delta<KernelObject> | undefined;
+} {
+  const deltas = new WeakMap<Plan<unknown>, Delta<KernelObject>>();
+  return {
+    plan: (delta) => {
+      const plan = inner.plan(delta);
+      deltas.set(plan, delta);
+      return plan;
+    },
+    deltaOf: (plan) => deltas.get(plan),
+  };
+}
+
 /** Keep what a delta would put, by what it would put it as. */
 export function putsOf({ put }: Delta<KernelObject>): ReadonlyMap<string, KernelObject> {
   return new Map(put.map(({ after }) => [objectId(after), after]));

@@ -1,5 +1,4 @@
-import type { Delta, KernelObject, Plan } from "../../backend.ts";
-import { withBackend } from "./broken-backend.ts";
+import { rememberDeltas, withBackend } from "./broken-backend.ts";
 import type { AnyBackend } from "./broken-backend.ts";
 import type { Subject } from "./subject.ts";
 
@@ -10,15 +9,11 @@ export const BROKEN_ORDER: Readonly<Record<string, readonly [of: string, (subjec
 
 /** It removes whatever a change is about, and then puts in its place what should be there: right in the end, and nothing is served in between. */
 function tearDownAndRebuild(inner: AnyBackend): Partial<AnyBackend> {
-  const deltas = new WeakMap<Plan<unknown>, Delta<KernelObject>>();
+  const { plan: remember, deltaOf } = rememberDeltas(inner);
   return {
-    plan(delta) {
-      const plan = inner.plan(delta);
-      deltas.set(plan, delta);
-      return plan;
-    },
+    plan: remember,
     async apply(plan, signal) {
-      const delta = deltas.get(plan);
+      const delta = deltaOf(plan);
       const old = (delta?.put ?? []).flatMap(({ before }) => (before === undefined ? [] : [before]));
       if (delta === undefined || old.length === 0) return await inner.apply(plan, signal);
       await inner.apply(inner.plan({ ...delta, put: [], remove: [...old, ...delta.remove], lingering: [] }), signal);

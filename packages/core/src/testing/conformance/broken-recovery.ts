@@ -1,6 +1,6 @@
-import type { Delta, KernelObject, Plan } from "../../backend.ts";
+import type { Delta, KernelObject } from "../../backend.ts";
 import { objectId } from "../../backend.ts";
-import { withBackend } from "./broken-backend.ts";
+import { rememberDeltas, withBackend } from "./broken-backend.ts";
 import type { AnyBackend, Defect } from "./broken-backend.ts";
 import { removeAll } from "./broken-hands.ts";
 
@@ -69,15 +69,11 @@ function rewriting(
   isDue: (delta: Delta<KernelObject>) => boolean,
   onEnd: (error: unknown) => void = () => undefined,
 ): Partial<AnyBackend> {
-  const deltas = new WeakMap<Plan<unknown>, Delta<KernelObject>>();
+  const { plan: remember, deltaOf } = rememberDeltas(inner);
   return {
-    plan(delta) {
-      const plan = inner.plan(delta);
-      deltas.set(plan, delta);
-      return plan;
-    },
+    plan: remember,
     async apply(plan, signal) {
-      const delta = deltas.get(plan);
+      const delta = deltaOf(plan);
       if (delta !== undefined && isDue(delta)) await rewrite(inner, delta, signal);
       let failure: unknown;
       try {

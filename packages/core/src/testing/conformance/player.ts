@@ -45,8 +45,8 @@ export class Player {
   /** Every Service ever heard of, by name: probes may name one that is gone. */
   readonly #services = new Map<string, RawObject>();
   readonly #parsed: unknown;
-  /** What the processes take the node to be. */
-  #node: RawObject | undefined;
+  /** What the processes take the nodes to be, by name. */
+  readonly #nodes = new Map<string, RawObject>();
   #store: Store = syncedStore();
   #processes: readonly FamilyProcess[] = [];
   #hostAddresses: Readonly<Record<IPFamily, readonly string[]>>;
@@ -78,10 +78,9 @@ export class Player {
     return this.#services;
   }
 
-  /** The objects that count now: those that exist, and the node as it is taken to be. */
+  /** The objects that count now: those that exist, and the nodes as they are taken to be. */
   get objects(): readonly RawObject[] {
-    const others = [...this.#objects.values()].filter((raw) => !isStageNode(refOf(raw)));
-    return this.#node === undefined ? others : [this.#node, ...others];
+    return [...this.#nodes.values(), ...[...this.#objects.values()].filter((raw) => refOf(raw).kind !== "Node")];
   }
 
   /** Everything that decides packets, for the oracle; another object after every change. */
@@ -103,7 +102,7 @@ export class Player {
     const ref = refOf(raw);
     if (ref.kind === "Service") this.#services.set(ref.name, raw);
     this.#objects.set(refKey(ref), raw);
-    if (isStageNode(ref)) this.#node = lastingRawNode(this.#node, raw);
+    if (ref.kind === "Node") this.#noteNode(ref.name, raw);
     this.#world = undefined;
     feed(this.#store, ref, raw);
   }
@@ -136,14 +135,20 @@ export class Player {
     await this.close();
     this.#store = syncedStore();
     // What a Node object said before is known to nobody any more.
-    this.#node = undefined;
+    this.#nodes.clear();
     this.#world = undefined;
     for (const raw of this.#objects.values()) {
-      if (isStageNode(refOf(raw))) this.#node = raw;
-      feed(this.#store, refOf(raw), raw);
+      const ref = refOf(raw);
+      if (ref.kind === "Node") this.#noteNode(ref.name, raw);
+      feed(this.#store, ref, raw);
     }
     await this.#startProcesses();
     for (const { family, notes } of this.#processes) notes.lingering = lingering.get(family) ?? [];
+  }
+
+  #noteNode(name: string, raw: RawObject): void {
+    const lasting = lastingRawNode(this.#nodes.get(name), raw);
+    if (lasting !== undefined) this.#nodes.set(name, lasting);
   }
 
   async close(): Promise<void> {
@@ -189,10 +194,6 @@ export class Player {
 /** Protocols a backend has. */
 export function protocolsOf({ module }: Subject, wanted: readonly Protocol[]): readonly Protocol[] {
   return wanted.filter((protocol) => module.capabilities[protocol] === true);
-}
-
-function isStageNode({ kind, name }: ObjectRef): boolean {
-  return kind === "Node" && name === STAGE_NODE;
 }
 
 function syncedStore(): Store {
