@@ -6,7 +6,7 @@ import { createFakeHost } from "./testing/index.ts";
 
 const TIMEOUT_MS = 600_000;
 /** Random changes; set TURNOUT_HISTORY_STEPS for a soak, and TURNOUT_HISTORY_SEED to begin elsewhere. */
-const STEPS = Number(process.env["TURNOUT_HISTORY_STEPS"] ?? 100_000);
+const STEPS = Number(process.env["TURNOUT_HISTORY_STEPS"] ?? 50_000);
 const SEED = Number(process.env["TURNOUT_HISTORY_SEED"] ?? 1);
 
 /** Findings as lines that tell enough to mend what is wrong. */
