@@ -87,9 +87,7 @@ export class Ledger<K extends KernelObject> {
 
   /** Replace what one row owns; an empty list when it is gone. */
   setRow(row: string, objects: readonly K[]): void {
-    this.#kept.drop(row);
-    this.#release(this.#owned.get(row) ?? []);
-    this.#own(row, objects);
+    this.setRows(new Map([[row, objects]]));
   }
 
   /**
@@ -133,7 +131,7 @@ export class Ledger<K extends KernelObject> {
     this.#owned.clear();
     this.#skeleton = skeleton;
     this.#acquire(skeleton);
-    for (const [row, objects] of rows) this.setRow(row, objects);
+    for (const [row, objects] of rows) this.#own(row, objects);
   }
 
   /** Count the objects that the host holds otherwise than is believed. What lingers, or failed, may be there or not. */
