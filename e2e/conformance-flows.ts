@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Packet } from "@turnout/core";
-import { STAGE_NODE } from "@turnout/core/testing";
-import type { FlowExpectation } from "@turnout/core/testing";
+import type { FlowExpectation, Packet } from "@turnout/conformance";
+import { STAGE_NODE } from "@turnout/conformance";
 import type { Cluster } from "@turnout/lab";
 
 /** How long a flow that must be forgotten may take, on a machine that is busy: that happens beside the syncs. */

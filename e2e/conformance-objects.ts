@@ -1,6 +1,5 @@
-import { affinityOf, verdictOf } from "@turnout/core";
-import type { BackendModule, IPFamily, ObjectKind, OracleWorld, Packet, Protocol } from "@turnout/core";
 import {
+  affinityOf,
   formatWords,
   HOST_ADDRESSES,
   isReference,
@@ -9,8 +8,11 @@ import {
   STAGE_NODE,
   STAGE_OBJECTS,
   STAGE_SETTINGS,
-} from "@turnout/core/testing";
-import type { ObjectRef, Probe, RawObject, Scenario } from "@turnout/core/testing";
+  verdictOf,
+} from "@turnout/conformance";
+import type { ObjectRef, OracleWorld, Packet, Probe, Scenario } from "@turnout/conformance";
+import type { BackendModule, IPFamily, ObjectKind, Protocol } from "@turnout/core";
+import type { RawObject } from "@turnout/core/testing";
 
 /** An endpoint's address, port and protocol. */
 export interface Listener {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BackendModule, IPFamily, Packet, Protocol } from "@turnout/core";
-import { formatWords, parseWords, probeText, STAGE_NODE } from "@turnout/core/testing";
-import type { FlowExpectation, Probe, Scenario, Step } from "@turnout/core/testing";
+import type { FlowExpectation, Packet, Probe, Scenario, Step } from "@turnout/conformance";
+import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
+import { formatWords, parseWords, probeText, STAGE_NODE } from "@turnout/conformance";
 import { lookAtFlows } from "./conformance-flows.ts";
 import type { FlowInQuestion } from "./conformance-flows.ts";
 import { createStageObjects } from "./conformance-objects.ts";

@@ -1,5 +1,5 @@
-import { STAGE_SETTINGS } from "@turnout/core/testing";
-import type { Scenario } from "@turnout/core/testing";
+import { STAGE_SETTINGS } from "@turnout/conformance";
+import type { Scenario } from "@turnout/conformance";
 import { createRealStage } from "./conformance-stage.ts";
 import type { Dataplane, RealStage } from "./conformance-stage.ts";
 

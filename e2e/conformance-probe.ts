@@ -1,6 +1,6 @@
 import type { Protocol } from "@turnout/core";
-import { formatWords, parseWords } from "@turnout/core/testing";
-import type { Seen } from "@turnout/core/testing";
+import { formatWords, parseWords } from "@turnout/conformance";
+import type { Seen } from "@turnout/conformance";
 import type { Agent, Attempt, Outcome, TargetRequest } from "@turnout/lab";
 import { PATIENCE_MS } from "./witness.ts";
 

@@ -1,5 +1,5 @@
 import type { Protocol } from "@turnout/core";
-import { placeNameOf, serverName } from "@turnout/core/testing";
+import { placeNameOf, serverName } from "@turnout/conformance";
 import type { Listener } from "./conformance-objects.ts";
 import { SERVER_PORT } from "./services.ts";
 import { HTTP_PORT } from "./site.ts";

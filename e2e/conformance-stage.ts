@@ -1,6 +1,6 @@
 import type { NodeSettings } from "@turnout/core";
-import { placeNameOf, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS, UPLINK } from "@turnout/core/testing";
-import type { Scenario } from "@turnout/core/testing";
+import { placeNameOf, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS, UPLINK } from "@turnout/conformance";
+import type { Scenario } from "@turnout/conformance";
 import type { Listener } from "./conformance-objects.ts";
 import { routeByFirstNode } from "./conformance-routes.ts";
 import { createStageServers, nameAt } from "./conformance-servers.ts";

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { checkImports } from "./house/check-imports.ts";
 import { checkPurity } from "./house/check-purity.ts";
+import { checkCircles, checkPublished, checkRooms } from "./house/check-rooms.ts";
 import { checkDocs, checkNames, checkShortcuts, checkSizes, documentedShare } from "./house/check-shape.ts";
 import { describeFinding, judge } from "./house/finding.ts";
 import { readPackages, readSources } from "./house/tree.ts";
@@ -11,6 +12,9 @@ const files = readSources(root);
 const findings = [
   ...checkImports(files, readPackages(root)),
   ...checkPurity(files),
+  ...checkRooms(files),
+  ...checkCircles(files),
+  ...checkPublished(files),
   ...checkSizes(files),
   ...checkDocs(files),
   ...checkShortcuts(files),

@@ -33,6 +33,7 @@ export interface Reexport {
 /** What the checks know of one TypeScript file. Paths are relative to the repository, with forward slashes. */
 export interface SourceFile extends Suspects {
   readonly path: string;
+  /** A test, or what only tests use: a file in a folder `test-support`. */
   readonly isTest: boolean;
   readonly lineCount: number;
   readonly imports: readonly Import[];
@@ -197,7 +198,7 @@ export function parseSource(path: string, text: string): SourceFile {
     docEnds.some((end) => end <= node.start && text.slice(end, node.start).trim() === "");
   return {
     path: posix.normalize(path),
-    isTest: path.endsWith(".test.ts"),
+    isTest: path.endsWith(".test.ts") || path.includes("/test-support/"),
     lineCount: text.endsWith("\n") ? lineStarts.length - 1 : lineStarts.length,
     imports: importsOf(program, lineAt),
     declarations: declarationsOf(program, isDocumented, lineAt),

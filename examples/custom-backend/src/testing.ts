@@ -4,9 +4,10 @@
  * @packageDocumentation
  */
 import { hostPort, ProxyError } from "@turnout/core";
-import type { Exec, ExecResult, Flow, FlowFilter, HostAddress, IPFamily, Netlink, Packet } from "@turnout/core";
-import { HOST_ADDRESSES, RecordingLog, TestClock } from "@turnout/core/testing";
-import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
+import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
+import type { Exec, ExecResult, FlowFilter, HostAddress, IPFamily, Netlink } from "@turnout/core";
+import { HOST_ADDRESSES } from "@turnout/conformance";
+import { RecordingLog, TestClock } from "@turnout/core/testing";
 import { followPacket, type Table } from "./table.ts";
 
 const DIRECTORY = "/run/turnout-table";

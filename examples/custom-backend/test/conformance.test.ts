@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkBackend, SCENARIOS } from "@turnout/core/testing";
+import { checkBackend, SCENARIOS } from "@turnout/conformance";
 import table from "../src/index.ts";
 import { createFakeHost } from "../src/testing.ts";
 

@@ -5,8 +5,8 @@ import type { Exec, IPFamily, Log, World } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
-import { adoptionOf, optionsOf, recordedCases, recordedSave, stateOf } from "./recorded-cases.ts";
-import type { RecordedCase } from "./recorded-cases.ts";
+import { adoptionOf, optionsOf, recordedCases, recordedSave, stateOf } from "./test-support/recorded-cases.ts";
+import type { RecordedCase } from "./test-support/recorded-cases.ts";
 
 const NAMESPACE = `tiptadopt-${process.pid}`;
 /** Of the documented differences one shows here, and only where a Service has two source ranges of the family: they are sorted. */

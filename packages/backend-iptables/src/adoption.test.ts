@@ -5,8 +5,8 @@ import { createFakeNetlink } from "@turnout/host/testing";
 import { describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import type { IptablesObject } from "./objects.ts";
-import { adoptionOf, optionsOf, recordedCases, recordedSave, stateOf } from "./recorded-cases.ts";
-import type { RecordedCase } from "./recorded-cases.ts";
+import { adoptionOf, optionsOf, recordedCases, recordedSave, stateOf } from "./test-support/recorded-cases.ts";
+import type { RecordedCase } from "./test-support/recorded-cases.ts";
 
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 const COUNTED = / -m nfacct --nfacct-name {2}\w+/;

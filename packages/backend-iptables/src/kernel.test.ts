@@ -7,8 +7,8 @@ import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
-import { Proxy, SHOWCASE } from "./test-states.ts";
-import type { ServiceWish } from "./test-states.ts";
+import { Proxy, SHOWCASE } from "./test-support/states.ts";
+import type { ServiceWish } from "./test-support/states.ts";
 
 const NAMESPACE = `tipt-${process.pid}`;
 const VARIANTS: readonly IptablesVariant[] = ["legacy", "nft"];

@@ -13,7 +13,7 @@ import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { oneOf } from "./rules.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS } from "./test-states.ts";
+import { FACTS } from "./test-support/states.ts";
 
 const NAMESPACE = `tiptodd-${process.pid}`;
 const LONGEST = "n".repeat(63);

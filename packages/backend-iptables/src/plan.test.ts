@@ -8,8 +8,8 @@ import { parseIptablesOptions } from "./options.ts";
 import { explainPlan, LINGER_MS, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, SHOWCASE, stateOf } from "./test-states.ts";
-import type { ServiceWish } from "./test-states.ts";
+import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
+import type { ServiceWish } from "./test-support/states.ts";
 
 interface Circumstances {
   readonly family?: IPFamily;

@@ -7,8 +7,8 @@ import { renderRow } from "./render.ts";
 import { restoreInput, cutSections } from "./sections.ts";
 import type { Section } from "./sections.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, SHOWCASE, stateOf } from "./test-states.ts";
-import type { ServiceWish } from "./test-states.ts";
+import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
+import type { ServiceWish } from "./test-support/states.ts";
 
 const OPTIONS = parseIptablesOptions({});
 

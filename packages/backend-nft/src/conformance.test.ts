@@ -1,5 +1,5 @@
-import { BREAKAGES, catchBreakage, checkBackend, checkHistories, SCENARIOS, service, slices } from "@turnout/core/testing";
-import type { Finding, Scenario } from "@turnout/core/testing";
+import { BREAKAGES, catchBreakage, checkBackend, checkHistories, SCENARIOS, service, slices } from "@turnout/conformance";
+import type { Finding, Scenario } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { nftModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";

@@ -1,22 +1,23 @@
 import { spawn, spawnSync } from "node:child_process";
 import { readlinkSync } from "node:fs";
 import { FAMILIES, familyOf } from "@turnout/core";
-import type { Exec, ExecResult, ExecSession, Flow, HostAddress, Log, World } from "@turnout/core";
-import { checkHistories, createRandom } from "@turnout/core/testing";
-import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
+import type { FakeHost, Fault, Flow, Trace } from "@turnout/conformance";
+import type { Exec, ExecResult, ExecSession, HostAddress, Log, World } from "@turnout/core";
+import { createRandom } from "@turnout/core/testing";
+import { checkHistories } from "@turnout/conformance";
 import { createExec } from "@turnout/host";
 import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, describe, expect, it } from "vitest";
-import { tamperWith } from "./kernel-histories-hand.ts";
-import { linesOf, parseListed } from "./kernel-histories-listing.ts";
-import type { Listed } from "./kernel-histories-listing.ts";
+import { tamperWith } from "./test-support/kernel-histories-hand.ts";
+import { linesOf, parseListed } from "./test-support/kernel-histories-listing.ts";
+import type { Listed } from "./test-support/kernel-histories-listing.ts";
 import { nftModule } from "./module.ts";
 import { TABLE } from "./names.ts";
 import { NftSession } from "./nft-session.ts";
-import { SHOWCASE } from "./test-states.ts";
+import { SHOWCASE } from "./test-support/states.ts";
 import { FOREIGN_RULESET } from "./testing/foreign-ruleset.ts";
-import { openProxy } from "./testing/test-proxy.ts";
+import { openProxy } from "./test-support/test-proxy.ts";
 
 /** Random changes; set TURNOUT_KERNEL_STEPS for more, and TURNOUT_HISTORY_SEED to begin elsewhere: `history 17` is seed 17, 50 steps. */
 const STEPS = Number(process.env["TURNOUT_KERNEL_STEPS"] ?? 200);

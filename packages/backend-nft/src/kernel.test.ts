@@ -11,10 +11,10 @@ import { affinityEntries, parseSet } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
-import { createTestNamespace } from "./test-namespace.ts";
-import type { TestNamespace } from "./test-namespace.ts";
-import { FACTS, SHOWCASE, stateOf } from "./test-states.ts";
-import type { ServiceWish } from "./test-states.ts";
+import { createTestNamespace } from "./test-support/namespace.ts";
+import type { TestNamespace } from "./test-support/namespace.ts";
+import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
+import type { ServiceWish } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
 

@@ -7,9 +7,9 @@ import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nftModule } from "./module.ts";
 import type { NftObject } from "./objects.ts";
-import { createTestNamespace } from "./test-namespace.ts";
-import type { TestNamespace } from "./test-namespace.ts";
-import { FACTS } from "./test-states.ts";
+import { createTestNamespace } from "./test-support/namespace.ts";
+import type { TestNamespace } from "./test-support/namespace.ts";
+import { FACTS } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };

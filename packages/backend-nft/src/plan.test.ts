@@ -5,8 +5,8 @@ import type { NftObject } from "./objects.ts";
 import { explainPlan, LINGER_MS, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, SETTINGS, SHOWCASE, stateOf } from "./test-states.ts";
-import type { ServiceWish } from "./test-states.ts";
+import { FACTS, SETTINGS, SHOWCASE, stateOf } from "./test-support/states.ts";
+import type { ServiceWish } from "./test-support/states.ts";
 
 /** Have a ledger want a state. */
 function want(ledger: Ledger<NftObject>, wishes: readonly ServiceWish[], family: IPFamily, settings?: NodeSettings): void {

@@ -1,5 +1,5 @@
-import { BREAKAGES, catchBreakage, checkBackend, checkHistories, SCENARIOS } from "@turnout/core/testing";
-import type { Finding } from "@turnout/core/testing";
+import { BREAKAGES, catchBreakage, checkBackend, checkHistories, SCENARIOS } from "@turnout/conformance";
+import type { Finding } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { userspaceModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Flow } from "./testing/fake-sockets.ts";
-import { AT, createFrontStage, from, listenerOf } from "./test-fronts.ts";
-import type { FrontStage } from "./test-fronts.ts";
+import { AT, createFrontStage, from, listenerOf } from "./test-support/fronts.ts";
+import type { FrontStage } from "./test-support/fronts.ts";
 
 const A = "10.1.1.1:8080";
 const B = "10.1.1.2:8080";

@@ -1,4 +1,4 @@
-import { MetricSet, registerIssues, type Reply } from "@turnout/client";
+import { processMetrics, registerIssues, type MetricSet, type Reply } from "@turnout/client";
 import { OBJECT_KINDS, type ObjectKind, type Store } from "@turnout/core";
 import type { ServerStats } from "@turnout/server/serve";
 import type { BrainCondition } from "./brain-health.ts";
@@ -13,7 +13,7 @@ export interface BrainReadings {
 
 /** The metrics of a process that serves node states. */
 export class BrainMetrics {
-  readonly #set: MetricSet = new MetricSet();
+  readonly #set: MetricSet = processMetrics();
   readonly #countIssue: (object: string) => void;
   readonly #changes = new Map<ObjectKind, number>();
 

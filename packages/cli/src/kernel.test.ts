@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { needs } from "@turnout/house/needs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CART } from "./testing/toy-environment.ts";
+import { CART } from "./test-support/toy-environment.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 

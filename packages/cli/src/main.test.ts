@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CART, TOY_BACKEND } from "./testing/toy-environment.ts";
+import { CART, TOY_BACKEND } from "./test-support/toy-environment.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { errorText } from "./program.ts";
-import { CART, ToyEnvironment, TOY_BACKEND } from "./testing/toy-environment.ts";
+import { CART, ToyEnvironment, TOY_BACKEND } from "./test-support/toy-environment.ts";
 
 let env: ToyEnvironment;
 

@@ -5,7 +5,7 @@ import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/hos
 import type { World } from "@turnout/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadFakeHost, type BackendChoice } from "./registry.ts";
-import { TOY_BACKEND } from "./testing/toy-environment.ts";
+import { TOY_BACKEND } from "./test-support/toy-environment.ts";
 
 let directory: string;
 

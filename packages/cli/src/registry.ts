@@ -1,5 +1,5 @@
 import { ALL_CAPABILITIES, ProxyError, type BackendModule, type Variants, type World } from "@turnout/core";
-import type { CreateFakeHost } from "@turnout/core/testing";
+import type { CreateFakeHost } from "@turnout/conformance";
 import { backendOf } from "@turnout/client";
 import { importForeign, isPackageDirectory, isPath, type ForeignModule } from "./foreign-module.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { stat } from "node:fs/promises";
 import { createAuthority } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./testing/toy-environment.ts";
+import { CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
 
 let brain: ToyEnvironment;
 let node: ToyEnvironment;

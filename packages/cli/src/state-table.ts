@@ -1,6 +1,13 @@
-import { hostPort, type Destination, type Endpoint, type Rule, type ServicePort } from "@turnout/core";
+import { hostPort, type Destination, type Endpoint, type IPFamily, type NodeContext, type Rule, type ServicePort } from "@turnout/core";
 import CliTable3 from "cli-table3";
-import type { PrintedState } from "./commands/print.ts";
+
+/** One family's node state as it is printed. */
+export interface PrintedState {
+  readonly family: IPFamily;
+  readonly revision: number;
+  readonly node: NodeContext;
+  readonly rows: readonly ServicePort[];
+}
 
 const ENDPOINTS_SHOWN = 6;
 const KIND_WORDS: Readonly<Record<Destination["kind"], string>> = {

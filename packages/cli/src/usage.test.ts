@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CART, ToyEnvironment } from "./testing/toy-environment.ts";
+import { CART, ToyEnvironment } from "./test-support/toy-environment.ts";
 
 let env: ToyEnvironment;
 

@@ -1,6 +1,6 @@
 import type { Log, World } from "@turnout/core";
 import { createClock } from "./clock.ts";
-import { createExec } from "./exec.ts";
+import { createExec } from "./exec/exec.ts";
 import { createNetlink } from "./netlink/netlink.ts";
 import type { HostNetlink } from "./netlink/netlink.ts";
 

@@ -4,12 +4,12 @@
  *
  * @packageDocumentation
  */
-export { createFileSource } from "./file-source.ts";
-export type { FileSourceOptions, FileTimings } from "./file-source.ts";
-export { createKubeSource } from "./kube-source.ts";
-export type { KubeSourceOptions, KubeTimings } from "./kube-source.ts";
-export type { ObjectSink, Source } from "./object-sink.ts";
-export type { ReflectorTimings } from "./reflector-timings.ts";
-export type { AccessOptions } from "./resolve-access.ts";
+export { createFileSource } from "./files/file-source.ts";
+export type { FileSourceOptions, FileTimings } from "./files/file-source.ts";
+export { createKubeSource } from "./kube/kube-source.ts";
+export type { KubeSourceOptions, KubeTimings } from "./kube/kube-source.ts";
+export type { ObjectSink, Source } from "./source/object-sink.ts";
+export type { ReflectorTimings } from "./kube/reflector-timings.ts";
+export type { AccessOptions } from "./kube/resolve-access.ts";
 export { openSource, parseSourceSpec } from "./source.ts";
 export type { ObjectSourceSpec, SourceOptions, SourceSpec } from "./source.ts";

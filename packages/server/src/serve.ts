@@ -4,9 +4,10 @@
  * @packageDocumentation
  */
 export { createRelayOrigin, createStoreOrigin } from "./node-api/node-origin.ts";
-export type { NodeOrigin, NodeQuestion, NodeStates, RelayOptions, StoreOriginOptions } from "./node-api/node-origin.ts";
+export type { NodeOrigin, NodeStates, RelayOptions, StoreOriginOptions } from "./node-api/node-origin.ts";
+export type { NodeQuestion } from "./node-api/node-question.ts";
 export { serveNodeState } from "./node-api/node-state-server.ts";
 export type { NodeStateServer, NodeStateServerOptions, ServerLimits, ServerStats } from "./node-api/node-state-server.ts";
 export type { Cursor, StateView } from "./node-api/state-view.ts";
-export type { TrafficCounts } from "./node-api/traffic.ts";
-export type { UnixListenerOptions } from "./node-api/unix-listener.ts";
+export type { TrafficCounts } from "./grpc/traffic.ts";
+export type { UnixListenerOptions } from "./grpc/unix-listener.ts";

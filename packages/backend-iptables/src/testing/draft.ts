@@ -1,8 +1,10 @@
 import type { Arguments } from "./parse-arguments.ts";
 import { Refusal, usage, WORDS } from "./refusal.ts";
 import type { Rule } from "./rule.ts";
-import { BUILTINS, newTable, referencesTo, ZERO } from "./tables.ts";
-import type { Chain, Chains, Counters, Entry, Hook, TableName, Variant } from "./tables.ts";
+import { newTable, referencesTo, ZERO } from "./tables.ts";
+import { BUILTINS } from "./table-names.ts";
+import type { Chain, Chains, Counters, Entry } from "./tables.ts";
+import type { Hook, TableName, Variant } from "./table-names.ts";
 
 /** Depth of jumps that nf_tables allows. @source Linux NFT_JUMP_STACK_SIZE */
 const NFT_DEPTH_MAX = 16;

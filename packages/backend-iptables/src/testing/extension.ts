@@ -1,6 +1,6 @@
 import type { IPFamily } from "@turnout/core";
 import { usage } from "./refusal.ts";
-import type { Hook, TableName } from "./tables.ts";
+import type { Hook, TableName } from "./table-names.ts";
 import type { Walk } from "./walk.ts";
 
 /** An option of a match or target, without its dashes. */

@@ -2,7 +2,7 @@ import { ProxyError } from "@turnout/core";
 import type { Exec, ExecOptions, ExecResult, ExecSession } from "@turnout/core";
 import type { Sysctl } from "@turnout/host";
 import type { Program } from "./iptables.ts";
-import type { Variant } from "./tables.ts";
+import type { Variant } from "./table-names.ts";
 
 /** Runs one of the programs. */
 export type RunProgram = (program: Program, args: readonly string[], options: ExecOptions) => Promise<ExecResult>;

@@ -1,9 +1,11 @@
 import { FAMILIES } from "@turnout/core";
-import type { IPFamily, NftEvent, Packet } from "@turnout/core";
-import { createRandom, stagePlace } from "@turnout/core/testing";
+import type { Packet } from "@turnout/conformance";
+import type { IPFamily, NftEvent } from "@turnout/core";
+import { createRandom } from "@turnout/core/testing";
+import { stagePlace } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { iptablesModule } from "../module.ts";
-import { Proxy, SHOWCASE } from "../test-states.ts";
+import { Proxy, SHOWCASE } from "../test-support/states.ts";
 import { createFakeHost, MARTIAN_RULE } from "./index.ts";
 import type { IptablesFakeHost, IptablesFakeHostOptions } from "./index.ts";
 

@@ -1,7 +1,7 @@
 import { FAMILIES, familyOf, invariant } from "@turnout/core";
-import type { ExecOptions, ExecResult, Flow, HostAddress, IPFamily, Packet, World } from "@turnout/core";
-import { HOST_ADDRESSES, UPLINK } from "@turnout/core/testing";
-import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
+import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
+import type { ExecOptions, ExecResult, HostAddress, IPFamily, World } from "@turnout/core";
+import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
 import { createFakeClock, createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink, FakeSysctl } from "@turnout/host/testing";
 import { createIptablesExec } from "./fake-exec.ts";
@@ -10,7 +10,8 @@ import { linesOf } from "./inventory.ts";
 import { runProgram } from "./iptables.ts";
 import type { Answer, Program } from "./iptables.ts";
 import { RecentLists } from "./recent-lists.ts";
-import type { RuleSet, Variant } from "./tables.ts";
+import type { RuleSet } from "./tables.ts";
+import type { Variant } from "./table-names.ts";
 import { tamperWith } from "./tamper.ts";
 import { tracePacket } from "./tracer.ts";
 

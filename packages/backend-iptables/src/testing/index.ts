@@ -7,4 +7,4 @@
 export { createFakeHost } from "./fake-host.ts";
 export type { IptablesFakeHost, IptablesFakeHostOptions } from "./fake-host.ts";
 export { MARTIAN_RULE } from "./foreign-rules.ts";
-export type { Variant } from "./tables.ts";
+export type { Variant } from "./table-names.ts";

@@ -7,7 +7,8 @@ import { checkForTable, restore } from "./restore.ts";
 import type { RestoreOptions } from "./restore.ts";
 import { listRules, save } from "./save.ts";
 import { isTableName, newTable, sortedChains } from "./tables.ts";
-import type { RuleSet, TableName, Variant } from "./tables.ts";
+import type { RuleSet } from "./tables.ts";
+import type { TableName, Variant } from "./table-names.ts";
 
 const VERSION = "v1.8.9";
 

@@ -1,13 +1,13 @@
 import type { Exec, ExecOptions, ExecResult } from "@turnout/core";
-import { checkBackend, SCENARIOS } from "@turnout/core/testing";
-import type { FakeHost } from "@turnout/core/testing";
+import { checkBackend, SCENARIOS } from "@turnout/conformance";
+import type { FakeHost } from "@turnout/conformance";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { iptablesModule } from "../module.ts";
 import { hash16 } from "../names.ts";
 import { createFakeHost } from "./index.ts";
 import type { IptablesFakeHost, Variant } from "./index.ts";
-import { RealTools, savedDifference } from "./real-tools.ts";
+import { RealTools, savedDifference } from "../test-support/real-tools.ts";
 
 /** Of so many first letters of a name's hash one is chosen; all of them with TURNOUT_E2E=full. */
 const LETTERS = process.env["TURNOUT_E2E"] === "full" ? /./ : /^[AB]/;

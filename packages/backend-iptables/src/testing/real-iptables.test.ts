@@ -4,12 +4,12 @@ import { createRandom, pickOne } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { iptablesModule } from "../module.ts";
-import { Proxy, SHOWCASE } from "../test-states.ts";
+import { Proxy, SHOWCASE } from "../test-support/states.ts";
 import { createFakeHost } from "./index.ts";
 import type { IptablesFakeHost, Variant } from "./index.ts";
-import { mutate, randomInput } from "./random-inputs.ts";
-import { RealTools, said, savedDifference, withoutComments } from "./real-tools.ts";
-import { RULE_LINES } from "./rule-lines.ts";
+import { mutate, randomInput } from "../test-support/random-inputs.ts";
+import { RealTools, said, savedDifference, withoutComments } from "../test-support/real-tools.ts";
+import { RULE_LINES } from "../test-support/rule-lines.ts";
 
 /** TURNOUT_SEED=n tries other inputs than CI does. */
 const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);

@@ -5,7 +5,8 @@ import type { Arguments } from "./parse-arguments.ts";
 import { Refusal, usage } from "./refusal.ts";
 import { splitWords } from "./split-words.ts";
 import { isTableName, ZERO } from "./tables.ts";
-import type { Counters, RuleSet, TableName } from "./tables.ts";
+import type { Counters, RuleSet } from "./tables.ts";
+import type { TableName } from "./table-names.ts";
 
 /** How restore was called. */
 export interface RestoreOptions {

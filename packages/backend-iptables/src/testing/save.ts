@@ -1,5 +1,7 @@
-import { ZERO, newTable, sortedChains, TABLES } from "./tables.ts";
-import type { Chain, Chains, Counters, RuleSet, TableName } from "./tables.ts";
+import { ZERO, newTable, sortedChains } from "./tables.ts";
+import { TABLES } from "./table-names.ts";
+import type { Chain, Chains, Counters, RuleSet } from "./tables.ts";
+import type { TableName } from "./table-names.ts";
 
 const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -1,6 +1,7 @@
 import { isOwnChain } from "./ownership.ts";
 import { referencesTo, sortedChains } from "./tables.ts";
-import type { Chain, Chains, RuleSet, TableName } from "./tables.ts";
+import type { Chain, Chains, RuleSet } from "./tables.ts";
+import type { TableName } from "./table-names.ts";
 
 /** Something a foreign hand does: an input of `iptables-restore --noflush` for one variant and family. */
 export interface Deed {

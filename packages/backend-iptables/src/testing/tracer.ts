@@ -1,11 +1,12 @@
 import { hostPort } from "@turnout/core";
-import type { IPFamily, Packet } from "@turnout/core";
-import { UPLINK } from "@turnout/core/testing";
-import type { Trace } from "@turnout/core/testing";
+import type { Packet, Trace } from "@turnout/conformance";
+import type { IPFamily } from "@turnout/core";
+import { UPLINK } from "@turnout/conformance";
 import { FOREIGN_BIT } from "./foreign-rules.ts";
 import { isMatch } from "./rule.ts";
 import type { Rule } from "./rule.ts";
-import type { Chains, Hook, RuleSet, TableName } from "./tables.ts";
+import type { Chains, RuleSet } from "./tables.ts";
+import type { Hook, TableName } from "./table-names.ts";
 import { Walk } from "./walk.ts";
 import type { WalkHost } from "./walk.ts";
 

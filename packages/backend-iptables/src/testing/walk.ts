@@ -1,7 +1,8 @@
 import { parseIP } from "@turnout/core";
-import type { IPFamily, Packet } from "@turnout/core";
+import type { Packet } from "@turnout/conformance";
+import type { IPFamily } from "@turnout/core";
 import type { RecentLists } from "./recent-lists.ts";
-import type { Hook } from "./tables.ts";
+import type { Hook } from "./table-names.ts";
 
 /** What a walk needs to know of the host. */
 export interface WalkHost {

@@ -1,5 +1,5 @@
 import { compileSelector } from "./compile-expression.ts";
-import type { Listing, RuleContext } from "./compile-expression.ts";
+import type { Listing, RuleContext } from "./rule-context.ts";
 import { readConstant } from "./constants.ts";
 import type { Constant } from "./constants.ts";
 import { describeTypes, isSameType } from "./data-types.ts";

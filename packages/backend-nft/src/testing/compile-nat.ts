@@ -1,5 +1,5 @@
 import { compileSelector, settleProtocol } from "./compile-expression.ts";
-import type { RuleContext } from "./compile-expression.ts";
+import type { RuleContext } from "./rule-context.ts";
 import { readConstant } from "./constants.ts";
 import { addressTypeOf, DATA_TYPES, describeTypes, isSameType } from "./data-types.ts";
 import { Refusal } from "./refusal.ts";

@@ -1,5 +1,7 @@
+import { learnKey } from "./learn-key.ts";
 import { compileSelector } from "./compile-expression.ts";
-import type { RuleContext, Selector } from "./compile-expression.ts";
+import type { Selector } from "./compile-expression.ts";
+import type { RuleContext } from "./rule-context.ts";
 import { compileMatch } from "./compile-match.ts";
 import { compileNat } from "./compile-nat.ts";
 import { readConstant } from "./constants.ts";
@@ -8,7 +10,8 @@ import { verdictJson } from "./json.ts";
 import { verdictValue } from "./read-elements.ts";
 import { deferKernelRefusal, kernelRefusal, Refusal } from "./refusal.ts";
 import { findElement } from "./ruleset.ts";
-import type { Hook, Rule, Statement, StepResult, Table } from "./ruleset.ts";
+import type { Rule, Statement, StepResult, Table } from "./ruleset.ts";
+import type { Hook } from "./hooks.ts";
 import { resolveSet } from "./set-references.ts";
 import type { Expression, RuleSyntax, StatementSyntax } from "./syntax.ts";
 import type { Walk } from "./walk.ts";
@@ -179,7 +182,7 @@ function compileDynset(statement: Extract<StatementSyntax, { is: "dynset" }>, co
     run(walk: Walk): StepResult {
       const value = key.read(walk);
       if (value === undefined) return "break";
-      return walk.learn(set, value, { isRenewing: operation === "update", ...own }) ? undefined : "break";
+      return learnKey(walk, set, value, { isRenewing: operation === "update", ...own }) ? undefined : "break";
     },
   };
 }

@@ -1,5 +1,5 @@
 import { compileSelector } from "./compile-expression.ts";
-import type { RuleContext } from "./compile-expression.ts";
+import type { RuleContext } from "./rule-context.ts";
 import { dataTypeNamed } from "./data-types.ts";
 import type { DataType } from "./data-types.ts";
 import { Refusal } from "./refusal.ts";

@@ -2,7 +2,8 @@ import { declareSet } from "./declare-set.ts";
 import { readElements } from "./read-elements.ts";
 import { kernelRefusal, Refusal } from "./refusal.ts";
 import { dropElement, isSameData, overlaps, putElement, putNamed } from "./ruleset.ts";
-import type { Element, NftSet, Table, UndoLog } from "./ruleset.ts";
+import type { Element, NftSet, Table } from "./ruleset.ts";
+import type { UndoLog } from "./undo-log.ts";
 import type { Command, ElementSyntax, Named } from "./syntax.ts";
 
 type SetCommand = Extract<Command, { do: "add set" | "delete set" | "flush set" | "add element" | "delete element" }>;

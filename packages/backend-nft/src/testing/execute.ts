@@ -3,7 +3,9 @@ import { compileRule } from "./compile-rule.ts";
 import { chainOf } from "./read-elements.ts";
 import { kernelRefusal, Refusal } from "./refusal.ts";
 import { putNamed, putRules } from "./ruleset.ts";
-import type { BaseHook, Chain, Hook, Rule, Ruleset, Table, UndoLog } from "./ruleset.ts";
+import type { BaseHook, Chain, Rule, Ruleset, Table } from "./ruleset.ts";
+import type { Hook } from "./hooks.ts";
+import type { UndoLog } from "./undo-log.ts";
 import type { Command, HookSyntax, Place } from "./syntax.ts";
 
 /** Longest name in bytes. */

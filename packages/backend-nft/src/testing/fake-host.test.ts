@@ -1,13 +1,14 @@
 import { FAMILIES } from "@turnout/core";
-import type { IPFamily, NftEvent, Packet } from "@turnout/core";
-import { stagePlace } from "@turnout/core/testing";
+import type { Packet } from "@turnout/conformance";
+import type { IPFamily, NftEvent } from "@turnout/core";
+import { stagePlace } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { nftModule } from "../module.ts";
-import { SHOWCASE } from "../test-states.ts";
+import { SHOWCASE } from "../test-support/states.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
-import { openProxy } from "./test-proxy.ts";
-import type { TestProxy } from "./test-proxy.ts";
+import { openProxy } from "../test-support/test-proxy.ts";
+import type { TestProxy } from "../test-support/test-proxy.ts";
 
 const never = new AbortController().signal;
 /** Random numbers from a list, over and over. */

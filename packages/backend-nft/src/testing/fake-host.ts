@@ -1,7 +1,7 @@
 import { FAMILIES, familyOf, invariant } from "@turnout/core";
-import type { Flow, HostAddress, Packet, World } from "@turnout/core";
-import { HOST_ADDRESSES, UPLINK } from "@turnout/core/testing";
-import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
+import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
+import type { HostAddress, World } from "@turnout/core";
+import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
 import { createFakeClock, createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import { TABLE } from "../names.ts";
@@ -12,7 +12,7 @@ import { NftEngine } from "./nft-engine.ts";
 import type { Answer } from "./nft-engine.ts";
 import { tamperWith } from "./tamper.ts";
 import { tracePacket } from "./tracer.ts";
-import { UndoLog } from "./ruleset.ts";
+import { UndoLog } from "./undo-log.ts";
 
 /** Pids as the kernel would name them: the proxy's nft, and somebody's. */
 const OWN_PID = 4_242;

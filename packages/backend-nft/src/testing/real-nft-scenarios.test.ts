@@ -1,17 +1,17 @@
 import type { Exec, ExecSession } from "@turnout/core";
-import { checkBackend, SCENARIOS } from "@turnout/core/testing";
-import type { FakeHost } from "@turnout/core/testing";
+import { checkBackend, SCENARIOS } from "@turnout/conformance";
+import type { FakeHost } from "@turnout/conformance";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nftModule } from "../module.ts";
 import { digest } from "../names.ts";
 import { NftSession } from "../nft-session.ts";
-import { createTestNamespace } from "../test-namespace.ts";
-import type { TestNamespace } from "../test-namespace.ts";
+import { createTestNamespace } from "../test-support/namespace.ts";
+import type { TestNamespace } from "../test-support/namespace.ts";
 import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
 import { createFakeHost } from "./index.ts";
-import { contentOf, differenceOf } from "./listed-content.ts";
+import { contentOf, differenceOf } from "../test-support/listed-content.ts";
 
 /** Of so many scenarios one is played, chosen by its name; all of them in `npm run test:full`. */
 const ONE_OF = process.env["TURNOUT_E2E"] === "full" ? 1 : 6;

@@ -4,16 +4,16 @@ import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NftSession } from "../nft-session.ts";
-import { createTestNamespace } from "../test-namespace.ts";
-import type { TestNamespace } from "../test-namespace.ts";
-import { SHOWCASE } from "../test-states.ts";
-import type { ServiceWish } from "../test-states.ts";
+import { createTestNamespace } from "../test-support/namespace.ts";
+import type { TestNamespace } from "../test-support/namespace.ts";
+import { SHOWCASE } from "../test-support/states.ts";
+import type { ServiceWish } from "../test-support/states.ts";
 import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
-import { contentOf, differenceOf } from "./listed-content.ts";
-import { choose, mutate, randomStatement, seeded } from "./random-transactions.ts";
-import { openProxy } from "./test-proxy.ts";
+import { contentOf, differenceOf } from "../test-support/listed-content.ts";
+import { choose, mutate, randomStatement, seeded } from "../test-support/random-transactions.ts";
+import { openProxy } from "../test-support/test-proxy.ts";
 
 /** TURNOUT_SEED=n tries other transactions than CI does. */
 const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);

@@ -1,29 +1,8 @@
 import { parseIP } from "@turnout/core";
 import type { DataType } from "./data-types.ts";
+import type { Hook } from "./hooks.ts";
+import type { UndoLog } from "./undo-log.ts";
 import type { Walk } from "./walk.ts";
-
-/** Takes a transaction back. */
-export class UndoLog {
-  readonly #steps: (() => void)[] = [];
-
-  add(step: () => void): void {
-    this.#steps.push(step);
-  }
-
-  /** Note something that changes nothing and yet is a commit to the kernel: declaring again what is there. */
-  noteRepetition(): void {
-    this.add(() => undefined);
-  }
-
-  /** Whether anything was changed. */
-  get isEmpty(): boolean {
-    return this.#steps.length === 0;
-  }
-
-  rollBack(): void {
-    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) step();
-  }
-}
 
 /** Everything there is, by family and name, e.g. `ip turnout`. */
 export class Ruleset {
@@ -46,9 +25,6 @@ export interface Table {
   readonly sets: Map<string, NftSet>;
   lastHandle: number;
 }
-
-/** Hooks of the ip and ip6 families. */
-export type Hook = "prerouting" | "input" | "forward" | "output" | "postrouting";
 
 /** Where a base chain hangs. */
 export interface BaseHook {

@@ -1,7 +1,7 @@
 import { dataJson } from "./json.ts";
 import { mergeIntervals } from "./merge-intervals.ts";
 import { readElements } from "./read-elements.ts";
-import type { RuleContext } from "./compile-expression.ts";
+import type { RuleContext } from "./rule-context.ts";
 import type { DataType } from "./data-types.ts";
 import { kernelRefusal, Refusal } from "./refusal.ts";
 import { isSameData, overlaps } from "./ruleset.ts";

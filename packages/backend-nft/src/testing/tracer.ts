@@ -1,8 +1,8 @@
 import { hostPort } from "@turnout/core";
-import type { Packet } from "@turnout/core";
-import { UPLINK } from "@turnout/core/testing";
-import type { Trace } from "@turnout/core/testing";
-import type { Chain, Hook, Ruleset, StepResult } from "./ruleset.ts";
+import type { Packet, Trace } from "@turnout/conformance";
+import { UPLINK } from "@turnout/conformance";
+import type { Chain, Ruleset, StepResult } from "./ruleset.ts";
+import type { Hook } from "./hooks.ts";
 import { Walk } from "./walk.ts";
 import type { WalkHost } from "./walk.ts";
 

@@ -1,7 +1,7 @@
-import type { IPFamily, Packet } from "@turnout/core";
-import { dropElement, findElement, putElement } from "./ruleset.ts";
-import type { Hook, NftSet, UndoLog } from "./ruleset.ts";
-import { jsonOfKey } from "./data-types.ts";
+import type { Packet } from "@turnout/conformance";
+import type { IPFamily } from "@turnout/core";
+import type { Hook } from "./hooks.ts";
+import type { UndoLog } from "./undo-log.ts";
 
 const PROTOCOL_NUMBERS: Readonly<Record<Packet["protocol"], string>> = { TCP: "6", UDP: "17", SCTP: "132" };
 /** Conntrack's bits for a connection that is new, and one whose destination or source was rewritten. */
@@ -17,13 +17,6 @@ export interface WalkHost {
   readonly nowMs: number;
   /** Takes down what the packet leaves in dynamic sets. */
   readonly undo: UndoLog;
-}
-
-/** How a rule adds to a dynamic set. */
-export interface Learning {
-  /** Whether an entry that is there gets a new time. */
-  readonly isRenewing: boolean;
-  readonly timeoutMs?: number;
 }
 
 /** The first packet of a connection on its way, as rules see and change it. */
@@ -48,7 +41,8 @@ export class Walk {
   ctMark = 0;
   ctState: number = CT_NEW;
   ctStatus = 0;
-  readonly #undo: UndoLog;
+  /** Takes down what the packet leaves in dynamic sets. */
+  readonly undo: UndoLog;
 
   constructor({ family, protocol, source, destination, port, link }: Packet, host: WalkHost) {
     this.family = family === ("IPv4" satisfies IPFamily) ? "ip" : "ip6";
@@ -61,7 +55,7 @@ export class Walk {
     this.isLocal = (address): boolean => host.isLocal(address);
     this.random = (): number => host.random();
     this.nowMs = host.nowMs;
-    this.#undo = host.undo;
+    this.undo = host.undo;
   }
 
   get isDestinationTranslated(): boolean {
@@ -86,25 +80,6 @@ export class Walk {
     } else {
       this.source = address ?? this.source;
       this.ctStatus |= CT_SNAT;
-    }
-  }
-
-  /** Put a key into a dynamic set; false when the set is full. */
-  learn(set: NftSet, key: string, { isRenewing, timeoutMs = set.timeoutMs }: Learning): boolean {
-    const existing = findElement(set, key, this.nowMs);
-    if (existing !== undefined && !isRenewing) return true;
-    const stale = set.elements.get(key);
-    if (stale !== undefined) dropElement(set, stale, this.#undo);
-    if (set.size !== undefined && set.elements.size >= set.size) this.#sweep(set);
-    if (set.size !== undefined && set.elements.size >= set.size) return false;
-    const times = timeoutMs === undefined ? {} : { timeoutMs, expiresAtMs: this.nowMs + timeoutMs };
-    putElement(set, { key, json: jsonOfKey(set.types, key), ...times }, this.#undo);
-    return true;
-  }
-
-  #sweep(set: NftSet): void {
-    for (const element of set.elements.values()) {
-      if (element.expiresAtMs !== undefined && element.expiresAtMs <= this.nowMs) dropElement(set, element, this.#undo);
     }
   }
 }

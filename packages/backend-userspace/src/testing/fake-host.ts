@@ -1,7 +1,7 @@
 import { FAMILIES, familyOf } from "@turnout/core";
-import type { Flow, HostAddress, Log, Packet } from "@turnout/core";
-import { HOST_ADDRESSES, UPLINK } from "@turnout/core/testing";
-import type { FakeHost, Fault, Trace } from "@turnout/core/testing";
+import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
+import type { HostAddress, Log } from "@turnout/core";
+import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
 import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import { OWN_DEVICE } from "../objects.ts";
 import type { UserspaceWorld } from "../sockets.ts";

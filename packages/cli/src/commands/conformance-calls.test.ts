@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import type { BackendModule } from "@turnout/core";
-import { checkBackend, checkHistories, createPaperHost, paper, SCENARIOS } from "@turnout/core/testing";
+import { checkBackend, checkHistories, createPaperHost, paper, SCENARIOS } from "@turnout/conformance";
 import { describe, expect, test } from "vitest";
 import { CallWatch } from "./conformance-calls.ts";
 

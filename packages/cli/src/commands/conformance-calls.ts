@@ -1,5 +1,5 @@
 import { ProxyError, type BackendModule } from "@turnout/core";
-import type { CreateFakeHost, Place } from "@turnout/core/testing";
+import type { CreateFakeHost, Place } from "@turnout/conformance";
 
 /** Where it is heard that nothing is left to do; `process` is one. */
 export interface IdleSource {

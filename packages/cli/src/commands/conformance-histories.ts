@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { ProxyError, type Plain } from "@turnout/core";
-import { checkHistories, type Finding } from "@turnout/core/testing";
+import { checkHistories, type Finding } from "@turnout/conformance";
 import type { Environment } from "../environment.ts";
 import type { CallWatch } from "./conformance-calls.ts";
 import type { Histories } from "./conformance-report.ts";

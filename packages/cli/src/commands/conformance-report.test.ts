@@ -1,5 +1,5 @@
 import type { BackendModule } from "@turnout/core";
-import type { Cell, Finding } from "@turnout/core/testing";
+import type { Cell, Finding } from "@turnout/conformance";
 import { describe, expect, test } from "vitest";
 import { backendReport, countRules, outcome, reportText } from "./conformance-report.ts";
 

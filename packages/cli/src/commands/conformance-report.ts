@@ -1,5 +1,5 @@
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
-import type { Cell, ConformanceReport, Finding } from "@turnout/core/testing";
+import type { Cell, ConformanceReport, Finding } from "@turnout/conformance";
 
 /** How the rules fare: a rule is passed when it was asked about somewhere and nothing was found. */
 export interface RuleCounts {

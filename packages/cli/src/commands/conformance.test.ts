@@ -1,12 +1,12 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createPaperHost, paper } from "@turnout/core/testing";
+import { createPaperHost, paper } from "@turnout/conformance";
 import { CallWatch } from "./conformance-calls.ts";
 import { playHistories } from "./conformance-histories.ts";
 import type { BackendReport } from "./conformance-report.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ToyEnvironment } from "../testing/toy-environment.ts";
+import { ToyEnvironment } from "../test-support/toy-environment.ts";
 
 const KIT = fileURLToPath(import.meta.resolve("@turnout/core/testing"));
 

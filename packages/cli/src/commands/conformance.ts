@@ -1,5 +1,5 @@
 import { ProxyError, type BackendModule, type Plain } from "@turnout/core";
-import { checkBackend, SCENARIOS, type Scenario } from "@turnout/core/testing";
+import { checkBackend, SCENARIOS, type Scenario } from "@turnout/conformance";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions, backendOptions, isVerbose, type CommonOptions } from "../options.ts";

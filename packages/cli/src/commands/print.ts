@@ -1,5 +1,5 @@
 import { backendOf, runConfig, withTimeout } from "@turnout/client";
-import { applyChangeSet, type ChangeSet, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
+import { applyChangeSet, type ChangeSet, type IPFamily, type ServicePort } from "@turnout/core";
 import { Option, type Command } from "commander";
 import { stringify } from "yaml";
 import type { Environment } from "../environment.ts";
@@ -16,21 +16,13 @@ import {
   timeoutMs,
   type CommonOptions,
 } from "../options.ts";
-import { stateTable } from "../state-table.ts";
+import { stateTable, type PrintedState } from "../state-table.ts";
 
 interface PrintOptions extends CommonOptions {
   readonly source: string;
   readonly output: "table" | "json" | "yaml" | "jsonl";
   readonly family: string;
   readonly watch?: true;
-}
-
-/** One family's node state as it is printed. */
-export interface PrintedState {
-  readonly family: IPFamily;
-  readonly revision: number;
-  readonly node: NodeContext;
-  readonly rows: readonly ServicePort[];
 }
 
 const EXAMPLES = `

@@ -5,7 +5,7 @@ import { hintsText } from "./hints.ts";
 import { painter, reportText, wantsColors } from "./report-text.ts";
 import { countText, durationText, medianAndWorst, reportOf } from "./report.ts";
 import { addressOf, SHOP } from "./shop.ts";
-import { GOOD, tallyOf } from "../testing/demo-findings.ts";
+import { GOOD, tallyOf } from "../test-support/demo-findings.ts";
 import { failuresOf } from "./verdict.ts";
 
 const plain = painter(false);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { rawEndpoint, rawSlice } from "../testing/objects.ts";
 import type { EndpointShort, RawObject, SliceExtras } from "../testing/objects.ts";
-import type { EndpointSlice, Issue } from "../objects.ts";
-import { Store } from "../store.ts";
-import type { StoreOptions } from "../store.ts";
+import type { EndpointSlice, Issue } from "../model/api-objects.ts";
+import { Store } from "../state/store.ts";
+import type { StoreOptions } from "../state/store.ts";
 
 function readRaw(raw: RawObject, options: StoreOptions = {}): { slice: EndpointSlice | undefined; issues: readonly Issue[] } {
   const issues: Issue[] = [];

@@ -1,6 +1,6 @@
-import { canonicalIP, compareAddresses, unusableReason } from "../addresses.ts";
-import { isDNSName } from "../names.ts";
-import type { EndpointSlice, IPFamily, SliceEndpoint, SlicePort } from "../objects.ts";
+import { canonicalIP, compareAddresses, unusableReason } from "../model/addresses.ts";
+import { isDNSName } from "../model/names.ts";
+import type { EndpointSlice, IPFamily, SliceEndpoint, SlicePort } from "../model/api-objects.ts";
 import { isObject, isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
 import type { Findings, ObjectName, Raw } from "./fields.ts";
 

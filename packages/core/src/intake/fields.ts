@@ -1,5 +1,5 @@
-import type { Issue, Protocol } from "../objects.ts";
-import { isDNSName } from "../names.ts";
+import type { Issue, Protocol } from "../model/api-objects.ts";
+import { isDNSName } from "../model/names.ts";
 
 /** A JSON object whose fields have not been looked at yet. */
 export type Raw = Readonly<Record<string, unknown>>;

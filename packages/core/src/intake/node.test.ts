@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { rawNode, rawServiceCIDR } from "../testing/objects.ts";
 import type { NodeExtras, RawObject } from "../testing/objects.ts";
-import type { Issue, Node } from "../objects.ts";
-import { Store } from "../store.ts";
+import type { Issue, Node } from "../model/api-objects.ts";
+import { Store } from "../state/store.ts";
 
 function readRaw(raw: RawObject): { node: Node | undefined; issues: readonly Issue[]; store: Store } {
   const issues: Issue[] = [];

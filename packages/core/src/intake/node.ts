@@ -1,6 +1,6 @@
-import { canonicalIP, parseCIDR } from "../addresses.ts";
-import { isLabelValue } from "../names.ts";
-import type { Node, ServiceCIDR } from "../objects.ts";
+import { canonicalIP, parseCIDR } from "../model/addresses.ts";
+import { isLabelValue } from "../model/names.ts";
+import type { Node, ServiceCIDR } from "../model/api-objects.ts";
 import { isObject, listField, objectField, objectsField, textField } from "./fields.ts";
 import type { Findings, Raw } from "./fields.ts";
 

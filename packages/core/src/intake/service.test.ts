@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { rawService } from "../testing/objects.ts";
 import type { RawObject, ServiceExtras } from "../testing/objects.ts";
-import type { Issue, Service } from "../objects.ts";
-import { Store } from "../store.ts";
+import type { Issue, Service } from "../model/api-objects.ts";
+import { Store } from "../state/store.ts";
 
 function read(spec: RawObject, extras: ServiceExtras = {}): { service: Service | undefined; issues: readonly Issue[] } {
   const issues: Issue[] = [];

@@ -1,8 +1,8 @@
-import { canonicalIP, disjointCIDRs, parseCIDR, unusableReason } from "../addresses.ts";
-import type { CIDR } from "../addresses.ts";
-import { isDNSName } from "../names.ts";
-import { FAMILIES } from "../objects.ts";
-import type { IPFamily, Service, ServiceAddresses, ServicePortSpec } from "../objects.ts";
+import { canonicalIP, disjointCIDRs, parseCIDR, unusableReason } from "../model/addresses.ts";
+import type { CIDR } from "../model/addresses.ts";
+import { isDNSName } from "../model/names.ts";
+import { FAMILIES } from "../model/api-objects.ts";
+import type { IPFamily, Service, ServiceAddresses, ServicePortSpec } from "../model/api-objects.ts";
 import { isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
 import type { Findings, ObjectName, Raw } from "./fields.ts";
 

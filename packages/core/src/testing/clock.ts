@@ -1,4 +1,4 @@
-import type { Clock } from "../world.ts";
+import type { Clock } from "../contract/world.ts";
 
 interface Sleeper {
   readonly untilMs: number;

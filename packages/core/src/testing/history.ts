@@ -1,6 +1,6 @@
 import { rawNode, rawService, rawSlice } from "./objects.ts";
 import type { EndpointShort, RawObject } from "./objects.ts";
-import type { Store } from "../store.ts";
+import type { Store } from "../state/store.ts";
 import { upsertRaw } from "./view.ts";
 
 /** One thing that happens to the API objects; everything in it is a small number, so that any generator can make it. */

@@ -5,9 +5,9 @@
  * @packageDocumentation
  */
 export * from "./clock.ts";
-export * from "./conformance/index.ts";
 export * from "./history.ts";
 export * from "./objects.ts";
+export * from "./random.ts";
 export * from "./records.ts";
 export * from "./sync-bench.ts";
 export * from "./toy-backend.ts";

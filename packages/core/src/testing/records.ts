@@ -1,7 +1,7 @@
-import { ProxyError } from "../errors.ts";
-import type { ChangeSet, Feed } from "../model.ts";
-import type { FailedEvent, SyncedEvent, SyncObserver } from "../observer.ts";
-import type { Log } from "../world.ts";
+import { ProxyError } from "../model/errors.ts";
+import type { ChangeSet, Feed } from "../model/rows.ts";
+import type { FailedEvent, SyncedEvent, SyncObserver } from "../sync/observer.ts";
+import type { Log } from "../contract/world.ts";
 
 /** One line of a {@link RecordingLog}. */
 export interface LogLine {

@@ -1,11 +1,11 @@
-import { objectId } from "../backend.ts";
-import type { Backend, Context, Delta, KernelObject, Lingering, Observed, Outcome, Plain, Plan } from "../backend.ts";
-import { hostPort } from "../addresses.ts";
-import { isEqual } from "../equal.ts";
-import { ProxyError } from "../errors.ts";
-import type { ErrorCode } from "../errors.ts";
-import type { ServicePort } from "../model.ts";
-import type { FlowFilter } from "../world.ts";
+import { objectId } from "../contract/backend.ts";
+import type { Backend, Context, Delta, KernelObject, Lingering, Observed, Outcome, Plain, Plan } from "../contract/backend.ts";
+import { hostPort } from "../model/addresses.ts";
+import { isEqual } from "../model/equal.ts";
+import { ProxyError } from "../model/errors.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import type { ServicePort } from "../model/rows.ts";
+import type { FlowFilter } from "../contract/world.ts";
 
 /** Facts of the toy's host: only something that shows up in every object. */
 export interface ToyFacts {

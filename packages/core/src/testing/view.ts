@@ -1,9 +1,9 @@
-import type { ChangeSet, NodeSettings, ServicePort } from "../model.ts";
-import { DEFAULT_SETTINGS } from "../node-context.ts";
-import { NodeView } from "../node-view.ts";
-import { OBJECT_KINDS } from "../objects.ts";
-import type { IPFamily, Issue, ObjectKind } from "../objects.ts";
-import { Store } from "../store.ts";
+import type { ChangeSet, NodeSettings, ServicePort } from "../model/rows.ts";
+import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
+import { NodeView } from "../state/node-view.ts";
+import { OBJECT_KINDS } from "../model/api-objects.ts";
+import type { IPFamily, Issue, ObjectKind } from "../model/api-objects.ts";
+import { Store } from "../state/store.ts";
 import type { RawObject } from "./objects.ts";
 
 /** From where a view looks. */

@@ -1,4 +1,4 @@
-import type { Packet } from "@turnout/core";
+import type { Packet } from "@turnout/conformance";
 import { expect, it } from "vitest";
 import { flowsOf, rememberFlow } from "./fake-flows.ts";
 import { createFakeLog } from "./fake-log.ts";

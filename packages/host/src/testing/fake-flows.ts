@@ -1,5 +1,5 @@
 import { familyOf, hostPort } from "@turnout/core";
-import type { Flow, Packet } from "@turnout/core";
+import type { Flow, Packet } from "@turnout/conformance";
 import type { FakeFlow, FakeNetlink } from "./fake-netlink.ts";
 
 const SOURCE_PORT = 40_000;

@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
-import { sysctlPath } from "../sysctl.ts";
-import type { Sysctl } from "../sysctl.ts";
+import { sysctlPath } from "../facts/sysctl.ts";
+import type { Sysctl } from "../facts/sysctl.ts";
 
 /** A {@link Sysctl} in memory; `values` is keyed by slashed name. */
 export interface FakeSysctl extends Sysctl {

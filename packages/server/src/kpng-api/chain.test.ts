@@ -3,10 +3,10 @@ import { applyChangeSet, FAMILIES, type ChangeSet, type Clock, type IPFamily, ty
 import { POD_SETTINGS, rawNode, rawService, rawSlice, rowsOf, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { createRelayOrigin } from "../node-api/node-origin.ts";
-import { TestBrain } from "../test-brain.ts";
-import { KpngBrain } from "../test-kpng-brain.ts";
-import { KpngWatcher } from "../test-kpng-watcher.ts";
-import { eventually, ManualClock, RecordingLog, TestClock } from "../test-world.ts";
+import { TestBrain } from "../test-support/brain.ts";
+import { KpngBrain } from "../test-support/kpng-brain.ts";
+import { KpngWatcher } from "../test-support/kpng-watcher.ts";
+import { eventually, ManualClock, RecordingLog, TestClock } from "../test-support/world.ts";
 
 type Raw = ReturnType<typeof rawService>;
 

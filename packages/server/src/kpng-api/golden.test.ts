@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-brain.ts";
-import { KpngWatcher } from "../test-kpng-watcher.ts";
+import { TestBrain } from "../test-support/brain.ts";
+import { KpngWatcher } from "../test-support/kpng-watcher.ts";
 
 let brain: TestBrain;
 let watcher: KpngWatcher;

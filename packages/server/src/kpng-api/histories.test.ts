@@ -3,8 +3,8 @@ import { applyChangeSet, NodeView, OBJECT_KINDS, Store, type ObjectKind, type Se
 import { carryOut, POD_SETTINGS, type Deed } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { KpngBrain } from "../test-kpng-brain.ts";
-import { RecordingLog, TestClock } from "../test-world.ts";
+import { KpngBrain } from "../test-support/kpng-brain.ts";
+import { RecordingLog, TestClock } from "../test-support/world.ts";
 import { GlobalState } from "./global-state.ts";
 import { ItemImage } from "./item-image.ts";
 import type { Item } from "./kpng-item.ts";

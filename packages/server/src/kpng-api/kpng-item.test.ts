@@ -1,6 +1,6 @@
 import { localv1 } from "@turnout/client/protocol";
 import { describe, expect, test } from "vitest";
-import { shortOp } from "../test-kpng-watcher.ts";
+import { shortOp } from "../test-support/kpng-watcher.ts";
 import { makeItem, opsOf, type ItemChange, type ItemKind } from "./kpng-item.ts";
 
 /** Two items of a kind that come, and two that go, told in no order. */

@@ -1,9 +1,9 @@
 import { GLOBAL_WATCH_PATH, globalv1, LOCAL_WATCH_PATH, localv1 } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-brain.ts";
-import { KpngWatcher } from "../test-kpng-watcher.ts";
-import { eventually } from "../test-world.ts";
+import { TestBrain } from "../test-support/brain.ts";
+import { KpngWatcher } from "../test-support/kpng-watcher.ts";
+import { eventually } from "../test-support/world.ts";
 
 let brain: TestBrain;
 const watchers: KpngWatcher[] = [];

@@ -1,9 +1,9 @@
 import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
 import type { Issue, Log, Store } from "@turnout/core";
-import type { PeerRightsOf } from "../node-api/peer-rights.ts";
-import type { Traffic } from "../node-api/traffic.ts";
-import type { Admit, WatchCall } from "../node-api/refuse.ts";
+import type { PeerRightsOf } from "../grpc/peer-rights.ts";
+import type { Traffic } from "../grpc/traffic.ts";
+import type { Admit, WatchCall } from "../grpc/refuse.ts";
 import { ImageRegistry } from "./image-registry.ts";
 import { KpngSession, type KpngQuestion } from "./kpng-session.ts";
 

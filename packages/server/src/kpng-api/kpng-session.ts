@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { globalv1, localv1 } from "@turnout/client/protocol";
 import { isDNSName, ProxyError, type Log } from "@turnout/core";
-import type { PeerRights } from "../node-api/peer-rights.ts";
-import type { Traffic } from "../node-api/traffic.ts";
-import { refuse, type WatchCall } from "../node-api/refuse.ts";
-import type { StreamPlace } from "../node-api/stream-gate.ts";
+import type { PeerRights } from "../grpc/peer-rights.ts";
+import type { Traffic } from "../grpc/traffic.ts";
+import { refuse, type WatchCall } from "../grpc/refuse.ts";
+import type { StreamPlace } from "../grpc/stream-gate.ts";
 import type { HeldImage, ImageRegistry } from "./image-registry.ts";
 import { opsOf, RESET_OP, SYNC_OP, type Item, type ItemChange } from "./kpng-item.ts";
 

@@ -4,8 +4,8 @@ import { NodeLink } from "@turnout/client/protocol";
 import type { ChangeSet, Clock, Feed } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-brain.ts";
-import { eventually, ManualClock, RecordingLog } from "../test-world.ts";
+import { TestBrain } from "../test-support/brain.ts";
+import { eventually, ManualClock, RecordingLog } from "../test-support/world.ts";
 import { createRelayOrigin, createStoreOrigin } from "./node-origin.ts";
 import { serveNodeState } from "./node-state-server.ts";
 

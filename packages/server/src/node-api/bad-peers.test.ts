@@ -4,8 +4,8 @@ import { connect, type Socket } from "node:net";
 import { WATCH_PATH, wire, wireSettings } from "@turnout/client/protocol";
 import { POD_SETTINGS, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain, testHello, type RawWatcher } from "../test-brain.ts";
-import { eventually } from "../test-world.ts";
+import { TestBrain, testHello, type RawWatcher } from "../test-support/brain.ts";
+import { eventually } from "../test-support/world.ts";
 
 let brain: TestBrain;
 

@@ -6,8 +6,8 @@ import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, type ChangeSet, type Feed, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-brain.ts";
-import { eventually, RecordingLog } from "../test-world.ts";
+import { TestBrain } from "../test-support/brain.ts";
+import { eventually, RecordingLog } from "../test-support/world.ts";
 import { createRelayOrigin } from "./node-origin.ts";
 
 let brain: TestBrain;

@@ -1,8 +1,8 @@
 import { Client, credentials, type ClientDuplexStream } from "@grpc/grpc-js";
 import { FAMILY_WORDS, WATCH_PATH, wire } from "@turnout/client/protocol";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain, testHello } from "../test-brain.ts";
-import { eventually } from "../test-world.ts";
+import { TestBrain, testHello } from "../test-support/brain.ts";
+import { eventually } from "../test-support/world.ts";
 
 let brain: TestBrain;
 let client: Client;

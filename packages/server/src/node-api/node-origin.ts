@@ -1,28 +1,11 @@
 import { eligibilityOf, isNodeKnown, type Eligibility } from "@turnout/client";
 import { NodeLink, type TlsFiles } from "@turnout/client/protocol";
-import {
-  ProxyError,
-  type Clock,
-  type ErrorCode,
-  type Feed,
-  type IPFamily,
-  type Issue,
-  type Log,
-  type NodeSettings,
-  type Store,
-} from "@turnout/core";
+import { ProxyError, type Clock, type ErrorCode, type Feed, type IPFamily, type Issue, type Log, type Store } from "@turnout/core";
+import type { NodeQuestion } from "./node-question.ts";
 import { SharedView } from "./shared-view.ts";
 import type { StateView } from "./state-view.ts";
 import { StoreTables } from "./store-tables.ts";
 import { StoreView } from "./store-view.ts";
-
-/** What a watcher asks for: the same question gets the same view. */
-export interface NodeQuestion {
-  readonly nodeName: string;
-  readonly settings: NodeSettings;
-  /** Canonical, "" for none. */
-  readonly bindAddress: string;
-}
 
 /** One node's state, however it is come by. */
 export interface NodeStates {

@@ -1,8 +1,8 @@
 import { encodeRow } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-brain.ts";
-import { eventually } from "../test-world.ts";
+import { TestBrain } from "../test-support/brain.ts";
+import { eventually } from "../test-support/world.ts";
 
 let brain: TestBrain;
 

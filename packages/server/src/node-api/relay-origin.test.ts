@@ -2,8 +2,8 @@ import { NodeLink, type Delivery } from "@turnout/client/protocol";
 import type { IPFamily } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-brain.ts";
-import { eventually, RecordingLog } from "../test-world.ts";
+import { TestBrain } from "../test-support/brain.ts";
+import { eventually, RecordingLog } from "../test-support/world.ts";
 import { createRelayOrigin } from "./node-origin.ts";
 import type { Cursor } from "./state-view.ts";
 

@@ -8,8 +8,8 @@ import { openNodeStream, type NodeStream } from "@turnout/client/protocol";
 import { createAuthority, type Authority } from "@turnout/lab";
 import { POD_SETTINGS } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestBrain, testHello } from "../test-brain.ts";
-import { eventually } from "../test-world.ts";
+import { TestBrain, testHello } from "../test-support/brain.ts";
+import { eventually } from "../test-support/world.ts";
 
 const NOW = Date.now();
 /** Node warns once a process, so whichever test comes first would hear it. */

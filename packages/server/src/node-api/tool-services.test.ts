@@ -2,8 +2,8 @@ import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js"
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { HealthCheckRequest, HealthCheckResponse } from "../gen/grpc/health/v1/health.ts";
 import { ServerReflectionRequest, ServerReflectionResponse } from "../gen/grpc/reflection/v1/reflection.ts";
-import { TestBrain } from "../test-brain.ts";
-import { eventually } from "../test-world.ts";
+import { TestBrain } from "../test-support/brain.ts";
+import { eventually } from "../test-support/world.ts";
 
 let brain: TestBrain;
 let client: Client;

@@ -1,5 +1,6 @@
 import { ProxyError, type Clock, type IPFamily } from "@turnout/core";
-import type { NodeOrigin, NodeQuestion, NodeStates } from "./node-origin.ts";
+import type { NodeOrigin, NodeStates } from "./node-origin.ts";
+import type { NodeQuestion } from "./node-question.ts";
 import type { Cursor, StateView } from "./state-view.ts";
 
 /** What a registry is made of. */

@@ -2,14 +2,14 @@ import { once } from "node:events";
 import { encodeDelivery, FAMILY_WORDS, readSettings, wire } from "@turnout/client/protocol";
 import { canonicalIP, isDNSName, ProxyError, type IPFamily, type Log } from "@turnout/core";
 import { status } from "@grpc/grpc-js";
-import type { PeerRights } from "./peer-rights.ts";
-import { endWith, refuse, type WatchCall } from "./refuse.ts";
-import type { NodeQuestion } from "./node-origin.ts";
+import type { PeerRights } from "../grpc/peer-rights.ts";
+import { endWith, refuse, type WatchCall } from "../grpc/refuse.ts";
+import type { NodeQuestion } from "./node-question.ts";
 import type { RowBytes } from "./row-bytes.ts";
 import type { Cursor } from "./state-view.ts";
-import type { StreamPlace } from "./stream-gate.ts";
-import type { Traffic } from "./traffic.ts";
-import type { Turnstile } from "./turnstile.ts";
+import type { StreamPlace } from "../grpc/stream-gate.ts";
+import type { Traffic } from "../grpc/traffic.ts";
+import type { Turnstile } from "../grpc/turnstile.ts";
 import type { HeldViews, ViewRegistry } from "./view-registry.ts";
 
 /** What all streams of a server have in common. */

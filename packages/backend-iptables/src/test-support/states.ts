@@ -1,0 +1,139 @@
+import { Ledger } from "@turnout/core";
+import type { Backend, IPFamily, NodeContext, NodeSettings, ServicePort } from "@turnout/core";
+import { createStoreView, POD_SETTINGS, rawNode } from "@turnout/core/testing";
+import type { RawObject } from "@turnout/core/testing";
+import type { IptablesObject } from "../objects.ts";
+import type { IptablesFacts } from "../options.ts";
+import { explainPlan } from "../plan.ts";
+import type { Step } from "../plan.ts";
+
+/** Host facts of the tests: node1's addresses. */
+export const FACTS: IptablesFacts = {
+  addresses: { IPv4: ["127.0.0.1", "172.18.0.1"], IPv6: ["::1", "fd00:18::1"] },
+  isTcpLiberal: false,
+};
+
+/** A Service to be, with everything optional. */
+export interface ServiceWish {
+  readonly name: string;
+  readonly number: number;
+  readonly protocol?: string;
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly loadBalancerIPs?: readonly string[];
+  readonly local?: number;
+  readonly remote?: number;
+}
+
+/** The API objects of a wish: one Service and one slice per family; its number makes its addresses. */
+function objectsOf({
+  name,
+  number,
+  protocol = "TCP",
+  spec = {},
+  loadBalancerIPs = [],
+  local = 0,
+  remote = 0,
+}: ServiceWish): readonly RawObject[] {
+  const metadata = { namespace: "shop", name };
+  const { nodePort, ...rest } = spec;
+  const service = {
+    kind: "Service",
+    metadata,
+    spec: {
+      clusterIP: `10.96.0.${number}`,
+      clusterIPs: [`10.96.0.${number}`, `fd00:96::${number}`],
+      ipFamilies: ["IPv4", "IPv6"],
+      ports: [{ name: "main", port: 80, protocol, ...(nodePort === undefined ? {} : { nodePort }) }],
+      ...rest,
+    },
+    status: { loadBalancer: { ingress: loadBalancerIPs.map((ip) => ({ ip })) } },
+  };
+  const slice = (family: IPFamily, prefix: string): RawObject => ({
+    kind: "EndpointSlice",
+    metadata: { namespace: "shop", name: `${name}-${family.toLowerCase()}`, labels: { "kubernetes.io/service-name": name } },
+    addressType: family,
+    ports: [{ name: "main", port: 8080, protocol }],
+    endpoints: [
+      ...Array.from({ length: local }, (_, index) => ({ addresses: [`${prefix}${number * 10 + index}`], nodeName: "node1" })),
+      ...Array.from({ length: remote }, (_, index) => ({ addresses: [`${prefix}${number * 10 + 5 + index}`], nodeName: "node2" })),
+    ],
+  });
+  return [service, slice("IPv4", "10.1.0."), slice("IPv6", "fd00:1::")];
+}
+
+/** The rows and context that a set of wishes comes to, in one family. */
+export function stateOf(
+  wishes: readonly ServiceWish[],
+  family: IPFamily,
+  settings: Partial<NodeSettings> = {},
+): { readonly rows: ReadonlyMap<string, ServicePort>; readonly node: NodeContext } {
+  const node = rawNode("node1", { addresses: ["172.18.0.1", "fd00:18::1"] });
+  const { view, take } = createStoreView([node, ...wishes.flatMap(objectsOf)], { family, settings: { ...POD_SETTINGS, ...settings } });
+  const changes = take();
+  if (changes?.node === undefined) throw new Error("a synced store gives a full change set");
+  return { rows: new Map(view.rows), node: changes.node };
+}
+
+/** A backend with its ledger: what a proxy process is to the kernel. */
+export class Proxy {
+  readonly ledger: Ledger<IptablesObject> = new Ledger<IptablesObject>();
+  readonly backend: Backend<IptablesFacts, IptablesObject, Step>;
+  readonly #family: IPFamily;
+  readonly #signal: AbortSignal = new AbortController().signal;
+
+  constructor(backend: Backend<IptablesFacts, IptablesObject, Step>, family: IPFamily) {
+    this.backend = backend;
+    this.#family = family;
+  }
+
+  want(wishes: readonly ServiceWish[], settings: Partial<NodeSettings> = {}): void {
+    const { rows, node } = stateOf(wishes, this.#family, settings);
+    const context = { node, host: FACTS };
+    this.ledger.setAll(this.backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, this.backend.render(row, context)])));
+  }
+
+  /** Sync once; resolves to how many objects had to change. */
+  async sync(): Promise<number> {
+    const delta = this.ledger.delta(Date.now());
+    if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return 0;
+    this.ledger.commit(delta, await this.backend.apply(this.backend.plan(delta), this.#signal));
+    return delta.put.length + delta.remove.length;
+  }
+
+  /** What the next sync would do, as text. */
+  planText(): string {
+    return explainPlan(this.backend.plan(this.ledger.delta(0)));
+  }
+
+  async adopt(): Promise<void> {
+    this.ledger.adopt(await this.backend.observe(this.#signal));
+  }
+}
+
+/** One service of each treatment there is. */
+export const SHOWCASE: readonly ServiceWish[] = [
+  { name: "plain", number: 1, local: 1, remote: 2 },
+  { name: "internal-local", number: 2, local: 1, remote: 2, spec: { internalTrafficPolicy: "Local" } },
+  { name: "nowhere", number: 3 },
+  { name: "elsewhere", number: 4, remote: 2, spec: { internalTrafficPolicy: "Local" } },
+  { name: "node-port", number: 5, local: 1, remote: 1, spec: { type: "NodePort", nodePort: 30005 } },
+  {
+    name: "balanced",
+    number: 6,
+    local: 2,
+    remote: 1,
+    spec: {
+      type: "LoadBalancer",
+      nodePort: 30006,
+      externalTrafficPolicy: "Local",
+      healthCheckNodePort: 32006,
+      loadBalancerSourceRanges: ["203.0.113.0/24", "198.51.100.7/32", "2001:db8::/32"],
+    },
+    loadBalancerIPs: ["198.51.100.6", "fd00:198::6"],
+  },
+  { name: "sticky", number: 7, local: 1, remote: 1, spec: { sessionAffinity: "ClientIP", type: "NodePort", nodePort: 30007 } },
+  { name: "dns", number: 8, protocol: "UDP", remote: 2, spec: { externalIPs: ["198.51.100.8", "fd00:198::8"] } },
+  { name: "signal", number: 9, protocol: "SCTP", remote: 9 },
+  { name: "away", number: 10, remote: 1, spec: { type: "NodePort", nodePort: 30010, externalTrafficPolicy: "Local" } },
+  { name: "void", number: 11, spec: { type: "NodePort", nodePort: 30011, externalIPs: ["198.51.100.11", "fd00:198::11"] } },
+];

@@ -1,0 +1,61 @@
+import { createFakeClock } from "@turnout/host/testing";
+import type { FakeClock } from "@turnout/host/testing";
+import { RecordingLog } from "@turnout/core/testing";
+import { hostPort } from "@turnout/core";
+import { hostViewOf } from "../decide.ts";
+import { Fronts } from "../fronts.ts";
+import type { ListenerObject, ListenerValue } from "../objects.ts";
+import { parseUserspaceOptions } from "../options.ts";
+import { FakeSockets } from "../testing/index.ts";
+import { Traffic } from "../traffic.ts";
+
+/** Fronts on sockets in memory, with all that is to be looked at. */
+export interface FrontStage {
+  readonly fronts: Fronts;
+  readonly traffic: Traffic;
+  readonly sockets: FakeSockets;
+  readonly clock: FakeClock;
+  readonly log: RecordingLog;
+  /** Ids of objects that were lost. */
+  readonly lost: string[];
+}
+
+/** Make fronts on a host that has 10.96.0.10 and loopback. The first of several endpoints is chosen. */
+export function createFrontStage(raw: Parameters<typeof parseUserspaceOptions>[0] = {}): FrontStage {
+  const clock = createFakeClock();
+  const log = new RecordingLog();
+  const sockets = new FakeSockets((ip) => ip === "10.96.0.10" || ip.startsWith("127."));
+  const counters = { connections: 0, sessions: 0 };
+  const traffic = new Traffic("IPv4", { sockets, clock, log, random: () => 0 }, parseUserspaceOptions(raw), counters);
+  traffic.host = hostViewOf({ addresses: ["172.18.0.1"], pods: [] });
+  const lost: string[] = [];
+  return { fronts: new Fronts(traffic, (id) => lost.push(id)), traffic, sockets, clock, log, lost };
+}
+
+/** A listener that leads anyone to these endpoints. */
+export function listenerOf(
+  cluster: readonly string[],
+  more: Partial<ListenerValue> = {},
+  kind: ListenerObject["kind"] = "listener",
+): ListenerObject {
+  const at = { ip: "10.96.0.10", port: 80 };
+  const value: ListenerValue = {
+    row: "shop/cart:http/TCP",
+    transport: "TCP",
+    ...at,
+    asked: { address: at.ip, port: at.port },
+    rules: [{ from: "anyone", to: cluster.length === 0 ? "reject" : "cluster" }],
+    cluster,
+    local: [],
+    ...more,
+  };
+  return { kind, key: `${value.transport} ${hostPort(value.ip, value.port)}`, value };
+}
+
+/** Where the listeners are. */
+export const AT: ListenerValue["asked"] & { readonly ip: string } = { ip: "10.96.0.10", address: "10.96.0.10", port: 80 };
+
+/** A client's port. */
+export function from(number: number, ip: string = "203.0.113.1"): { readonly ip: string; readonly port: number } {
+  return { ip, port: 40_000 + number };
+}

@@ -1,0 +1,78 @@
+import { beforeEach, expect, test } from "vitest";
+import { ToyClock, ToyLog } from "../../test-support/toys.ts";
+import { RemovalHold } from "./removal-hold.ts";
+
+let clock: ToyClock;
+let log: ToyLog;
+let hold: RemovalHold;
+let missing: number;
+let releases: number;
+
+beforeEach(() => {
+  clock = new ToyClock();
+  log = new ToyLog();
+  missing = 5;
+  releases = 0;
+  hold = new RemovalHold({
+    clock,
+    log,
+    missing: () => missing,
+    onRelease: () => {
+      releases += 1;
+      missing = 0;
+    },
+  });
+});
+
+/** A Sync comes. */
+function sync(): void {
+  hold.heard();
+  hold.settle();
+}
+
+test("what is missing goes when nothing came for three seconds, and that is said", async () => {
+  sync();
+  await clock.advance(2_999);
+  hold.heard();
+  await clock.advance(2_999);
+  expect(releases).toBe(0);
+  await clock.advance(1);
+  expect(releases).toBe(1);
+  expect(log.lines).toEqual([
+    "info the kpng brain told less than before; what is missing stays in force until it falls silent items=5 quietMs=3000",
+    "info what the kpng brain told no more is gone items=5 afterMs=5999",
+  ]);
+});
+
+test("it goes after half a minute, however much comes", async () => {
+  sync();
+  for (let second = 1; second < 30; second++) {
+    await clock.advance(1_000);
+    sync();
+  }
+  expect(releases).toBe(0);
+  await clock.advance(1_000);
+  expect(releases).toBe(1);
+});
+
+test("nothing goes once all of it was told again, or when the stream is over", async () => {
+  sync();
+  missing = 0;
+  sync();
+  await clock.advance(60_000);
+  missing = 5;
+  sync();
+  hold.stop();
+  await clock.advance(60_000);
+  expect(releases).toBe(0);
+  sync();
+  await clock.advance(3_000);
+  expect(releases).toBe(1);
+});
+
+test("nothing is said or waited for when nothing is missing", async () => {
+  missing = 0;
+  sync();
+  await clock.advance(60_000);
+  expect([releases, log.lines]).toEqual([0, []]);
+});

@@ -1,0 +1,142 @@
+import type { IPFamily, Log } from "@turnout/core";
+import type { Eligibility } from "../../api/eligibility.ts";
+
+/** What one family's sync loop tells about itself; times in ms since the epoch. */
+export interface SyncProgress {
+  /** When the loop was started; it counts as healthy from then on. */
+  readonly startedMs: number;
+  readonly lastSuccessMs: number | undefined;
+  /** When the oldest change that is not in force yet arrived. */
+  readonly pendingSinceMs: number | undefined;
+}
+
+/** One family in a health report. */
+export interface FamilyHealth {
+  readonly lastUpdatedMs: number;
+  readonly isHealthy: boolean;
+}
+
+/** The health of the whole proxy. */
+export interface HealthReport {
+  readonly isHealthy: boolean;
+  readonly lastUpdatedMs: number | undefined;
+  readonly families: ReadonlyMap<IPFamily, FamilyHealth>;
+}
+
+/** An HTTP answer. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+const JSON_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" };
+
+/**
+ * Judge the sync loops: a family is unhealthy when a change has waited for two sync periods.
+ *
+ * Edges: families that never started are absent and count for nothing; no family at all is healthy.
+ * @source semantics.md 6.1; kube-proxy healthcheck/proxy_health.go
+ */
+export function judge(progress: ReadonlyMap<IPFamily, SyncProgress>, syncPeriodMs: number, nowMs: number): HealthReport {
+  const families = new Map<IPFamily, FamilyHealth>();
+  for (const [family, { startedMs, lastSuccessMs, pendingSinceMs }] of progress) {
+    const isHealthy = pendingSinceMs === undefined || nowMs - pendingSinceMs < 2 * syncPeriodMs;
+    families.set(family, { lastUpdatedMs: lastSuccessMs ?? startedMs, isHealthy });
+  }
+  const all = [...families.values()];
+  const lastUpdatedMs = all.length === 0 ? undefined : Math.max(...all.map((family) => family.lastUpdatedMs));
+  return { isHealthy: all.every((family) => family.isHealthy), lastUpdatedMs, families };
+}
+
+function goTime(ms: number | undefined): string {
+  return ms === undefined ? "0001-01-01T00:00:00Z" : new Date(ms).toISOString();
+}
+
+/**
+ * Answer /healthz or /livez.
+ *
+ * Edges: `eligibility` undefined is /livez. `healthy` in the body is about syncing alone, the status code about both;
+ * with 200 the top `lastUpdated` is the current time, a compatibility upstream keeps.
+ * @source semantics.md 6.1
+ */
+export function healthReply(report: HealthReport, eligibility: Eligibility | undefined, nowMs: number): Reply {
+  const isOK = report.isHealthy && (eligibility?.isEligible ?? true);
+  const status = [...report.families].map(([family, health]) => [
+    family,
+    { lastUpdated: goTime(health.lastUpdatedMs), healthy: health.isHealthy },
+  ]);
+  const body = {
+    lastUpdated: goTime(isOK ? nowMs : report.lastUpdatedMs),
+    currentTime: goTime(nowMs),
+    ...(eligibility === undefined ? {} : { nodeEligible: eligibility.isEligible }),
+    healthy: report.isHealthy,
+    status: Object.fromEntries(status) as Record<string, unknown>,
+  };
+  return jsonReply(isOK ? 200 : 503, body);
+}
+
+/** Say why /healthz or /livez answers 503; "" when nothing speaks for it. */
+export function unhealthyReason(report: HealthReport, eligibility: Eligibility | undefined): string {
+  const late = [...report.families].filter(([, { isHealthy }]) => !isHealthy).map(([family]) => family);
+  const waiting = late.length === 0 ? [] : [`a change has waited for two sync periods (${late.join(", ")})`];
+  return [...waiting, ...(eligibility?.reason ? [eligibility.reason] : [])].join("; ");
+}
+
+/** Logs when the answer of a path turns to 503 and back: the prober's log says that, ours says why. */
+export class ReplyTurns {
+  readonly #path: string;
+  readonly #log: Log;
+  #isOK = true;
+
+  constructor(path: string, log: Log) {
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /** The path was answered. */
+  answered(status: number, reason: string): void {
+    const isOK = status === 200;
+    if (isOK === this.#isOK) return;
+    this.#isOK = isOK;
+    if (isOK) this.#log.info(`${this.#path} answers 200 again`);
+    else this.#log.warn(`${this.#path} answers ${status}`, { reason });
+  }
+}
+
+/** What a probe's path answers, and why it isn't 200. */
+export interface Verdict {
+  readonly reply: Reply;
+  /** "" for 200. */
+  readonly reason: string;
+}
+
+/** Make what answers a probe's path, e.g. `/healthz`, and logs when the answer turns. */
+export function probe(path: string, log: Log, judgeNow: () => Verdict): () => Reply {
+  const turns = new ReplyTurns(path, log);
+  return () => {
+    const { reply, reason } = judgeNow();
+    turns.answered(reply.status, reason);
+    return reply;
+  };
+}
+
+/** Answer with JSON. */
+export function jsonReply(status: number, body: unknown): Reply {
+  return { status, headers: JSON_HEADERS, body: JSON.stringify(body) };
+}
+
+/**
+ * Answer a Service's health check node port.
+ *
+ * Shape: exactly upstream's: JSON indented with tabs, no newline at the end, the weight in a header.
+ * @source semantics.md 4.5; kube-proxy healthcheck/service_health.go
+ */
+export function serviceHealthReply(namespace: string, name: string, localEndpoints: number, isProxyHealthy: boolean): Reply {
+  const body = { service: { namespace, name }, localEndpoints, serviceProxyHealthy: isProxyHealthy };
+  return {
+    status: localEndpoints > 0 && isProxyHealthy ? 200 : 503,
+    headers: { ...JSON_HEADERS, "X-Load-Balancing-Endpoint-Weight": String(localEndpoints) },
+    body: JSON.stringify(body, undefined, "\t"),
+  };
+}

@@ -1,0 +1,113 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import type { AddressInfo } from "node:net";
+import type { Server } from "node:http";
+import { afterEach, describe, expect, test } from "vitest";
+import { eventually, ToyClock, ToyLog } from "../../test-support/toys.ts";
+import { closeServer, listen, routes, serveHttp, type Handler } from "./http.ts";
+
+const open: Server[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map(closeServer));
+});
+
+async function start(handler: Handler, log: ToyLog = new ToyLog()): Promise<string> {
+  const server = await listen({ ip: "127.0.0.1", port: 0 }, handler, log);
+  open.push(server);
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const OK = { status: 200, headers: { "X-Test": "1" }, body: "fine" };
+
+describe("listen", () => {
+  test("answers, without the query in the path", async () => {
+    const paths: string[] = [];
+    const url = await start((path) => {
+      paths.push(path);
+      return OK;
+    });
+    const response = await fetch(`${url}/healthz?verbose=1`);
+    expect([response.status, response.headers.get("x-test"), await response.text()]).toEqual([200, "1", "fine"]);
+    expect(paths).toEqual(["/healthz"]);
+  });
+
+  test("HEAD has headers and no body, a POST's body is thrown away", async () => {
+    const url = await start(() => OK);
+    const head = await fetch(url, { method: "HEAD" });
+    expect([head.headers.get("content-length"), await head.text()]).toEqual(["4", ""]);
+    expect(await (await fetch(url, { method: "POST", body: "x".repeat(100_000) })).text()).toBe("fine");
+  });
+
+  test("a handler that fails is a 500 and a log line, not the end", async () => {
+    const log = new ToyLog();
+    const url = await start(() => Promise.reject(new Error("boom")), log);
+    expect((await fetch(url)).status).toBe(500);
+    expect((await fetch(url)).status).toBe(500);
+    expect(log.lines[0]).toContain("boom");
+  });
+
+  test("a header that is too long is refused, and connections are capped", async () => {
+    const url = await start(() => OK);
+    expect((await fetch(url, { headers: { "X-Long": "a".repeat(10_000) } })).status).toBe(431);
+    expect(open[0]?.maxConnections).toBe(128);
+  });
+
+  test.each([
+    ["not ours", "192.0.2.1", "not_found", "see ip address"],
+    ["in use", "127.0.0.1", "already_exists", "see who has it"],
+  ])("an address that is %s", async (_name, ip, code, hint) => {
+    const port = Number(new URL(await start(() => OK)).port);
+    await expect(listen({ ip, port }, () => OK, new ToyLog())).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(new RegExp(`: ${ip}:${port}: ${hint}`)) as string,
+    });
+  });
+});
+
+test("routes: own paths only, not what every object has", async () => {
+  const handler = routes({ "/a": () => OK });
+  expect((await handler("/a")).status).toBe(200);
+  expect((await handler("/constructor")).status).toBe(404);
+  expect((await handler("/")).status).toBe(404);
+});
+
+describe("serveHttp", () => {
+  async function takenPort(): Promise<{ port: number; free: () => Promise<void> }> {
+    const server = await listen({ ip: "127.0.0.1", port: 0 }, () => OK, new ToyLog());
+    return { port: (server.address() as AddressInfo).port, free: () => closeServer(server) };
+  }
+
+  test("an address in use is reported once and tried again every 5 s", async () => {
+    const { port, free } = await takenPort();
+    const [clock, log, stop] = [new ToyClock(), new ToyLog(), new AbortController()];
+    const done = serveHttp(
+      { name: "healthz", address: { ip: "127.0.0.1", port }, handler: () => OK, hardFail: false, clock, log },
+      stop.signal,
+    );
+    await eventually("the first report", () => log.lines.length > 0);
+    await clock.advance(5_000);
+    await clock.advance(5_000);
+    await free();
+    await eventually("listening after the address is free", async () => {
+      await clock.advance(5_000);
+      return log.lines.some((line) => line.startsWith("info serving healthz"));
+    });
+    expect(log.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);
+    const client = connect(port, "127.0.0.1");
+    await once(client, "connect");
+    stop.abort();
+    await done;
+    client.destroy();
+    await expect(fetch(`http://127.0.0.1:${port}`)).rejects.toThrow("fetch failed");
+  });
+
+  test("with hardFail it is the end", async () => {
+    const { port, free } = await takenPort();
+    const serving = serveHttp(
+      { name: "healthz", address: { ip: "127.0.0.1", port }, handler: () => OK, hardFail: true, clock: new ToyClock(), log: new ToyLog() },
+      new AbortController().signal,
+    );
+    await expect(serving).rejects.toMatchObject({ code: "already_exists" });
+    await free();
+  });
+});

@@ -1,0 +1,125 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { ProxyError, type Clock, type Log } from "@turnout/core";
+import { bindAddressText, type BindAddress } from "../config/bind-address.ts";
+import type { Reply } from "./health.ts";
+
+/** Answers one request; `path` is without its query. */
+export type Handler = (path: string) => Reply | Promise<Reply>;
+
+/** Limits of a small server: probes and scrapes are short, anything slow or many is not ours. */
+const LIMITS = {
+  headersTimeout: 5_000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 15_000,
+  connectionsCheckingInterval: 5_000,
+  maxHeaderSize: 8_192,
+} as const;
+const CONNECTIONS_MAX = 128;
+const REBIND_MS = 5_000;
+const NOT_FOUND: Reply = { status: 404, headers: { "Content-Type": "text/plain; charset=utf-8" }, body: "404 page not found\n" };
+
+/** What keeps one server on its address. */
+export interface HttpOptions {
+  /** For logs, e.g. `healthz`. */
+  readonly name: string;
+  readonly address: BindAddress;
+  readonly handler: Handler;
+  /** Give up when the address can't be bound, instead of trying again every 5 s. */
+  readonly hardFail: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+function respond(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
+  response.writeHead(reply.status, { ...reply.headers, "Content-Length": Buffer.byteLength(reply.body) });
+  response.end(request.method === "HEAD" ? undefined : reply.body);
+}
+
+async function answer(handler: Handler, request: IncomingMessage, response: ServerResponse, log: Log): Promise<void> {
+  // Nobody sends us bodies; one that comes is thrown away rather than kept.
+  request.resume();
+  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+  try {
+    respond(request, response, await handler(path));
+  } catch (error) {
+    log.error("a request could not be answered", { path, error });
+    if (!response.headersSent) respond(request, response, { status: 500, headers: {}, body: "internal error\n" });
+    else response.destroy();
+  }
+}
+
+/** Serve a fixed set of paths; every other path is 404. */
+export function routes(table: Readonly<Record<string, () => Reply | Promise<Reply>>>): Handler {
+  return (path) => (Object.hasOwn(table, path) ? (table[path]?.() ?? NOT_FOUND) : NOT_FOUND);
+}
+
+/**
+ * Listen on one address, with limits on time, header size and connections.
+ * @throws {ProxyError} `already_exists` when the address is in use, `permission_denied`, `not_found` when it isn't this host's.
+ */
+export async function listen(address: BindAddress, handler: Handler, log: Log): Promise<Server> {
+  const server = createServer({ ...LIMITS }, (request, response) => void answer(handler, request, response, log));
+  server.maxConnections = CONNECTIONS_MAX;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => reject(bindError(error, address)));
+    // ipv6Only: the other family has a server of its own on the same port.
+    server.listen({ host: address.ip, port: address.port, ipv6Only: address.ip.includes(":") }, resolve);
+  });
+  server.on("error", (error) => log.warn("a server had an error", { address: bindAddressText(address), error }));
+  return server;
+}
+
+function bindError(error: NodeJS.ErrnoException, address: BindAddress): ProxyError {
+  const about = (hint: string): { object: string; hint: string; cause: Error } => ({
+    object: bindAddressText(address),
+    hint,
+    cause: error,
+  });
+  if (error.code === "EADDRINUSE")
+    return new ProxyError("already_exists", "the address is in use", about("see who has it with ss -tlnp, or choose another"));
+  if (error.code === "EACCES")
+    return new ProxyError("permission_denied", "no right to listen", about("run as root, or choose a port above 1023"));
+  if (error.code === "EADDRNOTAVAIL") return new ProxyError("not_found", "the address is not this host's", about("see ip address"));
+  return ProxyError.from(error, "tool_failed", "can't listen", { object: bindAddressText(address) });
+}
+
+/** Stop listening and end open connections; resolves when the port is free. */
+export async function closeServer(server: Server): Promise<void> {
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
+/**
+ * Serve until `signal` aborts.
+ *
+ * Edges: an address that can't be bound is tried again every 5 s and reported once, unless `hardFail`.
+ * @throws {ProxyError} the bind error, with `hardFail` alone.
+ * @source semantics.md 6.1
+ */
+export async function serveHttp(options: HttpOptions, signal: AbortSignal): Promise<void> {
+  const { name, address, handler, hardFail, clock, log } = options;
+  let isReported = false;
+  while (!signal.aborted) {
+    let server: Server;
+    try {
+      server = await listen(address, handler, log);
+    } catch (error) {
+      if (!ProxyError.is(error) || hardFail) throw error;
+      if (!isReported) log.warn(`the ${name} server can't listen, trying again every 5 s`, { error });
+      isReported = true;
+      await clock.sleep(REBIND_MS, signal);
+      continue;
+    }
+    log.info(`serving ${name}`, { address: bindAddressText(address) });
+    await aborted(signal);
+    await closeServer(server);
+  }
+}
+
+/** Resolve when a signal aborts, or at once if it has. */
+export async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

@@ -1,0 +1,162 @@
+import { ProxyError } from "@turnout/core";
+import { afterEach, expect, test } from "vitest";
+import { toyEndpoint, toyRow } from "../../test-support/toys.ts";
+import { countNoLocalEndpoints, Metrics } from "./metrics.ts";
+
+let made: Metrics | undefined;
+afterEach(() => made?.close());
+
+function make(backend = "nft"): Metrics {
+  made = new Metrics({ backend, nowMs: () => 5_000 });
+  return made;
+}
+
+async function lines(metrics: Metrics): Promise<readonly string[]> {
+  return (await metrics.text()).split("\n");
+}
+
+/** Names of semantics.md section 8 that exist in nft mode, minus localhost listeners, which this backend has none of. */
+const EXPECTED: readonly [string, string][] = [
+  ["kubeproxy_sync_proxy_rules_duration_seconds", "histogram"],
+  ["kubeproxy_sync_full_proxy_rules_duration_seconds", "histogram"],
+  ["kubeproxy_sync_partial_proxy_rules_duration_seconds", "histogram"],
+  ["kubeproxy_sync_proxy_rules_last_timestamp_seconds", "gauge"],
+  ["kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds", "gauge"],
+  ["kubeproxy_network_programming_duration_seconds", "histogram"],
+  ["kubeproxy_sync_proxy_rules_endpoint_changes_pending", "gauge"],
+  ["kubeproxy_sync_proxy_rules_endpoint_changes_total", "counter"],
+  ["kubeproxy_sync_proxy_rules_service_changes_pending", "gauge"],
+  ["kubeproxy_sync_proxy_rules_service_changes_total", "counter"],
+  ["kubeproxy_sync_proxy_rules_no_local_endpoints_total", "gauge"],
+  ["kubeproxy_sync_proxy_rules_nftables_sync_failures_total", "counter"],
+  ["kubeproxy_conntrack_reconciler_sync_duration_seconds", "histogram"],
+  ["kubeproxy_conntrack_reconciler_deleted_entries_total", "counter"],
+  ["kubeproxy_proxy_healthz_total", "counter"],
+  ["kubeproxy_proxy_livez_total", "counter"],
+  ["turnout_objects", "gauge"],
+  ["turnout_objects_put_total", "counter"],
+  ["turnout_objects_removed_total", "counter"],
+  ["turnout_sync_failures_total", "counter"],
+  ["turnout_quarantined_rows", "gauge"],
+  ["turnout_failed_objects", "gauge"],
+  ["turnout_object_issues_total", "counter"],
+  ["turnout_event_loop_lag_seconds", "gauge"],
+  ["process_resident_memory_bytes", "gauge"],
+  ["process_cpu_seconds_total", "counter"],
+];
+
+test("kube-proxy's names and types, and ours", async () => {
+  const text = await lines(make());
+  for (const [name, type] of EXPECTED) expect(text).toContain(`# TYPE ${name} ${type}`);
+});
+
+test("only metrics of the backend's mode are registered", async () => {
+  expect(await make("other").text()).not.toContain("nftables");
+});
+
+test("buckets are upstream's", async () => {
+  const metrics = make();
+  metrics.synced({ family: "IPv4", full: true, durationMs: 1, triggersMs: [0], put: 0, removed: 0, drifted: 0, objects: 0, atMs: 1_000 });
+  const text = await lines(metrics);
+  const bounds = (name: string): number[] =>
+    text.flatMap((line) => (line.startsWith(`${name}_bucket`) ? [Number(/le="([^"]+)"/.exec(line)?.[1])] : [])).filter(Number.isFinite);
+  expect(bounds("kubeproxy_sync_proxy_rules_duration_seconds")).toHaveLength(15);
+  expect(bounds("kubeproxy_sync_proxy_rules_duration_seconds").at(-1)).toBeCloseTo(16.384);
+  const programming = bounds("kubeproxy_network_programming_duration_seconds");
+  expect([programming.length, programming[0], programming[2], programming.at(-1)]).toEqual([80, 0.25, 1, 300]);
+});
+
+test("a sync is counted", async () => {
+  const metrics = make();
+  metrics.watchRows("IPv6", () => [toyRow("a", { externalLocal: true })]);
+  metrics.objectChanged("Service");
+  metrics.objectChanged("EndpointSlice");
+  metrics.objectChanged("Node");
+  expect(await lines(metrics)).toEqual(
+    expect.arrayContaining([
+      "kubeproxy_sync_proxy_rules_service_changes_pending 1",
+      'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv6"} 5',
+      'kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family="IPv6"} 0',
+    ]),
+  );
+  metrics.synced({
+    family: "IPv6",
+    full: false,
+    durationMs: 250,
+    triggersMs: [1_000, 99_999],
+    put: 3,
+    removed: 2,
+    drifted: 0,
+    objects: 7,
+    atMs: 3_000,
+  });
+  metrics.flowsForgotten({ family: "IPv6", count: 4, durationMs: 1 });
+  metrics.quarantined({ family: "IPv6", rows: ["x"], objects: ["sysctl a", "sysctl b"] });
+  metrics.probed("healthz", 503);
+  metrics.probed("livez", 200);
+  metrics.objectIssue("Service shop/cart");
+  metrics.objectIssue("/etc/turnout/services.yaml:7");
+  metrics.objectIssue("/etc/turnout/services.yaml:9");
+  metrics.failed({ family: "IPv6", full: false, durationMs: 1, error: new ProxyError("timed_out", "late"), atMs: 1 });
+  expect(await lines(metrics)).toEqual(
+    expect.arrayContaining([
+      'kubeproxy_sync_partial_proxy_rules_duration_seconds_sum{ip_family="IPv6"} 0.25',
+      'kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv6"} 2',
+      'kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv6"} 3',
+      // The second trigger lies in the future: a node's clock may be behind; it counts as no time at all.
+      'kubeproxy_network_programming_duration_seconds_sum{ip_family="IPv6"} 2',
+      'kubeproxy_network_programming_duration_seconds_count{ip_family="IPv6"} 2',
+      "kubeproxy_sync_proxy_rules_service_changes_pending 0",
+      "kubeproxy_sync_proxy_rules_service_changes_total 1",
+      "kubeproxy_sync_proxy_rules_endpoint_changes_total 1",
+      'kubeproxy_sync_proxy_rules_no_local_endpoints_total{traffic_policy="external",ip_family="IPv6"} 1',
+      'kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family="IPv6"} 1',
+      'kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family="IPv6"} 4',
+      'kubeproxy_proxy_healthz_total{code="503"} 1',
+      'kubeproxy_proxy_livez_total{code="200"} 1',
+      'turnout_objects{ip_family="IPv6"} 7',
+      'turnout_objects_put_total{ip_family="IPv6"} 3',
+      'turnout_objects_removed_total{ip_family="IPv6"} 2',
+      'turnout_quarantined_rows{ip_family="IPv6"} 1',
+      'turnout_failed_objects{ip_family="IPv6"} 2',
+      'turnout_sync_failures_total{ip_family="IPv6",code="timed_out"} 1',
+      'turnout_object_issues_total{kind="Service"} 1',
+      'turnout_object_issues_total{kind="File"} 2',
+      'turnout_object_issues_total{kind="Node"} 0',
+    ]),
+  );
+});
+
+test.each([
+  ["a Cluster policy never counts", {}, 0, 0],
+  ["a local endpoint", { internalLocal: true, local: [0] }, 0, 0],
+  ["none local", { internalLocal: true, externalLocal: true }, 1, 1],
+  ["no endpoint anywhere", { externalLocal: true, endpoints: [] }, 0, 0],
+  ["only unready ones", { externalLocal: true, endpoints: [toyEndpoint("10.1.0.5", { ready: false, serving: false })] }, 0, 0],
+  [
+    "a terminating one that still serves",
+    { externalLocal: true, endpoints: [toyEndpoint("10.1.0.5", { ready: false, terminating: true })] },
+    0,
+    1,
+  ],
+])("countNoLocalEndpoints: %s", (_name, row, internal, external) => {
+  expect(countNoLocalEndpoints([toyRow("a", row)])).toEqual({ internal, external });
+});
+
+test("what a backend counts itself is read when somebody asks, of each family, as counter or gauge", async () => {
+  const metrics = make("iptables");
+  let rules = 3;
+  const told = (failures: number) => () => [
+    { name: "kubeproxy_sync_proxy_rules_iptables_restore_failures_total", help: "h", kind: "counter" as const, value: failures },
+    { name: "kubeproxy_sync_proxy_rules_iptables_total", help: "h", kind: "gauge" as const, labels: { table: "nat" }, value: rules },
+  ];
+  metrics.watchBackend("IPv4", told(1));
+  metrics.watchBackend("IPv6", told(0));
+  expect(await lines(metrics)).toContain('kubeproxy_sync_proxy_rules_iptables_total{table="nat",ip_family="IPv4"} 3');
+  rules = 2;
+  const text = await lines(metrics);
+  expect(text).toContain("# TYPE kubeproxy_sync_proxy_rules_iptables_restore_failures_total counter");
+  expect(text).toContain('kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv4"} 1');
+  expect(text).toContain('kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv6"} 0');
+  expect(text).toContain('kubeproxy_sync_proxy_rules_iptables_total{table="nat",ip_family="IPv6"} 2');
+});

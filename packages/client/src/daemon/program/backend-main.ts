@@ -1,0 +1,40 @@
+import { readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import type { BackendModule, KernelObject } from "@turnout/core";
+import { terminationSignal } from "../../process/signals.ts";
+import { exitPrinted, guardOutput } from "../../process/standard-output.ts";
+import { runBackendProgram, type ProgramEnvironment } from "./backend-program.ts";
+
+/** What a backend's own program says of itself. */
+export interface BackendMainOptions {
+  readonly version: string;
+  /** `createWorld` of `@turnout/host`, or one's own. */
+  readonly createWorld: ProgramEnvironment["createWorld"];
+  /** Default `turnout-` and the backend's name. */
+  readonly name?: string;
+}
+
+/**
+ * Be a backend's own program: read this process's arguments, follow a brain until told to stop, and exit.
+ *
+ * Shape: the whole of a program is its imports and this call; see the README.
+ */
+export async function backendMain<H, K extends KernelObject, S>(
+  module: BackendModule<unknown, H, K, S>,
+  { version, createWorld, name = `turnout-${module.name}` }: BackendMainOptions,
+): Promise<void> {
+  guardOutput(name);
+  const code = await runBackendProgram(module, process.argv.slice(2), {
+    name,
+    version,
+    createWorld,
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    isTerminal: process.stderr.isTTY,
+    hostname: hostname(),
+    signal: terminationSignal({ on: (event, listener) => process.on(event, listener), exit: (status) => process.exit(status) }),
+    nowMs: () => Date.now(),
+    readFile: (path) => readFile(path, "utf8"),
+  });
+  await exitPrinted(code);
+}

@@ -1,0 +1,155 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ProxyError } from "@turnout/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { systemClock } from "../../process/clock.ts";
+import { asksOf, ToyBrain } from "../../test-support/toy-brain.ts";
+import { eventually, toyFull, ToyKernel, toyModule, toyNode, toyRow, toyWorld } from "../../test-support/toys.ts";
+import { runBackendProgram } from "./backend-program.ts";
+import { parseProgramFlags } from "./program-flags.ts";
+
+const SERVICE = "service 10.96.0.10:80";
+const QUIET = ["--healthz-bind-address", "", "--metrics-bind-address="];
+let brain: ToyBrain;
+let kernel: ToyKernel;
+let stop: AbortController;
+let out: string;
+let err: string;
+
+beforeEach(async () => {
+  brain = await ToyBrain.create();
+  kernel = new ToyKernel();
+  stop = new AbortController();
+  [out, err] = ["", ""];
+});
+
+afterEach(async () => {
+  stop.abort();
+  await brain.remove();
+});
+
+function program(...args: readonly string[]): Promise<number> {
+  return runBackendProgram(toyModule(kernel), args, {
+    name: "turnout-toy",
+    version: "1.2.3",
+    createWorld: ({ log }) => ({ ...toyWorld({ IPv4: ["127.0.0.1"], IPv6: ["::1"] }), clock: systemClock(), log }),
+    out: (text) => (out += text),
+    err: (text) => (err += text),
+    isTerminal: false,
+    hostname: "host1",
+    signal: stop.signal,
+    nowMs: () => 0,
+    readFile: async (path) => (await import("node:fs/promises")).readFile(path, "utf8"),
+  });
+}
+
+/** A brain that answers both families once, with one service in IPv4. */
+async function serveOnce(): Promise<void> {
+  await brain.listen();
+  brain.onStream = (stream): void => {
+    stream.welcome();
+    const answer = async (): Promise<void> => {
+      await eventually("both families are asked for", () => asksOf(stream).length === 2);
+      stream.answer(toyFull([toyRow("cart")]), { isEligible: true, reason: "" });
+      stream.answer(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
+    };
+    void answer();
+  };
+}
+
+describe("a backend's own program", () => {
+  test("follows the brain with the settings of its flags until it is stopped, and leaves the rules", async () => {
+    await serveOnce();
+    const running = program("--api", brain.target, "--node-name", "node7", "--masquerade-all", "--cluster_cidr=10.1.0.0/16", ...QUIET);
+    await eventually("the service is there", () => kernel.objects.IPv4.has(SERVICE));
+    const hello = brain.streams[0]?.requests[0]?.request;
+    expect(hello).toMatchObject({
+      $case: "hello",
+      value: {
+        nodeName: "node7",
+        version: "turnout-toy 1.2.3",
+        settings: { masqueradeAll: true, detectLocal: { mode: { $case: "clusterCidr", value: { cidrs: ["10.1.0.0/16"] } } } },
+      },
+    });
+    stop.abort();
+    expect(await running).toBe(0);
+    expect(kernel.objects.IPv4.has(SERVICE)).toBe(true);
+    expect(err).toContain("stopped, rules stay in force");
+  });
+
+  test("--once syncs one time and exits with 0", async () => {
+    await serveOnce();
+    expect(await program("--api", brain.target, "--once", ...QUIET)).toBe(0);
+    expect(kernel.objects.IPv4.has(SERVICE)).toBe(true);
+  });
+
+  test("--once without a brain fails when its time is over", async () => {
+    expect(await program("--api", brain.target, "--once", "--timeout=200ms", ...QUIET)).toBe(1);
+    expect(err).toContain(`turnout-toy: [timed_out] nothing complete within 0.2 s: brain ${brain.target}`);
+    expect(kernel.applies).toBe(0);
+  });
+
+  test("--once says why the host refused", async () => {
+    await serveOnce();
+    kernel.failures.push(...Array.from({ length: 9 }, () => new ProxyError("tool_failed", "toy refuses")));
+    expect(await program("--api", brain.target, "--once", ...QUIET)).toBe(1);
+    expect(err).toContain("turnout-toy: [tool_failed] toy refuses");
+  });
+
+  test("--dry-run prints the plan and touches nothing", async () => {
+    await serveOnce();
+    expect(await program("--api", brain.target, "--once", "--dry-run", ...QUIET)).toBe(0);
+    expect(out).toContain(SERVICE);
+    expect(kernel.objects.IPv4.size).toBe(0);
+  });
+
+  test("takes a KubeProxyConfiguration file", async () => {
+    const file = join(brain.directory, "config.yaml");
+    await writeFile(file, "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nhostnameOverride: filed\n");
+    await serveOnce();
+    expect(await program("--api", brain.target, "--config", file, "--once")).toBe(0);
+    expect(brain.streams[0]?.requests[0]?.request).toMatchObject({ value: { nodeName: "filed" } });
+  });
+
+  test("helps, and says its version", async () => {
+    expect([await program("--help"), await program("-V")]).toEqual([0, 0]);
+    expect(out).toMatch(/^Usage: turnout-toy \[options\]\n/);
+    expect(out).toContain("--nodeport-addresses");
+    expect(out).toMatch(/\n1\.2\.3\n$/);
+  });
+
+  test.each([
+    [["--bogus"], "unknown flag: --bogus: see --help"],
+    [["stray"], "it is no flag: stray"],
+    [["--api"], "the flag needs a value: --api"],
+    [["--api", "nowhere"], 'it is no address: "nowhere"'],
+    [["--once=maybe"], '"maybe" is neither true nor false: --once'],
+    [["--timeout", "0s"], "it must be longer than 0: --timeout"],
+    [["--logging-format", "xml"], '"xml" is neither text nor json'],
+    [["--backend-option", "x"], '"x" is not name=value'],
+    [["--cluster-cidr", "here"], "here"],
+    [["--config", "/no/such/file"], "the configuration file can't be read"],
+  ])("%j is bad usage", async (args, reason) => {
+    expect(await program(...args)).toBe(2);
+    expect(err).toContain("turnout-toy: [invalid_object]");
+    expect(err).toContain(reason);
+  });
+});
+
+test("flags are read into what they mean", () => {
+  const flags = parseProgramFlags([
+    "-v",
+    "--backend-option",
+    "a=1",
+    "--backend-option=b=true",
+    "--backend-option",
+    "c=x=y",
+    "--masquerade-all=false",
+  ]);
+  expect(flags).toMatchObject({
+    verbose: true,
+    backendOptions: { a: 1, b: true, c: "x=y" },
+    raw: { "masquerade-all": "false" },
+    wants: "run",
+  });
+});

@@ -1,0 +1,134 @@
+import { inspect } from "node:util";
+import { ProxyError, type BackendModule, type KernelObject, type Log, type Netlink, type World } from "@turnout/core";
+import { createLog } from "../../process/log.ts";
+import { loadConfig, runConfig } from "../config/config.ts";
+import { run } from "../run/main.ts";
+import { Metrics } from "../metrics/metrics.ts";
+import { withTimeout } from "../../process/timeout.ts";
+import { openNodeLink } from "../../api/watch/watch-node-state.ts";
+import { parseProgramFlags, programHelp, type ProgramFlags } from "./program-flags.ts";
+
+/** A world whose netlink can be let go of; `@turnout/host` has one. */
+export interface ProgramWorld extends World {
+  readonly netlink: Netlink & { close?(): void };
+}
+
+/** What a backend program touches besides its arguments; tests pass their own. */
+export interface ProgramEnvironment {
+  /** The program's name, for help and errors, e.g. `turnout-nft`. */
+  readonly name: string;
+  readonly version: string;
+  readonly createWorld: (options: { readonly log: Log }) => ProgramWorld;
+  /** Standard output: what was asked for. */
+  readonly out: (text: string) => void;
+  /** Standard error: logs and errors. */
+  readonly err: (text: string) => void;
+  readonly isTerminal: boolean;
+  readonly hostname: string;
+  /** Ends the program; rules stay in force. */
+  readonly signal: AbortSignal;
+  readonly nowMs: () => number;
+  /** @throws what node:fs throws. */
+  readonly readFile: (path: string) => Promise<string>;
+}
+
+const FAILED = 1;
+const BAD_USAGE = 2;
+
+/**
+ * Run a backend as a program of its own that follows a brain: one command line, to its end.
+ *
+ * Shape: `args` without node and script; resolves to the exit code: 0 done, 1 failed, 2 bad usage or configuration.
+ * Edges: an operating error is one line on standard error, with cause and stack under -v; any other rejects.
+ */
+export async function runBackendProgram<H, K extends KernelObject, S>(
+  module: BackendModule<unknown, H, K, S>,
+  args: readonly string[],
+  env: ProgramEnvironment,
+): Promise<number> {
+  let isVerbose = false;
+  try {
+    const flags = parseProgramFlags(args);
+    isVerbose = flags.verbose;
+    if (flags.wants === "help") env.out(programHelp(env.name, module.name));
+    else if (flags.wants === "version") env.out(`${env.version}\n`);
+    else await runWith(module, flags, env);
+    return 0;
+  } catch (error) {
+    if (!ProxyError.is(error)) throw error;
+    env.err(`${env.name}: ${error.message}\n${isVerbose ? `${inspect(error)}\n` : ""}`);
+    return ProxyError.is(error, "invalid_object") ? BAD_USAGE : FAILED;
+  }
+}
+
+async function runWith<H, K extends KernelObject, S>(
+  module: BackendModule<unknown, H, K, S>,
+  flags: ProgramFlags,
+  env: ProgramEnvironment,
+): Promise<void> {
+  const file = flags.config === undefined ? undefined : { path: flags.config, text: await readConfig(flags.config, env) };
+  const loaded = loadConfig({ flags: flags.raw, file, hostname: env.hostname, backendOptions: flags.backendOptions });
+  const config = runConfig(loaded, module.name);
+  const format = flags.loggingFormat ?? (env.isTerminal ? "text" : "json");
+  const log = createLog({ format, level: flags.verbose ? "debug" : "info", write: env.err, nowMs: env.nowMs });
+  for (const warning of config.warnings) log.warn(warning);
+  const world = env.createWorld({ log });
+  const { clock } = world;
+  const { nodeName, settings, bindAddress } = config;
+  const version = `${env.name} ${env.version}`;
+  log.info(`${env.name} starts`, { version: env.version, api: flags.api, node: nodeName });
+  const link = await openNodeLink({
+    target: flags.api,
+    tls: flags.tls,
+    nodeName,
+    settings,
+    bindAddress,
+    version,
+    clock,
+    log,
+    failOnRefusal: flags.once,
+    awaitsNode: true,
+  });
+  const metrics = new Metrics({ backend: module.name, nowMs: () => clock.nowMs() });
+  const body = (signal: AbortSignal): Promise<void> =>
+    run(module, {
+      config,
+      feed: (family) => link.feed(family),
+      world,
+      signal,
+      eligibility: () => link.eligibility,
+      metrics,
+      once: flags.once,
+      // Other backends are other programs: one that is gone took with it what could tell its rules.
+      leftovers: { others: () => Promise.resolve([]), isKept: flags.keepOtherRules },
+      allowsEmpty: flags.allowEmpty,
+      readFile: (path) => readAgain(path, env),
+      ...(flags.dryRun ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
+    });
+  try {
+    if (flags.once) await withTimeout(`brain ${flags.api}`, flags.timeoutMs, clock, env.signal, body);
+    else await body(env.signal);
+  } finally {
+    await link.close();
+    metrics.close();
+    world.netlink.close?.();
+  }
+  const stopped = module.residence === "process" ? "stopped, nothing is answered any more" : "stopped, rules stay in force";
+  log.info(flags.dryRun ? "done, nothing was applied" : flags.once ? "done, rules stay in place" : stopped);
+}
+
+async function readConfig(path: string, env: ProgramEnvironment): Promise<string> {
+  try {
+    return await env.readFile(path);
+  } catch (error) {
+    throw ProxyError.from(error, "invalid_object", "the configuration file can't be read", { object: path });
+  }
+}
+
+async function readAgain(path: string, env: ProgramEnvironment): Promise<string | undefined> {
+  // A file that is being replaced is missing for a moment; its next version is what counts.
+  return await env.readFile(path).then(
+    (text) => text,
+    () => undefined,
+  );
+}

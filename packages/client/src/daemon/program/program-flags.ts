@@ -1,0 +1,170 @@
+import { ProxyError, type Plain } from "@turnout/core";
+import { CONFIG_FLAGS, type RawFlags } from "../config/config-flags.ts";
+import { parseDuration } from "../config/duration.ts";
+import { DEFAULT_TARGET, tlsFiles, type TlsFiles } from "../../api/watch/target.ts";
+
+/** A backend program's command line, read. */
+export interface ProgramFlags {
+  /** Where the brain is. */
+  readonly api: string;
+  /** For a brain over TLS. */
+  readonly tls: TlsFiles | undefined;
+  /** A KubeProxyConfiguration file. */
+  readonly config: string | undefined;
+  readonly once: boolean;
+  readonly dryRun: boolean;
+  /** Leave in force what a former proxy left. */
+  readonly keepOtherRules: boolean;
+  /** A brain that knows of no Service is believed. */
+  readonly allowEmpty: boolean;
+  /** How long --once may take. */
+  readonly timeoutMs: number;
+  readonly verbose: boolean;
+  /** Undefined: text on a terminal, else json. */
+  readonly loggingFormat: "text" | "json" | undefined;
+  readonly backendOptions: Readonly<Record<string, Plain>>;
+  /** kube-proxy's flags and `node-name`, as the configuration takes them. */
+  readonly raw: RawFlags;
+  readonly wants: "run" | "help" | "version";
+}
+
+/** What a flag of ours takes: a value, or nothing. */
+const OWN: Readonly<Record<string, "value" | "switch">> = {
+  api: "value",
+  "api-ca": "value",
+  "api-cert": "value",
+  "api-key": "value",
+  config: "value",
+  once: "switch",
+  "dry-run": "switch",
+  "keep-other-rules": "switch",
+  "allow-empty": "switch",
+  timeout: "value",
+  verbose: "switch",
+  "logging-format": "value",
+  "backend-option": "value",
+  help: "switch",
+  version: "switch",
+};
+const SHORT: Readonly<Record<string, string>> = { "-v": "--verbose", "-h": "--help", "-V": "--version" };
+/** Flags beside the table of configuration fields that the configuration reads too. */
+const CONFIGURED: readonly string[] = ["node-name", "max-service-entries", "healthz-port", "metrics-port"];
+const TIMEOUT = "1m";
+
+function bad(object: string, what: string, hint = "see --help"): ProxyError {
+  return new ProxyError("invalid_object", what, { object, hint });
+}
+
+/** Split arguments into names and values; switches have "true" unless they say something else after "=". */
+function pairsOf(args: readonly string[]): readonly (readonly [name: string, value: string, isBare: boolean])[] {
+  const pairs: (readonly [string, string, boolean])[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = SHORT[args[at] ?? ""] ?? args[at] ?? "";
+    const [, typed, , said] = /^--([^=]+)(=(.*))?$/s.exec(arg) ?? [];
+    // Underscores in a flag's name are dashes, as kube-proxy has it.
+    const name = typed?.replaceAll("_", "-");
+    if (name === undefined) throw bad(arg, "it is no flag");
+    const flag = CONFIG_FLAGS.find((one) => one.name === name);
+    const takes = Object.hasOwn(OWN, name) ? OWN[name] : flag !== undefined && flag.placeholder === undefined ? "switch" : "value";
+    if (flag === undefined && !CONFIGURED.includes(name) && !Object.hasOwn(OWN, name)) throw bad(`--${name}`, "unknown flag");
+    if (said !== undefined) pairs.push([name, said, false]);
+    else if (takes === "switch") pairs.push([name, "true", true]);
+    else {
+      const value = args[(at += 1)];
+      if (value === undefined) throw bad(`--${name}`, "the flag needs a value");
+      pairs.push([name, value, false]);
+    }
+  }
+  return pairs;
+}
+
+/** true, false and numbers are what they look like; everything else is text. */
+function plainValue(text: string): Plain {
+  if (text === "true" || text === "false") return text === "true";
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+}
+
+function backendOption(pair: string): readonly [string, Plain] {
+  const equals = pair.indexOf("=");
+  if (equals < 1) throw bad("--backend-option", `"${pair}" is not name=value`);
+  return [pair.slice(0, equals), plainValue(pair.slice(equals + 1))];
+}
+
+/** Read a command line. @throws {ProxyError} `invalid_object` naming the flag. */
+export function parseProgramFlags(args: readonly string[]): ProgramFlags {
+  const own = new Map<string, string>();
+  const raw: Record<string, string | true> = {};
+  const options: (readonly [string, Plain])[] = [];
+  for (const [name, value, isBare] of pairsOf(args)) {
+    if (name === "backend-option") options.push(backendOption(value));
+    else if (Object.hasOwn(OWN, name)) own.set(name, value);
+    else raw[name] = isBare ? true : value;
+  }
+  const isOn = (name: string): boolean => {
+    const value = own.get(name) ?? "false";
+    if (value !== "true" && value !== "false") throw bad(`--${name}`, `"${value}" is neither true nor false`);
+    return value === "true";
+  };
+  const loggingFormat = own.get("logging-format");
+  if (loggingFormat !== undefined && loggingFormat !== "text" && loggingFormat !== "json") {
+    throw bad("--logging-format", `"${loggingFormat}" is neither text nor json`);
+  }
+  const timeoutMs = parseDuration(own.get("timeout") ?? TIMEOUT);
+  if (timeoutMs <= 0) throw bad("--timeout", "it must be longer than 0");
+  return {
+    api: own.get("api") ?? DEFAULT_TARGET,
+    tls: tlsFiles({ ca: own.get("api-ca"), cert: own.get("api-cert"), key: own.get("api-key") }, "--api"),
+    config: own.get("config"),
+    once: isOn("once"),
+    dryRun: isOn("dry-run"),
+    keepOtherRules: isOn("keep-other-rules"),
+    allowEmpty: isOn("allow-empty"),
+    timeoutMs,
+    verbose: isOn("verbose"),
+    loggingFormat,
+    backendOptions: Object.fromEntries(options),
+    raw,
+    wants: isOn("help") ? "help" : isOn("version") ? "version" : "run",
+  };
+}
+
+const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
+  ["--api <target>", `where the brain ("turnout serve") listens (default: ${DEFAULT_TARGET})`],
+  ["--api-ca, --api-cert, --api-key <file>", "for a brain at tls://HOST:PORT: its authority, our certificate and key"],
+  ["--node-name <name>", "the node to program (default: this host's name)"],
+  ["--config <file>", "a KubeProxyConfiguration file; kube-proxy's other flags are then ignored"],
+  ["--max-service-entries <n>", "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)"],
+  ["--once", "sync one time, leave the rules in place and exit"],
+  ["--dry-run", "print what would be done, and do nothing"],
+  ["--keep-other-rules", "leave in force what another proxy left where this backend works, instead of removing it"],
+  ["--allow-empty", "a brain without any Service is meant: remove the rules it finds at the start"],
+  ["--timeout <duration>", `with --once: give up after this long (default: ${TIMEOUT})`],
+  ["--backend-option <name=value>", "an option of the backend itself; repeatable"],
+  ["-v, --verbose", "log more; errors come with cause and stack"],
+  ["--logging-format <format>", "text or json (default: text on a terminal)"],
+  ["-V, --version", "print the version"],
+  ["-h, --help", "print this"],
+];
+
+/** Write the help of a backend program. */
+export function programHelp(name: string, backend: string): string {
+  const line = ([flag, help]: readonly [string, string]): string => `  ${flag.padEnd(36)} ${help}`;
+  const shown = CONFIG_FLAGS.filter(({ isShown }) => isShown).map((flag): readonly [string, string] => [
+    `--${flag.name}${flag.placeholder === undefined ? "" : ` <${flag.placeholder}>`}`,
+    flag.help,
+  ]);
+  return [
+    `Usage: ${name} [options]`,
+    "",
+    `Programs this node's services with ${backend}, as a brain computes them, and keeps them in step.`,
+    "",
+    "Options:",
+    ...OWN_HELP.map(line),
+    "",
+    "Options of kube-proxy, same names and meaning:",
+    ...shown.map(line),
+    "",
+    "SIGTERM ends it and leaves the rules in force. Exit codes: 0 done, 1 failed, 2 bad usage or configuration.",
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,132 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { settled, ToyClock, ToyLog } from "../../test-support/toys.ts";
+import { RepairPacer } from "./repair-pacer.ts";
+
+const MAX_WAIT_MS = 30_000;
+let clock: ToyClock;
+let log: ToyLog;
+let audits: number[];
+let stop: AbortController;
+let pacer: RepairPacer;
+/** A comparison is asked for and not done yet. */
+let isAsked: boolean;
+
+beforeEach(() => {
+  clock = new ToyClock();
+  log = new ToyLog();
+  audits = [];
+  stop = new AbortController();
+  isAsked = false;
+  const startMs = clock.nowMs();
+  const audit = (): void => {
+    isAsked = true;
+    audits.push(clock.nowMs() - startMs);
+  };
+  pacer = new RepairPacer({ family: "IPv4", clock, log, audit, maxWaitMs: MAX_WAIT_MS, signal: stop.signal });
+});
+
+/** The comparison takes its time and is done. */
+async function compare(durationMs: number, drifted: number): Promise<void> {
+  await clock.advance(durationMs);
+  isAsked = false;
+  pacer.synced({ full: true, durationMs, drifted });
+  await settled();
+}
+
+/** Somebody changes something each 100 ms, and a comparison, which mends it, takes `costMs`. */
+async function quarrel(forMs: number, costMs: number): Promise<void> {
+  for (let ms = 0; ms < forMs; ms += 100) {
+    pacer.changed("nft (pid 7)");
+    await clock.advance(100);
+    if (isAsked) {
+      await compare(costMs, 1);
+      ms += costMs;
+    }
+  }
+}
+
+const gaps = (): readonly number[] => audits.slice(1).map((ms, index) => ms - (audits[index] ?? 0));
+const warnings = (): readonly string[] => log.lines.filter((line) => line.startsWith("warn"));
+
+describe("somebody's changes", () => {
+  test("the first after quiet is repaired at once, whatever repairs cost, and told with what was found", async () => {
+    for (let times = 0; times < 5; times += 1) {
+      pacer.changed("nft (pid 7)");
+      await compare(10_000, 3);
+      await clock.advance(290_000);
+    }
+    expect(audits).toEqual([0, 300_000, 600_000, 900_000, 1_200_000]);
+    expect(warnings()).toHaveLength(5);
+    expect(warnings()[0]).toBe("warn somebody changed what is ours, it was mended family=IPv4 what=nft (pid 7) objects=3");
+  });
+
+  test("a suspicion that comes to nothing is no warning", async () => {
+    pacer.changed("portmap (pid 7) changed table ip nat");
+    await compare(20, 0);
+    expect(audits).toEqual([0]);
+    expect(log.lines).toEqual(["debug nothing of ours was changed family=IPv4 what=portmap (pid 7) changed table ip nat"]);
+  });
+
+  test("what comes while a comparison is under way is looked at once more, and no more often", async () => {
+    for (let times = 0; times < 5; times += 1) pacer.changed("nft (pid 7)");
+    expect(audits).toEqual([0]);
+    await compare(20, 1);
+    expect(audits).toEqual([0, 20]);
+    await compare(20, 0);
+    expect(audits).toEqual([0, 20]);
+    expect(warnings()).toHaveLength(1);
+  });
+
+  test("syncs that compare nothing end no comparison", async () => {
+    pacer.changed("a");
+    pacer.changed("b");
+    pacer.synced({ full: false, durationMs: 5, drifted: 0 });
+    await settled();
+    expect(audits).toEqual([0]);
+  });
+
+  test("what a comparison finds of itself is told", async () => {
+    await compare(20, 1);
+    expect(warnings()[0]).toContain("nobody was seen");
+  });
+
+  test("cheap repairs go on as often as things are changed", async () => {
+    await quarrel(300_000, 20);
+    expect(Math.max(...gaps())).toBeLessThanOrEqual(420);
+    expect(audits.length * 20).toBeLessThan(300_000 * 0.1 + 3_000 + 20);
+  });
+
+  test("dear ones take a share of the time, and never wait longer than they may", async () => {
+    await quarrel(600_000, 2_000);
+    expect(gaps().slice(0, 2)).toEqual([2_100, expect.any(Number)]);
+    expect(audits.length * 2_000).toBeLessThan(600_000 * 0.1 + 3_000 + 2_000);
+    audits.length = 0;
+    await quarrel(600_000, 10_000);
+    expect(Math.max(...gaps())).toBeLessThanOrEqual(10_000 + MAX_WAIT_MS + 200);
+    expect(audits.length).toBeGreaterThan(600 / 45);
+  });
+
+  test("a quarrel is told three times, then each minute with how often", async () => {
+    await quarrel(180_000, 20);
+    expect(
+      warnings()
+        .slice(0, 3)
+        .every((line) => line.includes("it was mended")),
+    ).toBe(true);
+    expect(warnings()[3]).toContain("somebody keeps changing what is ours, it is mended as often as that is cheap");
+    expect(warnings()[3]).toContain("is another proxy running");
+    expect(warnings()).toHaveLength(3 + 3);
+    expect(Number(/times=(\d+)/.exec(warnings()[4] ?? "")?.[1])).toBeGreaterThan(100);
+  });
+
+  test("nothing is repaired after the end", async () => {
+    await quarrel(100_000, 2_000);
+    audits.length = 0;
+    pacer.changed("x");
+    stop.abort();
+    await settled();
+    pacer.changed("x");
+    await clock.advance(60_000);
+    expect(audits).toEqual([]);
+  });
+});

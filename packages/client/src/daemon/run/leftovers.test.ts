@@ -1,0 +1,153 @@
+import { ProxyError, type BackendModule, type Leftover } from "@turnout/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { SERVICE, ToyProxy } from "../../test-support/toy-proxy.ts";
+import { settled, toyFull, ToyKernel, ToyLog, toyModule, toyRow } from "../../test-support/toys.ts";
+import { clearLeftovers, type Dataplane } from "./leftovers.ts";
+
+const TOLD_KEPT = "warn rules of another proxy are in force beside ours";
+const TOLD_REMOVED = "info the rules of a former proxy were removed, ours are in force";
+
+describe("leftovers of one family", () => {
+  let log: ToyLog;
+  let removed: string[];
+  const left = (what: string): Leftover => ({
+    what,
+    remove: async () => void removed.push(what),
+  });
+  const finder = (name: string, leftovers: () => Promise<readonly Leftover[]>): Dataplane => ({
+    name,
+    isInUse: false,
+    visit: (work) => work({ leftovers }),
+  });
+  const refuses = (code: "tool_missing" | "already_exists"): Promise<never> => Promise.reject(new ProxyError(code, "it says no"));
+  const clear = (dataplanes: readonly Dataplane[], keptBecause?: string, signal = new AbortController().signal): Promise<void> =>
+    clearLeftovers({ family: "IPv4", dataplanes, keptBecause, log }, signal);
+
+  beforeEach(() => {
+    log = new ToyLog();
+    removed = [];
+  });
+
+  test("are removed, each with a line", async () => {
+    await clear([finder("a", async () => [left("table x"), left("table y")]), finder("b", async () => [])]);
+    expect(removed).toEqual(["table x", "table y"]);
+    expect(log.lines).toEqual([`${TOLD_REMOVED} family=IPv4 what=table x`, `${TOLD_REMOVED} family=IPv4 what=table y`]);
+  });
+
+  test("are told and left alone where somebody wants them to stay", async () => {
+    await clear([finder("a", async () => [left("table x")])], "because");
+    expect([removed, log.lines]).toEqual([[], [`${TOLD_KEPT} family=IPv4 what=table x hint=because`]]);
+  });
+
+  test("a tool that isn't there is one line, one that fails another, and neither stops the others", async () => {
+    const stuck = { what: "chains", remove: () => refuses("already_exists") };
+    const finders = [
+      finder("a", () => refuses("tool_missing")),
+      finder("b", async () => [stuck]),
+      finder("c", async () => [left("table x")]),
+    ];
+    await clear(finders);
+    expect(removed).toEqual(["table x"]);
+    expect(log.lines).toEqual([
+      "info rules of a former proxy can't be looked for: its tool is not here family=IPv4 backend=a error=[tool_missing] it says no",
+      "warn rules of a former proxy may still be in force family=IPv4 backend=b error=[already_exists] it says no hint=turnout cleanup --backend b removes what is ours",
+      `${TOLD_REMOVED} family=IPv4 what=table x`,
+    ]);
+  });
+
+  test("who can't look where nothing would be removed says so in the debug log alone", async () => {
+    await clear([finder("a", () => refuses("tool_missing"))], "because");
+    expect(log.lines.map((line) => line.split(" ")[0])).toEqual(["debug"]);
+  });
+
+  test("a defect is not taken for the host's doing", async () => {
+    await expect(clear([finder("a", () => Promise.reject(new TypeError("oops")))])).rejects.toThrow("oops");
+  });
+
+  test("nothing is removed after the end", async () => {
+    await clear([finder("a", async () => [left("table x")])], undefined, AbortSignal.abort());
+    expect(removed).toEqual([]);
+  });
+});
+
+describe("a proxy that takes another's place", () => {
+  let proxy: ToyProxy;
+  let events: string[];
+  let former: BackendModule;
+  const wasRemoved = (): readonly string[] => proxy.world.log.lines.filter((line) => line.startsWith(TOLD_REMOVED));
+
+  beforeEach(() => {
+    proxy = new ToyProxy();
+    events = [];
+    const inner = toyModule(new ToyKernel());
+    former = toyModule(new ToyKernel(), {
+      name: "former",
+      open: async (options, family, world, signal) => ({
+        ...(await inner.open(options, family, world, signal)),
+        leftovers: async (isInUse) => {
+          events.push(`${family} looked for, in use: ${isInUse}, ours in force: ${proxy.kernel.objects.IPv4.has(SERVICE)}`);
+          return [{ what: `former ${family}`, remove: async () => void events.push(`${family} removed`) }];
+        },
+        close: async () => void events.push(`${family} closed`),
+      }),
+    });
+  });
+  afterEach(() => proxy.end());
+
+  const others = (): Promise<readonly BackendModule[]> => Promise.resolve([former]);
+
+  test("removes its rules once its own are in force for the family, and not before", async () => {
+    proxy.kernel.failures.push(...Array.from({ length: 99 }, () => new ProxyError("tool_failed", "not yet")));
+    void proxy.start({ leftovers: { others, isKept: false } });
+    proxy.feeds.IPv4.push(toyFull([toyRow("cart")]));
+    await settled();
+    expect(proxy.kernel.applies).toBeGreaterThan(0);
+    expect(events).toEqual([]);
+    proxy.kernel.failures.length = 0;
+    await proxy.world.clock.advance(60_000);
+    expect(events).toEqual(["IPv4 looked for, in use: false, ours in force: true", "IPv4 removed", "IPv4 closed"]);
+    proxy.kernel.emit({ kind: "drift", what: "somebody" });
+    await settled();
+    expect(wasRemoved()).toHaveLength(1);
+  });
+
+  test("--once does so before it ends", async () => {
+    proxy.pushBoth();
+    await proxy.start({ leftovers: { others, isKept: false }, once: true });
+    expect(events.toSorted()).toEqual([
+      "IPv4 closed",
+      "IPv4 looked for, in use: false, ours in force: true",
+      "IPv4 removed",
+      "IPv6 closed",
+      "IPv6 looked for, in use: false, ours in force: true",
+      "IPv6 removed",
+    ]);
+  });
+
+  test.each([
+    ["somebody wants it so", { leftovers: { others, isKept: true } }, {}],
+    ["it is a dry run", { leftovers: { others, isKept: false }, dryRun: () => undefined }, {}],
+    ["its own end with the process", { leftovers: { others, isKept: false } }, { residence: "process" as const }],
+  ])("tells of its rules and leaves them where %s", async (_name, options, overrides) => {
+    void proxy.start(options, toyModule(proxy.kernel, overrides));
+    proxy.pushBoth();
+    await settled();
+    await settled();
+    expect(events.filter((event) => event.includes("removed"))).toEqual([]);
+    expect(proxy.world.log.lines.filter((line) => line.startsWith(TOLD_KEPT))).toHaveLength(2);
+  });
+
+  test("asks its own backend for what it doesn't adopt", async () => {
+    const inner = toyModule(proxy.kernel);
+    const own = toyModule(proxy.kernel, {
+      open: async (options, family, world, signal) => ({
+        ...(await inner.open(options, family, world, signal)),
+        leftovers: async (isInUse) => (isInUse ? [{ what: "a relative's", remove: async () => void events.push("removed") }] : []),
+      }),
+    });
+    void proxy.start({ leftovers: { others: () => Promise.resolve([]), isKept: false } }, own);
+    proxy.pushBoth();
+    await settled();
+    expect(events).toEqual(["removed", "removed"]);
+  });
+});

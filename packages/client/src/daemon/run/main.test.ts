@@ -1,0 +1,218 @@
+import { ProxyError, type BackendModule } from "@turnout/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { SERVICE, toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
+import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow } from "../../test-support/toys.ts";
+
+let proxy: ToyProxy;
+
+beforeEach(() => {
+  proxy = new ToyProxy();
+});
+
+afterEach(() => proxy.end());
+
+describe("a running proxy", () => {
+  test("brings both families in force, follows changes, and leaves everything in place when it ends", async () => {
+    const done = proxy.start();
+    proxy.pushBoth();
+    await settled();
+    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4", SERVICE]);
+    expect([...proxy.kernel.objects.IPv6.keys()]).toEqual(["table IPv6"]);
+    proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
+    proxy.stop.abort();
+    await done;
+    expect(proxy.kernel.objects.IPv4.size).toBe(1);
+    expect(proxy.kernel.closed).toEqual(["IPv4", "IPv6"]);
+  });
+
+  test("leaves a Service out that is too large for the backend, or than it was told, and no other", async () => {
+    const [small, large] = [toyRow("cart"), { ...toyRow("hoard"), key: "shop/hoard:http/TCP" }];
+    const endpoint = { ip: "10.1.0.1", port: 80, nodeName: "node1", zone: undefined, isLocal: true, ready: true, serving: true };
+    const endpoints = Array.from({ length: 5 }, () => ({ ...endpoint, terminating: false }));
+    const row = { ...large, endpoints, destinations: large.destinations.map((one) => ({ ...one, address: "10.96.0.99" })) };
+    void proxy.start({}, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
+    proxy.feeds.IPv4.push(toyFull([small, row]));
+    proxy.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
+    await settled();
+    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4", SERVICE]);
+    const told = proxy.world.log.lines.filter((line) => line.startsWith("warn left out"));
+    expect(told).toEqual([expect.stringContaining("object=Service shop/hoard")]);
+    await proxy.end();
+    proxy = new ToyProxy();
+    void proxy.start({ config: toyConfig({ serviceEntriesMax: 5 }) }, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
+    proxy.feeds.IPv4.push(toyFull([small, row]));
+    await settled();
+    expect([...proxy.kernel.objects.IPv4.keys()]).toContain("service 10.96.0.99:80");
+  });
+
+  test("Services are followed on when the node has another address, and when nobody knows it any more", async () => {
+    const done = proxy.start();
+    proxy.pushBoth();
+    await settled();
+    proxy.feeds.IPv4.push(toyChange({ node: toyNode({ addresses: ["127.0.0.2"] }) }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    proxy.feeds.IPv4.push({ ...toyFull([toyRow("cart")], toyNode({ addresses: [] })), instance: "another brain" });
+    await settled();
+    await proxy.world.clock.advance(100);
+    proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
+    proxy.stop.abort();
+    await expect(done).resolves.toBeUndefined();
+  });
+
+  test("a row that one family is refused keeps nothing from the other in a one-time sync", async () => {
+    const module = toyModule(proxy.kernel);
+    const open: typeof module.open = async (options, family, world, signal) => {
+      const inner = await module.open(options, family, world, signal);
+      const apply: typeof inner.apply = async (plan, ending) => {
+        if (family === "IPv4" && JSON.stringify(plan).includes("10.96.0.99")) throw new ProxyError("tool_failed", "refused");
+        // The other family's sync takes longer.
+        if (family === "IPv6") await settled();
+        if (ending.aborted) throw new ProxyError("canceled", "it was stopped");
+        return await inner.apply(plan, ending);
+      };
+      return { ...inner, apply };
+    };
+    const bad = toyRow("bad");
+    const destinations = bad.destinations.map((one) => ({ ...one, address: "10.96.0.99" }));
+    proxy.feeds.IPv4.push(toyFull([toyRow("cart"), { ...bad, destinations }]));
+    proxy.feeds.IPv6.push(toyFull([toyRow("six", { family: "IPv6" })], toyNode({ family: "IPv6" })));
+    await expect(proxy.start({ once: true }, { ...module, open })).rejects.toThrow(/shop\/bad/);
+    expect([[...proxy.kernel.objects.IPv4.keys()], [...proxy.kernel.objects.IPv6.keys()]]).toEqual([
+      ["table IPv4", SERVICE],
+      ["table IPv6", SERVICE],
+    ]);
+  });
+
+  test("a failing sync is retried, and told by log, metric and health", async () => {
+    const port = await freePort();
+    void proxy.start({ config: toyConfig({ healthzBindAddress: { ip: "127.0.0.1", port } }) });
+    const codes = async (): Promise<number[]> =>
+      Promise.all(["healthz", "livez"].map(async (path) => (await fetch(`http://127.0.0.1:${port}/${path}`)).status));
+    await eventually("the health server", () => proxy.world.log.lines.some((line) => line.startsWith("info serving healthz")));
+    proxy.kernel.failures.push(...Array.from({ length: 200 }, () => new ProxyError("tool_failed", "toy refuses")));
+    proxy.pushBoth();
+    await settled();
+    expect(await codes()).toEqual([200, 200]);
+    for (let second = 0; second < 60; second += 1) await proxy.world.clock.advance(1_000);
+    expect(await codes()).toEqual([503, 503]);
+    expect(await proxy.metrics.text()).toContain('turnout_sync_failures_total{ip_family="IPv4",code="tool_failed"}');
+    proxy.kernel.failures.length = 0;
+    for (let second = 0; second < 60; second += 1) await proxy.world.clock.advance(1_000);
+    expect(await codes()).toEqual([200, 200]);
+    expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
+  });
+
+  test("health follows the node's eligibility, livez does not", async () => {
+    const port = await freePort();
+    void proxy.start({
+      config: toyConfig({ healthzBindAddress: { ip: "127.0.0.1", port } }),
+      eligibility: () => ({ isEligible: false, reason: "leaving" }),
+    });
+    await eventually("the health server", () => proxy.world.log.lines.some((line) => line.startsWith("info serving healthz")));
+    expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(503);
+    expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(404);
+    expect(proxy.world.log.lines.filter((line) => line.includes("answers 503"))).toEqual(["warn /healthz answers 503 reason=leaving"]);
+    expect(await proxy.metrics.text()).toContain('kubeproxy_proxy_healthz_total{code="503"} 1');
+  });
+
+  test("the metrics server has metrics, mode and configuration", async () => {
+    const port = await freePort();
+    void proxy.start({ config: toyConfig({ metricsBindAddress: { ip: "127.0.0.1", port } }) });
+    await eventually("the metrics server", () => proxy.world.log.lines.some((line) => line.startsWith("info serving metrics")));
+    const text = async (path: string): Promise<string> => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+    expect(await text("/healthz")).toBe("ok");
+    expect(await text("/proxyMode")).toBe("toy");
+    expect(JSON.parse(await text("/configz"))).toHaveProperty(["kubeproxy.config.k8s.io", "mode"], "");
+    expect(await text("/metrics")).toContain("kubeproxy_sync_proxy_rules_duration_seconds");
+  });
+
+  test("new host facts render everything again", async () => {
+    void proxy.start();
+    proxy.pushBoth();
+    await settled();
+    proxy.kernel.emit({ kind: "facts", facts: "new facts" });
+    await settled();
+    await proxy.world.clock.advance(100);
+    expect([...proxy.kernel.objects.IPv4.values(), ...proxy.kernel.objects.IPv6.values()].map(({ value }) => value)).toContain("new facts");
+  });
+
+  test("drift is found and mended", async () => {
+    void proxy.start();
+    proxy.pushBoth();
+    await settled();
+    proxy.kernel.objects.IPv4.clear();
+    proxy.kernel.objects.IPv6.clear();
+    proxy.kernel.emit({ kind: "drift", what: "somebody flushed" });
+    await settled();
+    await proxy.world.clock.advance(100);
+    expect(proxy.kernel.objects.IPv4.size + proxy.kernel.objects.IPv6.size).toBeGreaterThan(0);
+    expect(proxy.world.log.lines.some((line) => line.includes("somebody flushed"))).toBe(true);
+  });
+
+  test("watching the host is taken up again when it breaks, and what was missed is looked for", async () => {
+    const module = toyModule(proxy.kernel);
+    let watches = 0;
+    const broken: BackendModule = {
+      ...module,
+      open: async (options, family, given, signal) => {
+        const backend = await module.open(options, family, given, signal);
+        return {
+          ...backend,
+          // eslint-disable-next-line require-yield
+          watch: async function* () {
+            watches += 1;
+            await Promise.resolve();
+            throw new ProxyError("tool_failed", "netlink is away");
+          },
+        };
+      },
+    };
+    void proxy.start({}, broken);
+    proxy.pushBoth();
+    await settled();
+    const before = watches;
+    proxy.kernel.objects.IPv4.clear();
+    await proxy.world.clock.advance(30_000);
+    await proxy.world.clock.advance(100);
+    expect(watches).toBeGreaterThan(before);
+    expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
+  });
+});
+
+describe("health check node ports", () => {
+  test("open after the first successful sync with the service, and follow it", async () => {
+    const port = await freePort();
+    const status = async (): Promise<number | "closed"> =>
+      fetch(`http://127.0.0.1:${port}`).then(
+        (response) => response.status,
+        () => "closed" as const,
+      );
+    void proxy.start({ config: toyConfig({ settings: { ...toyConfig().settings, nodePortAddresses: ["localhost"] } }) });
+    proxy.kernel.failures.push(
+      new ProxyError("tool_failed", "one"),
+      new ProxyError("tool_failed", "two"),
+      new ProxyError("tool_failed", "three"),
+    );
+    proxy.pushBoth();
+    proxy.feeds.IPv4.push(toyChange({ set: [toyRow("web", { healthCheck: { port, readyLocal: 1 } })] }));
+    for (let second = 0; second < 5; second += 1) await proxy.world.clock.advance(1_000);
+    await eventually("the port is open", async () => (await status()) === 200);
+    proxy.feeds.IPv4.push(toyChange({ set: [toyRow("web", { healthCheck: { port, readyLocal: 0 } })] }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    await eventually("no endpoint here", async () => (await status()) === 503);
+    proxy.feeds.IPv4.push(toyChange({ delete: ["shop/web:http/TCP"] }));
+    await settled();
+    await proxy.world.clock.advance(100);
+    await eventually("the port is closed", async () => (await status()) === "closed");
+    expect(proxy.world.log.lines.filter((line) => line.includes("health check node port"))).toEqual([]);
+  });
+});

@@ -1,0 +1,53 @@
+import type { BackendModule, IPFamily } from "@turnout/core";
+import { loadConfig, runConfig, type RunConfig } from "../daemon/config/config.ts";
+import { run, type RunOptions } from "../daemon/run/main.ts";
+import { Metrics } from "../daemon/metrics/metrics.ts";
+import { settled, ToyFeed, toyFull, ToyKernel, toyModule, toyNode, toyRow, toyWorld } from "./toys.ts";
+
+/** What the toy backend calls the one service {@link ToyProxy.pushBoth} has. */
+export const SERVICE = "service 10.96.0.10:80";
+
+/** The defaults, without servers. */
+export function toyConfig(overrides: Partial<RunConfig> = {}): RunConfig {
+  const flags = { "healthz-bind-address": "", "metrics-bind-address": "" };
+  return { ...runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), "toy"), ...overrides };
+}
+
+/** Everything around one run of the toy backend. */
+export class ToyProxy {
+  readonly kernel: ToyKernel = new ToyKernel();
+  readonly feeds: Readonly<Record<IPFamily, ToyFeed>> = { IPv4: new ToyFeed(), IPv6: new ToyFeed() };
+  readonly world: ReturnType<typeof toyWorld> = toyWorld({ IPv4: ["127.0.0.1"], IPv6: ["::1"] });
+  readonly stop: AbortController = new AbortController();
+  readonly metrics: Metrics = new Metrics({ backend: "toy", nowMs: () => this.world.clock.nowMs() });
+  #running: Promise<unknown> = Promise.resolve();
+
+  /** Run; the outcome may be looked at any time later. */
+  start(options: Partial<RunOptions> = {}, module: BackendModule = toyModule(this.kernel)): Promise<void> {
+    const running = run(module, {
+      config: toyConfig(),
+      feed: (family) => this.feeds[family],
+      world: this.world,
+      signal: this.stop.signal,
+      eligibility: () => ({ isEligible: true, reason: "" }),
+      metrics: this.metrics,
+      ...options,
+    });
+    this.#running = Promise.allSettled([running]);
+    return running;
+  }
+
+  /** Give both families their first state: one service, and none. */
+  pushBoth(): void {
+    this.feeds.IPv4.push(toyFull([toyRow("cart")]));
+    this.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
+  }
+
+  /** Stop and wait for the end, however it comes. */
+  async end(): Promise<void> {
+    this.stop.abort();
+    await settled();
+    await this.#running;
+    this.metrics.close();
+  }
+}

@@ -1,0 +1,188 @@
+import type { BackendModule, Rule, ServicePort } from "@turnout/core";
+import { breakDestinations, BROKEN_HANDS } from "./broken-hands.ts";
+import { delegate, indexesOf, withBackend, withHost, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
+import type { Defect } from "./broken-backend.ts";
+import { BROKEN_HOSTS } from "./broken-hosts.ts";
+import { BROKEN_ORDER } from "./broken-order.ts";
+import { BROKEN_RECOVERY } from "./broken-recovery.ts";
+import { checkBackend, checkScenarios } from "../checks/check.ts";
+import type { CreateFakeHost } from "../play/fake-host.ts";
+import type { Finding, FindingKind } from "../checks/finding.ts";
+import { checkHistories } from "../histories/histories.ts";
+import type { Scenario } from "../play/scenario.ts";
+import type { Subject } from "../play/subject.ts";
+
+/** A deliberate defect, for any backend: the kit must catch each. */
+export interface Breakage {
+  readonly name: string;
+  /** What it offends against: rules, or a duty of the contract. */
+  readonly of: string;
+  /** What kinds of finding show it. */
+  readonly kinds: readonly FindingKind[];
+  /** Rules of which such a finding must name one; none: it is a duty of the contract. */
+  readonly rules: readonly string[];
+  apply(module: BackendModule, createFakeHost: CreateFakeHost): Subject;
+}
+
+const isPool = ({ to }: Rule): boolean => to === "cluster" || to === "local";
+const ready = (row: ServicePort): readonly number[] => indexesOf(row, (endpoint) => endpoint.ready);
+
+/** What it takes to send a packet anywhere in the cluster, whatever the policy. */
+function everywhere(row: ServicePort): ServicePort {
+  return row.cluster.length > 0 ? row : { ...row, cluster: ready(row) };
+}
+
+/** Defects of those that decide: what rules and pools are made into. */
+const BROKEN_MINDS: Readonly<Record<string, Defect>> = {
+  "refuses what it should drop": [
+    "R-27, R-33",
+    withRules((rules) => rules.map((rule) => (rule.to === "drop" ? { ...rule, to: "reject" } : rule))),
+  ],
+  "drops what it should refuse": [
+    "R-23, R-29",
+    withRules((rules) => rules.map((rule) => (rule.to === "reject" ? { ...rule, to: "drop" } : rule))),
+  ],
+  "does not know the internal policy": [
+    "R-22, R-27",
+    withRows((row) => {
+      if (!row.internalLocal) return row;
+      const to = (rule: Rule): Rule => ({ ...rule, to: rule.to === "reject" ? "reject" : "cluster" });
+      return withoutEmptyPools(breakDestinations(everywhere(row), ({ kind, rules }) => (kind === "clusterIP" ? rules.map(to) : rules)));
+    }),
+  ],
+  "does not know the external policy": [
+    "R-30, R-33",
+    withRules((rules, { kind }, row) =>
+      kind === "clusterIP" || !row.externalLocal
+        ? rules
+        : [...rules.filter(({ from }) => from === "outsideSourceRanges"), ...clusterOrRefuse(row)],
+    ),
+  ],
+  "keeps to the local pool what is short-circuited": [
+    "R-31, R-32",
+    withRules((rules) => rules.filter(({ from }) => from !== "localPod" && from !== "thisHost")),
+  ],
+  "never masquerades": ["R-24, R-28", withRules((rules) => rules.map((rule) => ({ ...rule, masquerade: false })))],
+  "masquerades everything": ["R-22, R-30", withRules((rules) => rules.map((rule) => ({ ...rule, masquerade: isPool(rule) })))],
+  "takes pods for strangers": [
+    "R-24, R-31",
+    withNode(({ node, host }) => {
+      const nobodys = node.family === "IPv4" ? "192.0.2.0/24" : "2001:db8::/32";
+      return { node: { ...node, detector: { by: "cidr", cidrs: [nobodys] } }, host };
+    }),
+  ],
+  "forgets the hairpin": [
+    "R-36",
+    withHost((host) => ({
+      trace(packet, random) {
+        const trace = host.trace(packet, random);
+        const isHairpin = trace.endpoint?.startsWith(packet.family === "IPv4" ? `${packet.source}:` : `[${packet.source}]:`) === true;
+        return isHairpin ? { ...trace, masquerade: false } : trace;
+      },
+    })),
+  ],
+  "does not know source ranges": ["R-39", withRules((rules) => rules.filter(({ from }) => from !== "outsideSourceRanges"))],
+  "does not use terminating endpoints": [
+    "R-17",
+    withRows((row) => {
+      const fit = (pool: readonly number[]): readonly number[] => pool.filter((index) => row.endpoints[index]?.ready === true);
+      return withoutEmptyPools({ ...row, cluster: fit(row.cluster), local: fit(row.local) });
+    }),
+  ],
+  "uses endpoints that are not ready": [
+    "R-17",
+    withRows((row) => (row.cluster.length === 0 ? row : { ...row, cluster: row.endpoints.map((_, index) => index) })),
+  ],
+  "does not know topology": ["R-19, R-20", withRows((row) => (row.topology === "" ? row : { ...row, cluster: ready(row) }))],
+  "uses the first endpoint only": ["R-22", withRows((row) => ({ ...row, cluster: row.cluster.slice(0, 1), local: row.local.slice(0, 1) }))],
+  "loses affinity": ["R-46", withRows((row) => ({ ...row, affinitySeconds: undefined })), ["affinity"]],
+  "never lets go of a client": [
+    "R-08",
+    withRows((row) => ({ ...row, affinitySeconds: row.affinitySeconds === undefined ? undefined : row.affinitySeconds * 1000 })),
+    ["affinity"],
+  ],
+  "answers node ports on all addresses": [
+    "R-37",
+    withNode(({ node, host }) => ({ node: { ...node, settings: { ...node.settings, nodePortAddresses: [] } }, host })),
+  ],
+  "leaves undefined ports alone": [
+    "R-47",
+    withRows((row) => ({
+      ...row,
+      destinations: row.destinations.map((one) => (one.kind === "clusterIP" ? { ...one, kind: "externalIP" } : one)),
+    })),
+  ],
+  "leaves unallocated addresses alone": ["R-48", withNode(({ node, host }) => ({ node: { ...node, serviceCIDRs: [] }, host }))],
+  "leaves node ports out": [
+    "R-28",
+    withRows((row) => ({ ...row, destinations: row.destinations.filter(({ kind }) => kind !== "nodePort") })),
+  ],
+  "serves one family with the other's hands": [
+    "R-03",
+    withBackend(async (_, { module, options, world }) => delegate(await module.open(options, "IPv4", world, new AbortController().signal))),
+    ["verdict", "error"],
+  ],
+};
+
+function clusterOrRefuse({ cluster }: ServicePort): readonly Rule[] {
+  return cluster.length > 0 ? [{ from: "anyone", to: "cluster", masquerade: true }] : [{ from: "anyone", to: "reject", masquerade: false }];
+}
+
+const VERDICT: readonly FindingKind[] = ["verdict"];
+
+/** Backends that are wrong on purpose, each in one way. */
+export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
+  ...BROKEN_MINDS,
+  ...BROKEN_HANDS,
+  ...BROKEN_HOSTS,
+  ...BROKEN_ORDER,
+  ...BROKEN_RECOVERY,
+}).map(([name, [of, apply, kinds = VERDICT]]) => ({
+  name,
+  of,
+  kinds,
+  rules: of.startsWith("R-") ? of.split(", ") : [],
+  apply: (module, createFakeHost) => apply({ module, createFakeHost }),
+}));
+
+/** How many findings are looked through for one that shows a defect. */
+const ENOUGH = 20;
+
+/**
+ * Have the kit examine a backend that was broken on purpose.
+ *
+ * Shape: asks the scenarios of the rules it offends against first, then histories, then all scenarios. The first finding of the kinds and rules
+ * that show the defect; else the first of all, or undefined if the kit noticed nothing.
+ */
+export async function catchBreakage(
+  breakage: Breakage,
+  module: BackendModule,
+  createFakeHost: CreateFakeHost,
+  scenarios: readonly Scenario[],
+): Promise<Finding | undefined> {
+  const { kinds, rules } = breakage;
+  const broken = breakage.apply(module, createFakeHost);
+  const isTelling = (scenario: Scenario): boolean => scenario.rules.some((rule) => rules.includes(rule));
+  const shows = (finding: Finding): boolean =>
+    kinds.includes(finding.kind) && (rules.length === 0 || finding.rules.some((rule) => rules.includes(rule)));
+  const begin = async (): Promise<readonly Finding[]> =>
+    (await checkBackend(broken.module, broken.createFakeHost, scenarios.filter(isTelling), { maxFindings: ENOUGH })).findings;
+  const goOn = async (): Promise<readonly Finding[]> =>
+    (
+      await checkScenarios(
+        broken,
+        scenarios.filter((scenario) => !isTelling(scenario)),
+        { maxFindings: ENOUGH },
+      )
+    ).findings;
+  const live = async (): Promise<readonly Finding[]> =>
+    (await checkHistories(broken.module, broken.createFakeHost, { steps: 1500 })).findings;
+  let first: Finding | undefined;
+  for (const examine of [begin, live, goOn]) {
+    const findings = await examine();
+    const telling = findings.find(shows);
+    if (telling !== undefined) return telling;
+    first ??= findings[0];
+  }
+  return first;
+}

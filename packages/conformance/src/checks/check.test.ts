@@ -1,0 +1,142 @@
+import { describe, expect, it } from "vitest";
+import type { BackendModule } from "@turnout/core";
+import { withBackend } from "../breakages/broken-backend.ts";
+import { checkBackend } from "./check.ts";
+import type { CreateFakeHost } from "../play/fake-host.ts";
+import type { ConformanceReport } from "./finding.ts";
+import { paper } from "../reference/paper.ts";
+import { createPaperHost } from "../reference/paper-host.ts";
+import type { Scenario } from "../play/scenario.ts";
+import { addressesOf, service, slices } from "../play/short.ts";
+
+const WEB = service("web", { number: 1, ways: ["externalIP"] });
+const BASIC: Scenario = {
+  name: "a cluster IP",
+  rules: ["R-22", "R-24"],
+  steps: [
+    {
+      say: "two endpoints",
+      put: [WEB, ...slices("web", ["pod-1-1", "pod-2-1"])],
+      probes: [
+        { from: "pod-1-2", to: "web clusterIP", sees: "pod-1-1 pod-2-1 saw pod-1-2" },
+        { from: "pod-1-1", to: "web clusterIP", sees: "pod-1-1 saw node1, pod-2-1 saw pod-1-1" },
+        { from: "client1", to: addressesOf(99, "clusterIP"), sees: "dropped" },
+      ],
+    },
+    { say: "a restart", restart: true },
+    { say: "none", put: slices("web", []), probes: [{ from: "node1", to: "web externalIP", sees: "refused" }] },
+  ],
+};
+const AFFINE: Scenario = {
+  name: "affinity and flows",
+  rules: ["R-46", "R-41"],
+  steps: [
+    {
+      say: "three endpoints",
+      put: [
+        service("web", { number: 1, spec: { sessionAffinity: "ClientIP", sessionAffinityConfig: { clientIP: { timeoutSeconds: 3 } } } }),
+        ...slices("web", ["pod-1-1", "pod-2-1", "pod-2-2"]),
+      ],
+      probes: [{ from: "client1", to: "web clusterIP", sees: "pod-1-1 pod-2-1 pod-2-2 saw node1", keep: "first" }],
+    },
+    {
+      say: "soon",
+      waitSeconds: 2,
+      probes: [{ from: "client1", to: "web clusterIP", sees: "pod-1-1 pod-2-1 pod-2-2 saw node1", like: { kept: "first", goes: "same" } }],
+      flows: [{ kept: "first", is: "remembered" }],
+    },
+    {
+      say: "late",
+      waitSeconds: 2,
+      probes: [{ from: "client1", to: "web clusterIP", sees: "pod-1-1 pod-2-1 pod-2-2 saw node1", like: { kept: "first", goes: "free" } }],
+    },
+    { say: "gone", put: slices("web", ["pod-1-2"]), flows: [{ kept: "first", is: "forgotten" }] },
+  ],
+};
+
+async function check(
+  scenarios: readonly Scenario[],
+  module: BackendModule = paper,
+  host: CreateFakeHost = createPaperHost,
+): Promise<ConformanceReport> {
+  return await checkBackend(module, host, scenarios);
+}
+
+/** BASIC with other words for one of its probes. */
+function basicThatSees(sees: string): Scenario {
+  const [first, ...rest] = BASIC.steps;
+  return { ...BASIC, steps: [{ ...first, say: "two endpoints", probes: [{ from: "pod-1-2", to: "web clusterIP", sees }] }, ...rest] };
+}
+
+describe("what the kit says of a backend", () => {
+  it("that is right: nothing, and how much it looked at", async () => {
+    const { backend, findings, cells } = await check([BASIC, AFFINE]);
+    expect([backend, findings]).toEqual(["paper", []]);
+    expect(cells).toContainEqual({ rule: "R-22", family: "IPv6", protocol: "SCTP", probes: 4, findings: 0 });
+    expect(cells).toHaveLength(4 * 6);
+  });
+
+  it("of words that say otherwise than the oracle: that the kit is wrong", async () => {
+    const { findings } = await check([basicThatSees("pod-1-1 saw pod-1-2")]);
+    expect(new Set(findings.map(({ kind, expected, got }) => `${kind}: ${expected}; ${got}`))).toEqual(
+      new Set(["contract: words of the scenario: pod-1-1 saw pod-1-2; the oracle: pod-1-1 pod-2-1 saw pod-1-2"]),
+    );
+    expect(findings).toHaveLength(6);
+  });
+
+  it("that lacks a protocol: what it does not have is skipped with its reason", async () => {
+    const module: BackendModule = { ...paper, capabilities: { ...paper.capabilities, SCTP: "not in the kernel" } };
+    const { findings, cells } = await check([BASIC], module);
+    expect(findings).toEqual([]);
+    const skipped = cells.filter((cell) => cell.skipped !== undefined);
+    expect(skipped).toHaveLength(4);
+    expect(skipped[0]).toMatchObject({ protocol: "SCTP", probes: 0, skipped: "no SCTP: not in the kernel" });
+  });
+
+  it("that declares a variant it does not have: each packet that shows it", async () => {
+    const module: BackendModule = { ...paper, variants: { ...paper.variants, unallocatedClusterIP: "pass" } };
+    const { findings, cells } = await check([BASIC], module);
+    expect(new Set(findings.map(({ kind, expected, got }) => `${kind} ${expected} ${got}`))).toEqual(
+      new Set(["verdict untouched dropped"]),
+    );
+    expect(cells.find(({ rule, protocol }) => rule === "R-22" && protocol === "TCP")?.findings).toBe(1);
+  });
+
+  it("whose dataplane lives and dies with its process: nothing, as it may forget", async () => {
+    const { module } = withBackend((inner, { world }) => ({
+      // What ends takes everything along.
+      async close(signal) {
+        const left = await inner.observe(signal);
+        const plan = inner.plan({ put: [], remove: [...(left?.objects.values() ?? [])], lingering: [], nowMs: world.clock.nowMs() });
+        await inner.apply(plan, signal);
+      },
+    }))({ module: paper, createFakeHost: createPaperHost });
+    const resident: BackendModule = { ...module, residence: "process" };
+    expect((await check([BASIC, AFFINE], resident)).findings).toEqual([]);
+    // The same is wrong where the kernel should go on.
+    expect((await check([BASIC], module)).findings).not.toEqual([]);
+  });
+
+  it("that can't be opened: that it threw", async () => {
+    const module: BackendModule = { ...paper, open: () => Promise.reject(new Error("no way in")) };
+    const { findings } = await check([BASIC], module);
+    expect(findings).toMatchObject(
+      [
+        ["the host in memory", "IPv4"],
+        ["the host in memory", "IPv6"],
+        [BASIC.name, "IPv4"],
+      ].map(([scenario, family]) => ({
+        kind: "error",
+        got: "no way in",
+        step: "the start",
+        scenario,
+        family,
+      })),
+    );
+  });
+
+  it("stops where it was told to", async () => {
+    const { findings } = await checkBackend(paper, createPaperHost, [basicThatSees("refused"), BASIC], { maxFindings: 2 });
+    expect(findings).toHaveLength(2);
+  });
+});

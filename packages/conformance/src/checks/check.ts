@@ -1,0 +1,98 @@
+import type { BackendModule, Plain } from "@turnout/core";
+import { Cells, partsOf, rulesAsked } from "../play/cells.ts";
+import type { CreateFakeHost } from "../play/fake-host.ts";
+import type { ConformanceReport } from "./finding.ts";
+import { Findings } from "./findings.ts";
+import type { Place } from "./findings.ts";
+import { checkHost } from "./host-checks.ts";
+import { Player } from "../play/player.ts";
+import { checkRecovery } from "./recovery-checks.ts";
+import type { PlayerOptions } from "../play/player.ts";
+import { createRandom } from "@turnout/core/testing";
+import type { Scenario } from "../play/scenario.ts";
+import { ScenarioRun } from "../play/scenario-run.ts";
+import { STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
+import type { Subject } from "../play/subject.ts";
+
+/** How a backend is examined. */
+export interface CheckOptions {
+  /** Of the host's random choices; default 1. */
+  readonly seed?: number;
+  /** Stop after as many findings; default: never. */
+  readonly maxFindings?: number;
+  /** What the backend takes where settings leave `nodePortAddresses` undefined; default `primary`. */
+  readonly nodePortAddressesDefault?: readonly string[];
+  /** Options for the backend, by name. */
+  readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** Told where the kit looks before it does. */
+  readonly onPlace?: (place: Place) => void;
+}
+
+/**
+ * Play scenarios on a backend and its host, and judge every packet by the oracle, by the scenario's words and by what the host did with it.
+ *
+ * Shape: first the host is looked at, because all the rest is told by it, and then whether trouble with one thing costs others anything. Each scenario gets a host of its own and both families' processes,
+ * as in production but for their timing. The words count where the backend has all capabilities and the reference variants; what it lacks is
+ * left out with its own reason, what it declares is checked to be so.
+ * Edges: never throws; whatever throws is a finding.
+ */
+export async function checkBackend(
+  module: BackendModule,
+  createFakeHost: CreateFakeHost,
+  scenarios: readonly Scenario[],
+  options: CheckOptions = {},
+): Promise<ConformanceReport> {
+  const findings = new Findings(options.maxFindings, options.onPlace);
+  const random = createRandom(options.seed ?? 1);
+  await checkHost({ module, createFakeHost }, settingOf(options), { findings, random });
+  // Where nothing works anyway, nothing that fails tells anything.
+  if (!findings.list.some(({ kind }) => kind === "error"))
+    await checkRecovery({ module, createFakeHost }, settingOf(options), { findings, random });
+  return await checkScenarios({ module, createFakeHost }, scenarios, options, findings);
+}
+
+/** Play scenarios alone: as {@link checkBackend}, for a backend whose host has been looked at. */
+export async function checkScenarios(
+  subject: Subject,
+  scenarios: readonly Scenario[],
+  options: CheckOptions,
+  findings: Findings = new Findings(options.maxFindings, options.onPlace),
+): Promise<ConformanceReport> {
+  const cells = new Cells();
+  for (const scenario of scenarios) {
+    if (findings.isFull) break;
+    await checkScenario(subject, scenario, options, findings, cells);
+  }
+  for (const finding of findings.list) cells.finding(finding);
+  return { backend: subject.module.name, findings: findings.list, cells: cells.list() };
+}
+
+async function checkScenario(subject: Subject, scenario: Scenario, options: CheckOptions, findings: Findings, cells: Cells): Promise<void> {
+  const { module } = subject;
+  const parts = partsOf(scenario, module);
+  for (const part of parts) for (const rule of scenario.rules) cells.open(rule, part);
+  const first = parts.find(({ skipped }) => skipped === undefined);
+  if (first === undefined) return;
+  findings.place = { scenario: scenario.name, step: "the start", rules: rulesAsked(scenario.rules, module) };
+  const setting: PlayerOptions = {
+    ...settingOf(options),
+    settings: { ...STAGE_SETTINGS, ...scenario.settings },
+    ...(scenario.hostAddresses === undefined ? {} : { hostAddresses: scenario.hostAddresses }),
+  };
+  try {
+    const player = await Player.start(subject, setting, STAGE_OBJECTS);
+    const run = new ScenarioRun(scenario, { player, parts, module, findings, cells, random: createRandom(options.seed ?? 1) });
+    await run.play(() => Player.start(subject, setting, player.objects));
+  } catch (error) {
+    findings.threw("the scenario", first.family, error);
+  }
+}
+
+/** The stage, where no scenario says otherwise. */
+function settingOf({ nodePortAddressesDefault, backendOptions }: CheckOptions): PlayerOptions {
+  return {
+    settings: STAGE_SETTINGS,
+    ...(nodePortAddressesDefault === undefined ? {} : { nodePortAddressesDefault }),
+    ...(backendOptions === undefined ? {} : { backendOptions }),
+  };
+}

@@ -1,0 +1,104 @@
+import type { BackendModule } from "@turnout/core";
+import type { Findings } from "./findings.ts";
+import { differenceOf, syncAndNote } from "./health-checks.ts";
+import type { Player } from "../play/player.ts";
+
+/** Longer than anything lingers that only waits for packets under way. */
+const REST_MS = 10_000;
+
+/** Look whether a history has ended where one sync from nothing ends. */
+export async function checkEnd(player: Player, newPlayer: () => Promise<Player>, findings: Findings): Promise<void> {
+  await settle(player, findings);
+  const fresh = await newPlayer();
+  await settle(fresh, findings);
+  const details = differenceOf(fresh.host.own(), player.host.own());
+  await checkLeftovers(fresh, findings);
+  await fresh.close();
+  if (details.length === 0) return;
+  const family = details.some((line) => line.includes("IPv6") || line.includes("ip6")) ? "IPv6" : "IPv4";
+  findings.add({
+    kind: "leftover",
+    family,
+    what: "what is in force",
+    expected: "as after one sync from nothing",
+    got: `${details.length} differences`,
+    details: details.slice(0, 12),
+  });
+}
+
+/** Sync, let what lingers go, and sync until that is done. */
+async function settle(player: Player, findings: Findings): Promise<void> {
+  await syncAndNote(player, findings);
+  await player.host.advance(REST_MS);
+  await syncAndNote(player, findings, "again");
+}
+
+/** What a backend has is no leftover while it is in use, and all of it is once another has taken its place. */
+async function checkLeftovers({ host, processes }: Player, findings: Findings): Promise<void> {
+  const own = host.own();
+  let families = 0;
+  for (const isInUse of [true, false]) {
+    for (const life of processes) {
+      try {
+        if (await life.clearLeftovers(isInUse)) families += 1;
+      } catch (error) {
+        findings.threw("clearing leftovers", life.family, error);
+      }
+    }
+    // A backend that looks for none leaves none.
+    if (families === 0) return;
+    const details = differenceOf(isInUse ? own : [], host.own()).slice(0, 12);
+    if (details.length > 0)
+      findings.add({
+        kind: "cleanup",
+        family: processes[0]?.family ?? "IPv4",
+        what: isInUse ? "leftovers beside a backend in use" : "leftovers of a backend that was replaced",
+        expected: isInUse ? "none of its own" : "all of its own",
+        got: `${details.length} differences`,
+        details,
+      });
+  }
+}
+
+/** Clean up family by family: each takes all of its own and nothing else. */
+export async function checkCleanup(player: Player, module: BackendModule, findings: Findings): Promise<void> {
+  const isKernel = module.residence === "kernel";
+  for (const [index, life] of player.processes.entries()) {
+    try {
+      if (isKernel) await life.cleanUp();
+      else await life.close();
+    } catch (error) {
+      findings.threw("cleanup", life.family, error);
+    }
+    if (isKernel) for (const other of player.processes.slice(index + 1)) await checkUntouched(other, life.family, findings);
+  }
+  const left = player.host.own();
+  const family = player.processes[0]?.family ?? "IPv4";
+  if (left.length > 0)
+    findings.add({
+      kind: "cleanup",
+      family,
+      what: "what is left after cleanup",
+      expected: "nothing",
+      got: `${left.length} things`,
+      details: left.slice(0, 12),
+    });
+  await player.close();
+}
+
+async function checkUntouched(life: Player["processes"][number], by: string, findings: Findings): Promise<void> {
+  life.audit();
+  const { put, removed, error } = await life.sync();
+  const { deltas } = life.notes;
+  if (error !== undefined) findings.threw(`sync after the cleanup of ${by}`, life.family, error);
+  if (put + removed > 0)
+    findings.add({
+      kind: "cleanup",
+      family: life.family,
+      what: `cleanup of ${by}`,
+      expected: "only its own family goes",
+      got: `${put} to put, ${removed} to remove`,
+      details: deltas,
+    });
+  life.notes.clear();
+}

@@ -1,0 +1,72 @@
+import type { Findings } from "./findings.ts";
+import type { Player } from "../play/player.ts";
+
+/** Sync every family; what fails is a finding. `isQuiet`: nothing has changed since the last sync, so nothing may be done. */
+export async function syncAndNote(player: Player, findings: Findings, what: "changes" | "again" | "restart" = "changes"): Promise<void> {
+  const lingering = new Map(player.processes.map((life) => [life, life.notes.lingering.length]));
+  for (const { life, put, removed, error } of await player.sync()) {
+    const { family, notes } = life;
+    const { failures, impure, deltas } = notes;
+    if (error !== undefined) findings.threw("sync", family, error);
+    for (const failure of failures) if (failure.error !== error) findings.threw(failure.call, family, failure.error);
+    for (const name of new Set(impure))
+      findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two", details: [] });
+    if (what !== "changes" && put + Math.max(0, removed - (what === "restart" ? (lingering.get(life) ?? 0) : 0)) > 0)
+      findings.add({
+        kind: "not-idempotent",
+        family,
+        what: what === "again" ? "a second sync" : "a sync after a restart",
+        expected: "nothing to do",
+        got: `${put} put, ${removed} removed`,
+        details: deltas,
+      });
+    notes.clear();
+  }
+}
+
+/** Look whether a process that starts now would leave everything as it is, and whether all want one object in one form. */
+export async function checkRecognition(player: Player, findings: Findings): Promise<void> {
+  for (const life of player.processes) {
+    const { family } = life;
+    try {
+      const unrecognised = await life.unrecognised();
+      if (unrecognised !== "")
+        findings.add({
+          kind: "not-idempotent",
+          family,
+          what: "what a new process would change",
+          expected: "nothing",
+          got: unrecognised,
+          details: [],
+        });
+    } catch (error) {
+      findings.threw("observe", family, error);
+    }
+    for (const id of new Set(life.defects.splice(0)))
+      findings.add({ kind: "contract", family, what: `object ${id}`, expected: "one form", got: "two at once", details: [] });
+  }
+}
+
+/** Look whether two lists of what is on hosts are one. */
+export function differenceOf(expected: readonly string[], got: readonly string[]): readonly string[] {
+  const [had, has] = [new Set(expected), new Set(got)];
+  return [
+    ...expected.filter((line) => !has.has(line)).map((line) => `missing: ${line}`),
+    ...got.filter((line) => !had.has(line)).map((line) => `too much: ${line}`),
+  ];
+}
+
+/** Look whether what isn't the backend's is as it was. */
+export function checkForeign(player: Player, before: readonly string[], findings: Findings): void {
+  const details = differenceOf(before, player.host.foreign());
+  if (details.length === 0) return;
+  const family = player.processes[0]?.family ?? "IPv4";
+  findings.add({
+    kind: "cleanup",
+    family,
+    what: "what isn't the backend's",
+    expected: "as it was",
+    got: `${details.length} differences`,
+    details,
+  });
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import type { BackendModule } from "@turnout/core";
+import { withHost } from "../breakages/broken-backend.ts";
+import { checkBackend } from "./check.ts";
+import type { FakeHost } from "../play/fake-host.ts";
+import { paper } from "../reference/paper.ts";
+import { createPaperHost } from "../reference/paper-host.ts";
+
+/** What is found of paper on a host that was changed, before any scenario. */
+async function found(change: (host: FakeHost) => Partial<FakeHost>, module: BackendModule = paper): Promise<readonly string[]> {
+  const { createFakeHost } = withHost(change)({ module, createFakeHost: createPaperHost });
+  const { findings } = await checkBackend(module, createFakeHost, []);
+  return findings.map(({ kind, scenario, family, what, got }) => `${kind} ${scenario} ${family}: ${what}: ${got}`);
+}
+
+const both = (what: string): readonly string[] => ["IPv4", "IPv6"].map((family) => `contract the host in memory ${family}: ${what}`);
+const forgetful = (host: FakeHost): Partial<FakeHost> => ({ connect: (packet, random) => host.trace(packet, random) });
+
+describe("what the kit says of a host", () => {
+  it("that shows everything: nothing", async () => {
+    expect(await found(() => ({}))).toEqual([]);
+  });
+
+  it.each([
+    ["shows nothing of its own", () => ({ own: () => [] }), "own() after a sync with a Service: nothing"],
+    ["shows one thing for ever", () => ({ own: () => ["a table"] }), "own() after a sync with another Service: the same"],
+    ["has nothing foreign", () => ({ foreign: () => [] }), "foreign() at the start: nothing"],
+    ["nobody tampers with", () => ({ tamper: () => undefined }), "tamper() with something in force: nothing, 20 times"],
+    ["shows no tampering", () => ({ tamper: () => "delete all" }), "own() after tamper(): the same"],
+    ["remembers no flows", forgetful, "flows after a UDP connection: no more than before"],
+    ["connects nobody", () => ({ connect: () => ({ is: "drop", path: [] }) }), "connect() of a UDP packet: drop"],
+  ] satisfies readonly (readonly [string, (host: FakeHost) => Partial<FakeHost>, string])[])("that %s", async (_, change, what) => {
+    expect(await found(change)).toEqual(expect.arrayContaining([...both(what)]));
+  });
+
+  it.each(["before", "during", "after"] as const)("that has no change fail %s it is done", async (when) => {
+    const change = (host: FakeHost): Partial<FakeHost> => ({
+      setFault: (fault) => host.setFault(fault?.when === when ? undefined : fault),
+    });
+    expect(await found(change)).toEqual(both(`a sync with a fault armed ${when} its first change: it succeeds`));
+  });
+
+  it("that remembers no flows, of a backend without UDP: nothing", async () => {
+    expect(await found(forgetful, { ...paper, capabilities: { ...paper.capabilities, UDP: "not spoken" } })).toEqual([]);
+  });
+
+  it("that nobody can tamper with, of a backend that lives in its process: nothing", async () => {
+    expect(await found(() => ({ tamper: () => undefined }), { ...paper, residence: "process" })).toEqual([]);
+  });
+
+  it("of a family that the backend doesn't have: nothing", async () => {
+    const module: BackendModule = { ...paper, capabilities: { ...paper.capabilities, IPv6: "not spoken" } };
+    expect(await found(() => ({ foreign: () => [] }), module)).toEqual([both("foreign() at the start: nothing")[0]]);
+  });
+});

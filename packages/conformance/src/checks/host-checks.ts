@@ -1,0 +1,170 @@
+import type { BackendModule, FlowFilter, IPFamily } from "@turnout/core";
+import { FAMILIES, isEqual } from "@turnout/core";
+import type { Packet } from "../oracle/packet.ts";
+import type { FakeHost, Fault } from "../play/fake-host.ts";
+import type { Findings } from "./findings.ts";
+import { Player } from "../play/player.ts";
+import type { PlayerOptions } from "../play/player.ts";
+import { addressesOf, service, SERVICE_PORT, slices } from "../play/short.ts";
+import { stagePlace, STAGE_OBJECTS } from "../play/stage.ts";
+import type { Subject } from "../play/subject.ts";
+
+/** Longer than any wait after a failure. */
+const REST_MS = 60_000;
+/** Syncs in which all must be in force. */
+const SYNCS = 3;
+/** How often the foreign hand is asked: not all it does need show. */
+const TAMPER_TRIES = 20;
+const FAULTS: readonly Fault["when"][] = ["before", "during", "after"];
+
+/**
+ * Look whether a host shows what the kit believes it: everything it finds later, it finds by this host's word.
+ *
+ * Shape: family by family, on hosts of their own. What the host hides is a finding of kind `contract`.
+ * Edges: a backend that can't be opened or synced is left to the scenarios, beyond the finding that says so. Where the dataplane lives in the
+ * process, no foreign hand need reach it; where there is no UDP, no flows need be remembered.
+ */
+export async function checkHost(
+  subject: Subject,
+  setting: PlayerOptions,
+  { findings, random }: { readonly findings: Findings; readonly random: () => number },
+): Promise<void> {
+  for (const family of FAMILIES.filter((one) => subject.module.capabilities[one] === true)) {
+    if (findings.isFull) return;
+    findings.place = { scenario: "the host in memory", step: "the start", rules: [] };
+    const known = findings.list.length;
+    const of: CheckOf = { module: subject.module, family, findings, random };
+    await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.look());
+    // Where nothing works anyway, nothing that fails tells anything.
+    if (findings.list.slice(known).some(({ kind }) => kind === "error")) continue;
+    for (const when of FAULTS) await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.fail(when));
+  }
+}
+
+interface CheckOf {
+  readonly module: BackendModule;
+  readonly family: IPFamily;
+  readonly findings: Findings;
+  readonly random: () => number;
+}
+
+async function onNewHost(subject: Subject, setting: PlayerOptions, of: CheckOf, check: (check: HostCheck) => Promise<void>): Promise<void> {
+  try {
+    const player = await Player.start(subject, setting, STAGE_OBJECTS);
+    await check(new HostCheck(player, of));
+    await player.close();
+  } catch (error) {
+    of.findings.threw("the host", of.family, error);
+  }
+}
+
+/** Looks at one host, while one family is kept in step on it. */
+class HostCheck {
+  readonly #player: Player;
+  readonly #host: FakeHost;
+  readonly #module: BackendModule;
+  readonly #family: IPFamily;
+  readonly #findings: Findings;
+  readonly #random: () => number;
+  /** Services made. */
+  #count = 0;
+
+  constructor(player: Player, of: CheckOf) {
+    this.#player = player;
+    this.#host = player.host;
+    this.#module = of.module;
+    this.#family = of.family;
+    this.#findings = of.findings;
+    this.#random = of.random;
+  }
+
+  /** See what a host shows while nothing fails. */
+  async look(): Promise<void> {
+    if (this.#host.foreign().length === 0) this.#found("foreign() at the start", "something that isn't the backend's", "nothing");
+    if (!(await this.#checkOwn())) return;
+    await this.#checkFlows();
+    this.#checkTamper();
+  }
+
+  /** Have a change fail. It must show: in an error, or, where a backend takes it calmly, in what is not yet in force. */
+  async fail(when: Fault["when"]): Promise<void> {
+    this.#addService();
+    this.#host.setFault({ when, afterChanges: 0 });
+    const reports = await this.#player.sync();
+    const failures = this.#player.processes.flatMap(({ notes }) => notes.failures);
+    const after = this.#host.own();
+    this.#host.setFault(undefined);
+    // How well it recovers is for histories to see.
+    if (failures.length > 0 || reports.some(({ error }) => error !== undefined)) return;
+    if ((await this.#isSynced()) && isEqual(after, this.#host.own()))
+      this.#found(`a sync with a fault armed ${when} its first change`, "it fails", "it succeeds");
+  }
+
+  /** Says whether one can go on. */
+  async #checkOwn(): Promise<boolean> {
+    this.#addService();
+    if (!(await this.#isSynced())) return false;
+    const one = this.#host.own();
+    if (one.length === 0) this.#found("own() after a sync with a Service", "what is in force", "nothing");
+    this.#addService();
+    if (!(await this.#isSynced())) return false;
+    if (one.length > 0 && isEqual(this.#host.own(), one))
+      this.#found("own() after a sync with another Service", "more than before", "the same");
+    return true;
+  }
+
+  async #checkFlows(): Promise<void> {
+    if (this.#module.capabilities.UDP !== true) return;
+    const { addresses, link } = stagePlace("client1");
+    const family = this.#family;
+    const destination = addressesOf(1, "clusterIP")[family];
+    const packet: Packet = { family, protocol: "UDP", source: addresses[family], destination, port: SERVICE_PORT, link };
+    // Where it doesn't go is for the scenarios to judge.
+    if (this.#host.trace(packet, this.#random).is !== "forward") return;
+    const before = this.#host.flows.length;
+    const { is } = this.#host.connect(packet, this.#random);
+    if (is !== "forward") this.#found("connect() of a UDP packet", "forward, as trace() says", is);
+    else if (this.#host.flows.length <= before) this.#found("flows after a UDP connection", "one more", "no more than before");
+    const kept = this.#host.flows.length;
+    const flows: readonly FlowFilter[] = [{ protocol: "UDP", address: destination, port: SERVICE_PORT, keep: [] }];
+    for (const life of this.#player.processes) await life.forgetInVain(flows);
+    if (this.#host.flows.length < kept)
+      this.#found("forgetFlows() with a signal that has aborted", "nothing is forgotten", "flows are gone");
+  }
+
+  #checkTamper(): void {
+    if (this.#module.residence === "process") return;
+    const before = this.#host.own();
+    const deeds: string[] = [];
+    for (let tries = 0; tries < TAMPER_TRIES; tries++) {
+      const deed = this.#host.tamper(this.#random);
+      if (deed === undefined) continue;
+      deeds.push(deed);
+      if (!isEqual(this.#host.own(), before)) return;
+    }
+    if (deeds.length === 0) this.#found("tamper() with something in force", "what was done", `nothing, ${TAMPER_TRIES} times`);
+    else if (before.length > 0) this.#found("own() after tamper()", "other than before", "the same", deeds);
+  }
+
+  #addService(): void {
+    this.#count++;
+    const name = `web-${this.#count}`;
+    for (const raw of [service(name, { number: this.#count }), ...slices(name, ["pod-1-1", "pod-2-1"])]) this.#player.put(raw);
+  }
+
+  /** Sync until all is in force; what still fails then is a finding, and the host can't be judged. */
+  async #isSynced(): Promise<boolean> {
+    let errors: readonly unknown[] = [];
+    for (let tries = 0; tries < SYNCS; tries++) {
+      errors = (await this.#player.sync()).flatMap(({ error }) => (error === undefined ? [] : [error]));
+      if (errors.length === 0) return true;
+      await this.#host.advance(REST_MS);
+    }
+    for (const error of errors.slice(0, 1)) this.#findings.threw("sync", this.#family, error);
+    return false;
+  }
+
+  #found(what: string, expected: string, got: string, details: readonly string[] = []): void {
+    this.#findings.add({ kind: "contract", family: this.#family, what, expected, got, details });
+  }
+}

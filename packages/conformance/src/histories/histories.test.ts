@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import { withHost } from "../breakages/broken-backend.ts";
+import { checkHistories } from "./histories.ts";
+import { paper } from "../reference/paper.ts";
+import { createPaperHost } from "../reference/paper-host.ts";
+import { FAMILIES } from "@turnout/core";
+import { verdictOf } from "../oracle/verdict-of.ts";
+import { Player } from "../play/player.ts";
+import { createRandom, pickOne } from "@turnout/core/testing";
+import { randomDeed, randomPacket, randomSettings } from "./random-objects.ts";
+import { STAGE_OBJECTS } from "../play/stage.ts";
+import type { Subject } from "../play/subject.ts";
+
+/** Paper on hosts that say what is done to them. */
+function subjectWithLog(log: string[]): Subject {
+  return withHost((host) => ({
+    world: {
+      ...host.world,
+      exec: {
+        ...host.world.exec,
+        async run(file, args, options) {
+          const result = await host.world.exec.run(file, args, options);
+          log.push(result.code === 0 ? (args[0] ?? "") : "failed");
+          return result;
+        },
+      },
+    },
+    setAddresses(addresses) {
+      log.push("addresses");
+      host.setAddresses(addresses);
+    },
+    connect(packet, random) {
+      log.push("connect");
+      return host.connect(packet, random);
+    },
+    setFault(fault) {
+      if (fault !== undefined) log.push(fault.when);
+      host.setFault(fault);
+    },
+    tamper(random) {
+      log.push("tamper");
+      return host.tamper(random);
+    },
+  }))({ module: paper, createFakeHost: createPaperHost });
+}
+
+/** Paper on hosts that, once somebody's hand was at them, show a stain on every thing that was not there before. */
+function stained(): Subject {
+  return withHost((host) => {
+    let isStained = false;
+    return {
+      tamper(random) {
+        isStained = true;
+        return host.tamper(random);
+      },
+      own: () => (isStained ? [...host.own(), "a stain"] : host.own()),
+    };
+  })({ module: paper, createFakeHost: createPaperHost });
+}
+
+describe("R-58 random histories on paper", () => {
+  it("end where one sync from nothing ends, whatever happens in between", async () => {
+    const report = await checkHistories(paper, createPaperHost, { seed: 1, steps: 6000 });
+    expect(report.findings).toEqual([]);
+    expect(report.steps).toBe(6000);
+    expect(report.looks).toBeGreaterThan(60);
+    expect(report.packets).toBeGreaterThan(500);
+  }, 60_000);
+
+  it("let everything happen that they speak of", async () => {
+    const log: string[] = [];
+    const { module, createFakeHost } = subjectWithLog(log);
+    await checkHistories(module, createFakeHost, { seed: 1, steps: 3000 });
+    expect(new Set(log)).toEqual(new Set(["write", "list", "failed", "addresses", "before", "during", "after", "tamper", "connect"]));
+  }, 60_000);
+
+  it("leave packets alone on a host that can't follow them", async () => {
+    const refuse = (): never => {
+      throw new Error("packets can't be followed here");
+    };
+    const { module, createFakeHost } = withHost(() => ({ trace: refuse, connect: refuse }))({
+      module: paper,
+      createFakeHost: createPaperHost,
+    });
+    const report = await checkHistories(module, createFakeHost, { seed: 1, steps: 2000, looksAtPackets: false });
+    expect(report).toMatchObject({ findings: [], packets: 0, steps: 2000 });
+    expect(report.looks).toBeGreaterThan(10);
+  }, 60_000);
+
+  it("say the same again for the same seed", async () => {
+    const play = async (seed: number): Promise<readonly string[]> => {
+      const log: string[] = [];
+      const { module, createFakeHost } = subjectWithLog(log);
+      await checkHistories(module, createFakeHost, { seed, steps: 200 });
+      return log;
+    };
+    expect(await play(7)).toEqual(await play(7));
+    expect(await play(8)).not.toEqual(await play(7));
+  });
+
+  it("name the seed and the step of what they find, from which it is found again", async () => {
+    const { module, createFakeHost } = stained();
+    const { findings, steps } = await checkHistories(module, createFakeHost, { seed: 3, steps: 5000 });
+    expect(steps).toBeLessThan(5000);
+    expect(findings).toMatchObject([{ kind: "leftover", got: "1 differences", rules: ["R-58"] }]);
+    expect(findings[0]?.details).toContain("too much: a stain");
+    const [, seed = ""] = /^history (\d+)$/.exec(findings[0]?.scenario ?? "") ?? [];
+    expect((await checkHistories(module, createFakeHost, { seed: Number(seed) })).findings).toEqual(findings);
+  });
+});
+
+describe("random deeds", () => {
+  it("make worlds in which packets meet every fate, by most of the rules", async () => {
+    const fates = new Map<string, number>();
+    const because = new Set<string>();
+    for (let seed = 1; seed <= 20; seed++) {
+      const random = createRandom(seed);
+      const player = await Player.start(
+        { module: paper, createFakeHost: createPaperHost },
+        { settings: randomSettings(random) },
+        STAGE_OBJECTS,
+      );
+      for (let count = 0; count < 60; count++) {
+        const { put = [], remove = [] } = randomDeed(random);
+        for (const raw of put) player.put(raw);
+        for (const ref of remove) player.remove(ref);
+      }
+      for (let count = 0; count < 100; count++) {
+        const verdict = verdictOf(player.world, randomPacket(random, pickOne(FAMILIES, random), player.objects));
+        fates.set(verdict.is, (fates.get(verdict.is) ?? 0) + 1);
+        for (const rule of verdict.because) because.add(rule);
+      }
+    }
+    expect([...fates.keys()].toSorted()).toEqual(["drop", "forward", "pass", "reject"]);
+    expect(Math.min(...fates.values())).toBeGreaterThan(100);
+    expect(because.size).toBeGreaterThan(20);
+  });
+
+  it("make and remove every kind of object, and say so", () => {
+    const random = createRandom(1);
+    const deeds = Array.from({ length: 3000 }, () => randomDeed(random));
+    const put = new Set(deeds.flatMap((deed) => deed.put ?? []).map(({ kind }) => kind));
+    const removed = new Set(deeds.flatMap((deed) => deed.remove ?? []).map(({ kind }) => kind));
+    expect([...put].toSorted((a, b) => (String(a) < String(b) ? -1 : 1))).toEqual(["EndpointSlice", "Node", "Service", "ServiceCIDR"]);
+    expect([...removed].toSorted((a, b) => (a < b ? -1 : 1))).toEqual(["EndpointSlice", "Node", "Service", "ServiceCIDR"]);
+    expect(deeds.some(({ hostAddresses }) => hostAddresses !== undefined)).toBe(true);
+  });
+});

@@ -1,0 +1,278 @@
+import { FAMILIES, isEqual } from "@turnout/core";
+import { flowFate } from "../oracle/flow-fate.ts";
+import type { OracleWorld } from "../oracle/oracle-world.ts";
+import { verdictOf } from "../oracle/verdict-of.ts";
+import type { Fault } from "../play/fake-host.ts";
+import type { Findings } from "../checks/findings.ts";
+import { differenceOf } from "../checks/health-checks.ts";
+import type { HistoryOptions } from "./history-options.ts";
+import { judgePacket } from "../checks/judge.ts";
+import { Player } from "../play/player.ts";
+import type { PlayerOptions } from "../play/player.ts";
+import { createRandom, pickOne } from "@turnout/core/testing";
+import { randomDeed, randomPacket, randomSettings } from "./random-objects.ts";
+import type { Deed } from "./random-objects.ts";
+import { placeNameOf, STAGE_OBJECTS } from "../play/stage.ts";
+import type { Subject } from "../play/subject.ts";
+
+/** Longer than any wait after a failure, and than any affinity. */
+const REST_MS = 60_000;
+/** Syncs after the last fault in which a host must have recovered. */
+const RECOVERY_SYNCS = 5;
+/** Packets looked at, per family and look. */
+const PACKETS = 8;
+/** What happened last is told with a finding. */
+const REMEMBERED = 12;
+
+/** One host's life under random changes and faults. */
+export class HistoryRun {
+  /** Changes made. */
+  steps = 0;
+  /** Close looks taken. */
+  looks = 0;
+  packets = 0;
+  readonly #subject: Subject;
+  readonly #seed: number;
+  readonly #findings: Findings;
+  readonly #random: () => number;
+  readonly #setting: PlayerOptions;
+  readonly #happened: string[] = [];
+  readonly #looksAtPackets: boolean;
+  readonly #watchesFlows: boolean;
+  readonly #asksTwice: boolean;
+  /** Since something was made to fail until all is well again, syncs may fail. */
+  #isDisturbed = false;
+  #dies = false;
+  #hostAddresses: Deed["hostAddresses"];
+  /** What was wanted when all was last in force; undefined: since then more than objects changed. */
+  #inForce: OracleWorld | undefined;
+
+  constructor(subject: Subject, seed: number, findings: Findings, options: HistoryOptions) {
+    this.#subject = subject;
+    this.#seed = seed;
+    this.#findings = findings;
+    this.#random = createRandom(seed);
+    const { nodePortAddressesDefault, backendOptions, looksAtPackets = true } = options;
+    this.#setting = {
+      settings: randomSettings(this.#random),
+      ...(nodePortAddressesDefault === undefined ? {} : { nodePortAddressesDefault }),
+      ...(backendOptions === undefined ? {} : { backendOptions }),
+      families: pickOne([FAMILIES, ["IPv4"], ["IPv6"], ["IPv4"], ["IPv6"]] as const, this.#random),
+    };
+    this.#looksAtPackets = looksAtPackets;
+    this.#watchesFlows = this.#chance(0.2) && looksAtPackets;
+    this.#asksTwice = this.#chance(0.1);
+  }
+
+  /** Live for some steps, or until a finding ends it. Never throws: what throws is a finding. */
+  async live(steps: number, lookEvery: number): Promise<void> {
+    this.#place();
+    try {
+      const player = await Player.start(this.#subject, this.#setting, STAGE_OBJECTS);
+      this.#newborn(player);
+      const known = this.#findings.list.length;
+      while (this.steps < steps && this.#findings.list.length === known) {
+        await this.#step(player);
+        if (this.steps % lookEvery === 0 || this.steps === steps) await this.#look(player);
+      }
+      await player.close();
+    } catch (error) {
+      this.#findings.threw("the history", "IPv4", error, this.#happened);
+    }
+  }
+
+  async #step(player: Player): Promise<void> {
+    const deed = randomDeed(this.#random);
+    this.steps++;
+    this.#place(deed.say);
+    await this.#carryOut(player, deed);
+    if (this.#chance(0.04)) this.#setFault(player);
+    const isTampered = this.#chance(0.015);
+    if (isTampered) this.#tamper(player);
+    if (this.#chance(0.006)) await this.#restart(player);
+    if (this.#chance(0.1)) await player.host.advance(Math.floor(this.#random() * 5000));
+    if (this.#chance(0.5)) await this.#sync(player);
+    if (this.#watchesFlows && !this.#isDisturbed && this.#chance(0.2)) this.#connect(player);
+    // What a foreign hand did is soon covered by changes.
+    if (isTampered && this.#chance(0.25)) await this.#look(player);
+  }
+
+  async #carryOut(player: Player, { put = [], remove = [], hostAddresses }: Deed): Promise<void> {
+    for (const raw of put) player.put(raw);
+    for (const ref of remove) player.remove(ref);
+    // What a node port answers on changes with these: what becomes of flows then is nobody's rule.
+    if ([...put, ...remove].some(({ kind }) => kind === "Node")) this.#inForce = undefined;
+    if (hostAddresses === undefined) return;
+    this.#hostAddresses = hostAddresses;
+    this.#inForce = undefined;
+    await player.setHostAddresses(hostAddresses);
+  }
+
+  #setFault(player: Player): void {
+    const fault: Fault = { when: pickOne(["before", "during", "after"], this.#random), afterChanges: Math.floor(this.#random() * 3) };
+    player.host.setFault(fault);
+    this.#disturb(`fault ${fault.when} change ${fault.afterChanges}`);
+    this.#dies = this.#chance(0.3);
+    if (this.#dies) this.#happened.push("and the process dies of it");
+  }
+
+  #tamper(player: Player): void {
+    this.#disturb(`foreign hand: ${player.host.tamper(this.#random) ?? "nothing"}`);
+    for (const life of player.processes) life.audit();
+  }
+
+  async #restart(player: Player): Promise<void> {
+    this.#happened.push("restart");
+    // Where ending is a change of the host, it isn't the one that was to fail.
+    if (this.#subject.module.residence === "process") player.host.setFault(undefined);
+    await player.restart();
+    this.#newborn(player);
+    this.#inForce = undefined;
+  }
+
+  async #sync(player: Player): Promise<void> {
+    const before = this.#isDisturbed ? undefined : this.#inForce;
+    const flows = before === undefined ? [] : [...player.host.flows];
+    for (const { life, error } of await player.sync()) {
+      if (this.#isDisturbed) continue;
+      if (error !== undefined) this.#findings.threw("sync", life.family, error, this.#happened);
+      for (const failure of life.notes.failures)
+        if (failure.error !== error) this.#findings.threw(failure.call, life.family, failure.error, this.#happened);
+    }
+    this.#takeNotes(player);
+    if (player.processes.some(({ isDead }) => isDead)) await this.#restart(player);
+    this.#inForce = this.#isDisturbed || !this.#watchesFlows ? undefined : player.world;
+    if (before !== undefined && this.#inForce !== undefined) this.#checkFlows(player, before, this.#inForce, flows);
+  }
+
+  #takeNotes(player: Player): void {
+    for (const { notes, family } of player.processes) {
+      for (const name of new Set(notes.impure))
+        this.#findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two", details: [] });
+      notes.clear();
+    }
+  }
+
+  #connect(player: Player): void {
+    const family = pickOne(player.processes, this.#random).family;
+    player.host.connect({ ...randomPacket(this.#random, family, player.objects), protocol: "UDP" }, this.#random);
+  }
+
+  #checkFlows(player: Player, before: OracleWorld, after: OracleWorld, flows: Player["host"]["flows"]): void {
+    for (const flow of flows) {
+      const fate = flowFate(before, after, flow);
+      const isLeft = player.host.flows.some((one) => isEqual(one, flow));
+      if (fate === "either" || isLeft === (fate === "keep")) continue;
+      this.#findings.add({
+        kind: "flow",
+        family: flow.family,
+        protocol: "UDP",
+        what: `flow ${flow.source} → ${flow.destination} port ${flow.port}, answered by ${flow.endpoint}`,
+        expected: fate === "keep" ? "remembered" : "forgotten",
+        got: isLeft ? "remembered" : "forgotten",
+        details: [...this.#happened],
+      });
+    }
+  }
+
+  /** Let everything come to rest, and compare it with a host that was synced once. */
+  async #look(player: Player): Promise<void> {
+    this.looks++;
+    player.host.setFault(undefined);
+    if (!(await this.#recover(player))) return;
+    for (const { life, put, removed, error } of await player.sync()) {
+      if (error !== undefined) this.#findings.threw("a second sync", life.family, error, this.#happened);
+      if (put + removed > 0)
+        this.#findings.add({
+          kind: "not-idempotent",
+          family: life.family,
+          what: "a second sync",
+          expected: "nothing to do",
+          got: `${put} put, ${removed} removed`,
+          details: [...this.#happened],
+        });
+    }
+    this.#takeNotes(player);
+    await this.#compare(player);
+    const packets = this.#looksAtPackets ? PACKETS : 0;
+    for (const { family } of player.processes) for (let count = 0; count < packets; count++) this.#ask(player, family);
+    this.#isDisturbed = false;
+    this.#inForce = this.#watchesFlows ? player.world : undefined;
+  }
+
+  async #recover(player: Player): Promise<boolean> {
+    let errors: readonly unknown[] = [];
+    for (let tries = 0; tries < RECOVERY_SYNCS; tries++) {
+      errors = (await player.sync()).flatMap(({ error }) => (error === undefined ? [] : [error]));
+      this.#takeNotes(player);
+      if (player.processes.some(({ isDead }) => isDead)) await this.#restart(player);
+      // The last of these waits is for what lingers.
+      await player.host.advance(REST_MS);
+      if (errors.length === 0 && tries > 0) return true;
+    }
+    for (const error of errors.slice(0, 1)) this.#findings.threw("recovery", "IPv4", error, this.#happened);
+    return errors.length === 0;
+  }
+
+  async #compare(player: Player): Promise<void> {
+    const fresh = await Player.start(this.#subject, this.#setting, player.objects);
+    if (this.#hostAddresses !== undefined) await fresh.setHostAddresses(this.#hostAddresses);
+    for (const { life, error } of await fresh.sync())
+      if (error !== undefined) this.#findings.threw("a sync from nothing", life.family, error, this.#happened);
+    await fresh.host.advance(REST_MS);
+    await fresh.sync();
+    const details = differenceOf(fresh.host.own(), player.host.own());
+    const foreign = differenceOf(fresh.host.foreign(), player.host.foreign());
+    await fresh.close();
+    const family = player.processes[0]?.family ?? "IPv4";
+    const found = { family, got: `${details.length + foreign.length} differences`, details: [...details.slice(0, 8), ...this.#happened] };
+    if (details.length > 0)
+      this.#findings.add({ kind: "leftover", what: "what is in force", expected: "as after one sync from nothing", ...found });
+    if (foreign.length > 0)
+      this.#findings.add({ kind: "cleanup", what: "what isn't the backend's", expected: "as it was", ...found, details: foreign });
+  }
+
+  #ask(player: Player, family: "IPv4" | "IPv6"): void {
+    const packet = randomPacket(this.#random, family, player.objects);
+    const { protocol, source, destination, port, link } = packet;
+    // Who answers for addresses itself has them on the host, and no kernel lets a packet in that says it comes from one of its own.
+    if (this.#subject.module.capabilities.clientAddress !== true && link !== "" && placeNameOf(source) === source) return;
+    // By now nobody is remembered.
+    const question = { packet, verdict: verdictOf(player.world, packet), remembered: undefined };
+    this.packets++;
+    for (const complaint of judgePacket(player.host, question, this.#random))
+      this.#findings.add({
+        ...complaint,
+        family,
+        protocol,
+        what: `${source} → ${destination} port ${port}`,
+        details: [...complaint.details, ...this.#happened],
+      });
+  }
+
+  #newborn(player: Player): void {
+    for (const life of player.processes) {
+      life.notes.asksTwice = this.#asksTwice;
+      life.notes.onFailure = (): void => {
+        if (!this.#dies) return;
+        this.#dies = false;
+        life.kill();
+      };
+    }
+  }
+
+  #disturb(what: string): void {
+    this.#isDisturbed = true;
+    this.#happened.push(what);
+  }
+
+  #place(say: string = "the start"): void {
+    this.#happened.push(`${this.steps}: ${say}`);
+    this.#happened.splice(0, this.#happened.length - REMEMBERED);
+    this.#findings.place = { scenario: `history ${this.#seed}`, step: `change ${this.steps}: ${say}`, rules: ["R-58"] };
+  }
+
+  #chance(of: number): boolean {
+    return this.#random() < of;
+  }
+}

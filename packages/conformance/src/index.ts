@@ -1,0 +1,25 @@
+/**
+ * The conformance kit: scenarios that prove the rules, an oracle that knows what must become of a packet, a reference backend,
+ * and the checks that tell the author of a backend that it is done.
+ *
+ * @packageDocumentation
+ */
+export * from "./play/fake-host.ts";
+export * from "./checks/finding.ts";
+export type { Place } from "./checks/findings.ts";
+export * from "./play/scenario.ts";
+export * from "./play/short.ts";
+export * from "./play/stage.ts";
+export * from "./play/words.ts";
+export * from "./checks/check.ts";
+export { paper } from "./reference/paper.ts";
+export { createPaperHost } from "./reference/paper-host.ts";
+export type { Subject } from "./play/subject.ts";
+export * from "./scenarios/index.ts";
+export { BREAKAGES, catchBreakage } from "./breakages/breakages.ts";
+export type { Breakage } from "./breakages/breakages.ts";
+export * from "./histories/histories.ts";
+export type { HistoryOptions } from "./histories/history-options.ts";
+export { packetOf, probeText } from "./play/probe-packet.ts";
+export { isReference } from "./play/scenario-run.ts";
+export * from "./oracle/index.ts";

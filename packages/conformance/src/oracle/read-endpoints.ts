@@ -1,0 +1,117 @@
+import { hostPort } from "@turnout/core";
+import type { IPFamily, Protocol } from "@turnout/core";
+import { addressOf, at, isName, listAt, nameOf, objectsOf, portAt, protocolAt, textAt } from "./raw-fields.ts";
+import { remember } from "./remember.ts";
+import type { OracleObject } from "./oracle-world.ts";
+
+/** An endpoint as the slices tell of it. */
+export interface OracleEndpoint {
+  readonly ip: string;
+  /** `ip:port`. */
+  readonly text: string;
+  readonly nodeName: string;
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
+  readonly zoneHints: readonly string[];
+  readonly nodeHints: readonly string[];
+}
+
+/** Whose endpoints are asked for. */
+export interface EndpointsOf {
+  readonly namespace: string;
+  readonly service: string;
+  readonly portName: string;
+  readonly protocol: Protocol;
+}
+
+/** Finds the endpoints of a row, sorted by `ip:port`. */
+export type EndpointsFinder = (row: EndpointsOf) => readonly OracleEndpoint[];
+
+/** Read the slices of a family (rules R-11 to R-16). */
+export function readEndpoints(objects: readonly OracleObject[], family: IPFamily): EndpointsFinder {
+  const slices = new Map<string, SliceContent[]>();
+  for (const slice of slicesOf(objects, family)) {
+    const content = readSlice(slice, family);
+    const known = slices.get(content.owner);
+    if (known === undefined) slices.set(content.owner, [content]);
+    else known.push(content);
+  }
+  const found = new Map<string, readonly OracleEndpoint[]>();
+  return (row) => {
+    // Rule R-12: by name and protocol.
+    const key = `${row.namespace}/${row.service}:${row.portName}/${row.protocol}`;
+    const endpoints = found.get(key) ?? merge(slices.get(`${row.namespace}/${row.service}`) ?? [], row);
+    found.set(key, endpoints);
+    return endpoints;
+  };
+}
+
+/** What a slice says, endpoints and ports not yet put together. */
+interface SliceContent {
+  /** `namespace/service`. */
+  readonly owner: string;
+  readonly ports: readonly { readonly portName: string; readonly protocol: Protocol; readonly number: number }[];
+  readonly endpoints: readonly Omit<OracleEndpoint, "text">[];
+}
+
+const readSlice: (slice: OracleObject, family: IPFamily) => SliceContent = remember((slice, family) => ({
+  owner: `${nameOf(slice)?.namespace}/${serviceOf(slice)}`,
+  ports: listAt(slice, "ports").flatMap((port) => {
+    const portName = at(port, "name");
+    const protocol = protocolAt(port);
+    const number = portAt(port, "port");
+    // Rule R-13: nothing said is not "all ports".
+    if (typeof portName !== "string" || !(portName === "" || isName(portName)) || protocol === undefined || number === 0) return [];
+    return [{ portName, protocol, number }];
+  }),
+  endpoints: listAt(slice, "endpoints").flatMap((raw) => readEndpoint(raw, family) ?? []),
+}));
+
+/** Rule R-15; of several that are not terminating the last one counts (semantics.md 1.5), slices in the order of their names. */
+function merge(slices: readonly SliceContent[], { portName, protocol }: EndpointsOf): readonly OracleEndpoint[] {
+  const known = new Map<string, OracleEndpoint>();
+  for (const slice of slices) {
+    for (const port of slice.ports) {
+      if (port.portName !== portName || port.protocol !== protocol) continue;
+      for (const endpoint of slice.endpoints) {
+        const text = hostPort(endpoint.ip, port.number);
+        if (!known.has(text) || !endpoint.terminating) known.set(text, { ...endpoint, text });
+      }
+    }
+  }
+  return [...known.values()].toSorted((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
+}
+
+/** Slices of a family that say whose they are, by name (rule R-11). */
+function slicesOf(objects: readonly OracleObject[], family: IPFamily): readonly OracleObject[] {
+  return objectsOf(objects, "EndpointSlice")
+    .filter((slice) => slice["addressType"] === family && isName(serviceOf(slice)) && nameOf(slice) !== undefined)
+    .toSorted((a, b) => (textAt(a, "metadata", "name") < textAt(b, "metadata", "name") ? -1 : 1));
+}
+
+function serviceOf(slice: OracleObject): string {
+  return textAt(slice, "metadata", "labels", "kubernetes.io/service-name");
+}
+
+/** Rules R-14 and R-16. */
+function readEndpoint(raw: unknown, family: IPFamily): Omit<OracleEndpoint, "text"> | undefined {
+  const ip = addressOf(listAt(raw, "addresses")[0], family);
+  if (ip === undefined) return undefined;
+  return {
+    ip,
+    nodeName: textAt(raw, "nodeName"),
+    ready: at(raw, "conditions", "ready") !== false,
+    serving: at(raw, "conditions", "serving") !== false,
+    terminating: at(raw, "conditions", "terminating") === true,
+    zoneHints: hintsAt(raw, "forZones"),
+    nodeHints: hintsAt(raw, "forNodes"),
+  };
+}
+
+function hintsAt(raw: unknown, field: string): readonly string[] {
+  return listAt(raw, "hints", field).flatMap((hint) => {
+    const name = at(hint, "name");
+    return typeof name === "string" ? [name] : [];
+  });
+}

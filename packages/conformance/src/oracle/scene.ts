@@ -1,0 +1,118 @@
+import { parseCIDR } from "@turnout/core";
+import type { CIDR, DestinationKind, IPFamily, Protocol } from "@turnout/core";
+import { poolsOf } from "./pools.ts";
+import type { Pools } from "./pools.ts";
+import { readEndpoints } from "./read-endpoints.ts";
+import type { OracleEndpoint } from "./read-endpoints.ts";
+import { isIn, readNode, readNodeAddresses } from "./read-node.ts";
+import type { OracleNode } from "./read-node.ts";
+import { ruleAgainst, readServices } from "./read-services.ts";
+import type { OracleRow } from "./read-services.ts";
+import { remember } from "./remember.ts";
+import type { OracleWorld } from "./oracle-world.ts";
+
+/** Who answers for an address and port. */
+export interface Owner {
+  readonly row: OracleRow;
+  readonly kind: DestinationKind;
+}
+
+/** Where something is sent to. */
+export interface Target {
+  readonly destination: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+}
+
+/** A world as one family sees it. */
+export interface Scene {
+  readonly node: OracleNode;
+  /** Find who answers; undefined when nobody does. */
+  ownerOf(target: Target): Owner | undefined;
+  /** Find whose a node port is, on whatever address. */
+  nodePortOwner(target: Target): OracleRow | undefined;
+  /** Cluster IPs that some row answers on. */
+  readonly clusterIPs: ReadonlySet<string>;
+  /** The rule that leaves a load-balancer address without rules, if one does. */
+  leftAloneBy(address: string): string | undefined;
+  endpointsOf(row: OracleRow): readonly OracleEndpoint[];
+  poolsOf(row: OracleRow): Pools;
+  /** Who may use the row's load-balancer IPs (rules R-39 and R-40); undefined: everybody. */
+  sourcesOf(row: OracleRow): readonly CIDR[] | undefined;
+}
+
+/** See a world in one family; what was seen is kept for as long as the world is. */
+export const sceneOf: (world: OracleWorld, family: IPFamily) => Scene = remember(see);
+
+function see(world: OracleWorld, family: IPFamily): Scene {
+  const { capabilities } = world;
+  const node = readNode(world, family);
+  const endpointsOf = readEndpoints(world.objects, family);
+  // Rule R-56: what the backend can't do has no row.
+  const rows =
+    capabilities[family] === true ? readServices(world.objects, family).filter((row) => capabilities[row.protocol] === true) : [];
+  const { byAddress, byNodePort } = settle(rows, node, readNodeAddresses(world, family));
+  const isLeftOut = ({ row, kind }: Owner): boolean =>
+    kind === "loadBalancerIP" && row.sourceRanges !== undefined && capabilities.sourceRanges !== true;
+  return {
+    node,
+    ownerOf(target): Owner | undefined {
+      const owner = byAddress.get(targetKey(target));
+      if (owner !== undefined && !isLeftOut(owner)) return owner;
+      const row = node.nodePortAddresses.has(target.destination) ? byNodePort.get(nodePortKey(target)) : undefined;
+      return row === undefined ? undefined : { row, kind: "nodePort" };
+    },
+    nodePortOwner: (target) => byNodePort.get(nodePortKey(target)),
+    clusterIPs: new Set([...byAddress.values()].filter(({ kind }) => kind === "clusterIP").map(({ row }) => row.clusterIP)),
+    leftAloneBy: (address) => ruleAgainst(address, world.objects, family),
+    endpointsOf,
+    poolsOf: (row) => poolsOf(endpointsOf(row), node),
+    sourcesOf: (row) => allowedSources(row, node),
+  };
+}
+
+/** Who has which address and port. */
+interface Owners {
+  readonly byAddress: ReadonlyMap<string, Owner>;
+  readonly byNodePort: ReadonlyMap<string, OracleRow>;
+}
+
+/**
+ * Give every address and port to one row: cluster IPs first, then load-balancer IPs, then external IPs, and of one kind to the oldest
+ * (rule R-53). External IPs in a service range are nobody's (R-64). What is a node's address and a node port is the node port's (R-65).
+ */
+function settle(rows: readonly OracleRow[], { serviceRanges }: OracleNode, nodeAddresses: ReadonlySet<string>): Owners {
+  const byAddress = new Map<string, Owner>();
+  const byNodePort = new Map<string, OracleRow>();
+  const byAge = rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
+  for (const row of byAge) {
+    const key = nodePortKey({ port: row.nodePort, protocol: row.protocol });
+    if (row.nodePort !== 0 && !byNodePort.has(key)) byNodePort.set(key, row);
+  }
+  const claim = (row: OracleRow, kind: DestinationKind, destination: string): void => {
+    const target = { destination, port: row.port, protocol: row.protocol };
+    const nodePortOwner = kind === "clusterIP" || !nodeAddresses.has(destination) ? row : byNodePort.get(nodePortKey(target));
+    const isOthers = nodePortOwner !== undefined && nodePortOwner !== row;
+    if (!isOthers && !byAddress.has(targetKey(target))) byAddress.set(targetKey(target), { row, kind });
+  };
+  for (const row of byAge) claim(row, "clusterIP", row.clusterIP);
+  for (const row of byAge) for (const address of row.loadBalancerIPs) claim(row, "loadBalancerIP", address);
+  for (const row of byAge) for (const address of row.externalIPs) if (!isIn(address, serviceRanges)) claim(row, "externalIP", address);
+  return { byAddress, byNodePort };
+}
+
+/** Rules R-39 and R-40. */
+function allowedSources(row: OracleRow, { primary }: OracleNode): readonly CIDR[] | undefined {
+  const { sourceRanges, loadBalancerIPs } = row;
+  if (sourceRanges === undefined || primary === undefined || !isIn(primary, sourceRanges)) return sourceRanges;
+  const own = loadBalancerIPs.flatMap((ip) => parseCIDR(ip.includes(":") ? `${ip}/128` : `${ip}/32`) ?? []);
+  return [...sourceRanges, ...own];
+}
+
+function targetKey({ destination, port, protocol }: Target): string {
+  return `${destination} ${port} ${protocol}`;
+}
+
+function nodePortKey({ port, protocol }: Pick<Target, "port" | "protocol">): string {
+  return `${port} ${protocol}`;
+}

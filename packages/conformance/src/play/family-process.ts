@@ -1,0 +1,195 @@
+import { NodeView, objectId, SyncLoop, WantedRows } from "@turnout/core";
+import type {
+  Backend,
+  ChangeSet,
+  FlowFilter,
+  IPFamily,
+  KernelObject,
+  Log,
+  NodeSettings,
+  Store,
+  SyncedEvent,
+  SyncObserver,
+  World,
+} from "@turnout/core";
+import { STAGE_NODE } from "./stage.ts";
+import type { Subject } from "./subject.ts";
+import { BackendNotes, deltaText, watchBackend } from "./watched-backend.ts";
+
+/** What a family's process is started with. */
+export interface FamilyProcessOptions {
+  readonly subject: Subject;
+  readonly options: unknown;
+  readonly family: IPFamily;
+  readonly world: World;
+  readonly store: Store;
+  readonly settings: NodeSettings;
+  readonly facts: unknown;
+}
+
+/** How one sync went. */
+export interface SyncReport {
+  readonly put: number;
+  readonly removed: number;
+  readonly error?: unknown;
+}
+
+/** The host can't be compared with what is wanted in under ten years. */
+const NEVER_MS = 10 * 365 * 86_400_000;
+const DEFECT = "the backend wants one object in two forms";
+
+/** One life of the process that keeps one family in step, as in production but for its timing: it syncs when told to. */
+export class FamilyProcess {
+  readonly family: IPFamily;
+  readonly notes: BackendNotes = new BackendNotes();
+  /** Objects that were wanted in two forms at once. */
+  readonly defects: string[] = [];
+  readonly #inner: Backend<unknown, KernelObject, unknown>;
+  readonly #loop: SyncLoop<unknown, KernelObject, unknown>;
+  readonly #view: NodeView;
+  readonly #options: FamilyProcessOptions;
+  readonly #life = new AbortController();
+  #facts: unknown;
+  #last: Pick<SyncedEvent, "put" | "removed"> = { put: 0, removed: 0 };
+
+  private constructor(options: FamilyProcessOptions, inner: Backend<unknown, KernelObject, unknown>) {
+    const { family, store, settings, world, subject, facts } = options;
+    this.#options = options;
+    this.#inner = inner;
+    this.#facts = facts;
+    this.family = family;
+    this.#view = new NodeView(store, { nodeName: STAGE_NODE, family, settings });
+    const { clock } = world;
+    this.#loop = new SyncLoop({
+      backend: watchBackend(inner, this.notes),
+      feed: { next: () => Promise.resolve(this.#view.take() ?? nothingNew(family)) },
+      family,
+      host: facts,
+      clock,
+      log: this.#log(),
+      observer: this.#observer(),
+      minIntervalMs: 0,
+      maxIntervalMs: NEVER_MS,
+      retryMs: 1000,
+      capabilities: subject.module.capabilities,
+    });
+  }
+
+  /** Start a process on a host. @throws whatever the module's `open` throws. */
+  static async start(options: FamilyProcessOptions): Promise<FamilyProcess> {
+    const { subject, family, world } = options;
+    return new FamilyProcess(options, await subject.module.open(options.options, family, world, new AbortController().signal));
+  }
+
+  /** Sync once, and wait until flows are forgotten. Never throws. */
+  async sync(): Promise<SyncReport> {
+    this.#last = { put: 0, removed: 0 };
+    try {
+      await this.#loop.once(this.#life.signal);
+      return this.#last;
+    } catch (error) {
+      return { ...this.#last, error };
+    }
+  }
+
+  /** Have connections forgotten, but take it back before it has begun; however that ends. */
+  async forgetInVain(flows: readonly FlowFilter[]): Promise<void> {
+    await Promise.allSettled([Promise.resolve().then(() => this.#inner.forgetFlows?.(flows, AbortSignal.abort()))]);
+  }
+
+  /** Have the next sync compare everything with the host. */
+  audit(): void {
+    this.#loop.audit();
+  }
+
+  setFacts(facts: unknown): void {
+    this.#facts = facts;
+    this.#loop.setHost(facts);
+  }
+
+  /** Whether it has been killed. */
+  get isDead(): boolean {
+    return this.#life.signal.aborted;
+  }
+
+  /** End at once, in the middle of whatever it does. */
+  kill(): void {
+    this.#life.abort();
+    this.#view.close();
+  }
+
+  /** Let go of the host. */
+  async close(): Promise<void> {
+    this.#view.close();
+    await this.#inner.close(new AbortController().signal);
+  }
+
+  /**
+   * What a process that starts now would change; "" when nothing, or when that can't be told.
+   *
+   * Edges: what this one knows to linger may be removed sooner.
+   */
+  async unrecognised(): Promise<string> {
+    const { node, rows } = this.#loop;
+    if (node === undefined || this.#options.subject.module.residence === "process") return "";
+    const newborn = await FamilyProcess.start(this.#options);
+    const fresh = new WantedRows(newborn.#inner, this.#facts, {});
+    fresh.take({ ...nothingNew(this.family), full: true, node, set: [...rows.values()] });
+    this.defects.push(...fresh.ledger.defects);
+    const observed = await newborn.#inner.observe(this.#life.signal);
+    await newborn.close();
+    if (observed === undefined) return "";
+    fresh.ledger.adopt(observed);
+    const { put, remove } = fresh.ledger.delta(this.#options.world.clock.nowMs());
+    return deltaText({ put, remove: remove.filter((object) => !this.notes.lingering.includes(objectId(object))) });
+  }
+
+  /** Remove everything as `turnout cleanup` does, with a new process: by the backend's own way, or else all that it observes. */
+  async cleanUp(): Promise<void> {
+    const newborn = await FamilyProcess.start(this.#options);
+    const backend = newborn.#inner;
+    const { signal } = newborn.#life;
+    const observed = backend.cleanup === undefined ? await backend.observe(signal) : undefined;
+    if (backend.cleanup !== undefined) await backend.cleanup(signal);
+    else if (observed !== undefined && observed.objects.size + observed.lingering.length > 0) {
+      const nowMs = this.#options.world.clock.nowMs();
+      const remove = [...observed.objects.values()];
+      const { failed } = await backend.apply(backend.plan({ put: [], remove, lingering: observed.lingering, nowMs }), signal);
+      for (const error of failed?.values() ?? []) throw error;
+    }
+    await newborn.close();
+  }
+
+  /** Remove what the backend takes for leftovers, with a new process; false where it never has any. */
+  async clearLeftovers(isInUse: boolean): Promise<boolean> {
+    const newborn = await FamilyProcess.start(this.#options);
+    const { signal } = newborn.#life;
+    const leftovers = await newborn.#inner.leftovers?.(isInUse, signal);
+    for (const { remove } of leftovers ?? []) await remove(signal);
+    await newborn.close();
+    return leftovers !== undefined;
+  }
+
+  #observer(): SyncObserver {
+    return {
+      queued: () => undefined,
+      synced: (event) => void (this.#last = event),
+      failed: () => undefined,
+      flowsForgotten: () => undefined,
+      quarantined: () => undefined,
+    };
+  }
+
+  #log(): Log {
+    return {
+      debug: () => undefined,
+      info: () => undefined,
+      warn: () => undefined,
+      error: (message, fields) => void (message === DEFECT && this.defects.push(String(fields?.["object"]))),
+    };
+  }
+}
+
+function nothingNew(family: IPFamily): ChangeSet {
+  return { instance: "kit", revision: 0, family, full: false, set: [], delete: [], triggersMs: [] };
+}

@@ -1,0 +1,236 @@
+import type { HostAddress, IPFamily, NodeSettings, ObjectKind, Plain, Protocol, World } from "@turnout/core";
+import { FAMILIES, OBJECT_KINDS, Store } from "@turnout/core";
+import type { OracleWorld } from "../oracle/oracle-world.ts";
+import type { RawObject } from "@turnout/core/testing";
+import type { FakeHost } from "./fake-host.ts";
+import { FamilyProcess } from "./family-process.ts";
+import type { SyncReport } from "./family-process.ts";
+import type { ObjectRef } from "./scenario.ts";
+import { lastingRawNode } from "../histories/lasting-raw-node.ts";
+import { field } from "./raw-field.ts";
+import { HOST_ADDRESSES, STAGE_NODE, UPLINK } from "./stage.ts";
+import type { Subject } from "./subject.ts";
+import { watchTools } from "../checks/under-way.ts";
+
+/** What a player is set up with. */
+export interface PlayerOptions {
+  readonly settings: NodeSettings;
+  /** Addresses of the host besides those of the stage. */
+  readonly hostAddresses?: Readonly<Record<IPFamily, readonly string[]>>;
+  /** What the backend takes when settings leave `nodePortAddresses` undefined; default `primary`. */
+  readonly nodePortAddressesDefault?: readonly string[];
+  /** Options for the backend, by name. */
+  readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** Default: those the backend has. */
+  readonly families?: readonly IPFamily[];
+}
+
+/** Labels whose presence hides an object from service proxies; no source tells of such objects. */
+const HIDING_LABELS: readonly string[] = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
+
+/** A host with a backend's processes on it, one per family, and the API objects they are told of. */
+export class Player {
+  readonly host: FakeHost;
+  /** Called whenever the host's tool has done something for the processes. */
+  onToolCall: (() => void) | undefined;
+  /** What the processes get of the host. */
+  readonly #hostWorld: World;
+  readonly #subject: Subject;
+  readonly #options: PlayerOptions;
+  readonly #objects = new Map<string, RawObject>();
+  /** Every Service ever heard of, by name: probes may name one that is gone. */
+  readonly #services = new Map<string, RawObject>();
+  readonly #parsed: unknown;
+  /** What the processes take the nodes to be, by name. */
+  readonly #nodes = new Map<string, RawObject>();
+  #store: Store = syncedStore();
+  #processes: readonly FamilyProcess[] = [];
+  #hostAddresses: Readonly<Record<IPFamily, readonly string[]>>;
+  #world: OracleWorld | undefined;
+
+  private constructor(subject: Subject, options: PlayerOptions) {
+    this.#subject = subject;
+    this.#options = options;
+    this.#parsed = subject.module.parseOptions(options.backendOptions ?? {});
+    this.host = subject.createFakeHost();
+    this.#hostWorld = watchTools(this.host.world, () => this.onToolCall?.());
+    this.#hostAddresses = this.#withExtra(HOST_ADDRESSES);
+  }
+
+  /** Set the stage and start the processes; nothing is synced yet. @throws whatever the module throws. */
+  static async start(subject: Subject, options: PlayerOptions, objects: Iterable<RawObject>): Promise<Player> {
+    const player = new Player(subject, options);
+    player.host.setAddresses(hostLinks(player.#hostAddresses));
+    for (const raw of objects) player.put(raw);
+    await player.#startProcesses();
+    return player;
+  }
+
+  get processes(): readonly FamilyProcess[] {
+    return this.#processes;
+  }
+
+  get services(): ReadonlyMap<string, RawObject> {
+    return this.#services;
+  }
+
+  /** The objects that count now: those that exist, and the nodes as they are taken to be. */
+  get objects(): readonly RawObject[] {
+    return [...this.#nodes.values(), ...[...this.#objects.values()].filter((raw) => refOf(raw).kind !== "Node")];
+  }
+
+  /** Everything that decides packets, for the oracle; another object after every change. */
+  get world(): OracleWorld {
+    const { module } = this.#subject;
+    this.#world ??= {
+      objects: this.objects,
+      nodeName: STAGE_NODE,
+      settings: this.#options.settings,
+      hostAddresses: this.#hostAddresses,
+      nodePortAddressesDefault: this.#options.nodePortAddressesDefault ?? ["primary"],
+      capabilities: module.capabilities,
+      variants: module.variants,
+    };
+    return this.#world;
+  }
+
+  put(raw: RawObject): void {
+    const ref = refOf(raw);
+    if (ref.kind === "Service") this.#services.set(ref.name, raw);
+    this.#objects.set(refKey(ref), raw);
+    if (ref.kind === "Node") this.#noteNode(ref.name, raw);
+    this.#world = undefined;
+    feed(this.#store, ref, raw);
+  }
+
+  remove(ref: ObjectRef): void {
+    this.#objects.delete(refKey(ref));
+    this.#world = undefined;
+    this.#store.remove(ref.kind, ref.namespace, ref.name);
+  }
+
+  /** Give the host other addresses, and the processes the facts they would hear of. */
+  async setHostAddresses(addresses: Readonly<Record<IPFamily, readonly string[]>>): Promise<void> {
+    this.#hostAddresses = this.#withExtra(addresses);
+    this.#world = undefined;
+    this.host.setAddresses(hostLinks(this.#hostAddresses));
+    const facts = await this.#probe();
+    for (const life of this.#processes) life.setFacts(facts);
+  }
+
+  /** Sync every family once. */
+  async sync(): Promise<readonly (SyncReport & { readonly life: FamilyProcess })[]> {
+    const reports = [];
+    for (const life of this.#processes) reports.push({ ...(await life.sync()), life });
+    return reports;
+  }
+
+  /** Let the processes end (cleanly, if they haven't been killed) and start new ones, which hear of everything anew. */
+  async restart(): Promise<void> {
+    const lingering = new Map(this.#processes.map(({ family, notes }) => [family, notes.lingering]));
+    await this.close();
+    this.#store = syncedStore();
+    // What a Node object said before is known to nobody any more.
+    this.#nodes.clear();
+    this.#world = undefined;
+    for (const raw of this.#objects.values()) {
+      const ref = refOf(raw);
+      if (ref.kind === "Node") this.#noteNode(ref.name, raw);
+      feed(this.#store, ref, raw);
+    }
+    await this.#startProcesses();
+    for (const { family, notes } of this.#processes) notes.lingering = lingering.get(family) ?? [];
+  }
+
+  #noteNode(name: string, raw: RawObject): void {
+    const lasting = lastingRawNode(this.#nodes.get(name), raw);
+    if (lasting !== undefined) this.#nodes.set(name, lasting);
+  }
+
+  async close(): Promise<void> {
+    for (const life of this.#processes) await life.close();
+    this.#processes = [];
+  }
+
+  async #startProcesses(): Promise<void> {
+    const facts = await this.#probe();
+    const { module } = this.#subject;
+    const families = (this.#options.families ?? FAMILIES).filter((family) => module.capabilities[family] === true);
+    const processes: FamilyProcess[] = [];
+    for (const family of families)
+      processes.push(
+        await FamilyProcess.start({
+          subject: this.#subject,
+          options: this.#parsed,
+          family,
+          world: this.#hostWorld,
+          store: this.#store,
+          settings: this.#options.settings,
+          facts,
+        }),
+      );
+    this.#processes = processes;
+  }
+
+  async #probe(): Promise<unknown> {
+    const { facts, problems } = await this.#subject.module.probe(this.#parsed, this.#hostWorld, new AbortController().signal);
+    for (const problem of problems) throw problem;
+    return facts;
+  }
+
+  #withExtra(addresses: Readonly<Record<IPFamily, readonly string[]>>): Readonly<Record<IPFamily, readonly string[]>> {
+    const { hostAddresses } = this.#options;
+    return {
+      IPv4: [...addresses.IPv4, ...(hostAddresses?.IPv4 ?? [])],
+      IPv6: [...addresses.IPv6, ...(hostAddresses?.IPv6 ?? [])],
+    };
+  }
+}
+
+/** Protocols a backend has. */
+export function protocolsOf({ module }: Subject, wanted: readonly Protocol[]): readonly Protocol[] {
+  return wanted.filter((protocol) => module.capabilities[protocol] === true);
+}
+
+function syncedStore(): Store {
+  const store = new Store();
+  for (const kind of OBJECT_KINDS) store.markSynced(kind);
+  return store;
+}
+
+function feed(store: Store, { kind, namespace, name }: ObjectRef, raw: RawObject): void {
+  if (isHidden(kind, raw)) store.remove(kind, namespace, name);
+  else store.upsert(kind, raw);
+}
+
+function isHidden(kind: ObjectKind, { metadata }: RawObject): boolean {
+  const labels = field(metadata, "labels");
+  return kind !== "Node" && HIDING_LABELS.some((label) => field(labels, label) !== undefined);
+}
+
+/** Name an API object by what it says of itself, however malformed the rest is. */
+export function refOf(raw: RawObject): ObjectRef {
+  const kind = raw["kind"] as ObjectKind;
+  const isOfCluster = kind === "Node" || kind === "ServiceCIDR";
+  return { kind, namespace: isOfCluster ? "" : textOf(raw, "namespace"), name: textOf(raw, "name") };
+}
+
+function refKey({ kind, namespace, name }: ObjectRef): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
+function textOf({ metadata }: RawObject, name: string): string {
+  const text = field(metadata, name);
+  return typeof text === "string" ? text : "";
+}
+
+/** Loopback addresses are on lo, all others on the uplink. */
+function hostLinks(addresses: Readonly<Record<IPFamily, readonly string[]>>): readonly HostAddress[] {
+  return FAMILIES.flatMap((family) =>
+    addresses[family].map((ip) => {
+      const isLoopback = ip === "::1" || ip.startsWith("127.");
+      const full = family === "IPv4" ? 32 : 128;
+      return { ip, prefixLength: isLoopback ? (family === "IPv4" ? 8 : 128) : full, link: isLoopback ? "lo" : UPLINK };
+    }),
+  );
+}

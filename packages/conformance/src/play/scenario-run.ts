@@ -1,0 +1,265 @@
+import type { BackendModule, IPFamily, Protocol, Variants } from "@turnout/core";
+import { isEqual } from "@turnout/core";
+import { flowFate } from "../oracle/flow-fate.ts";
+import type { OracleWorld } from "../oracle/oracle-world.ts";
+import type { Flow, Packet } from "../oracle/packet.ts";
+import { verdictOf } from "../oracle/verdict-of.ts";
+import { AffinityBook } from "../checks/affinity-book.ts";
+import { checkCleanup, checkEnd } from "../checks/ending.ts";
+import { rulesAsked, type Cells, type Part } from "./cells.ts";
+import type { Findings } from "../checks/findings.ts";
+import { checkForeign, checkRecognition, syncAndNote } from "../checks/health-checks.ts";
+import { judgePacket } from "../checks/judge.ts";
+import { packetOf, probeText } from "./probe-packet.ts";
+import type { Player } from "./player.ts";
+import type { Probe, Scenario, Step } from "./scenario.ts";
+import { UnderWay } from "../checks/under-way.ts";
+import type { InForce, WatchedPacket } from "../checks/under-way.ts";
+
+/** The variants that the scenarios' words are written for. */
+export const REFERENCE_VARIANTS: Variants = {
+  undefinedClusterIPPort: "reject",
+  unallocatedClusterIP: "drop",
+  nodePortRejectScope: "nodePortAddresses",
+  rejectFromHost: true,
+  blockedWithoutEndpoints: "drop",
+  affinityScope: "row",
+  nodePortsOnLoopback: "never",
+};
+
+interface Kept {
+  readonly packet: Packet;
+  readonly endpoint: string | undefined;
+}
+
+/** A packet that a step asks for. */
+interface Asked extends WatchedPacket {
+  readonly probe: Probe;
+}
+
+/** Whether the scenarios' words hold for a backend as they stand. */
+export function isReference({ capabilities, variants }: BackendModule): boolean {
+  return Object.values(capabilities).every((one) => one === true) && isEqual(variants, REFERENCE_VARIANTS);
+}
+
+/** Plays one scenario on one host, in all families and protocols at once. */
+export class ScenarioRun {
+  readonly #scenario: Scenario;
+  readonly #rules: readonly string[];
+  readonly #player: Player;
+  readonly #parts: readonly Part[];
+  readonly #module: BackendModule;
+  readonly #findings: Findings;
+  readonly #cells: Cells;
+  readonly #random: () => number;
+  readonly #kept = new Map<string, Kept>();
+  readonly #book = new AffinityBook();
+  readonly #foreign: readonly string[];
+  /** What is in force; undefined: who knows. */
+  #inForce: InForce | undefined = "nothing";
+  /** Packets of the last step that are looked at while the next change is under way. */
+  #watched: readonly WatchedPacket[] = [];
+
+  constructor(
+    scenario: Scenario,
+    of: {
+      readonly player: Player;
+      readonly parts: readonly Part[];
+      readonly module: BackendModule;
+      readonly findings: Findings;
+      readonly cells: Cells;
+      readonly random: () => number;
+    },
+  ) {
+    this.#scenario = scenario;
+    this.#rules = rulesAsked(scenario.rules, of.module);
+    this.#player = of.player;
+    this.#parts = of.parts.filter(({ skipped }) => skipped === undefined);
+    this.#module = of.module;
+    this.#findings = of.findings;
+    this.#cells = of.cells;
+    this.#random = of.random;
+    this.#foreign = of.player.host.foreign();
+  }
+
+  /** Play it to its end. */
+  async play(newPlayer: () => Promise<Player>): Promise<void> {
+    const { name, steps } = this.#scenario;
+    for (const step of steps) {
+      this.#findings.place = { scenario: name, step: step.say, rules: this.#rules };
+      await this.#playStep(step);
+      if (this.#findings.isFull) return;
+    }
+    this.#findings.place = { scenario: name, step: "the end", rules: ["R-58"] };
+    await checkEnd(this.#player, newPlayer, this.#findings);
+    await checkCleanup(this.#player, this.#module, this.#findings);
+    checkForeign(this.#player, this.#foreign, this.#findings);
+  }
+
+  async #playStep(step: Step): Promise<void> {
+    const player = this.#player;
+    if (step.waitSeconds !== undefined) await player.host.advance(step.waitSeconds * 1000);
+    if (step.restart === true) await this.#restart("restart");
+    const before = player.world;
+    for (const raw of step.put ?? []) player.put(raw);
+    for (const ref of step.remove ?? []) player.remove(ref);
+    const asked = this.#packets(step.probes ?? []);
+    const watched = oneByFamily(asked);
+    this.#watched = [...this.#watched, ...watched];
+    if (step.restart === "amid changes") await this.#restart("changes");
+    else await this.#syncWithFlows(before);
+    if (watched.length > 0) this.#watched = watched;
+    await syncAndNote(player, this.#findings, "again");
+    for (const { kept, is } of step.flows ?? []) this.#checkKeptFlow(kept, is);
+    for (const one of asked) this.#ask(one);
+    await checkRecognition(player, this.#findings);
+    checkForeign(player, this.#foreign, this.#findings);
+  }
+
+  /** `next`: what the new process has to do. */
+  async #restart(next: "changes" | "restart"): Promise<void> {
+    const player = this.#player;
+    const own = player.host.own();
+    await player.restart();
+    const isKernel = this.#module.residence === "kernel";
+    if (isKernel && !isEqual(own, player.host.own()))
+      this.#findings.add({
+        kind: "cleanup",
+        family: "IPv4",
+        what: "close",
+        expected: "everything stays in force",
+        got: "something went",
+        details: [],
+      });
+    if (!isKernel) {
+      this.#inForce = undefined;
+      // What was kept ended with the process.
+      this.#kept.clear();
+    }
+    this.#book.review(player.world, !isKernel);
+    // A new process knows nothing of what was: only what is there now can tell it which flows are stale.
+    await this.#syncWithFlows(
+      { ...player.world, objects: player.world.objects.filter(({ kind }) => kind === "Node" || kind === "ServiceCIDR") },
+      next,
+    );
+  }
+
+  async #syncWithFlows(before: OracleWorld, what: "changes" | "restart" = "changes"): Promise<void> {
+    const { host, world } = this.#player;
+    const flows = [...host.flows];
+    await this.#syncAndLook(what === "restart" && this.#module.residence === "kernel" ? "restart" : "changes");
+    this.#book.review(world);
+    const left = host.flows;
+    for (const flow of flows) {
+      const fate = flowFate(before, world, flow);
+      const isLeft = left.some((one) => isEqual(one, flow));
+      if (fate === "either" || isLeft === (fate === "keep")) continue;
+      const { family, source, destination, port, endpoint } = flow;
+      this.#findings.add({
+        kind: "flow",
+        family,
+        protocol: "UDP",
+        what: `flow ${source} → ${destination} port ${port}, answered by ${endpoint}`,
+        expected: fate === "keep" ? "remembered" : "forgotten",
+        got: isLeft ? "remembered" : "forgotten",
+        details: [],
+      });
+    }
+  }
+
+  /** Sync, and look at packets whenever the tool has done something. */
+  async #syncAndLook(what: "changes" | "restart"): Promise<void> {
+    const player = this.#player;
+    const { host, world: after } = player;
+    const before = this.#inForce;
+    const underWay = before === undefined ? undefined : new UnderWay(host, { before, after, packets: this.#watched }, this.#random);
+    player.onToolCall = underWay === undefined ? undefined : (): void => underWay.look();
+    await syncAndNote(player, this.#findings, what);
+    player.onToolCall = undefined;
+    this.#inForce = after;
+    for (const found of underWay?.found() ?? []) this.#findings.add(found);
+  }
+
+  #checkKeptFlow(name: string, is: "remembered" | "forgotten"): void {
+    for (const { family, protocol } of this.#parts) {
+      const kept = protocol === "UDP" ? this.#kept.get(keptKey(name, family, protocol)) : undefined;
+      if (kept === undefined) continue;
+      const got = this.#player.host.flows.some((flow) => isFlowOf(flow, kept)) ? "remembered" : "forgotten";
+      if (got === is) continue;
+      this.#findings.add({
+        kind: "flow",
+        family,
+        protocol,
+        what: `the kept flow ${name}`,
+        expected: is,
+        got,
+        details: [`answered by ${kept.endpoint ?? "nobody"}`],
+      });
+    }
+  }
+
+  /** Make the packets of probes, in all families and protocols. */
+  #packets(probes: readonly Probe[]): readonly Asked[] {
+    const asked: Asked[] = [];
+    for (const probe of probes)
+      for (const { family, protocol } of this.#parts) {
+        const what = `${probeText(probe)} ${family} ${protocol}`;
+        try {
+          asked.push({ probe, what, packet: packetOf(probe, family, protocol, this.#player.services) });
+        } catch (error) {
+          this.#findings.threw(`probe ${what}`, family, error);
+        }
+      }
+    return asked;
+  }
+
+  #ask({ probe, what, packet }: Asked): void {
+    if (this.#findings.isFull) return;
+    const rules = this.#rules;
+    const { family, protocol } = packet;
+    this.#cells.probe(rules, family, protocol);
+    const { host, world } = this.#player;
+    const verdict = verdictOf(world, packet);
+    const remembered = this.#book.find(world, packet, host.world.clock.nowMs());
+    const like = probe.like === undefined ? undefined : this.#kept.get(keptKey(probe.like.kept, family, protocol));
+    const question = {
+      packet,
+      verdict,
+      remembered,
+      sees: isReference(this.#module) ? probe.sees : undefined,
+      likeEndpoint: like?.endpoint,
+      goes: probe.like?.goes,
+    };
+    const offended = rules.filter((rule) => verdict.because.includes(rule));
+    for (const complaint of judgePacket(host, question, this.#random))
+      this.#findings.add({ ...complaint, family, protocol, what, ...(offended.length === 0 ? {} : { rules: offended }) });
+    if (probe.keep !== undefined) this.#keep(probe.keep, packet, world);
+  }
+
+  #keep(name: string, packet: Packet, world: OracleWorld): void {
+    const { host } = this.#player;
+    const { endpoint } = host.connect(packet, this.#random);
+    this.#kept.set(keptKey(name, packet.family, packet.protocol), { packet, endpoint });
+    if (endpoint !== undefined) this.#book.connected(world, packet, endpoint, host.world.clock.nowMs());
+  }
+}
+
+/** Of every probe one packet in each family, and the next protocol with the next probe: many are followed many times. */
+function oneByFamily(asked: readonly Asked[]): readonly WatchedPacket[] {
+  const probes = [...Map.groupBy(asked, ({ probe }) => probe).values()];
+  return probes.flatMap((ofProbe, index) =>
+    [...Map.groupBy(ofProbe, ({ packet }) => packet.family).values()].flatMap((ofFamily) => {
+      const at = index % ofFamily.length;
+      return ofFamily.slice(at, at + 1);
+    }),
+  );
+}
+
+function keptKey(name: string, family: IPFamily, protocol: Protocol): string {
+  return `${name} ${family} ${protocol}`;
+}
+
+function isFlowOf(flow: Flow, { packet, endpoint }: Kept): boolean {
+  const isSame = flow.source === packet.source && flow.destination === packet.destination && flow.port === packet.port;
+  return isSame && flow.family === packet.family && (endpoint === undefined || flow.endpoint === endpoint);
+}

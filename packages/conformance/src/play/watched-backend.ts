@@ -1,0 +1,74 @@
+import { isEqual, objectId } from "@turnout/core";
+import type { Backend, Context, Delta, FlowFilter, KernelObject, Observed, Outcome, Plan, ServicePort } from "@turnout/core";
+
+/** What was noticed of a backend since the last {@link BackendNotes.clear}. */
+export class BackendNotes {
+  /** Calls that rejected. */
+  readonly failures: { readonly call: string; readonly error: unknown }[] = [];
+  /** Pure functions that gave two answers to one question. */
+  readonly impure: string[] = [];
+  /** Differences that were planned, as text. */
+  readonly deltas: string[] = [];
+  /** Ask every pure function twice. */
+  asksTwice = true;
+  /** What the backend last said lingers. */
+  lingering: readonly string[] = [];
+  /** Called when a call that changes the host has failed. */
+  onFailure: (() => void) | undefined;
+
+  clear(): void {
+    this.failures.length = 0;
+    this.impure.length = 0;
+    this.deltas.length = 0;
+  }
+}
+
+/** The backend as it is, with somebody who takes notes between it and its caller. */
+export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, notes: BackendNotes): Backend<unknown, KernelObject, unknown> {
+  const twice = <T>(what: string, ask: () => T): T => {
+    const answer = ask();
+    if (notes.asksTwice && !isEqual(answer, ask())) notes.impure.push(what);
+    return answer;
+  };
+  const noted = async <T>(call: string, run: () => Promise<T>): Promise<T> => {
+    try {
+      return await run();
+    } catch (error) {
+      notes.failures.push({ call, error });
+      if (call === "apply") notes.onFailure?.();
+      throw error;
+    }
+  };
+  return {
+    skeleton: (context: Context<unknown>) => twice("skeleton", () => inner.skeleton(context)),
+    render: (row: ServicePort, context: Context<unknown>) => twice(`render of ${row.key}`, () => inner.render(row, context)),
+    isShared: (object) => inner.isShared?.(object) === true,
+    plan(delta: Delta<KernelObject>): Plan<unknown> {
+      if (notes.asksTwice) notes.deltas.push(deltaText(delta));
+      return twice("plan", () => inner.plan(delta));
+    },
+    observe: (signal: AbortSignal): Promise<Observed<KernelObject> | undefined> => noted("observe", () => inner.observe(signal)),
+    async apply(plan: Plan<unknown>, signal: AbortSignal): Promise<Outcome<KernelObject>> {
+      const outcome = await noted("apply", () => inner.apply(plan, signal));
+      notes.lingering = (outcome.lingering ?? []).map(({ object }) => objectId(object));
+      return outcome;
+    },
+    ...(inner.forgetFlows === undefined
+      ? {}
+      : {
+          forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> =>
+            noted("forgetFlows", () => inner.forgetFlows?.(flows, signal) ?? Promise.resolve(0)),
+        }),
+    ...(inner.explain === undefined ? {} : { explain: (plan: Plan<unknown>): string => inner.explain?.(plan) ?? "" }),
+    close: (signal: AbortSignal) => inner.close(signal),
+  };
+}
+
+/** Say in one line what a difference would change. */
+export function deltaText({ put, remove }: Pick<Delta<KernelObject>, "put" | "remove">): string {
+  const lines = [
+    ...put.map(({ before, after }) => `${before === undefined ? "add" : "change"} ${objectId(after)}`),
+    ...remove.map((object) => `remove ${objectId(object)}`),
+  ];
+  return lines.length > 8 ? `${lines.slice(0, 8).join(", ")} and ${lines.length - 8} more` : lines.join(", ");
+}

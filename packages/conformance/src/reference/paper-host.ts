@@ -1,0 +1,227 @@
+import { FAMILIES, hostPort, objectId, ProxyError } from "@turnout/core";
+import type { Exec, ExecResult, FlowFilter, HostAddress, IPFamily, Netlink, World } from "@turnout/core";
+import type { Flow, Packet } from "../oracle/packet.ts";
+import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
+import type { FakeHost, Fault, Trace } from "../play/fake-host.ts";
+import type { PaperDestination, PaperNode, PaperObject, PaperStep } from "./paper-objects.ts";
+import { affinityRow, tracePaper } from "./paper-trace.ts";
+import type { PaperState } from "./paper-trace.ts";
+import { HOST_ADDRESSES, UPLINK } from "../play/stage.ts";
+
+/** Somebody else's words: there from the start, and never the backend's to touch. */
+const FOREIGN: readonly string[] = ["IPv4 note of somebody else", "IPv6 note of somebody else"];
+
+interface Held {
+  readonly endpoint: string;
+  readonly untilMs: number;
+}
+
+/** Make the host of the paper backend: what the tool `paper` has written is in force. */
+export function createPaperHost(): FakeHost {
+  return new PaperHost();
+}
+
+class PaperHost implements FakeHost {
+  readonly world: World;
+  readonly #clock = new TestClock();
+  readonly #written: Readonly<Record<IPFamily, Map<string, PaperObject>>> = { IPv4: new Map(), IPv6: new Map() };
+  readonly #held = new Map<string, Held>();
+  readonly #watchers = new Set<() => void>();
+  #addresses: readonly HostAddress[] = FAMILIES.flatMap((family) =>
+    HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 24 : 64, link: index === 0 ? "lo" : UPLINK })),
+  );
+  #ips: ReadonlySet<string> = new Set(this.#addresses.map(({ ip }) => ip));
+  #flows: readonly Flow[] = [];
+  #fault: Fault | undefined;
+  #refused: readonly string[] = [];
+
+  constructor() {
+    this.world = { exec: this.#exec(), netlink: this.#netlink(), clock: this.#clock, log: new RecordingLog() };
+  }
+
+  get flows(): readonly Flow[] {
+    return this.#flows;
+  }
+
+  async advance(ms: number): Promise<void> {
+    await this.#clock.advance(ms);
+  }
+
+  setAddresses(addresses: readonly HostAddress[]): void {
+    this.#addresses = addresses;
+    this.#ips = new Set(addresses.map(({ ip }) => ip));
+    for (const wake of this.#watchers) wake();
+  }
+
+  trace(packet: Packet, random: () => number): Trace {
+    return tracePaper(this.#state(packet.family), packet, random);
+  }
+
+  connect(packet: Packet, random: () => number): Trace {
+    const { family, source, destination, port } = packet;
+    const state = this.#state(family);
+    const trace = tracePaper(state, packet, random);
+    const row = affinityRow(state, packet);
+    if (row !== undefined && trace.endpoint !== undefined)
+      this.#held.set(heldKey(family, row.row, source), {
+        endpoint: trace.endpoint,
+        untilMs: this.#clock.nowMs() + row.affinitySeconds * 1000,
+      });
+    if (packet.protocol === "UDP" && (trace.is === "forward" || trace.is === "pass"))
+      this.#flows = [...this.#flows, { family, source, destination, port, endpoint: trace.endpoint ?? hostPort(destination, port) }];
+    return trace;
+  }
+
+  setFault(fault: Fault | undefined): void {
+    this.#fault = fault;
+  }
+
+  refuse(addresses: readonly string[]): void {
+    this.#refused = addresses;
+  }
+
+  tamper(random: () => number): string | undefined {
+    const family = pickOne(FAMILIES, random);
+    const written = this.#written[family];
+    if (written.size === 0) return undefined;
+    const object = pickOne([...written.values()], random);
+    const what = pickOne(["delete", "change", "add"] as const, random);
+    if (what === "delete") written.delete(objectId(object));
+    else if (what === "change") written.set(objectId(object), { ...object, value: { scribbled: true } });
+    else written.set("clusterIP 192.0.2.1", { kind: "clusterIP", key: "192.0.2.1", value: true });
+    return `${what} ${family} ${what === "add" ? "clusterIP 192.0.2.1" : objectId(object)}`;
+  }
+
+  own(): readonly string[] {
+    return FAMILIES.flatMap((family) =>
+      [...this.#written[family].values()].map((one) => `${family} ${objectId(one)} ${JSON.stringify(one.value)}`),
+    ).sort();
+  }
+
+  foreign(): readonly string[] {
+    return FOREIGN;
+  }
+
+  #state(family: IPFamily): PaperState {
+    const written = this.#written[family];
+    return {
+      node: written.get("node node")?.value as unknown as PaperNode | undefined,
+      destination: (key) => written.get(`destination ${key}`)?.value as unknown as PaperDestination | undefined,
+      isClusterIP: (address) => written.has(`clusterIP ${address}`),
+      hostAddresses: this.#ips,
+      heldBy: (row, client) => {
+        const held = this.#held.get(heldKey(family, row, client));
+        return held !== undefined && held.untilMs > this.#clock.nowMs() ? held.endpoint : undefined;
+      },
+    };
+  }
+
+  #exec(): Exec {
+    return {
+      run: async (file, args, { input = "" } = {}): Promise<ExecResult> => {
+        await Promise.resolve();
+        const [verb = "", family = ""] = args;
+        if (file !== "paper") throw new ProxyError("tool_missing", `${file} is not here`);
+        if (family !== "IPv4" && family !== "IPv6") return refused(`no family ${family}`);
+        if (verb === "list") return { code: 0, stdout: JSON.stringify([...this.#written[family].values()]), stderr: "" };
+        if (verb !== "write") return refused(`no verb ${verb}`);
+        return this.#write(family, input === "" ? [] : input.split("\n").map((line) => JSON.parse(line) as PaperStep));
+      },
+      open: () => {
+        throw new Error("paper is never kept open");
+      },
+    };
+  }
+
+  /** Write all of it or nothing; only a process that is killed in between leaves half. */
+  #write(family: IPFamily, steps: readonly PaperStep[]): ExecResult {
+    const due = this.#takeFault();
+    const written = this.#written[family];
+    const complaint = complaintAbout(steps, written);
+    const text = JSON.stringify(steps);
+    const word = this.#refused.find((one) => text.includes(one));
+    if (due === "before") return refused("out of ink");
+    if (word !== undefined) return refused(`nobody can write ${word}`);
+    if (complaint !== undefined) return refused(complaint);
+    for (const { do: verb, object } of due === "during" ? steps.slice(0, Math.ceil(steps.length / 2)) : steps) {
+      if (verb === "remove") written.delete(objectId(object));
+      else written.set(objectId(object), object);
+    }
+    return due === undefined ? { code: 0, stdout: "", stderr: "" } : refused("out of ink");
+  }
+
+  #takeFault(): Fault["when"] | undefined {
+    const fault = this.#fault;
+    if (fault === undefined) return undefined;
+    this.#fault = fault.afterChanges > 0 ? { ...fault, afterChanges: fault.afterChanges - 1 } : undefined;
+    return fault.afterChanges > 0 ? undefined : fault.when;
+  }
+
+  #netlink(): Netlink {
+    return {
+      addresses: (family) => Promise.resolve(this.#addresses.filter(({ ip }) => (ip.includes(":") ? "IPv6" : "IPv4") === family)),
+      deleteFlows: async (family, filters, signal) => {
+        await Promise.resolve();
+        if (signal.aborted) throw new ProxyError("canceled", "forgetting flows was given up", { cause: signal.reason });
+        const before = this.#flows.length;
+        this.#flows = this.#flows.filter((flow) => flow.family !== family || !filters.some((filter) => this.#isStale(flow, filter)));
+        return before - this.#flows.length;
+      },
+      nftGeneration: () => Promise.resolve(0),
+      watchNft: silence,
+      watchAddresses: (signal) => this.#watchAddresses(signal),
+    };
+  }
+
+  #isStale({ destination, port, endpoint }: Flow, { address, port: of, keep, only }: FlowFilter): boolean {
+    const isThere = address === "" ? this.#ips.has(destination) : address === destination;
+    return isThere && port === of && !keep.includes(endpoint) && (only === undefined || only.includes(endpoint));
+  }
+
+  async *#watchAddresses(signal: AbortSignal): AsyncIterable<void> {
+    while (!signal.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#watchers.add(resolve);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+      await promise;
+      this.#watchers.delete(resolve);
+      if (!signal.aborted) yield;
+    }
+  }
+}
+
+function heldKey(family: IPFamily, row: string, client: string): string {
+  return `${family} ${row} ${client}`;
+}
+
+function refused(why: string): ExecResult {
+  return { code: 1, stdout: "", stderr: why };
+}
+
+/** Say which step can't be carried out; undefined: all can. */
+function complaintAbout(steps: readonly PaperStep[], written: ReadonlyMap<string, PaperObject>): string | undefined {
+  const touched = new Set<string>();
+  for (const { do: verb, object } of steps) {
+    const id = objectId(object);
+    if (touched.has(id)) return `${id} is touched twice`;
+    touched.add(id);
+    if (written.has(id) === (verb === "add")) return `${id} is ${verb === "add" ? "" : "not "}there`;
+    if (verb === "remove" || object.kind !== "destination") continue;
+    const { rules, cluster, local } = object.value as unknown as PaperDestination;
+    if (rules.at(-1)?.from !== "anyone") return `${id} does not say what becomes of anyone`;
+    if (rules.some(({ to }) => (to === "cluster" && cluster.length === 0) || (to === "local" && local.length === 0)))
+      return `${id} has a rule with an empty pool`;
+  }
+  return undefined;
+}
+
+/** Nobody but the backend ever writes here, so there is nothing to tell. */
+function silence(signal: AbortSignal): AsyncIterable<never> {
+  const done = { done: true, value: undefined } as const;
+  const next = (): Promise<IteratorResult<never>> =>
+    new Promise((resolve) => {
+      if (signal.aborted) resolve(done);
+      else signal.addEventListener("abort", () => resolve(done), { once: true });
+    });
+  return { [Symbol.asyncIterator]: () => ({ next }) };
+}

@@ -1,0 +1,156 @@
+import type { IPFamily, Protocol } from "./api-objects.ts";
+
+/** Identity of a row. */
+export interface ServicePortName {
+  readonly namespace: string;
+  readonly name: string;
+  /** Port name, "" when unnamed. */
+  readonly port: string;
+  readonly protocol: Protocol;
+}
+
+/** One endpoint of a row; canonical address, port 1–65535. */
+export interface Endpoint {
+  readonly ip: string;
+  readonly port: number;
+  readonly nodeName: string | undefined;
+  /** It runs on the node this state is for. */
+  readonly isLocal: boolean;
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
+}
+
+/** How a destination is reached. */
+export type DestinationKind = "clusterIP" | "externalIP" | "loadBalancerIP" | "nodePort";
+
+/**
+ * Who a rule is about.
+ * - `localPod`: detect-local says the packet comes from a pod (which pods, depends on the mode);
+ * - `offCluster`: detect-local says it does not;
+ * - `thisHost`: its source address is one of the host's own;
+ * - `outsideSourceRanges`: its source is in none of the destination's `sourceRanges`;
+ * - `anyone`: every packet.
+ */
+export type Origin = "localPod" | "offCluster" | "thisHost" | "outsideSourceRanges" | "anyone";
+
+/** What happens to a packet: a pool of the row's endpoints, an ICMP port unreachable, or silence. */
+export type Target = "cluster" | "local" | "reject" | "drop";
+
+/** One line of a destination's policy. The first rule whose origin fits decides. */
+export interface Rule {
+  readonly from: Origin;
+  readonly to: Target;
+  /** Rewrite the source address; hairpin connections are masqueraded in addition, whatever this says. */
+  readonly masquerade: boolean;
+}
+
+/** An address and port a row answers on, with its policy. The last rule is always from `anyone`. */
+export interface Destination {
+  readonly kind: DestinationKind;
+  /** Canonical address; for `nodePort` the empty string: the node's node-port addresses. */
+  readonly address: string;
+  readonly port: number;
+  /** Canonical, disjoint CIDRs; present only where a rule is from `outsideSourceRanges`. */
+  readonly sourceRanges?: readonly string[];
+  readonly rules: readonly Rule[];
+}
+
+/** Which topology level narrowed the cluster pool; "" means all ready endpoints. */
+export type TopologyMode = "" | "PreferSameZone" | "PreferSameNode";
+
+/**
+ * A row: everything one node needs to know of one port of one Service, in one family.
+ *
+ * Shape: plain data; `endpoints` is every endpoint in whatever condition, sorted by ip:port, unique;
+ * `cluster` and `local` are ascending indexes into it, the pools that rules point to.
+ */
+export interface ServicePort {
+  /** `namespace/name:port/protocol`, e.g. `shop/cart:http/TCP`: the identity as text. */
+  readonly key: string;
+  readonly name: ServicePortName;
+  readonly family: IPFamily;
+  /** Creation time in ms; ties are broken by key. Who came first wins a contested address. */
+  readonly createdMs: number;
+  readonly endpoints: readonly Endpoint[];
+  readonly cluster: readonly number[];
+  readonly local: readonly number[];
+  readonly topology: TopologyMode;
+  readonly destinations: readonly Destination[];
+  /** Client affinity timeout in seconds; undefined means none. */
+  readonly affinitySeconds: number | undefined;
+  readonly internalLocal: boolean;
+  readonly externalLocal: boolean;
+  /** `readyLocal` counts the distinct IPs of ready local endpoints over all ports of the Service. */
+  readonly healthCheck: { readonly port: number; readonly readyLocal: number } | undefined;
+}
+
+/** How detect-local tells a pod's packets; resolved for one family. */
+export type LocalDetector =
+  | { readonly by: "cidr"; readonly cidrs: readonly string[] }
+  | { readonly by: "interface"; readonly name: string }
+  | { readonly by: "interfacePrefix"; readonly prefix: string };
+
+/** Flags and configuration that decide rules; they belong to the process that runs the backend. */
+export interface NodeSettings {
+  readonly masqueradeAll: boolean;
+  /** Bit number 0–31 of the packet mark used to ask for masquerade. */
+  readonly masqueradeBit: number;
+  readonly detectLocal: DetectLocal;
+  /** CIDRs and the keywords `primary`, `localhost`, `all`; undefined: the backend's default. */
+  readonly nodePortAddresses: readonly string[] | undefined;
+}
+
+/** detectLocalMode with its data, both families. */
+export type DetectLocal =
+  | { readonly mode: "ClusterCIDR"; readonly clusterCIDRs: readonly string[] }
+  | { readonly mode: "NodeCIDR" }
+  | { readonly mode: "BridgeInterface"; readonly bridgeInterface: string }
+  | { readonly mode: "InterfaceNamePrefix"; readonly interfaceNamePrefix: string };
+
+/** The node a state is computed for, in one family. */
+export interface NodeContext {
+  readonly name: string;
+  readonly family: IPFamily;
+  /** The node's addresses of this family, primary first; empty until its Node object tells some. They outlast it. */
+  readonly addresses: readonly string[];
+  readonly zone: string;
+  readonly podCIDRs: readonly string[];
+  /** Known service ranges of this family; empty: unknown, nothing is dropped for being unallocated. */
+  readonly serviceCIDRs: readonly string[];
+  /** Undefined: this family has no way to tell pods, so no rule is from `localPod` or `offCluster`. */
+  readonly detector: LocalDetector | undefined;
+  readonly settings: NodeSettings;
+}
+
+/** All rows of one node in one family at one revision. */
+export interface NodeState {
+  readonly node: NodeContext;
+  readonly rows: ReadonlyMap<string, ServicePort>;
+  readonly revision: number;
+}
+
+/**
+ * What changed between two revisions of a node's state.
+ *
+ * Edges: `full` replaces everything the receiver has, also when `set` is empty; `delete` holds row keys.
+ */
+export interface ChangeSet {
+  /** Identity of the brain's run; a revision means something only within one instance. */
+  readonly instance: string;
+  readonly revision: number;
+  readonly family: IPFamily;
+  readonly full: boolean;
+  /** Present in a full change set and when the node's context changed. */
+  readonly node?: NodeContext;
+  readonly set: readonly ServicePort[];
+  readonly delete: readonly string[];
+  /** When the endpoint changes in here were triggered (ms since the epoch), for programming latency. */
+  readonly triggersMs: readonly number[];
+}
+
+/** A pull-based stream of change sets of one family: what arrives while nobody pulls is merged into one. */
+export interface Feed {
+  /** Wait for the next change set; the first is full. @throws {ProxyError} `feed_lost`, or `canceled` on abort. */
+  next(signal: AbortSignal): Promise<ChangeSet>;
+}

@@ -1,0 +1,277 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { parseCIDR } from "../model/addresses.ts";
+import { Claims } from "./claims.ts";
+import type { Ground } from "./claims.ts";
+import type { DestinationKind, ServicePort } from "../model/rows.ts";
+import { createStoreView, upsertRaw } from "../testing/view.ts";
+import { rawService } from "../testing/objects.ts";
+
+function row(key: string, createdMs: number, addresses: readonly string[], protocol: "TCP" | "UDP" = "TCP"): ServicePort {
+  return {
+    key,
+    name: { namespace: "shop", name: key, port: "", protocol },
+    family: "IPv4",
+    createdMs,
+    endpoints: [],
+    cluster: [],
+    local: [],
+    topology: "",
+    destinations: addresses.map((address) => ({ kind: "externalIP", address, port: 80, rules: [] })),
+    affinitySeconds: undefined,
+    internalLocal: false,
+    externalLocal: false,
+    healthCheck: undefined,
+  };
+}
+
+/** A row that wants places of several kinds, each `kind address port`; a node port has no address. */
+function wanting(key: string, createdMs: number, ...places: readonly string[]): ServicePort {
+  const destinations = places.map((place) => {
+    const [kind = "", address = "", port = ""] = place.split(" ");
+    return { kind: kind as DestinationKind, address, port: Number(port || address), rules: [] };
+  });
+  return { ...row(key, createdMs, []), destinations: destinations.map((one) => (one.kind === "nodePort" ? { ...one, address: "" } : one)) };
+}
+
+function ground(ranges: readonly string[], nodeAddresses: readonly string[] = []): Ground {
+  return { serviceRanges: ranges.flatMap((text) => parseCIDR(text) ?? []), nodeAddresses: new Set(nodeAddresses) };
+}
+
+function held(claims: Claims, key: string): readonly string[] {
+  return claims.settled(key)?.row.destinations.map(({ address }) => address) ?? [];
+}
+
+describe("R-53 claims: when two rows want one address and port", () => {
+  it("the older has it, the younger keeps the rest of its own", () => {
+    const claims = new Claims();
+    claims.set("young", row("young", 2, ["x", "y"]));
+    expect([...claims.set("old", row("old", 1, ["x"]))]).toEqual(["young"]);
+    expect([held(claims, "old"), held(claims, "young")]).toEqual([["x"], ["y"]]);
+    expect(claims.settled("young")?.lost).toMatchObject([{ winner: "old", destination: { address: "x" } }]);
+  });
+
+  it("the address comes back when the winner goes, or stops wanting it", () => {
+    const claims = new Claims();
+    claims.set("old", row("old", 1, ["x"]));
+    claims.set("young", row("young", 2, ["x"]));
+    expect([...claims.set("old", row("old", 1, ["z"]))]).toEqual(["young"]);
+    expect(held(claims, "young")).toEqual(["x"]);
+    claims.set("old", row("old", 1, ["x"]));
+    expect([...claims.set("old", undefined)]).toEqual(["young"]);
+    expect(held(claims, "young")).toEqual(["x"]);
+  });
+
+  it("of three, the next oldest follows", () => {
+    const claims = new Claims();
+    for (const [key, createdMs] of [
+      ["c", 3],
+      ["a", 1],
+      ["b", 2],
+    ] as const)
+      claims.set(key, row(key, createdMs, ["x"]));
+    claims.set("a", undefined);
+    expect([held(claims, "b"), held(claims, "c")]).toEqual([["x"], []]);
+  });
+
+  it("equal age: the key decides", () => {
+    const claims = new Claims();
+    claims.set("b", row("b", 1, ["x"]));
+    claims.set("a", row("a", 1, ["x"]));
+    expect([held(claims, "a"), held(claims, "b")]).toEqual([["x"], []]);
+  });
+
+  it("another protocol or port is another claim", () => {
+    const claims = new Claims();
+    claims.set("tcp", row("tcp", 1, ["x"]));
+    claims.set("udp", row("udp", 2, ["x"], "UDP"));
+    expect([held(claims, "tcp"), held(claims, "udp")]).toEqual([["x"], ["x"]]);
+  });
+
+  it("a row nobody contests is not copied, and an unknown one has nothing", () => {
+    const claims = new Claims();
+    const alone = row("a", 1, ["x"]);
+    claims.set("a", alone);
+    expect(claims.settled("a")?.row).toBe(alone);
+    expect(claims.settled("b")).toBeUndefined();
+  });
+
+  it("the kind goes before the age: cluster IP, load-balancer IP, external IP", () => {
+    const claims = new Claims();
+    claims.set("external", wanting("external", 1, "externalIP x 80"));
+    expect([...claims.set("balanced", wanting("balanced", 2, "loadBalancerIP x 80"))]).toEqual(["external"]);
+    expect([...claims.set("owner", wanting("owner", 3, "clusterIP x 80"))]).toEqual(["balanced"]);
+    claims.set("later", wanting("later", 0, "externalIP x 80"));
+    expect(["external", "balanced", "owner", "later"].map((key) => held(claims, key))).toEqual([[], [], ["x"], []]);
+    expect(claims.settled("external")?.lost).toMatchObject([{ winner: "owner", wonAs: "clusterIP" }]);
+    claims.set("owner", undefined);
+    expect([...claims.set("balanced", undefined)]).toEqual(["later"]);
+    expect([held(claims, "external"), held(claims, "later")]).toEqual([[], ["x"]]);
+  });
+
+  it("a change of kind alone is a change", () => {
+    const claims = new Claims();
+    claims.set("old", wanting("old", 1, "externalIP x 80"));
+    claims.set("young", wanting("young", 2, "externalIP x 80"));
+    expect([...claims.set("young", wanting("young", 2, "loadBalancerIP x 80"))]).toEqual(["old"]);
+    expect([held(claims, "old"), held(claims, "young")]).toEqual([[], ["x"]]);
+  });
+
+  it("who goes without either way has not changed, when one of thousands passes an address to another", () => {
+    const claims = new Claims();
+    for (let index = 0; index < 2_000; index++) claims.set(`s${index}`, row(`s${index}`, index, ["x"]));
+    expect([...claims.set("s0", undefined)]).toEqual(["s1"]);
+    expect([...claims.set("s0", row("s0", 0, ["x"]))]).toEqual(["s1"]);
+    expect([...claims.set("s500", undefined)]).toEqual([]);
+  });
+});
+
+describe("R-64 external IPs in a service range", () => {
+  it("are nobody's from when the range is known, and come back when it goes; other kinds are left alone", () => {
+    const claims = new Claims();
+    claims.set("a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 10.96.0.20 80", "externalIP 198.51.100.1 80"));
+    claims.set("b", wanting("b", 2, "loadBalancerIP 10.96.0.20 80", "nodePort 30080"));
+    expect([...claims.setGround(ground(["10.96.0.0/16"]))]).toEqual(["a"]);
+    expect([held(claims, "a"), held(claims, "b")]).toEqual([
+      ["10.96.0.1", "198.51.100.1"],
+      ["10.96.0.20", ""],
+    ]);
+    expect(claims.settled("a")?.lost).toMatchObject([{ winner: "10.96.0.0/16", wonAs: "serviceRange" }]);
+    claims.set("b", undefined);
+    expect([...claims.setGround(ground([]))]).toEqual(["a"]);
+    expect(held(claims, "a")).toEqual(["10.96.0.1", "10.96.0.20", "198.51.100.1"]);
+  });
+
+  it("a range that holds no external IP touches nobody", () => {
+    const claims = new Claims();
+    claims.set("a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 198.51.100.1 80"));
+    expect([...claims.setGround(ground(["10.96.0.0/16"], ["172.18.0.1"]))]).toEqual([]);
+  });
+});
+
+describe("R-65 node ports on the addresses of nodes", () => {
+  const NODE = "172.18.0.1";
+  const squatter = wanting("squatter", 1, `externalIP ${NODE} 30080`, "externalIP x 30080");
+
+  it("go before older external and load-balancer IPs, and after cluster IPs", () => {
+    const claims = new Claims();
+    claims.setGround(ground([], [NODE]));
+    claims.set("squatter", squatter);
+    claims.set("balanced", wanting("balanced", 1, `loadBalancerIP ${NODE} 30081`));
+    expect([...claims.set("web", wanting("web", 2, "nodePort 30080"))]).toEqual(["squatter"]);
+    expect([held(claims, "squatter"), held(claims, "balanced"), held(claims, "web")]).toEqual([["x"], [NODE], [""]]);
+    expect(claims.settled("squatter")?.lost).toMatchObject([{ winner: "web", wonAs: "nodePort" }]);
+    expect([...claims.set("web", wanting("web", 2, "nodePort 30081"))].toSorted()).toEqual(["balanced", "squatter"]);
+    expect([held(claims, "squatter"), held(claims, "balanced")]).toEqual([[NODE, "x"], []]);
+    claims.set("owner", wanting("owner", 3, `clusterIP ${NODE} 30081`));
+    expect(held(claims, "owner")).toEqual([NODE]);
+  });
+
+  it("leave their own row its external IP, whoever else wants it", () => {
+    const claims = new Claims();
+    claims.setGround(ground([], [NODE]));
+    claims.set("squatter", squatter);
+    claims.set("web", wanting("web", 2, `externalIP ${NODE} 30080`, "nodePort 30080"));
+    expect([held(claims, "squatter"), held(claims, "web")]).toEqual([["x"], [NODE, ""]]);
+  });
+
+  it("count from when the node is known, and until it goes", () => {
+    const claims = new Claims();
+    claims.set("squatter", squatter);
+    claims.set("web", wanting("web", 2, "nodePort 30080"));
+    expect(held(claims, "squatter")).toEqual([NODE, "x"]);
+    expect([...claims.setGround(ground([], [NODE]))]).toEqual(["squatter"]);
+    expect(held(claims, "squatter")).toEqual(["x"]);
+    expect([...claims.setGround(ground([]))]).toEqual(["squatter"]);
+    expect(held(claims, "squatter")).toEqual([NODE, "x"]);
+  });
+});
+
+describe("R-53, R-64, R-65 any history of claims", () => {
+  const PLACES = ["clusterIP 10.96.0.1 80", "externalIP 10.96.0.1 80", "loadBalancerIP 172.18.0.1 80", "externalIP 172.18.0.1 80"];
+  const MORE = ["nodePort 80", "externalIP 198.51.100.1 80", "loadBalancerIP 198.51.100.1 80", "externalIP 172.18.0.2 80"];
+  const change = fc.record({
+    key: fc.constantFrom("a", "b", "c", "d"),
+    createdMs: fc.integer({ min: 1, max: 3 }),
+    places: fc.option(fc.subarray([...PLACES, ...MORE])),
+    ground: fc.option(
+      fc.record({ ranges: fc.subarray(["10.96.0.0/16", "198.51.0.0/16"]), nodes: fc.subarray(["172.18.0.1", "172.18.0.2"]) }),
+      { freq: 3 },
+    ),
+  });
+
+  /** As in a row: an address once. */
+  const once = (places: readonly string[]): readonly string[] =>
+    places.filter((place, index) => places.findIndex((other) => other.split(" ")[1] === place.split(" ")[1]) === index);
+
+  it("ends where the last word of each row alone would, and names every row that changed on the way", () => {
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 30 }), fc.infiniteStream(fc.nat()), (history, order) => {
+        const claims = new Claims();
+        const last = new Map<string, ServicePort | undefined>();
+        const seen = new Map<string, readonly string[]>();
+        let known = ground([]);
+        for (const { key, createdMs, places, ground: next } of history) {
+          const wanted = places === null ? undefined : wanting(key, createdMs, ...once(places));
+          last.set(key, wanted);
+          const touched = new Set([key, ...claims.set(key, wanted)]);
+          if (next !== null) for (const other of claims.setGround((known = ground(next.ranges, next.nodes)))) touched.add(other);
+          for (const one of touched) seen.set(one, held(claims, one));
+          // What they said had changed is all that changed.
+          for (const one of last.keys()) expect(held(claims, one)).toEqual(seen.get(one));
+        }
+        const fresh = new Claims();
+        const shuffled = [...last].map((entry) => [order.next().value as number, entry] as const).toSorted(([a], [b]) => a - b);
+        for (const [, [key, wanted]] of shuffled) fresh.set(key, wanted);
+        fresh.setGround(known);
+        for (const key of last.keys()) expect(held(claims, key)).toEqual(held(fresh, key));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("R-53 between Services", () => {
+  const first = rawService("first", { type: "NodePort", ports: [{ name: "http", port: 80, nodePort: 30080 }] });
+  const second = rawService(
+    "second",
+    { type: "NodePort", clusterIP: "10.96.0.2", ports: [{ name: "http", port: 80, nodePort: 30080 }] },
+    { created: "2024-02-01T00:00:00Z" },
+  );
+
+  it("one report names winner and loser; the node port comes back when the first Service goes", () => {
+    const { store, view, issues, take } = createStoreView([second]);
+    take();
+    upsertRaw(store, first);
+    take();
+    const kinds = (): unknown => view.rows.get("shop/second:http/TCP")?.destinations.map(({ kind }) => kind);
+    expect(kinds()).toEqual(["clusterIP"]);
+    expect(issues).toMatchObject([
+      {
+        object: "Service port shop/second:http/TCP",
+        what: expect.stringMatching(/node port 30080\/TCP is shop\/first:http\/TCP's/) as string,
+      },
+    ]);
+    upsertRaw(store, second);
+    upsertRaw(store, first);
+    take();
+    expect(issues).toHaveLength(1);
+    store.remove("Service", "shop", "first");
+    expect(take()?.set.map(({ key }) => key)).toEqual(["shop/second:http/TCP"]);
+    expect(kinds()).toEqual(["clusterIP", "nodePort"]);
+  });
+
+  it("two ports of one Service with one node port: one has it, whatever their order", () => {
+    const ports = [
+      { name: "b", port: 81, nodePort: 30080 },
+      { name: "a", port: 80, nodePort: 30080 },
+    ];
+    for (const order of [ports, ports.toReversed()]) {
+      const { view, issues, take } = createStoreView([rawService("cart", { type: "NodePort", ports: order })]);
+      take();
+      const withPort = [...view.rows.values()].filter(({ destinations }) => destinations.some(({ kind }) => kind === "nodePort"));
+      expect(withPort.map(({ name }) => name.port)).toEqual(["a"]);
+      expect(issues).toHaveLength(1);
+    }
+  });
+});

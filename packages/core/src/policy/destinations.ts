@@ -1,0 +1,98 @@
+import { cidrContains, disjointCIDRs, parseCIDR, parseIP } from "../model/addresses.ts";
+import type { CIDR } from "../model/addresses.ts";
+import type { Destination, DestinationKind, NodeContext, Rule, Target } from "../model/rows.ts";
+import type { Service, ServiceAddresses, ServicePortSpec } from "../model/api-objects.ts";
+
+/** What is known of a row's pools when its rules are made. */
+export interface PoolSizes {
+  readonly cluster: number;
+  readonly local: number;
+  readonly hasAny: boolean;
+}
+
+/** What of the node decides rules. */
+export type RuleContext = Pick<NodeContext, "addresses" | "detector" | "settings">;
+
+const REJECT: readonly Rule[] = [{ from: "anyone", to: "reject", masquerade: false }];
+const OUTSIDE_DROPPED: Rule = { from: "outsideSourceRanges", to: "drop", masquerade: false };
+
+/**
+ * List where one service port answers, each address with its policy; the only place where policies become rules.
+ *
+ * Shape: cluster IP, external IPs, load-balancer IPs, node port; an address that occurs twice is kept once, first kind
+ * first, but a load-balancer IP before an external IP.
+ * @source semantics.md 2.2, 2.3, 3, 4.1; rules R-22 to R-40
+ */
+export function destinationsFor(
+  service: Service,
+  port: ServicePortSpec,
+  addresses: ServiceAddresses,
+  pools: PoolSizes,
+  context: RuleContext,
+): readonly Destination[] {
+  const external = externalRules(service.externalLocal, pools, context);
+  const destinations: Destination[] = [];
+  const taken = new Set<string>();
+  const add = (kind: DestinationKind, address: string, number: number, rules: readonly Rule[], ranges: readonly string[] = []): void => {
+    if (taken.has(address)) return;
+    taken.add(address);
+    destinations.push(
+      ranges.length === 0
+        ? { kind, address, port: number, rules }
+        : { kind, address, port: number, sourceRanges: ranges, rules: [OUTSIDE_DROPPED, ...rules] },
+    );
+  };
+  add("clusterIP", addresses.clusterIP, port.port, clusterIPRules(service.internalLocal, pools, context));
+  const ranges = addresses.loadBalancerIPs.length > 0 ? allowedSources(addresses, context.addresses) : [];
+  for (const ip of addresses.externalIPs) {
+    // It goes before others' external IPs (claims.ts), and where it is restricted, naming it twice must not open it.
+    if (!addresses.loadBalancerIPs.includes(ip)) add("externalIP", ip, port.port, external);
+  }
+  for (const ip of addresses.loadBalancerIPs) add("loadBalancerIP", ip, port.port, external, ranges);
+  if (port.nodePort !== 0) add("nodePort", "", port.nodePort, external);
+  return destinations;
+}
+
+/**
+ * Make the rules of a cluster IP.
+ * @source semantics.md 2.2, 2.3 and masquerade cases 1 to 4; rules R-22 to R-27
+ */
+export function clusterIPRules(internalLocal: boolean, pools: PoolSizes, { detector, settings }: RuleContext): readonly Rule[] {
+  const to = targetFor(internalLocal ? "local" : "cluster", pools);
+  if (to === "reject") return REJECT;
+  if (to === "drop") return [{ from: "anyone", to, masquerade: false }];
+  if (settings.masqueradeAll) return [{ from: "anyone", to, masquerade: true }];
+  const plain: Rule = { from: "anyone", to, masquerade: false };
+  return detector === undefined ? [plain] : [{ from: "offCluster", to, masquerade: true }, plain];
+}
+
+/**
+ * Make the rules of a node port, external IP or load-balancer IP (source ranges come before them).
+ *
+ * Edges: with the Local policy, pods and the host itself are short-circuited to the cluster pool; only traffic that is
+ * really from outside is kept local, and dropped when the node has no endpoint while others have.
+ * @source semantics.md 2.2, 2.3 and masquerade cases 5 to 8; rules R-28 to R-36
+ */
+export function externalRules(externalLocal: boolean, pools: PoolSizes, { detector }: RuleContext): readonly Rule[] {
+  if (!pools.hasAny) return REJECT;
+  if (!externalLocal) return [{ from: "anyone", to: targetFor("cluster", pools), masquerade: true }];
+  const shortCircuits: readonly Rule[] = [
+    ...(detector === undefined ? [] : [{ from: "localPod", to: "cluster", masquerade: false } as const]),
+    { from: "thisHost", to: "cluster", masquerade: true },
+  ];
+  return [...shortCircuits, { from: "anyone", to: targetFor("local", pools), masquerade: false }];
+}
+
+function targetFor(pool: "cluster" | "local", pools: PoolSizes): Target {
+  if (pools[pool] > 0) return pool;
+  return pools.hasAny ? "drop" : "reject";
+}
+
+/** The ranges, plus the load-balancer IPs themselves where a range holds this node: a host may use a VIP it has bound as its source. */
+function allowedSources({ sourceRanges, loadBalancerIPs }: ServiceAddresses, nodeAddresses: readonly string[]): readonly string[] {
+  const ranges = sourceRanges.map((text) => parseCIDR(text)).filter((cidr): cidr is CIDR => cidr !== undefined);
+  const node = nodeAddresses[0] === undefined ? undefined : parseIP(nodeAddresses[0]);
+  if (node === undefined || !ranges.some((cidr) => cidrContains(cidr, node))) return sourceRanges;
+  const own = loadBalancerIPs.map((ip) => parseCIDR(`${ip}/${ip.includes(":") ? 128 : 32}`));
+  return disjointCIDRs([...ranges, ...own.filter((cidr): cidr is CIDR => cidr !== undefined)]).map((cidr) => cidr.text);
+}

@@ -1,0 +1,108 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { endpointsFor } from "./endpoints.ts";
+import type { Candidate } from "./endpoints.ts";
+import { rawSlice } from "../testing/objects.ts";
+import type { RawObject } from "../testing/objects.ts";
+import type { Protocol } from "../model/api-objects.ts";
+import { Store } from "../state/store.ts";
+
+function merged(
+  slices: readonly RawObject[],
+  port: { name: string; protocol: Protocol } = { name: "http", protocol: "TCP" },
+): readonly Candidate[] {
+  const store = new Store();
+  for (const raw of slices) store.upsert("EndpointSlice", raw);
+  return endpointsFor(store.slices("shop/cart"), port, "IPv4", "node1");
+}
+
+function texts(candidates: readonly Candidate[]): readonly string[] {
+  return candidates.map(({ endpoint: { ip, port, terminating } }) => `${ip}:${port}${terminating ? " going" : ""}`);
+}
+
+describe("R-12 ports match by name and protocol, never by number", () => {
+  const ports = [
+    { name: "http", port: 8080 },
+    { name: "http", port: 8081, protocol: "UDP" },
+    { name: "", port: 80 },
+  ];
+  it.each([
+    ["by name", { name: "http", protocol: "TCP" as const }, ["10.1.1.1:8080"]],
+    ["same name, other protocol", { name: "http", protocol: "UDP" as const }, ["10.1.1.1:8081"]],
+    ["unnamed matches the empty name", { name: "", protocol: "TCP" as const }, ["10.1.1.1:80"]],
+    ["unknown name", { name: "https", protocol: "TCP" as const }, []],
+    ["unknown protocol", { name: "http", protocol: "SCTP" as const }, []],
+  ])("%s", (_name, port, expected) => expect(texts(merged([rawSlice("cart", [{ ip: "10.1.1.1" }], { ports })], port))).toEqual(expected));
+
+  it("slices may map one name to different numbers", () => {
+    const blue = rawSlice("cart", [{ ip: "10.1.1.1" }], { name: "blue" });
+    const green = rawSlice("cart", [{ ip: "10.1.1.2" }], { name: "green", ports: [{ name: "http", port: 9090 }] });
+    expect(texts(merged([blue, green]))).toEqual(["10.1.1.1:8080", "10.1.1.2:9090"]);
+  });
+});
+
+describe("R-11 slices of the other family contribute nothing", () => {
+  it("IPv6 beside IPv4", () => {
+    expect(texts(merged([rawSlice("cart", [{ ip: "fd00:1::1" }], { addressType: "IPv6" })]))).toEqual([]);
+  });
+});
+
+describe("R-15 one ip:port is one endpoint", () => {
+  const slice = (name: string, ...endpoints: Parameters<typeof rawSlice>[1]): RawObject => rawSlice("cart", endpoints, { name });
+  const stays = { ip: "10.1.1.1" };
+  const goes = { ip: "10.1.1.1", ready: false, terminating: true };
+  it.each([
+    ["within one slice", [slice("a", stays, stays)], ["10.1.1.1:8080"]],
+    ["across slices", [slice("a", stays), slice("b", stays)], ["10.1.1.1:8080"]],
+    ["the one that stays wins over an earlier terminating one", [slice("a", goes), slice("b", stays)], ["10.1.1.1:8080"]],
+    ["and over a later one", [slice("a", stays), slice("b", goes)], ["10.1.1.1:8080"]],
+    ["within one slice too", [slice("a", goes, stays)], ["10.1.1.1:8080"]],
+    ["two terminating ones", [slice("a", goes), slice("b", goes)], ["10.1.1.1:8080 going"]],
+    ["written differently", [slice("a", { ip: "10.1.1.1" }), slice("b", { ip: "010.001.001.001" })], ["10.1.1.1:8080"]],
+  ])("%s", (_name, slices, expected) => expect(texts(merged(slices))).toEqual(expected));
+
+  it("another port is another endpoint", () => {
+    const ports = [
+      { name: "http", port: 1 },
+      { name: "http", port: 2 },
+    ];
+    expect(texts(merged([rawSlice("cart", [stays], { ports })]))).toEqual(["10.1.1.1:1", "10.1.1.1:2"]);
+  });
+
+  it("sorted by the text of ip:port, byte by byte", () => {
+    const endpoints = ["10.1.1.2", "10.1.1.10", "9.1.1.1", "10.1.1.1"].map((ip) => ({ ip }));
+    expect(texts(merged([rawSlice("cart", endpoints)]))).toEqual(["10.1.1.10:8080", "10.1.1.1:8080", "10.1.1.2:8080", "9.1.1.1:8080"]);
+  });
+
+  it("does not depend on the order in which slices came", () => {
+    const endpoint = fc.record({
+      ip: fc.constantFrom("10.1.1.1", "10.1.1.2", "10.1.1.3"),
+      node: fc.constantFrom("node1", "node2"),
+      ready: fc.boolean(),
+      terminating: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(fc.array(endpoint, { maxLength: 4 }), { maxLength: 4 }), (lists) => {
+        const slices = lists.map((list, index) => slice(`s${index}`, ...list));
+        expect(merged(slices.toReversed())).toEqual(merged(slices));
+      }),
+    );
+  });
+});
+
+describe("R-16 which endpoints are local", () => {
+  it.each([
+    ["on this node", { node: "node1" }, true],
+    ["on another", { node: "node2" }, false],
+    ["nowhere", {}, false],
+  ])("%s", (_name, where, isLocal) => {
+    expect(merged([rawSlice("cart", [{ ip: "10.1.1.1", ...where }])])[0]?.endpoint.isLocal).toBe(isLocal);
+  });
+
+  it("a proxy that does not know its node has no local endpoints", () => {
+    const store = new Store();
+    store.upsert("EndpointSlice", rawSlice("cart", [{ ip: "10.1.1.1" }, { ip: "10.1.1.2", node: "node1" }]));
+    const found = endpointsFor(store.slices("shop/cart"), { name: "http", protocol: "TCP" }, "IPv4", "");
+    expect(found.map(({ endpoint }) => endpoint.isLocal)).toEqual([false, false]);
+  });
+});

@@ -1,0 +1,86 @@
+import type { Candidate } from "./endpoints.ts";
+import type { TopologyMode } from "../model/rows.ts";
+
+/** What of a service port and its node decides which endpoints are used. */
+export interface PoolQuestion {
+  readonly nodeName: string;
+  /** "" when the node has no zone label. */
+  readonly zone: string;
+  /** Traffic of some destination may go anywhere in the cluster. */
+  readonly usesCluster: boolean;
+  /** Traffic of some destination must stay on the node. */
+  readonly usesLocal: boolean;
+}
+
+/** The pools, as ascending indexes into the candidates. */
+export interface Pools {
+  readonly cluster: readonly number[];
+  readonly local: readonly number[];
+  /** A usable endpoint exists anywhere: an empty pool then means drop, otherwise reject. */
+  readonly hasAny: boolean;
+  readonly topology: TopologyMode;
+}
+
+/**
+ * Decide which endpoints this node may use for one service port.
+ *
+ * Shape: `all` is every endpoint of the port in canonical order; pools keep that order.
+ * Edges: empty `all` gives empty pools and `hasAny: false`. Each pool falls back on its own to serving+terminating
+ * endpoints when it has no ready one; the cluster pool's fallback ignores topology.
+ * @source kube-proxy pkg/proxy/topology.go CategorizeEndpoints; KEP-1669, KEP-2086, KEP-2433; rules R-17 to R-21
+ */
+export function poolsFor(all: readonly Candidate[], question: PoolQuestion): Pools {
+  const ready = indexesWhere(all, ({ endpoint }) => endpoint.ready);
+  const fading = indexesWhere(all, ({ endpoint }) => !endpoint.ready && endpoint.serving && endpoint.terminating);
+  const topology = question.usesCluster ? topologyMode(all, ready, question) : "";
+  return {
+    cluster: question.usesCluster ? clusterPool(all, ready, fading, topology, question) : [],
+    local: question.usesLocal ? localPool(all, ready, fading) : [],
+    hasAny: ready.length > 0 || fading.length > 0,
+    topology,
+  };
+}
+
+/**
+ * Decide which topology level applies, from the hints of ready endpoints alone.
+ *
+ * Edges: one ready endpoint without a hint of a level disables that level; node hints that fail fall through to zones.
+ * @source kube-proxy pkg/proxy/topology.go topologyModeFromHints; KEP-3015; rules R-19, R-20
+ */
+export function topologyMode(all: readonly Candidate[], ready: readonly number[], question: PoolQuestion): TopologyMode {
+  if (ready.length === 0) return "";
+  const hinted = ready.map((index) => all[index] as Candidate);
+  if (appliesTo(hinted, "nodeHints", question.nodeName)) return "PreferSameNode";
+  if (appliesTo(hinted, "zoneHints", question.zone)) return "PreferSameZone";
+  return "";
+}
+
+function appliesTo(hinted: readonly Candidate[], level: "nodeHints" | "zoneHints", here: string): boolean {
+  if (here === "") return false;
+  return hinted.every((candidate) => candidate[level].length > 0) && hinted.some((candidate) => candidate[level].includes(here));
+}
+
+function clusterPool(
+  all: readonly Candidate[],
+  ready: readonly number[],
+  fading: readonly number[],
+  topology: TopologyMode,
+  { nodeName, zone }: PoolQuestion,
+): readonly number[] {
+  if (ready.length === 0) return fading;
+  if (topology === "") return ready;
+  const [level, here] = topology === "PreferSameNode" ? (["nodeHints", nodeName] as const) : (["zoneHints", zone] as const);
+  return ready.filter((index) => (all[index] as Candidate)[level].includes(here));
+}
+
+function localPool(all: readonly Candidate[], ready: readonly number[], fading: readonly number[]): readonly number[] {
+  const isLocal = (index: number): boolean => (all[index] as Candidate).endpoint.isLocal;
+  const readyHere = ready.filter(isLocal);
+  return readyHere.length > 0 ? readyHere : fading.filter(isLocal);
+}
+
+function indexesWhere(all: readonly Candidate[], fits: (candidate: Candidate) => boolean): readonly number[] {
+  const found: number[] = [];
+  for (const [index, candidate] of all.entries()) if (fits(candidate)) found.push(index);
+  return found;
+}

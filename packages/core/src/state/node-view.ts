@@ -1,0 +1,218 @@
+import { Claims, groundOf } from "../policy/claims.ts";
+import { isEqual } from "../model/equal.ts";
+import { ProxyError } from "../model/errors.ts";
+import { LostClaimReports } from "../policy/lost-claims.ts";
+import type { ChangeSet, Feed, NodeContext, NodeSettings, ServicePort } from "../model/rows.ts";
+import { nodeContextFor } from "../policy/node-context.ts";
+import type { IPFamily, Issue } from "../model/api-objects.ts";
+import { serviceKeyOf } from "../model/names.ts";
+import { rowsFor } from "../policy/service-rows.ts";
+import type { Store, StoreChange } from "./store.ts";
+import { TriggerTimes } from "./trigger-times.ts";
+
+/** For whom a view of the store is computed. */
+export interface NodeViewOptions {
+  readonly nodeName: string;
+  readonly family: IPFamily;
+  readonly settings: NodeSettings;
+  /** Canonical; goes before the node's own addresses of its family, as the primary one. */
+  readonly bindAddress?: string;
+  /** Identity of this run of the brain. */
+  readonly instance?: string;
+  readonly report?: (issue: Issue) => void;
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/**
+ * One node's state in one family, computed from a store: only what changed since the last look is computed again.
+ * For the one node of this process; {@link ServiceTable} is for many.
+ *
+ * Edges: nothing is said before the store is synced; an edit undone before the next look is no change.
+ */
+export class NodeView {
+  readonly #store: Store;
+  readonly #options: NodeViewOptions;
+  readonly #claims = new Claims();
+  readonly #rows = new Map<string, ServicePort>();
+  readonly #rowsOfService = new Map<string, readonly string[]>();
+  readonly #lost: LostClaimReports;
+  readonly #stopHearing: () => void;
+  #dirty = new Set<string>();
+  readonly #triggers = new TriggerTimes();
+  #isContextDirty = true;
+  #isGroundDirty = true;
+  #isFullDue = true;
+  #context: NodeContext | undefined;
+  #revision = 0;
+  #wake: (() => void) | undefined;
+
+  constructor(store: Store, options: NodeViewOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#lost = new LostClaimReports(options.report);
+    this.#stopHearing = store.onChange((change) => this.#hear(change));
+  }
+
+  /** All rows as of the last {@link take}. */
+  get rows(): ReadonlyMap<string, ServicePort> {
+    return this.#rows;
+  }
+
+  /** Stop following the store. */
+  close(): void {
+    this.#stopHearing();
+  }
+
+  /** Make the next {@link take} a full one. */
+  askFull(): void {
+    this.#isFullDue = true;
+    this.#wakeUp();
+  }
+
+  /** Resolve when {@link take} may have something to give. @throws {ProxyError} `canceled` on abort. */
+  async wait(signal: AbortSignal): Promise<void> {
+    while (!this.#hasNews()) {
+      if (signal.aborted) throw new ProxyError("canceled", "waiting for node state was stopped");
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const stop = (): void => resolve();
+      this.#wake = stop;
+      signal.addEventListener("abort", stop, { once: true });
+      await promise;
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Compute what changed since the last call; undefined when nothing did, or the store isn't synced yet. */
+  take(): ChangeSet | undefined {
+    if (!this.#store.isSynced) return undefined;
+    const isFull = this.#isFullDue;
+    const context = this.#isContextDirty ? this.#refreshContext() : undefined;
+    const changed = this.#recompute();
+    const triggersMs = this.#takeTriggers(changed);
+    if (!isFull && context === undefined && changed.size === 0) return undefined;
+    this.#isFullDue = false;
+    const keys = isFull ? [...this.#rows.keys()] : [...changed];
+    const node = isFull ? this.#context : context;
+    return {
+      instance: this.#options.instance ?? "local",
+      revision: ++this.#revision,
+      family: this.#options.family,
+      full: isFull,
+      ...(node === undefined ? {} : { node }),
+      set: keys.flatMap((key) => this.#rows.get(key) ?? []),
+      delete: isFull ? [] : keys.filter((key) => !this.#rows.has(key)),
+      triggersMs,
+    };
+  }
+
+  #hasNews(): boolean {
+    return this.#store.isSynced && (this.#isFullDue || this.#isContextDirty || this.#isGroundDirty || this.#dirty.size > 0);
+  }
+
+  #hear(change: StoreChange): void {
+    if (change.kind === "service") {
+      this.#dirty.add(change.key);
+      if (change.triggeredMs !== undefined) this.#triggers.note(change.key, change.triggeredMs);
+    } else if (change.kind === "node") {
+      if (change.key === this.#options.nodeName) this.#isContextDirty = true;
+    } else if (change.kind === "nodeAddresses") {
+      this.#isGroundDirty = true;
+    } else if (change.kind === "serviceCIDRs") {
+      this.#isContextDirty = true;
+      this.#isGroundDirty = true;
+    }
+    this.#wakeUp();
+  }
+
+  /**
+   * The trigger times of rows that changed; those of slices that changed nothing are let go, or a later change of some
+   * other Service would be charged with them. What was there before the first state says nothing of our latency.
+   */
+  #takeTriggers(changed: ReadonlySet<string>): readonly number[] {
+    if (this.#triggers.isEmpty) return [];
+    const times = this.#triggers.take();
+    const services = this.#revision === 0 ? [] : [...changed].map(serviceKeyOf);
+    return [...new Set(services)].flatMap((serviceKey) => times.get(serviceKey) ?? []);
+  }
+
+  #wakeUp(): void {
+    if (!this.#hasNews()) return;
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+
+  /** Rebuild the context; when it changed every Service is due again. Returns the new one if it changed. */
+  #refreshContext(): NodeContext | undefined {
+    this.#isContextDirty = false;
+    const { nodeName, family, settings, bindAddress } = this.#options;
+    const node = this.#store.lastingNode(nodeName);
+    const context = nodeContextFor({ name: nodeName, family, settings, node, serviceCIDRs: this.#store.serviceCIDRs(), bindAddress });
+    if (isEqual(context, this.#context)) return undefined;
+    this.#context = context;
+    for (const key of this.#store.serviceKeys()) this.#dirty.add(key);
+    return context;
+  }
+
+  /** Compute the dirty Services again; returns the keys of rows that are new, different or gone. */
+  #recompute(): ReadonlySet<string> {
+    const dirty = this.#dirty;
+    this.#dirty = new Set();
+    const touched = new Set(this.#takeGround());
+    for (const serviceKey of dirty) this.#recomputeService(serviceKey, touched);
+    const changed = new Set<string>();
+    for (const key of touched) if (this.#settle(key)) changed.add(key);
+    return changed;
+  }
+
+  /** Take in what service ranges and node addresses there are; returns the keys of rows that may have lost or got something by that. */
+  #takeGround(): ReadonlySet<string> {
+    if (!this.#isGroundDirty) return NOTHING;
+    this.#isGroundDirty = false;
+    return this.#claims.setGround(groundOf(this.#store, this.#options.family));
+  }
+
+  #recomputeService(serviceKey: string, touched: Set<string>): void {
+    const service = this.#store.service(serviceKey);
+    const context = this.#context;
+    const rows = service === undefined || context === undefined ? [] : rowsFor(service, this.#store.slices(serviceKey), context);
+    const keys = rows.map(({ key }) => key);
+    for (const key of this.#rowsOfService.get(serviceKey) ?? []) if (!keys.includes(key)) this.#setRow(key, undefined, touched);
+    for (const row of rows) this.#setRow(row.key, row, touched);
+    if (keys.length > 0) this.#rowsOfService.set(serviceKey, keys);
+    else this.#rowsOfService.delete(serviceKey);
+  }
+
+  #setRow(key: string, row: ServicePort | undefined, touched: Set<string>): void {
+    touched.add(key);
+    for (const other of this.#claims.set(key, row)) touched.add(other);
+  }
+
+  #settle(key: string): boolean {
+    const settled = this.#claims.settled(key);
+    this.#lost.note(key, settled?.row, settled?.lost ?? []);
+    const before = this.#rows.get(key);
+    if (settled === undefined) return this.#rows.delete(key);
+    if (isEqual(before, settled.row)) return false;
+    this.#rows.set(key, settled.row);
+    return true;
+  }
+}
+
+/** Follow a store as a feed: what happens while nobody pulls is merged into one change set. */
+export function createFeed(store: Store, options: NodeViewOptions): Feed {
+  return feedOf(new NodeView(store, options));
+}
+
+/** Pull a view as a feed; it has one consumer. */
+export function feedOf(view: NodeView): Feed {
+  return {
+    async next(signal: AbortSignal): Promise<ChangeSet> {
+      for (;;) {
+        await view.wait(signal);
+        const changes = view.take();
+        if (changes !== undefined) return changes;
+      }
+    },
+  };
+}

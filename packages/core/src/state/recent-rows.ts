@@ -1,0 +1,34 @@
+import type { ServicePort } from "../model/rows.ts";
+
+type Rows = readonly ServicePort[];
+
+/**
+ * Rows that few nodes share, kept for a while: all watchers of a node that ask at about the same time get the same ones.
+ *
+ * Shape: two generations; when the younger weighs too much the older is let go. Weights are numbers of endpoints.
+ */
+export class RecentRows {
+  readonly #weightMax: number;
+  #young = new Map<string, Rows>();
+  #old: ReadonlyMap<string, Rows> = new Map();
+  #weight = 0;
+
+  constructor(weightMax: number) {
+    this.#weightMax = weightMax;
+  }
+
+  /** Get the rows under a key, or make them. */
+  get(key: string, weight: number, make: () => Rows): Rows {
+    const known = this.#young.get(key);
+    if (known !== undefined) return known;
+    const rows = this.#old.get(key) ?? make();
+    if (this.#weight + weight > this.#weightMax) {
+      this.#old = this.#young;
+      this.#young = new Map();
+      this.#weight = 0;
+    }
+    this.#young.set(key, rows);
+    this.#weight += weight;
+    return rows;
+  }
+}

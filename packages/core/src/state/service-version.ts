@@ -1,0 +1,114 @@
+import { cidrContains, parseCIDR, parseIP } from "../model/addresses.ts";
+import type { CIDR, IP } from "../model/addresses.ts";
+import { claimOf } from "../policy/claims.ts";
+import type { NodeContext, ServicePort } from "../model/rows.ts";
+import { rowKey } from "../model/names.ts";
+import type { RecentRows } from "./recent-rows.ts";
+import { localizedParts, rowsOfParts } from "../policy/service-rows.ts";
+import type { ServiceParts } from "../policy/service-rows.ts";
+
+/** A node as far as rows hang on it. */
+export interface NodePlace {
+  readonly context: NodeContext;
+  /** Its primary address, parsed. */
+  readonly address: IP | undefined;
+  /** What its settings do to rules; nodes with equal text have equal rules. */
+  readonly rules: string;
+}
+
+/** See a node as rows see it. */
+export function placeOf(context: NodeContext): NodePlace {
+  const { addresses, detector, settings } = context;
+  const address = addresses[0] === undefined ? undefined : parseIP(addresses[0]);
+  return { context, address, rules: `${detector === undefined ? "all" : "pods"}${settings.masqueradeAll ? "+masquerade" : ""}` };
+}
+
+/** Tell whether the same node at two times has the same rows of everything. */
+export function isSamePlace(a: NodePlace, b: NodePlace): boolean {
+  return a.rules === b.rules && a.context.zone === b.context.zone && a.context.addresses[0] === b.context.addresses[0];
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * One Service as it is from one revision to the next, for any node: its rows are made once for all nodes that it can't
+ * tell apart. It tells apart nodes by name where an endpoint runs on them or is meant for them, by zone where endpoints
+ * are meant for it, and by whether source ranges hold their address; by nothing else but the rules.
+ */
+export class ServiceVersion {
+  readonly parts: ServiceParts;
+  /** Keys of its rows, in order. */
+  readonly rowKeys: readonly string[];
+  /** What of `rowKey claim` other rows have. */
+  readonly lost: readonly string[];
+  /** Unique among versions of one table. */
+  readonly #serial: number;
+  readonly #names: ReadonlySet<string>;
+  readonly #zones: ReadonlySet<string>;
+  readonly #ranges: readonly CIDR[];
+  /** Rows of nodes without a name here. */
+  readonly #shared = new Map<string, readonly ServicePort[]>();
+
+  constructor(serial: number, parts: ServiceParts, lost: readonly string[]) {
+    const { addresses, candidates } = parts;
+    this.#serial = serial;
+    this.parts = parts;
+    this.lost = lost;
+    this.rowKeys = rowKeysOf(parts);
+    const all = candidates.flat();
+    this.#names = setOf(all.flatMap(({ endpoint, nodeHints }) => [endpoint.nodeName ?? "", ...nodeHints]));
+    this.#zones = setOf(all.flatMap(({ zoneHints }) => zoneHints));
+    const ranges = addresses.loadBalancerIPs.length > 0 ? addresses.sourceRanges : [];
+    this.#ranges = ranges.map((text) => parseCIDR(text)).filter((cidr) => cidr !== undefined);
+  }
+
+  /** Endpoints it has over all ports: what it weighs. */
+  get weight(): number {
+    return this.parts.candidates.reduce((sum, { length }) => sum + length, 1);
+  }
+
+  /** Get the rows of a node. Those of nodes with a name here are kept in `recent`, all others for as long as this is. */
+  rowsAt(place: NodePlace, recent: RecentRows): readonly ServicePort[] {
+    const { context, address } = place;
+    const zone = this.#zones.has(context.zone) ? context.zone : "";
+    const isInside = address !== undefined && this.#ranges.some((range) => cidrContains(range, address));
+    const standing = zone === "" && !isInside ? place.rules : `${place.rules} ${isInside ? "inside" : ""} ${zone}`;
+    const addresses = isInside ? context.addresses : [];
+    if (this.#names.has(context.name)) {
+      const make = (): readonly ServicePort[] => this.#make({ ...context, zone, addresses });
+      return recent.get(`${this.#serial} ${context.name} ${standing}`, this.weight, make);
+    }
+    let rows = this.#shared.get(standing);
+    if (rows === undefined) this.#shared.set(standing, (rows = this.#make({ ...context, name: "", zone, addresses })));
+    return rows;
+  }
+
+  #make(context: NodeContext): readonly ServicePort[] {
+    const rows = rowsOfParts(context.name === "" ? this.parts : localizedParts(this.parts, context.name), context);
+    return this.lost.length === 0 ? rows : rows.map((row) => withoutLost(row, this.lost));
+  }
+}
+
+function withoutLost(row: ServicePort, lost: readonly string[]): ServicePort {
+  const destinations = row.destinations.filter((destination) => !lost.includes(lostText(row.key, claimOf(destination, row.name.protocol))));
+  return destinations.length === row.destinations.length ? row : { ...row, destinations };
+}
+
+/** Write a claim that a row has lost. */
+export function lostText(key: string, claim: string): string {
+  return `${key} ${claim}`;
+}
+
+/** The keys of the rows of parts, in order. */
+export function rowKeysOf(parts: ServiceParts | undefined): readonly string[] {
+  if (parts === undefined) return [];
+  const { namespace, name, ports } = parts.service;
+  return ports.map((port) => rowKey(namespace, name, port.name, port.protocol));
+}
+
+/** Names that are none ("") are left out. */
+function setOf(names: readonly string[]): ReadonlySet<string> {
+  const found = new Set(names);
+  found.delete("");
+  return found.size === 0 ? NONE : found;
+}

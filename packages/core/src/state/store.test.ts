@@ -1,0 +1,184 @@
+import { describe, expect, it } from "vitest";
+import { rawNode, rawService, rawServiceCIDR, rawSlice } from "../testing/objects.ts";
+import { OBJECT_KINDS } from "../model/api-objects.ts";
+import type { Issue, ObjectKind } from "../model/api-objects.ts";
+import { Store } from "./store.ts";
+import type { StoreChange } from "./store.ts";
+
+function listening(): { store: Store; issues: Issue[]; changes: StoreChange[] } {
+  const issues: Issue[] = [];
+  const changes: StoreChange[] = [];
+  const store = new Store({ report: (issue) => void issues.push(issue) });
+  store.onChange((change) => void changes.push(change));
+  return { store, issues, changes };
+}
+
+describe("R-54 nothing counts before every list is complete", () => {
+  it("synced when the last kind is, told once", () => {
+    const { store, changes } = listening();
+    for (const kind of OBJECT_KINDS) {
+      expect(store.isSynced).toBe(false);
+      store.markSynced(kind);
+    }
+    store.markSynced("Service");
+    expect(store.isSynced).toBe(true);
+    expect(changes).toEqual([{ kind: "synced" }]);
+  });
+});
+
+describe("R-55 an object that can't be named is skipped and reported", () => {
+  const named = (metadata: unknown): unknown => ({ ...rawService("cart"), metadata });
+  it.each([
+    ["null", null],
+    ["undefined", undefined],
+    ["text", "Service"],
+    ["number", 7],
+    ["list", [rawService("cart")]],
+    ["empty object", {}],
+    ["no metadata", named(undefined)],
+    ["metadata is text", named("cart")],
+    ["metadata is a list", named(["cart"])],
+    ["no name", named({ namespace: "shop" })],
+    ["empty name", named({ namespace: "shop", name: "" })],
+    ["name is a number", named({ namespace: "shop", name: 5 })],
+    ["name with a slash", named({ namespace: "shop", name: "a/b" })],
+    ["name with a blank", named({ namespace: "shop", name: "a b" })],
+    ["name with a line break", named({ namespace: "shop", name: "cart\n" })],
+    ["name that is an escape", named({ namespace: "shop", name: "\u001b[2J" })],
+    ["name in quotes", named({ namespace: "shop", name: '"; flush ruleset; #' })],
+    ["name too long", named({ namespace: "shop", name: "a".repeat(254) })],
+    ["name that ends in a dash", named({ namespace: "shop", name: "cart-" })],
+    ["hostile namespace", named({ namespace: "shop}", name: "cart" })],
+  ])("%s", (_name, raw) => {
+    for (const kind of OBJECT_KINDS) {
+      const { store, issues, changes } = listening();
+      expect(() => store.upsert(kind, raw)).not.toThrow();
+      expect(issues).toHaveLength(1);
+      expect(issues[0]).toMatchObject({ object: kind, what: expect.stringMatching(/^[\x20-\x7e]{1,200}$/) as string });
+      expect(changes).toEqual([]);
+      expect([...store.serviceKeys()]).toEqual([]);
+    }
+  });
+
+  it.each(["cart", "a".repeat(63), "a".repeat(253), "a.b-c.0", "constructor", "tostring"])("%s is a name", (name) => {
+    const { store, issues } = listening();
+    store.upsert("Service", rawService(name));
+    expect([...store.serviceKeys()]).toEqual([`shop/${name}`]);
+    expect(issues).toEqual([]);
+  });
+
+  it("no namespace is the default one", () => {
+    const { store } = listening();
+    store.upsert("Service", { metadata: { name: "cart" }, spec: {} });
+    expect([...store.serviceKeys()]).toEqual(["default/cart"]);
+  });
+});
+
+describe("R-55 reports", () => {
+  const bad = rawService("cart", { sessionAffinity: "Cookie" });
+
+  it("one for each version of an object: a repeated list does not say it again", () => {
+    const { store, issues } = listening();
+    store.upsert("Service", bad);
+    store.upsert("Service", structuredClone(bad));
+    expect(issues).toHaveLength(1);
+  });
+
+  it("again when something else is wrong, or when it was right in between, or gone", () => {
+    const { store, issues } = listening();
+    store.upsert("Service", bad);
+    store.upsert("Service", rawService("cart", { sessionAffinity: "Header" }));
+    store.upsert("Service", rawService("cart"));
+    store.upsert("Service", bad);
+    store.remove("Service", "shop", "cart");
+    store.upsert("Service", bad);
+    expect(issues.map(({ what }) => what.includes("Cookie"))).toEqual([true, false, true, true]);
+  });
+
+  it("a Service that turned bad is gone, and comes back when it is mended", () => {
+    const { store } = listening();
+    store.upsert("Service", rawService("cart"));
+    store.upsert("Service", rawService("cart", { type: "Portal" }));
+    expect(store.service("shop/cart")).toBeUndefined();
+    store.upsert("Service", rawService("cart"));
+    expect(store.service("shop/cart")).toBeDefined();
+  });
+
+  it("a bad object does not stop its neighbours", () => {
+    const { store, issues } = listening();
+    for (const raw of [rawService("a"), null, rawService("b", { type: "Portal" }), rawService("c")]) store.upsert("Service", raw);
+    expect([...store.serviceKeys()]).toEqual(["shop/a", "shop/c"]);
+    expect(issues).toHaveLength(2);
+  });
+
+  it.each(["Service", "EndpointSlice", "Node", "ServiceCIDR"] satisfies ObjectKind[])(
+    "hostile text in any field of a %s: clean reports only",
+    (kind) => {
+      const evil = '"\n}; delete table ip x; #\u001b]0;\u0007$(reboot)`';
+      const samples = {
+        Service: rawService("x", { externalIPs: [], selector: { a: "b" } }),
+        EndpointSlice: rawSlice("x", [{ ip: "10.1.1.1", node: "n" }]),
+        Node: rawNode("x"),
+        ServiceCIDR: rawServiceCIDR("x", ["10.0.0.0/8"]),
+      };
+      const { store, issues } = listening();
+      for (const poisoned of poison(samples[kind], evil)) expect(() => store.upsert(kind, poisoned)).not.toThrow();
+      for (const { object, what } of issues) expect(object + what).toMatch(/^[\x20-\x7e]*$/);
+      const kept = JSON.stringify([
+        [...store.serviceKeys()].map((key) => store.service(key)),
+        [...store.slices("shop/x")],
+        store.node("x"),
+        store.serviceCIDRs(),
+      ]);
+      expect(kept).not.toContain("delete table");
+    },
+  );
+});
+
+/** Every copy of a value in which one leaf, or one whole branch, is replaced by `evil`. */
+function poison(value: unknown, evil: string): unknown[] {
+  if (typeof value !== "object" || value === null) return [evil];
+  if (Array.isArray(value))
+    return [evil, ...(value as unknown[]).flatMap((item, at) => poison(item, evil).map((bad) => (value as unknown[]).with(at, bad)))];
+  const fields = Object.entries(value);
+  return [evil, ...fields.flatMap(([field, inner]) => poison(inner, evil).map((bad) => ({ ...value, [field]: bad })))];
+}
+
+describe("slices belong to the Service they name", () => {
+  it("a slice before its Service, moved, removed", () => {
+    const { store, changes } = listening();
+    store.upsert("EndpointSlice", rawSlice("cart", [{ ip: "10.1.1.1" }], { name: "s" }));
+    expect([...store.slices("shop/cart").keys()]).toEqual(["shop/s"]);
+    store.upsert("EndpointSlice", rawSlice("till", [{ ip: "10.1.1.1" }], { name: "s" }));
+    expect([store.slices("shop/cart").size, store.slices("shop/till").size]).toEqual([0, 1]);
+    store.remove("EndpointSlice", "shop", "s");
+    expect(store.slices("shop/till").size).toBe(0);
+    expect(changes.map((change) => (change.kind === "service" ? change.key : change.kind))).toEqual([
+      "shop/cart",
+      "shop/cart",
+      "shop/till",
+      "shop/till",
+    ]);
+  });
+
+  it("slices of one name in two namespaces are two", () => {
+    const { store } = listening();
+    store.upsert("EndpointSlice", rawSlice("cart", [{ ip: "10.1.1.1" }], { name: "s" }));
+    store.upsert("EndpointSlice", rawSlice("cart", [{ ip: "10.1.1.2" }], { name: "s", namespace: "other" }));
+    store.remove("EndpointSlice", "other", "s");
+    expect(store.slices("shop/cart").size).toBe(1);
+  });
+
+  it("a slice that turned bad takes its endpoints with it", () => {
+    const { store } = listening();
+    store.upsert("EndpointSlice", rawSlice("cart", [{ ip: "10.1.1.1" }]));
+    store.upsert("EndpointSlice", { ...rawSlice("cart", [{ ip: "10.1.1.1" }]), addressType: "IPX" });
+    expect(store.slices("shop/cart").size).toBe(0);
+  });
+
+  it("what is not there can be removed", () => {
+    const { store, changes } = listening();
+    for (const kind of OBJECT_KINDS) store.remove(kind, "shop", "nothing");
+    expect(changes.filter(({ kind }) => kind === "service")).toEqual([]);
+  });
+});

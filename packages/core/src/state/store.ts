@@ -1,0 +1,228 @@
+import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR } from "../model/api-objects.ts";
+import { OBJECT_KINDS } from "../model/api-objects.ts";
+import { isEqual } from "../model/equal.ts";
+import { namespacedName } from "../model/names.ts";
+import { readEndpointSlice } from "../intake/endpoint-slice.ts";
+import type { SliceReading } from "../intake/endpoint-slice.ts";
+import { Findings, isObject, objectName, shown } from "../intake/fields.ts";
+import type { ObjectName, Raw } from "../intake/fields.ts";
+import { readNode, readServiceCIDR } from "../intake/node.ts";
+import { readService } from "../intake/service.ts";
+import { lastingNode } from "./lasting-node.ts";
+
+/** What changed in a store: a Service (itself or its slices), a Node, which addresses Nodes have, or the service ranges. */
+export type StoreChange =
+  | { readonly kind: "service"; readonly key: string; readonly triggeredMs: number | undefined }
+  | { readonly kind: "node"; readonly key: string }
+  | { readonly kind: "nodeAddresses" }
+  | { readonly kind: "serviceCIDRs" }
+  | { readonly kind: "synced" };
+
+const INTERNED_MAX = 50_000;
+/** Nodes that are gone and remembered: whose proxies still run. Nodes come and go for years. */
+const LASTING_NODES_MAX = 1_000;
+const NO_SLICES: ReadonlyMap<string, EndpointSlice> = new Map();
+
+/** How a store treats what it hears. */
+export interface StoreOptions {
+  /** Hear of bad objects. */
+  readonly report?: (issue: Issue) => void;
+  /** Keep each endpoint's {@link SliceEndpoint.podName}; default false: at 100,000 endpoints that is several MB. */
+  readonly keepsPodNames?: boolean;
+}
+
+/**
+ * The API objects as last heard of, reduced to what a proxy reads.
+ *
+ * Edges: a bad object counts as absent and is reported; nothing here throws for bad input. Nothing may be published
+ * from a store before {@link Store.isSynced}.
+ */
+export class Store {
+  readonly #report: (issue: Issue) => void;
+  readonly #reading: SliceReading;
+  readonly #services = new Map<string, Service>();
+  readonly #slices = new Map<string, Map<string, EndpointSlice>>();
+  readonly #sliceOwners = new Map<string, string>();
+  readonly #nodes = new Map<string, Node>();
+  /** Nodes that say less than they did, as they are taken to be; the one that changed last at the end. */
+  readonly #lastingNodes = new Map<string, Node>();
+  readonly #serviceCIDRs = new Map<string, ServiceCIDR>();
+  readonly #unsynced = new Set<ObjectKind>(OBJECT_KINDS);
+  readonly #listeners = new Set<(change: StoreChange) => void>();
+  readonly #interned = new Map<string, string>();
+  /** What was last said of each object that something is wrong with: a repeated list says nothing new. */
+  readonly #said = new Map<string, string>();
+
+  constructor(options: StoreOptions = {}) {
+    this.#report = options.report ?? ((): void => undefined);
+    this.#reading = { intern: this.#intern, keepsPodNames: options.keepsPodNames ?? false };
+  }
+
+  /** Every source has told its first complete list of every kind. */
+  get isSynced(): boolean {
+    return this.#unsynced.size === 0;
+  }
+
+  /** How many objects of each kind are held; bad ones count as absent. */
+  get sizes(): Readonly<Record<ObjectKind, number>> {
+    return {
+      Service: this.#services.size,
+      EndpointSlice: this.#sliceOwners.size,
+      Node: this.#nodes.size,
+      ServiceCIDR: this.#serviceCIDRs.size,
+    };
+  }
+
+  /** Take a new or changed API object, as JSON. Never throws for bad input. */
+  upsert(kind: ObjectKind, raw: unknown): void {
+    const name = isObject(raw) ? objectName(raw) : undefined;
+    if (!isObject(raw) || name === undefined) {
+      const given = isObject(raw) ? raw["metadata"] : raw;
+      this.#report({ object: kind, what: `no usable name, the object is skipped: ${shown(given)}`, hint: "set metadata.name" });
+      return;
+    }
+    this.#take(kind, raw, kind === "Node" || kind === "ServiceCIDR" ? { namespace: "", name: name.name } : name);
+  }
+
+  /** Forget an object; unknown ones are ignored. `namespace` is "" for cluster-scoped kinds. */
+  remove(kind: ObjectKind, namespace: string, name: string): void {
+    const key = namespacedName(namespace, name);
+    this.#said.delete(`${kind} ${key}`);
+    if (kind === "EndpointSlice") this.#setSlice(key, undefined);
+    else if (kind === "Service") this.#setService(key, undefined);
+    else if (kind === "Node") this.#setNode(key, undefined);
+    else this.#setServiceCIDR(key, undefined);
+  }
+
+  /** Note that the first list of a kind is complete. */
+  markSynced(kind: ObjectKind): void {
+    if (this.#unsynced.delete(kind) && this.isSynced) this.#tell({ kind: "synced" });
+  }
+
+  /** Hear of changes; called synchronously, must not throw. Returns the way to stop hearing. */
+  onChange(listener: (change: StoreChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** `namespace/name` of every Service that exists. */
+  serviceKeys(): Iterable<string> {
+    return this.#services.keys();
+  }
+
+  /** The Service under `namespace/name`. */
+  service(key: string): Service | undefined {
+    return this.#services.get(key);
+  }
+
+  /** The slices of the Service under `namespace/name`, by slice name. */
+  slices(serviceKey: string): ReadonlyMap<string, EndpointSlice> {
+    return this.#slices.get(serviceKey) ?? NO_SLICES;
+  }
+
+  /** A node by name. */
+  node(name: string): Node | undefined {
+    return this.#nodes.get(name);
+  }
+
+  /** What is known of a node: as it is, and where it says nothing any more, or is gone, as it was last. @see lastingNode */
+  lastingNode(name: string): Node | undefined {
+    return this.#lastingNodes.get(name) ?? this.#nodes.get(name);
+  }
+
+  /** Name of every Node that exists. */
+  nodeNames(): Iterable<string> {
+    return this.#nodes.keys();
+  }
+
+  /** Addresses of every Node, of both families; of one that says none any more, or is gone, those it had. @see lastingNode */
+  *nodeAddresses(): Iterable<string> {
+    for (const [name, { addresses }] of this.#nodes) if (!this.#lastingNodes.has(name)) yield* addresses;
+    for (const { addresses } of this.#lastingNodes.values()) yield* addresses;
+  }
+
+  /** All service ranges of both families. */
+  serviceCIDRs(): readonly string[] {
+    return [...this.#serviceCIDRs.values()].flatMap(({ cidrs }) => cidrs);
+  }
+
+  #take(kind: ObjectKind, raw: Raw, name: ObjectName): void {
+    const key = namespacedName(name.namespace, name.name);
+    const findings = new Findings(`${kind} ${key}`);
+    if (kind === "Service") this.#setService(key, readService(raw, name, findings));
+    else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading));
+    else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
+    else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));
+    this.#say(findings.object, findings.issues());
+  }
+
+  #say(object: string, issues: readonly Issue[]): void {
+    if (issues.length === 0) {
+      this.#said.delete(object);
+      return;
+    }
+    const text = issues.map(({ what }) => what).join("\n");
+    if (this.#said.get(object) === text) return;
+    this.#said.set(object, text);
+    for (const issue of issues) this.#report(issue);
+  }
+
+  #setService(key: string, service: Service | undefined): void {
+    if (service === undefined ? !this.#services.delete(key) : false) return;
+    if (service !== undefined) this.#services.set(key, service);
+    this.#tell({ kind: "service", key, triggeredMs: undefined });
+  }
+
+  #setSlice(key: string, slice: EndpointSlice | undefined): void {
+    const owner = slice === undefined ? undefined : `${slice.namespace}/${slice.service}`;
+    const before = this.#sliceOwners.get(key);
+    // A changed service-name label moves the slice; the old owner loses it (upstream leaves it behind).
+    if (before !== undefined && before !== owner) this.#dropSlice(before, key);
+    if (slice === undefined || owner === undefined) return;
+    this.#sliceOwners.set(key, owner);
+    let slices = this.#slices.get(owner);
+    if (slices === undefined) this.#slices.set(owner, (slices = new Map<string, EndpointSlice>()));
+    slices.set(key, slice);
+    this.#tell({ kind: "service", key: owner, triggeredMs: slice.triggeredMs });
+  }
+
+  #dropSlice(owner: string, key: string): void {
+    this.#sliceOwners.delete(key);
+    const slices = this.#slices.get(owner);
+    slices?.delete(key);
+    if (slices?.size === 0) this.#slices.delete(owner);
+    this.#tell({ kind: "service", key: owner, triggeredMs: undefined });
+  }
+
+  #setNode(name: string, node: Node | undefined): void {
+    const before = this.lastingNode(name)?.addresses;
+    const lasting = lastingNode(this.lastingNode(name), node);
+    this.#lastingNodes.delete(name);
+    if (lasting !== undefined && lasting !== node) this.#lastingNodes.set(name, lasting);
+    const [oldest] = this.#lastingNodes.size > LASTING_NODES_MAX ? this.#lastingNodes.keys() : [];
+    if (oldest !== undefined) this.#lastingNodes.delete(oldest);
+    if (node === undefined) this.#nodes.delete(name);
+    else this.#nodes.set(name, node);
+    this.#tell({ kind: "node", key: name });
+    if (oldest !== undefined || !isEqual(before, this.lastingNode(name)?.addresses)) this.#tell({ kind: "nodeAddresses" });
+  }
+
+  #setServiceCIDR(name: string, cidr: ServiceCIDR | undefined): void {
+    if (cidr === undefined) this.#serviceCIDRs.delete(name);
+    else this.#serviceCIDRs.set(name, cidr);
+    this.#tell({ kind: "serviceCIDRs" });
+  }
+
+  #tell(change: StoreChange): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+
+  readonly #intern = (text: string): string => {
+    const known = this.#interned.get(text);
+    if (known !== undefined) return known;
+    // Nodes come and go for years: start over rather than remember every name that ever was.
+    if (this.#interned.size >= INTERNED_MAX) this.#interned.clear();
+    this.#interned.set(text, text);
+    return text;
+  };
+}

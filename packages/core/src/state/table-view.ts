@@ -1,0 +1,173 @@
+import { isEqual } from "../model/equal.ts";
+import type { ChangeSet, NodeContext, NodeSettings, ServicePort } from "../model/rows.ts";
+import { nodeContextFor } from "../policy/node-context.ts";
+import type { IPFamily } from "../model/api-objects.ts";
+import type { RecentRows } from "./recent-rows.ts";
+import type { ServiceLog, ServicePast } from "./service-log.ts";
+import { isSamePlace, placeOf } from "./service-version.ts";
+import type { NodePlace, ServiceVersion } from "./service-version.ts";
+import type { Store } from "./store.ts";
+
+/** For whom a view of a table is. */
+export interface TableViewOptions {
+  readonly nodeName: string;
+  readonly settings: NodeSettings;
+  /** Canonical; goes before the node's own addresses of its family, as the primary one. */
+  readonly bindAddress?: string;
+}
+
+/** What changed of a node's state since a revision of its table. */
+export type NodeChanges = Omit<ChangeSet, "instance" | "family">;
+
+/** What a view uses of its table. */
+export interface TableParts {
+  readonly family: IPFamily;
+  readonly store: Store;
+  readonly log: ServiceLog;
+  readonly recent: RecentRows;
+  readonly versions: ReadonlyMap<string, ServiceVersion>;
+  revision(): number;
+  closed(view: TableView): void;
+}
+
+/** Where the node stood, from which revision on. */
+interface Standing {
+  readonly from: number;
+  readonly place: NodePlace;
+}
+
+/** A difference that was worked out. */
+interface Answer {
+  readonly since: number;
+  readonly revision: number;
+  readonly changes: NodeChanges | undefined;
+}
+
+/** Changes of the node that are remembered; who is behind more needs everything. */
+const STANDINGS_MAX = 16;
+
+/** One node's state, as a view of a table: it holds what it knows of the node, and no row. */
+export class TableView {
+  readonly #table: TableParts;
+  readonly #options: TableViewOptions;
+  /** Oldest first, never empty. */
+  #standings: readonly Standing[];
+  /** The latest difference: all watchers of the node ask for the same at about the same time. */
+  #latest: WeakRef<Answer> | undefined;
+
+  constructor(table: TableParts, options: TableViewOptions) {
+    this.#table = table;
+    this.#options = options;
+    this.#standings = [{ from: table.revision(), place: placeOf(this.#makeContext()) }];
+  }
+
+  /** The node, as of the table's revision. */
+  get context(): NodeContext {
+    return this.#now.place.context;
+  }
+
+  /** Stop being told of the node. */
+  close(): void {
+    this.#table.closed(this);
+  }
+
+  /** Look at the node again; returns whether it is another, from `revision` on. */
+  refresh(revision: number): boolean {
+    const context = this.#makeContext();
+    if (isEqual(context, this.context)) return false;
+    this.#standings = [...this.#standings, { from: revision, place: placeOf(context) }].slice(-STANDINGS_MAX);
+    return true;
+  }
+
+  /**
+   * Tell what changed since a revision of the table, up to its present one; everything when `since` is undefined or
+   * further back than is known. Undefined: nothing of this node's.
+   */
+  changesSince(since: number | undefined): NodeChanges | undefined {
+    const { log, revision } = this.#table;
+    const then = since === undefined || since > revision() || !log.reaches(since) ? undefined : this.#standingAt(since)?.place;
+    if (since === undefined || then === undefined) return this.#everything();
+    const latest = this.#latest?.deref();
+    if (latest?.since === since && latest.revision === revision()) return latest.changes;
+    const answer = { since, revision: revision(), changes: this.#difference(since, then) };
+    this.#latest = new WeakRef(answer);
+    return answer.changes;
+  }
+
+  #difference(since: number, then: NodePlace): NodeChanges | undefined {
+    const { log, versions, recent, revision } = this.#table;
+    const now = this.#now.place;
+    const found = new Difference();
+    const pasts = log.since(since);
+    for (const [key, past] of pasts) this.#compare(past, versions.get(key), then, found);
+    if (!isSamePlace(then, now)) {
+      for (const [key, version] of versions) if (!pasts.has(key)) found.add(version.rowsAt(then, recent), version.rowsAt(now, recent));
+    }
+    const isNode = then !== now && !isEqual(then.context, now.context);
+    if (!isNode && found.set.length === 0 && found.delete.length === 0) return undefined;
+    return {
+      revision: revision(),
+      full: false,
+      ...(isNode ? { node: now.context } : {}),
+      set: found.set,
+      delete: found.delete,
+      triggersMs: found.triggersMs,
+    };
+  }
+
+  get #now(): Standing {
+    return this.#standings[this.#standings.length - 1] as Standing;
+  }
+
+  #standingAt(revision: number): Standing | undefined {
+    return this.#standings.findLast(({ from }) => from <= revision);
+  }
+
+  #makeContext(): NodeContext {
+    const { store, family } = this.#table;
+    const { nodeName, settings, bindAddress } = this.#options;
+    const node = store.lastingNode(nodeName);
+    return nodeContextFor({ name: nodeName, family, settings, node, serviceCIDRs: store.serviceCIDRs(), bindAddress });
+  }
+
+  #everything(): NodeChanges {
+    const { versions, recent, revision } = this.#table;
+    const set: ServicePort[] = [];
+    for (const version of versions.values()) for (const row of version.rowsAt(this.#now.place, recent)) set.push(row);
+    return { revision: revision(), full: true, node: this.context, set, delete: [], triggersMs: [] };
+  }
+
+  #compare({ before, rowKeys, triggersMs }: ServicePast, version: ServiceVersion | undefined, then: NodePlace, found: Difference): void {
+    const { recent } = this.#table;
+    const rows = version?.rowsAt(this.#now.place, recent) ?? [];
+    const isNew = before === undefined ? found.replace(rowKeys, rows) : found.add(before.version?.rowsAt(then, recent) ?? [], rows);
+    if (isNew) found.triggersMs.push(...triggersMs);
+  }
+}
+
+/** Rows to set and to delete, gathered Service by Service. */
+class Difference {
+  readonly set: ServicePort[] = [];
+  readonly delete: string[] = [];
+  readonly triggersMs: number[] = [];
+
+  /** Add what differs between a Service's rows before and after; returns whether anything does. */
+  add(before: readonly ServicePort[], after: readonly ServicePort[]): boolean {
+    if (before === after) return false;
+    const size = this.set.length + this.delete.length;
+    for (const row of after) if (!isEqual(before.find(hasKeyOf(row)), row)) this.set.push(row);
+    for (const row of before) if (!after.some(hasKeyOf(row))) this.delete.push(row.key);
+    return this.set.length + this.delete.length > size;
+  }
+
+  /** Add a Service's rows whose past is not known but for their keys. */
+  replace(keys: readonly string[], after: readonly ServicePort[]): boolean {
+    this.set.push(...after);
+    this.delete.push(...keys.filter((key) => !after.some((row) => row.key === key)));
+    return true;
+  }
+}
+
+function hasKeyOf({ key }: ServicePort): (other: ServicePort) => boolean {
+  return (other) => other.key === key;
+}

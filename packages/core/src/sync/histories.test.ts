@@ -1,0 +1,183 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { applyChangeSet, rowDifference } from "../model/change-set.ts";
+import type { ChangeSet, NodeState, ServicePort } from "../model/rows.ts";
+import { NodeView } from "../state/node-view.ts";
+import { OBJECT_KINDS } from "../model/api-objects.ts";
+import { Store } from "../state/store.ts";
+import { carryOut } from "../testing/history.ts";
+import type { Deed } from "../testing/history.ts";
+import { createSyncBench } from "../testing/sync-bench.ts";
+import { POD_SETTINGS } from "../testing/view.ts";
+import { ToyHost } from "../testing/toy-backend.ts";
+
+const deed: fc.Arbitrary<Deed> = fc.record({
+  do: fc.constantFrom("service", "service", "slice", "slice", "node", "removeService", "removeSlice"),
+  which: fc.nat(11),
+  form: fc.nat(17),
+});
+
+const OPTIONS = { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS } as const;
+
+function syncedStore(): Store {
+  const store = new Store();
+  for (const kind of OBJECT_KINDS) store.markSynced(kind);
+  return store;
+}
+
+/** What somebody who applies change sets knows. */
+class Follower {
+  rows: ReadonlyMap<string, ServicePort> = new Map();
+  node: NodeState["node"] | undefined;
+
+  hear(changes: ChangeSet | undefined): void {
+    if (changes === undefined) return;
+    this.rows = applyChangeSet(this.rows, changes);
+    this.node = changes.node ?? this.node;
+  }
+}
+
+function fresh(store: Store): Follower {
+  const follower = new Follower();
+  follower.hear(new NodeView(store, OPTIONS).take());
+  return follower;
+}
+
+function sorted<T>(map: ReadonlyMap<string, T>): readonly (readonly [string, T])[] {
+  return [...map].toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** What a host holds after one sync of this store, from nothing. */
+async function fromScratch(deeds: readonly Deed[]): Promise<ToyHost> {
+  const bench = await createSyncBench([], { isSynced: false });
+  for (const one of deeds) bench.carryOut(one);
+  bench.markSynced();
+  await bench.clock.advance(0);
+  await bench.stop();
+  return bench.host;
+}
+
+describe("R-57 any history of changes", () => {
+  it("told in change sets, leaves the rows of a fresh view of the same store", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(deed, fc.boolean()), { maxLength: 40 }), (history) => {
+        const store = syncedStore();
+        const view = new NodeView(store, OPTIONS);
+        const follower = new Follower();
+        for (const [one, isTaken] of history) {
+          carryOut(store, one);
+          if (isTaken) follower.hear(view.take());
+        }
+        follower.hear(view.take());
+        const { rows, node } = fresh(store);
+        expect(sorted(follower.rows)).toEqual(sorted(rows));
+        expect(sorted(view.rows)).toEqual(sorted(rows));
+        expect(follower.node).toEqual(node);
+        expect(view.take()).toBeUndefined();
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("does not depend on the order in which the last word on each object came", () => {
+    fc.assert(
+      fc.property(fc.array(deed, { maxLength: 15 }), fc.infiniteStream(fc.nat()), (deeds, order) => {
+        const last = new Map(deeds.map((one) => [objectOf(one), one]));
+        const shuffled = [...last.values()].map((one) => [order.next().value as number, one] as const).toSorted(([a], [b]) => a - b);
+        const [one, other] = [syncedStore(), syncedStore()];
+        for (const each of last.values()) carryOut(one, each);
+        for (const [, each] of shuffled) carryOut(other, each);
+        expect(sorted(fresh(other).rows)).toEqual(sorted(fresh(one).rows));
+      }),
+    );
+  });
+
+  it("the difference of two sets of rows, applied to the first, gives the second", () => {
+    fc.assert(
+      fc.property(fc.array(deed, { maxLength: 20 }), fc.array(deed, { maxLength: 20 }), (before, more) => {
+        const store = syncedStore();
+        for (const one of before) carryOut(store, one);
+        const from = fresh(store).rows;
+        for (const one of more) carryOut(store, one);
+        const to = fresh(store).rows;
+        const changes: ChangeSet = { instance: "x", revision: 1, family: "IPv4", full: false, triggersMs: [], ...rowDifference(from, to) };
+        expect(sorted(applyChangeSet(from, changes))).toEqual(sorted(to));
+        expect(rowDifference(to, to)).toEqual({ set: [], delete: [] });
+      }),
+    );
+  });
+});
+
+function objectOf({ do: what, which }: Deed): string {
+  if (what === "node") return "node";
+  return what === "slice" || what === "removeSlice" ? `slice ${which % 6}` : `service ${which % 4}`;
+}
+
+describe("R-58 any history of syncs", () => {
+  it("leaves on the host what one full sync from nothing would; the next sync is empty", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(deed, fc.boolean()), { maxLength: 25 }), async (history) => {
+        const bench = await createSyncBench([]);
+        for (const [one, isSynced] of history) {
+          bench.carryOut(one);
+          if (isSynced) await bench.clock.advance(0);
+        }
+        await bench.clock.advance(0);
+        const { plans } = bench.host;
+        bench.loop.audit();
+        await bench.clock.advance(0);
+        expect(bench.host.plans).toBe(plans);
+        await bench.stop();
+        expect(bench.observer.failures).toEqual([]);
+        expect(sorted(bench.host.objects)).toEqual(sorted((await fromScratch(history.map(([one]) => one))).objects));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it("with faults at random (before or after the effect, blind moments, a wiped host) loses nothing", async () => {
+    const fault = fc.constantFrom("none", "none", "none", "before", "after", "blind", "wipe");
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(deed, fault, fc.nat(3)), { maxLength: 25 }), async (history) => {
+        const bench = await createSyncBench([]);
+        for (const [one, what, times] of history) {
+          let left = times;
+          const isDue = (): boolean => left-- > 0;
+          if (what === "before" || what === "after") bench.host.faults = { apply: () => (isDue() ? what : undefined) };
+          if (what === "blind") bench.host.faults = { apply: () => (isDue() ? "after" : undefined), observe: isDue };
+          if (what === "wipe") {
+            bench.host.objects.clear();
+            bench.loop.audit();
+          }
+          bench.carryOut(one);
+          await bench.clock.advance(times * 100);
+        }
+        bench.host.faults = {};
+        await bench.clock.advance(120_000);
+        expect([bench.loop.pendingSinceMs, bench.loop.lastError]).toEqual([undefined, undefined]);
+        await bench.stop();
+        expect(sorted(bench.host.objects)).toEqual(sorted((await fromScratch(history.map(([one]) => one))).objects));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it("with a restart at any point adopts what is there", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(deed, { maxLength: 12 }), fc.array(deed, { maxLength: 12 }), async (before, after) => {
+        const host = new ToyHost();
+        const first = await createSyncBench([], { host });
+        for (const one of before) first.carryOut(one);
+        await first.clock.advance(0);
+        await first.stop();
+        const second = await createSyncBench([], { host, isSynced: false });
+        for (const one of [...before, ...after]) second.carryOut(one);
+        second.markSynced();
+        await second.clock.advance(0);
+        await second.stop();
+        expect(sorted(host.objects)).toEqual(sorted((await fromScratch([...before, ...after])).objects));
+      }),
+      { numRuns: 40 },
+    );
+  });
+});

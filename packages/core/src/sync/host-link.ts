@@ -1,0 +1,120 @@
+import { objectId } from "../contract/backend.ts";
+import type { Backend, KernelObject, Outcome } from "../contract/backend.ts";
+import { operatingError, ProxyError } from "../model/errors.ts";
+import type { Ledger } from "./ledger.ts";
+import type { IPFamily } from "../model/api-objects.ts";
+import type { Clock, Log } from "../contract/world.ts";
+
+/** How many objects were brought into force and taken away. */
+export interface AppliedCount {
+  readonly put: number;
+  readonly removed: number;
+}
+
+/** What came of looking at the host. */
+export interface Findings {
+  /** It was looked at. */
+  readonly hasLooked: boolean;
+  /** How many objects were otherwise than we had left them. */
+  readonly drifted: number;
+}
+
+/** What a link works with. */
+export interface HostLinkOptions<H, K extends KernelObject, S> {
+  readonly backend: Backend<H, K, S>;
+  readonly ledger: Ledger<K>;
+  readonly family: IPFamily;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called with each plan as text instead of applying it. */
+  readonly dryRun?: ((text: string) => void) | undefined;
+  /** The backend asks for another sync after so many ms. */
+  readonly onRevisit: (afterMs: number) => void;
+}
+
+/**
+ * Carries a ledger's difference to the host, and looks at the host where what the ledger believes of it may be wrong.
+ *
+ * Edges: it may be wrong at first, after {@link HostLink.distrust}, and after an application that threw.
+ */
+export class HostLink<H, K extends KernelObject, S> {
+  readonly #options: HostLinkOptions<H, K, S>;
+  #isKnown = false;
+  /** The host was looked at once, and no application has thrown since: only a foreign hand can have made the ledger wrong. */
+  #isOurs = false;
+  #findings: Findings = { hasLooked: false, drifted: 0 };
+
+  constructor(options: HostLinkOptions<H, K, S>) {
+    this.#options = options;
+  }
+
+  /** Nothing speaks against what the ledger believes: the next application doesn't look. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** What came of looking since this was asked last. */
+  takeFindings(): Findings {
+    const findings = this.#findings;
+    this.#findings = { hasLooked: false, drifted: 0 };
+    return findings;
+  }
+
+  /** Look at the host before the next application. */
+  distrust(): void {
+    this.#isKnown = false;
+  }
+
+  /**
+   * Bring the host in step with the ledger. Objects that failed by themselves are in {@link Ledger.failed}, everything else is in force.
+   * @throws {ProxyError} what the host failed with: look again then. What else is thrown is a defect of the backend.
+   */
+  async apply(signal: AbortSignal): Promise<AppliedCount> {
+    const { backend, clock, dryRun, ledger, onRevisit } = this.#options;
+    if (!this.#isKnown) {
+      // Before the reading: an audit asked for meanwhile must not be forgotten.
+      this.#isKnown = true;
+      await this.#look(signal);
+    }
+    const delta = ledger.delta(clock.nowMs());
+    if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return { put: 0, removed: 0 };
+    const plan = backend.plan(delta);
+    let outcome: Outcome<K> = {};
+    if (dryRun === undefined) {
+      this.#isOurs = false;
+      outcome = await backend.apply(plan, signal).catch(rethrow);
+      this.#isOurs = true;
+    } else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
+    ledger.commit(delta, outcome);
+    if (outcome.revisitAfterMs !== undefined) onRevisit(outcome.revisitAfterMs);
+    const hasFailed = (id: string): boolean => outcome.failed?.has(id) === true;
+    return {
+      put: delta.put.filter(({ after }) => !hasFailed(objectId(after))).length,
+      removed: delta.remove.filter((object) => !hasFailed(objectId(object))).length,
+    };
+  }
+
+  /**
+   * Read what the host holds. Where that can't be done there any more (`host_unsupported`) and nothing of ours failed, what we did is taken to
+   * be there: following what changes is worth more than finding what a foreign hand undid.
+   */
+  async #look(signal: AbortSignal): Promise<void> {
+    const { backend, family, ledger, log } = this.#options;
+    try {
+      const observed = await backend.observe(signal);
+      // Only what nobody but a foreign hand can have done counts.
+      const drifted = this.#isOurs ? ledger.differencesTo(observed) : 0;
+      this.#findings = { hasLooked: true, drifted: this.#findings.drifted + drifted };
+      ledger.adopt(observed);
+      this.#isOurs = true;
+    } catch (error) {
+      if (!this.#isOurs || !ProxyError.is(error, "host_unsupported")) return rethrow(error);
+      log.warn("the host can't be looked at; what was put there is taken to be there", { family, error: error.message });
+    }
+  }
+}
+
+/** Throw what a backend's dealings with the host threw: as an operating error where it is one. */
+function rethrow(cause: unknown): never {
+  throw operatingError(cause) ?? cause;
+}

@@ -1,0 +1,379 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Delta, KernelObject, Observed, Outcome } from "../contract/backend.ts";
+import { objectId } from "../contract/backend.ts";
+import { isEqual } from "../model/equal.ts";
+import { ProxyError } from "../model/errors.ts";
+import { Ledger } from "./ledger.ts";
+
+function thing(key: string, value: number | string = 1): KernelObject {
+  return { kind: "t", key, value };
+}
+
+function observed(...objects: readonly KernelObject[]): Observed<KernelObject> {
+  return { objects: new Map(objects.map((object) => [objectId(object), object])), lingering: [] };
+}
+
+/** A delta in short. */
+function short({ put, remove, lingering }: Delta<KernelObject>): Record<string, readonly string[]> {
+  return {
+    put: put.map(({ before, after }) => `${after.key}${before === undefined ? "" : ` was ${JSON.stringify(before.value)}`}`),
+    remove: remove.map(({ key }) => key),
+    ...(lingering.length === 0 ? {} : { lingering: lingering.map(({ object }) => object.key) }),
+  };
+}
+
+function commit(ledger: Ledger<KernelObject>, outcome: Outcome<KernelObject> = {}): void {
+  ledger.commit(ledger.delta(0), outcome);
+}
+
+/** A ledger whose rows are in force. */
+function inForce(rows: Readonly<Record<string, readonly KernelObject[]>>): Ledger<KernelObject> {
+  const ledger = new Ledger<KernelObject>();
+  for (const [row, objects] of Object.entries(rows)) ledger.setRow(row, objects);
+  commit(ledger);
+  expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  return ledger;
+}
+
+describe("what is wanted against what is applied", () => {
+  it("new, changed, gone", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    ledger.setRow("a", [thing("x", 2), thing("z")]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1", "z"], remove: ["y"] });
+    commit(ledger);
+    expect([ledger.appliedCount, [...ledger.wanted().keys()]]).toEqual([2, ["t x", "t z"]]);
+  });
+
+  it("the same again is no difference, nor is an edit that was undone", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", [thing("x")]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setRow("a", [thing("x", 2)]);
+    ledger.setRow("a", []);
+    ledger.setRow("a", [thing("x")]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+
+  it("what never was applied needs no removal", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRow("a", [thing("x")]);
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    expect(ledger.appliedCount).toBe(0);
+  });
+
+  it("one identity is kind and key: another kind is another object", () => {
+    const ledger = inForce({ a: [thing("x"), { kind: "u", key: "x", value: 1 }] });
+    ledger.setRow("a", [thing("x")]);
+    expect(ledger.delta(0).remove).toEqual([{ kind: "u", key: "x", value: 1 }]);
+  });
+});
+
+describe("shared objects", () => {
+  it("go with their last owner", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setRow("b", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("pass from one row to another without being touched", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    ledger.setRow("b", [thing("x")]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+
+  it("the skeleton is one more owner", () => {
+    const ledger = inForce({});
+    ledger.setAll([thing("x")], new Map([["a", [thing("x")]]]));
+    commit(ledger);
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setAll([], new Map());
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("a row may list one object twice", () => {
+    const ledger = inForce({ a: [thing("x"), thing("x")] });
+    ledger.setRow("a", [thing("x")]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("in two forms at once are a defect, named; in one form they aren't", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    expect([...ledger.defects]).toEqual([]);
+    ledger.setRow("b", [thing("x", 2)]);
+    expect([...ledger.defects]).toEqual(["t x"]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+  });
+
+  it("are none any more once they agree, and what the others want counts again when one gives up", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    ledger.setRow("c", [thing("x", 2)]);
+    expect([...ledger.defects]).toEqual(["t x"]);
+    ledger.setRow("d", [thing("x", 2)]);
+    ledger.setRow("c", []);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+    ledger.setRow("d", []);
+    expect([...ledger.defects]).toEqual([]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    ledger.setRow("a", [thing("x", 3)]);
+    ledger.setRow("b", [thing("x", 3)]);
+    expect([...ledger.defects]).toEqual([]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+    for (const row of ["a", "b"]) ledger.setRow(row, []);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("rows that trade objects at once are none, whoever comes first", () => {
+    for (const order of ["ab", "ba"]) {
+      const ledger = inForce({ a: [thing("x", "a")], b: [thing("y", "b")] });
+      const traded = { a: [thing("y", "a")], b: [thing("x", "b")] };
+      ledger.setRows(new Map(order.split("").map((row) => [row, traded[row as "a" | "b"]])));
+      expect([...ledger.defects]).toEqual([]);
+      expect(short(ledger.delta(0))["put"]?.toSorted()).toEqual(['x was "a"', 'y was "b"']);
+      ledger.setRows(new Map([["a", []]]));
+      expect(short(ledger.delta(0))).toEqual({ put: ['x was "a"'], remove: ["y"] });
+    }
+  });
+
+  it("a new form of everything at once is none", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    ledger.setAll(
+      [],
+      new Map([
+        ["a", [thing("x", 2)]],
+        ["b", [thing("x", 2)]],
+      ]),
+    );
+    expect([...ledger.defects]).toEqual([]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+  });
+});
+
+describe("R-58 adoption: the difference is against what the host holds", () => {
+  it("what is right stays, what differs is put, what is nobody's goes", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRow("a", [thing("right"), thing("wrong"), thing("missing")]);
+    ledger.adopt(observed(thing("right"), thing("wrong", 2), thing("foreign")));
+    expect(short(ledger.delta(0))).toEqual({ put: ["wrong was 2", "missing"], remove: ["foreign"] });
+    expect(ledger.appliedCount).toBe(3);
+    commit(ledger);
+    expect([short(ledger.delta(0)), ledger.appliedCount]).toEqual([{ put: [], remove: [] }, 3]);
+  });
+
+  it("drift is found: what we applied and somebody removed or changed", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y"), thing("z")] });
+    ledger.adopt(observed(thing("x"), thing("y", 9)));
+    expect(short(ledger.delta(0))).toEqual({ put: ["y was 9", "z"], remove: [] });
+  });
+
+  it("differences to the host are what it lacks, has otherwise and has besides, but for what lingers or failed", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y"), thing("z")] });
+    expect(ledger.differencesTo(observed(thing("x"), thing("y"), thing("z")))).toBe(0);
+    expect(ledger.differencesTo(observed(thing("x"), thing("y", 9), thing("foreign")))).toBe(3);
+    expect(ledger.differencesTo(undefined)).toBe(0);
+    const lingering = [{ object: thing("old"), sinceMs: 0 }];
+    expect(ledger.differencesTo({ ...observed(thing("x"), thing("y"), thing("z"), thing("old")), lingering })).toBe(0);
+    ledger.setRow("a", [thing("x")]);
+    ledger.commit(ledger.delta(0), {
+      failed: new Map([["t y", new ProxyError("tool_failed", "stays")]]),
+      lingering: [{ object: thing("z"), sinceMs: 0 }],
+    });
+    expect(ledger.differencesTo(observed(thing("x"), thing("z")))).toBe(0);
+    expect(ledger.differencesTo(observed(thing("x"), thing("y"), thing("z")))).toBe(0);
+  });
+
+  it("when nothing can be told everything is put again", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.adopt(undefined);
+    expect([short(ledger.delta(0)), ledger.appliedCount]).toEqual([{ put: ["x"], remove: [] }, 0]);
+  });
+
+  it("a removal that was under way is forgotten when the host no longer has it", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    ledger.adopt(observed());
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+});
+
+describe("outcomes", () => {
+  it("what failed rests, also removals, and is in the difference again when it is due", () => {
+    const ledger = inForce({ a: [thing("old"), thing("changed")] });
+    ledger.setRow("a", [thing("changed", 2), thing("new")]);
+    const failed = new Map(
+      [thing("old"), thing("changed"), thing("new")].map((object) => [objectId(object), new ProxyError("tool_failed", "no")]),
+    );
+    commit(ledger, { failed });
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    expect([[...ledger.failed.keys()], [...ledger.ownersOf(ledger.failed)]]).toEqual([["t changed", "t new", "t old"], ["a"]]);
+    ledger.retryFailed();
+    expect(short(ledger.delta(0))).toEqual({ put: ["changed was 1", "new"], remove: ["old"] });
+    expect([ledger.appliedCount, ledger.failed.size]).toEqual([2, 0]);
+  });
+
+  it("what failed is tried at once when it is to be something else, and is no failure when it is wanted no more", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", [thing("x", 2), thing("y")]);
+    commit(ledger, { failed: new Map(["t x", "t y"].map((id) => [id, new ProxyError("tool_failed", "no")])) });
+    ledger.setRow("a", [thing("x", 3)]);
+    expect([short(ledger.delta(0)), ledger.failed.size]).toEqual([{ put: ["x was 1"], remove: ["y"] }, 0]);
+  });
+
+  it("what failed may be there all the same: back in its old form it is put again, wanted no more it is removed", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    ledger.setRow("a", [thing("x", 2), thing("y"), thing("new")]);
+    const error = new ProxyError("tool_failed", "no");
+    commit(ledger, { failed: new Map(["t x", "t new"].map((id) => [id, error])) });
+    ledger.setRow("a", [thing("x"), thing("y")]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: ["new"] });
+    commit(ledger);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+
+  it("what failed is in doubt no more once the host was looked at", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", [thing("x", 2), thing("new")]);
+    commit(ledger, { failed: new Map(["t x", "t new"].map((id) => [id, new ProxyError("tool_failed", "no")])) });
+    ledger.setRow("a", [thing("x")]);
+    ledger.adopt(observed(thing("x")));
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+
+  it("what changed while it was being applied is still in the difference", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRow("a", [thing("x", 1)]);
+    const delta = ledger.delta(0);
+    ledger.setRow("a", [thing("x", 2)]);
+    ledger.commit(delta, {});
+    expect(short(ledger.delta(0))).toEqual({ put: ["x was 1"], remove: [] });
+  });
+
+  it("what was given up while it was being applied is removed", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRow("a", [thing("x")]);
+    const delta = ledger.delta(0);
+    ledger.setRow("a", []);
+    ledger.commit(delta, {});
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
+  });
+
+  it("lingering objects come back with each delta until the backend stops naming them, or they are wanted again", () => {
+    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    ledger.setRow("a", []);
+    const lingering = [thing("x"), thing("y")].map((object) => ({ object, sinceMs: 5 }));
+    commit(ledger, { lingering });
+    expect(short(ledger.delta(7))).toEqual({ put: [], remove: [], lingering: ["x", "y"] });
+    expect(ledger.delta(7).nowMs).toBe(7);
+    ledger.setRow("a", [thing("x")]);
+    expect(short(ledger.delta(7))).toEqual({ put: ["x"], remove: [], lingering: ["y"] });
+    commit(ledger);
+    expect(short(ledger.delta(7))).toEqual({ put: [], remove: [] });
+  });
+
+  it("what lingers is observed after a restart too", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.adopt({ objects: new Map(), lingering: [{ object: thing("x"), sinceMs: 1 }] });
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [], lingering: ["x"] });
+  });
+});
+
+describe("what is kept for a row", () => {
+  it("stays in whatever form the host has it, while what others want goes on", () => {
+    const ledger = inForce({ a: [thing("x"), thing("shared")], b: [thing("y"), thing("shared")] });
+    ledger.setRow("b", [thing("z")]);
+    ledger.keepRow("a", ["t x", "t shared"]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["z"], remove: ["y"] });
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0))).toEqual({ put: ["z"], remove: ["y", "x", "shared"] });
+  });
+
+  it("is what the host held at first where nobody knows better, but for what rows account for", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.adopt(observed(thing("a"), thing("b"), thing("c")));
+    ledger.setRow("b", [thing("b")]);
+    ledger.keepRow("a", undefined);
+    commit(ledger);
+    ledger.account();
+    ledger.setRow("b", []);
+    ledger.adopt(observed(thing("a"), thing("b"), thing("c"), thing("foreign")));
+    expect(short(ledger.delta(0)).remove).toEqual(["b", "foreign"]);
+    ledger.setRow("a", []);
+    expect(short(ledger.delta(0)).remove).toEqual(["a", "b", "c", "foreign"]);
+  });
+
+  it("is nothing once everything was in force", () => {
+    const ledger = new Ledger<KernelObject>();
+    ledger.adopt(observed(thing("a")));
+    ledger.account();
+    ledger.keepRow("late", undefined);
+    expect(short(ledger.delta(0)).remove).toEqual(["a"]);
+  });
+});
+
+describe("properties", () => {
+  const step = fc.record({
+    row: fc.constantFrom("a", "b", "c"),
+    // The value follows from the key: a sound backend never wants one object in two forms.
+    keys: fc.subarray(["1", "2", "3", "4"]),
+    what: fc.constantFrom("nothing", "commit", "fail", "fail when done", "adopt", "forget"),
+  });
+
+  it("whatever happened, applying the difference leaves exactly what is wanted", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (history) => {
+        const ledger = new Ledger<KernelObject>();
+        const host = new Map<string, KernelObject>();
+        const wanted = new Map<string, readonly string[]>();
+        const doubtful = new Set<string>();
+        const change = ({ put, remove }: Delta<KernelObject>): void => {
+          for (const object of remove) expect(host.delete(objectId(object)) || doubtful.has(objectId(object))).toBe(true);
+          for (const { before, after } of put) {
+            const isAsBelieved = isEqual(host.get(objectId(after)), before);
+            expect(isAsBelieved || doubtful.has(objectId(after))).toBe(true);
+            host.set(objectId(after), after);
+          }
+        };
+        const carryOut = (): void => {
+          const delta = ledger.delta(0);
+          change(delta);
+          ledger.commit(delta, {});
+        };
+        for (const { row, keys, what } of history) {
+          wanted.set(row, keys);
+          ledger.setRow(
+            row,
+            keys.map((key) => thing(key, key)),
+          );
+          if (what === "commit") carryOut();
+          if (what === "adopt") ledger.adopt({ objects: new Map(host), lingering: [] });
+          if (what === "forget") {
+            host.clear();
+            ledger.adopt(undefined);
+          }
+          if (what === "fail" || what === "fail when done") {
+            const delta = ledger.delta(0);
+            const ids = [...delta.put.map(({ after }) => after), ...delta.remove].map(objectId);
+            if (what === "fail when done") change(delta);
+            for (const id of ids) doubtful.add(id);
+            ledger.commit(delta, { failed: new Map(ids.map((id) => [id, new ProxyError("tool_failed", "no")])) });
+          }
+        }
+        ledger.retryFailed();
+        carryOut();
+        const union = [...new Set([...wanted.values()].flat())].map((key) => `t ${key}`).toSorted();
+        expect([...host.keys()].toSorted()).toEqual(union);
+        expect([...ledger.wanted().keys()].toSorted()).toEqual(union);
+        expect(ledger.appliedCount).toBe(union.length);
+        expect(ledger.defects.size).toBe(0);
+        expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+      }),
+    );
+  });
+});

@@ -1,0 +1,41 @@
+import type { ProxyError } from "../model/errors.ts";
+import type { IPFamily } from "../model/api-objects.ts";
+
+/** A sync that succeeded. Times in ms. */
+export interface SyncedEvent {
+  readonly family: IPFamily;
+  /** Everything was compared with the host, not just what changed. */
+  readonly full: boolean;
+  readonly durationMs: number;
+  /** When the endpoint changes that are now in force were triggered. */
+  readonly triggersMs: readonly number[];
+  readonly put: number;
+  readonly removed: number;
+  /** Objects that the host held otherwise than we had left them: a foreign hand's doing, mended now. */
+  readonly drifted: number;
+  /** Objects in force. */
+  readonly objects: number;
+  readonly atMs: number;
+}
+
+/** A sync that failed. */
+export interface FailedEvent {
+  readonly family: IPFamily;
+  readonly full: boolean;
+  readonly durationMs: number;
+  readonly error: ProxyError;
+  readonly atMs: number;
+}
+
+/** Hears what a sync loop does; must not throw. */
+export interface SyncObserver {
+  queued(event: { readonly family: IPFamily; readonly atMs: number }): void;
+  synced(event: SyncedEvent): void;
+  failed(event: FailedEvent): void;
+  flowsForgotten(event: { readonly family: IPFamily; readonly count: number; readonly durationMs: number }): void;
+  /**
+   * What the host refuses now: rows that are kept as they were, or of which an object failed, and the objects that failed. Told whenever it
+   * may have changed.
+   */
+  quarantined(event: { readonly family: IPFamily; readonly rows: readonly string[]; readonly objects: readonly string[] }): void;
+}

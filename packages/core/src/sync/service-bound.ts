@@ -1,0 +1,87 @@
+import type { ChangeSet, Feed, ServicePort } from "../model/rows.ts";
+import { serviceKeyOf } from "../model/names.ts";
+import type { Issue } from "../model/api-objects.ts";
+
+/** What a backend is taken to carry of one Service that doesn't say otherwise: see `BackendModule.serviceEntriesMax`. */
+export const SERVICE_ENTRIES_MAX = 100_000;
+
+/** The most that one Service may ask of a host, and who is told of one that asks more. */
+export interface ServiceBoundOptions {
+  /** Entries: endpoints times addresses (cluster IP, node port, …), summed over the Service's ports, in one family. */
+  readonly entriesMax: number;
+  readonly report: (issue: Issue) => void;
+}
+
+/**
+ * Leaves out Services that ask more of a host than it should carry, each as a whole, and lets them in again when they ask less.
+ *
+ * Edges: whether a Service is in depends on what it is now, never on its history. It is reported once each time it grows too large.
+ */
+export class ServiceBound {
+  readonly #options: ServiceBoundOptions;
+  /** All rows, by Service; lists, because most Services have one or two. */
+  readonly #services = new Map<string, readonly ServicePort[]>();
+  #leftOut = new Set<string>();
+
+  constructor(options: ServiceBoundOptions) {
+    this.#options = options;
+  }
+
+  /** Say what a change set comes to without the Services that are too large. */
+  take(changes: ChangeSet): ChangeSet {
+    const before = this.#leftOut;
+    this.#leftOut = new Set(changes.full ? [] : before);
+    if (changes.full) this.#services.clear();
+    const goes: string[] = [];
+    const comes: ServicePort[] = [];
+    for (const [service, changed] of changesByService(changes)) {
+      const rows = (this.#services.get(service) ?? []).filter(({ key }) => !changed.has(key));
+      for (const row of changed.values()) if (row !== undefined) rows.push(row);
+      if (rows.length === 0) this.#services.delete(service);
+      else this.#services.set(service, rows);
+      const isOut = this.#judge(service, rows, before.has(service));
+      if (isOut) goes.push(...rows.map(({ key }) => key));
+      else if (before.has(service)) comes.push(...rows);
+    }
+    if (before.size + this.#leftOut.size === 0) return changes;
+    const fits = changes.set.filter(({ key }) => !this.#leftOut.has(serviceKeyOf(key)));
+    const set = [...new Map([...comes, ...fits].map((row) => [row.key, row])).values()];
+    return { ...changes, set, delete: changes.full ? [] : [...new Set([...changes.delete, ...goes])] };
+  }
+
+  /** Decide whether a Service is left out, and tell when that is new. */
+  #judge(service: string, rows: readonly ServicePort[], wasOut: boolean): boolean {
+    const { entriesMax, report } = this.#options;
+    const entries = rows.reduce((sum, { endpoints, destinations }) => sum + endpoints.length * destinations.length, 0);
+    if (entries <= entriesMax) {
+      this.#leftOut.delete(service);
+      return false;
+    }
+    this.#leftOut.add(service);
+    if (!wasOut) {
+      const what = `left out: its endpoints times its ports and addresses are ${entries}, and ${entriesMax} are allowed`;
+      report({ object: `Service ${service}`, what, hint: "use fewer ports or endpoints, or raise --max-service-entries" });
+    }
+    return true;
+  }
+}
+
+/** What becomes of each row, by Service; undefined: it goes. */
+function changesByService({ set, delete: gone }: ChangeSet): ReadonlyMap<string, ReadonlyMap<string, ServicePort | undefined>> {
+  const found = new Map<string, Map<string, ServicePort | undefined>>();
+  const note = (key: string, row: ServicePort | undefined): void => {
+    const service = serviceKeyOf(key);
+    const rows = found.get(service);
+    if (rows === undefined) found.set(service, new Map([[key, row]]));
+    else rows.set(key, row);
+  };
+  for (const key of gone) note(key, undefined);
+  for (const row of set) note(row.key, row);
+  return found;
+}
+
+/** A feed without the Services that are too large. */
+export function boundedFeed(feed: Feed, options: ServiceBoundOptions): Feed {
+  const bound = new ServiceBound(options);
+  return { next: async (signal) => bound.take(await feed.next(signal)) };
+}

@@ -1,0 +1,347 @@
+import { describe, expect, it } from "vitest";
+import type { KernelObject } from "../contract/backend.ts";
+import { ProxyError } from "../model/errors.ts";
+import { rawService, rawSlice } from "../testing/objects.ts";
+import type { RawObject } from "../testing/objects.ts";
+import { createSyncBench } from "../testing/sync-bench.ts";
+import type { ToyFaults } from "../testing/toy-backend.ts";
+
+function service(n: number, spec: RawObject = {}): RawObject {
+  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
+}
+
+function services(count: number): readonly RawObject[] {
+  return Array.from({ length: count }, (_, index) => service(index + 1));
+}
+
+/** A host that refuses whatever answers on these addresses. */
+function refusing(...addresses: readonly string[]): ToyFaults {
+  return { refuses: ({ key }: KernelObject) => addresses.some((address) => key.startsWith(`${address}:`)) };
+}
+
+/** Throw the given things, one per call, then nothing. */
+function script(...faults: readonly ("before" | "after" | undefined)[]): () => "before" | "after" | undefined {
+  const left = [...faults];
+  return () => left.shift();
+}
+
+describe("R-58 a failed apply", () => {
+  it.each(["before", "after"] as const)(
+    "that threw %s its effect: the host is observed and the whole difference applied, in the same sync",
+    async (when) => {
+      const bench = await createSyncBench(services(3));
+      const { observations } = bench.host;
+      bench.host.faults = { apply: script(when) };
+      bench.remove("s1");
+      bench.upsert(service(4));
+      await bench.clock.advance(0);
+      expect(bench.addresses()).toEqual(["10.96.0.2", "10.96.0.3", "10.96.0.4"]);
+      expect([bench.observer.failures.length, bench.host.observations]).toEqual([0, observations + 1]);
+      await bench.stop();
+    },
+  );
+
+  it("that keeps failing is retried with doubling waits up to the longest, and health sees it", async () => {
+    const bench = await createSyncBench(services(1), { retryMs: 3000 });
+    const startMs = bench.clock.nowMs();
+    bench.host.faults = { apply: () => "before" };
+    bench.upsert(service(2));
+    bench.upsert(service(3));
+    await bench.clock.advance(12_000);
+    expect(bench.observer.failures.map(({ atMs }) => atMs - startMs)).toEqual([0, 250, 750, 1750, 3750, 6750, 9750]);
+    expect([bench.loop.pendingSinceMs, bench.loop.lastSuccessMs, bench.loop.lastError?.code]).toEqual([startMs, startMs, "tool_failed"]);
+    bench.host.faults = {};
+    await bench.clock.advance(3000);
+    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2", "10.96.0.3"]);
+    expect([bench.loop.pendingSinceMs, bench.loop.lastError]).toEqual([undefined, undefined]);
+    bench.host.faults = { apply: () => "before" };
+    bench.upsert(service(4));
+    bench.upsert(service(5));
+    const againMs = bench.clock.nowMs();
+    await bench.clock.advance(250);
+    expect(bench.observer.failures.slice(-2).map(({ atMs }) => atMs - againMs)).toEqual([0, 250]);
+    await bench.stop();
+  });
+
+  it.each(["timed_out", "permission_denied", "tool_missing"] as const)("as %s is no row's fault: each is not tried alone", async (code) => {
+    const bench = await createSyncBench(services(1));
+    let calls = 0;
+    bench.host.faults = { code, apply: () => (calls++, "before") };
+    for (const n of [2, 3, 4, 5]) bench.upsert(service(n));
+    await bench.clock.advance(0);
+    expect([calls, bench.loop.lastError?.code]).toEqual([2, code]);
+    await bench.clock.advance(250);
+    expect(calls).toBe(3);
+    bench.host.faults = {};
+    await bench.clock.advance(1000);
+    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2", "10.96.0.3", "10.96.0.4", "10.96.0.5"]);
+    await bench.stop();
+  });
+
+  it("with a host that nobody can look at any more goes on from what was put there, until a change fails", async () => {
+    const bench = await createSyncBench(services(1), { maxIntervalMs: 10_000 });
+    bench.host.faults = { code: "host_unsupported", observe: () => true };
+    await bench.clock.advance(10_000);
+    bench.upsert(service(2));
+    await bench.clock.advance(1_000);
+    expect([bench.addresses(), bench.observer.failures.length]).toEqual([["10.96.0.1", "10.96.0.2"], 0]);
+    bench.host.faults = { code: "host_unsupported", observe: () => true, apply: script("after") };
+    bench.upsert(service(3));
+    await bench.clock.advance(1_000);
+    expect([bench.host.violations, bench.loop.lastError?.code]).toEqual([[], "host_unsupported"]);
+    bench.host.faults = {};
+    await bench.clock.advance(30_000);
+    expect([bench.addresses(), bench.loop.lastError]).toEqual([["10.96.0.1", "10.96.0.2", "10.96.0.3"], undefined]);
+    await bench.stop();
+  });
+
+  it("with a look that failed for another reason believes nothing until one succeeds", async () => {
+    const bench = await createSyncBench(services(1), { maxIntervalMs: 10_000 });
+    bench.host.faults = { code: "timed_out", observe: () => true };
+    await bench.clock.advance(10_000);
+    bench.upsert(service(2));
+    await bench.clock.advance(1_000);
+    expect([bench.addresses(), bench.loop.lastError?.code]).toEqual([["10.96.0.1"], "timed_out"]);
+    bench.host.faults = {};
+    await bench.clock.advance(30_000);
+    expect([bench.addresses(), bench.loop.lastError]).toEqual([["10.96.0.1", "10.96.0.2"], undefined]);
+    await bench.stop();
+  });
+
+  it("with a host that can't be looked at changes nothing, and recovers", async () => {
+    const bench = await createSyncBench(services(1));
+    bench.host.faults = { apply: script("before"), observe: () => true };
+    bench.upsert(service(2));
+    await bench.clock.advance(5000);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+    bench.host.faults = {};
+    await bench.clock.advance(30_000);
+    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2"]);
+    await bench.stop();
+  });
+
+  it("of rows that come one by one counts as failed as soon as two of them wait", async () => {
+    const bench = await createSyncBench(services(1));
+    bench.host.faults = { apply: () => "before" };
+    bench.upsert(service(2));
+    await bench.clock.advance(100);
+    bench.upsert(service(3));
+    await bench.clock.advance(60_000);
+    expect(bench.observer.failures.length).toBeGreaterThan(3);
+    expect(bench.loop.pendingSinceMs).toBeDefined();
+    await bench.stop();
+  });
+
+  it("after drift shows in health although nothing changed", async () => {
+    const bench = await createSyncBench(services(1));
+    await bench.clock.advance(1000);
+    bench.host.objects.clear();
+    bench.host.faults = { apply: () => "before" };
+    bench.loop.audit();
+    const sinceMs = bench.clock.nowMs();
+    await bench.clock.advance(60_000);
+    expect(bench.loop.pendingSinceMs).toBe(sinceMs);
+    bench.host.faults = {};
+    await bench.clock.advance(60_000);
+    expect([bench.loop.pendingSinceMs, bench.addresses()]).toEqual([undefined, ["10.96.0.1"]]);
+    await bench.stop();
+  });
+
+  it("takes no change away: what arrives meanwhile is applied with the rest", async () => {
+    const bench = await createSyncBench(services(2));
+    bench.host.faults = { apply: () => "before" };
+    bench.remove("s1");
+    await bench.clock.advance(100);
+    bench.upsert(service(3));
+    await bench.clock.advance(100);
+    bench.host.faults = {};
+    await bench.clock.advance(30_000);
+    expect(bench.addresses()).toEqual(["10.96.0.2", "10.96.0.3"]);
+    await bench.stop();
+  });
+
+  it("that says which objects failed keeps what worked and tries the rest again", async () => {
+    const bench = await createSyncBench(services(2), { faults: { ...refusing("10.96.0.2"), isAtomic: false } });
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+    bench.host.faults = {};
+    await bench.clock.advance(60_000);
+    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2"]);
+    await bench.stop();
+  });
+});
+
+describe("R-55 one row the host refuses", () => {
+  it("as something it does not support is found like any other", async () => {
+    const bench = await createSyncBench(services(4), { faults: { ...refusing("10.96.0.3"), code: "host_unsupported" } });
+    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2", "10.96.0.4"]);
+    await bench.stop();
+  });
+
+  it("is found among many, held back and named; the others are in force", async () => {
+    const bench = await createSyncBench(services(20), { faults: refusing("10.96.0.7") });
+    expect(bench.addresses()).toHaveLength(19);
+    expect(bench.observer.quarantines).toEqual([["shop/s7:http/TCP"]]);
+    expect(bench.log.lines.filter(({ level }) => level === "error").map(({ fields }) => fields["row"])).toEqual(["shop/s7:http/TCP"]);
+    expect(bench.observer.syncs).toHaveLength(1);
+    await bench.stop();
+  });
+
+  it("several at once", async () => {
+    const bench = await createSyncBench(services(12), { faults: refusing("10.96.0.3", "10.96.0.4", "10.96.0.11") });
+    expect(bench.addresses()).toHaveLength(9);
+    expect(bench.observer.quarantines.at(-1)?.toSorted()).toEqual(["shop/s11:http/TCP", "shop/s3:http/TCP", "shop/s4:http/TCP"]);
+    await bench.stop();
+  });
+
+  it("that was in force stays as it was", async () => {
+    const bench = await createSyncBench([service(1), rawSlice("s1", [{ ip: "10.1.1.1" }])]);
+    const before = bench.host.objects.get("destination 10.96.0.1:80 80/TCP");
+    bench.host.faults = { refuses: ({ value }) => JSON.stringify(value).includes("10.1.1.9") };
+    bench.upsert(rawSlice("s1", [{ ip: "10.1.1.9" }]));
+    bench.upsert(service(2));
+    await bench.clock.advance(0);
+    expect(bench.host.objects.get("destination 10.96.0.1:80 80/TCP")).toEqual(before);
+    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2"]);
+    await bench.stop();
+  });
+
+  it("does not hold up others that change later, and comes into force when the host takes it", async () => {
+    const bench = await createSyncBench(services(3), { faults: refusing("10.96.0.2") });
+    for (let n = 4; n < 8; n++) {
+      bench.upsert(service(n));
+      await bench.clock.advance(50);
+      expect(bench.addresses()).toContain(`10.96.0.${n}`);
+    }
+    bench.host.faults = {};
+    await bench.clock.advance(60_000);
+    expect(bench.addresses()).toContain("10.96.0.2");
+    expect(bench.observer.quarantines.at(-1)).toEqual([]);
+    await bench.stop();
+  });
+
+  it("comes into force at once when its Service is mended, and is forgotten when it goes", async () => {
+    const bench = await createSyncBench(services(3), { faults: refusing("10.96.0.2", "10.96.0.3") });
+    bench.upsert(service(2, { clusterIP: "10.96.0.22" }));
+    bench.remove("s3");
+    await bench.clock.advance(0);
+    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.22"]);
+    await bench.clock.advance(120_000);
+    const plans = bench.host.plans;
+    await bench.clock.advance(120_000);
+    expect(bench.host.plans).toBe(plans);
+    await bench.stop();
+  });
+
+  it("is retried ever less often", async () => {
+    const bench = await createSyncBench(services(2), { faults: refusing("10.96.0.2"), retryMs: 2000 });
+    const startMs = bench.clock.nowMs();
+    await bench.clock.advance(8000);
+    const times = bench.observer.syncs.map(({ atMs }) => atMs - startMs);
+    expect(times.slice(0, 5)).toEqual([0, 250, 750, 1750, 3750]);
+    expect(times.at(-1)).toBe(7750);
+    await bench.stop();
+  });
+
+  it("since new host facts came is found too", async () => {
+    const bench = await createSyncBench(services(5));
+    bench.host.faults = { refuses: ({ key, value }) => key.startsWith("10.96.0.3:") && JSON.stringify(value).includes('"generation":2') };
+    bench.loop.setHost({ generation: 2 });
+    await bench.clock.advance(0);
+    bench.upsert(service(6));
+    await bench.clock.advance(1000);
+    expect(bench.addresses()).toContain("10.96.0.6");
+    expect(bench.observer.quarantines.at(-1)).toEqual(["shop/s3:http/TCP"]);
+    await bench.stop();
+  });
+});
+
+describe("host facts that change while a plan is carried out", () => {
+  it("count from the next sync on, and a row refused for them is found", async () => {
+    const bench = await createSyncBench(services(5));
+    let isFirst = true;
+    bench.host.faults = {
+      apply: () => {
+        if (isFirst) bench.loop.setHost({ generation: 2 });
+        isFirst = false;
+        return undefined;
+      },
+      refuses: ({ key, value }) => key.startsWith("10.96.0.3:") && JSON.stringify(value).includes('"generation":2'),
+    };
+    bench.upsert(service(6));
+    await bench.clock.advance(1000);
+    expect(bench.observer.failures).toEqual([]);
+    expect(bench.observer.quarantines.at(-1)).toEqual(["shop/s3:http/TCP"]);
+    expect(bench.host.objects.get("base base")?.value).toEqual({ bit: 14, generation: 2 });
+    expect(bench.addresses()).toHaveLength(6);
+    await bench.stop();
+  });
+});
+
+describe("dry run", () => {
+  it("tells the plan and touches nothing, once per change", async () => {
+    const told: string[] = [];
+    const bench = await createSyncBench(services(2), { dryRun: (text) => void told.push(text) });
+    expect(told).toEqual(["put base base\nput destination 10.96.0.1:80 80/TCP\nput destination 10.96.0.2:80 80/TCP"]);
+    bench.remove("s1");
+    await bench.clock.advance(5000);
+    expect(told.slice(1)).toEqual(["remove destination 10.96.0.1:80 80/TCP"]);
+    expect([bench.host.plans, bench.host.forgotten.length]).toEqual([0, 0]);
+    await bench.stop();
+  });
+});
+
+describe("once", () => {
+  const never = new AbortController().signal;
+
+  it("applies the first state and returns", async () => {
+    const bench = await createSyncBench(services(2), { isIdle: true });
+    await bench.loop.once(never);
+    expect([bench.addresses().length, bench.host.plans]).toEqual([2, 1]);
+  });
+
+  it("throws what it failed with", async () => {
+    const bench = await createSyncBench(services(1), { isIdle: true, faults: { apply: () => "before" } });
+    await expect(bench.loop.once(never)).rejects.toSatisfy((error) => ProxyError.is(error, "tool_failed"));
+  });
+
+  it("throws when a row was refused, naming it, after bringing the others into force", async () => {
+    const bench = await createSyncBench(services(3), { isIdle: true, faults: refusing("10.96.0.2") });
+    await expect(bench.loop.once(never)).rejects.toThrow(/shop\/s2:http\/TCP/);
+    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.3"]);
+  });
+
+  it("ends with canceled when it is stopped", async () => {
+    const bench = await createSyncBench([], { isIdle: true, isSynced: false });
+    const stop = new AbortController();
+    const done = bench.loop.once(stop.signal);
+    stop.abort();
+    await expect(done).rejects.toSatisfy((error) => ProxyError.is(error, "canceled"));
+  });
+});
+
+describe("R-56 capabilities in the loop", () => {
+  it("rows are reduced before they are rendered, each reported", async () => {
+    const cannot = "not here";
+    const capabilities = {
+      IPv4: true,
+      IPv6: true,
+      TCP: true,
+      UDP: true,
+      SCTP: cannot,
+      sessionAffinity: cannot,
+      sourceRanges: true,
+      clientAddress: true,
+      hairpin: true,
+      hostOrigin: true,
+      drop: true,
+    } as const;
+    const ports = [
+      { name: "a", port: 1, protocol: "SCTP" },
+      { name: "b", port: 2 },
+    ];
+    const bench = await createSyncBench([service(1, { sessionAffinity: "ClientIP", ports })], { capabilities });
+    expect([...bench.loop.rows.values()]).toMatchObject([{ key: "shop/s1:b/TCP", affinitySeconds: undefined }]);
+    expect(bench.issues.map(({ object }) => object)).toEqual(["Service port shop/s1:a/SCTP", "Service port shop/s1:b/TCP"]);
+    await bench.stop();
+  });
+});

@@ -1,0 +1,311 @@
+import { describe, expect, it } from "vitest";
+import { objectId } from "../contract/backend.ts";
+import { ProxyError } from "../model/errors.ts";
+import type { ChangeSet } from "../model/rows.ts";
+import { rawService, rawSlice } from "../testing/objects.ts";
+import { createSyncBench } from "../testing/sync-bench.ts";
+import { ToyHost } from "../testing/toy-backend.ts";
+import { createStoreView } from "../testing/view.ts";
+
+/** Service number n; its cluster IP ends in n. */
+function service(n: number, spec: Record<string, unknown> = {}): ReturnType<typeof rawService> {
+  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
+}
+
+describe("when syncs happen", () => {
+  it("the first change after quiet at once; then the minimum interval; what came meanwhile in one", async () => {
+    const bench = await createSyncBench([service(1)], { minIntervalMs: 1000 });
+    expect([bench.host.plans, bench.syncTimes()]).toEqual([1, [0]]);
+    await bench.clock.advance(5000);
+    bench.upsert(service(2));
+    await bench.clock.advance(0);
+    expect(bench.syncTimes()).toEqual([0, 5000]);
+    for (let n = 3; n < 20; n++) bench.upsert(service(n));
+    await bench.clock.advance(999);
+    expect(bench.syncTimes()).toEqual([0, 5000]);
+    await bench.clock.advance(1);
+    expect(bench.syncTimes()).toEqual([0, 5000, 6000]);
+    expect(bench.host.plans).toBe(3);
+    expect(bench.addresses()).toHaveLength(19);
+    await bench.stop();
+  });
+
+  it("nothing before the node's state is known", async () => {
+    const bench = await createSyncBench([service(1)], { isSynced: false });
+    await bench.clock.advance(3_600_000);
+    expect([bench.host.plans, bench.host.observations, bench.observer.syncs.length]).toEqual([0, 0, 0]);
+    bench.markSynced();
+    await bench.clock.advance(0);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+    await bench.stop();
+  });
+
+  it("R-58 after the maximum interval everything is compared with the host again", async () => {
+    const bench = await createSyncBench([service(1)], { maxIntervalMs: 60_000 });
+    bench.host.objects.clear();
+    await bench.clock.advance(59_000);
+    expect(bench.addresses()).toEqual([]);
+    await bench.clock.advance(1000);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+    expect(bench.observer.syncs.at(-1)).toMatchObject({ full: true, put: 2 });
+    await bench.stop();
+  });
+
+  it("the maximum interval is kept although something changes all the time", async () => {
+    const bench = await createSyncBench([service(1)], { maxIntervalMs: 60_000 });
+    bench.host.objects.delete("base base");
+    for (let n = 2; n < 9; n++) {
+      await bench.clock.advance(10_000);
+      bench.upsert(service(n));
+    }
+    await bench.clock.advance(0);
+    expect(bench.host.objects.has("base base")).toBe(true);
+    await bench.stop();
+  });
+
+  it("an audit runs at once and mends what somebody did", async () => {
+    const bench = await createSyncBench([service(1)]);
+    await bench.clock.advance(5000);
+    bench.host.objects.clear();
+    bench.loop.audit();
+    await bench.clock.advance(0);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+    await bench.stop();
+  });
+
+  it("what a foreign hand did is counted, and nothing else: not what changed meanwhile, not what a failed sync left", async () => {
+    const bench = await createSyncBench([service(1), service(2)]);
+    const drifts = (): readonly number[] => bench.observer.syncs.splice(0).flatMap(({ full, drifted }) => (full ? [drifted] : []));
+    expect(drifts()).toEqual([0]);
+    bench.upsert(service(3));
+    bench.remove("s1");
+    bench.loop.audit();
+    await bench.clock.advance(5000);
+    expect(drifts()).toEqual([0]);
+    bench.host.objects.delete("base base");
+    bench.upsert(service(4));
+    bench.loop.audit();
+    await bench.clock.advance(5000);
+    expect(drifts()).toEqual([1]);
+    const faults: ("after" | undefined)[] = ["after"];
+    bench.host.faults = { apply: () => faults.pop() };
+    bench.upsert(service(5));
+    await bench.clock.advance(60_000);
+    expect(drifts()).toEqual([0]);
+    await bench.stop();
+  });
+
+  it("nothing to do is no plan", async () => {
+    const bench = await createSyncBench([service(1)]);
+    bench.loop.audit();
+    await bench.clock.advance(5000);
+    expect([bench.host.plans, bench.host.observations]).toEqual([1, 2]);
+    await bench.stop();
+  });
+
+  it("new host facts render everything again, equal ones nothing", async () => {
+    const bench = await createSyncBench([service(1)]);
+    bench.loop.setHost({ generation: 2 });
+    await bench.clock.advance(5000);
+    expect(bench.host.objects.get("base base")?.value).toEqual({ bit: 14, generation: 2 });
+    expect(bench.host.plans).toBe(2);
+    bench.loop.setHost({ generation: 2 });
+    await bench.clock.advance(5000);
+    expect(bench.host.plans).toBe(2);
+    await bench.stop();
+  });
+});
+
+describe("R-58 a host that already holds something", () => {
+  it("what a former process left is adopted: only the difference is applied", async () => {
+    const former = await createSyncBench([service(1), service(2)]);
+    await former.stop();
+    const bench = await createSyncBench([service(2), service(3)], { host: former.host });
+    expect(bench.addresses()).toEqual(["10.96.0.2", "10.96.0.3"]);
+    expect(bench.observer.syncs).toMatchObject([{ put: 1, removed: 1, full: true }]);
+    await bench.stop();
+  });
+
+  it("stopping leaves everything in force", async () => {
+    const bench = await createSyncBench([service(1)]);
+    await bench.stop();
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+  });
+});
+
+describe("what lingers", () => {
+  it("is visited again when the backend asks for it, until it is gone", async () => {
+    const bench = await createSyncBench([service(1), service(2)]);
+    bench.host.faults = { lingersMs: 3000 };
+    bench.remove("s1");
+    await bench.clock.advance(1000);
+    const plans = bench.host.plans;
+    await bench.clock.advance(2000);
+    expect(bench.host.plans).toBe(plans + 1);
+    await bench.clock.advance(60_000);
+    expect(bench.host.plans).toBe(plans + 1);
+    await bench.stop();
+  });
+});
+
+describe("a one-time sync and what lingers", () => {
+  const unwanted = { kind: "destination", key: "10.96.0.9:80 TCP", value: "left by another run" };
+
+  it.each([
+    ["stays until it is gone", 3_000, false],
+    ["does not stay for what takes long", 60_000, true],
+  ])("%s", async (_name, lingersMs, isLeft) => {
+    const host = new ToyHost();
+    host.objects.set(objectId(unwanted), unwanted);
+    const bench = await createSyncBench([service(1)], { host, isIdle: true, faults: { lingersMs } });
+    let isDone = false;
+    const { signal } = new AbortController();
+    await bench.loop.once(signal);
+    const done = bench.loop.finish(signal).then(() => (isDone = true));
+    await bench.clock.advance(1_000);
+    expect(isDone).toBe(isLeft);
+    await bench.clock.advance(lingersMs);
+    await done;
+    expect(host.plans).toBe(isLeft ? 1 : 2);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+  });
+
+  it("is over when it is told to stop", async () => {
+    const host = new ToyHost();
+    host.objects.set(objectId(unwanted), unwanted);
+    const bench = await createSyncBench([service(1)], { host, isIdle: true, faults: { lingersMs: 3_000 } });
+    const stop = new AbortController();
+    await bench.loop.once(stop.signal);
+    const done = bench.loop.finish(stop.signal);
+    await bench.clock.advance(1_000);
+    stop.abort();
+    await expect(done).rejects.toSatisfy((error) => ProxyError.is(error, "canceled"));
+    expect(bench.host.plans).toBe(1);
+  });
+});
+
+describe("connections to forget", () => {
+  const dns = (ips: readonly string[]): ReturnType<typeof rawSlice> =>
+    rawSlice(
+      "dns",
+      ips.map((ip) => ({ ip })),
+      { ports: [{ name: "dns", port: 53, protocol: "UDP" }] },
+    );
+  const dnsService = rawService("dns", { clusterIP: "10.96.0.10", ports: [{ name: "dns", port: 53, protocol: "UDP" }] });
+
+  it("after the sync that makes them stale, beside it; a failure does not fail the sync", async () => {
+    const bench = await createSyncBench([dnsService, dns(["10.1.1.1", "10.1.1.2"])]);
+    expect(bench.host.forgotten.flat()).toMatchObject([{ address: "10.96.0.10", keep: ["10.1.1.1:53", "10.1.1.2:53"] }]);
+    bench.host.faults = { forget: () => true };
+    bench.upsert(dns(["10.1.1.2"]));
+    await bench.clock.advance(5000);
+    expect(bench.observer.failures).toEqual([]);
+    expect(bench.log.lines.filter(({ level }) => level === "warn")).toHaveLength(1);
+    await bench.stop();
+  });
+
+  it("what could not be forgotten is tried again with the next sync", async () => {
+    const bench = await createSyncBench([dnsService, dns(["10.1.1.1", "10.1.1.2"])]);
+    bench.host.faults = { forget: () => true };
+    bench.upsert(dns(["10.1.1.2"]));
+    await bench.clock.advance(5000);
+    bench.host.faults = {};
+    bench.upsert(service(1));
+    await bench.clock.advance(5000);
+    expect(bench.host.forgotten.at(-1)).toMatchObject([{ address: "10.96.0.10", keep: ["10.1.1.2:53"] }]);
+    await bench.stop();
+  });
+
+  it("R-42 never flows that a change may let in, by what the rows were before it", async () => {
+    const signals: AbortSignal[] = [];
+    const forgetting = (signal: AbortSignal): Promise<void> => {
+      signals.push(signal);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+    };
+    // The Service comes before its endpoints, as it does: whoever talks to it then is to be forgotten.
+    const bench = await createSyncBench([dnsService], { faults: { forgetting } });
+    const stoppedAtApply: boolean[] = [];
+    const apply = (): undefined => void stoppedAtApply.push(signals[0]?.aborted === true);
+    bench.host.faults = { forgetting, apply };
+    bench.upsert(service(1));
+    await bench.clock.advance(1000);
+    bench.host.faults = { apply };
+    bench.upsert(dns(["10.1.1.1"]));
+    await bench.clock.advance(1000);
+    expect(stoppedAtApply).toEqual([false, true]);
+    expect(bench.host.forgotten).toMatchObject([[{ address: "10.96.0.10", keep: ["10.1.1.1:53"] }]]);
+    expect(bench.log.lines.filter(({ level }) => level === "warn")).toEqual([]);
+    await bench.stop();
+  });
+
+  it("not while the change is not in force", async () => {
+    const bench = await createSyncBench([dnsService, dns(["10.1.1.1", "10.1.1.2"])]);
+    const before = bench.host.forgotten.length;
+    bench.host.faults = { apply: () => "before" };
+    bench.upsert(dns(["10.1.1.2"]));
+    await bench.clock.advance(5000);
+    expect(bench.host.forgotten).toHaveLength(before);
+    bench.host.faults = {};
+    await bench.clock.advance(60_000);
+    expect(bench.host.forgotten.at(-1)).toMatchObject([{ keep: ["10.1.1.2:53"] }]);
+    await bench.stop();
+  });
+});
+
+describe("the feed is lost", () => {
+  it("rules stay, it is asked again, and what it then says is applied", async () => {
+    const bench = await createSyncBench([service(1)], { scripted: true, retryMs: 30_000 });
+    const first = createStoreView([service(1)]).take() as ChangeSet;
+    bench.feed.push(first);
+    await bench.clock.advance(1000);
+    bench.feed.push(new ProxyError("feed_lost", "the brain is away"));
+    await bench.clock.advance(1000);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+    const { asked } = bench.feed;
+    await bench.clock.advance(29_000);
+    expect(bench.feed.asked).toBe(asked + 1);
+    bench.feed.push({ ...(createStoreView([service(2)]).take() as ChangeSet), instance: "other" });
+    await bench.clock.advance(1000);
+    expect(bench.addresses()).toEqual(["10.96.0.2"]);
+    expect(bench.observer.failures).toEqual([]);
+    await bench.stop();
+  });
+
+  it("drift is mended meanwhile", async () => {
+    const bench = await createSyncBench([], { scripted: true, retryMs: 30_000 });
+    bench.feed.push(createStoreView([service(1)]).take() as ChangeSet);
+    await bench.clock.advance(1000);
+    bench.feed.push(new ProxyError("feed_lost", "the brain is away"));
+    await bench.clock.advance(1000);
+    bench.host.objects.clear();
+    bench.loop.audit();
+    await bench.clock.advance(1000);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+    await bench.stop();
+  });
+});
+
+describe("stopping", () => {
+  it("ends run at once, also while connections are forgotten", async () => {
+    const forgetting = (signal: AbortSignal): Promise<void> =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+    const dns = rawService("dns", { clusterIP: "10.96.0.10", ports: [{ name: "dns", port: 53, protocol: "UDP" }] });
+    const bench = await createSyncBench([dns], { faults: { forgetting } });
+    await bench.stop();
+    expect([bench.host.forgotten, bench.log.lines.filter(({ level }) => level === "warn")]).toEqual([[], []]);
+  });
+
+  it("ends run at once, whatever it waits for", async () => {
+    const idle = await createSyncBench([service(1)]);
+    await idle.stop();
+    const resting = await createSyncBench([service(1)], { minIntervalMs: 1000 });
+    resting.upsert(service(2));
+    await resting.stop();
+    expect(resting.addresses()).toEqual(["10.96.0.1"]);
+    const failing = await createSyncBench([service(1)], { faults: { apply: () => "before" } });
+    await failing.stop();
+    expect(failing.observer.failures.length).toBeGreaterThan(0);
+    const unsynced = await createSyncBench([service(1)], { isSynced: false });
+    await unsynced.stop();
+  });
+});

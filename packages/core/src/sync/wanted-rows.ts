@@ -1,0 +1,192 @@
+import { fitRow } from "../contract/capabilities.ts";
+import type { Capabilities } from "../contract/capabilities.ts";
+import { objectId } from "../contract/backend.ts";
+import type { Backend, KernelObject } from "../contract/backend.ts";
+import { flowsToForget } from "./conntrack.ts";
+import type { RowChange } from "./conntrack.ts";
+import { isEqual } from "../model/equal.ts";
+import { invariant } from "../model/errors.ts";
+import { Ledger } from "./ledger.ts";
+import type { ChangeSet, NodeContext, ServicePort } from "../model/rows.ts";
+import type { Issue } from "../model/api-objects.ts";
+import type { FlowFilter } from "../contract/world.ts";
+
+/** What a row was when the host last agreed with us. */
+interface Baseline<K> {
+  readonly row: ServicePort | undefined;
+  /** Undefined: the host has not agreed yet since this process began, so it may hold the row in a form of which nothing is known. */
+  readonly objects: readonly K[] | undefined;
+}
+
+/**
+ * The rows a backend should have in force, and the ledger of what that means on the host.
+ *
+ * Shape: `pending` rows differ from what was last in force; `held` ones (a subset) are kept back as they were because
+ * the host refused them.
+ * Edges: a row that was in force before this process began is kept back as the host has it.
+ */
+export class WantedRows<H, K extends KernelObject> {
+  readonly ledger: Ledger<K> = new Ledger<K>();
+  readonly #backend: Pick<Backend<H, K, unknown>, "render" | "skeleton" | "isShared">;
+  readonly #capabilities: Capabilities | undefined;
+  readonly #report: (issue: Issue) => void;
+  readonly #rows = new Map<string, ServicePort>();
+  readonly #pending = new Map<string, Baseline<K>>();
+  readonly #held = new Set<string>();
+  #hasSettled = false;
+  #node: NodeContext | undefined;
+  #host: H;
+
+  constructor(
+    backend: Pick<Backend<H, K, unknown>, "render" | "skeleton" | "isShared">,
+    host: H,
+    options: { readonly capabilities?: Capabilities | undefined; readonly report?: (issue: Issue) => void },
+  ) {
+    this.#backend = backend;
+    this.#host = host;
+    this.#capabilities = options.capabilities;
+    this.#report = options.report ?? ((): void => undefined);
+  }
+
+  get rows(): ReadonlyMap<string, ServicePort> {
+    return this.#rows;
+  }
+
+  get node(): NodeContext | undefined {
+    return this.#node;
+  }
+
+  /** Rows not yet in force. */
+  get pending(): readonly string[] {
+    return [...this.#pending.keys()];
+  }
+
+  /** Rows kept as they were because the host refused them. */
+  get held(): ReadonlySet<string> {
+    return this.#held;
+  }
+
+  /** Take a change set in. */
+  take(changes: ChangeSet): void {
+    const kept = new Set(changes.set.map(({ key }) => key));
+    const gone = changes.full ? [...this.#rows.keys()].filter((key) => !kept.has(key)) : changes.delete;
+    for (const key of [...gone, ...kept]) this.#remember(key);
+    for (const key of gone) this.#rows.delete(key);
+    for (const row of changes.set) {
+      const fitted = this.#fit(row);
+      if (fitted === undefined) this.#rows.delete(row.key);
+      else this.#rows.set(row.key, fitted);
+    }
+    if (changes.node !== undefined) {
+      this.#node = changes.node;
+      this.#renderAll();
+      return;
+    }
+    const rendered = new Map<string, readonly K[]>();
+    for (const key of [...gone, ...kept]) {
+      this.#held.delete(key);
+      rendered.set(key, this.#render(this.#rows.get(key)));
+    }
+    // All at once: rows of one change may trade addresses.
+    this.ledger.setRows(rendered);
+  }
+
+  /** Render everything again with new host facts. */
+  setHost(host: H): void {
+    if (isEqual(host, this.#host)) return;
+    this.#host = host;
+    if (this.#node !== undefined) this.#renderAll();
+  }
+
+  /** Rows of which an object failed. */
+  get failing(): ReadonlySet<string> {
+    const { failed } = this.ledger;
+    return failed.size === 0 ? new Set() : this.ledger.ownersOf(failed);
+  }
+
+  /** Leave a pending row as the host has it, in its old form, its new one or something between. */
+  suspend(key: string): void {
+    const before = this.#pending.get(key)?.objects;
+    this.ledger.keepRow(key, before && [...before, ...this.#render(this.#rows.get(key))].map(objectId));
+  }
+
+  /** Keep a pending row as it was when the host last took it. */
+  hold(key: string): void {
+    this.#held.add(key);
+    const before = this.#pending.get(key)?.objects;
+    if (before === undefined) return this.ledger.keepRow(key, undefined);
+    this.ledger.setRow(key, []);
+    // What another row wants in another form is that row's by now.
+    this.ledger.setRow(
+      key,
+      before.filter((object) => this.ledger.isFree(object)),
+    );
+  }
+
+  /** Leave held rows as the host has them: it refuses what they were, too. */
+  leaveHeld(): void {
+    for (const key of this.#held) this.ledger.keepRow(key, this.#pending.get(key)?.objects?.map(objectId));
+  }
+
+  /** Have every row pending that the host does not hold as it should, e.g. because a foreign hand took it: it may be the one that is refused. */
+  suspect(): void {
+    for (const key of this.ledger.owing()) this.#remember(key);
+  }
+
+  /** Want a row as it should be. */
+  release(key: string): void {
+    this.#held.delete(key);
+    this.ledger.setRow(key, this.#render(this.#rows.get(key)));
+  }
+
+  /** Rows not yet in force, as they were and as they should be. */
+  *unsettled(): Iterable<RowChange> {
+    for (const [key, { row }] of this.#pending) yield { before: row, after: this.#rows.get(key) };
+  }
+
+  /** Everything is in force now but for rows that are held and objects that failed; returns the connections to forget. */
+  settled(): readonly FlowFilter[] {
+    const changes: RowChange[] = [];
+    const { failing } = this;
+    this.#hasSettled = true;
+    this.ledger.account((object) => this.#backend.isShared?.(object) === true);
+    for (const [key, { row }] of this.#pending) {
+      if (this.#held.has(key)) continue;
+      if (failing.has(key)) {
+        this.#pending.set(key, { row, objects: this.ledger.objectsOf(key) });
+        continue;
+      }
+      changes.push({ before: row, after: this.#rows.get(key) });
+      this.#pending.delete(key);
+    }
+    return flowsToForget(changes);
+  }
+
+  #remember(key: string): void {
+    if (this.#pending.has(key)) return;
+    this.#pending.set(key, { row: this.#rows.get(key), objects: this.#hasSettled ? this.ledger.objectsOf(key) : undefined });
+  }
+
+  #fit(row: ServicePort): ServicePort | undefined {
+    if (this.#capabilities === undefined) return row;
+    const { row: fitted, issues } = fitRow(row, this.#capabilities);
+    for (const issue of issues) this.#report(issue);
+    return fitted;
+  }
+
+  #render(row: ServicePort | undefined): readonly K[] {
+    if (row === undefined) return [];
+    invariant(this.#node !== undefined, "a change set with rows came before one with the node");
+    return this.#backend.render(row, { node: this.#node, host: this.#host });
+  }
+
+  #renderAll(): void {
+    invariant(this.#node !== undefined, "rendering needs a node");
+    // Every row may take a new form, so each may be the one that the host refuses.
+    for (const key of this.#rows.keys()) this.#remember(key);
+    this.#held.clear();
+    const rendered = new Map<string, readonly K[]>();
+    for (const [key, row] of this.#rows) rendered.set(key, this.#render(row));
+    this.ledger.setAll(this.#backend.skeleton({ node: this.#node, host: this.#host }), rendered);
+  }
+}

@@ -1,0 +1,122 @@
+import { resolve } from "node:path";
+import { OBJECT_KINDS, ProxyError, type Clock, type Issue, type Log } from "@turnout/core";
+import { DirectoryWatcher } from "./directory-watcher.ts";
+import { FileReader } from "./file-reader.ts";
+import { scanPath } from "./file-scan.ts";
+import type { ObjectSink, Source } from "../source/object-sink.ts";
+
+/** Times of a file source. */
+export interface FileTimings {
+  /** Quiet time after a change before files are read; default 50. */
+  readonly debounceMs: number;
+  /** How long a file that looks half-written, or is gone, is given to become whole; default 250. */
+  readonly settleMs: number;
+  /** How often everything is looked at without any event; default 10,000. */
+  readonly pollMs: number;
+}
+
+/** What a file source needs. */
+export interface FileSourceOptions {
+  /** A file, or a directory with files below it. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Hears of what is wrong, once per version; default: a warning in the log. */
+  readonly report?: ((issue: Issue) => void) | undefined;
+  /** Hears what ails the `files` when they can't be looked at, and "" whenever they can. */
+  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  /** Replaces single times. */
+  readonly timings?: Partial<FileTimings> | undefined;
+}
+
+const DEFAULT_TIMINGS: FileTimings = { debounceMs: 50, settleMs: 250, pollMs: 10_000 };
+const SETTLE_ROUNDS_MAX = 8;
+const PART = "files";
+
+/**
+ * Make a source that follows Kubernetes objects in files.
+ *
+ * Edges: all kinds are synced after the first complete read, also when there are none. A file that can't be parsed keeps
+ * what it said before. A single file that is deleted takes its objects along; a whole directory that is gone keeps them.
+ */
+export function createFileSource(options: FileSourceOptions): Source {
+  return { run: (sink: ObjectSink, signal: AbortSignal): Promise<void> => follow(options, sink, signal) };
+}
+
+async function follow(options: FileSourceOptions, sink: ObjectSink, signal: AbortSignal): Promise<void> {
+  const { clock, log, onHealth = (): void => undefined } = options;
+  const path = resolve(options.path);
+  const timings: FileTimings = { ...DEFAULT_TIMINGS, ...options.timings };
+  const report = options.report ?? ((issue: Issue) => log.warn(`${issue.object}: ${issue.what}: ${issue.hint}`));
+  const reader = new FileReader({ root: path, sink, log, report });
+  const bell = new Bell();
+  const watcher = new DirectoryWatcher(log, () => bell.ring());
+  try {
+    let round = 0;
+    let isSettled = false;
+    // The first read is waited for until it is whole: a file being written at the start must not look like fewer services.
+    while (!isSettled && !signal.aborted) {
+      if (round > 0) await clock.sleep(timings.settleMs, signal);
+      const scan = await scanPath(path);
+      watcher.set(scan.directories);
+      isSettled = await reader.read(scan, { acceptsSuspects: ++round > SETTLE_ROUNDS_MAX, isFirst: true });
+    }
+    if (signal.aborted) return;
+    for (const kind of OBJECT_KINDS) sink.markSynced(kind);
+    onHealth(PART, "");
+    log.info("following files", { path, objects: reader.size });
+    while (!signal.aborted) {
+      await bell.wait(clock, isSettled ? timings.pollMs : timings.settleMs, signal);
+      // Writers come in bursts: read after a quiet moment, but not for ever later.
+      for (let quiet = 0; quiet < SETTLE_ROUNDS_MAX && bell.take(); quiet++) await clock.sleep(timings.debounceMs, signal);
+      if (!signal.aborted) isSettled = await readAgain(path, reader, watcher, onHealth);
+    }
+  } finally {
+    watcher.close();
+  }
+}
+
+async function readAgain(
+  path: string,
+  reader: FileReader,
+  watcher: DirectoryWatcher,
+  onHealth: (part: string, trouble: string) => void,
+): Promise<boolean> {
+  try {
+    const scan = await scanPath(path);
+    watcher.set(scan.directories);
+    const isSettled = await reader.read(scan, { acceptsSuspects: false, isFirst: false });
+    onHealth(PART, "");
+    return isSettled;
+  } catch (error) {
+    if (!ProxyError.is(error)) throw error;
+    onHealth(PART, error.message);
+    return reader.rootFailed(error);
+  }
+}
+
+/** Wakes the loop; rings while nobody waits are not lost. */
+class Bell {
+  #hasRung = false;
+  #waiting: AbortController | undefined;
+
+  ring(): void {
+    this.#hasRung = true;
+    this.#waiting?.abort();
+  }
+
+  /** Tell whether it rang since the last time, and forget it. */
+  take(): boolean {
+    const hasRung = this.#hasRung;
+    this.#hasRung = false;
+    return hasRung;
+  }
+
+  /** Wait for a ring, at most `ms`. */
+  async wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+    if (this.#hasRung) return;
+    this.#waiting = new AbortController();
+    await clock.sleep(ms, AbortSignal.any([signal, this.#waiting.signal]));
+    this.#waiting = undefined;
+  }
+}

@@ -1,0 +1,210 @@
+import { hash } from "node:crypto";
+import { OBJECT_KINDS, type ObjectKind } from "@turnout/core";
+import { isAlias, LineCounter, parseAllDocuments, visit, type Document } from "yaml";
+import { withApiDefaults } from "./api-defaults.ts";
+import { isRawObject, isRecord, keyOf, type RawObject } from "../source/raw-object.ts";
+import { isSelected } from "../source/selectors.ts";
+
+/** One document of a file, not yet read. */
+export interface DocumentText {
+  readonly text: string;
+  /** Line of the file its first line is, from 1. */
+  readonly line: number;
+  /** Of the text. */
+  readonly hash: string;
+}
+
+/** An object found in a document. */
+export interface ManifestObject {
+  readonly kind: ObjectKind;
+  /** `namespace/name`; a namespaced object without namespace is in "default", as kubectl has it. */
+  readonly key: string;
+  readonly object: RawObject;
+}
+
+/** Something wrong with a document. */
+export interface ManifestProblem {
+  /** Counted from the document's first line, which is 0. */
+  readonly lineOffset: number;
+  readonly what: string;
+  readonly hint: string;
+}
+
+/** What a document holds. */
+export interface DocumentContent {
+  readonly objects: readonly ManifestObject[];
+  readonly problems: readonly ManifestProblem[];
+  /** `apiVersion kind` of what a service proxy doesn't read. */
+  readonly ignored: readonly string[];
+  /** False: it can't be told what the document was meant to hold. */
+  readonly isReadable: boolean;
+}
+
+const API_VERSIONS: Readonly<Record<ObjectKind, readonly string[]>> = {
+  Service: ["v1"],
+  Node: ["v1"],
+  EndpointSlice: ["discovery.k8s.io/v1"],
+  ServiceCIDR: ["networking.k8s.io/v1", "networking.k8s.io/v1beta1"],
+};
+
+/** Cut a file into its YAML documents; in YAML `---` at a line's start always is a border, even within a scalar. */
+export function splitDocuments(fileText: string): readonly DocumentText[] {
+  const documents: DocumentText[] = [];
+  const text = fileText.startsWith("\uFEFF") ? fileText.slice(1) : fileText;
+  let start = 0;
+  let line = 1;
+  const add = (end: number): void => {
+    const part = text.slice(start, end);
+    if (hasContent(part)) documents.push({ text: part, line, hash: hash("sha256", part, "base64url") });
+    for (let at = text.indexOf("\n", start); at >= 0 && at < end; at = text.indexOf("\n", at + 1)) line++;
+    start = end;
+  };
+  for (const match of text.matchAll(/^---(?=\s|$)/gm)) {
+    add(match.index);
+    start += 3;
+  }
+  add(text.length);
+  return documents;
+}
+
+/** Read one document, JSON or YAML. Never throws; what is wrong is in `problems`, and the rest is used. */
+export function readDocument(text: string): DocumentContent {
+  const found: Findings = { objects: [], problems: [], ignored: [] };
+  let isObject = true;
+  const isReadable = valuesOf(text, found, (value, lineOffset) => {
+    // Garbage is often one long YAML scalar; nobody writes that to say "nothing".
+    isObject &&= isRecord(value);
+    collect(value, { lineOffset, found, where: "" });
+  });
+  return { ...found, isReadable: isReadable && isObject };
+}
+
+interface Findings {
+  readonly objects: ManifestObject[];
+  readonly problems: ManifestProblem[];
+  readonly ignored: string[];
+}
+
+function hasContent(text: string): boolean {
+  // Comments and %directives alone are no document.
+  return /^(?![^\S\n]*(#|%|$))/m.test(text);
+}
+
+function valuesOf(text: string, found: Findings, take: (value: unknown, lineOffset: number) => void): boolean {
+  const json = jsonOf(text);
+  if (json !== undefined) {
+    take(json, lineOffsetOf(text, text.search(/\S/)));
+    return true;
+  }
+  const lineCounter = new LineCounter();
+  let isReadable = true;
+  for (const document of parseAllDocuments(text, { merge: true, logLevel: "silent", lineCounter })) {
+    const value = plainValue(document, lineCounter);
+    if ("problem" in value) {
+      found.problems.push(value.problem);
+      isReadable = false;
+    } else if (value.plain !== null && value.plain !== undefined) {
+      take(value.plain, lineCounter.linePos(document.contents?.range?.[0] ?? 0).line - 1);
+    }
+  }
+  return isReadable;
+}
+
+/** JSON is a hundred times faster to read than YAML; undefined: not JSON, the YAML parser will say what is wrong. */
+function jsonOf(text: string): unknown {
+  if (!/^\s*\{/.test(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function plainValue(document: Document, lines: LineCounter): { plain: unknown } | { problem: ManifestProblem } {
+  const hint = "correct the file; until then what it said before stays in force";
+  const [error] = document.errors;
+  if (error !== undefined) {
+    const [what = ""] = error.message.split(/ at line |\n/);
+    return { problem: { lineOffset: lines.linePos(error.pos[0]).line - 1, what: `can't be parsed (${what})`, hint } };
+  }
+  try {
+    // A copy: yaml's texts are slices, and each one in use would keep its whole file in memory.
+    return { plain: JSON.parse(JSON.stringify(document.toJS() ?? null)) as unknown };
+  } catch (failure) {
+    // yaml refuses aliases that multiply ("billion laughs") and aliases without an anchor only here, JSON those that hold themselves.
+    const lineOffset = lines.linePos(firstAlias(document)).line - 1;
+    const [text = ""] = (failure instanceof Error ? failure.message : String(failure)).split("\n");
+    return { problem: { lineOffset, what: `can't be expanded (${text})`, hint } };
+  }
+}
+
+function firstAlias(document: Document): number {
+  let position = 0;
+  visit(document, {
+    Alias(_key, node) {
+      if (!isAlias(node)) return undefined;
+      position = node.range?.[0] ?? 0;
+      return visit.BREAK;
+    },
+  });
+  return position;
+}
+
+function lineOffsetOf(text: string, position: number): number {
+  return text.slice(0, position).split("\n").length - 1;
+}
+
+interface Place {
+  readonly lineOffset: number;
+  /** "" or ` items[3]`. */
+  readonly where: string;
+  readonly found: Findings;
+  /** What items of a typed list are, when they don't say it themselves. */
+  readonly inherited?: { readonly apiVersion: unknown; readonly kind: string };
+}
+
+function collect(value: unknown, place: Place): void {
+  const { found, lineOffset, where, inherited } = place;
+  const wrong = (what: string, hint: string): void => {
+    found.problems.push({ lineOffset, what: where === "" ? what : `${where.trim()}: ${what}`, hint });
+  };
+  if (!isRecord(value)) return wrong("is not an object", "write Kubernetes objects");
+  const kind = value["kind"] ?? inherited?.kind;
+  const apiVersion = value["apiVersion"] ?? inherited?.apiVersion;
+  if (typeof kind !== "string") return wrong("has no kind", "add apiVersion and kind");
+  if (typeof apiVersion !== "string") return wrong(`${kind} has no apiVersion`, "add apiVersion");
+  if (kind.endsWith("List") && Array.isArray(value["items"])) {
+    const typed = kind === "List" ? {} : { inherited: { apiVersion, kind: kind.slice(0, -"List".length) } };
+    for (const [index, item] of (value["items"] as unknown[]).entries()) {
+      collect(item, { found, lineOffset, where: `${where} items[${index}]`, ...typed });
+    }
+    return undefined;
+  }
+  const known = OBJECT_KINDS.find((candidate) => candidate === kind);
+  if (known === undefined || groupOf(apiVersion) !== groupOf(API_VERSIONS[known][0] ?? "")) {
+    found.ignored.push(`${apiVersion} ${kind}`);
+    return undefined;
+  }
+  if (!API_VERSIONS[known].includes(apiVersion)) {
+    return wrong(`${kind} of ${apiVersion} is not read`, `convert it to ${API_VERSIONS[known][0] ?? ""}`);
+  }
+  if (!isRawObject(value)) return wrong(`${kind} has no metadata.name`, "give it a name");
+  const object = placed(known, value);
+  if (object === undefined) return wrong(`${kind} has a metadata.namespace that is no name`, "correct the namespace");
+  if (isSelected(known, object)) found.objects.push({ kind: known, key: keyOf(object), object: withApiDefaults(known, object) });
+  return undefined;
+}
+
+function groupOf(apiVersion: string): string {
+  return apiVersion.includes("/") ? apiVersion.slice(0, apiVersion.indexOf("/")) : "";
+}
+
+function placed(kind: ObjectKind, object: RawObject): RawObject | undefined {
+  const { namespace, ...metadata } = object.metadata;
+  if (kind === "Node" || kind === "ServiceCIDR") return { ...object, metadata };
+  if (namespace === undefined || namespace === null || namespace === "") {
+    return { ...object, metadata: { ...metadata, namespace: "default" } };
+  }
+  return typeof namespace === "string" && !namespace.includes("/") ? object : undefined;
+}

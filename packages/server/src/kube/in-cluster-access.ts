@@ -1,0 +1,41 @@
+import { isIPv6 } from "node:net";
+import { CachedFile } from "../source/cached-file.ts";
+import { PLAIN_TLS, type KubeAccess, type KubeEndpoint, type TlsMaterial } from "./kube-access.ts";
+
+/** Where kubelet puts a pod's service account. */
+export const SERVICE_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/**
+ * Access from inside a pod: token and authority are read again when kubelet swaps them.
+ *
+ * Edges: always TLS; an IPv6 host needs no brackets.
+ */
+export class InClusterAccess implements KubeAccess {
+  readonly description = "the pod's service account";
+  readonly #server: URL;
+  readonly #token: CachedFile;
+  readonly #authority: CachedFile;
+  #tls: TlsMaterial = PLAIN_TLS;
+
+  constructor(host: string, port: string, directory: string) {
+    this.#server = new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`);
+    this.#token = new CachedFile(`${directory}/token`, "the service account's token");
+    this.#authority = new CachedFile(`${directory}/ca.crt`, "the cluster's certificate authority");
+  }
+
+  async endpoint(): Promise<KubeEndpoint> {
+    const ca = this.#authority.text();
+    if (ca !== this.#tls.ca) this.#tls = { ...PLAIN_TLS, ca };
+    const headers = { authorization: `Bearer ${this.#token.text().trim()}` };
+    return { server: this.#server, headers, tls: this.#tls, proxyUrl: undefined };
+  }
+
+  stamp(): string {
+    return `${this.#token.stamp()} ${this.#authority.stamp()}`;
+  }
+
+  refresh(): void {
+    this.#token.forget();
+    this.#authority.forget();
+  }
+}

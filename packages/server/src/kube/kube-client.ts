@@ -1,0 +1,214 @@
+import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import https from "node:https";
+import { ProxyError, type Clock } from "@turnout/core";
+import { errnoOf } from "../source/cached-file.ts";
+import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./kube-access.ts";
+import { parseRefusal, type Refusal } from "./refusal.ts";
+import { Watchdog } from "./watchdog.ts";
+
+/** A body under way. */
+export interface OpenAnswer {
+  readonly kind: "open";
+  /** Chunks until the proper end; a broken connection or an idle limit throws {@link ProxyError} `feed_lost` or `timed_out`. */
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+/** The API server was not asked: no connection came about, or it can't be told how to make one. */
+export interface Unreached {
+  readonly kind: "unreached";
+  readonly error: ProxyError;
+}
+
+/** The way to ask an API server. */
+export interface KubeClient {
+  /**
+   * GET `pathAndQuery`; `idleMs` bounds the silence within the body.
+   *
+   * Edges: any status but 200 is a refusal, not an error.
+   * @throws {ProxyError} `feed_lost` or `timed_out` once a connection was there, `canceled` on abort, `tool_failed` of a login program.
+   */
+  get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal | Unreached>;
+  /** Another text when what is known of the server's address or our credentials changed on disk. */
+  accessStamp(): string;
+  /** The server didn't accept the credentials: read them anew for the next request. */
+  refreshCredentials(): void;
+  /** Cut idle connections; requests under way end by their signals. */
+  close(): void;
+}
+
+/** What a client needs. */
+export interface KubeClientOptions {
+  readonly access: KubeAccess;
+  readonly clock: Clock;
+  /** From the request to a connection, TLS included. */
+  readonly connectTimeoutMs: number;
+  /** From a connection to the first byte of the answer. */
+  readonly answerTimeoutMs: number;
+  /** Proxy variables are read from here. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const REFUSAL_BYTES_MAX = 64 * 1024;
+
+/** Make a client with one keep-alive agent; it is replaced when TLS material changes. Connects at the first request. */
+export function createKubeClient(options: KubeClientOptions): KubeClient {
+  return new HttpKubeClient(options);
+}
+
+class HttpKubeClient implements KubeClient {
+  readonly #options: KubeClientOptions;
+  #agent: http.Agent | undefined;
+  #agentKey: readonly unknown[] = [];
+
+  constructor(options: KubeClientOptions) {
+    this.#options = options;
+  }
+
+  async get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal | Unreached> {
+    const endpoint = await this.#options.access.endpoint().catch(unreachable);
+    if ("kind" in endpoint) return endpoint;
+    // A kept connection that the server closed meanwhile says nothing about the server: ask once more.
+    const response = (await this.#send(endpoint, pathAndQuery, signal)) ?? (await this.#send(endpoint, pathAndQuery, signal));
+    if (response === undefined) throw networkError(new Error("connection reset"), endpoint, signal);
+    if ("kind" in response) return response;
+    const chunks = readBody(response, endpoint, { clock: this.#options.clock, idleMs, signal });
+    if (response.statusCode === 200) return { kind: "open", chunks };
+    return parseRefusal(response.statusCode ?? 0, response.headers["retry-after"], await readText(chunks));
+  }
+
+  accessStamp(): string {
+    return this.#options.access.stamp();
+  }
+
+  refreshCredentials(): void {
+    this.#options.access.refresh();
+  }
+
+  close(): void {
+    this.#agent?.destroy();
+    this.#agent = undefined;
+  }
+
+  /** Resolves to undefined when the connection was a stale one from the pool. */
+  async #send(endpoint: KubeEndpoint, pathAndQuery: string, signal: AbortSignal): Promise<IncomingMessage | Unreached | undefined> {
+    const { server, headers, tls } = endpoint;
+    const isTls = server.protocol === "https:";
+    const request = (isTls ? https : http).get(new URL(server.pathname.replace(/\/$/, "") + pathAndQuery, server), {
+      agent: this.#agentFor(isTls, tls, endpoint.proxyUrl),
+      headers: { accept: "application/json", "user-agent": "turnout", ...headers },
+      signal,
+    });
+    let isConnected = false;
+    try {
+      return await this.#answerOf(request, () => (isConnected = true));
+    } catch (error) {
+      const isStale = request.reusedSocket && ["ECONNRESET", "EPIPE"].includes(errnoOf(error) ?? "");
+      if (isStale && !signal.aborted) return undefined;
+      const failure = networkError(error, endpoint, signal);
+      if (isConnected || signal.aborted) throw failure;
+      return { kind: "unreached", error: failure };
+    }
+  }
+
+  #answerOf(request: ClientRequest, onConnected: () => void): Promise<IncomingMessage> {
+    const { clock, connectTimeoutMs, answerTimeoutMs } = this.#options;
+    return new Promise((resolve, reject) => {
+      const expire = (what: string) => (): void => {
+        request.destroy(new ProxyError("timed_out", `the API server gave no ${what} in time`));
+      };
+      let dog = new Watchdog(clock, connectTimeoutMs, expire("connection"));
+      const connected = (): void => {
+        onConnected();
+        dog.stop();
+        dog = new Watchdog(clock, answerTimeoutMs, expire("answer"));
+      };
+      request.on("socket", (socket) => {
+        if (request.reusedSocket || !socket.connecting) connected();
+        else socket.once("encrypted" in socket ? "secureConnect" : "connect", connected);
+      });
+      request.on("response", (response) => {
+        dog.stop();
+        resolve(response);
+      });
+      request.on("error", (error) => {
+        dog.stop();
+        reject(error);
+      });
+    });
+  }
+
+  #agentFor(isTls: boolean, tls: TlsMaterial, proxyUrl: string | undefined): http.Agent {
+    const key = [isTls, tls, proxyUrl];
+    if (this.#agent !== undefined && key.every((part, index) => part === this.#agentKey[index])) return this.#agent;
+    retire(this.#agent);
+    const env = proxyUrl === undefined ? this.#options.env : { HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl };
+    // Node < 24.5 ignores proxyEnv.
+    const common = { keepAlive: true, keepAliveMsecs: 30_000, proxyEnv: env };
+    this.#agent = isTls ? new https.Agent({ ...common, ...tlsOptions(tls) }) : new http.Agent(common);
+    this.#agentKey = key;
+    return this.#agent;
+  }
+}
+
+interface ReadLimits {
+  readonly clock: Clock;
+  readonly idleMs: number;
+  readonly signal: AbortSignal;
+}
+
+async function* readBody(response: IncomingMessage, endpoint: KubeEndpoint, limits: ReadLimits): AsyncGenerator<Buffer> {
+  const dog = new Watchdog(limits.clock, limits.idleMs, () => {
+    response.destroy(new ProxyError("timed_out", "the API server went silent"));
+  });
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      dog.restart();
+      yield chunk;
+    }
+  } catch (error) {
+    throw networkError(error, endpoint, limits.signal);
+  } finally {
+    dog.stop();
+  }
+}
+
+async function readText(chunks: AsyncIterable<Buffer>): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    bytes += chunk.length;
+    if (bytes > REFUSAL_BYTES_MAX) break;
+  }
+  return Buffer.concat(parts).toString("utf8");
+}
+
+/** What can't work as the files are now is no fault of the server's; a login program may be dear. */
+function unreachable(error: unknown): Unreached {
+  if (!ProxyError.is(error) || ProxyError.is(error, "tool_failed")) throw error;
+  return { kind: "unreached", error };
+}
+
+function networkError(error: unknown, endpoint: KubeEndpoint, signal: AbortSignal): ProxyError {
+  if (signal.aborted) return new ProxyError("canceled", "the request was canceled", { cause: error });
+  const object = endpoint.server.origin;
+  if (ProxyError.is(error, "timed_out")) return new ProxyError("timed_out", error.what, { object, cause: error });
+  return ProxyError.from(error, "feed_lost", "the connection to the API server failed", { object });
+}
+
+function tlsOptions(tls: TlsMaterial): https.AgentOptions {
+  return {
+    rejectUnauthorized: !tls.isInsecure,
+    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+    ...(tls.cert === undefined ? {} : { cert: tls.cert }),
+    ...(tls.key === undefined ? {} : { key: tls.key }),
+    ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
+  };
+}
+
+/** Let an agent's watches live on, and keep none of its connections afterwards. */
+function retire(agent: http.Agent | undefined): void {
+  if (agent === undefined) return;
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+}

@@ -1,0 +1,84 @@
+import { OBJECT_KINDS, ProxyError, type Clock, type Log } from "@turnout/core";
+import { createKubeClient } from "./kube-client.ts";
+import { SaidTroubles } from "./outage-log.ts";
+import type { ObjectSink, Source } from "../source/object-sink.ts";
+import { Reflector } from "./reflector.ts";
+import { DEFAULT_TIMINGS, type ReflectorTimings } from "./reflector-timings.ts";
+import { resolveAccess, type AccessOptions } from "./resolve-access.ts";
+import { selectionFor } from "../source/selectors.ts";
+
+/** Times of a kube source; those of {@link DEFAULT_TIMINGS} and of the client. */
+export interface KubeTimings extends ReflectorTimings {
+  /** To a connection, TLS included; default 10,000. */
+  readonly connectTimeoutMs: number;
+  /** From there to the answer's first byte; default 60,000. */
+  readonly answerTimeoutMs: number;
+}
+
+/** What a kube source needs. */
+export interface KubeSourceOptions extends AccessOptions {
+  /** Only this Node is watched; undefined: all of them. */
+  readonly nodeName?: string | undefined;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  /** Hears what ails a part of the source (a kind of object, or `files`) when a try failed, and "" whenever it works. */
+  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  /** Replaces single times. */
+  readonly timings?: Partial<KubeTimings> | undefined;
+}
+
+/**
+ * Make a source that follows an API server: one reflector for each kind over one agent.
+ *
+ * Edges: ServiceCIDR is optional, clusters before 1.33 don't have it. Nothing is opened before `run`.
+ */
+export function createKubeSource(options: KubeSourceOptions): Source {
+  return {
+    run: (sink: ObjectSink, signal: AbortSignal): Promise<void> => runReflectors(options, sink, signal),
+  };
+}
+
+async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signal: AbortSignal): Promise<void> {
+  const { clock, random, log, nodeName, env, onHealth } = options;
+  const timings: KubeTimings = { ...DEFAULT_TIMINGS, connectTimeoutMs: 10_000, answerTimeoutMs: 60_000, ...options.timings };
+  const access = resolveAccess(options);
+  // What can't work as configured is told now; what may heal (a login program that fails) is retried.
+  const server = await access.endpoint().then(
+    (endpoint) => endpoint.server.origin,
+    (error: unknown) => {
+      if (!ProxyError.is(error) || !error.retryable) throw error;
+      return "not known yet";
+    },
+  );
+  log.info("following the API server", { server, by: access.description });
+  const { connectTimeoutMs, answerTimeoutMs } = timings;
+  const client = createKubeClient({ access, clock, connectTimeoutMs, answerTimeoutMs, env });
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const said = new SaidTroubles();
+  const reflectors = OBJECT_KINDS.map(
+    (kind) =>
+      new Reflector({
+        kind,
+        selection: selectionFor(kind, nodeName),
+        client,
+        sink,
+        clock,
+        random,
+        log,
+        timings,
+        said,
+        prefersWatchList: true,
+        isOptional: kind === "ServiceCIDR",
+        onHealth,
+      }),
+  );
+  try {
+    await Promise.all(reflectors.map((reflector) => reflector.run(either)));
+  } finally {
+    stop.abort();
+    client.close();
+  }
+}

@@ -1,0 +1,284 @@
+import { setImmediate } from "node:timers/promises";
+import { ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
+import { Retries, type Trouble } from "./backoff.ts";
+import type { KubeClient, Unreached } from "./kube-client.ts";
+import { KnownObjects } from "./known-objects.ts";
+import { LineSplitter } from "./line-splitter.ts";
+import { collect, parseList } from "./list-page.ts";
+import type { ObjectSink } from "../source/object-sink.ts";
+import { OutageLog, type SaidTroubles } from "./outage-log.ts";
+import { keyOf } from "../source/raw-object.ts";
+import type { ReflectorTimings } from "./reflector-timings.ts";
+import { HTTP, refusalError, type Refusal } from "./refusal.ts";
+import type { Selection } from "../source/selectors.ts";
+import { parseWatchEvent } from "./watch-event.ts";
+
+/** What a reflector works with. */
+export interface ReflectorOptions {
+  readonly kind: ObjectKind;
+  readonly selection: Selection;
+  readonly client: KubeClient;
+  readonly sink: ObjectSink;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  readonly timings: ReflectorTimings;
+  /** Shared by the reflectors of one server. */
+  readonly said: SaidTroubles;
+  /** Ask for the first objects by watch (sendInitialEvents); falls back by itself where that isn't served. */
+  readonly prefersWatchList: boolean;
+  /** An API server without this API, or without the right to it, counts as an empty list. */
+  readonly isOptional: boolean;
+  /** Hears what ails a part of the source (a kind of object, or `files`) when a try failed, and "" whenever it works. */
+  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+}
+
+/** How one request to the API server went. */
+type Outcome =
+  /** The list is complete, a watch can begin. */
+  | { readonly is: "listed" }
+  /** The server ended the watch properly. */
+  | { readonly is: "ended" }
+  | { readonly is: "refused"; readonly refusal: Refusal }
+  | { readonly is: "unreached"; readonly error: ProxyError }
+  | { readonly is: "broken"; readonly error: ProxyError };
+
+/** When to ask again. */
+interface Pause {
+  readonly ms: number;
+  /** Sooner when credentials or the server's address change: nothing else will help, or they may. */
+  readonly endsWithAccess: boolean;
+}
+
+const AT_ONCE: Pause = { ms: 0, endsWithAccess: false };
+const PAGE_LIMIT = 500;
+
+/**
+ * Keeps a sink equal to one kind of the API server's objects: lists once, then watches, and recovers from everything.
+ *
+ * Shape: remembers keys and resourceVersions only; the objects live in the sink.
+ * Edges: an outage removes nothing; after a relist the vanished ones go. A throw of the sink is a programmer's error and ends `run`.
+ */
+export class Reflector {
+  readonly #options: ReflectorOptions;
+  readonly #known: KnownObjects;
+  readonly #outage: OutageLog;
+  /** Where the next watch begins; "" asks for a list. */
+  #revision = "";
+  #isSynced = false;
+  #usesWatchList: boolean;
+  /** After a 410 the watch cache is not believed: a quorum read, "" instead of "0". */
+  #listsFromCache = true;
+  /** A continue token that expired is not tried again: the next list is whole. */
+  #pages = true;
+  readonly #retries: Retries;
+  /** It listed anew since a watch last lived: a server that forgets at once is not asked for everything each time. */
+  #hasStartedOver = false;
+  #openedMs: number | undefined;
+
+  constructor(options: ReflectorOptions) {
+    this.#options = options;
+    this.#known = new KnownObjects(options.kind, options.sink);
+    const { clock, log, timings, said, onHealth, random } = options;
+    this.#retries = new Retries(timings, random);
+    this.#outage = new OutageLog(options.kind, { clock, log, remindMs: timings.remindMs, said, onHealth });
+    this.#usesWatchList = options.prefersWatchList;
+  }
+
+  /** Deliver until `signal` aborts. Rejects only when the sink throws. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#openedMs = undefined;
+      // Before the try: credentials that come meanwhile are new to it.
+      const stamp = this.#options.client.accessStamp();
+      const outcome = await this.#step(signal);
+      if (signal.aborted) return;
+      await this.#rest(this.#react(outcome), stamp, signal);
+    }
+  }
+
+  async #rest({ ms, endsWithAccess }: Pause, stamp: string, signal: AbortSignal): Promise<void> {
+    const { client, clock, timings } = this.#options;
+    const sliceMs = endsWithAccess ? timings.credentialsMs : ms;
+    for (let leftMs = ms; leftMs > 0 && !signal.aborted; leftMs -= sliceMs) {
+      await clock.sleep(Math.min(leftMs, sliceMs), signal);
+      if (endsWithAccess && client.accessStamp() !== stamp) return;
+    }
+  }
+
+  async #step(signal: AbortSignal): Promise<Outcome> {
+    try {
+      if (this.#revision !== "") return await this.#watch(signal, undefined);
+      if (this.#usesWatchList) return await this.#watch(signal, new Set());
+      return await this.#list(signal);
+    } catch (error) {
+      if (!ProxyError.is(error)) throw error;
+      return { is: "broken", error };
+    }
+  }
+
+  /** Settle what follows from an outcome; returns how long to wait before the next request. */
+  #react(outcome: Outcome): Pause {
+    const { steadyMs } = this.#options.timings;
+    const hasLived = this.#openedMs !== undefined && this.#options.clock.nowMs() - this.#openedMs >= steadyMs;
+    if (hasLived) {
+      this.#retries.settle();
+      this.#hasStartedOver = false;
+    }
+    if (outcome.is === "listed") return AT_ONCE;
+    if (outcome.is === "refused") return this.#reactToRefusal(outcome.refusal);
+    if (outcome.is === "unreached") return this.#retry("unreached", outcome.error, 0);
+    if (outcome.is === "broken") return this.#retry("refused", outcome.error, 0);
+    if (hasLived) return AT_ONCE;
+    return this.#retry("refused", new ProxyError("feed_lost", "the API server ended the watch at once"), 0);
+  }
+
+  #reactToRefusal(refusal: Refusal): Pause {
+    const { kind, log, client, isOptional } = this.#options;
+    const { status } = refusal;
+    if (this.#revision === "" && this.#usesWatchList && (status === HTTP.badRequest || status === HTTP.unprocessable)) {
+      log.debug(`${kind}: the API server has no watch-list; listing`, { message: refusal.message });
+      this.#usesWatchList = false;
+      return AT_ONCE;
+    }
+    if (status === HTTP.gone || refusal.isFutureRevision) return this.#startOver(refusal);
+    if (isOptional && (status === HTTP.notFound || status === HTTP.forbidden)) return this.#doWithout(refusal);
+    if (status === HTTP.unauthorized) {
+      client.refreshCredentials();
+      // Tokens rotate; the new one is tried at once, and only once.
+      if (this.#retries.count("unauthorized") === 0) {
+        this.#retries.note("unauthorized");
+        return AT_ONCE;
+      }
+      return this.#retry("unauthorized", refusalError(refusal), refusal.retryAfterMs);
+    }
+    return this.#retry("refused", refusalError(refusal), refusal.retryAfterMs);
+  }
+
+  /** A server that says it forgot where we were works: whatever failed before, it is asked for a list at once. */
+  #startOver(refusal: Refusal): Pause {
+    const { kind, log } = this.#options;
+    if (this.#revision === "") this.#pages = false;
+    this.#revision = "";
+    this.#listsFromCache = false;
+    if (this.#hasStartedOver) return this.#retry("refused", refusalError(refusal), refusal.retryAfterMs);
+    this.#hasStartedOver = true;
+    log.info(`${kind}: listing anew, the API server forgot where we were`, { message: refusal.message });
+    return { ms: refusal.retryAfterMs, endsWithAccess: false };
+  }
+
+  #doWithout(refusal: Refusal): Pause {
+    const { kind, log, random, timings } = this.#options;
+    if (!this.#isSynced) {
+      const hint = refusal.status === HTTP.notFound ? "the API server is older" : "allow list and watch in the ClusterRole";
+      log.info(`${kind}: not available, going on without`, { status: refusal.status, hint });
+    }
+    if (refusal.status === HTTP.notFound) this.#known.deleteOthers(new Set());
+    this.#revision = "";
+    this.#markSynced();
+    return { ms: Math.round(timings.missingApiMs * (0.5 + random())), endsWithAccess: false };
+  }
+
+  #retry(trouble: Trouble, error: ProxyError, retryAfterMs: number): Pause {
+    this.#retries.note(trouble);
+    const ms = this.#retries.waitMs(trouble, retryAfterMs);
+    this.#outage.failed(error, ms);
+    return { ms, endsWithAccess: trouble !== "refused" };
+  }
+
+  async #list(signal: AbortSignal): Promise<Outcome> {
+    const { client, timings } = this.#options;
+    const seen = new Set<string>();
+    let changed = 0;
+    let revision = "";
+    let token = "";
+    do {
+      const resourceVersion = token === "" && this.#listsFromCache ? "0" : "";
+      const limit = this.#pages ? String(PAGE_LIMIT) : "";
+      const answer = await client.get(this.#url({ limit, continue: token, resourceVersion }), timings.listIdleMs, signal);
+      if (answer.kind !== "open") return outcomeOf(answer);
+      const page = parseList(await collect(answer.chunks));
+      for (const [index, object] of page.items.entries()) {
+        if (this.#known.put(object, seen)) changed++;
+        // A list from the cache comes in one piece: let the process breathe in between.
+        if (index % PAGE_LIMIT === PAGE_LIMIT - 1) await setImmediate();
+      }
+      // All pages are of the first one's revision.
+      if (revision === "") revision = page.revision;
+      token = page.token;
+    } while (token !== "");
+    this.#complete(seen, changed, revision);
+    return { is: "listed" };
+  }
+
+  /** Watch from the known revision, or with `initial` from the objects as they are. */
+  async #watch(signal: AbortSignal, initial: Set<string> | undefined): Promise<Outcome> {
+    const { client, timings, clock, random } = this.#options;
+    const url = this.#url({
+      watch: "true",
+      allowWatchBookmarks: "true",
+      timeoutSeconds: String(Math.round(timings.watchSeconds * (1 + random()))),
+      resourceVersion: this.#revision,
+      ...(initial && { sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" }),
+    });
+    const answer = await client.get(url, timings.watchIdleMs, signal);
+    if (answer.kind !== "open") return outcomeOf(answer);
+    this.#retries.answered();
+    this.#openedMs = clock.nowMs();
+    if (initial === undefined) this.#outage.recovered();
+    const lines = new LineSplitter();
+    const listing = { seen: initial, changed: 0 };
+    for await (const chunk of answer.chunks) {
+      for (const line of lines.push(chunk)) {
+        const refusal = this.#take(line, listing);
+        if (refusal !== undefined) return { is: "refused", refusal };
+      }
+    }
+    if (listing.seen !== undefined) throw new ProxyError("feed_lost", "the watch ended before its first list was complete");
+    return { is: "ended" };
+  }
+
+  /** Take one line of a watch; `listing.seen` is set until the initial events are complete. */
+  #take(line: string, listing: { seen: Set<string> | undefined; changed: number }): Refusal | undefined {
+    const event = parseWatchEvent(line);
+    if (event.type === "error") return event.refusal;
+    if (event.type === "put" && this.#known.put(event.object, listing.seen)) listing.changed++;
+    if (event.type === "delete") {
+      listing.seen?.delete(keyOf(event.object));
+      this.#known.delete(keyOf(event.object));
+    }
+    if (listing.seen === undefined) this.#revision = event.revision;
+    else if (event.type === "bookmark" && event.endsInitialEvents) {
+      this.#complete(listing.seen, listing.changed, event.revision);
+      listing.seen = undefined;
+    }
+    return undefined;
+  }
+
+  #complete(seen: ReadonlySet<string>, changed: number, revision: string): void {
+    const { kind, log } = this.#options;
+    const vanished = this.#known.deleteOthers(seen);
+    this.#revision = revision;
+    this.#pages = true;
+    this.#retries.answered();
+    this.#outage.recovered();
+    log[this.#isSynced ? "debug" : "info"](`${kind}: listed`, { objects: this.#known.size, changed, vanished, revision });
+    this.#markSynced();
+  }
+
+  #markSynced(): void {
+    this.#isSynced = true;
+    this.#options.sink.markSynced(this.#options.kind);
+  }
+
+  #url(query: Readonly<Record<string, string>>): string {
+    const { path, labelSelector, fieldSelector } = this.#options.selection;
+    const given = Object.entries({ labelSelector, fieldSelector, ...query }).filter(([, value]) => value !== "");
+    return `${path}?${new URLSearchParams(given).toString()}`;
+  }
+}
+
+function outcomeOf(answer: Refusal | Unreached): Outcome {
+  return answer.kind === "refused" ? { is: "refused", refusal: answer } : { is: "unreached", error: answer.error };
+}

@@ -1,0 +1,44 @@
+import { ProxyError } from "@turnout/core";
+import { isRawObject, isRecord, type RawObject } from "../source/raw-object.ts";
+import { refusalOf, type Refusal } from "./refusal.ts";
+
+/** One event of a watch, read. */
+export type WatchEvent =
+  | { readonly type: "put" | "delete"; readonly object: RawObject; readonly revision: string }
+  | { readonly type: "bookmark"; readonly revision: string; readonly endsInitialEvents: boolean }
+  | { readonly type: "error"; readonly refusal: Refusal };
+
+const INITIAL_EVENTS_END = "k8s.io/initial-events-end";
+
+/**
+ * Read one line of a watch.
+ *
+ * @throws {ProxyError} `feed_lost` for anything that isn't a watch event: the stream can't be trusted from there on.
+ */
+export function parseWatchEvent(line: string): WatchEvent {
+  let event: unknown;
+  try {
+    event = JSON.parse(line);
+  } catch (error) {
+    throw ProxyError.from(error, "feed_lost", "the watch sent a line that is not JSON");
+  }
+  if (!isRecord(event)) throw new ProxyError("feed_lost", "the watch sent a line that is not an event");
+  const { type, object } = event;
+  if (type === "ERROR") return { type: "error", refusal: refusalOf(object) };
+  if (type === "BOOKMARK") return bookmark(object);
+  if (!isRawObject(object)) throw new ProxyError("feed_lost", "the watch sent an event without a named object");
+  const revision = object.metadata.resourceVersion;
+  if (typeof revision !== "string") throw new ProxyError("feed_lost", "the watch sent an object without resourceVersion");
+  if (type === "ADDED" || type === "MODIFIED") return { type: "put", object, revision };
+  if (type === "DELETED") return { type: "delete", object, revision };
+  throw new ProxyError("feed_lost", `the watch sent an event of unknown type ${JSON.stringify(type)}`);
+}
+
+function bookmark(object: unknown): WatchEvent {
+  const metadata = isRecord(object) && isRecord(object["metadata"]) ? object["metadata"] : {};
+  const revision = metadata["resourceVersion"];
+  if (typeof revision !== "string") throw new ProxyError("feed_lost", "the watch sent a bookmark without resourceVersion");
+  const { annotations } = metadata;
+  const endsInitialEvents = isRecord(annotations) && annotations[INITIAL_EVENTS_END] === "true";
+  return { type: "bookmark", revision, endsInitialEvents };
+}

@@ -1,0 +1,122 @@
+import { posix } from "node:path";
+import type { Finding } from "./finding.ts";
+import type { SourceFile } from "./source-file.ts";
+
+/**
+ * The rooms of each package, by folder below its `src`, and which other rooms of the package each may import. Files directly in `src` are doors and
+ * wiring: they may import every room and no room imports them. Why these: docs/adr/0022-rooms.md.
+ */
+const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  core: {
+    model: [],
+    contract: ["model"],
+    intake: ["model"],
+    policy: ["model"],
+    state: ["model", "intake", "policy"],
+    sync: ["model", "contract"],
+    testing: ["model", "contract", "intake", "policy", "state", "sync"],
+  },
+  client: {
+    gen: [],
+    process: [],
+    api: ["gen", "process"],
+    daemon: ["api", "process"],
+  },
+  server: {
+    gen: [],
+    source: [],
+    files: ["source"],
+    kube: ["source"],
+    grpc: ["gen"],
+    "node-api": ["gen", "grpc", "kpng-api"],
+    "kpng-api": ["gen", "grpc"],
+  },
+};
+
+/** The room of a file: its package and the first folder below `src`; room "" is `src` itself. */
+function placeOf(path: string): { readonly name: string; readonly room: string } | undefined {
+  const match = /^packages\/([^/]+)\/src\/(?:([^/]+)\/)?/.exec(path);
+  return match === null ? undefined : { name: match[1] ?? "", room: match[2] ?? "" };
+}
+
+function targetOf(file: SourceFile, specifier: string): string {
+  return posix.join(posix.dirname(file.path), specifier);
+}
+
+function roomProblem(file: SourceFile, specifier: string): string | undefined {
+  const target = targetOf(file, specifier);
+  if (!file.isTest && target.includes("/test-support/")) return "only tests import what lies in test-support";
+  const from = placeOf(file.path);
+  const to = placeOf(target);
+  if (file.isTest || from === undefined || to === undefined || from.name !== to.name || from.room === to.room) return undefined;
+  const rooms = ROOMS[from.name];
+  if (rooms === undefined || from.room === "") return undefined;
+  const allowed = rooms[from.room];
+  if (allowed === undefined) return `${from.name}/${from.room} is no room of scripts/house/check-rooms.ts`;
+  if (allowed.includes(to.room)) return undefined;
+  return `${from.room} may import ${allowed.length === 0 ? "no other room" : allowed.join(", ")}, not ${to.room === "" ? "a door" : to.room}`;
+}
+
+/** Check imports inside a package against its rooms, and that nothing published imports what only tests use. Pure. */
+export function checkRooms(files: readonly SourceFile[]): Finding[] {
+  return files.flatMap((file) =>
+    file.imports
+      .filter(({ specifier }) => specifier.startsWith("."))
+      .flatMap(({ specifier, line }) => {
+        const what = roomProblem(file, specifier);
+        return what === undefined ? [] : [{ rule: "rooms", path: file.path, line, subject: specifier, what }];
+      }),
+  );
+}
+
+/** Check that no files import one another in a circle, type imports included. Pure. Each circle is told once, at its first file by path. */
+export function checkCircles(files: readonly SourceFile[]): Finding[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const findings: Finding[] = [];
+  const done = new Set<string>();
+  const trail: string[] = [];
+  const visit = (path: string): void => {
+    const file = byPath.get(path);
+    if (file === undefined || done.has(path)) return;
+    const since = trail.indexOf(path);
+    if (since >= 0) {
+      const circle = trail.slice(since);
+      const first = circle.toSorted()[0] ?? path;
+      const rotated = [...circle.slice(circle.indexOf(first)), ...circle.slice(0, circle.indexOf(first)), first];
+      const subject = rotated.map((one) => posix.basename(one)).join(">");
+      if (!findings.some((one) => one.path === first && one.subject === subject))
+        findings.push({ rule: "circles", path: first, line: 0, subject, what: `files import one another: ${rotated.join(" → ")}` });
+      return;
+    }
+    trail.push(path);
+    for (const { specifier } of file.imports) if (specifier.startsWith(".")) visit(targetOf(file, specifier));
+    trail.pop();
+    done.add(path);
+  };
+  for (const { path } of files) visit(path);
+  return findings;
+}
+
+/** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
+const DOOR =
+  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|backend|daemon\/index|protocol|serve|agent\/main|api-main|netlink\/netlink-child)\.ts$/;
+
+/** Check that everything published is reached from a door: what only tests reach belongs in `test-support`. Pure. */
+export function checkPublished(files: readonly SourceFile[]): Finding[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const reached = new Set(files.filter(({ path }) => DOOR.test(path)).map(({ path }) => path));
+  for (const path of reached) {
+    const file = byPath.get(path);
+    for (const { specifier } of file?.imports ?? [])
+      if (file !== undefined && specifier.startsWith(".")) reached.add(targetOf(file, specifier));
+  }
+  return files
+    .filter((file) => /^packages\/[^/]+\/src\//.test(file.path) && !file.isTest && !reached.has(file.path))
+    .map(({ path }) => ({
+      rule: "published",
+      path,
+      line: 0,
+      subject: path,
+      what: "no door reaches it: if only tests use it, it belongs in test-support",
+    }));
+}
