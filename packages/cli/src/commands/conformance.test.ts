@@ -8,7 +8,7 @@ import type { BackendReport } from "./conformance-report.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ToyEnvironment } from "../test-support/toy-environment.ts";
 
-const KIT = fileURLToPath(import.meta.resolve("@turnout/core/testing"));
+const KIT = fileURLToPath(import.meta.resolve("@turnout/conformance"));
 
 /** The kit's own reference backend, as a third party's module. */
 const PAPER = `import { createPaperHost, paper } from ${JSON.stringify(KIT)};
