@@ -22,6 +22,16 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     api: ["gen", "process"],
     daemon: ["api", "process"],
   },
+  host: {
+    exec: [],
+    facts: [],
+    netlink: [],
+    addresses: [],
+    watch: [],
+    iptables: [],
+    nft: ["watch"],
+    testing: ["exec", "facts", "netlink", "addresses", "watch", "iptables", "nft"],
+  },
   server: {
     gen: [],
     source: [],
@@ -99,7 +109,7 @@ export function checkCircles(files: readonly SourceFile[]): Finding[] {
 
 /** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
 const DOOR =
-  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|backend|daemon\/index|protocol|serve|agent\/main|api-main|netlink\/netlink-child)\.ts$/;
+  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|backend|daemon\/index|protocol|serve|agent\/main|api-main|(?:testing\/)?(?:iptables|nft)\/index|iptables\/text\/index)\.ts$/;
 
 /** Check that everything published is reached from a door: what only tests reach belongs in `test-support`. Pure. */
 export function checkPublished(files: readonly SourceFile[]): Finding[] {

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import type { Exec, IPFamily, Log, World } from "@turnout/core";
 import { createClock, createExec } from "@turnout/host";
-import type { IptablesVariant } from "@turnout/host";
+import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";

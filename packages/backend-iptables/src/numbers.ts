@@ -1,6 +1,6 @@
 import type { BackendMetric } from "@turnout/core";
+import type { LockWaits } from "@turnout/host/iptables";
 import type { ApplyNumbers } from "./apply.ts";
-import type { LockWaits } from "./tool.ts";
 
 /**
  * Name the numbers of a backend: kube-proxy's names first.

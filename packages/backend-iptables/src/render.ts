@@ -1,10 +1,10 @@
 import { hostPort, printableName } from "@turnout/core";
 import type { Context, Destination, Endpoint, NodeContext, Rule, ServicePort, Target } from "@turnout/core";
+import { comment, fromRange, oneOf, originPart, ruleText, toAddress, toPort, WORDS } from "@turnout/host/iptables/text";
 import { endpointChain, serviceChain } from "./names.ts";
 import type { ServiceChainPrefix } from "./names.ts";
 import type { IptablesObject } from "./objects.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
-import { comment, fromRange, oneOf, originPart, ruleText, toAddress, toPort, WORDS } from "./rules.ts";
 
 const MARK_MASQ = "KUBE-MARK-MASQ";
 const FROM_HOST = "-m addrtype --src-type LOCAL";

@@ -1,15 +1,16 @@
 import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
 import { Inbox, ownCommitsOf } from "@turnout/host";
 import type { CommitMark, EchoCount } from "@turnout/host";
+import type { IptablesTool } from "@turnout/host/iptables";
+import { CANARY } from "./layout.ts";
 import type { IptablesFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
-import type { IptablesTool } from "./tool.ts";
 
 /** What watching needs. */
 export interface WatchOptions {
   readonly world: World;
   readonly family: IPFamily;
-  readonly tool: Pick<IptablesTool, "choice" | "hasCanary">;
+  readonly tool: Pick<IptablesTool, "choice" | "hasChain">;
   readonly echoes: EchoCount;
   /** When the host was last looked at; undefined: never. */
   readonly mark: CommitMark | undefined;
@@ -38,7 +39,8 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
     if (news === "end") return;
     if (news === "due") {
       canaryDueMs = world.clock.nowMs() + CANARY_MS;
-      if (!(await tool.hasCanary(signal))) yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
+      if (!(await tool.hasChain("mangle", CANARY, signal)))
+        yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
     } else if (news.is === "addresses") {
       yield { kind: "facts", facts: await readFacts(world, signal) };
     } else {

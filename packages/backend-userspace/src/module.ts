@@ -1,4 +1,6 @@
 import type { Backend, BackendModule, Capability, IPFamily, World } from "@turnout/core";
+import { OwnAddresses, Turns } from "@turnout/host";
+import type { OwnDevice } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { mayOwnAddresses, probeUserspace } from "./facts.ts";
 import { Fronts } from "./fronts.ts";
@@ -7,7 +9,7 @@ import type { UserspaceObject } from "./objects.ts";
 import { parseUserspaceOptions } from "./options.ts";
 import type { UserspaceOptions } from "./options.ts";
 import { numbersOf } from "./numbers.ts";
-import { OwnAddresses, Turns } from "./own-addresses.ts";
+import { OWN_DEVICE } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
 import { renderRow, renderSkeleton } from "./render.ts";
@@ -69,6 +71,8 @@ function realWorld(world: World & Partial<UserspaceWorld>): UserspaceWorld {
   return { ...world, sockets, random, canOwnAddresses };
 }
 
+const DEVICE: OwnDevice = { name: OWN_DEVICE, hint: "rename it, or pass own-addresses=false" };
+
 function openBackend(options: UserspaceOptions, family: IPFamily, world: UserspaceWorld): Backend<UserspaceFacts, UserspaceObject, Step> {
   const { counters, turns } = sharedBy(options);
   const traffic = new Traffic(family, world, options, counters);
@@ -77,7 +81,7 @@ function openBackend(options: UserspaceOptions, family: IPFamily, world: Userspa
     applier.lose(id);
     bell.ring(`${id} failed`);
   });
-  const own = new OwnAddresses(world, family, turns);
+  const own = new OwnAddresses(world, DEVICE, family, turns);
   const applier = new Applier(traffic, fronts, own);
   return {
     skeleton: renderSkeleton,

@@ -1,8 +1,8 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecOptions, ExecResult, ExecSession } from "@turnout/core";
-import type { Sysctl } from "@turnout/host";
-import type { Program } from "./iptables.ts";
-import type { Variant } from "./table-names.ts";
+import type { Sysctl } from "../../facts/sysctl.ts";
+import type { Program } from "./run-program.ts";
+import type { IptablesVariant } from "../../iptables/tools.ts";
 
 /** Runs one of the programs. */
 export type RunProgram = (program: Program, args: readonly string[], options: ExecOptions) => Promise<ExecResult>;
@@ -13,7 +13,7 @@ export type RunProgram = (program: Program, args: readonly string[], options: Ex
  *
  * Shape: names without a variant are those of `plain`.
  */
-export function createIptablesExec(plain: Variant, sysctl: Sysctl, runProgram: RunProgram): Exec {
+export function createIptablesExec(plain: IptablesVariant, sysctl: Sysctl, runProgram: RunProgram): Exec {
   return {
     async run(file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
       if (options.signal?.aborted === true)
@@ -28,12 +28,12 @@ export function createIptablesExec(plain: Variant, sysctl: Sysctl, runProgram: R
   };
 }
 
-function programOf(name: string, plain: Variant): Program | undefined {
+function programOf(name: string, plain: IptablesVariant): Program | undefined {
   const [, family, variant = plain, does = "change"] = /^(ip6?)tables(?:-(nft|legacy))?(?:-(restore|save))?$/.exec(name) ?? [];
   if (family === undefined) return undefined;
   return {
     family: family === "ip" ? "IPv4" : "IPv6",
-    variant: variant as Variant,
+    variant: variant as IptablesVariant,
     does: does as Program["does"],
     name,
   };

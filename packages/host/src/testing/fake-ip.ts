@@ -1,4 +1,5 @@
 import { ProxyError, canonicalIP } from "@turnout/core";
+import type { Fault, FaultSwitches } from "@turnout/conformance";
 import type { Exec, ExecResult, HostAddress } from "@turnout/core";
 
 /** What the fake of `ip` works on. */
@@ -11,13 +12,14 @@ export interface FakeLinks {
   onChange(): void;
 }
 
-/** When the run of a batch is to fail: nothing of it done, half of it, or all of it. */
-export type BatchFault = "before" | "during" | "after" | undefined;
-
 const DONE: ExecResult = { code: 0, stdout: "", stderr: "" };
 
-/** Make an {@link Exec} that knows `ip`, as far as this backend uses it: `link show`, and batches that stop at the first complaint. */
-export function createFakeIp(links: FakeLinks, takeFault: (ips: readonly string[]) => BatchFault): Exec {
+/**
+ * Make an {@link Exec} that knows `ip`, as far as {@link OwnAddresses} uses it: `link show`, and batches that stop at the first complaint.
+ *
+ * Edges: each batch is one change for `faults`, and one that fails `during` is half done.
+ */
+export function createFakeIp(links: FakeLinks, faults: FaultSwitches): Exec {
   return {
     run: (file, args, { input = "", signal } = {}) => {
       if (signal?.aborted === true) return Promise.reject(new ProxyError("canceled", "it was called off", { object: file }));
@@ -25,10 +27,10 @@ export function createFakeIp(links: FakeLinks, takeFault: (ips: readonly string[
       if (args.includes("show")) return Promise.resolve(show(links, args.at(-1) ?? ""));
       if (!args.includes("-batch")) return Promise.resolve(refused(`Object "${args.join(" ")}" is unknown, try "ip help".`));
       const lines = input.split("\n").filter(Boolean);
-      return Promise.resolve(batch(links, lines, takeFault(addressesIn(lines))));
+      return Promise.resolve(batch(links, lines, faults.next(addressesIn(lines))));
     },
     open: (file) => {
-      throw new Error(`the userspace backend keeps no ${file} running`);
+      throw new Error(`nobody keeps ${file} running`);
     },
   };
 }
@@ -44,7 +46,7 @@ function show({ devices }: FakeLinks, device: string): ExecResult {
     : { ...DONE, stdout: `7: ${device}: <UP> \\    ${kind} numtxqueues 1\n` };
 }
 
-function batch(links: FakeLinks, lines: readonly string[], fault: BatchFault): ExecResult {
+function batch(links: FakeLinks, lines: readonly string[], fault: Fault["when"] | undefined): ExecResult {
   if (fault === "before") return refused("RTNETLINK answers: No buffer space available");
   const count = fault === "during" ? Math.ceil(lines.length / 2) : lines.length;
   for (const [index, line] of lines.slice(0, count).entries()) {

@@ -1,11 +1,11 @@
 import { Ledger } from "@turnout/core";
 import { describe, expect, it } from "vitest";
+import { cutSections, restoreInput } from "@turnout/host/iptables/text";
+import type { Section } from "@turnout/host/iptables/text";
 import type { IptablesObject } from "./objects.ts";
 import { parseIptablesOptions } from "./options.ts";
 import { planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
-import { restoreInput, cutSections } from "./sections.ts";
-import type { Section } from "./sections.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
 import type { ServiceWish } from "./test-support/states.ts";

@@ -4,7 +4,8 @@ import type { Rule } from "./rule.ts";
 import { newTable, referencesTo, ZERO } from "./tables.ts";
 import { BUILTINS } from "./table-names.ts";
 import type { Chain, Chains, Counters, Entry } from "./tables.ts";
-import type { Hook, TableName, Variant } from "./table-names.ts";
+import type { Hook, TableName } from "./table-names.ts";
+import type { IptablesVariant } from "../../iptables/tools.ts";
 
 /** Depth of jumps that nf_tables allows. @source Linux NFT_JUMP_STACK_SIZE */
 const NFT_DEPTH_MAX = 16;
@@ -18,7 +19,7 @@ interface Fault {
 /** A table while it is changed: handed over at COMMIT, or thrown away. */
 export class Draft {
   readonly table: TableName;
-  readonly variant: Variant;
+  readonly variant: IptablesVariant;
   readonly #chains: Map<string, Chain>;
   readonly #faults: Fault[] = [];
   /** Rules the kernel won't take, though the tool believes in them. */
@@ -26,7 +27,7 @@ export class Draft {
   /** Whether the kernel walks through all chains after each rule, as it does to tell which one is wrong. */
   readonly #isWalked: boolean;
 
-  constructor(table: TableName, variant: Variant, chains: Chains | undefined, isWalked: boolean = false) {
+  constructor(table: TableName, variant: IptablesVariant, chains: Chains | undefined, isWalked: boolean = false) {
     this.table = table;
     this.variant = variant;
     this.#chains = new Map(chains ?? newTable(table));

@@ -1,9 +1,12 @@
 import type { ExecResult, IPFamily, World } from "@turnout/core";
-import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
+import { createFakeExec } from "../testing/fake-exec.ts";
+import { createFakeNetlink } from "../testing/fake-netlink.ts";
 import { describe, expect, it } from "vitest";
-import { OwnAddresses, Turns } from "./own-addresses.ts";
+import { OwnAddresses } from "./own-addresses.ts";
+import { Turns } from "./turns.ts";
 
 const { signal } = new AbortController();
+const DEVICE = { name: "turnout0", hint: "rename it" };
 const SHOW = { run: ["ip", "-d", "-o", "link", "show", "dev", "turnout0"] } as const;
 const ABSENT: Partial<ExecResult> = { code: 1, stderr: 'Device "turnout0" does not exist.' };
 const THERE: Partial<ExecResult> = { stdout: "7: turnout0: <BROADCAST,NOARP,UP> mtu 1500 \\    dummy addrgenmode none numtxqueues 1" };
@@ -24,7 +27,7 @@ describe("addresses of ours", () => {
       batch("-4", ...UP, "address replace 10.96.0.2/32 dev turnout0 scope host"),
       batch("-4", "address del 10.96.0.1/32 dev turnout0"),
     ]);
-    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, "IPv4", new Turns());
+    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Turns());
     await own.add([], signal);
     await own.add(["10.96.0.1"], signal);
     await own.add(["10.96.0.2"], signal);
@@ -39,14 +42,16 @@ describe("addresses of ours", () => {
       batch("-6", "link add turnout0 type bridge"),
       batch("-6", ...UP, "address replace fd00:96::1/128 dev turnout0 nodad preferred_lft 0"),
     ]);
-    await new OwnAddresses({ exec, netlink: createFakeNetlink() }, "IPv6", new Turns()).add(["fd00:96::1"], signal);
+    await new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv6", new Turns()).add(["fd00:96::1"], signal);
     expect(() => exec.done()).not.toThrow();
   });
 
   it("leave a device alone that isn't ours, and say so", async () => {
     const exec = createFakeExec([{ ...SHOW, result: { stdout: "7: turnout0: <UP> mtu 1500 \\    vxlan id 4 numtxqueues 1" } }]);
-    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, "IPv4", new Turns());
-    await expect(own.add(["10.96.0.1"], signal)).rejects.toThrow("[host_unsupported] a device that isn't ours has our name: turnout0");
+    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Turns());
+    await expect(own.add(["10.96.0.1"], signal)).rejects.toThrow(
+      "[host_unsupported] a device that isn't ours has our name: turnout0: rename it",
+    );
     expect(() => exec.done()).not.toThrow();
   });
 
@@ -56,7 +61,7 @@ describe("addresses of ours", () => {
       { ...SHOW, result: ABSENT },
       { ...batch("-4", "link add turnout0 type dummy"), result: refused },
     ]);
-    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, "IPv4", new Turns());
+    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Turns());
     await expect(own.add(["10.96.0.1"], signal)).rejects.toThrow("(RTNETLINK answers: Operation not permitted): turnout0");
   });
 
@@ -71,7 +76,7 @@ describe("addresses of ours", () => {
     ]);
     const turns = new Turns();
     const of = (family: IPFamily): OwnAddresses =>
-      new OwnAddresses({ exec, netlink } satisfies Pick<World, "exec" | "netlink">, family, turns);
+      new OwnAddresses({ exec, netlink } satisfies Pick<World, "exec" | "netlink">, DEVICE, family, turns);
     expect(await of("IPv6").list()).toEqual(["fd00:96::1"]);
     await of("IPv4").removeAll(signal);
     netlink.setAddresses("IPv4", []);
@@ -80,18 +85,4 @@ describe("addresses of ours", () => {
     await of("IPv4").removeAll(signal);
     expect(() => exec.done()).not.toThrow();
   });
-});
-
-it("turns are taken one after the other, whatever becomes of them", async () => {
-  const turns = new Turns();
-  const done: number[] = [];
-  const slow = turns.take(async () => {
-    await Promise.resolve();
-    done.push(1);
-    throw new Error("no");
-  });
-  const next = turns.take(() => Promise.resolve(void done.push(2)));
-  await expect(slow).rejects.toThrow("no");
-  await next;
-  expect(done).toEqual([1, 2]);
 });

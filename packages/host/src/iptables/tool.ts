@@ -1,9 +1,10 @@
-import { ProxyError } from "@turnout/core";
 import type { IPFamily, World } from "@turnout/core";
-import { chooseIptables, iptablesError, iptablesName, restoreIptables, runLocked } from "@turnout/host";
-import type { IptablesChoice, IptablesProgram, IptablesVariant, LockedRun } from "@turnout/host";
-import { CANARY, ROUTE_LOCALNET } from "./layout.ts";
-import type { TableName } from "./layout.ts";
+import { iptablesError } from "./errors.ts";
+import { restoreIptables, runLocked } from "./restore.ts";
+import type { LockedRun } from "./restore.ts";
+import type { TableName } from "./text/objects.ts";
+import { chooseIptables, iptablesName } from "./tools.ts";
+import type { IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
 
 /** What waiting for the xtables lock has come to. */
 export interface LockWaits {
@@ -86,28 +87,14 @@ export class IptablesTool {
     await restoreIptables(await this.#file("-restore", signal), input, this.#run(signal));
   }
 
-  /** Tell whether the canary is there: a flush takes it away. Cheap however many rules there are. */
-  async hasCanary(signal: AbortSignal): Promise<boolean> {
+  /** Tell whether a chain is there. Cheap however many rules there are elsewhere. @throws {ProxyError} as {@link runLocked}, and `permission_denied`. */
+  async hasChain(table: TableName, chain: string, signal: AbortSignal): Promise<boolean> {
     const file = await this.#file("", signal);
-    const result = await runLocked(file, ["-t", "mangle", "-S", CANARY], this.#run(signal));
+    const result = await runLocked(file, ["-t", table, "-S", chain], this.#run(signal));
     if (result.code === 0) return true;
-    const error = iptablesError(result.stderr, "look for the canary");
+    const error = iptablesError(result.stderr, `look for chain ${chain}`);
     if (error.code === "permission_denied") throw error;
     return false;
-  }
-
-  /** Read route_localnet; "" where this kernel or namespace has no such parameter. */
-  async readRouteLocalnet(signal: AbortSignal): Promise<string> {
-    const { code, stdout } = await this.#world.exec.run("sysctl", ["-n", ROUTE_LOCALNET], { signal });
-    return code === 0 ? stdout.trim() : "";
-  }
-
-  /** Set a kernel parameter. */
-  async setParameter(name: string, value: string, signal: AbortSignal): Promise<void> {
-    const { code, stderr } = await this.#world.exec.run("sysctl", ["-q", "-w", `${name}=${value}`], { signal });
-    if (code === 0) return;
-    const object = `${name}: ${stderr.trim().slice(0, 200)}`;
-    throw new ProxyError("tool_failed", "a kernel parameter can't be set", { object, hint: "run with /proc/sys writable" });
   }
 
   async #file(what: "" | "-restore" | "-save", signal: AbortSignal): Promise<string> {

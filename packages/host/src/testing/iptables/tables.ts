@@ -1,7 +1,8 @@
 import type { IPFamily } from "@turnout/core";
 import type { Rule } from "./rule.ts";
 import { BUILTINS, TABLES } from "./table-names.ts";
-import type { TableName, Variant } from "./table-names.ts";
+import type { TableName } from "./table-names.ts";
+import type { IptablesVariant } from "../../iptables/tools.ts";
 
 /** Packets and bytes, as restored: the fake doesn't count. */
 export interface Counters {
@@ -32,7 +33,7 @@ export type Chains = ReadonlyMap<string, Chain>;
 
 /** All rules of one variant in one family. */
 export interface RuleSet {
-  readonly variant: Variant;
+  readonly variant: IptablesVariant;
   readonly family: IPFamily;
   /** Tables that exist: legacy in order of first use, nft those that were ever changed. */
   readonly tables: Map<TableName, Chains>;

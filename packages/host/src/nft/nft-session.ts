@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecResult, ExecSession, World } from "@turnout/core";
-import { EchoCount, ownCommitsOf } from "@turnout/host";
-import type { OwnCommits } from "@turnout/host";
+import { EchoCount, ownCommitsOf } from "../watch/own-commits.ts";
+import type { OwnCommits } from "../watch/own-commits.ts";
 import { nftError } from "./errors.ts";
 import { Patience } from "./patience.ts";
 

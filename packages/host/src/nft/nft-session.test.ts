@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec } from "@turnout/core";
-import { createFakeNetlink } from "@turnout/host/testing";
+import { createFakeNetlink } from "../testing/fake-netlink.ts";
 import { describe, expect, it } from "vitest";
 import { NftSession } from "./nft-session.ts";
 

@@ -8,7 +8,8 @@ import type { RestoreOptions } from "./restore.ts";
 import { listRules, save } from "./save.ts";
 import { isTableName, newTable, sortedChains } from "./tables.ts";
 import type { RuleSet } from "./tables.ts";
-import type { TableName, Variant } from "./table-names.ts";
+import type { TableName } from "./table-names.ts";
+import type { IptablesVariant } from "../../iptables/tools.ts";
 
 const VERSION = "v1.8.9";
 
@@ -22,7 +23,7 @@ export interface Answer {
 
 /** One of the programs: its variant and family, what it does, and the name it was called by. */
 export interface Program {
-  readonly variant: Variant;
+  readonly variant: IptablesVariant;
   readonly family: IPFamily;
   readonly does: "change" | "restore" | "save";
   /** As it was called, e.g. `iptables-nft-restore`. */

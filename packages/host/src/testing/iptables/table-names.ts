@@ -1,6 +1,3 @@
-/** The two kinds of iptables; each has rules of its own in the kernel, and both act on packets. */
-export type Variant = "legacy" | "nft";
-
 /** Where packets come by; the name of a built-in chain. */
 export type Hook = "PREROUTING" | "INPUT" | "FORWARD" | "OUTPUT" | "POSTROUTING";
 

@@ -1,8 +1,9 @@
 import type { Log } from "@turnout/core";
-import type { IptablesProgram } from "@turnout/host";
-import { createFakeClock, createFakeExec } from "@turnout/host/testing";
 import { describe, expect, it } from "vitest";
+import { createFakeClock } from "../testing/fake-clock.ts";
+import { createFakeExec } from "../testing/fake-exec.ts";
 import { IptablesTool } from "./tool.ts";
+import type { IptablesProgram } from "./tools.ts";
 
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const NFT: IptablesProgram = { variant: "nft", version: "1.8.9", suffix: "-nft" };

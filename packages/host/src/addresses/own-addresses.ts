@@ -1,7 +1,7 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
 import type { IPFamily, World } from "@turnout/core";
-import { ipError, isUnknownKind } from "./errors.ts";
-import { OWN_DEVICE } from "./objects.ts";
+import { ipError, isUnknownKind } from "./ip-errors.ts";
+import type { Turns } from "./turns.ts";
 
 const FLAG: Readonly<Record<IPFamily, string>> = { IPv4: "-4", IPv6: "-6" };
 /**
@@ -11,28 +11,31 @@ const FLAG: Readonly<Record<IPFamily, string>> = { IPv4: "-4", IPv6: "-6" };
 const NEVER_SOURCE: Readonly<Record<IPFamily, string>> = { IPv4: "scope host", IPv6: "nodad preferred_lft 0" };
 const TAIL: Readonly<Record<IPFamily, string>> = { IPv4: "/32", IPv6: "/128" };
 
-/** Lets one after the other do something. */
-export class Turns {
-  #last: Promise<unknown> = Promise.resolve();
-
-  /** Run once all before are done, however they ended. */
-  async take(run: () => Promise<void>): Promise<void> {
-    const mine = this.#last.then(run);
-    this.#last = Promise.allSettled([mine]);
-    await mine;
-  }
+/** A device that holds a backend's own addresses. */
+export interface OwnDevice {
+  /** e.g. `turnout0`; up to 15 characters. */
+  readonly name: string;
+  /** What to try when something else has that name. */
+  readonly hint: string;
 }
 
-/** One family's addresses on our own device. Nothing else of the host is ever changed. */
+/**
+ * One family's addresses on a device of our own, so that what is sent to them ends on this host. Nothing else of the host is ever changed.
+ *
+ * Shape: a dummy device, or a bridge without ports where the kernel has no dummy devices; it is made with the first address.
+ */
 export class OwnAddresses {
   readonly #world: Pick<World, "exec" | "netlink">;
   readonly #family: IPFamily;
   readonly #turns: Turns;
-  readonly #device = OWN_DEVICE;
+  readonly #device: string;
+  readonly #hint: string;
 
   /** @param turns shared by both families: the device is theirs together */
-  constructor(world: Pick<World, "exec" | "netlink">, family: IPFamily, turns: Turns) {
+  constructor(world: Pick<World, "exec" | "netlink">, { name, hint }: OwnDevice, family: IPFamily, turns: Turns) {
     this.#world = world;
+    this.#device = name;
+    this.#hint = hint;
     this.#family = family;
     this.#turns = turns;
   }
@@ -99,7 +102,7 @@ export class OwnAddresses {
     if (/\s(?:dummy|bridge)\s/.test(stdout)) return true;
     throw new ProxyError("host_unsupported", "a device that isn't ours has our name", {
       object: this.#device,
-      hint: "rename it, or pass own-addresses=false",
+      hint: this.#hint,
     });
   }
 

@@ -1,5 +1,5 @@
-import { findAttribute, zeroTerminated } from "../netlink/message.ts";
-import type { NetlinkMessage } from "../netlink/message.ts";
+import { findAttribute, zeroTerminated } from "./message.ts";
+import type { NetlinkMessage } from "./message.ts";
 
 // @source linux/netfilter/nfnetlink.h, nf_tables.h
 const SUBSYSTEM = 10;
