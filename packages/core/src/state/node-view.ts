@@ -85,7 +85,7 @@ export class NodeView {
     const isFull = this.#isFullDue;
     const context = this.#refreshContext();
     const changed = this.#recompute(context !== undefined);
-    const triggersMs = this.#takeTriggers(changed);
+    const triggersMs = this.#consumeTriggers(changed);
     if (!isFull && context === undefined && changed.size === 0) return undefined;
     this.#isFullDue = false;
     const keys = isFull ? [...this.#rows.keys()] : [...changed];
@@ -110,8 +110,8 @@ export class NodeView {
    * The trigger times of rows that changed; those of slices that changed nothing are let go, or a later change of some
    * other Service would be charged with them. What was there before the first state says nothing of our latency.
    */
-  #takeTriggers(changed: ReadonlySet<string>): readonly number[] {
-    const times = this.#news.takeTriggers();
+  #consumeTriggers(changed: ReadonlySet<string>): readonly number[] {
+    const times = this.#news.consumeTriggers();
     if (times.size === 0) return [];
     const services = this.#revision === 0 ? [] : [...changed].map(serviceKeyOf);
     return [...new Set(services)].flatMap((serviceKey) => times.get(serviceKey) ?? []);
@@ -125,7 +125,7 @@ export class NodeView {
 
   /** Rebuild the context if it may be another. Returns the new one if it is. */
   #refreshContext(): NodeContext | undefined {
-    const nodes = this.#news.takeNodes();
+    const nodes = this.#news.consumeNodes();
     if (nodes !== "all" && nodes.size === 0) return undefined;
     const { nodeName, family, settings, bindAddress } = this.#options;
     const node = this.#store.lastingNode(nodeName);
@@ -137,9 +137,9 @@ export class NodeView {
 
   /** Compute the changed Services again, or all of them; returns the keys of rows that are new, different or gone. */
   #recompute(areAllDue: boolean): ReadonlySet<string> {
-    const services = this.#news.takeServices();
+    const services = this.#news.consumeServices();
     const dirty = areAllDue ? new Set([...services, ...this.#store.serviceKeys()]) : services;
-    const touched = new Set(this.#takeGround());
+    const touched = new Set(this.#consumeGround());
     for (const serviceKey of dirty) this.#recomputeService(serviceKey, touched);
     const changed = new Set<string>();
     for (const key of touched) if (this.#settle(key)) changed.add(key);
@@ -147,8 +147,8 @@ export class NodeView {
   }
 
   /** Take in what service ranges and node addresses there are; returns the keys of rows that may have lost or got something by that. */
-  #takeGround(): ReadonlySet<string> {
-    if (!this.#news.takeGround()) return NOTHING;
+  #consumeGround(): ReadonlySet<string> {
+    if (!this.#news.consumeGround()) return NOTHING;
     return this.#claims.setGround(groundOf(this.#store, this.#options.family));
   }
 

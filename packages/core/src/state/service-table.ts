@@ -92,7 +92,7 @@ export class ServiceTable {
     const isFirst = this.#revision === 0;
     const revision = this.#revision + 1;
     const areServicesNew = this.#settleServices(revision);
-    const areNodesNew = this.#views.refresh(this.#news.takeNodes(), revision);
+    const areNodesNew = this.#views.refresh(this.#news.consumeNodes(), revision);
     if (isFirst || areServicesNew || areNodesNew) this.#revision = revision;
     return true;
   }
@@ -109,14 +109,14 @@ export class ServiceTable {
   }
 
   #settleServices(revision: number): boolean {
-    const isGroundNew = this.#news.takeGround();
+    const isGroundNew = this.#news.consumeGround();
     const touched = new Set(isGroundNew ? this.#claims.setGround(groundOf(this.#store, this.#family)) : []);
-    const changed = this.#changedParts(this.#news.takeServices());
+    const changed = this.#changedParts(this.#news.consumeServices());
     for (const [key, parts] of changed) {
       touched.add(key);
       for (const other of this.#claims.set(this.#versions.get(key)?.parts, parts)) touched.add(other);
     }
-    const times = this.#news.takeTriggers();
+    const times = this.#news.consumeTriggers();
     let isNew = false;
     for (const key of touched) {
       const isChanged = changed.has(key);

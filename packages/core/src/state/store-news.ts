@@ -14,7 +14,7 @@ const NONE: ReadonlySet<string> = new Set();
 /**
  * What changed in a store since somebody last looked, by name: a thousand changes of one Service are one.
  *
- * Shape: each `take…` gives what is new and begins anew. At first everything is.
+ * Shape: each `consume…` gives what is new and begins anew. At first everything is.
  */
 export class StoreNews {
   readonly #options: StoreNewsOptions;
@@ -37,7 +37,7 @@ export class StoreNews {
   }
 
   /** Services that changed, or whose endpoints did, by `namespace/name`. */
-  takeServices(): ReadonlySet<string> {
+  consumeServices(): ReadonlySet<string> {
     const services = this.#services;
     if (services.size === 0) return NONE;
     this.#services = new Set();
@@ -45,12 +45,12 @@ export class StoreNews {
   }
 
   /** When the endpoint changes of Services were triggered, ms since the epoch. */
-  takeTriggers(): ReadonlyMap<string, readonly number[]> {
+  consumeTriggers(): ReadonlyMap<string, readonly number[]> {
     return this.#triggers.take();
   }
 
   /** Followed nodes of which something else may be known now; "all" when the service ranges are others. */
-  takeNodes(): ReadonlySet<string> | "all" {
+  consumeNodes(): ReadonlySet<string> | "all" {
     const nodes = this.#areRangesNew ? "all" : this.#nodes;
     this.#areRangesNew = false;
     if (this.#nodes.size > 0) this.#nodes = new Set();
@@ -58,7 +58,7 @@ export class StoreNews {
   }
 
   /** Tell whether service ranges or nodes' addresses are others: what no Service can claim by its age. */
-  takeGround(): boolean {
+  consumeGround(): boolean {
     const isNew = this.#isGroundNew;
     this.#isGroundNew = false;
     return isNew;
