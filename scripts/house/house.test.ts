@@ -307,6 +307,12 @@ describe("rooms", () => {
     ["packages/client/src/api/a.ts", `import { x } from "../daemon/run/main.ts";`, "api may import gen, process, not daemon"],
     ["packages/core/src/state/a.ts", `import { x } from "../index.ts";`, "state may import model, intake, policy, not a door"],
     ["packages/core/src/new/a.ts", `import { x } from "../model/rows.ts";`, "core/new is no room of scripts/house/check-rooms.ts"],
+    ["packages/client/src/daemon/health/a.ts", `import { x } from "../run/main.ts";`, "health may import config, not run"],
+    [
+      "packages/client/src/daemon/run/a.ts",
+      `import { x } from "../index.ts";`,
+      "run may import config, feed, repair, health, metrics, not a door",
+    ],
     ["packages/lab/src/a.ts", `import { x } from "./test-support/b.ts";`, "only tests import what lies in test-support"],
   ])("objects to %s with %s", (path, text, what) => {
     expect(rooms(path, text)).toEqual([what]);

@@ -1,6 +1,6 @@
 import { ALL_CAPABILITIES, ProxyError, type BackendModule, type Variants, type World } from "@turnout/core";
 import type { CreateFakeHost } from "@turnout/conformance";
-import { backendOf } from "@turnout/client";
+import { backendOf } from "@turnout/client/daemon";
 import { importForeign, isPackageDirectory, isPath, type ForeignModule } from "./foreign-module.ts";
 
 /** A backend that comes with turnout. */

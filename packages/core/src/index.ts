@@ -14,6 +14,7 @@ export * from "./model/equal.ts";
 export * from "./model/errors.ts";
 export * from "./model/health.ts";
 export { Ledger } from "./sync/ledger.ts";
+export { RevisionLog } from "./model/revision-log.ts";
 export * from "./model/rows.ts";
 export * from "./model/names.ts";
 export * from "./policy/node-context.ts";

@@ -42,6 +42,13 @@ export function partsFor(
   return { service, addresses, candidates: service.ports.map((port) => endpointsFor(slices, port, family, nodeName)) };
 }
 
+/** The keys of the rows of parts, in order; none of undefined. */
+export function rowKeysOf(parts: ServiceParts | undefined): readonly string[] {
+  if (parts === undefined) return [];
+  const { namespace, name, ports } = parts.service;
+  return ports.map((port) => rowKey(namespace, name, port.name, port.protocol));
+}
+
 /** Make rows of parts that are local to the context's node. */
 export function rowsOfParts({ service, addresses, candidates }: ServiceParts, context: NodeContext): readonly ServicePort[] {
   const healthCheck =

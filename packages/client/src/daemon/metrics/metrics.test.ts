@@ -1,7 +1,8 @@
 import { ProxyError } from "@turnout/core";
 import { afterEach, expect, test } from "vitest";
 import { toyEndpoint, toyRow } from "../../test-support/toys.ts";
-import { countNoLocalEndpoints, Metrics } from "./metrics.ts";
+import { Metrics } from "./metrics.ts";
+import { countNoLocalEndpoints } from "./row-metrics.ts";
 
 let made: Metrics | undefined;
 afterEach(() => made?.close());
