@@ -16,8 +16,9 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
     ["verdict", "leftover"],
   ],
   "forgets to change": [
-    "R-58",
+    "R-22, R-58",
     withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, put: delta.put.filter(({ before }) => before === undefined) }) })),
+    ["verdict", "not-idempotent"],
   ],
   "trusts its memory after a failed apply": ["R-58", withBackend(fromMemory), ["error", "leftover"]],
   "keeps a cache that outlives the truth": ["R-58", withBackend(withCache), ["error", "leftover"]],
