@@ -47,7 +47,7 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly isOnce: boolean;
 }
 
-/** Everything is compared with the host at least this often. @source semantics.md 5.3 */
+/** Everything is compared with the host at least this often, where the backend tells of what others do. @source semantics.md 5.3 */
 const FULL_SYNC_MS = 3_600_000;
 
 /** One family: its sync loop and the health check node ports that follow it. */
@@ -92,7 +92,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       log: world.log,
       observer: this.#observer(),
       minIntervalMs: config.minSyncPeriodMs,
-      maxIntervalMs: FULL_SYNC_MS,
+      // In a dry run nothing of ours is in force that others could change.
+      maxIntervalMs: backend.tellsDrift === true || dryRun !== undefined ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS),
       retryMs: config.syncPeriodMs,
       capabilities: module.capabilities,
       report,
@@ -164,12 +165,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
     // Not before: a cold start is a hundred thousand changes of our own to be told about, and what is replaced has to stay until then.
     if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
     await this.#clearLeftovers(signal);
-    // A dry run has nothing in force that others could change.
-    if (backend.watch === undefined || this.#parts.dryRun !== undefined) return;
+    if (this.#parts.dryRun !== undefined) return;
     const audit = (): void => this.#loop.audit();
     const { clock, log } = world;
     const pacer = new RepairPacer({ family, clock, log, audit, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;
+    if (backend.watch === undefined) return;
     while (!signal.aborted) {
       try {
         for await (const event of backend.watch(signal)) {
