@@ -53,6 +53,8 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
 };
 
 class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
+  /** The legacy variant tells of a flush alone; what else is done there the hourly comparison finds. */
+  readonly tellsDrift = true;
   readonly #options: IptablesOptions;
   readonly #family: IPFamily;
   readonly #world: World;

@@ -58,6 +58,7 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
     },
     apply: (plan, signal): Promise<Outcome<NftObject>> => applier.apply(plan, signal),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
+    tellsDrift: true,
     watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> => watchHost({ world, family, echoes: session.echoes, mark }, signal),
     cleanup: (signal): Promise<void> => session.dropTable(nftFamily, TABLE, signal),
     leftovers: (isInUse, signal): Promise<readonly Leftover[]> => findLeftovers(session, nftFamily, isInUse, signal),

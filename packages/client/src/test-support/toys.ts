@@ -200,6 +200,7 @@ function toyBackend(kernel: ToyKernel, family: IPFamily): ToyBackend {
       }
       return Promise.resolve({});
     },
+    tellsDrift: true,
     watch: (signal) => kernel.events(signal),
     close: () => {
       kernel.closed.push(family);

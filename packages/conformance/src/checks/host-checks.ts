@@ -8,6 +8,7 @@ import type { PlayerOptions } from "../play/player.ts";
 import { addressesOf, service, SERVICE_PORT, slices } from "../play/short.ts";
 import { stagePlace, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
+import { checkWatch } from "./watch-checks.ts";
 
 /** Longer than any wait after a failure. */
 const REST_MS = 60_000;
@@ -37,6 +38,7 @@ export async function checkHost(
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.look());
     // Where nothing works anyway, nothing that fails tells anything.
     if (findings.list.slice(known).some(({ kind }) => kind === "error")) continue;
+    await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.watch());
     for (const when of FAULTS) await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.fail(when));
   }
 }
@@ -84,6 +86,12 @@ class HostCheck {
     if (!(await this.#checkOwn())) return;
     await this.#checkFlows();
     this.#checkTamper();
+  }
+
+  /** See whether what somebody else does is noticed. */
+  async watch(): Promise<void> {
+    this.#addService();
+    if (await this.#isSynced()) await checkWatch(this.#player, (...found) => this.#found(...found), this.#random);
   }
 
   /** Have a change fail. It must show: in an error, or, where a backend takes it calmly, in what is not yet in force. */

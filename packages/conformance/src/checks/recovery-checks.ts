@@ -22,7 +22,10 @@ const CALLS_MAX = 50;
 /** Syncs in which a host must have recovered from one fault. */
 const SYNCS = 3;
 const FAULTS: readonly Fault["when"][] = ["before", "during", "after"];
-const RULES: readonly string[] = ["R-55", "R-58"];
+/** What one thing costs others. */
+const ISOLATION: readonly string[] = ["R-55"];
+/** What a failure leaves behind. */
+const RECOVERY: readonly string[] = ["R-58"];
 /** Services that work all the time, by number. */
 const WORKING = [1, 2, 3];
 /** The Service that is in trouble; its number is in no other address of the stage. */
@@ -36,6 +39,8 @@ interface Desk {
   readonly setting: PlayerOptions;
   readonly findings: Findings;
   readonly random: () => number;
+  /** What a packet that suffers offends against. */
+  readonly rules: readonly string[];
   /** How many findings there were at the start. */
   readonly known: number;
 }
@@ -52,9 +57,9 @@ export async function checkRecovery(
   setting: PlayerOptions,
   { findings, random }: { readonly findings: Findings; readonly random: () => number },
 ): Promise<void> {
-  const desk: Desk = { subject, setting, findings, random, known: findings.list.length };
+  const desk: Desk = { subject, setting, findings, random, rules: ISOLATION, known: findings.list.length };
   await onHost(desk, "a restart with a row that the host refuses", (run) => run.refuseRow());
-  for (const when of FAULTS) await failEachCall(desk, when);
+  for (const when of FAULTS) await failEachCall({ ...desk, rules: RECOVERY }, when);
   for (const owner of ["row", "skeleton"] as const) {
     const failing = { ...desk, subject: failingObject(subject, owner, nameOf(TROUBLED)), setting: onAllOf(NODE_RANGES, setting) };
     await onHost(failing, `an object of the ${owner} that fails for ever`, (run) => run.failForEver());
@@ -72,9 +77,9 @@ async function failEachCall(desk: Desk, when: Fault["when"]): Promise<void> {
 }
 
 async function onHost(desk: Desk, name: string, check: (run: RecoveryRun) => Promise<void>): Promise<void> {
-  const { findings, subject, setting } = desk;
+  const { findings, subject, setting, rules } = desk;
   if (findings.list.length > desk.known) return;
-  findings.place = { scenario: name, step: "the start", rules: RULES };
+  findings.place = { scenario: name, step: "the start", rules };
   const start = (objects = STAGE_OBJECTS): Promise<Player> => Player.start(subject, setting, objects);
   try {
     const player = await start();
@@ -189,7 +194,7 @@ class RecoveryRun {
     player.onToolCall = undefined;
     for (const { error } of reports) this.#checkError(error);
     for (const { notes } of player.processes) for (const { error } of notes.failures) this.#checkError(error);
-    for (const found of underWay.found()) findings.add(found);
+    for (const found of underWay.found()) findings.add({ ...found, rules: this.#desk.rules });
     this.#judge(after, working);
     return reports;
   }
@@ -202,7 +207,13 @@ class RecoveryRun {
     return this.#packets(numbers).flatMap(({ what, packet }) => {
       const { family, protocol } = packet;
       const question = { packet, verdict: verdictOf(world, packet), remembered: undefined };
-      return judgePacket(this.#player.host, question, this.#desk.random).map((complaint) => ({ ...complaint, family, protocol, what }));
+      return judgePacket(this.#player.host, question, this.#desk.random).map((complaint) => ({
+        ...complaint,
+        family,
+        protocol,
+        what,
+        rules: this.#desk.rules,
+      }));
     });
   }
 
@@ -250,7 +261,7 @@ class RecoveryRun {
   }
 
   #place(step: string): void {
-    this.#desk.findings.place = { scenario: this.#name, step, rules: RULES };
+    this.#desk.findings.place = { scenario: this.#name, step, rules: this.#desk.rules };
   }
 
   #found(what: string, expected: string, got: string): void {

@@ -4,7 +4,8 @@ import { verdictOf } from "../oracle/verdict-of.ts";
 import type { Exec, ExecSession, World } from "@turnout/core";
 import type { FakeHost, Trace } from "../play/fake-host.ts";
 import type { Found } from "./findings.ts";
-import { together, wordsOfTrace, wordsOfVerdict } from "./judge.ts";
+import { offendedBy } from "./offended.ts";
+import { missedBy, together, wordsOfTrace, wordsOfVerdict } from "./judge.ts";
 
 /** Draws by which a server that is chosen at rest has shown itself: of nine, one is missed once in 10^10 times. */
 const DRAWS_AT_REST = 200;
@@ -94,7 +95,7 @@ export class UnderWay {
   }
 
   /** What was seen that should not have been; to be asked once the change is done. */
-  found(): readonly Found[] {
+  found(): readonly (Found & { readonly rules: readonly string[] })[] {
     return [...this.#offended].flatMap(([{ what, packet, allowed, because }, trace]) => {
       const got = wordsOfTrace(trace, packet);
       if (this.#isSeenAtRest(packet, got)) return [];
@@ -107,6 +108,7 @@ export class UnderWay {
           what: `${what}, while the change was under way`,
           expected: together(allowed),
           got,
+          rules: offendedBy(because, missedBy(allowed, got, packet)),
           details: [...(because.length === 0 ? [] : [`by ${because.join(", ")}`]), ...trace.path],
         },
       ];

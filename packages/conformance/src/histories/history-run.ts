@@ -7,6 +7,7 @@ import type { Findings } from "../checks/findings.ts";
 import { differenceOf } from "../checks/health-checks.ts";
 import type { HistoryOptions } from "./history-options.ts";
 import { judgePacket } from "../checks/judge.ts";
+import { offendedByFlow } from "../checks/offended.ts";
 import { Player } from "../play/player.ts";
 import type { PlayerOptions } from "../play/player.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
@@ -170,6 +171,7 @@ export class HistoryRun {
         what: `flow ${flow.source} → ${flow.destination} port ${flow.port}, answered by ${flow.endpoint}`,
         expected: fate === "keep" ? "remembered" : "forgotten",
         got: isLeft ? "remembered" : "forgotten",
+        rules: offendedByFlow(fate),
         details: [...this.#happened],
       });
     }
@@ -246,6 +248,7 @@ export class HistoryRun {
         family,
         protocol,
         what: `${source} → ${destination} port ${port}`,
+        rules: complaint.rules.length === 0 ? this.#findings.place.rules : complaint.rules,
         details: [...complaint.details, ...this.#happened],
       });
   }

@@ -48,7 +48,7 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly isOnce: boolean;
 }
 
-/** Everything is compared with the host at least this often. @source semantics.md 5.3 */
+/** Everything is compared with the host at least this often, where the backend tells of what others do. @source semantics.md 5.3 */
 const FULL_SYNC_MS = 3_600_000;
 
 /** One family: its sync loop and the health check node ports that follow it. */
@@ -93,7 +93,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       log: world.log,
       observer: this.#observer(),
       minIntervalMs: config.minSyncPeriodMs,
-      maxIntervalMs: FULL_SYNC_MS,
+      // In a dry run nothing of ours is in force that others could change.
+      maxIntervalMs: backend.tellsDrift === true || dryRun !== undefined ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS),
       retryMs: config.syncPeriodMs,
       capabilities: module.capabilities,
       report,
@@ -170,11 +171,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
   async #watchHost(signal: AbortSignal): Promise<void> {
     const { backend, family, world, config, dryRun } = this.#parts;
     // A dry run has nothing in force that others could change.
-    if (backend.watch === undefined || dryRun !== undefined) return;
+    if (dryRun !== undefined) return;
     const { clock, log } = world;
     const audit = (): void => this.#loop.audit();
     const pacer = new RepairPacer({ family, clock, log, audit, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;
+    if (backend.watch === undefined) return;
     const onFacts = (facts: H): void => {
       this.#isHealthDue = true;
       this.#loop.setHost(facts);

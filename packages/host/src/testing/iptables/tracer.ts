@@ -62,8 +62,10 @@ function isLoopback(address: string, family: IPFamily): boolean {
 class Tracer {
   readonly #walk: Walk;
   readonly #host: TraceHost;
+  readonly #cameWith: number;
 
   constructor(walk: Walk, host: TraceHost) {
+    this.#cameWith = walk.mark;
     this.#walk = walk;
     this.#host = host;
   }
@@ -88,7 +90,7 @@ class Tracer {
 
   #leave(): Fate {
     const fate = this.#pass("POSTROUTING");
-    if (fate !== "accept" || this.#walk.mark === FOREIGN_BIT) return fate;
+    if (fate !== "accept" || (this.#walk.mark | FOREIGN_BIT) === (this.#cameWith | FOREIGN_BIT)) return fate;
     return this.#dropped(`somebody beyond POSTROUTING: the mark is 0x${this.#walk.mark.toString(16)}`);
   }
 

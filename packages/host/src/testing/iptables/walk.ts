@@ -24,7 +24,7 @@ export class Walk {
   /** "" where there is none. */
   inputLink: string;
   outputLink = "";
-  mark = 0;
+  mark: number;
   /** What conntrack knows of the connection; its state is NEW. */
   isDestinationTranslated = false;
   isSourceTranslated = false;
@@ -32,13 +32,14 @@ export class Walk {
   #destination: Address;
   #port: number;
 
-  constructor({ family, protocol, source, destination, port, link }: Packet, host: WalkHost) {
+  constructor({ family, protocol, source, destination, port, link, mark = 0 }: Packet, host: WalkHost) {
     this.family = family;
     this.protocol = protocol.toLowerCase();
     this.#source = addressOf(source);
     this.#destination = addressOf(destination);
     this.#port = port;
     this.inputLink = link;
+    this.mark = mark;
     this.host = host;
   }
 

@@ -3,6 +3,7 @@ import type { Packet, Trace } from "@turnout/conformance";
 import { UPLINK } from "@turnout/conformance";
 import type { Chain, Ruleset, StepResult } from "./ruleset.ts";
 import type { Hook } from "./hooks.ts";
+import { FOREIGN_BIT } from "./foreign-ruleset.ts";
 import { Walk } from "./walk.ts";
 import type { WalkHost } from "./walk.ts";
 
@@ -21,12 +22,17 @@ type Fate = "accept" | "drop" | "reject";
  *
  * Shape: what comes in by a link meets prerouting, then input or forward; what the host sends meets output, and when it is for
  * the host itself prerouting and input, too (without nat: that was done). All but input lead to postrouting.
+ * Beyond postrouting somebody drops what leaves with another mark than it came with, their own bit aside (subtlety 18).
  * Edges: there are no routes: everything that is not for an address of the host leaves by the uplink. What a rule learns goes into the
  * host's undo log; take it back for a mere look.
  */
 export function tracePacket(ruleset: Ruleset, packet: Packet, host: WalkHost): Trace {
   const walk = new Walk(packet, host);
-  const fate = passHooks(ruleset, walk, packet.link === "");
+  const cameWith = walk.mark;
+  const passed = passHooks(ruleset, walk, packet.link === "");
+  const isMarked = passed === "accept" && walk.hasLeft && (walk.mark | FOREIGN_BIT) !== (cameWith | FOREIGN_BIT);
+  if (isMarked) walk.path.push(`somebody beyond postrouting: the mark is 0x${(walk.mark >>> 0).toString(16)}`);
+  const fate = isMarked ? "drop" : passed;
   const { path } = walk;
   if (fate !== "accept") return { is: fate, path };
   if (!walk.isDestinationTranslated) return { is: "pass", path };
@@ -37,6 +43,7 @@ function passHooks(ruleset: Ruleset, walk: Walk, isOwn: boolean): Fate {
   const pass = (hook: Hook, withNat: boolean = true): Fate => {
     // The link is that of the route when the hook is entered: a translation inside of output doesn't change it.
     const isLeaving = hook === "output" || hook === "forward" || hook === "postrouting";
+    if (hook === "postrouting") walk.hasLeft = true;
     walk.outputLink = isLeaving ? (walk.isLocal(walk.destination) ? LOOPBACK : UPLINK) : "";
     return passHook(ruleset, walk, hook, withNat);
   };

@@ -37,14 +37,16 @@ export class Walk {
   inputLink: string;
   /** "" before it is known. */
   outputLink = "";
-  mark = 0;
+  mark: number;
+  /** Whether it has come to postrouting. */
+  hasLeft = false;
   ctMark = 0;
   ctState: number = CT_NEW;
   ctStatus = 0;
   /** Takes down what the packet leaves in dynamic sets. */
   readonly undo: UndoLog;
 
-  constructor({ family, protocol, source, destination, port, link }: Packet, host: WalkHost) {
+  constructor({ family, protocol, source, destination, port, link, mark = 0 }: Packet, host: WalkHost) {
     this.family = family === ("IPv4" satisfies IPFamily) ? "ip" : "ip6";
     this.protocol = protocol.toLowerCase();
     this.protocolNumber = PROTOCOL_NUMBERS[protocol];
@@ -52,6 +54,7 @@ export class Walk {
     this.destination = destination;
     this.port = port;
     this.inputLink = link;
+    this.mark = mark;
     this.isLocal = (address): boolean => host.isLocal(address);
     this.random = (): number => host.random();
     this.nowMs = host.nowMs;
