@@ -1,5 +1,4 @@
-/** The mark bit that somebody else sets on every packet; no scenario gives it to a backend. */
-export const FOREIGN_BIT = 0x0002_0000;
+import { FOREIGN_BIT } from "@turnout/host/testing/nft";
 
 /**
  * What is on the host before the backend comes: other people's tables, some with names much like ours.

@@ -1,5 +1,4 @@
-/** The mark bit that somebody else sets on every packet; no scenario gives it to a backend. */
-export const FOREIGN_BIT = 0x0002_0000;
+import { FOREIGN_BIT } from "../foreign-mark.ts";
 
 /** What kubelet writes, and also kube-proxy: packets to loopback that came in from outside. */
 export const MARTIAN_RULE: string =

@@ -2,7 +2,7 @@ import { hostPort } from "@turnout/core";
 import type { Packet, Trace } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
 import { UPLINK } from "@turnout/conformance";
-import { FOREIGN_BIT } from "./foreign-rules.ts";
+import { FOREIGN_BIT } from "../foreign-mark.ts";
 import { isMatch } from "./rule.ts";
 import type { Rule } from "./rule.ts";
 import type { Chains, RuleSet } from "./tables.ts";

@@ -3,6 +3,7 @@
  *
  * @packageDocumentation
  */
+export { FOREIGN_BIT } from "../foreign-mark.ts";
 export { FakeNft } from "./fake-nft.ts";
 export type { FakeNftHost, FollowOptions } from "./fake-nft.ts";
 export { dataJson, listedStatements, verdictJson } from "./json.ts";

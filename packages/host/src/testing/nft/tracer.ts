@@ -3,7 +3,7 @@ import type { Packet, Trace } from "@turnout/conformance";
 import { UPLINK } from "@turnout/conformance";
 import type { Chain, Ruleset, StepResult } from "./ruleset.ts";
 import type { Hook } from "./hooks.ts";
-import { FOREIGN_BIT } from "./foreign-ruleset.ts";
+import { FOREIGN_BIT } from "../foreign-mark.ts";
 import { Walk } from "./walk.ts";
 import type { WalkHost } from "./walk.ts";
 
