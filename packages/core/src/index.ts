@@ -17,6 +17,7 @@ export { Ledger } from "./sync/ledger.ts";
 export { RevisionLog } from "./model/revision-log.ts";
 export * from "./model/rows.ts";
 export * from "./model/names.ts";
+export { lastingContext } from "./policy/lasting-node.ts";
 export * from "./policy/node-context.ts";
 export * from "./model/node-port-addresses.ts";
 export { createFeed, feedOf, NodeView } from "./state/node-view.ts";

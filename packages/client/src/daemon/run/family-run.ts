@@ -2,7 +2,6 @@ import { once } from "node:events";
 import {
   boundedFeed,
   nodePortAddresses,
-  ProxyError,
   SERVICE_ENTRIES_MAX,
   serviceHealth,
   SyncLoop,
@@ -13,6 +12,7 @@ import {
   type IPFamily,
   type Issue,
   type KernelObject,
+  type ProxyError,
   type SyncObserver,
   type World,
 } from "@turnout/core";

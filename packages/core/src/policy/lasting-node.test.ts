@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { lastingNode } from "./lasting-node.ts";
-import { NodeView } from "./node-view.ts";
+import { lastingContext, lastingNode } from "./lasting-node.ts";
+import { NodeView } from "../state/node-view.ts";
 import type { Node } from "../model/api-objects.ts";
-import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
+import type { NodeContext } from "../model/rows.ts";
+import { DEFAULT_SETTINGS } from "./node-context.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
-import { Store } from "./store.ts";
+import { Store } from "../state/store.ts";
 import { rawNode, rawService, rawSlice } from "../testing/objects.ts";
 
 const NODE: Node = {
@@ -29,6 +30,31 @@ it.each<[string, Node | undefined, Node | undefined, Partial<Node>]>([
 
 it("a node that nobody ever heard of is not known", () => {
   expect(lastingNode(undefined, undefined)).toBeUndefined();
+});
+
+const CONTEXT: NodeContext = {
+  name: "node1",
+  family: "IPv4",
+  addresses: ["172.18.0.1"],
+  zone: "",
+  podCIDRs: [],
+  serviceCIDRs: [],
+  detector: undefined,
+  settings: DEFAULT_SETTINGS,
+};
+const PODS: Partial<NodeContext> = { podCIDRs: ["10.1.0.0/24"], detector: { by: "cidr", cidrs: ["10.1.0.0/24"] }, zone: "a" };
+const UNKNOWN: Partial<NodeContext> = { addresses: [], podCIDRs: [], detector: undefined, zone: "" };
+
+it.each<[string, Partial<NodeContext> | undefined, Partial<NodeContext>, Partial<NodeContext>]>([
+  ["is told of for the first time", undefined, UNKNOWN, UNKNOWN],
+  ["is not known yet", PODS, UNKNOWN, { ...PODS, addresses: ["172.18.0.1"] }],
+  ["is known but for its addresses", PODS, { ...PODS, addresses: [], zone: "b" }, { ...PODS, addresses: ["172.18.0.1"], zone: "b" }],
+  ["is known but for its pod CIDRs", PODS, {}, { ...PODS, zone: "" }],
+  ["has another address", PODS, { ...PODS, addresses: ["172.18.0.2"], zone: "b" }, { addresses: ["172.18.0.2"], zone: "b" }],
+  ["has addresses now", UNKNOWN, {}, { addresses: ["172.18.0.1"] }],
+  ["has no address of this family, as before", { addresses: [], zone: "a" }, { addresses: [], zone: "" }, { addresses: [], zone: "" }],
+])("a context of a node that %s", (_name, before, now, expected) => {
+  expect(lastingContext(before === undefined ? undefined : { ...CONTEXT, ...before }, { ...CONTEXT, ...now })).toMatchObject(expected);
 });
 
 describe("a store", () => {
