@@ -14,6 +14,8 @@ export class BackendNotes {
   asksTwice = true;
   /** What the backend last said lingers. */
   lingering: readonly string[] = [];
+  /** It is reading what the host holds. */
+  isReading = false;
   /** Called when a call that changes the host has failed. */
   onFailure: (() => void) | undefined;
 
@@ -48,7 +50,14 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
       notes.deltas.push(delta);
       return twice("plan", () => inner.plan(delta));
     },
-    observe: (signal: AbortSignal): Promise<Observed<KernelObject> | undefined> => noted("observe", () => inner.observe(signal)),
+    async observe(signal: AbortSignal): Promise<Observed<KernelObject> | undefined> {
+      notes.isReading = true;
+      try {
+        return await noted("observe", () => inner.observe(signal));
+      } finally {
+        notes.isReading = false;
+      }
+    },
     async apply(plan: Plan<unknown>, signal: AbortSignal): Promise<Outcome<KernelObject>> {
       const outcome = await noted("apply", () => inner.apply(plan, signal));
       notes.lingering = (outcome.lingering ?? []).map(({ object }) => objectId(object));
