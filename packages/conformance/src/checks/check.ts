@@ -4,7 +4,7 @@ import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
 import type { Place } from "./findings.ts";
-import { checkHost } from "./host-checks.ts";
+import { checkHost, isWholeHost } from "./host-checks.ts";
 import { Player } from "../play/player.ts";
 import { checkRecovery } from "./recovery-checks.ts";
 import type { PlayerOptions } from "../play/player.ts";
@@ -44,6 +44,7 @@ export async function checkBackend(
 ): Promise<ConformanceReport> {
   const findings = new Findings(options.maxFindings, options.onPlace);
   const random = createRandom(options.seed ?? 1);
+  if (!isWholeHost(createFakeHost, findings)) return { backend: module.name, findings: findings.list, cells: [] };
   await checkHost({ module, createFakeHost }, settingOf(options), { findings, random });
   // Where nothing works anyway, nothing that fails tells anything.
   if (!findings.list.some(({ kind }) => kind === "error"))

@@ -43,6 +43,40 @@ export async function checkHost(
   }
 }
 
+/** What a host must have. A type tells it, but not everybody's compiler. */
+const HOST_MEMBERS: Readonly<Record<keyof FakeHost, "function" | "object">> = {
+  world: "object",
+  advance: "function",
+  setAddresses: "function",
+  trace: "function",
+  connect: "function",
+  flows: "object",
+  setFault: "function",
+  refuse: "function",
+  tamper: "function",
+  own: "function",
+  foreign: "function",
+};
+
+/** Look whether a host has all its members; each that is missing is said once, and nothing can be played then. */
+export function isWholeHost(createFakeHost: Subject["createFakeHost"], findings: Findings): boolean {
+  findings.place = { scenario: "the host in memory", step: "the start", rules: [] };
+  let host: FakeHost;
+  try {
+    host = createFakeHost();
+  } catch (error) {
+    findings.threw("createFakeHost()", "IPv4", error);
+    return false;
+  }
+  const missing = Object.entries(HOST_MEMBERS).filter(([name, is]) => typeof host[name as keyof FakeHost] !== is);
+  for (const [name, is] of missing) {
+    const got = typeof host[name as keyof FakeHost];
+    const expected = is === "function" ? "a function" : name === "flows" ? "a list" : "an object";
+    findings.add({ kind: "contract", family: "IPv4", what: `the host's ${name}`, expected, got, details: [] });
+  }
+  return missing.length === 0;
+}
+
 interface CheckOf {
   readonly module: BackendModule;
   readonly family: IPFamily;

@@ -48,7 +48,8 @@ interface Desk {
 /**
  * Look whether trouble with one thing costs others anything: at every moment packets of rows that work are answered.
  *
- * Shape: on hosts of their own, a restart with a row that the host refuses, one fault at each call of the first sync of a restart, and an
+ * Shape: on hosts of their own, a restart with a row that the host refuses, one fault at each call of the first sync of a restart (those that
+ * change something, and those that read what is there), and an
  * object (of a row, of the skeleton) that fails for ever.
  * Edges: what isn't right without trouble is left to the scenarios. One kind of trouble that others pay for is enough.
  */
@@ -60,9 +61,20 @@ export async function checkRecovery(
   const desk: Desk = { subject, setting, findings, random, rules: ISOLATION, known: findings.list.length };
   await onHost(desk, "a restart with a row that the host refuses", (run) => run.refuseRow());
   for (const when of FAULTS) await failEachCall({ ...desk, rules: RECOVERY }, when);
+  await failEachReading({ ...desk, rules: RECOVERY });
   for (const owner of ["row", "skeleton"] as const) {
     const failing = { ...desk, subject: failingObject(subject, owner, nameOf(TROUBLED)), setting: onAllOf(NODE_RANGES, setting) };
     await onHost(failing, `an object of the ${owner} that fails for ever`, (run) => run.failForEver());
+  }
+}
+
+async function failEachReading(desk: Desk): Promise<void> {
+  let isReached = true;
+  for (let afterCalls = 0; isReached && afterCalls < CALLS_MAX; afterCalls++) {
+    isReached = false;
+    await onHost(desk, `a restart whose first sync fails at call ${afterCalls + 1} that reads`, async (run) => {
+      isReached = await run.failReading(afterCalls);
+    });
   }
 }
 
@@ -135,15 +147,33 @@ class RecoveryRun {
     await this.#recover([1, TROUBLED]);
   }
 
-  /** Something changes while no process runs, and the new one's first sync fails once. Says whether the fault was reached. */
+  /** Something changes while no process runs, and the new one can't read what is there when it first tries. Says whether that was reached. */
+  async failReading(afterCalls: number): Promise<boolean> {
+    const player = this.#player;
+    const before = await this.#changeUnseen();
+    player.failReading(afterCalls);
+    await this.#syncAndLook(before, player.world, [1, 2]);
+    const wasReached = !player.willFailReading;
+    player.failReading(undefined);
+    if (wasReached) await this.#recover([1, 2, LATER]);
+    return wasReached;
+  }
+
+  /** One Service comes and one goes between the end of a process and the first sync of the next; gives what was wanted before. */
+  async #changeUnseen(): Promise<OracleWorld> {
+    const before = this.#player.world;
+    this.#put(LATER);
+    for (const ref of refs(nameOf(3))) this.#player.remove(ref);
+    await this.#restart();
+    this.#place("the first sync of the new process");
+    return before;
+  }
+
+  /** As {@link RecoveryRun.failReading}, where a change fails. */
   async failOnce(fault: Fault): Promise<boolean> {
     const player = this.#player;
-    const before = player.world;
-    this.#put(LATER);
-    for (const ref of refs(nameOf(3))) player.remove(ref);
-    await this.#restart();
+    const before = await this.#changeUnseen();
     player.host.setFault(fault);
-    this.#place("the first sync of the new process");
     const reports = await this.#syncAndLook(before, player.world, []);
     player.host.setFault(undefined);
     if (reports.every(({ error }) => error === undefined) && player.processes.every(({ notes }) => notes.failures.length === 0))

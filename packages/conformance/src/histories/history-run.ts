@@ -15,6 +15,7 @@ import { randomDeed, randomPacket, randomSettings } from "./random-objects.ts";
 import type { Deed } from "./random-objects.ts";
 import { placeNameOf, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
+import { deltaText } from "../play/watched-backend.ts";
 
 /** Longer than any wait after a failure, and than any affinity. */
 const REST_MS = 60_000;
@@ -191,7 +192,7 @@ export class HistoryRun {
           what: "a second sync",
           expected: "nothing to do",
           got: `${put} put, ${removed} removed`,
-          details: [...this.#happened],
+          details: [...life.notes.deltas.map(deltaText), ...this.#happened],
         });
     }
     this.#takeNotes(player);
