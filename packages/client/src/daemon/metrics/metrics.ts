@@ -6,7 +6,7 @@ import { registerIssues } from "./issue-metrics.ts";
 import type { MetricSet, Readings } from "./metric-set.ts";
 import { processMetrics } from "./process-metrics.ts";
 
-/** Buckets E of semantics.md section 8: 1 ms to 16 s. */
+/** 1 ms to 16 s. @source kube-proxy pkg/proxy/metrics/metrics.go */
 const SYNC_BUCKETS: number[] = exponentialBuckets(0.001, 2, 15);
 /** Buckets N: 0.25 s to 5 minutes. */
 const PROGRAMMING_BUCKETS: number[] = [0.25, 0.5, ...steps(1, 59, 1), ...steps(60, 115, 5), ...steps(120, 300, 30)];
@@ -17,7 +17,7 @@ function steps(from: number, to: number, by: number): number[] {
   return Array.from({ length: Math.floor((to - from) / by) + 1 }, (_, index) => from + index * by);
 }
 
-/** Count the rows that have a Local policy and endpoints, but none here. @source semantics.md section 8; KEP-2086 */
+/** Count the rows that have a Local policy and endpoints, but none here. @source KEP-2086; kube-proxy pkg/proxy/metrics/metrics.go */
 export function countNoLocalEndpoints(rows: Iterable<ServicePort>): { readonly internal: number; readonly external: number } {
   let internal = 0;
   let external = 0;
@@ -34,7 +34,7 @@ export function countNoLocalEndpoints(rows: Iterable<ServicePort>): { readonly i
  * The metrics of one proxy process, kube-proxy's names first, ours with `turnout_`.
  *
  * Shape: hears every sync loop as a SyncObserver; only metrics of the backend's mode are registered.
- * @source semantics.md section 8
+ * @source kube-proxy pkg/proxy/metrics/metrics.go
  */
 export class Metrics implements SyncObserver {
   readonly #set: MetricSet = processMetrics();
