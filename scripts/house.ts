@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { checkCitations } from "./house/check-citations.ts";
 import { checkImports } from "./house/check-imports.ts";
 import { checkPurity } from "./house/check-purity.ts";
 import { checkCircles, checkPublished, checkRooms } from "./house/check-rooms.ts";
 import { checkDocs, checkNames, checkShortcuts, checkSizes, documentedShare } from "./house/check-shape.ts";
 import { describeFinding, judge } from "./house/finding.ts";
-import { readPackages, readSources } from "./house/tree.ts";
+import { readPackages, readPages, readSources } from "./house/tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const files = readSources(root);
@@ -19,6 +20,7 @@ const findings = [
   ...checkDocs(files),
   ...checkShortcuts(files),
   ...checkNames(files),
+  ...checkCitations(files, readPages(root)),
 ];
 const { errors, warnings, outdated } = judge(findings, readFileSync(new URL("house-allowed.txt", import.meta.url), "utf8"));
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { checkCitations } from "./check-citations.ts";
 import { checkImports } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
 import { checkPurity } from "./check-purity.ts";
@@ -9,7 +10,7 @@ import { checkDocs, checkNames, checkShortcuts, checkSizes, documentedShare } fr
 import { describeFinding, findingId, judge } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { parseSource } from "./source-file.ts";
-import { readPackages, readSources } from "./tree.ts";
+import { readPackages, readPages, readSources } from "./tree.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -291,8 +292,10 @@ it("finds nothing in this repository that isn't on the list", () => {
     expect.arrayContaining(["packages/core/src/model/rows.ts", "scripts/house/house.test.ts"]),
   );
   const shape = [checkPurity, checkSizes, checkDocs, checkShortcuts, checkNames].flatMap((check) => check(files));
+  const pages = readPages(ROOT);
+  expect(pages).toEqual(expect.arrayContaining(["ARCHITECTURE.md", "docs/rules.md", "packages/core/README.md"]));
   const { errors, outdated } = judge(
-    [...checkImports(files, readPackages(ROOT)), ...shape],
+    [...checkImports(files, readPackages(ROOT)), ...checkCitations(files, pages), ...shape],
     readFileSync(`${ROOT}/scripts/house-allowed.txt`, "utf8"),
   );
   expect([...errors.map(describeFinding), ...outdated]).toEqual([]);

@@ -22,6 +22,8 @@ export interface Suspects {
   readonly effects: readonly Place[];
   /** Swallowed errors, switched-off checks and tests, unfinished work. */
   readonly shortcuts: readonly Place[];
+  /** Pages (`*.md`) that comments cite, as they are written there. */
+  readonly citedPages: readonly Place[];
 }
 
 type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;
@@ -152,11 +154,21 @@ function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], line
   return found;
 }
 
+/** A page's path may stand in a comment with or without the folders above it; a URL's last part is no page of the repository. */
+const CITED_PAGE = /(?<![\w./:-])[\w./-]+\.md\b/g;
+
+function citedPagesOf(comments: readonly Comment[], lineAt: LineAt): Place[] {
+  return comments.flatMap(({ value, start }) =>
+    [...value.matchAll(CITED_PAGE)].map(({ 0: what, index }) => ({ what, line: lineAt(start + "//".length + index) })),
+  );
+}
+
 /** Walk a parsed file for what a check may object to. Pure; never throws. */
 export function findSuspects(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Suspects {
   return {
     functions: functionsOf(program, lineAt),
     effects: effectsOf(program, lineAt),
     shortcuts: shortcutsOf(program, comments, lineAt),
+    citedPages: citedPagesOf(comments, lineAt),
   };
 }

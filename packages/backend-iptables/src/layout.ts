@@ -54,7 +54,7 @@ const NEW = "-m conntrack --ctstate NEW ";
 
 /**
  * The jumps in the order in which they are put at the head, so that the last one of a chain comes first.
- * @source semantics.md 9.2
+ * @source kube-proxy pkg/proxy/iptables/proxier.go iptablesJumpChains
  */
 export const JUMPS: readonly Jump[] = [
   jump("filter", "INPUT", "KUBE-EXTERNAL-SERVICES", "kubernetes externally-visible service portals", NEW),

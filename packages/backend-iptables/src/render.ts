@@ -25,7 +25,7 @@ interface RowWords {
  *
  * Shape: dispatch rules in the shared chains; KUBE-SVC and KUBE-SVL pick an endpoint of the cluster or local pool, KUBE-EXT decides about
  * external traffic, KUBE-FW about sources, KUBE-SEP translates.
- * @source semantics.md 9.4
+ * @source kube-proxy pkg/proxy/iptables/proxier.go syncProxyRules
  */
 export function renderRow(
   row: ServicePort,

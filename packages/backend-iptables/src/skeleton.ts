@@ -54,7 +54,7 @@ function fixedChains({ settings }: NodeContext, { isTcpLiberal }: IptablesFacts)
   ];
 }
 
-/** The rules that send what no other rule took to the node ports. @source semantics.md 9.5 */
+/** The rules that send what no other rule took to the node ports. @source kube-proxy pkg/proxy/iptables/proxier.go syncProxyRules */
 function nodePortTail(node: NodeContext, host: IptablesFacts, isLocalhost: boolean): readonly string[] {
   const { family } = node;
   const chosen = answering(node, host.addresses[family]);

@@ -16,7 +16,7 @@ export interface WatchOptions {
   readonly mark: CommitMark | undefined;
 }
 
-/** The canary is looked for this often, in ms. @source semantics.md 5.6 */
+/** The canary is looked for this often, in ms. @source kube-proxy pkg/util/iptables/iptables.go Monitor */
 export const CANARY_MS = 30_000;
 /**
  * Tell of changed host addresses, and of others' hands on our chains.

@@ -19,7 +19,7 @@ export interface ServiceParts {
  * Make the rows of one Service for one node, in one family: one per port.
  *
  * Edges: no rows without a cluster IP of this family (headless, ExternalName, other family), whatever else it has.
- * @source semantics.md 1.2, 1.3, 2; rules R-01 to R-40
+ * @source rules R-01 to R-40
  */
 export function rowsFor(service: Service, slices: ReadonlyMap<string, EndpointSlice>, context: NodeContext): readonly ServicePort[] {
   const parts = partsFor(service, slices, context.family, context.name);

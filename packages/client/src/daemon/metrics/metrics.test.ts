@@ -16,7 +16,7 @@ async function lines(metrics: Metrics): Promise<readonly string[]> {
   return (await metrics.text()).split("\n");
 }
 
-/** Names of semantics.md section 8 that exist in nft mode, minus localhost listeners, which this backend has none of. */
+/** Names of kube-proxy's metrics in nftables mode, minus localhost listeners, which this backend has none of. */
 const EXPECTED: readonly [string, string][] = [
   ["kubeproxy_sync_proxy_rules_duration_seconds", "histogram"],
   ["kubeproxy_sync_full_proxy_rules_duration_seconds", "histogram"],

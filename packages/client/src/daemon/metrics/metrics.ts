@@ -16,7 +16,7 @@ import { registerSyncs } from "./sync-metrics.ts";
  * The metrics of one proxy process, kube-proxy's names first, ours with `turnout_`.
  *
  * Shape: hears every sync loop as a SyncObserver, and passes on what it hears to those that count; only metrics of the backend's mode are registered.
- * @source semantics.md section 8
+ * @source kube-proxy pkg/proxy/metrics/metrics.go
  */
 export class Metrics implements SyncObserver {
   readonly #set: MetricSet = processMetrics();

@@ -1,7 +1,7 @@
 import type { IPFamily, ServicePort } from "@turnout/core";
 import type { MetricSet, Readings } from "./metric-set.ts";
 
-/** Count the rows that have a Local policy and endpoints, but none here. @source semantics.md section 8; KEP-2086 */
+/** Count the rows that have a Local policy and endpoints, but none here. @source kube-proxy pkg/proxy/metrics/metrics.go; KEP-2086 */
 export function countNoLocalEndpoints(rows: Iterable<ServicePort>): { readonly internal: number; readonly external: number } {
   let internal = 0;
   let external = 0;

@@ -48,7 +48,10 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly isOnce: boolean;
 }
 
-/** Everything is compared with the host at least this often, where the backend tells of what others do. @source semantics.md 5.3 */
+/**
+ * Everything is compared with the host at least this often, where the backend tells of what others do.
+ * @source kube-proxy pkg/proxy/nftables/proxier.go: a full sync at least every hour
+ */
 const FULL_SYNC_MS = 3_600_000;
 
 /** One family: its sync loop and the health check node ports that follow it. */
@@ -153,7 +156,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
 
   async #addresses(): Promise<readonly string[]> {
     const { config, world, family } = this.#parts;
-    // nftables mode answers node ports on the primary address unless told otherwise (semantics.md 4.2).
+    // nftables mode answers node ports on the primary address unless told otherwise (KEP-3866).
     const wanted = config.settings.nodePortAddresses ?? (config.proxyMode === "nftables" ? ["primary"] : []);
     const host: readonly HostAddress[] = await world.netlink.addresses(family);
     const hostAddresses = host.map(({ ip }) => ip);

@@ -53,7 +53,7 @@ const CLOSE_MS = 10_000;
  * A source without one Service is not believed at a start where rules are in force, unless `allowsEmpty`: they stay until there is one.
  * @throws {ProxyError} when the host can't run the backend at all, a one-time sync failed, an address can't be bound with
  * bindAddressHardFail, or the configuration file changed. Whatever becomes of the own Node object, Services are followed.
- * @source semantics.md 5.1, 6.1, 6.2
+ * @source rules R-54, R-60; kube-proxy cmd/kube-proxy/app/server.go
  */
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
   try {
