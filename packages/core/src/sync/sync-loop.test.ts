@@ -53,22 +53,20 @@ describe("when syncs happen", () => {
   });
 
   it("comparing takes no more than a tenth of the time, however often it is due", async () => {
-    let clock: TestClock | undefined;
     class SlowHost extends ToyHost {
+      clock: TestClock | undefined;
       override open(): ReturnType<ToyHost["open"]> {
         const inner = super.open();
-        return {
-          ...inner,
-          async observe(signal) {
-            await clock?.sleep(3_000, signal);
-            return await inner.observe(signal);
-          },
+        const observe: typeof inner.observe = async (signal) => {
+          await this.clock?.sleep(3_000, signal);
+          return await inner.observe(signal);
         };
+        return { ...inner, observe };
       }
     }
     const host = new SlowHost();
     const bench = await createSyncBench([service(1)], { maxIntervalMs: 10_000, host });
-    clock = bench.clock;
+    host.clock = bench.clock;
     await bench.clock.advance(10_000 + 10 * 30_000);
     expect(bench.syncTimes()).toEqual([0, ...Array.from({ length: 10 }, (_, index) => 13_000 + index * 30_000)]);
     await bench.stop();
