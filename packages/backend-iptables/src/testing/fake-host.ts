@@ -81,6 +81,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   #fault: Fault | undefined;
   #refused: readonly string[] = [];
   #changes = 0;
+  #written = 0;
   /** Resolves when the lock is free. */
   #lock: Promise<void> | undefined;
 
@@ -146,6 +147,10 @@ class FakeIptablesHost implements IptablesFakeHost {
 
   own(): readonly string[] {
     return this.#sets.flatMap((rules) => linesOf(rules, "own"));
+  }
+
+  written(): number {
+    return this.#written;
   }
 
   foreign(): readonly string[] {
@@ -227,6 +232,7 @@ class FakeIptablesHost implements IptablesFakeHost {
     const rules = this.#rulesOf(variant, family);
     const hasLegacyTables = this.#rulesOf("legacy", family).tables.size > 0;
     const answer = runProgram(program, args, input, { rules, hasLegacyTables, nowMs: this.#clock.nowMs() });
+    if (pid === OWN_PID && answer.committed.length > 0) this.#written += input.split("\n").filter((line) => line.startsWith("-")).length;
     if (answer.committed.length > 0) this.#recents.keepOnly(() => this.#namedLists());
     for (const table of variant === "nft" ? answer.committed : []) {
       const tables = [`${family === "IPv4" ? "ip" : "ip6"} ${table}`];

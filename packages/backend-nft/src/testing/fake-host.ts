@@ -56,6 +56,7 @@ class FakeNftHost implements NftFakeHost {
   #fault: Fault | undefined;
   #refused: readonly string[] = [];
   #changes = 0;
+  #written = 0;
 
   constructor() {
     this.#netlink = createFakeNetlink();
@@ -121,6 +122,10 @@ class FakeNftHost implements NftFakeHost {
     return linesOf(this.#engine.ruleset, ({ name }) => name === TABLE);
   }
 
+  written(): number {
+    return this.#written;
+  }
+
   foreign(): readonly string[] {
     return linesOf(this.#engine.ruleset, ({ name }) => name !== TABLE);
   }
@@ -158,9 +163,19 @@ class FakeNftHost implements NftFakeHost {
 
   #commit(text: string, file: string, pid: number): Answer {
     const answer = this.#engine.run(text, this.#clock.nowMs(), file);
+    if (pid === OWN_PID && answer.changed.length > 0) this.#written += countWritten(text);
     if (answer.changed.length > 0) this.#netlink.commitNft({ pid, process: "nft", tables: answer.changed });
     return answer;
   }
+}
+
+/** How many elements, chains and so on an input writes. */
+function countWritten(text: string): number {
+  const counts = text.split("\n").map((line) => {
+    const [, elements] = /^\s*(?:add|create|delete) element [^{]*\{(.*)\}/.exec(line) ?? [];
+    return elements === undefined ? Number(isChange(line)) : elements.split(",").length;
+  });
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** Barriers and listings are no changes. */

@@ -34,6 +34,7 @@ class PaperHost implements FakeHost {
   #flows: readonly Flow[] = [];
   #fault: Fault | undefined;
   #refused: readonly string[] = [];
+  #count = 0;
 
   constructor() {
     this.world = { exec: this.#exec(), netlink: this.#netlink(), clock: this.#clock, log: new RecordingLog() };
@@ -98,6 +99,10 @@ class PaperHost implements FakeHost {
     ).sort();
   }
 
+  written(): number {
+    return this.#count;
+  }
+
   foreign(): readonly string[] {
     return FOREIGN;
   }
@@ -144,6 +149,7 @@ class PaperHost implements FakeHost {
     if (word !== undefined) return refused(`nobody can write ${word}`);
     if (complaint !== undefined) return refused(complaint);
     for (const { do: verb, object } of due === "during" ? steps.slice(0, Math.ceil(steps.length / 2)) : steps) {
+      this.#count++;
       if (verb === "remove") written.delete(objectId(object));
       else written.set(objectId(object), object);
     }
