@@ -116,7 +116,7 @@ describe("a packet is judged", () => {
   it.each([
     ["another server", to("10.1.1.2:8080"), ["R-22", "R-19"]],
     ["another source", to("10.1.2.1:8080", false), ["R-24"]],
-    ["another fate", { is: "drop", path: [] } as Trace, ["R-22", "R-19"]],
+    ["another fate", { is: "drop", path: [] }, ["R-22", "R-19"]],
   ])("and %s offends the rules that say so, and no others", (_name, wrong, rules) => {
     const verdict: Verdict = { ...TWO, because: ["R-22", "R-24", "R-19"] };
     const traces = [to("10.1.1.1:8080"), to("10.1.2.1:8080"), wrong];

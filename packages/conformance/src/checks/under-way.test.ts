@@ -117,7 +117,10 @@ describe("while a change is under way", () => {
   it("a tool fails when it is to, and then doesn't do what it is asked", async () => {
     const done: string[] = [];
     const due: ProxyError[] = [];
-    const run = (file: string): Promise<ExecResult> => Promise.resolve({ code: done.push(file) * 0, stdout: "", stderr: "" });
+    const run = (file: string): Promise<ExecResult> => {
+      done.push(file);
+      return Promise.resolve({ code: 0, stdout: "", stderr: "" });
+    };
     const session = {
       pid: 1,
       write: (text: string) => void done.push(text),

@@ -70,7 +70,7 @@ export const SOURCE_RANGES: readonly Scenario[] = [
       {
         say: "five ranges of each family",
         put: [
-          ranged([...["192.0.2.0/24", "2001:db8::/64"], ...["10.1.1.3/32", "fd00:1:1::3/128"], ...NODE1_RANGE, ...CLIENT1, ...CLIENT2]),
+          ranged(["192.0.2.0/24", "2001:db8::/64", "10.1.1.3/32", "fd00:1:1::3/128", ...NODE1_RANGE, ...CLIENT1, ...CLIENT2]),
           ...slices("web", ["pod-1-1", "pod-2-1"]),
         ],
         probes: [

@@ -68,7 +68,7 @@ describe("when syncs happen", () => {
     }
     const host = new SlowHost();
     const bench = await createSyncBench([service(1)], { maxIntervalMs: 10_000, host });
-    ({ clock } = bench);
+    clock = bench.clock;
     await bench.clock.advance(10_000 + 10 * 30_000);
     expect(bench.syncTimes()).toEqual([0, ...Array.from({ length: 10 }, (_, index) => 13_000 + index * 30_000)]);
     await bench.stop();

@@ -163,7 +163,7 @@ describe("a running proxy", () => {
     return {
       ...module,
       open: async (options, family, given, signal) => {
-        const { watch, tellsDrift, ...backend } = await module.open(options, family, given, signal);
+        const { watch: _watch, tellsDrift: _tellsDrift, ...backend } = await module.open(options, family, given, signal);
         return backend;
       },
     };
