@@ -30,7 +30,7 @@ export async function checkWrites(player: Player, complain: Complain): Promise<v
   const different = differenceOf(own, host.own());
   if (written <= TIMES_MAX * different.length + MORE_MAX) return;
   const what = `what is written for endpoint ${ENDPOINTS + 1} of a Service`;
-  complain(what, `about as much as changes: ${different.length}`, String(written), different.slice(0, 12));
+  complain(what, `about as much as changes: ${different.length}`, String(written));
 }
 
 function objectsOf({ processes }: Player, count: number): readonly RawObject[] {
