@@ -107,6 +107,10 @@ class FakeIptablesHost implements IptablesFakeHost {
     return this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "own"));
   }
 
+  written(): number {
+    return this.#iptables.written;
+  }
+
   foreign(): readonly string[] {
     return this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "foreign"));
   }

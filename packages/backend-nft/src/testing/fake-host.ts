@@ -100,6 +100,10 @@ class FakeNftHost implements NftFakeHost {
     return linesOf(this.#nft.ruleset, ({ name }) => name === TABLE);
   }
 
+  written(): number {
+    return this.#nft.written;
+  }
+
   foreign(): readonly string[] {
     return linesOf(this.#nft.ruleset, ({ name }) => name !== TABLE);
   }

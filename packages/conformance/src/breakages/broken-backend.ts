@@ -102,6 +102,7 @@ export function withHost(change: (host: FakeHost) => Partial<FakeHost>): (subjec
         tamper: (random) => host.tamper(random),
         own: () => host.own(),
         foreign: () => host.foreign(),
+        ...(host.written === undefined ? {} : { written: () => host.written?.() ?? 0 }),
         ...change(host),
       };
     },

@@ -32,6 +32,15 @@ export const BROKEN_EDGES: Readonly<Record<string, Defect>> = {
     withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, put: delta.put.slice(0, BATCH) }) })),
     ["verdict", "not-idempotent", "error"],
   ],
+  "writes again what is as it was": [
+    "R-58",
+    // Nobody can say how for every host, so the host says that it is asked about a thousand things more with every change.
+    withHost((host) => {
+      let again = 0;
+      return { written: () => (host.written?.() ?? 0) + (again += 1_000) };
+    }),
+    ["contract"],
+  ],
   "cuts affinity at three hours": [
     "R-08",
     withRows((row) => ({

@@ -9,6 +9,7 @@ import { addressesOf, service, SERVICE_PORT, slices } from "../play/short.ts";
 import { stagePlace, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
 import { checkWatch } from "./watch-checks.ts";
+import { checkWrites } from "./write-checks.ts";
 
 /** Longer than any wait after a failure. */
 const REST_MS = 60_000;
@@ -39,12 +40,13 @@ export async function checkHost(
     // Where nothing works anyway, nothing that fails tells anything.
     if (findings.list.slice(known).some(({ kind }) => kind === "error")) continue;
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.watch());
+    await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.write());
     for (const when of FAULTS) await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.fail(when));
   }
 }
 
 /** What a host must have. A type tells it, but not everybody's compiler. */
-const HOST_MEMBERS: Readonly<Record<keyof FakeHost, "function" | "object">> = {
+const HOST_MEMBERS: Readonly<Record<Exclude<keyof FakeHost, "written">, "function" | "object">> = {
   world: "object",
   advance: "function",
   setAddresses: "function",
@@ -120,6 +122,13 @@ class HostCheck {
     if (!(await this.#checkOwn())) return;
     await this.#checkFlows();
     this.#checkTamper();
+  }
+
+  /** See how much a small change writes. */
+  async write(): Promise<void> {
+    this.#addService();
+    if (!(await this.#isSynced())) return;
+    await checkWrites(this.#player, (what, expected, got, details) => this.#found(what, expected, got, details, ["R-58"]));
   }
 
   /** See whether what somebody else does is noticed. */
@@ -206,7 +215,7 @@ class HostCheck {
     return false;
   }
 
-  #found(what: string, expected: string, got: string, details: readonly string[] = []): void {
-    this.#findings.add({ kind: "contract", family: this.#family, what, expected, got, details });
+  #found(what: string, expected: string, got: string, details: readonly string[] = [], rules: readonly string[] = []): void {
+    this.#findings.add({ kind: "contract", family: this.#family, what, expected, got, details, rules });
   }
 }

@@ -32,6 +32,11 @@ export interface FakeHost {
   tamper(random: () => number): string | undefined;
   /** Everything of the backend's that is in force, in a form that two equal hosts share; leftovers that wait for their deletion aside. */
   own(): readonly string[];
+  /**
+   * How many things of {@link FakeHost.own}'s kind were written since the host was made: made, changed or removed, and those that were
+   * written as they were. Absent where the dataplane takes everything as a whole, such as a file.
+   */
+  written?(): number;
   /** Everything that isn't the backend's, in the same form. */
   foreign(): readonly string[];
 }

@@ -32,6 +32,7 @@ class PaperHost implements FakeHost {
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #ips: ReadonlySet<string> = new Set(this.#addresses.map(({ ip }) => ip));
   #flows: readonly Flow[] = [];
+  #count = 0;
 
   constructor() {
     this.world = { exec: this.#exec(), netlink: this.#netlink(), clock: this.#clock, log: new RecordingLog() };
@@ -96,6 +97,10 @@ class PaperHost implements FakeHost {
     ).sort();
   }
 
+  written(): number {
+    return this.#count;
+  }
+
   foreign(): readonly string[] {
     return FOREIGN;
   }
@@ -139,6 +144,7 @@ class PaperHost implements FakeHost {
     if (due === "before") return refused("out of ink");
     if (complaint !== undefined) return refused(complaint);
     for (const { do: verb, object } of due === "during" ? steps.slice(0, Math.ceil(steps.length / 2)) : steps) {
+      this.#count++;
       if (verb === "remove") written.delete(objectId(object));
       else written.set(objectId(object), object);
     }

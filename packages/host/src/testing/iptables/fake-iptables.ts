@@ -65,6 +65,7 @@ export class FakeIptables {
   readonly #recents = new RecentLists();
   /** Resolves when the lock is free. */
   #lock: Promise<void> | undefined;
+  #written = 0;
 
   constructor(host: FakeIptablesHost, { variant = "nft", hasKubelet = true }: FakeIptablesOptions = {}) {
     this.#plain = variant;
@@ -83,6 +84,11 @@ export class FakeIptables {
       Promise.resolve(this.#commit(program, words, options.input ?? "", FOREIGN_PID)),
     );
     return exec.run(file, args, { input });
+  }
+
+  /** How many rules the proxy has written. */
+  get written(): number {
+    return this.#written;
   }
 
   /** Somebody else gives an input to restore, which must go through. @throws {Error} when it doesn't. */
@@ -162,6 +168,7 @@ export class FakeIptables {
     const rules = this.#rulesOf(variant, family);
     const hasLegacyTables = this.#rulesOf("legacy", family).tables.size > 0;
     const answer = runProgram(program, args, input, { rules, hasLegacyTables, nowMs: this.#host.clock.nowMs() });
+    if (pid === OWN_PID && answer.committed.length > 0) this.#written += input.split("\n").filter((line) => line.startsWith("-")).length;
     if (answer.committed.length > 0) this.#recents.keepOnly(() => this.#namedLists());
     for (const table of variant === "nft" ? answer.committed : []) {
       const tables = [`${family === "IPv4" ? "ip" : "ip6"} ${table}`];

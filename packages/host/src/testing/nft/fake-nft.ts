@@ -42,6 +42,7 @@ export class FakeNft {
   readonly exec: Exec;
   readonly #host: FakeNftHost;
   readonly #engine = new NftEngine();
+  #written = 0;
 
   constructor(host: FakeNftHost) {
     this.#host = host;
@@ -50,6 +51,11 @@ export class FakeNft {
 
   get ruleset(): Ruleset {
     return this.#engine.ruleset;
+  }
+
+  /** How many elements, chains and so on the proxy has written. */
+  get written(): number {
+    return this.#written;
   }
 
   /** Somebody else runs nft; the input is one transaction. */
@@ -97,9 +103,19 @@ export class FakeNft {
   #commit(text: string, file: string, pid: number): Answer {
     const { clock, netlink } = this.#host;
     const answer = this.#engine.run(text, clock.nowMs(), file);
+    if (pid === OWN_PID && answer.changed.length > 0) this.#written += countWritten(text);
     if (answer.changed.length > 0) netlink.commitNft({ pid, process: "nft", tables: answer.changed });
     return answer;
   }
+}
+
+/** How many elements, chains and so on an input writes. */
+function countWritten(text: string): number {
+  const counts = text.split("\n").map((line) => {
+    const [, elements] = /^\s*(?:add|create|delete) element [^{]*\{(.*)\}/.exec(line) ?? [];
+    return elements === undefined ? Number(isChange(line)) : elements.split(",").length;
+  });
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** Barriers and listings are no changes. */
