@@ -49,6 +49,12 @@ export function entryId(object: { readonly kind: ObjectKind; readonly key: strin
   return `${object.kind} ${object.key}`;
 }
 
+/** Give the kind, and `namespace/name`, of an identity. */
+export function splitEntryId(id: string): readonly [ObjectKind, string] {
+  const space = id.indexOf(" ");
+  return [id.slice(0, space) as ObjectKind, id.slice(space + 1)];
+}
+
 /** Reduce a read document to what is remembered of it. */
 export function summarize(document: { readonly hash: string; readonly line: number }, content: DocumentContent): DocumentSummary {
   const entries = content.objects.map((found) => ({

@@ -1,17 +1,18 @@
 import { setImmediate } from "node:timers/promises";
-import { ProxyError, type Issue, type Log, type ObjectKind } from "@turnout/core";
+import { ProxyError, type Issue, type Log } from "@turnout/core";
 import {
   entriesOf,
   replaceDocuments,
   settleFiles,
+  splitEntryId,
   summarize,
   type DocumentSummary,
   type FileEntry,
   type FileSummary,
   type Shadowed,
 } from "./file-contents.ts";
-import { readStable, type FileScan } from "./file-scan.ts";
-import { blankState, brokenAtStart, emptiedError, GONE, isSuspicious, wasFilled, type FileState } from "./file-state.ts";
+import { isDangling, readStable, type FileScan } from "./file-scan.ts";
+import { blankState, brokenAtStart, danglingState, emptiedError, GONE, isSuspicious, wasFilled, type FileState } from "./file-state.ts";
 import { readDocument, splitDocuments, type DocumentContent } from "./manifest.ts";
 import type { ObjectSink } from "../source/object-sink.ts";
 import { splitKey, type RawObject } from "../source/raw-object.ts";
@@ -85,7 +86,12 @@ export class FileReader {
       if (!(await this.#readFile(path, fresh, how.acceptsSuspects))) isSettled = false;
       if (how.isFirst && fresh.size >= FIRST_OBJECTS) await this.#handOn(fresh);
     }
-    for (const path of this.#files.keys()) if (!scan.files.has(path) && !this.#forget(path)) isSettled = false;
+    for (const path of scan.dangling) {
+      const state = danglingState(path, this.#files.get(path));
+      this.#files.set(path, state);
+      if (state.error === undefined) isSettled = false;
+    }
+    for (const path of this.#files.keys()) if (!scan.files.has(path) && !isDangling(path, scan) && !this.#forget(path)) isSettled = false;
     await this.#handOn(fresh);
     if (how.isFirst) {
       if (!isSettled) return false;
@@ -203,7 +209,7 @@ export class FileReader {
     this.#shadowed = [...this.#shadowed.filter(({ id }) => !ids.has(id)), ...shadowed];
     for (const id of ids) {
       if (winners.has(id) || !this.#handed.delete(id)) continue;
-      const [kind, key] = splitId(id);
+      const [kind, key] = splitEntryId(id);
       const { namespace, name } = splitKey(key);
       sink.remove(kind, namespace, name);
     }
@@ -216,7 +222,7 @@ export class FileReader {
         continue;
       }
       this.#handed.set(id, entry.hash);
-      sink.upsert(splitId(id)[0], object);
+      sink.upsert(splitEntryId(id)[0], object);
     }
     fresh.clear();
   }
@@ -290,9 +296,4 @@ interface Finding {
 /** Names one version of an object: the one in the entry's document. */
 function versionOf({ document, id }: FileEntry): string {
   return `${document} ${id}`;
-}
-
-function splitId(id: string): readonly [ObjectKind, string] {
-  const space = id.indexOf(" ");
-  return [id.slice(0, space) as ObjectKind, id.slice(space + 1)];
 }

@@ -1,5 +1,5 @@
-import { open, readdir, realpath, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { lstat, open, readdir, realpath, stat } from "node:fs/promises";
+import { dirname, join, sep } from "node:path";
 import { fileError } from "../source/cached-file.ts";
 
 /** What is at a source's path now. */
@@ -8,6 +8,8 @@ export interface FileScan {
   readonly files: ReadonlyMap<string, string>;
   /** Directories to watch, with their identity; a symlink that is swapped gives another. */
   readonly directories: ReadonlyMap<string, string>;
+  /** Symlinks below the directory that lead nowhere: what of all this was meant to be there can't be told. */
+  readonly dangling: ReadonlySet<string>;
   readonly isDirectory: boolean;
 }
 
@@ -31,20 +33,27 @@ const MANIFEST = /\.(ya?ml|json)$/i;
 export async function scanPath(path: string): Promise<FileScan> {
   const files = new Map<string, string>();
   const directories = new Map<string, string>();
+  const dangling = new Set<string>();
   try {
     const info = await stat(path, { bigint: true });
     if (info.isDirectory()) {
-      await scanDirectory(path, { files, directories, visited: new Set() });
-      return { files, directories, isDirectory: true };
+      await scanDirectory(path, { files, directories, dangling, visited: new Set() });
+      return { files, directories, dangling, isDirectory: true };
     }
     files.set(path, fingerprintOf(info));
     for (const directory of new Set([dirname(path), dirname(await realpath(path))])) {
       directories.set(directory, identityOf(await stat(directory, { bigint: true })));
     }
-    return { files, directories, isDirectory: false };
+    return { files, directories, dangling, isDirectory: false };
   } catch (error) {
     throw fileError(error, "the source can't be read", path);
   }
+}
+
+/** Tell whether a path is one that leads nowhere, or below one. */
+export function isDangling(path: string, { dangling }: Pick<FileScan, "dangling">): boolean {
+  if (dangling.size === 0) return false;
+  return dangling.has(path) || [...dangling].some((link) => path.startsWith(`${link}${sep}`));
 }
 
 /** Tell whether two fingerprints are of one file, written in place, rather than of two that took turns at its name. */
@@ -73,6 +82,7 @@ export async function readStable(path: string): Promise<FileText> {
 interface Visit {
   readonly files: Map<string, string>;
   readonly directories: Map<string, string>;
+  readonly dangling: Set<string>;
   readonly visited: Set<string>;
 }
 
@@ -86,8 +96,10 @@ async function scanDirectory(path: string, visit: Visit): Promise<void> {
     if (name.startsWith(".")) continue;
     const child = join(path, name);
     const info = await stat(child, { bigint: true }).catch(ignoreVanished);
-    if (info === undefined) continue;
-    if (info.isDirectory()) await scanDirectory(child, visit).catch(ignoreVanished);
+    if (info === undefined) {
+      const link = await lstat(child).catch(ignoreVanished);
+      if (link?.isSymbolicLink() === true) visit.dangling.add(child);
+    } else if (info.isDirectory()) await scanDirectory(child, visit).catch(ignoreVanished);
     else if (info.isFile() && MANIFEST.test(name)) visit.files.set(child, fingerprintOf(info));
   }
 }

@@ -136,6 +136,9 @@ describe("a start", () => {
   it.each([
     ["YAML that can't be parsed", `${service("b")}  broken: [`, 7, "can't be parsed"],
     ["something else altogether", "not a manifest", 1, "is not an object"],
+    ["a List item that is no object", `${service("b")}---\n{apiVersion: v1, kind: List, items: [7]}`, 8, "items[0]: is not an object"],
+    ["an object that isn't said which", `apiVersion: v1\nkind: Service\n`, 1, "Service has no metadata.name"],
+    ["an unclear object behind one nobody can use", `{kind: Service}\n---\n${service("b").replace("name: b,", "")}`, 3, "no metadata.name"],
     ["JSON that was cut off", JSON.stringify({ apiVersion: "v1", kind: "List", items: [] }).slice(0, -4), 1, "can't be parsed"],
   ])("on %s is an error that names file and line; nothing counts as read", async (_what, text, line, what) => {
     await writeFile(at("a.yaml"), service("a"));
@@ -163,10 +166,19 @@ describe("a start", () => {
   });
 
   it("on an object nobody can use reports that one, and reads all others", async () => {
-    await writeFile(at("a.yaml"), `${service("a")}---\napiVersion: v1\nkind: Service\n`);
+    await writeFile(at("a.yaml"), `${service("a")}---\nkind: Service\nmetadata: { name: b }\n`);
+    await writeFile(at("kustomization.yaml"), "resources: [a.yaml]\n");
     await follow();
     expect([...sink.objects.keys()]).toEqual(["Service shop/a"]);
-    expect(issues).toMatchObject([{ what: "Service has no metadata.name" }]);
+    expect(issues.map(({ what }) => what)).toEqual(["Service has no apiVersion", "has no kind"]);
+  });
+
+  it.each(["b.yaml", "more"])("on a symlink that leads nowhere is an error, also where it may be a directory: %s", async (name) => {
+    await writeFile(at("a.yaml"), service("a"));
+    await symlink(at("gone"), at(name));
+    expect(await failure()).toMatchObject({ code: "not_found", object: at(name), what: "the symlink leads nowhere" });
+    expect(sink.synced.size).toBe(0);
+    expect(issues).toEqual([]);
   });
 });
 
@@ -186,6 +198,26 @@ describe("a change", () => {
     await rename(at(".a.yaml.tmp"), at("a.yaml"));
     await expectObjects("Service shop/b");
     expect(issues).toEqual([]);
+  });
+
+  it("that leaves a symlink leading nowhere takes nothing away, until the link is gone too", async () => {
+    await mkdir(at("..real", "deep"), { recursive: true });
+    await writeFile(at("..real", "a.yaml"), service("a"));
+    await writeFile(at("..real", "deep", "b.yaml"), service("b"));
+    await symlink("..real/a.yaml", at("a.yaml"));
+    await symlink("..real/deep", at("deep"));
+    await follow();
+    await change(() => rename(at("..real"), at("..away")));
+    expect([...sink.objects.keys()].sort()).toEqual(["Service shop/a", "Service shop/b"]);
+    expect(issues.map(({ object, what }) => `${object}: ${what}`).sort()).toEqual([
+      `${at("a.yaml")}: the symlink leads nowhere`,
+      `${at("deep")}: the symlink leads nowhere`,
+    ]);
+    await change(() => unlink(at("deep")));
+    await expectObjects("Service shop/a");
+    await change(() => rename(at("..away"), at("..real")));
+    expect(log.of("info")).toContain("info the file can be read again");
+    await expectObjects("Service shop/a");
   });
 
   it("by kubelet's swap of a ConfigMap's ..data is seen", async () => {

@@ -17,6 +17,8 @@ export interface FileState {
 
 /** The suspect of a file that is not there. */
 export const GONE = "gone";
+/** The suspect of a symlink that leads nowhere. */
+const DANGLING = "dangling";
 /** A file that is written to all the time is taken as it is after this many looks. */
 const SUSPECTS_MAX = 8;
 
@@ -51,6 +53,18 @@ function hasChanged(before: FileSummary, documents: readonly DocumentSummary[]):
   return hashes(before.documents) !== hashes(documents);
 }
 
+/**
+ * What is known of a file, or of a directory, once a symlink to it was found to lead nowhere.
+ *
+ * Edges: at the first look it may be under way to somewhere else; at the second it can't be read, and what it said before stays in force.
+ */
+export function danglingState(path: string, before: FileState = blankState(path)): FileState {
+  const hint = "have it lead somewhere, or delete it; until then what it said before stays in force";
+  const error =
+    before.suspect === DANGLING ? new ProxyError("not_found", "the symlink leads nowhere", { object: path, hint }) : before.error;
+  return { ...before, fingerprint: "", suspect: DANGLING, error };
+}
+
 /** Say of a file that it is empty where it wasn't. */
 export function emptiedError(path: string): ProxyError {
   const hint = "what it said before stays in force; to have nothing, delete the file or write an empty List";
@@ -60,16 +74,15 @@ export function emptiedError(path: string): ProxyError {
 /**
  * Say what of the files found at a start can't be read whole; undefined when nothing is.
  *
- * Edges: an object that nobody can use, in a document that can be read, is no reason: it is skipped, and reported by itself.
+ * Edges: an object of which can be told which it is, and that nobody can use, is no reason: it is skipped, and reported by itself.
  */
 export function brokenAtStart(files: Iterable<FileState>): ProxyError | undefined {
   const broken: ProxyError[] = [];
   for (const { error, summary } of files) {
     if (error !== undefined) broken.push(error);
-    for (const { isReadable, line, problems } of summary.documents) {
-      if (isReadable) continue;
-      const { lineOffset, what } = problems[0] ?? { lineOffset: 0, what: "can't be read" };
-      broken.push(new ProxyError("invalid_object", what, { object: `${summary.path}:${line + lineOffset}` }));
+    for (const { line, problems } of summary.documents) {
+      for (const { isUnclear, lineOffset, what } of problems)
+        if (isUnclear) broken.push(new ProxyError("invalid_object", what, { object: `${summary.path}:${line + lineOffset}` }));
     }
   }
   const [first] = broken;

@@ -84,10 +84,12 @@ describe("readDocument", () => {
     ["a sequence", "# x\n- a\n", 1, /^is not an object/, false],
     ["no kind", "\n\nfoo: 1\n", 2, /^has no kind/, true],
     ["no apiVersion", "kind: Service\n", 0, /^Service has no apiVersion/, true],
-    ["no name", "apiVersion: v1\nkind: Service\nmetadata: {}\n", 0, /^Service has no metadata.name/, true],
-    ["a namespace that is none", "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: a/b}}", 0, /namespace/, true],
+    ["no name", "apiVersion: v1\nkind: Service\nmetadata: {}\n", 0, /^Service has no metadata.name/, false],
+    ["a namespace that is none", "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: a/b}}", 0, /namespace/, false],
     ["an old version", "{apiVersion: discovery.k8s.io/v1beta1, kind: EndpointSlice, metadata: {name: a}}", 0, /v1beta1 is not read/, true],
-    ["an item of a list", "{apiVersion: v1, kind: List, items: [1]}", 0, /^items\[0\]: is not an object/, true],
+    ["an item of a list", "{apiVersion: v1, kind: List, items: [1]}", 0, /^items\[0\]: is not an object/, false],
+    ["an item without kind", "{apiVersion: v1, kind: List, items: [{metadata: {name: a}}]}", 0, /^items\[0\]: has no kind/, false],
+    ["an item without apiVersion", "{apiVersion: v1, kind: List, items: [{kind: Service}]}", 0, /^items\[0\]: Service has no api/, false],
   ];
   it.each(wrong)("says where and what: %s", (_name, text, line, what, isReadable) => {
     const { problems, ...rest } = readDocument(text);

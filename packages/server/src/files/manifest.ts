@@ -28,6 +28,8 @@ export interface ManifestProblem {
   readonly lineOffset: number;
   readonly what: string;
   readonly hint: string;
+  /** It can't be told what was meant: it may be anything that the file gave before. */
+  readonly isUnclear: boolean;
 }
 
 /** What a document holds. */
@@ -36,7 +38,7 @@ export interface DocumentContent {
   readonly problems: readonly ManifestProblem[];
   /** `apiVersion kind` of what a service proxy doesn't read. */
   readonly ignored: readonly string[];
-  /** False: it can't be told what the document was meant to hold. */
+  /** False: something in it is unclear, so it can't be told what the document was meant to hold. */
   readonly isReadable: boolean;
 }
 
@@ -70,13 +72,8 @@ export function splitDocuments(fileText: string): readonly DocumentText[] {
 /** Read one document, JSON or YAML. Never throws; what is wrong is in `problems`, and the rest is used. */
 export function readDocument(text: string): DocumentContent {
   const found: Findings = { objects: [], problems: [], ignored: [] };
-  let isObject = true;
-  const isReadable = valuesOf(text, found, (value, lineOffset) => {
-    // Garbage is often one long YAML scalar; nobody writes that to say "nothing".
-    isObject &&= isRecord(value);
-    collect(value, { lineOffset, found, where: "" });
-  });
-  return { ...found, isReadable: isReadable && isObject };
+  valuesOf(text, found, (value, lineOffset) => collect(value, { lineOffset, found, where: "" }));
+  return { ...found, isReadable: !found.problems.some(({ isUnclear }) => isUnclear) };
 }
 
 interface Findings {
@@ -90,24 +87,17 @@ function hasContent(text: string): boolean {
   return /^(?![^\S\n]*(#|%|$))/m.test(text);
 }
 
-function valuesOf(text: string, found: Findings, take: (value: unknown, lineOffset: number) => void): boolean {
+function valuesOf(text: string, found: Findings, take: (value: unknown, lineOffset: number) => void): void {
   const json = jsonOf(text);
-  if (json !== undefined) {
-    take(json, lineOffsetOf(text, text.search(/\S/)));
-    return true;
-  }
+  if (json !== undefined) return take(json, lineOffsetOf(text, text.search(/\S/)));
   const lineCounter = new LineCounter();
-  let isReadable = true;
   for (const document of parseAllDocuments(text, { merge: true, logLevel: "silent", lineCounter })) {
     const value = plainValue(document, lineCounter);
-    if ("problem" in value) {
-      found.problems.push(value.problem);
-      isReadable = false;
-    } else if (value.plain !== null && value.plain !== undefined) {
+    if ("problem" in value) found.problems.push(value.problem);
+    else if (value.plain !== null && value.plain !== undefined) {
       take(value.plain, lineCounter.linePos(document.contents?.range?.[0] ?? 0).line - 1);
     }
   }
-  return isReadable;
 }
 
 /** JSON is a hundred times faster to read than YAML; undefined: not JSON, the YAML parser will say what is wrong. */
@@ -126,7 +116,7 @@ function plainValue(document: Document, lines: LineCounter): { plain: unknown } 
   const [error] = document.errors;
   if (error !== undefined) {
     const [what = ""] = error.message.split(/ at line |\n/);
-    return { problem: { lineOffset: lines.linePos(error.pos[0]).line - 1, what: `can't be parsed (${what})`, hint } };
+    return { problem: { lineOffset: lines.linePos(error.pos[0]).line - 1, what: `can't be parsed (${what})`, hint, isUnclear: true } };
   }
   try {
     // A copy: yaml's texts are slices, and each one in use would keep its whole file in memory.
@@ -135,7 +125,7 @@ function plainValue(document: Document, lines: LineCounter): { plain: unknown } 
     // yaml refuses aliases that multiply ("billion laughs") and aliases without an anchor only here, JSON those that hold themselves.
     const lineOffset = lines.linePos(firstAlias(document)).line - 1;
     const [text = ""] = (failure instanceof Error ? failure.message : String(failure)).split("\n");
-    return { problem: { lineOffset, what: `can't be expanded (${text})`, hint } };
+    return { problem: { lineOffset, what: `can't be expanded (${text})`, hint, isUnclear: true } };
   }
 }
 
@@ -166,14 +156,17 @@ interface Place {
 
 function collect(value: unknown, place: Place): void {
   const { found, lineOffset, where, inherited } = place;
-  const wrong = (what: string, hint: string): void => {
-    found.problems.push({ lineOffset, what: where === "" ? what : `${where.trim()}: ${what}`, hint });
+  const isItem = where !== "";
+  const wrong = (what: string, hint: string, isUnclear: boolean): void => {
+    found.problems.push({ lineOffset, what: isItem ? `${where.trim()}: ${what}` : what, hint, isUnclear });
   };
-  if (!isRecord(value)) return wrong("is not an object", "write Kubernetes objects");
+  // Garbage is often one long YAML scalar; nobody writes that to say "nothing".
+  if (!isRecord(value)) return wrong("is not an object", "write Kubernetes objects", true);
   const kind = value["kind"] ?? inherited?.kind;
   const apiVersion = value["apiVersion"] ?? inherited?.apiVersion;
-  if (typeof kind !== "string") return wrong("has no kind", "add apiVersion and kind");
-  if (typeof apiVersion !== "string") return wrong(`${kind} has no apiVersion`, "add apiVersion");
+  // Files of other programs may lie here, such as a kustomization.yaml, which needs no kind; in a list there are objects.
+  if (typeof kind !== "string") return wrong("has no kind", "add apiVersion and kind", isItem);
+  if (typeof apiVersion !== "string") return wrong(`${kind} has no apiVersion`, "add apiVersion", isItem);
   if (kind.endsWith("List") && Array.isArray(value["items"])) {
     const typed = kind === "List" ? {} : { inherited: { apiVersion, kind: kind.slice(0, -"List".length) } };
     for (const [index, item] of (value["items"] as unknown[]).entries()) {
@@ -187,11 +180,11 @@ function collect(value: unknown, place: Place): void {
     return undefined;
   }
   if (!API_VERSIONS[known].includes(apiVersion)) {
-    return wrong(`${kind} of ${apiVersion} is not read`, `convert it to ${API_VERSIONS[known][0] ?? ""}`);
+    return wrong(`${kind} of ${apiVersion} is not read`, `convert it to ${API_VERSIONS[known][0] ?? ""}`, false);
   }
-  if (!isRawObject(value)) return wrong(`${kind} has no metadata.name`, "give it a name");
+  if (!isRawObject(value)) return wrong(`${kind} has no metadata.name`, "give it a name", true);
   const object = placed(known, value);
-  if (object === undefined) return wrong(`${kind} has a metadata.namespace that is no name`, "correct the namespace");
+  if (object === undefined) return wrong(`${kind} has a metadata.namespace that is no name`, "correct the namespace", true);
   if (isSelected(known, object)) found.objects.push({ kind: known, key: keyOf(object), object: withApiDefaults(known, object) });
   return undefined;
 }
