@@ -2,6 +2,7 @@ import type {
   Backend,
   BackendMetric,
   BackendModule,
+  Dataplane,
   FlowFilter,
   HostEvent,
   IPFamily,
@@ -9,11 +10,10 @@ import type {
   Observed,
   Outcome,
   Plan,
-  World,
-} from "@turnout/core";
-import { ALL_CAPABILITIES, ProxyError } from "@turnout/core";
-import type { CommitMark, IptablesProgram } from "@turnout/host";
-import { EchoCount, findIptables, iptablesName, ownCommitsOf } from "@turnout/host";
+} from "@turnout/core/backend";
+import { ALL_CAPABILITIES, ProxyError } from "@turnout/core/backend";
+import type { CommitMark, IptablesProgram, LinuxWorld } from "@turnout/host";
+import { createLinuxWorld, EchoCount, findIptables, iptablesName, OwnCommits } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -30,9 +30,9 @@ import { IptablesTool } from "./tool.ts";
 import { watchHost } from "./watch.ts";
 
 /** The iptables dataplane as a backend module. */
-export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, IptablesObject, Step> = {
+export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, IptablesObject, Step, LinuxWorld> = {
   name: "iptables",
-  contract: 1,
+  contract: 2,
   residence: "kernel",
   capabilities: ALL_CAPABILITIES,
   variants: {
@@ -46,27 +46,35 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
   },
   // A change costs the legacy tool the whole table (2 s at 50,000), and loading costs the nft variant the square of it (5 s at 10,000).
   serviceEntriesMax: 20_000,
+  createWorld: createLinuxWorld,
   parseOptions: parseIptablesOptions,
   probe: probeIptables,
-  open: (options, family, world) => Promise.resolve(new IptablesBackend(options, family, world)),
+  open: (options, world) => Promise.resolve(openDataplane(options, world)),
 };
+
+function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<IptablesFacts, IptablesObject, Step> {
+  const own = new OwnCommits();
+  return { family: (family) => new IptablesBackend(options, family, world, own), close: () => Promise.resolve() };
+}
 
 class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   readonly #options: IptablesOptions;
   readonly #family: IPFamily;
-  readonly #world: World;
+  readonly #world: LinuxWorld;
+  readonly #own: OwnCommits;
   readonly #tool: IptablesTool;
   readonly #echoes = new EchoCount();
   readonly #applier: Applier;
   /** When the host was last looked at; undefined: never, or by a variant that tells nothing. */
   #mark: CommitMark | undefined;
 
-  constructor(options: IptablesOptions, family: IPFamily, world: World) {
+  constructor(options: IptablesOptions, family: IPFamily, world: LinuxWorld, own: OwnCommits) {
+    this.#own = own;
     this.#options = options;
     this.#family = family;
     this.#world = world;
     this.#tool = new IptablesTool(world, family, options.variant);
-    this.#applier = new Applier(this.#tool, { own: ownCommitsOf(world.netlink), echoes: this.#echoes }, world);
+    this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes }, world);
   }
 
   skeleton(context: Parameters<typeof renderSkeleton>[0]): readonly IptablesObject[] {
@@ -88,7 +96,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   async observe(signal: AbortSignal): Promise<Observed<IptablesObject>> {
     const { netlink } = this.#world;
     const isTold = (await this.#tool.choice(signal)).variant === "nft";
-    this.#mark = isTold ? await ownCommitsOf(netlink).mark(netlink) : undefined;
+    this.#mark = isTold ? await this.#own.mark(netlink) : undefined;
     const objects = await this.#look(signal);
     this.#applier.looked(objects.values());
     return { objects, lingering: [] };
@@ -107,7 +115,10 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   }
 
   watch(signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
-    return watchHost({ world: this.#world, family: this.#family, tool: this.#tool, echoes: this.#echoes, mark: this.#mark }, signal);
+    return watchHost(
+      { world: this.#world, family: this.#family, own: this.#own, tool: this.#tool, echoes: this.#echoes, mark: this.#mark },
+      signal,
+    );
   }
 
   /** Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. */
@@ -115,7 +126,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const { programs } = await findIptables(this.#world.exec, signal);
     for (const program of programs) {
       const tool = this.#toolOf(program);
-      await this.#remove(await this.#own(tool, signal), tool, program, signal);
+      await this.#remove(await this.#found(tool, signal), tool, program, signal);
     }
   }
 
@@ -127,7 +138,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const found: Leftover[] = [];
     for (const program of programs) {
       const tool = this.#toolOf(program);
-      const own = await this.#own(tool, signal);
+      const own = await this.#found(tool, signal);
       const chains = own.filter(({ kind }) => kind === "chain" || kind === "shared").length;
       if (chains === 0) continue;
       const what = `${chains} KUBE-* chains of ${iptablesName(this.#family, program, "")} (${program.variant})`;
@@ -136,15 +147,11 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     return found;
   }
 
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
-
   #toolOf(program: IptablesProgram): IptablesTool {
     return new IptablesTool(this.#world, this.#family, program);
   }
 
-  async #own(tool: IptablesTool, signal: AbortSignal): Promise<readonly IptablesObject[]> {
+  async #found(tool: IptablesTool, signal: AbortSignal): Promise<readonly IptablesObject[]> {
     const { filter = "", nat = "", mangle = "" } = await tool.saveExisting(signal);
     return [...parseSaved({ filter, nat, mangle }, this.#family, false).values()];
   }
@@ -152,7 +159,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   async #remove(remove: readonly IptablesObject[], tool: IptablesTool, program: IptablesProgram, signal: AbortSignal): Promise<void> {
     if (remove.length === 0) return;
     const plan = planDelta({ put: [], remove, lingering: [], nowMs: this.#world.clock.nowMs() });
-    const applier = new Applier(tool, { own: ownCommitsOf(this.#world.netlink), echoes: this.#echoes }, this.#world);
+    const applier = new Applier(tool, { own: this.#own, echoes: this.#echoes }, this.#world);
     const { lingering = [] } = await applier.apply(plan, signal);
     if (lingering.length === 0) return;
     throw new ProxyError("already_exists", "chains are left that somebody else jumps to", {

@@ -1,6 +1,7 @@
-import { FAMILIES, ProxyError, unusableReason } from "@turnout/core";
-import type { HostReport, IPFamily, World } from "@turnout/core";
+import { FAMILIES, ProxyError, unusableReason } from "@turnout/core/backend";
+import type { HostReport, IPFamily } from "@turnout/core/backend";
 import { chooseIptables, findIptables, isAtLeast, parseKernelVersion, probeHost } from "@turnout/host";
+import type { LinuxWorld } from "@turnout/host";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 
 /** Oldest iptables this backend is tested with: older ones have neither both variants nor `-w` in iptables-restore as it is now. */
@@ -8,7 +9,7 @@ const IPTABLES_MIN = "1.8.0";
 const TCP_LIBERAL = "net.netfilter.nf_conntrack_tcp_be_liberal";
 
 /** Look at tools, kernel, rights and addresses. */
-export async function probeIptables(options: IptablesOptions, world: World, signal: AbortSignal): Promise<HostReport<IptablesFacts>> {
+export async function probeIptables(options: IptablesOptions, world: LinuxWorld, signal: AbortSignal): Promise<HostReport<IptablesFacts>> {
   const { kernel, hasNetAdmin } = await probeHost(world.exec, signal);
   const problems: ProxyError[] = [];
   if (!hasNetAdmin)
@@ -30,7 +31,7 @@ export async function probeIptables(options: IptablesOptions, world: World, sign
 }
 
 /** Read the host's addresses (link-local ones come with every pod's link and never answer node ports) and what decides rules. */
-export async function readFacts({ netlink, exec }: Pick<World, "netlink" | "exec">, signal: AbortSignal): Promise<IptablesFacts> {
+export async function readFacts({ netlink, exec }: Pick<LinuxWorld, "netlink" | "exec">, signal: AbortSignal): Promise<IptablesFacts> {
   const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
   for (const family of FAMILIES) {
     const found = (await netlink.addresses(family)).map(({ ip }) => ip).filter((ip) => unusableReason(ip) !== "link-local");
@@ -40,7 +41,7 @@ export async function readFacts({ netlink, exec }: Pick<World, "netlink" | "exec
 }
 
 /** A kernel that doesn't know the parameter (conntrack isn't loaded yet) has its default, which is strict. */
-async function isTcpLiberal(exec: World["exec"], signal: AbortSignal): Promise<boolean> {
+async function isTcpLiberal(exec: LinuxWorld["exec"], signal: AbortSignal): Promise<boolean> {
   try {
     const { code, stdout } = await exec.run("sysctl", ["-n", TCP_LIBERAL], { signal });
     return code === 0 && stdout.trim() !== "0";

@@ -1,5 +1,5 @@
 import type { HostEvent } from "@turnout/core";
-import { EchoCount, ownCommitsOf } from "@turnout/host";
+import { EchoCount, OwnCommits } from "@turnout/host";
 import type { CommitMark, IptablesVariant } from "@turnout/host";
 import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeClock, FakeNetlink } from "@turnout/host/testing";
@@ -12,6 +12,7 @@ const quiet = { debug: (): void => undefined, info: (): void => undefined, warn:
 describe("watchHost", () => {
   let netlink: FakeNetlink;
   let clock: FakeClock;
+  let own: OwnCommits;
   let echoes: EchoCount;
   let stop: AbortController;
   let hasCanary: boolean;
@@ -20,6 +21,7 @@ describe("watchHost", () => {
   beforeEach(() => {
     netlink = createFakeNetlink();
     clock = createFakeClock();
+    own = new OwnCommits();
     echoes = new EchoCount();
     stop = new AbortController();
     hasCanary = true;
@@ -46,7 +48,7 @@ describe("watchHost", () => {
       },
     };
     const world = { netlink, clock, exec, log: quiet };
-    const watching = watchHost({ world, family: "IPv4", tool, echoes, mark }, stop.signal);
+    const watching = watchHost({ world, family: "IPv4", own, tool, echoes, mark }, stop.signal);
     void (async (): Promise<void> => {
       for await (const event of watching) events.push(event);
     })();
@@ -86,7 +88,6 @@ describe("watchHost", () => {
   });
 
   it("compares when somebody committed between the last look and now, and not when only we did", async () => {
-    const own = ownCommitsOf(netlink);
     const mark = await own.mark(netlink);
     await own.during(1, async () => netlink.commitNft({ pid: 1, process: "iptables-restor", tables: ["ip nat"] }));
     await start("nft", mark);

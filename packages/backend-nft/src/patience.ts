@@ -1,4 +1,4 @@
-import { ProxyError } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
 
 const GROWTH_MAX = 32;
 

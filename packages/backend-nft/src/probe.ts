@@ -1,7 +1,7 @@
-import { FAMILIES, ProxyError, unusableReason } from "@turnout/core";
-import type { HostReport, IPFamily, World } from "@turnout/core";
+import { FAMILIES, ProxyError, unusableReason } from "@turnout/core/backend";
+import type { HostReport, IPFamily } from "@turnout/core/backend";
 import { isAtLeast, probeHost } from "@turnout/host";
-import type { HostProbe } from "@turnout/host";
+import type { HostProbe, LinuxWorld } from "@turnout/host";
 import type { NftFacts } from "./options.ts";
 
 /** Oldest nft and kernel this backend is made for. */
@@ -23,7 +23,7 @@ export function problemsOf({ kernel, nft, hasNetAdmin }: HostProbe): readonly Pr
 }
 
 /** Look at tools, kernel, rights and addresses. */
-export async function probeNft(world: World, signal: AbortSignal): Promise<HostReport<NftFacts>> {
+export async function probeNft(world: LinuxWorld, signal: AbortSignal): Promise<HostReport<NftFacts>> {
   const probe = await probeHost(world.exec, signal);
   return {
     facts: await readFacts(world),
@@ -33,7 +33,7 @@ export async function probeNft(world: World, signal: AbortSignal): Promise<HostR
 }
 
 /** Read the host's addresses. Link-local ones come with every pod's link and never answer node ports. */
-export async function readFacts({ netlink }: Pick<World, "netlink">): Promise<NftFacts> {
+export async function readFacts({ netlink }: Pick<LinuxWorld, "netlink">): Promise<NftFacts> {
   const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
   for (const family of FAMILIES) {
     const found = (await netlink.addresses(family)).map(({ ip }) => ip).filter((ip) => unusableReason(ip) !== "link-local");

@@ -1,5 +1,5 @@
-import { nodePortAddresses, unusableReason } from "@turnout/core";
-import type { Context } from "@turnout/core";
+import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
+import type { Context } from "@turnout/core/backend";
 import { chain, hexBit, WORDS } from "./chains.ts";
 import { LAYOUT_VERSION, REFUSE_CHAIN } from "./names.ts";
 import { endpointMap, PROTOCOLS } from "./objects.ts";
@@ -23,9 +23,12 @@ export function renderSkeleton({ node, host }: Context<NftFacts>): readonly NftO
   return [table, ...skeletonChains(node, answering === "all"), ...elements];
 }
 
-/** nftables mode's default is the primary address; the kernel never answers a node port on loopback. */
+/** kube-proxy's nftables mode answers node ports on the primary address unless told otherwise. @source semantics.md 4.2 */
+export const NODE_PORT_ADDRESSES: readonly string[] = ["primary"];
+
+/** The kernel never answers a node port on loopback. */
 function answeringAddresses({ family, addresses, settings }: Context<NftFacts>["node"], host: NftFacts): "all" | readonly string[] {
-  const wanted = settings.nodePortAddresses ?? ["primary"];
+  const wanted = settings.nodePortAddresses ?? NODE_PORT_ADDRESSES;
   const chosen = nodePortAddresses({ wanted, family, primary: addresses[0], hostAddresses: host.addresses[family] });
   return chosen === "all" ? chosen : chosen.filter((address) => unusableReason(address) !== "loopback");
 }

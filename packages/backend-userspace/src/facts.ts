@@ -1,7 +1,9 @@
 import { networkInterfaces } from "node:os";
-import { FAMILIES, ProxyError, canonicalIP, unusableReason } from "@turnout/core";
-import type { HostReport, IPFamily, World } from "@turnout/core";
+import { canonicalIP } from "@turnout/core";
+import { FAMILIES, ProxyError, unusableReason } from "@turnout/core/backend";
+import type { HostReport, IPFamily } from "@turnout/core/backend";
 import { hasCapability } from "@turnout/host";
+import type { LinuxWorld } from "@turnout/host";
 import { readFile } from "node:fs/promises";
 import { OWN_DEVICE } from "./objects.ts";
 import type { UserspaceOptions } from "./options.ts";
@@ -12,7 +14,7 @@ import type { UserspaceFacts } from "./render.ts";
 const CAP_NET_ADMIN = 12n;
 
 /** Read the host's addresses, without ours and without link-local ones. */
-export async function readAddresses({ netlink }: Pick<World, "netlink">): Promise<UserspaceFacts["addresses"]> {
+export async function readAddresses({ netlink }: Pick<LinuxWorld, "netlink">): Promise<UserspaceFacts["addresses"]> {
   const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
   for (const family of FAMILIES) {
     const found = process.platform === "linux" ? await netlink.addresses(family) : interfaceAddresses(family);
@@ -41,7 +43,7 @@ export async function mayOwnAddresses(): Promise<boolean> {
 /** Look at addresses and rights. Reads only. */
 export async function probeUserspace(
   options: UserspaceOptions,
-  world: Pick<World, "netlink">,
+  world: Pick<LinuxWorld, "netlink">,
   canOwn: () => Promise<boolean>,
 ): Promise<HostReport<UserspaceFacts>> {
   const facts: UserspaceFacts = { addresses: await readAddresses(world), canOwnAddresses: await canOwn() };

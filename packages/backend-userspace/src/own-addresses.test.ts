@@ -1,4 +1,5 @@
-import type { ExecResult, IPFamily, World } from "@turnout/core";
+import type { ExecResult, IPFamily } from "@turnout/core";
+import type { LinuxWorld } from "@turnout/host";
 import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
 import { describe, expect, it } from "vitest";
 import { OwnAddresses, Turns } from "./own-addresses.ts";
@@ -71,7 +72,7 @@ describe("addresses of ours", () => {
     ]);
     const turns = new Turns();
     const of = (family: IPFamily): OwnAddresses =>
-      new OwnAddresses({ exec, netlink } satisfies Pick<World, "exec" | "netlink">, family, turns);
+      new OwnAddresses({ exec, netlink } satisfies Pick<LinuxWorld, "exec" | "netlink">, family, turns);
     expect(await of("IPv6").list()).toEqual(["fd00:96::1"]);
     await of("IPv4").removeAll(signal);
     netlink.setAddresses("IPv4", []);

@@ -1,5 +1,6 @@
-import { FAMILIES, ProxyError } from "@turnout/core";
-import type { IPFamily, World } from "@turnout/core";
+import { FAMILIES, ProxyError } from "@turnout/core/backend";
+import type { IPFamily } from "@turnout/core/backend";
+import type { LinuxWorld } from "@turnout/host";
 import { ipError, isUnknownKind } from "./errors.ts";
 import { OWN_DEVICE } from "./objects.ts";
 
@@ -25,13 +26,13 @@ export class Turns {
 
 /** One family's addresses on our own device. Nothing else of the host is ever changed. */
 export class OwnAddresses {
-  readonly #world: Pick<World, "exec" | "netlink">;
+  readonly #world: Pick<LinuxWorld, "exec" | "netlink">;
   readonly #family: IPFamily;
   readonly #turns: Turns;
   readonly #device = OWN_DEVICE;
 
   /** @param turns shared by both families: the device is theirs together */
-  constructor(world: Pick<World, "exec" | "netlink">, family: IPFamily, turns: Turns) {
+  constructor(world: Pick<LinuxWorld, "exec" | "netlink">, family: IPFamily, turns: Turns) {
     this.#world = world;
     this.#family = family;
     this.#turns = turns;

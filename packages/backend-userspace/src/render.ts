@@ -1,5 +1,6 @@
-import { hostPort, nodePortAddresses, printableName, unusableReason } from "@turnout/core";
-import type { Context, Destination, IPFamily, LocalDetector, NodeContext, ServicePort } from "@turnout/core";
+import { printableName } from "@turnout/core";
+import { hostPort, nodePortAddresses, unusableReason } from "@turnout/core/backend";
+import type { Context, Destination, IPFamily, LocalDetector, NodeContext, ServicePort } from "@turnout/core/backend";
 import { OWN_DEVICE } from "./objects.ts";
 import type { HostObject, ListenerObject, ListenerRule, ListenerValue, Transport, UserspaceObject } from "./objects.ts";
 import type { MapEntry, UserspaceOptions } from "./options.ts";
@@ -80,6 +81,9 @@ function whyLeftOut({ map }: UserspaceOptions, { canOwnAddresses }: UserspaceFac
   return map.length > 0 ? "not mapped: name it in --map too, or pass own-addresses=true" : "own-addresses is false: map them with --map";
 }
 
+/** As kube-proxy's nftables mode has it: the fewest. */
+export const NODE_PORT_ADDRESSES: readonly string[] = ["primary"];
+
 /** Addresses that answer node ports: never loopback, as R-37 has it. */
 function nodePortIps({
   node: { family, addresses, settings },
@@ -89,7 +93,12 @@ function nodePortIps({
   readonly host: UserspaceFacts;
 }): readonly string[] {
   const hostAddresses = host.addresses[family];
-  const chosen = nodePortAddresses({ wanted: settings.nodePortAddresses ?? ["primary"], family, primary: addresses[0], hostAddresses });
+  const chosen = nodePortAddresses({
+    wanted: settings.nodePortAddresses ?? NODE_PORT_ADDRESSES,
+    family,
+    primary: addresses[0],
+    hostAddresses,
+  });
   return (chosen === "all" ? hostAddresses : chosen).filter((ip) => unusableReason(ip) !== "loopback");
 }
 

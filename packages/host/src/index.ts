@@ -14,12 +14,13 @@ export { chooseIptables, findIptables, iptablesName, parseIptablesVersion } from
 export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./iptables/tools.ts";
 export { installHint, TOOL_PACKAGES } from "./exec/tool-packages.ts";
 export { createNetlink } from "./netlink/netlink.ts";
-export type { HostNetlink } from "./netlink/netlink.ts";
-export { EchoCount, OwnCommits, ownCommitsOf } from "./nft/own-commits.ts";
+export type { Netlink } from "./netlink/netlink.ts";
+export type { HostAddress } from "./netlink/host-addresses.ts";
+export { EchoCount, OwnCommits } from "./nft/own-commits.ts";
 export type { CommitMark } from "./nft/own-commits.ts";
 export type { NftEvent } from "./nft/nft-events.ts";
-export { createWorld } from "./world.ts";
-export type { HostWorld } from "./world.ts";
+export { createLinuxWorld, createWorld } from "./world.ts";
+export type { LinuxWorld } from "./world.ts";
 export { hasCapability, isAtLeast, isRootStatus, parseKernelVersion, parseNftVersion, probeHost } from "./facts/probes.ts";
 export type { HostProbe, ReadText, Version } from "./facts/probes.ts";
 export { createSysctl, sysctlPath } from "./facts/sysctl.ts";

@@ -1,6 +1,7 @@
 import { FAMILIES, familyOf, invariant } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { ExecOptions, ExecResult, HostAddress, IPFamily, World } from "@turnout/core";
+import type { ExecOptions, ExecResult, IPFamily } from "@turnout/core";
+import type { HostAddress, LinuxWorld } from "@turnout/host";
 import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
 import { createFakeClock, createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink, FakeSysctl } from "@turnout/host/testing";
@@ -44,6 +45,7 @@ export interface IptablesFakeHostOptions {
 
 /** The iptables backend's host in memory, with more to look at than the kit needs. */
 export interface IptablesFakeHost extends FakeHost {
+  readonly world: LinuxWorld;
   readonly sysctl: FakeSysctl;
   /** What was logged, `level message {fields}`; the last thousand lines. */
   readonly lines: readonly string[];
@@ -67,7 +69,7 @@ export function createFakeHost(options: IptablesFakeHostOptions = {}): IptablesF
 }
 
 class FakeIptablesHost implements IptablesFakeHost {
-  readonly world: World;
+  readonly world: LinuxWorld;
   readonly sysctl: FakeSysctl = createFakeSysctl(SYSCTLS);
   readonly #sets: readonly RuleSet[] = VARIANTS.flatMap((variant) =>
     FAMILIES.map((family): RuleSet => ({ variant, family, tables: new Map() })),

@@ -1,6 +1,7 @@
 import { FAMILIES, familyOf, invariant } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { HostAddress, World } from "@turnout/core";
+
+import type { HostAddress, LinuxWorld } from "@turnout/host";
 import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
 import { createFakeClock, createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
@@ -26,6 +27,7 @@ const NO_MEMORY: Answer = { isDone: false, stdout: "", stderr: "Error: Could not
 
 /** The nft backend's host in memory, with more to look at than the kit needs. */
 export interface NftFakeHost extends FakeHost {
+  readonly world: LinuxWorld;
   /** What was logged, `level message {fields}`; the last thousand lines. */
   readonly lines: readonly string[];
   /** Somebody else runs nft; the input is one transaction. */
@@ -47,7 +49,7 @@ export function createFakeHost(): NftFakeHost {
 }
 
 class FakeNftHost implements NftFakeHost {
-  readonly world: World;
+  readonly world: LinuxWorld;
   readonly #engine = new NftEngine();
   readonly #clock = createFakeClock(START_MS);
   readonly #netlink: FakeNetlink;

@@ -1,6 +1,7 @@
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { HostAddress, Log } from "@turnout/core";
+import type { Log } from "@turnout/core";
+import type { HostAddress } from "@turnout/host";
 import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
 import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import { OWN_DEVICE } from "../objects.ts";

@@ -1,5 +1,6 @@
 import { ProxyError, canonicalIP } from "@turnout/core";
-import type { Exec, ExecResult, HostAddress } from "@turnout/core";
+import type { Exec, ExecResult } from "@turnout/core";
+import type { HostAddress } from "@turnout/host";
 
 /** What the fake of `ip` works on. */
 export interface FakeLinks {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ALL_CAPABILITIES } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
@@ -32,7 +33,7 @@ function worldWith(pods: readonly string[], masqueradeAll: boolean = false): Ora
     settings: { ...STAGE_SETTINGS, masqueradeAll },
     hostAddresses: HOST_ADDRESSES,
     nodePortAddressesDefault: ["primary"],
-    capabilities: paper.capabilities,
+    capabilities: ALL_CAPABILITIES,
     variants: REFERENCE_VARIANTS,
   };
 }
@@ -92,12 +93,12 @@ describe("while a change is under way", () => {
       done += file;
       return Promise.resolve({ code: 0, stdout: "", stderr: "" });
     };
-    const { exec, netlink } = watchTools({ ...world, exec: { run, open: () => session } }, () => void seen.push(done));
+    const { exec, addresses } = watchTools({ ...world, exec: { run, open: () => session } }, () => void seen.push(done));
     await exec.run("a", []);
     exec.open("b", []).write("c\nd\ne");
     expect(await exec.open("b", []).readUntil("x", 1)).toBe("x");
     expect(seen).toEqual(["a", "ac\n", "ac\nd\n", "ac\nd\ne", "ac\nd\ne"]);
-    expect(netlink).toBe(world.netlink);
+    expect(addresses).toBe(world.addresses);
   });
 
   it("nothing else tells who tears down and rebuilds from who conforms", async () => {

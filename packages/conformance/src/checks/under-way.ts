@@ -25,7 +25,7 @@ interface Watched extends WatchedPacket {
 }
 
 /** The world as it is, with somebody who looks at the host whenever its tool has done something. */
-export function watchTools(world: World, look: () => void): World {
+export function watchTools<W extends World>(world: W, look: () => void): Omit<W, "exec"> & Pick<World, "exec"> {
   const { exec } = world;
   const watched: Exec = {
     run: async (file, args, options) => {

@@ -1,4 +1,4 @@
-import { isEqual, objectId } from "@turnout/core";
+import { demandOutcome, isEqual, objectId } from "@turnout/core";
 import type { Backend, Context, Delta, FlowFilter, KernelObject, Observed, Outcome, Plan, ServicePort } from "@turnout/core";
 
 /** What was noticed of a backend since the last {@link BackendNotes.clear}. */
@@ -50,6 +50,7 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
     observe: (signal: AbortSignal): Promise<Observed<KernelObject> | undefined> => noted("observe", () => inner.observe(signal)),
     async apply(plan: Plan<unknown>, signal: AbortSignal): Promise<Outcome<KernelObject>> {
       const outcome = await noted("apply", () => inner.apply(plan, signal));
+      demandOutcome(outcome);
       notes.lingering = (outcome.lingering ?? []).map(({ object }) => objectId(object));
       return outcome;
     },
@@ -60,7 +61,6 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
             noted("forgetFlows", () => inner.forgetFlows?.(flows, signal) ?? Promise.resolve(0)),
         }),
     ...(inner.explain === undefined ? {} : { explain: (plan: Plan<unknown>): string => inner.explain?.(plan) ?? "" }),
-    close: (signal: AbortSignal) => inner.close(signal),
   };
 }
 

@@ -1,9 +1,9 @@
 import { FAMILIES, hostPort, objectId, ProxyError } from "@turnout/core";
-import type { Exec, ExecResult, FlowFilter, HostAddress, IPFamily, Netlink, World } from "@turnout/core";
+import type { Exec, ExecResult, FlowFilter, IPFamily } from "@turnout/core";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
-import type { FakeHost, Fault, Trace } from "../play/fake-host.ts";
-import type { PaperDestination, PaperNode, PaperObject, PaperStep } from "./paper-objects.ts";
+import type { FakeHost, Fault, HostAddress, Trace } from "../play/fake-host.ts";
+import type { PaperDestination, PaperNode, PaperObject, PaperStep, PaperWorld } from "./paper-objects.ts";
 import { affinityRow, tracePaper } from "./paper-trace.ts";
 import type { PaperState } from "./paper-trace.ts";
 import { HOST_ADDRESSES, UPLINK } from "../play/stage.ts";
@@ -17,12 +17,12 @@ interface Held {
 }
 
 /** Make the host of the paper backend: what the tool `paper` has written is in force. */
-export function createPaperHost(): FakeHost {
+export function createPaperHost(): FakeHost & { readonly world: PaperWorld } {
   return new PaperHost();
 }
 
 class PaperHost implements FakeHost {
-  readonly world: World;
+  readonly world: PaperWorld;
   readonly #clock = new TestClock();
   readonly #written: Readonly<Record<IPFamily, Map<string, PaperObject>>> = { IPv4: new Map(), IPv6: new Map() };
   readonly #held = new Map<string, Held>();
@@ -36,7 +36,7 @@ class PaperHost implements FakeHost {
   #refused: readonly string[] = [];
 
   constructor() {
-    this.world = { exec: this.#exec(), netlink: this.#netlink(), clock: this.#clock, log: new RecordingLog() };
+    this.world = { exec: this.#exec(), clock: this.#clock, log: new RecordingLog(), ...this.#kernel() };
   }
 
   get flows(): readonly Flow[] {
@@ -157,7 +157,7 @@ class PaperHost implements FakeHost {
     return fault.afterChanges > 0 ? undefined : fault.when;
   }
 
-  #netlink(): Netlink {
+  #kernel(): Pick<PaperWorld, "addresses" | "deleteFlows" | "watchAddresses"> {
     return {
       addresses: (family) => Promise.resolve(this.#addresses.filter(({ ip }) => (ip.includes(":") ? "IPv6" : "IPv4") === family)),
       deleteFlows: async (family, filters, signal) => {
@@ -167,8 +167,6 @@ class PaperHost implements FakeHost {
         this.#flows = this.#flows.filter((flow) => flow.family !== family || !filters.some((filter) => this.#isStale(flow, filter)));
         return before - this.#flows.length;
       },
-      nftGeneration: () => Promise.resolve(0),
-      watchNft: silence,
       watchAddresses: (signal) => this.#watchAddresses(signal),
     };
   }
@@ -213,15 +211,4 @@ function complaintAbout(steps: readonly PaperStep[], written: ReadonlyMap<string
       return `${id} has a rule with an empty pool`;
   }
   return undefined;
-}
-
-/** Nobody but the backend ever writes here, so there is nothing to tell. */
-function silence(signal: AbortSignal): AsyncIterable<never> {
-  const done = { done: true, value: undefined } as const;
-  const next = (): Promise<IteratorResult<never>> =>
-    new Promise((resolve) => {
-      if (signal.aborted) resolve(done);
-      else signal.addEventListener("abort", () => resolve(done), { once: true });
-    });
-  return { [Symbol.asyncIterator]: () => ({ next }) };
 }

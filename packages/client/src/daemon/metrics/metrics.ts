@@ -33,7 +33,7 @@ export function countNoLocalEndpoints(rows: Iterable<ServicePort>): { readonly i
 /**
  * The metrics of one proxy process, kube-proxy's names first, ours with `turnout_`.
  *
- * Shape: hears every sync loop as a SyncObserver; only metrics of the backend's mode are registered.
+ * Shape: hears every sync loop as a SyncObserver; metrics of one backend alone come from its own `metrics()`.
  * @source semantics.md section 8
  */
 export class Metrics implements SyncObserver {
@@ -47,7 +47,6 @@ export class Metrics implements SyncObserver {
   readonly #lastSync: Gauge<Family>;
   readonly #lastQueued: Gauge<Family>;
   readonly #programming: Histogram<Family>;
-  readonly #nftFailures: Counter<Family> | undefined;
   readonly #flowsDuration: Histogram<Family>;
   readonly #flowsDeleted: Counter<Family>;
   readonly #healthz: Counter<"code">;
@@ -64,7 +63,7 @@ export class Metrics implements SyncObserver {
   readonly #failedObjects: Gauge<Family>;
   readonly #countIssue: (object: string) => void;
 
-  constructor(options: { readonly backend: string; readonly nowMs: () => number }) {
+  constructor(options: { readonly nowMs: () => number }) {
     this.#nowMs = options.nowMs;
     this.#duration = this.#histogram("kubeproxy_sync_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds", SYNC_BUCKETS);
     this.#fullDuration = this.#histogram(
@@ -92,10 +91,6 @@ export class Metrics implements SyncObserver {
       "In-cluster network programming latency in seconds",
       PROGRAMMING_BUCKETS,
     );
-    this.#nftFailures =
-      options.backend === "nft"
-        ? this.#counter("kubeproxy_sync_proxy_rules_nftables_sync_failures_total", "Cumulative proxy nftables sync failures", FAMILY)
-        : undefined;
     this.#flowsDuration = this.#histogram(
       "kubeproxy_conntrack_reconciler_sync_duration_seconds",
       "Time to remove stale conntrack flows, in seconds",
@@ -153,7 +148,7 @@ export class Metrics implements SyncObserver {
     this.#rows.set(family, rows);
     this.queued({ family, atMs: this.#nowMs() });
     // A counter that is absent until its first event can't be alerted on.
-    for (const counter of [this.#nftFailures, this.#flowsDeleted, this.#put, this.#removed]) counter?.inc({ ip_family: family }, 0);
+    for (const counter of [this.#flowsDeleted, this.#put, this.#removed]) counter.inc({ ip_family: family }, 0);
     this.#quarantined.set({ ip_family: family }, 0);
     this.#failedObjects.set({ ip_family: family }, 0);
   }
@@ -207,7 +202,6 @@ export class Metrics implements SyncObserver {
   failed(event: Parameters<SyncObserver["failed"]>[0]): void {
     const labels = { ip_family: event.family };
     this.#duration.observe(labels, event.durationMs / 1000);
-    this.#nftFailures?.inc(labels);
     this.#failures.inc({ ...labels, code: event.error.code });
   }
 

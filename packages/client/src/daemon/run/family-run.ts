@@ -8,8 +8,8 @@ import {
   SyncLoop,
   type Backend,
   type BackendModule,
+  type Capabilities,
   type Feed,
-  type HostAddress,
   type IPFamily,
   type Issue,
   type KernelObject,
@@ -31,9 +31,13 @@ import { ServiceHealthServers } from "../health/service-health.ts";
 export interface FamilyParts<H, K extends KernelObject, S> {
   readonly module: BackendModule<unknown, H, K, S>;
   readonly backend: Backend<H, K, S>;
+  /** What it can do on this host. */
+  readonly capabilities: Capabilities;
   readonly family: IPFamily;
   readonly feed: Feed;
   readonly host: H;
+  /** This host's addresses as they are now. */
+  readonly hostAddresses: (family: IPFamily) => readonly string[];
   readonly config: RunConfig;
   readonly world: World;
   readonly metrics: Metrics;
@@ -81,7 +85,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       family,
       log: world.log,
       isProxyHealthy: parts.isProxyHealthy,
-      addresses: () => this.#addresses(),
+      addresses: () => Promise.resolve(this.#addresses()),
     });
     this.#loop = new SyncLoop({
       backend: this.#backend,
@@ -94,7 +98,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       minIntervalMs: config.minSyncPeriodMs,
       maxIntervalMs: FULL_SYNC_MS,
       retryMs: config.syncPeriodMs,
-      capabilities: module.capabilities,
+      capabilities: parts.capabilities,
       report,
       ...(dryRun === undefined ? {} : { dryRun }),
     });
@@ -129,11 +133,6 @@ export class FamilyRun<H, K extends KernelObject, S> {
     }
   }
 
-  /** Let go of the backend. */
-  async close(signal: AbortSignal): Promise<void> {
-    await this.#parts.backend.close(signal);
-  }
-
   #guardFor(states: FamilyStates): GuardedFeed {
     const { family, feed, host, isOnce, world } = this.#parts;
     const backend = this.#backend;
@@ -149,13 +148,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
     });
   }
 
-  async #addresses(): Promise<readonly string[]> {
-    const { config, world, family } = this.#parts;
-    // nftables mode answers node ports on the primary address unless told otherwise (semantics.md 4.2).
-    const wanted = config.settings.nodePortAddresses ?? (config.proxyMode === "nftables" ? ["primary"] : []);
-    const host: readonly HostAddress[] = await world.netlink.addresses(family);
-    const hostAddresses = host.map(({ ip }) => ip);
-    const chosen = nodePortAddresses({ wanted, family, primary: this.#loop.node?.addresses[0], hostAddresses });
+  /** Health check node ports answer where node ports do. */
+  #addresses(): readonly string[] {
+    const { config, module, family, hostAddresses } = this.#parts;
+    const wanted = config.settings.nodePortAddresses ?? module.nodePortAddressesDefault ?? [];
+    const primary = this.#loop.node?.addresses[0];
+    const chosen = nodePortAddresses({ wanted, family, primary, hostAddresses: hostAddresses(family) });
     return chosen === "all" ? [family === "IPv4" ? "0.0.0.0" : "::"] : chosen;
   }
 
