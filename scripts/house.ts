@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { checkBackendNames } from "./house/check-backend-names.ts";
 import { checkImports } from "./house/check-imports.ts";
 import { checkPurity } from "./house/check-purity.ts";
 import { checkCircles, checkPublished, checkRooms } from "./house/check-rooms.ts";
@@ -19,6 +20,7 @@ const findings = [
   ...checkDocs(files),
   ...checkShortcuts(files),
   ...checkNames(files),
+  ...checkBackendNames(files),
 ];
 const { errors, warnings, outdated } = judge(findings, readFileSync(new URL("house-allowed.txt", import.meta.url), "utf8"));
 

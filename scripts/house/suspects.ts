@@ -22,6 +22,8 @@ export interface Suspects {
   readonly effects: readonly Place[];
   /** Swallowed errors, switched-off checks and tests, unfinished work. */
   readonly shortcuts: readonly Place[];
+  /** Texts, the fixed parts of templates, and names of properties: what a program may say or compare. What is imported from is none. */
+  readonly texts: readonly Place[];
 }
 
 type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;
@@ -152,11 +154,33 @@ function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], line
   return found;
 }
 
+function textsOf(program: ESTree.Program, lineAt: LineAt): Place[] {
+  const sources = new Set<ESTree.Node>();
+  const found: Place[] = [];
+  const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
+  new Visitor({
+    ImportDeclaration: (node) => void sources.add(node.source),
+    ExportAllDeclaration: (node) => void sources.add(node.source),
+    ExportNamedDeclaration: (node) => void (node.source !== null && sources.add(node.source)),
+    ImportExpression: (node) => void sources.add(node.source),
+    TSImportType: (node) => void sources.add(node.source),
+    Property(node) {
+      if (!node.computed && isNamed(node.key)) add(node.key.name, node.key);
+    },
+    Literal(node) {
+      if (typeof node.value === "string" && !sources.has(node)) add(node.value, node);
+    },
+    TemplateElement: (node) => add(node.value.raw, node),
+  }).visit(program);
+  return found;
+}
+
 /** Walk a parsed file for what a check may object to. Pure; never throws. */
 export function findSuspects(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Suspects {
   return {
     functions: functionsOf(program, lineAt),
     effects: effectsOf(program, lineAt),
     shortcuts: shortcutsOf(program, comments, lineAt),
+    texts: textsOf(program, lineAt),
   };
 }
