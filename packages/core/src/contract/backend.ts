@@ -53,9 +53,7 @@ export interface Lingering<K> {
 
 /** What the host holds of ours, keyed by {@link objectId}, in render's canonical form. */
 export interface Observed<K> {
-  /** All that is in force, by {@link objectId}. */
   readonly objects: ReadonlyMap<string, K>;
-  /** What lingers, as far as the host tells. */
   readonly lingering: readonly Lingering<K>[];
 }
 

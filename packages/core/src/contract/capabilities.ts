@@ -107,13 +107,17 @@ export const VARIANT_VALUES: { readonly [Name in keyof Variants]: readonly [Vari
 
 /** What a backend names of itself; what it leaves out has its default. Names that this core doesn't know count for nothing. */
 export interface NamedAbilities {
+  /** Of a probe: what this host lacks. */
   readonly capabilities?: Readonly<Partial<Capabilities>>;
+  /** Of a probe: what is otherwise on this host. */
   readonly variants?: Readonly<Partial<Variants>>;
 }
 
 /** What holds of a backend on one host, nothing left out. */
 export interface Abilities {
+  /** What it can do. */
   readonly capabilities: Capabilities;
+  /** How it behaves where service proxies differ. */
   readonly variants: Variants;
 }
 

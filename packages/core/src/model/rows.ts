@@ -2,11 +2,13 @@ import type { IPFamily, Protocol } from "./api-objects.ts";
 
 /** Identity of a row. */
 export interface ServicePortName {
+  /** The Service's namespace. */
   readonly namespace: string;
   /** The Service's name. */
   readonly name: string;
   /** Port name, "" when unnamed. */
   readonly port: string;
+  /** Of this port alone: a Service may have one number in several. */
   readonly protocol: Protocol;
 }
 
