@@ -1,5 +1,5 @@
-import { objectId, ProxyError } from "@turnout/core/backend";
-import type { Clock, Lingering, Log, Outcome, Plan, World } from "@turnout/core/backend";
+import { objectId, ProxyError } from "@turnout/core";
+import type { Clock, Lingering, Log, Outcome, Plan, World } from "@turnout/core";
 import { complainedLine } from "@turnout/host";
 import type { EchoCount, OwnCommits } from "@turnout/host";
 import type { ChainObject, IptablesObject } from "./objects.ts";

@@ -10,8 +10,8 @@ import type {
   Observed,
   Outcome,
   Plan,
-} from "@turnout/core/backend";
-import { ALL_CAPABILITIES, ProxyError } from "@turnout/core/backend";
+} from "@turnout/core";
+import { ALL_CAPABILITIES, ProxyError } from "@turnout/core";
 import type { CommitMark, IptablesProgram, LinuxWorld } from "@turnout/host";
 import { createLinuxWorld, EchoCount, findIptables, iptablesName, OwnCommits } from "@turnout/host";
 import { Applier } from "./apply.ts";

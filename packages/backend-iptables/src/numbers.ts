@@ -1,4 +1,4 @@
-import type { BackendMetric } from "@turnout/core/backend";
+import type { BackendMetric } from "@turnout/core";
 import type { ApplyNumbers } from "./apply.ts";
 import type { LockWaits } from "./tool.ts";
 

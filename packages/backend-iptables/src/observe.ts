@@ -1,6 +1,5 @@
-import { parseIP } from "@turnout/core";
-import { objectId } from "@turnout/core/backend";
-import type { IPFamily } from "@turnout/core/backend";
+import { objectId, parseIP } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
 import { GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, isOwnChain, JUMPS, SHARED_CHAINS } from "./layout.ts";
 import type { TableName } from "./layout.ts";
 import { MISPLACED, placeOf } from "./objects.ts";

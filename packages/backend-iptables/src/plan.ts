@@ -1,4 +1,4 @@
-import type { Delta, Plan, Put } from "@turnout/core/backend";
+import type { Delta, Plan, Put } from "@turnout/core";
 import { GUARD_CHAIN } from "./layout.ts";
 import { placeOf, rulesOf } from "./objects.ts";
 import type { ChainObject, IptablesObject, SysctlObject } from "./objects.ts";

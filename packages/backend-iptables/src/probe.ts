@@ -1,5 +1,5 @@
-import { FAMILIES, ProxyError, unusableReason } from "@turnout/core/backend";
-import type { HostReport, IPFamily } from "@turnout/core/backend";
+import { FAMILIES, ProxyError, unusableReason } from "@turnout/core";
+import type { HostReport, IPFamily } from "@turnout/core";
 import { chooseIptables, findIptables, isAtLeast, parseKernelVersion, probeHost } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";

@@ -1,6 +1,5 @@
-import { printableName } from "@turnout/core";
-import { hostPort } from "@turnout/core/backend";
-import type { Context, Destination, Endpoint, NodeContext, Rule, ServicePort, Target } from "@turnout/core/backend";
+import { hostPort, printableName } from "@turnout/core";
+import type { Context, Destination, Endpoint, NodeContext, Rule, ServicePort, Target } from "@turnout/core";
 import { endpointChain, serviceChain } from "./names.ts";
 import type { ServiceChainPrefix } from "./names.ts";
 import type { IptablesObject } from "./objects.ts";

@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core/backend";
-import type { IPFamily, LocalDetector } from "@turnout/core/backend";
+import { ProxyError } from "@turnout/core";
+import type { IPFamily, LocalDetector } from "@turnout/core";
 
 /** The parts of a rule; addresses are CIDRs. */
 export interface RuleParts {

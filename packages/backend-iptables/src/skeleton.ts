@@ -1,5 +1,5 @@
-import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
-import type { Context, NodeContext } from "@turnout/core/backend";
+import { nodePortAddresses, unusableReason } from "@turnout/core";
+import type { Context, NodeContext } from "@turnout/core";
 import { CANARY, GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, JUMPS, ROUTE_LOCALNET, SHARED_CHAINS } from "./layout.ts";
 import type { TableName } from "./layout.ts";
 import type { ChainObject, IptablesObject, JumpsObject, SharedObject } from "./objects.ts";

@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core/backend";
-import type { IPFamily, World } from "@turnout/core/backend";
+import { ProxyError } from "@turnout/core";
+import type { IPFamily, World } from "@turnout/core";
 import { chooseIptables, iptablesError, iptablesName, restoreIptables, runLocked } from "@turnout/host";
 import type { IptablesChoice, IptablesProgram, IptablesVariant, LockedRun } from "@turnout/host";
 import { CANARY, ROUTE_LOCALNET } from "./layout.ts";

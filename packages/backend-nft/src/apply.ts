@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core/backend";
-import type { Clock, Lingering, Log, Outcome, Plan } from "@turnout/core/backend";
+import { ProxyError } from "@turnout/core";
+import type { Clock, Lingering, Log, Outcome, Plan } from "@turnout/core";
 import { TABLE } from "./names.ts";
 import type { NftSession } from "./nft-session.ts";
 import type { NftObject } from "./objects.ts";

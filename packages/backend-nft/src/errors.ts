@@ -1,4 +1,4 @@
-import { ProxyError } from "@turnout/core/backend";
+import { ProxyError } from "@turnout/core";
 
 /** What nft's first complaint means, by the error text of the kernel or the parser. */
 const MEANINGS: readonly (readonly [RegExp, ConstructorParameters<typeof ProxyError>[0], string])[] = [

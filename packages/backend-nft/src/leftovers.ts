@@ -1,4 +1,4 @@
-import type { Leftover } from "@turnout/core/backend";
+import type { Leftover } from "@turnout/core";
 import { TABLE } from "./names.ts";
 import type { NftSession } from "./nft-session.ts";
 

@@ -1,16 +1,5 @@
-import { ALL_CAPABILITIES } from "@turnout/core/backend";
-import type {
-  Backend,
-  BackendModule,
-  Dataplane,
-  FlowFilter,
-  HostEvent,
-  IPFamily,
-  Leftover,
-  Observed,
-  Outcome,
-  Plan,
-} from "@turnout/core/backend";
+import { ALL_CAPABILITIES } from "@turnout/core";
+import type { Backend, BackendModule, Dataplane, FlowFilter, HostEvent, IPFamily, Leftover, Observed, Outcome, Plan } from "@turnout/core";
 import { createLinuxWorld, OwnCommits } from "@turnout/host";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { Applier } from "./apply.ts";

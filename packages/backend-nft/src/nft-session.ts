@@ -1,6 +1,5 @@
-import { ProxyError } from "@turnout/core/backend";
-import type { ExecResult, ExecSession } from "@turnout/core";
-import type { Exec } from "@turnout/core/backend";
+import { ProxyError } from "@turnout/core";
+import type { Exec, ExecResult, ExecSession } from "@turnout/core";
 import { EchoCount } from "@turnout/host";
 import type { OwnCommits } from "@turnout/host";
 import { nftError } from "./errors.ts";

@@ -1,4 +1,4 @@
-import type { BackendMetric } from "@turnout/core/backend";
+import type { BackendMetric } from "@turnout/core";
 
 /**
  * Name the numbers of a backend: kube-proxy's names.

@@ -1,5 +1,5 @@
-import type { Observed } from "@turnout/core/backend";
-import { objectId } from "@turnout/core/backend";
+import type { Observed } from "@turnout/core";
+import { objectId } from "@turnout/core";
 import { affinityKeyOf } from "./chains.ts";
 import { LAYOUT_VERSION } from "./names.ts";
 import {

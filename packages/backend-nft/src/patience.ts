@@ -1,4 +1,4 @@
-import { ProxyError } from "@turnout/core/backend";
+import { ProxyError } from "@turnout/core";
 
 const GROWTH_MAX = 32;
 

@@ -1,5 +1,5 @@
-import { FAMILIES, ProxyError, unusableReason } from "@turnout/core/backend";
-import type { HostReport, IPFamily } from "@turnout/core/backend";
+import { FAMILIES, ProxyError, unusableReason } from "@turnout/core";
+import type { HostReport, IPFamily } from "@turnout/core";
 import { isAtLeast, probeHost } from "@turnout/host";
 import type { HostProbe, LinuxWorld } from "@turnout/host";
 import type { NftFacts } from "./options.ts";

@@ -1,6 +1,5 @@
-import { cidrContains, parseCIDR, parseIP, printableName } from "@turnout/core";
-import { hostPort } from "@turnout/core/backend";
-import type { Context, Destination, ServicePort } from "@turnout/core/backend";
+import { cidrContains, hostPort, parseCIDR, parseIP, printableName } from "@turnout/core";
+import type { Context, Destination, ServicePort } from "@turnout/core";
 import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, stickyChain, WORDS } from "./chains.ts";
 import type { PickTargets } from "./chains.ts";
 import { fingerprint } from "./names.ts";

@@ -1,7 +1,6 @@
 import { networkInterfaces } from "node:os";
-import { canonicalIP } from "@turnout/core";
-import { FAMILIES, ProxyError, unusableReason } from "@turnout/core/backend";
-import type { HostReport, IPFamily } from "@turnout/core/backend";
+import { canonicalIP, FAMILIES, ProxyError, unusableReason } from "@turnout/core";
+import type { HostReport, IPFamily } from "@turnout/core";
 import { hasCapability } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import { readFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core/backend";
+import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core";
 import { createLinuxWorld } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { mayOwnAddresses, probeUserspace } from "./facts.ts";

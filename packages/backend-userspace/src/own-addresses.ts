@@ -1,5 +1,5 @@
-import { FAMILIES, ProxyError } from "@turnout/core/backend";
-import type { IPFamily } from "@turnout/core/backend";
+import { FAMILIES, ProxyError } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
 import type { LinuxWorld } from "@turnout/host";
 import { ipError, isUnknownKind } from "./errors.ts";
 import { OWN_DEVICE } from "./objects.ts";
