@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { clusterIP, endpointsOf, NODE_NAME, POD_CIDR, SERVICE_CIDR, SERVICE_PORT, serviceName, TARGET_PORT } from "./workload.ts";
 import type { Shape, WorkEndpoint } from "./workload.ts";
 
-/** kube-proxy's nftables rulesets: A up to 1.36, B from 1.37. @source spec semantics.md section 10, nft-layout.md */
+/** kube-proxy's nftables rulesets: A up to 1.36, B from 1.37. @source kube-proxy pkg/proxy/nftables/proxier.go */
 export type Layout = "A" | "B";
 
 const TABLE = "ip kube-proxy";

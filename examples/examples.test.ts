@@ -1,5 +1,5 @@
 import { execFile, spawn } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,6 +36,8 @@ const SHOP = service("cart", "10.96.0.20");
 const SHOPS = SHOP + service("till", "10.96.0.21");
 
 describe("in an empty directory, with packages from their tarballs", () => {
+  /** Holds the directory of the page's reader, and whatever the page has made beside it. */
+  let parent: string;
   let directory: string;
   const path = (...names: readonly string[]): string => join(directory, ...names);
   const contents = (file: string): Promise<string> => readFile(path(file), "utf8").catch(() => "");
@@ -43,9 +45,11 @@ describe("in an empty directory, with packages from their tarballs", () => {
     (await promisify(execFile)("sh", ["-c", command], { cwd: directory, env: ENV, maxBuffer: 2 ** 28 })).stdout;
 
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), "turnout-examples-"));
+    parent = await mkdtemp(join(tmpdir(), "turnout-examples-"));
+    directory = join(parent, "backend");
+    await mkdir(directory);
   });
-  afterAll(() => rm(directory, { recursive: true, force: true }));
+  afterAll(() => rm(parent, { recursive: true, force: true }));
 
   it("docs/write-a-backend.md can be typed from top to bottom, and prints what it says", async () => {
     const session = sessionOf(await readFile(join(ROOT, "docs/write-a-backend.md"), "utf8"));
@@ -55,6 +59,17 @@ describe("in an empty directory, with packages from their tarballs", () => {
       expect(printed === "" ? "" : `${printed}\n`, `line ${line}: ${command}`).toMatch(prints === "" ? /^$/ : patternOf(prints));
     }
   }, 300_000);
+
+  it("the custom backend, packed and installed elsewhere, asks for Turnout's core and brings none", async () => {
+    const elsewhere = join(parent, "elsewhere", "node_modules", "turnout-backend-table");
+    const text = await readFile(join(elsewhere, "package.json"), "utf8");
+    expect(text).not.toContain("file:");
+    const { dependencies, peerDependencies } = JSON.parse(text) as Record<string, Readonly<Record<string, string>> | undefined>;
+    expect(dependencies).toBeUndefined();
+    expect(peerDependencies).toEqual({ "@turnout/conformance": "0.1.0", "@turnout/core": "0.1.0" });
+    expect(await readdir(elsewhere)).toEqual(["README.md", "dist", "package.json"]);
+    expect(await shell("cd ../elsewhere && find . -path '*/@turnout/core/package.json' | wc -l")).toBe("1\n");
+  }, 60_000);
 
   it("the custom backend keeps its table in step, adopts it after a restart, and cleans up", async () => {
     await mkdir(path("kept"));

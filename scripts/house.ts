@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { checkBackendNames } from "./house/check-backend-names.ts";
+import { checkCitations } from "./house/check-citations.ts";
 import { checkImports } from "./house/check-imports.ts";
 import { checkPurity } from "./house/check-purity.ts";
 import { checkCircles, checkPublished, checkRooms } from "./house/check-rooms.ts";
 import { checkDocs, checkNames, checkShortcuts, checkSizes, documentedShare } from "./house/check-shape.ts";
 import { describeFinding, judge } from "./house/finding.ts";
-import { readPackages, readSources } from "./house/tree.ts";
+import { readPackages, readPages, readSources } from "./house/tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const files = readSources(root);
@@ -21,6 +22,7 @@ const findings = [
   ...checkShortcuts(files),
   ...checkNames(files),
   ...checkBackendNames(files),
+  ...checkCitations(files, readPages(root)),
 ];
 const { errors, warnings, outdated } = judge(findings, readFileSync(new URL("house-allowed.txt", import.meta.url), "utf8"));
 

@@ -26,17 +26,27 @@ interface Install {
   readonly bytes: number;
 }
 
-/** One process that imports the package and says what that cost. */
+/** One process that imports a door of the package and says what that cost. */
 interface Import {
   readonly importMs: number;
   readonly rssBytes: number;
 }
 
-/** Samples of one package, and of a process that imports nothing, taken in turn with them. */
+/** What was installed, and what one of its doors costs who imports it. */
+interface Door extends Install {
+  /** As it is imported, e.g. `@turnout/client/daemon`. */
+  readonly door: string;
+  readonly imports: readonly Import[];
+}
+
+/** Samples of each door, and of a process that imports nothing, taken in turn with them; the rival is the last one. */
 interface ClientInstallData {
   readonly bare: readonly Import[];
-  readonly installs: readonly (Install & { readonly imports: readonly Import[] })[];
+  readonly doors: readonly Door[];
 }
+
+/** For who only follows the node-state API, and for a backend's process. */
+const OWN_DOORS = ["@turnout/client", "@turnout/client/daemon"];
 
 /** What a third party installs and loads for a backend of its own, beside the usual client of the API server. */
 export const clientInstall: BenchCase = {
@@ -50,9 +60,10 @@ export const clientInstall: BenchCase = {
       about:
         "Each package with its dependencies, installed by npm into an empty project: `@turnout/client` and `@turnout/core` from their tarballs, the other from the registry. " +
         `*Size* is the sum of the files' sizes. *Import* is \`await import(…)\` in a new process each time, *memory* its resident memory afterwards less that of a process that imports nothing ` +
-        `(${megabytes(median(data.bare.map(({ rssBytes }) => rssBytes)))}); warm page cache, no compile cache, the three kinds of processes in turn.`,
-      columns: ["package", "packages", "files", "size", "import", "memory over bare Node"],
-      rows: [...data.installs.map((install) => rowOf(install, data.bare)), ratiosOf(data)],
+        `(${megabytes(median(data.bare.map(({ rssBytes }) => rssBytes)))}); warm page cache, no compile cache, the four kinds of processes in turn. ` +
+        "`@turnout/client` is for who only follows the node-state API, `@turnout/client/daemon` for a backend's process.",
+      columns: ["import of", "packages", "files", "size", "import", "memory over bare Node"],
+      rows: [...data.doors.map((door) => rowOf(door, data.bare)), ratiosOf(data)],
       targets: [],
       data,
     };
@@ -69,19 +80,16 @@ async function measure({ runs = RUNS, progress }: CaseContext): Promise<ClientIn
     const rival = await installInto(join(directory, "rival"), RIVAL.name, [`${RIVAL.name}@${RIVAL.version}`]);
     progress("importing");
     const kinds = [
-      { cwd: directory, name: "" },
-      { cwd: join(directory, "ours"), name: ours.name },
-      { cwd: join(directory, "rival"), name: rival.name },
-    ].map((kind) => ({ ...kind, samples: [] as Import[] }));
-    for (const { cwd, name } of kinds) await importOnce(cwd, name);
-    for (const { cwd, name, samples } of interleave(kinds.map((what) => ({ what, runs })))) samples.push(await importOnce(cwd, name));
-    const [bare = [], ourImports = [], rivalImports = []] = kinds.map(({ samples }) => samples);
+      { cwd: directory, door: "" },
+      ...OWN_DOORS.map((door) => ({ cwd: join(directory, "ours"), door })),
+      { cwd: join(directory, "rival"), door: rival.name },
+    ].map((kind) => ({ ...kind, imports: [] as Import[] }));
+    for (const { cwd, door } of kinds) await importOnce(cwd, door);
+    for (const { cwd, door, imports } of interleave(kinds.map((what) => ({ what, runs })))) imports.push(await importOnce(cwd, door));
+    const [bare, ...doors] = kinds;
     return {
-      bare,
-      installs: [
-        { ...ours, imports: ourImports },
-        { ...rival, imports: rivalImports },
-      ],
+      bare: bare?.imports ?? [],
+      doors: doors.map(({ door, imports }) => ({ ...(door === rival.name ? rival : ours), door, imports })),
     };
   } finally {
     await rm(directory, { recursive: true });
@@ -131,10 +139,7 @@ process.stdout.write(JSON.stringify({ importMs, rssBytes: process.memoryUsage.rs
   return JSON.parse(stdout) as Import;
 }
 
-function rowOf(
-  { name, version, packages, files, bytes, imports }: ClientInstallData["installs"][number],
-  bare: readonly Import[],
-): string[] {
+function rowOf({ door, version, packages, files, bytes, imports }: Door, bare: readonly Import[]): string[] {
   const bareRss = median(bare.map(({ rssBytes }) => rssBytes));
   const importText = runsText(
     imports.map(({ importMs }) => importMs),
@@ -144,18 +149,18 @@ function rowOf(
     imports.map(({ rssBytes }) => rssBytes - bareRss),
     megabytes,
   );
-  return [`${name} ${version}`, String(packages), String(files), megabytes(bytes), importText, memory];
+  return [`${door} ${version}`, String(packages), String(files), megabytes(bytes), importText, memory];
 }
 
-/** How much more the second package is than the first. */
-function ratiosOf({ bare, installs }: ClientInstallData): string[] {
+/** How much more the rival is than what a backend's process imports. */
+function ratiosOf({ bare, doors }: ClientInstallData): string[] {
   const bareRss = median(bare.map(({ rssBytes }) => rssBytes));
-  const ratio = (of: (install: ClientInstallData["installs"][number]) => number): string => {
-    const [ours = Number.NaN, rival = Number.NaN] = installs.map(of);
+  const ratio = (of: (door: Door) => number): string => {
+    const [ours = Number.NaN, rival = Number.NaN] = doors.slice(-2).map(of);
     return ratioText(rival / ours);
   };
   return [
-    "second / first",
+    "last / one before",
     ratio(({ packages }) => packages),
     ratio(({ files }) => files),
     ratio(({ bytes }) => bytes),

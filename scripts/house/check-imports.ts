@@ -12,7 +12,7 @@ export interface PackageFacts {
   readonly devDependencies: readonly string[];
 }
 
-/** Design.md section 2: who may import whom. A room that isn't listed may import everything, backends excepted. */
+/** Who may import whom, as ARCHITECTURE.md says. A room that isn't listed may import everything, backends excepted. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   conformance: ["core"],
@@ -82,7 +82,7 @@ function problemOf(file: SourceFile, { specifier }: Import, packages: readonly P
   return declarationProblem(file, name, packages);
 }
 
-/** Check every import against the directions of design.md section 2, and against what the package declares. Pure. */
+/** Check every import against the directions of ARCHITECTURE.md, and against what the package declares. Pure. */
 export function checkImports(files: readonly SourceFile[], packages: readonly PackageFacts[]): Finding[] {
   const findings: Finding[] = [];
   for (const file of files) {

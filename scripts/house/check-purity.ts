@@ -6,6 +6,8 @@ const CORE = "packages/core/src/";
 const PURE_DOORS: ReadonlySet<string> = new Set(["@turnout/core", "@turnout/core/backend"]);
 /** In a backend these decide. `render` may be several files or a folder. */
 const DECIDING = /^packages\/backend-[^/]+\/src\/(?:(?:objects|names|plan|explain)\.ts$|render(?:[-/].*)?(?:\.ts)?$)/;
+/** What deciding files share with other backends: no effects, and a door of its own. */
+const SHARED_TEXT = { folder: "packages/host/src/iptables/text/", door: "@turnout/host/iptables/text" } as const;
 /** And these hold its effects. */
 const ACTING = /^packages\/backend-[^/]+\/src\/(?:probe|observe|apply)\.ts$/;
 
@@ -24,6 +26,7 @@ export function pureFiles(files: readonly SourceFile[]): ReadonlyMap<string, str
   for (const { path, isTest } of files) {
     if (isTest) continue;
     if (path.startsWith(CORE)) pure.set(path, "core is pure");
+    else if (path.startsWith(SHARED_TEXT.folder)) pure.set(path, "what decides imports this folder");
     else if (DECIDING.test(path)) pure.set(path, "this file decides");
   }
   // A Map hands out entries that are added while it is walked, so this reaches everything.
@@ -47,7 +50,7 @@ function isPureImport(file: SourceFile, one: Import): boolean {
   const target = targetOf(file, one);
   if (target !== undefined) return !ACTING.test(target);
   if (one.specifier.startsWith(".")) return true;
-  return PURE_DOORS.has(one.specifier) && !file.path.startsWith(CORE);
+  return (PURE_DOORS.has(one.specifier) || one.specifier === SHARED_TEXT.door) && !file.path.startsWith(CORE);
 }
 
 /** Check that what decides reaches no clock, no chance and no world. Pure. */

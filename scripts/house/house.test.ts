@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { checkBackendNames } from "./check-backend-names.ts";
+import { checkCitations } from "./check-citations.ts";
 import { checkImports } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
 import { checkPurity } from "./check-purity.ts";
@@ -10,7 +11,7 @@ import { checkDocs, checkNames, checkShortcuts, checkSizes, documentedShare } fr
 import { describeFinding, findingId, judge } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { parseSource } from "./source-file.ts";
-import { readPackages, readSources } from "./tree.ts";
+import { readPackages, readPages, readSources } from "./tree.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -292,8 +293,10 @@ it("finds nothing in this repository that isn't on the list", () => {
     expect.arrayContaining(["packages/core/src/model/rows.ts", "scripts/house/house.test.ts"]),
   );
   const shape = [checkPurity, checkSizes, checkDocs, checkShortcuts, checkNames, checkBackendNames].flatMap((check) => check(files));
+  const pages = readPages(ROOT);
+  expect(pages).toEqual(expect.arrayContaining(["ARCHITECTURE.md", "docs/rules.md", "packages/core/README.md"]));
   const { errors, outdated } = judge(
-    [...checkImports(files, readPackages(ROOT)), ...shape],
+    [...checkImports(files, readPackages(ROOT)), ...checkCitations(files, pages), ...shape],
     readFileSync(`${ROOT}/scripts/house-allowed.txt`, "utf8"),
   );
   expect([...errors.map(describeFinding), ...outdated]).toEqual([]);
@@ -335,6 +338,12 @@ describe("rooms", () => {
     ["packages/client/src/api/a.ts", `import { x } from "../daemon/run/main.ts";`, "api may import gen, process, not daemon"],
     ["packages/core/src/state/a.ts", `import { x } from "../index.ts";`, "state may import model, intake, policy, not a door"],
     ["packages/core/src/new/a.ts", `import { x } from "../model/rows.ts";`, "core/new is no room of scripts/house/check-rooms.ts"],
+    ["packages/client/src/daemon/health/a.ts", `import { x } from "../run/main.ts";`, "health may import config, not run"],
+    [
+      "packages/client/src/daemon/run/a.ts",
+      `import { x } from "../index.ts";`,
+      "run may import config, feed, repair, health, metrics, not a door",
+    ],
     ["packages/lab/src/a.ts", `import { x } from "./test-support/b.ts";`, "only tests import what lies in test-support"],
   ])("objects to %s with %s", (path, text, what) => {
     expect(rooms(path, text)).toEqual([what]);

@@ -24,6 +24,8 @@ export interface Suspects {
   readonly shortcuts: readonly Place[];
   /** Texts, the fixed parts of templates, and names of properties: what a program may say or compare. What is imported from is none. */
   readonly texts: readonly Place[];
+  /** Pages (`*.md`) that comments cite, as they are written there. */
+  readonly citedPages: readonly Place[];
 }
 
 type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;
@@ -175,6 +177,15 @@ function textsOf(program: ESTree.Program, lineAt: LineAt): Place[] {
   return found;
 }
 
+/** A page's path may stand in a comment with or without the folders above it; a URL's last part is no page of the repository. */
+const CITED_PAGE = /(?<![\w./:-])[\w./-]+\.md\b/g;
+
+function citedPagesOf(comments: readonly Comment[], lineAt: LineAt): Place[] {
+  return comments.flatMap(({ value, start }) =>
+    [...value.matchAll(CITED_PAGE)].map(({ 0: what, index }) => ({ what, line: lineAt(start + "//".length + index) })),
+  );
+}
+
 /** Walk a parsed file for what a check may object to. Pure; never throws. */
 export function findSuspects(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Suspects {
   return {
@@ -182,5 +193,6 @@ export function findSuspects(program: ESTree.Program, comments: readonly Comment
     effects: effectsOf(program, lineAt),
     shortcuts: shortcutsOf(program, comments, lineAt),
     texts: textsOf(program, lineAt),
+    citedPages: citedPagesOf(comments, lineAt),
   };
 }

@@ -13,6 +13,13 @@ export function readSources(root: string): SourceFile[] {
   return paths.map((path) => parseSource(path.replaceAll("\\", "/"), readFileSync(join(root, path), "utf8")));
 }
 
+/** List every Markdown page of the repository, sorted. */
+export function readPages(root: string): string[] {
+  return globSync("**/*.md", { cwd: root, exclude: NOT_OURS })
+    .map((path) => path.replaceAll("\\", "/"))
+    .toSorted();
+}
+
 interface PackageJson {
   readonly name?: string;
   readonly dependencies?: Readonly<Record<string, string>>;

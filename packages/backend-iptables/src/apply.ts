@@ -1,14 +1,15 @@
 import { objectId, ProxyError } from "@turnout/core";
-import type { Clock, Lingering, Log, Outcome, Plan, World } from "@turnout/core";
-import { complainedLine } from "@turnout/host";
+import type { Clock, Exec, Lingering, Log, Outcome, Plan, World } from "@turnout/core";
+import { complainedLine } from "@turnout/host/iptables";
+import { setParameter } from "@turnout/host";
 import type { EchoCount, OwnCommits } from "@turnout/host";
-import type { ChainObject, IptablesObject } from "./objects.ts";
+import { cutSections, deletionsOf, restoreInput } from "@turnout/host/iptables/text";
+import type { ChainObject, Section } from "@turnout/host/iptables/text";
+import type { IptablesTool } from "@turnout/host/iptables";
+import type { IptablesObject } from "./objects.ts";
 import { countRules } from "./observe.ts";
 import { LINGER_MS } from "./plan.ts";
 import type { Step } from "./plan.ts";
-import { cutSections, deletionsOf, restoreInput } from "./sections.ts";
-import type { Section } from "./sections.ts";
-import type { IptablesTool } from "./tool.ts";
 
 /** Rules per table. */
 type RuleCounts = Record<"filter" | "nat", number>;
@@ -34,6 +35,7 @@ export class Applier {
   readonly #tool: IptablesTool;
   readonly #own: OwnCommits;
   readonly #echoes: EchoCount;
+  readonly #exec: Exec;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #lingering = new Map<string, Lingering<IptablesObject>>();
@@ -46,11 +48,12 @@ export class Applier {
   constructor(
     tool: IptablesTool,
     commits: { readonly own: OwnCommits; readonly echoes: EchoCount },
-    { clock, log }: Pick<World, "clock" | "log">,
+    { exec, clock, log }: Pick<World, "exec" | "clock" | "log">,
   ) {
     this.#tool = tool;
     this.#own = commits.own;
     this.#echoes = commits.echoes;
+    this.#exec = exec;
     this.#clock = clock;
     this.#log = log;
   }
@@ -133,7 +136,7 @@ export class Applier {
 
   async #set({ object }: Extract<Step, { do: "set" }>, signal: AbortSignal): Promise<ProxyError | undefined> {
     try {
-      await this.#tool.setParameter(object.key, object.value, signal);
+      await setParameter(this.#exec, object.key, object.value, signal);
       return undefined;
     } catch (error) {
       return ProxyError.from(error, "tool_failed", "a kernel parameter can't be set", { object: object.key });

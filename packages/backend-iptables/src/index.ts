@@ -11,6 +11,6 @@ export type { IptablesObject } from "./objects.ts";
 export type { IptablesFacts, IptablesOptions } from "./options.ts";
 export { explainPlan, planDelta } from "./plan.ts";
 export type { Step } from "./plan.ts";
-export type { Section } from "./sections.ts";
+export type { Section } from "@turnout/host/iptables/text";
 export { parseSaved } from "./observe.ts";
 export default iptablesModule;

@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
 import type { Exec, IPFamily, Log } from "@turnout/core";
 import { createClock, createExec } from "@turnout/host";
-import type { IptablesVariant, LinuxWorld } from "@turnout/host";
+import type { LinuxWorld } from "@turnout/host";
+import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";

@@ -1,5 +1,4 @@
-/** The tables this backend has chains in. */
-export type TableName = "filter" | "nat" | "mangle";
+import type { TableName } from "@turnout/host/iptables/text";
 
 /** Chains whose rules belong to many: dispatch rules of rows go in and out one by one, at the head; the tail is the skeleton's. */
 export const SHARED_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
@@ -20,6 +19,17 @@ export const FIXED_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
 
 /** Prefixes of the chains of one row. Ours are all in nat; what has such a name elsewhere is nobody's and goes. */
 export const ROW_CHAIN_PREFIXES: readonly string[] = ["KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-FW-", "KUBE-SEP-"];
+
+/** How our chains' names begin: a chain jumps only to chains that come before it here. */
+export const CHAIN_ORDER: readonly string[] = [
+  "KUBE-SEP-",
+  "KUBE-SVL-",
+  "KUBE-SVC-",
+  "KUBE-EXT-",
+  "KUBE-FW-",
+  "KUBE-NODEPORTS",
+  "KUBE-SERVICES",
+];
 
 /** Chain of the guard against packets from outside to loopback addresses: kubelet's too, so it is made where it lacks and never removed. */
 export const GUARD_CHAIN = "KUBE-FIREWALL";
@@ -44,7 +54,7 @@ const NEW = "-m conntrack --ctstate NEW ";
 
 /**
  * The jumps in the order in which they are put at the head, so that the last one of a chain comes first.
- * @source semantics.md 9.2
+ * @source kube-proxy pkg/proxy/iptables/proxier.go iptablesJumpChains
  */
 export const JUMPS: readonly Jump[] = [
   jump("filter", "INPUT", "KUBE-EXTERNAL-SERVICES", "kubernetes externally-visible service portals", NEW),

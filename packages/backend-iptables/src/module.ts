@@ -12,8 +12,10 @@ import type {
   Plan,
 } from "@turnout/core";
 import { ALL_CAPABILITIES, ProxyError } from "@turnout/core";
-import type { CommitMark, IptablesProgram, LinuxWorld } from "@turnout/host";
-import { createLinuxWorld, EchoCount, findIptables, iptablesName, OwnCommits } from "@turnout/host";
+import type { CommitMark, LinuxWorld } from "@turnout/host";
+import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
+import { findIptables, iptablesName, IptablesTool } from "@turnout/host/iptables";
+import type { IptablesProgram } from "@turnout/host/iptables";
 import { Applier } from "./apply.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -26,7 +28,6 @@ import type { Step } from "./plan.ts";
 import { probeIptables } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { IptablesTool } from "./tool.ts";
 import { watchHost } from "./watch.ts";
 
 /** The iptables dataplane as a backend module. */
@@ -58,6 +59,8 @@ function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<I
 }
 
 class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
+  /** The legacy variant tells of a flush alone; what else is done there the hourly comparison finds. */
+  readonly tellsDrift = true;
   readonly #options: IptablesOptions;
   readonly #family: IPFamily;
   readonly #world: LinuxWorld;
@@ -174,7 +177,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const [filter, nat, mangle] = await Promise.all([tool.save("filter", signal), tool.save("nat", signal), tool.save("mangle", signal)]);
     const found = parseSaved({ filter, nat, mangle }, this.#family, hasGuard);
     if (!hasGuard || !answersOnLoopback(found)) return found;
-    const value = await tool.readRouteLocalnet(signal);
+    const value = (await readParameter(this.#world.exec, ROUTE_LOCALNET, signal)) ?? "";
     return new Map([...found, [`sysctl ${ROUTE_LOCALNET}`, { kind: "sysctl", key: ROUTE_LOCALNET, value }]]);
   }
 }

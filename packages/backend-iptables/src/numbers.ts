@@ -1,10 +1,10 @@
 import type { BackendMetric } from "@turnout/core";
+import type { LockWaits } from "@turnout/host/iptables";
 import type { ApplyNumbers } from "./apply.ts";
-import type { LockWaits } from "./tool.ts";
 
 /**
  * Name the numbers of a backend: kube-proxy's names first.
- * @source semantics.md section 8
+ * @source kube-proxy pkg/proxy/metrics/metrics.go
  */
 export function iptablesMetrics({ failures, partialFailures, total, last }: ApplyNumbers, waits: LockWaits): readonly BackendMetric[] {
   const perTable = (name: string, help: string, counts: ApplyNumbers["total"]): readonly BackendMetric[] =>

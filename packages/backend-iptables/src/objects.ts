@@ -1,32 +1,4 @@
-import type { TableName } from "./layout.ts";
-
-/** A chain that belongs to one row, or is always there: its rules, a line each, without `-A CHAIN`. Key: `nat KUBE-SVC-…`. */
-export interface ChainObject {
-  readonly kind: "chain";
-  readonly key: string;
-  readonly value: string;
-}
-
-/** One rule of a row in a shared chain, and how often it is there (once, as we make it). Key: `nat KUBE-SERVICES RULE`. */
-export interface RuleObject {
-  readonly kind: "rule";
-  readonly key: string;
-  readonly value: number;
-}
-
-/** That a shared chain is there, with the rules that come last in it, a line each. Key: `nat KUBE-SERVICES`. */
-export interface SharedObject {
-  readonly kind: "shared";
-  readonly key: string;
-  readonly value: string;
-}
-
-/** Our jumps in a chain of the kernel's, a line each, in their order. Key: `filter FORWARD`. */
-export interface JumpsObject {
-  readonly kind: "jumps";
-  readonly key: string;
-  readonly value: string;
-}
+import type { RulesObject } from "@turnout/host/iptables/text";
 
 /** A piece of the guard that kubelet has as well: the chain, its rule, a jump to it. Key: `filter KUBE-FIREWALL`, `filter INPUT RULE`. */
 export interface GuardObject {
@@ -43,25 +15,4 @@ export interface SysctlObject {
 }
 
 /** Everything this backend keeps in the kernel. Rules are in the form in which `iptables-save` prints them. */
-export type IptablesObject = ChainObject | RuleObject | SharedObject | JumpsObject | GuardObject | SysctlObject;
-
-/** First line of an observed tail that isn't last in its chain. */
-export const MISPLACED = "(not last)";
-
-/** Where an object is: table, chain, and the rule for those that are one. */
-export interface Place {
-  readonly table: TableName;
-  readonly chain: string;
-  readonly rule: string;
-}
-
-/** Take a key apart; not for a sysctl's. */
-export function placeOf({ key }: Exclude<IptablesObject, SysctlObject>): Place {
-  const [table = "", chain = ""] = key.split(" ", 2);
-  return { table: table as TableName, chain, rule: key.slice(table.length + chain.length + 2) };
-}
-
-/** Take a value apart that is rules, a line each; empty when there are none. */
-export function rulesOf(value: string): readonly string[] {
-  return value === "" ? [] : value.split("\n");
-}
+export type IptablesObject = RulesObject | GuardObject | SysctlObject;

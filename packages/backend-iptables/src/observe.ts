@@ -1,8 +1,8 @@
-import { objectId, parseIP } from "@turnout/core";
+import { objectId } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
+import { placeOf, readSaved, sharedObjects } from "@turnout/host/iptables/text";
+import type { TableName } from "@turnout/host/iptables/text";
 import { GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, isOwnChain, JUMPS, SHARED_CHAINS } from "./layout.ts";
-import type { TableName } from "./layout.ts";
-import { MISPLACED, placeOf } from "./objects.ts";
 import type { IptablesObject } from "./objects.ts";
 
 const TABLES: readonly TableName[] = ["filter", "nat", "mangle"];
@@ -14,8 +14,7 @@ export type Saved = Readonly<Record<TableName, string>>;
 /**
  * Read the objects out of what `iptables-save` printed.
  *
- * Shape: only chains with our names, and jumps to them; whatever else is there is not looked at (k/k#112477: rules of a newer tool may not
- * even be readable).
+ * Shape: only chains with our names, and jumps to them; whatever else is there is not looked at.
  * Edges: in shared chains every rule counts as ours, so that what somebody put there goes; `hasGuard`: look for the guard as well.
  */
 export function parseSaved(saved: Saved, family: IPFamily, hasGuard: boolean): ReadonlyMap<string, IptablesObject> {
@@ -25,7 +24,7 @@ export function parseSaved(saved: Saved, family: IPFamily, hasGuard: boolean): R
     const chains = readTable(saved[table], table, family, hasGuard);
     for (const [name, rules] of chains) {
       const key = `${table} ${name}`;
-      if (SHARED_CHAINS[table].includes(name)) for (const object of sharedObjects(key, rules)) add(object);
+      if (SHARED_CHAINS[table].includes(name)) for (const object of sharedObjects(key, rules, (rule) => isTail(key, rule))) add(object);
       else if (isOwnChain(table, name)) add({ kind: "chain", key, value: rules.join("\n") });
       else for (const object of outsideObjects(table, name, rules, hasGuard)) add(object);
     }
@@ -55,23 +54,15 @@ export function countRules(objects: Iterable<IptablesObject>): Readonly<Record<"
 
 /** The chains of one table that concern us, with their rules. */
 function readTable(text: string, table: TableName, family: IPFamily, hasGuard: boolean): ReadonlyMap<string, readonly string[]> {
-  const chains = new Map<string, string[]>();
-  const isOurs = (name: string): boolean =>
-    SHARED_CHAINS[table].includes(name) || isOwnChain(table, name) || (hasGuard && table === "filter" && name === GUARD_CHAIN);
-  for (const line of text.split("\n")) {
-    if (line.startsWith(":")) {
-      const name = line.slice(1, line.indexOf(" "));
-      if (isOurs(name)) chains.set(name, []);
-    } else if (line.startsWith("-A ")) {
-      const end = line.indexOf(" ", 3);
-      const name = end < 0 ? line.slice(3) : line.slice(3, end);
-      const rule = end < 0 ? "" : line.slice(end + 1).trimEnd();
-      const rules = chains.get(name);
-      if (rules !== undefined) rules.push(family === "IPv6" ? canonicalAddresses(rule) : rule);
-      else if (JUMP_SOURCES.has(`${table} ${name}`)) chains.set(name, [rule]);
-    }
-  }
-  return chains;
+  return readSaved(
+    text,
+    family,
+    (name) =>
+      SHARED_CHAINS[table].includes(name) ||
+      isOwnChain(table, name) ||
+      (hasGuard && table === "filter" && name === GUARD_CHAIN) ||
+      JUMP_SOURCES.has(`${table} ${name}`),
+  );
 }
 
 const JUMP_SOURCES: ReadonlySet<string> = new Set([
@@ -79,29 +70,9 @@ const JUMP_SOURCES: ReadonlySet<string> = new Set([
   ...GUARD_JUMPS.map((from) => `filter ${from}`),
 ]);
 
-/** The C library writes the last 32 bits of some IPv6 addresses with dots; we never do. */
-function canonicalAddresses(rule: string): string {
-  if (!/:\d+\.\d+\./.test(rule)) return rule;
-  return rule.replace(/[0-9a-f:]+:\d+\.\d+\.\d+\.\d+/g, (text) => parseIP(text)?.text ?? text);
-}
-
-function sharedObjects(key: string, rules: readonly string[]): readonly IptablesObject[] {
-  const hasTail = key === "nat KUBE-SERVICES";
-  const tail: string[] = [];
-  const counts = new Map<string, number>();
-  let isLast = true;
-  for (const rule of rules) {
-    if (hasTail && rule.endsWith(TO_NODE_PORTS)) tail.push(rule);
-    else {
-      isLast &&= tail.length === 0;
-      counts.set(rule, (counts.get(rule) ?? 0) + 1);
-    }
-  }
-  const value = [...(isLast ? [] : [MISPLACED]), ...tail].join("\n");
-  return [
-    { kind: "shared", key, value },
-    ...Array.from(counts, ([rule, count]): IptablesObject => ({ kind: "rule", key: `${key} ${rule}`, value: count })),
-  ];
+/** The tail of nat KUBE-SERVICES leads to the node ports. */
+function isTail(key: string, rule: string): boolean {
+  return key === "nat KUBE-SERVICES" && rule.endsWith(TO_NODE_PORTS);
 }
 
 /** Jumps in the kernel's chains, and what kubelet shares with us. */

@@ -3,15 +3,15 @@ import { Ledger } from "@turnout/core";
 import type { Exec, IPFamily, Log, NodeSettings } from "@turnout/core";
 import { createStoreView, POD_SETTINGS, rawNode } from "@turnout/core/testing";
 import { createClock, createExec } from "@turnout/host";
-import type { IptablesVariant } from "@turnout/host";
+import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { oneOf } from "@turnout/host/iptables/text";
 import { iptablesModule } from "./module.ts";
 import type { IptablesObject } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
-import { oneOf } from "./rules.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS } from "./test-support/states.ts";
 

@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import type { IPFamily, Plain } from "@turnout/core";
-import type { IptablesVariant } from "@turnout/host";
+import type { IptablesVariant } from "@turnout/host/iptables";
 
 /** What this backend can be told. */
 export interface IptablesOptions {

@@ -1,8 +1,8 @@
 import { Ledger, objectId } from "@turnout/core";
 import type { IPFamily, NodeSettings, Observed } from "@turnout/core";
+import { MISPLACED } from "@turnout/host/iptables/text";
 import { describe, expect, it } from "vitest";
 import { GUARD_RULE } from "./layout.ts";
-import { MISPLACED } from "./objects.ts";
 import type { IptablesObject } from "./objects.ts";
 import { parseIptablesOptions } from "./options.ts";
 import { explainPlan, LINGER_MS, planDelta } from "./plan.ts";

@@ -1,9 +1,8 @@
 import type { Delta, Plan, Put } from "@turnout/core";
-import { GUARD_CHAIN } from "./layout.ts";
-import { placeOf, rulesOf } from "./objects.ts";
-import type { ChainObject, IptablesObject, SysctlObject } from "./objects.ts";
-import { deletionsOf, restoreInput, SectionWriter } from "./sections.ts";
-import type { Section } from "./sections.ts";
+import { deletionsOf, placeOf, restoreInput, rulesOf, SectionWriter } from "@turnout/host/iptables/text";
+import type { ChainObject, Section } from "@turnout/host/iptables/text";
+import { CHAIN_ORDER, GUARD_CHAIN } from "./layout.ts";
+import type { IptablesObject, SysctlObject } from "./objects.ts";
 
 /** One call of `iptables-restore`, sections in order; or a kernel parameter to set. */
 export type Step =
@@ -21,10 +20,10 @@ export const LINGER_MS = 60_000;
  * neither translated nor refused. Within nat: chains first, then what leads to them, then the deletion of those nothing leads to.
  */
 export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
-  const coming = new SectionWriter("filter");
-  const going = new SectionWriter("filter");
-  const nat = new SectionWriter("nat");
-  const mangle = new SectionWriter("mangle");
+  const coming = new SectionWriter("filter", CHAIN_ORDER);
+  const going = new SectionWriter("filter", CHAIN_ORDER);
+  const nat = new SectionWriter("nat", CHAIN_ORDER);
+  const mangle = new SectionWriter("mangle", CHAIN_ORDER);
   const writers = { filter: coming, nat, mangle };
   const leaving = { filter: going, nat, mangle };
   const parameters: SysctlObject[] = [];
@@ -42,9 +41,10 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
   }
   for (const { before, after } of delta.put) {
     if (after.kind === "sysctl") parameters.push(after);
-    else if (after.kind === "chain") writers[placeOf(after).table].writeChain(after, before);
-    else if (after.kind === "shared") writers[placeOf(after).table].writeShared(after.key, after.value, before?.value);
-    else if (after.kind === "jumps") writers[placeOf(after).table].writeJumps(placeOf(after).chain, rulesOf(after.value), valueOf(before));
+    else if (after.kind === "chain") writers[placeOf(after).table].writeChain(after, textOf(before));
+    else if (after.kind === "shared") writers[placeOf(after).table].writeShared(after.key, after.value, textOf(before));
+    else if (after.kind === "jumps")
+      writers[placeOf(after).table].writeJumps(placeOf(after).chain, rulesOf(after.value), rulesOf(textOf(before) ?? ""));
     else if (after.kind === "rule") writeRule(after.key, before, writers[placeOf(after).table], fresh);
   }
   writeGuard(delta.put, coming);
@@ -95,12 +95,12 @@ function destinationOf(key: string): string {
   return `${address} ${protocol} ${/ --dport (\d+) -j [^"]*$/.exec(key)?.[1] ?? ""}`;
 }
 
-function valueOf(object: IptablesObject | undefined): readonly string[] {
-  return object?.kind === "jumps" ? rulesOf(object.value) : [];
+function textOf(object: IptablesObject | undefined): string | undefined {
+  return typeof object?.value === "string" ? object.value : undefined;
 }
 
 function writeRule(key: string, before: IptablesObject | undefined, writer: SectionWriter, fresh: ReadonlySet<string>): void {
-  const { table, chain, rule } = placeOf({ kind: "rule", key, value: 1 });
+  const { table, chain, rule } = placeOf({ key });
   if (typeof before?.value === "number") writer.deleteRule(key, before.value - 1);
   else if (fresh.has(`${table} ${chain}`)) writer.appendFirst(chain, rule);
   else writer.insertRule(key);
@@ -111,5 +111,5 @@ function writeGuard(puts: readonly Put<IptablesObject>[], writer: SectionWriter)
   const keys = puts.flatMap(({ after }) => (after.kind === "guard" ? [after.key] : []));
   // -N, not a chain line: that would empty the chain if kubelet was quicker.
   if (keys.includes(`filter ${GUARD_CHAIN}`)) writer.createChain(GUARD_CHAIN);
-  for (const key of keys) if (placeOf({ kind: "guard", key, value: true }).rule !== "") writer.insertRule(key);
+  for (const key of keys) if (placeOf({ key }).rule !== "") writer.insertRule(key);
 }

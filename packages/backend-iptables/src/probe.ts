@@ -1,7 +1,8 @@
-import { FAMILIES, ProxyError, unusableReason } from "@turnout/core";
-import type { HostReport, IPFamily } from "@turnout/core";
-import { chooseIptables, findIptables, isAtLeast, parseKernelVersion, probeHost } from "@turnout/host";
+import { ProxyError } from "@turnout/core";
+import type { HostReport } from "@turnout/core";
+import { isAtLeast, parseKernelVersion, probeHost, readHostAddresses, readParameter } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
+import { chooseIptables, findIptables } from "@turnout/host/iptables";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 
 /** Oldest iptables this backend is tested with: older ones have neither both variants nor `-w` in iptables-restore as it is now. */
@@ -30,21 +31,16 @@ export async function probeIptables(options: IptablesOptions, world: LinuxWorld,
   return { facts: await readFacts(world, signal), versions, problems };
 }
 
-/** Read the host's addresses (link-local ones come with every pod's link and never answer node ports) and what decides rules. */
+/** Read the host's addresses, and what decides rules. */
 export async function readFacts({ netlink, exec }: Pick<LinuxWorld, "netlink" | "exec">, signal: AbortSignal): Promise<IptablesFacts> {
-  const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
-  for (const family of FAMILIES) {
-    const found = (await netlink.addresses(family)).map(({ ip }) => ip).filter((ip) => unusableReason(ip) !== "link-local");
-    addresses[family] = [...new Set(found)].sort();
-  }
+  const addresses = await readHostAddresses((family) => netlink.addresses(family));
   return { addresses, isTcpLiberal: await isTcpLiberal(exec, signal) };
 }
 
 /** A kernel that doesn't know the parameter (conntrack isn't loaded yet) has its default, which is strict. */
 async function isTcpLiberal(exec: LinuxWorld["exec"], signal: AbortSignal): Promise<boolean> {
   try {
-    const { code, stdout } = await exec.run("sysctl", ["-n", TCP_LIBERAL], { signal });
-    return code === 0 && stdout.trim() !== "0";
+    return ((await readParameter(exec, TCP_LIBERAL, signal)) ?? "0") !== "0";
   } catch (error) {
     if (ProxyError.is(error, "tool_missing")) return false;
     throw error;

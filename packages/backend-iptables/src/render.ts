@@ -1,10 +1,10 @@
 import { hostPort, printableName } from "@turnout/core";
 import type { Context, Destination, Endpoint, NodeContext, Rule, ServicePort, Target } from "@turnout/core";
+import { comment, fromRange, oneOf, originPart, ruleText, toAddress, toPort, WORDS } from "@turnout/host/iptables/text";
 import { endpointChain, serviceChain } from "./names.ts";
 import type { ServiceChainPrefix } from "./names.ts";
 import type { IptablesObject } from "./objects.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
-import { comment, fromRange, oneOf, originPart, ruleText, toAddress, toPort, WORDS } from "./rules.ts";
 
 const MARK_MASQ = "KUBE-MARK-MASQ";
 const FROM_HOST = "-m addrtype --src-type LOCAL";
@@ -25,7 +25,7 @@ interface RowWords {
  *
  * Shape: dispatch rules in the shared chains; KUBE-SVC and KUBE-SVL pick an endpoint of the cluster or local pool, KUBE-EXT decides about
  * external traffic, KUBE-FW about sources, KUBE-SEP translates.
- * @source semantics.md 9.4
+ * @source kube-proxy pkg/proxy/iptables/proxier.go syncProxyRules
  */
 export function renderRow(
   row: ServicePort,

@@ -1,10 +1,10 @@
 import { nodePortAddresses, unusableReason } from "@turnout/core";
 import type { Context, NodeContext } from "@turnout/core";
+import { comment, markBit, ruleText, toAddress, WORDS } from "@turnout/host/iptables/text";
+import type { ChainObject, JumpsObject, SharedObject, TableName } from "@turnout/host/iptables/text";
 import { CANARY, GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, JUMPS, ROUTE_LOCALNET, SHARED_CHAINS } from "./layout.ts";
-import type { TableName } from "./layout.ts";
-import type { ChainObject, IptablesObject, JumpsObject, SharedObject } from "./objects.ts";
+import type { IptablesObject } from "./objects.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
-import { comment, markBit, ruleText, toAddress, WORDS } from "./rules.ts";
 
 const LAST = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
 const TO_NODE_PORTS = "KUBE-NODEPORTS";
@@ -54,7 +54,7 @@ function fixedChains({ settings }: NodeContext, { isTcpLiberal }: IptablesFacts)
   ];
 }
 
-/** The rules that send what no other rule took to the node ports. @source semantics.md 9.5 */
+/** The rules that send what no other rule took to the node ports. @source kube-proxy pkg/proxy/iptables/proxier.go syncProxyRules */
 function nodePortTail(node: NodeContext, host: IptablesFacts, isLocalhost: boolean): readonly string[] {
   const { family } = node;
   const chosen = answering(node, host.addresses[family]);

@@ -1,6 +1,7 @@
 import type { HostEvent } from "@turnout/core";
 import { EchoCount, OwnCommits } from "@turnout/host";
-import type { CommitMark, IptablesVariant } from "@turnout/host";
+import type { CommitMark } from "@turnout/host";
+import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeClock, FakeNetlink } from "@turnout/host/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -42,7 +43,7 @@ describe("watchHost", () => {
     );
     const tool = {
       choice: () => Promise.resolve({ variant, version: "1.8.9", suffix: `-${variant}`, because: "", mixed: undefined }),
-      hasCanary: (): Promise<boolean> => {
+      hasChain: (): Promise<boolean> => {
         looks++;
         return Promise.resolve(hasCanary);
       },

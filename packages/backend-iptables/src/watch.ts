@@ -1,9 +1,10 @@
 import type { HostEvent, IPFamily } from "@turnout/core";
 import { Inbox } from "@turnout/host";
 import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits } from "@turnout/host";
+import type { IptablesTool } from "@turnout/host/iptables";
+import { CANARY } from "./layout.ts";
 import type { IptablesFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
-import type { IptablesTool } from "./tool.ts";
 
 /** What watching needs. */
 export interface WatchOptions {
@@ -11,13 +12,13 @@ export interface WatchOptions {
   readonly family: IPFamily;
   /** Counts the commits of both families. */
   readonly own: OwnCommits;
-  readonly tool: Pick<IptablesTool, "choice" | "hasCanary">;
+  readonly tool: Pick<IptablesTool, "choice" | "hasChain">;
   readonly echoes: EchoCount;
   /** When the host was last looked at; undefined: never. */
   readonly mark: CommitMark | undefined;
 }
 
-/** The canary is looked for this often, in ms. @source semantics.md 5.6 */
+/** The canary is looked for this often, in ms. @source kube-proxy pkg/util/iptables/iptables.go Monitor */
 export const CANARY_MS = 30_000;
 /**
  * Tell of changed host addresses, and of others' hands on our chains.
@@ -40,7 +41,8 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
     if (news === "end") return;
     if (news === "due") {
       canaryDueMs = world.clock.nowMs() + CANARY_MS;
-      if (!(await tool.hasCanary(signal))) yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
+      if (!(await tool.hasChain("mangle", CANARY, signal)))
+        yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
     } else if (news.is === "addresses") {
       yield { kind: "facts", facts: await readFacts(world, signal) };
     } else {

@@ -1,9 +1,10 @@
 import { ProxyError } from "@turnout/core";
 import type { Clock, Lingering, Log, Outcome, Plan } from "@turnout/core";
+import { readListing } from "@turnout/host/nft";
+import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";
-import type { NftSession } from "./nft-session.ts";
 import type { NftObject } from "./objects.ts";
-import { affinityEntries, parseSet } from "./observe.ts";
+import { affinityEntries } from "./observe.ts";
 import { LINGER_MS } from "./plan.ts";
 import type { ChainDeletion, Transaction } from "./plan.ts";
 
@@ -51,7 +52,9 @@ export class Applier {
   async #forgetClients(endpoints: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const place = `${this.#family} ${TABLE} affinity`;
     const listed = await this.#session.listSet(this.#family, TABLE, "affinity", signal);
-    const keys = affinityEntries(parseSet(listed)).flatMap(({ key, endpoint }) => (endpoints.has(endpoint) ? [key] : []));
+    const keys = affinityEntries(readListing(listed).sets.get("affinity") ?? []).flatMap(({ key, endpoint }) =>
+      endpoints.has(endpoint) ? [key] : [],
+    );
     for (let from = 0; from < keys.length; from += FORGOTTEN_AT_ONCE) {
       const chunk = keys.slice(from, from + FORGOTTEN_AT_ONCE);
       // Added first, because one that has just timed out can't be deleted.

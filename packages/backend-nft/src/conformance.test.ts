@@ -1,5 +1,5 @@
-import { BREAKAGES, catchBreakage, checkBackend, checkHistories, SCENARIOS, service, slices } from "@turnout/conformance";
-import type { Finding, Scenario } from "@turnout/conformance";
+import { BREAKAGES, catchBreakage, checkBackend, checkHistories, SCENARIOS } from "@turnout/conformance";
+import type { Finding } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { nftModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
@@ -36,25 +36,6 @@ describe("the nft backend on its host in memory", () => {
     },
     STEPS * 20 + TIMEOUT_MS,
   );
-
-  it("R-36 has a pod elsewhere that reaches itself by this node see the node", async () => {
-    const sees = "pod-1-1 saw pod-2-1, pod-2-1 saw node1";
-    const scenario: Scenario = {
-      name: "a pod elsewhere asks this node for itself",
-      rules: ["R-31", "R-36"],
-      steps: [
-        {
-          say: "the Local external policy",
-          put: [
-            service("web", { number: 1, ways: ["nodePort"], spec: { externalTrafficPolicy: "Local" } }),
-            ...slices("web", ["pod-1-1", "pod-2-1"]),
-          ],
-          probes: [{ from: "pod-2-1", to: "web nodePort@node1", sees }],
-        },
-      ],
-    };
-    expect(lines((await checkBackend(nftModule, createFakeHost, [scenario])).findings)).toEqual([]);
-  });
 
   it.each(BREAKAGES.map((breakage) => [breakage.name, breakage] as const))(
     "is caught when it %s",

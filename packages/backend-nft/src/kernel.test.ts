@@ -6,9 +6,9 @@ import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { NftSession, readListing } from "@turnout/host/nft";
 import { nftModule } from "./module.ts";
-import { NftSession } from "./nft-session.ts";
-import { affinityEntries, parseSet } from "./observe.ts";
+import { affinityEntries } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
@@ -179,7 +179,9 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const remember = (): Promise<string> =>
       nft(`add element ip turnout affinity { ${clients.map((key) => `${key} timeout 1h`).join(", ")} }`);
     const remembered = async (): Promise<readonly string[]> =>
-      affinityEntries(parseSet(await nft("-j", "list", "set", "ip", "turnout", "affinity"))).map(({ endpoint }) => endpoint);
+      affinityEntries(readListing(await nft("-j", "list", "set", "ip", "turnout", "affinity")).sets.get("affinity") ?? []).map(
+        ({ endpoint }) => endpoint,
+      );
     await remember();
     proxy.want([sticky(1)]);
     await proxy.sync();

@@ -1,14 +1,14 @@
 import type { Leftover } from "@turnout/core";
+import { readListing } from "@turnout/host/nft";
+import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";
-import type { NftSession } from "./nft-session.ts";
 
 /** The table of kube-proxy's nftables mode. Its rules are not ours to adopt: they go once ours are in force. */
 const KUBE_PROXY_TABLE = "kube-proxy";
 
 /** Tell which of a family's tables, as `nft -j list tables` prints them, are a service proxy's that is not in use. Pure. */
 export function leftoverTables(listed: string, isInUse: boolean): readonly string[] {
-  const { nftables } = JSON.parse(listed) as { readonly nftables: readonly { readonly table?: { readonly name: string } }[] };
-  const names = new Set(nftables.map(({ table }) => table?.name));
+  const names = new Set(readListing(listed).tables);
   return (isInUse ? [KUBE_PROXY_TABLE] : [TABLE, KUBE_PROXY_TABLE]).filter((name) => names.has(name));
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { backendMain } from "@turnout/client";
+import { backendMain } from "@turnout/client/daemon";
 import { createWorld } from "@turnout/host";
 import { nftModule } from "./module.ts";
 

@@ -2,10 +2,10 @@ import { ALL_CAPABILITIES } from "@turnout/core";
 import type { Backend, BackendModule, Dataplane, FlowFilter, HostEvent, IPFamily, Leftover, Observed, Outcome, Plan } from "@turnout/core";
 import { createLinuxWorld, OwnCommits } from "@turnout/host";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
+import { NftSession } from "@turnout/host/nft";
 import { Applier } from "./apply.ts";
 import { findLeftovers } from "./leftovers.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import { NftSession } from "./nft-session.ts";
 import { nftMetrics } from "./numbers.ts";
 import type { NftObject } from "./objects.ts";
 import { parseTable } from "./observe.ts";
@@ -94,6 +94,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     },
     metrics: () => nftMetrics(failures),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
+    tellsDrift: true,
     watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> =>
       watchHost({ world, family, own, echoes: session.echoes, mark }, signal),
     cleanup: (signal): Promise<void> => session.dropTable(nftFamily, TABLE, signal),

@@ -1,5 +1,7 @@
 import type { Observed } from "@turnout/core";
 import { objectId } from "@turnout/core";
+import { elementComment, elementParts, elementText, readListing, verdictText } from "@turnout/host/nft";
+import type { ListedChain } from "@turnout/host/nft";
 import { affinityKeyOf } from "./chains.ts";
 import { LAYOUT_VERSION } from "./names.ts";
 import {
@@ -16,16 +18,8 @@ import {
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
 
-/** A JSON object of `nft -j`. */
-type Json = Readonly<Record<string, unknown>>;
-
-/** A chain while its rules are being counted. */
-interface ObservedChain {
-  count: number;
-  comment: string;
-  /** A base chain's policy is to drop; ours accept. */
-  readonly isDropping: boolean;
-}
+/** An empty chain whose name says which layout the table has. */
+const LAYOUT_CHAIN = `layout-${LAYOUT_VERSION}`;
 
 /** A destination while its two maps are being read. */
 interface PartialDestination {
@@ -43,33 +37,20 @@ interface PartialDestination {
  * @throws {SyntaxError} when the text isn't JSON.
  */
 export function parseTable(text: string): Observed<NftObject> {
-  const entries = ((JSON.parse(text) as Json)["nftables"] ?? []) as readonly Json[];
-  const sets = new Map<string, readonly unknown[]>();
-  const chains = new Map<string, ObservedChain>();
-  let isOurs = true;
-  for (const entry of entries) {
-    const set = (entry["set"] ?? entry["map"]) as Json | undefined;
-    const chain = entry["chain"] as Json | undefined;
-    if (set !== undefined) sets.set(String(set["name"]), (set["elem"] ?? []) as readonly unknown[]);
-    if (chain !== undefined) {
-      const name = String(chain["name"]);
-      chains.set(name, { count: 0, comment: "", isDropping: chain["policy"] === "drop" });
-      isOurs &&= BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hookOf(chain);
-    }
-    noteRule(entry["rule"] as Json | undefined, chains);
-  }
+  const { sets, chains } = readListing(text);
+  const isOurs = [...chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hook);
   const objects = new Map<string, NftObject>();
   const add = (object: NftObject): void => void objects.set(objectId(object), object);
   // A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook.
-  if (!isOurs || !chains.delete(`layout-${LAYOUT_VERSION}`) || SET_NAMES.some((name) => !sets.has(name))) {
+  if (!isOurs || !chains.has(LAYOUT_CHAIN) || SET_NAMES.some((name) => !sets.has(name))) {
     add({ kind: "table", key: "layout", value: "another" });
     return { objects, lingering: [] };
   }
   add({ kind: "table", key: "layout", value: LAYOUT_VERSION });
   for (const [name, chain] of chains) {
-    const { count } = chain;
+    if (name === LAYOUT_CHAIN) continue;
     add({ kind: "chain", key: name, value: observedDigest(chain), rules: [] });
-    const key = count === 0 ? undefined : affinityKeyOf(name);
+    const key = chain.comments.length === 0 ? undefined : affinityKeyOf(name);
     if (key !== undefined) add({ kind: "affinity", key, value: true });
   }
   for (const { endpoint } of affinityEntries(sets.get("affinity") ?? [])) add({ kind: "affinity", key: endpoint, value: true });
@@ -101,28 +82,11 @@ export function affinityEntries(elements: readonly unknown[]): readonly Affinity
   });
 }
 
-/** Read the elements out of what `nft -j list set` printed. @throws {SyntaxError} when the text isn't JSON. */
-export function parseSet(text: string): readonly unknown[] {
-  const entries = ((JSON.parse(text) as Json)["nftables"] ?? []) as readonly Json[];
-  return entries.flatMap((entry) => ((entry["set"] as Json | undefined)?.["elem"] ?? []) as readonly unknown[]);
-}
-
-/** Where the kernel calls a chain in, as {@link BASE_CHAINS} says it. */
-function hookOf({ type, hook, prio }: Json): string {
-  return `type ${textOf(type)} hook ${textOf(hook)} priority ${String(prio)}`;
-}
-
-function noteRule(rule: Json | undefined, chains: ReadonlyMap<string, ObservedChain>): void {
-  if (rule === undefined) return;
-  const chain = chains.get(String(rule["chain"]));
-  if (chain === undefined) return;
-  const comment = textOf(rule["comment"]);
-  // A rule that doesn't say what the first one says is not of the same making.
-  chain.comment = chain.count++ === 0 || comment === chain.comment ? comment : `${chain.comment} and ${comment}`;
-}
-
 /** What we wrote into the comments, if the number of rules still fits it. */
-function observedDigest({ count, comment, isDropping }: ObservedChain): string {
+function observedDigest({ comments, isDropping }: ListedChain): string {
+  // A rule that doesn't say what the first one says is not of the same making.
+  const comment = comments.reduce((said, one) => (one === said ? said : `${said} and ${one}`), comments[0] ?? "");
+  const count = comments.length;
   return comment.endsWith(`/${count}`) && !isDropping ? comment : `tampered ${comment} ${count}`;
 }
 
@@ -137,7 +101,7 @@ function destinations(kind: DestinationKind, sets: ReadonlyMap<string, readonly 
     const [key, verdict] = element as [unknown, unknown];
     const value = at(elementText(key));
     value.verdict = verdictText(verdict);
-    value.comment = textOf(unwrap(key)["comment"]);
+    value.comment = elementComment(key);
   }
   for (const protocol of PROTOCOLS) {
     for (const element of sets.get(endpointMap(kind, protocol)) ?? []) {
@@ -189,30 +153,4 @@ function stickyLists(elements: readonly unknown[]): ReadonlyMap<string, readonly
 function setAt(list: string[], index: number, text: string): void {
   while (list.length < index) list.push("");
   list[index] = text;
-}
-
-function verdictText(verdict: unknown): string {
-  const [word, detail] = Object.entries(verdict as Json)[0] ?? ["", undefined];
-  const target = textOf((detail as Json | null | undefined)?.["target"]);
-  return target === "" ? word : `${word} ${target}`;
-}
-
-/** An element with a comment or a timeout is wrapped; this gives the wrapper (or an empty one). */
-function unwrap(element: unknown): Json {
-  return ((element as Json)["elem"] ?? {}) as Json;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-function elementParts(element: unknown): readonly string[] {
-  if (typeof element !== "object" || element === null) return [String(element)];
-  const wrapped = (element as Json)["elem"] as Json | undefined;
-  if (wrapped !== undefined) return elementParts(wrapped["val"]);
-  return ((element as Json)["concat"] as readonly unknown[]).map(String);
-}
-
-function elementText(element: unknown): string {
-  return elementParts(element).join(" . ");
 }

@@ -1,6 +1,6 @@
-import { FAMILIES, ProxyError, unusableReason } from "@turnout/core";
-import type { HostReport, IPFamily } from "@turnout/core";
-import { isAtLeast, probeHost } from "@turnout/host";
+import { ProxyError } from "@turnout/core";
+import type { HostReport } from "@turnout/core";
+import { isAtLeast, probeHost, readHostAddresses } from "@turnout/host";
 import type { HostProbe, LinuxWorld } from "@turnout/host";
 import type { NftFacts } from "./options.ts";
 
@@ -32,12 +32,7 @@ export async function probeNft(world: LinuxWorld, signal: AbortSignal): Promise<
   };
 }
 
-/** Read the host's addresses. Link-local ones come with every pod's link and never answer node ports. */
+/** Read the host's addresses. */
 export async function readFacts({ netlink }: Pick<LinuxWorld, "netlink">): Promise<NftFacts> {
-  const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
-  for (const family of FAMILIES) {
-    const found = (await netlink.addresses(family)).map(({ ip }) => ip).filter((ip) => unusableReason(ip) !== "link-local");
-    addresses[family] = [...new Set(found)].sort();
-  }
-  return { addresses };
+  return { addresses: await readHostAddresses((family) => netlink.addresses(family)) };
 }

@@ -23,7 +23,7 @@ export function renderSkeleton({ node, host }: Context<NftFacts>): readonly NftO
   return [table, ...skeletonChains(node, answering === "all"), ...elements];
 }
 
-/** kube-proxy's nftables mode answers node ports on the primary address unless told otherwise. @source semantics.md 4.2 */
+/** kube-proxy's nftables mode answers node ports on the primary address unless told otherwise. @source KEP-3866 */
 export const NODE_PORT_ADDRESSES: readonly string[] = ["primary"];
 
 /** The kernel never answers a node port on loopback. */

@@ -1,11 +1,11 @@
 import { hostPort, objectId } from "@turnout/core";
 import type { IPFamily, Lingering, Observed, Outcome, Plan, ProxyError } from "@turnout/core";
+import type { OwnAddresses } from "@turnout/host";
 import { hostViewOf } from "./decide.ts";
 import type { Fronts } from "./fronts.ts";
 import type { AddressObject, ListenerObject, UserspaceObject } from "./objects.ts";
 import { OWN_DEVICE } from "./objects.ts";
 import type { MapEntry } from "./options.ts";
-import type { OwnAddresses } from "./own-addresses.ts";
 import type { Step } from "./plan.ts";
 import type { Traffic } from "./traffic.ts";
 

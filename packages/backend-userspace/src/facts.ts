@@ -1,30 +1,25 @@
 import { networkInterfaces } from "node:os";
-import { canonicalIP, FAMILIES, ProxyError, unusableReason } from "@turnout/core";
+import { canonicalIP, ProxyError } from "@turnout/core";
 import type { HostReport, IPFamily } from "@turnout/core";
-import { hasCapability } from "@turnout/host";
-import type { LinuxWorld } from "@turnout/host";
+import { hasNetAdmin, readHostAddresses } from "@turnout/host";
+import type { HostAddress, HostAddresses, LinuxWorld } from "@turnout/host";
 import { readFile } from "node:fs/promises";
 import { OWN_DEVICE } from "./objects.ts";
 import type { UserspaceOptions } from "./options.ts";
 import { ownsAddresses } from "./render.ts";
 import type { UserspaceFacts } from "./render.ts";
 
-/** Bit of CAP_NET_ADMIN. @source linux/capability.h */
-const CAP_NET_ADMIN = 12n;
-
 /** Read the host's addresses, without ours and without link-local ones. */
-export async function readAddresses({ netlink }: Pick<LinuxWorld, "netlink">): Promise<UserspaceFacts["addresses"]> {
-  const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
-  for (const family of FAMILIES) {
-    const found = process.platform === "linux" ? await netlink.addresses(family) : interfaceAddresses(family);
-    const ips = found.filter(({ link }) => link !== OWN_DEVICE).map(({ ip }) => ip);
-    addresses[family] = [...new Set(ips)].filter((ip) => unusableReason(ip) !== "link-local").toSorted();
-  }
-  return addresses;
+export function readAddresses({ netlink }: Pick<LinuxWorld, "netlink">): Promise<HostAddresses> {
+  const list = (family: IPFamily): Promise<readonly LinkedAddress[]> =>
+    process.platform === "linux" ? netlink.addresses(family) : Promise.resolve(interfaceAddresses(family));
+  return readHostAddresses(list, OWN_DEVICE);
 }
 
+type LinkedAddress = Pick<HostAddress, "ip" | "link">;
+
 /** Where there is no netlink. */
-function interfaceAddresses(family: IPFamily): readonly { readonly ip: string; readonly link: string }[] {
+function interfaceAddresses(family: IPFamily): readonly LinkedAddress[] {
   return Object.entries(networkInterfaces()).flatMap(([link, ofLink = []]) =>
     ofLink.flatMap(({ address }) => {
       const ip = canonicalIP(address);
@@ -36,7 +31,7 @@ function interfaceAddresses(family: IPFamily): readonly { readonly ip: string; r
 /** Tell whether this process may give the host addresses: Linux, and CAP_NET_ADMIN. */
 export async function mayOwnAddresses(): Promise<boolean> {
   if (process.platform !== "linux") return false;
-  return hasCapability(await readFile("/proc/self/status", "utf8"), CAP_NET_ADMIN);
+  return hasNetAdmin(await readFile("/proc/self/status", "utf8"));
 }
 
 /** Look at addresses and rights. Reads only. */

@@ -1,5 +1,6 @@
 import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core";
-import { createLinuxWorld } from "@turnout/host";
+import { createLinuxWorld, OwnAddresses, Turns } from "@turnout/host";
+import type { OwnDevice } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { mayOwnAddresses, probeUserspace } from "./facts.ts";
 import { Fronts } from "./fronts.ts";
@@ -8,7 +9,7 @@ import type { UserspaceObject } from "./objects.ts";
 import { parseUserspaceOptions } from "./options.ts";
 import type { UserspaceOptions } from "./options.ts";
 import { numbersOf } from "./numbers.ts";
-import { OwnAddresses, Turns } from "./own-addresses.ts";
+import { OWN_DEVICE } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
 import { NODE_PORT_ADDRESSES, renderRow, renderSkeleton } from "./render.ts";
@@ -76,6 +77,8 @@ function openDataplane(options: UserspaceOptions, world: UserspaceWorld): Datapl
   };
 }
 
+const DEVICE: OwnDevice = { name: OWN_DEVICE, hint: "rename it, or pass own-addresses=false" };
+
 /** What both families share. */
 interface Shared {
   readonly options: UserspaceOptions;
@@ -98,7 +101,7 @@ function partsOf(traffic: Traffic, { world, turns }: Shared): FamilyParts {
     applier.lose(id);
     bell.ring(`${id} failed`);
   });
-  const own = new OwnAddresses(world, traffic.family, turns);
+  const own = new OwnAddresses(world, DEVICE, traffic.family, turns);
   const applier = new Applier(traffic, fronts, own);
   return { traffic, bell, fronts, own, applier };
 }
@@ -115,6 +118,7 @@ function backendOf(
     observe: () => applier.observe(),
     apply: (plan, signal) => applier.apply(plan, signal),
     forgetFlows: (flows, signal) => Promise.resolve(signal.aborted ? 0 : fronts.forget(flows)),
+    tellsDrift: true,
     watch: (signal) => watchHost({ world, bell, canOwnAddresses: world.canOwnAddresses, isDisturbed: () => applier.isDisturbed() }, signal),
     metrics: () => numbersOf(fronts, traffic),
     cleanup: (signal) => own.removeAll(signal),

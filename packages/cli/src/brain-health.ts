@@ -1,4 +1,4 @@
-import { jsonReply, type Verdict } from "@turnout/client";
+import { jsonReply, type Verdict } from "@turnout/client/daemon";
 
 /** What is known of a brain's state. */
 export interface BrainCondition {

@@ -1,4 +1,4 @@
-import { processMetrics, registerIssues, type MetricSet, type Reply } from "@turnout/client";
+import { processMetrics, registerIssues, type MetricSet, type Reply } from "@turnout/client/daemon";
 import { OBJECT_KINDS, type ObjectKind, type Store } from "@turnout/core";
 import type { ServerStats } from "@turnout/server/serve";
 import type { BrainCondition } from "./brain-health.ts";

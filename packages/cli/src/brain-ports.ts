@@ -1,4 +1,4 @@
-import { parseBindAddress, probe, routes, serveHttp, type BindAddress } from "@turnout/client";
+import { parseBindAddress, probe, routes, serveHttp, type BindAddress } from "@turnout/client/daemon";
 import { ProxyError, type Clock, type Log } from "@turnout/core";
 import { judgeBrain, type BrainCondition, type BrainProbe } from "./brain-health.ts";
 import type { BrainMetrics } from "./brain-metrics.ts";

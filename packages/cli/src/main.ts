@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { exitPrinted, guardOutput, terminationSignal } from "@turnout/client";
+import { exitPrinted, guardOutput, terminationSignal } from "@turnout/client/daemon";
 import { createWorld } from "@turnout/host";
 import type { Environment } from "./environment.ts";
 import { runProgram } from "./program.ts";

@@ -1,4 +1,4 @@
-import { runConfig, loadConfig, type RawFlags, withTimeout } from "@turnout/client";
+import { runConfig, loadConfig, type RawFlags, withTimeout } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
 import { createClock } from "@turnout/host";
 import { createFakeClock, type FakeClock } from "@turnout/host/testing";

@@ -8,9 +8,9 @@ import {
   parseApiTarget,
   type Eligibility,
   type NodeLink,
-  type RunConfig,
   type TlsFiles,
 } from "@turnout/client";
+import type { RunConfig } from "@turnout/client/daemon";
 import { createFeed, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";

@@ -1,4 +1,4 @@
-import type { RunConfig } from "@turnout/client";
+import type { RunConfig } from "@turnout/client/daemon";
 import type { Clock, Issue, Log, ObjectKind, Store } from "@turnout/core";
 import { openSource, type ObjectSourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";

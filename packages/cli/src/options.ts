@@ -1,14 +1,13 @@
+import { tlsFiles, type TlsFiles } from "@turnout/client";
 import {
   CONFIG_FLAGS,
   createLog,
   loadConfig,
   parseDuration,
-  tlsFiles,
   type LoadedConfig,
   type LogLevel,
   type RawFlags,
-  type TlsFiles,
-} from "@turnout/client";
+} from "@turnout/client/daemon";
 import { FAMILIES, ProxyError, type IPFamily, type Log, type Plain } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "./environment.ts";

@@ -5,6 +5,7 @@
  * @packageDocumentation
  */
 export * from "./play/fake-host.ts";
+export { FaultSwitches } from "./play/fault-switches.ts";
 export * from "./checks/finding.ts";
 export type { Place } from "./checks/findings.ts";
 export * from "./play/scenario.ts";

@@ -34,6 +34,8 @@ export type {
   ServicePortName,
   TopologyMode,
 } from "./model/rows.ts";
+export { RevisionLog } from "./model/revision-log.ts";
+export { lastingContext } from "./policy/lasting-node.ts";
 export { DEFAULT_SETTINGS, detectorFor } from "./policy/node-context.ts";
 export { createFeed, feedOf, NodeView } from "./state/node-view.ts";
 export type { NodeViewOptions } from "./state/node-view.ts";

@@ -1,27 +1,29 @@
 /**
- * What Turnout's backends share about a Linux host: running programs, netlink, sysctls, probes.
+ * What Turnout's backends share about a Linux host: running programs, netlink, own addresses, kernel parameters, probes.
  *
- * Everything here touches the machine; its fakes are in `@turnout/host/testing`.
+ * Everything here touches the machine; its fakes are in `@turnout/host/testing`. For backends that use these tools there are also
+ * `@turnout/host/iptables` and `@turnout/host/nft`, with fakes in `@turnout/host/testing/iptables` and `@turnout/host/testing/nft`.
  * @packageDocumentation
  */
+export { readHostAddresses } from "./addresses/host-addresses.ts";
+export type { HostAddresses } from "./addresses/host-addresses.ts";
+export { OwnAddresses } from "./addresses/own-addresses.ts";
+export type { OwnDevice } from "./addresses/own-addresses.ts";
+export { Turns } from "./addresses/turns.ts";
 export { createClock } from "./clock.ts";
 export { createExec } from "./exec/exec.ts";
 export { Inbox } from "./watch/inbox.ts";
-export { complainedLine, iptablesError, isLockHeld } from "./iptables/errors.ts";
-export { restoreIptables, runLocked } from "./iptables/restore.ts";
-export type { LockedRun } from "./iptables/restore.ts";
-export { chooseIptables, findIptables, iptablesName, parseIptablesVersion } from "./iptables/tools.ts";
-export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./iptables/tools.ts";
 export { installHint, TOOL_PACKAGES } from "./exec/tool-packages.ts";
 export { createNetlink } from "./netlink/netlink.ts";
 export type { Netlink } from "./netlink/netlink.ts";
 export type { HostAddress } from "./netlink/host-addresses.ts";
-export { EchoCount, OwnCommits } from "./nft/own-commits.ts";
-export type { CommitMark } from "./nft/own-commits.ts";
-export type { NftEvent } from "./nft/nft-events.ts";
+export { EchoCount, OwnCommits } from "./watch/own-commits.ts";
+export type { CommitMark } from "./watch/own-commits.ts";
+export type { NftEvent } from "./netlink/nft-events.ts";
 export { createLinuxWorld, createWorld } from "./world.ts";
 export type { LinuxWorld } from "./world.ts";
-export { hasCapability, isAtLeast, isRootStatus, parseKernelVersion, parseNftVersion, probeHost } from "./facts/probes.ts";
+export { hasNetAdmin, isAtLeast, isRootStatus, parseKernelVersion, parseNftVersion, probeHost } from "./facts/probes.ts";
 export type { HostProbe, ReadText, Version } from "./facts/probes.ts";
+export { readParameter, setParameter } from "./facts/parameters.ts";
 export { createSysctl, sysctlPath } from "./facts/sysctl.ts";
 export type { Sysctl } from "./facts/sysctl.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Ledger, NodeView, Store } from "@turnout/core";
 import type { Backend, Context, Delta, IPFamily, NodeContext, NodeSettings, ObjectKind, ServicePort } from "@turnout/core";
-import { loadConfig, runConfig } from "@turnout/client";
+import { loadConfig, runConfig } from "@turnout/client/daemon";
 import type { IptablesObject } from "../objects.ts";
 import type { IptablesFacts } from "../options.ts";
 import type { Step } from "../plan.ts";

@@ -5,10 +5,12 @@ import type { NftEvent } from "@turnout/host";
 import { createRandom } from "@turnout/core/testing";
 import { stagePlace } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
+import { MARTIAN_RULE } from "@turnout/host/testing/iptables";
+import type { FakeIptablesOptions } from "@turnout/host/testing/iptables";
 import { iptablesModule } from "../module.ts";
 import { Proxy, SHOWCASE } from "../test-support/states.ts";
-import { createFakeHost, MARTIAN_RULE } from "./index.ts";
-import type { IptablesFakeHost, IptablesFakeHostOptions } from "./index.ts";
+import { createFakeHost } from "./index.ts";
+import type { IptablesFakeHost } from "./index.ts";
 
 const never = new AbortController().signal;
 const HOUR_MS = 3_600_000;
@@ -29,7 +31,7 @@ async function openProxy(host: IptablesFakeHost, family: IPFamily): Promise<Prox
 
 async function showcase(
   family: IPFamily,
-  options: IptablesFakeHostOptions = {},
+  options: FakeIptablesOptions = {},
 ): Promise<{ readonly host: IptablesFakeHost; readonly proxy: Proxy }> {
   const host = createFakeHost(options);
   const proxy = await openProxy(host, family);

@@ -5,6 +5,4 @@
  * @packageDocumentation
  */
 export { createFakeHost } from "./fake-host.ts";
-export type { IptablesFakeHost, IptablesFakeHostOptions } from "./fake-host.ts";
-export { MARTIAN_RULE } from "./foreign-rules.ts";
-export type { Variant } from "./table-names.ts";
+export type { IptablesFakeHost } from "./fake-host.ts";

@@ -1,8 +1,6 @@
+import type { Chain, Rule, RuleSet, TableName } from "@turnout/host/testing/iptables";
+import { sortedChains } from "@turnout/host/testing/iptables";
 import { isOwnChain } from "./ownership.ts";
-import type { Rule } from "./rule.ts";
-import { sortedChains } from "./tables.ts";
-import type { Chain, RuleSet } from "./tables.ts";
-import type { TableName } from "./table-names.ts";
 
 /** Chains in which each service port has rules of its own, in whatever order they came. */
 const SHARED_CHAINS: ReadonlySet<string> = new Set(["KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-NODEPORTS", "KUBE-PROXY-FIREWALL"]);

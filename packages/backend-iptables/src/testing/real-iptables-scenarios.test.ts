@@ -3,10 +3,11 @@ import { checkBackend, SCENARIOS } from "@turnout/conformance";
 import type { FakeHost } from "@turnout/conformance";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { IptablesVariant } from "@turnout/host/iptables";
 import { iptablesModule } from "../module.ts";
 import { hash16 } from "../names.ts";
 import { createFakeHost } from "./index.ts";
-import type { IptablesFakeHost, Variant } from "./index.ts";
+import type { IptablesFakeHost } from "./index.ts";
 import { RealTools, savedDifference } from "../test-support/real-tools.ts";
 
 /** Of so many first letters of a name's hash one is chosen; all of them with TURNOUT_E2E=full. */
@@ -42,7 +43,7 @@ async function save(host: IptablesFakeHost, tools: readonly string[]): Promise<R
 
 /** The kit's host with all that its tools are given noted down. */
 function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
-  const variant: Variant = hash16(scenario).charCodeAt(1) % 2 === 0 ? "nft" : "legacy";
+  const variant: IptablesVariant = hash16(scenario).charCodeAt(1) % 2 === 0 ? "nft" : "legacy";
   const host = createFakeHost({ variant });
   const tools = [`iptables-${variant}`, `ip6tables-${variant}`];
   const recording: Recording = { scenario, tools, start: undefined, given: [], isSpoilt: false };

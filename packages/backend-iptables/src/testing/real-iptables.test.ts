@@ -3,10 +3,11 @@ import type { Exec, IPFamily } from "@turnout/core";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { IptablesVariant } from "@turnout/host/iptables";
 import { iptablesModule } from "../module.ts";
 import { Proxy, SHOWCASE } from "../test-support/states.ts";
 import { createFakeHost } from "./index.ts";
-import type { IptablesFakeHost, Variant } from "./index.ts";
+import type { IptablesFakeHost } from "./index.ts";
 import { mutate, randomInput } from "../test-support/random-inputs.ts";
 import { RealTools, said, savedDifference, withoutComments } from "../test-support/real-tools.ts";
 import { RULE_LINES } from "../test-support/rule-lines.ts";
@@ -15,7 +16,7 @@ import { RULE_LINES } from "../test-support/rule-lines.ts";
 const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
 /** TURNOUT_STEPS=n tries n times as many of them. */
 const TIMES = Number(process.env["TURNOUT_STEPS"] ?? 1);
-const VARIANTS: readonly Variant[] = ["legacy", "nft"];
+const VARIANTS: readonly IptablesVariant[] = ["legacy", "nft"];
 const BOTH = VARIANTS.flatMap((variant) => FAMILIES.map((family) => [variant, family] as const));
 /** Command lines, right and wrong. */
 const COMMANDS: readonly string[] = [
@@ -75,13 +76,13 @@ class Twins {
   /** E.g. `iptables-nft`. */
   readonly tool: string;
 
-  private constructor(variant: Variant, family: IPFamily) {
+  private constructor(variant: IptablesVariant, family: IPFamily) {
     this.host = createFakeHost({ variant });
     this.tool = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
   }
 
   /** Begin anew: the real one holds what the fake one starts with. */
-  static async start(variant: Variant, family: IPFamily): Promise<Twins> {
+  static async start(variant: IptablesVariant, family: IPFamily): Promise<Twins> {
     const twins = new Twins(variant, family);
     await real.load(twins.tool, (await twins.host.run(`${twins.tool}-save`)).stdout);
     return twins;

@@ -1,7 +1,6 @@
+import { referencesTo, sortedChains } from "@turnout/host/testing/iptables";
+import type { Chain, Chains, RuleSet, TableName } from "@turnout/host/testing/iptables";
 import { isOwnChain } from "./ownership.ts";
-import { referencesTo, sortedChains } from "./tables.ts";
-import type { Chain, Chains, RuleSet } from "./tables.ts";
-import type { TableName } from "./table-names.ts";
 
 /** Something a foreign hand does: an input of `iptables-restore --noflush` for one variant and family. */
 export interface Deed {

@@ -1,5 +1,4 @@
-import { tokenize } from "../testing/lexer.ts";
-import { Refusal } from "../testing/refusal.ts";
+import { Refusal, tokenize } from "@turnout/host/testing/nft";
 
 /** Numbers in [0, 1) that a seed decides. @source mulberry32, public domain */
 export function seeded(seed: number): () => number {

@@ -1,11 +1,10 @@
-/** The mark bit that somebody else sets on every packet; no scenario gives it to a backend. */
-const FOREIGN_BIT = "0x00020000";
+import { FOREIGN_BIT } from "@turnout/host/testing/nft";
 
 /**
  * What is on the host before the backend comes: other people's tables, some with names much like ours.
  *
- * Shape: somebody sets a mark bit of their own before addresses are translated, and drops what leaves with any other mark than that: a packet
- * that lost their bit, or that still carries one of the backend's (subtlety 18). Nothing else of it stops a packet.
+ * Shape: somebody sets a mark bit of their own before addresses are translated; what becomes of it is looked at beyond nft's hooks, see
+ * `tracePacket`. Nothing of it stops a packet.
  */
 export const FOREIGN_RULESET: string = ["ip", "ip6"]
   .flatMap((family) => {
@@ -24,8 +23,6 @@ export const FOREIGN_RULESET: string = ["ip", "ip6"]
         `add chain ${family} somebody mark-${hook} { type filter hook ${hook} priority -150; policy accept; }`,
         `add rule ${family} somebody mark-${hook} meta mark set meta mark or ${FOREIGN_BIT}`,
       ]),
-      `add chain ${family} somebody check-mark { type filter hook postrouting priority 110; policy accept; }`,
-      `add rule ${family} somebody check-mark meta mark != ${FOREIGN_BIT} drop`,
       `add table ${family} turnout-of-somebody`,
       `add chain ${family} turnout-of-somebody dispatch`,
       `add chain ${family} turnout-of-somebody layout-1`,

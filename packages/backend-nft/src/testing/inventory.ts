@@ -1,5 +1,5 @@
-import { dataJson, listedStatements } from "./json.ts";
-import type { Chain, NftSet, Ruleset, Table } from "./ruleset.ts";
+import { dataJson, listedStatements } from "@turnout/host/testing/nft";
+import type { Chain, NftSet, Ruleset, Table } from "@turnout/host/testing/nft";
 
 /**
  * List tables in lines that two hosts with the same content share: no handles, sets in any order.

@@ -3,7 +3,7 @@ import { OwnCommits } from "@turnout/host";
 import type { Exec, IPFamily } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { NftSession } from "../nft-session.ts";
+import { NftSession } from "@turnout/host/nft";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
 import { SHOWCASE } from "../test-support/states.ts";

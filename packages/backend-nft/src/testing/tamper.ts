@@ -1,6 +1,6 @@
+import { verdictJson } from "@turnout/host/testing/nft";
+import type { Element, NftSet, Ruleset, Table } from "@turnout/host/testing/nft";
 import { TABLE } from "../names.ts";
-import { verdictJson } from "./json.ts";
-import type { Element, NftSet, Ruleset, Table } from "./ruleset.ts";
 
 /**
  * Think of one thing a foreign hand may do to our tables, as an nft command that works; undefined when there are none.

@@ -1,24 +1,17 @@
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { Log } from "@turnout/core";
 import type { HostAddress } from "@turnout/host";
-import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
-import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
+import { createFakeClock, createFakeIp, createFakeLog, createFakeNetlink } from "@turnout/host/testing";
+import type { FakeLinks } from "@turnout/host/testing";
 import { OWN_DEVICE } from "../objects.ts";
 import type { UserspaceWorld } from "../sockets.ts";
-import { createFakeIp } from "./fake-ip.ts";
-import type { FakeLinks } from "./fake-ip.ts";
 import { FakeSockets, type Flow as UdpFlow } from "./fake-sockets.ts";
 
 const START_MS = 1_000_000;
 const FIRST_PORT = 20_000;
 const PORTS = 40_000;
-/** Log lines kept. */
-const LINES_MAX = 1_000;
 const FOREIGN_DEVICE = "docker0";
-const STAGE_ADDRESSES: readonly HostAddress[] = FAMILIES.flatMap((family) =>
-  HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 16 : 64, link: index === 0 ? "lo" : UPLINK })),
-);
 
 /** The userspace backend's host in memory, with more to look at than the kit needs. */
 export interface UserspaceFakeHost extends FakeHost {
@@ -42,7 +35,8 @@ export function createFakeHost(): UserspaceFakeHost {
 class FakeUserspaceHost implements UserspaceFakeHost {
   readonly world: UserspaceWorld;
   readonly sockets: FakeSockets;
-  readonly lines: string[] = [];
+  readonly #log = createFakeLog();
+  readonly #faults = new FaultSwitches();
   readonly #clock = createFakeClock(START_MS);
   readonly #netlink = createFakeNetlink();
   readonly #links: FakeLinks = { devices: new Map([[FOREIGN_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#tellAddresses() };
@@ -50,30 +44,30 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   #kept: { readonly flow: Flow; readonly udp: UdpFlow }[] = [];
   #random: () => number = () => 0;
   #port = 0;
-  #fault: Fault | undefined;
-  #refused: readonly string[] = [];
-  #changes = 0;
 
   constructor() {
     this.sockets = new FakeSockets(
       (ip) => this.#isLocal(ip),
       (ip) => {
-        if (this.#refused.includes(ip)) return "before";
-        const fault = this.#takeFault();
+        const fault = this.#faults.next([ip]);
         // One socket is opened or it isn't.
         return fault === "during" ? "before" : fault;
       },
     );
     this.world = {
-      exec: createFakeIp(this.#links, (ips) => (ips.some((ip) => this.#refused.includes(ip)) ? "before" : this.#takeFault())),
+      exec: createFakeIp(this.#links, this.#faults),
       netlink: this.#netlink,
       clock: this.#clock,
-      log: this.#createLog(),
+      log: this.#log,
       sockets: this.sockets,
       random: () => this.#random(),
       canOwnAddresses: () => Promise.resolve(true),
     };
     this.#tellAddresses();
+  }
+
+  get lines(): readonly string[] {
+    return this.#log.lines;
   }
 
   get flows(): readonly Flow[] {
@@ -98,12 +92,11 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   }
 
   setFault(fault: Fault | undefined): void {
-    this.#fault = fault;
-    this.#changes = 0;
+    this.#faults.setFault(fault);
   }
 
   refuse(addresses: readonly string[]): void {
-    this.#refused = addresses;
+    this.#faults.refuse(addresses);
   }
 
   tamper(random: () => number): string | undefined {
@@ -167,22 +160,5 @@ class FakeUserspaceHost implements UserspaceFakeHost {
         family,
         all.filter(({ ip }) => familyOf(ip) === family),
       );
-  }
-
-  #takeFault(): Fault["when"] | undefined {
-    const fault = this.#fault;
-    if (fault === undefined || this.#changes++ < fault.afterChanges) return undefined;
-    this.#fault = undefined;
-    return fault.when;
-  }
-
-  #createLog(): Log {
-    const line =
-      (level: string) =>
-      (message: string, fields?: Readonly<Record<string, unknown>>): void => {
-        if (this.lines.push(`${level} ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`) > LINES_MAX)
-          this.lines.shift();
-      };
-    return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
   }
 }

@@ -1,4 +1,4 @@
-import { runConfig, withTimeout } from "@turnout/client";
+import { runConfig, withTimeout } from "@turnout/client/daemon";
 import { applyChangeSet, type ChangeSet, type IPFamily, type ServicePort } from "@turnout/core";
 import { Option, type Command } from "commander";
 import { stringify } from "yaml";

@@ -1,4 +1,4 @@
-import { runConfig, withTimeout } from "@turnout/client";
+import { runConfig, withTimeout } from "@turnout/client/daemon";
 import {
   abilitiesOf,
   fitRow,

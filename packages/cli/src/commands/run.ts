@@ -1,4 +1,4 @@
-import { Metrics, run, runConfig, withTimeout, type LoadedConfig, type RunOptions } from "@turnout/client";
+import { Metrics, run, runConfig, withTimeout, type LoadedConfig, type RunOptions } from "@turnout/client/daemon";
 import { ProxyError, type BackendModule, type Log, type World } from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";

@@ -1,4 +1,5 @@
-import { DEFAULT_TARGET, IssueLog, parseApiTarget, runConfig, tlsFiles, type TlsFiles } from "@turnout/client";
+import { DEFAULT_TARGET, IssueLog, parseApiTarget, tlsFiles, type TlsFiles } from "@turnout/client";
+import { runConfig } from "@turnout/client/daemon";
 import { isDNSName, ProxyError, Store, type Log, type ObjectKind, type World } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";

@@ -13,7 +13,7 @@ export interface Eligibility {
  * Judge a Node object the way /healthz does.
  *
  * Edges: unknown, being deleted and marked by the cluster autoscaler are not eligible.
- * @source semantics.md 6.1; KEP-3836
+ * @source KEP-3836; rule R-60
  */
 export function eligibilityOf(node: Node | undefined): Eligibility {
   if (node === undefined) return { isEligible: false, reason: "this node's Node object is unknown" };
@@ -24,7 +24,7 @@ export function eligibilityOf(node: Node | undefined): Eligibility {
 
 /**
  * Tell whether a Node object says what rules need: addresses, and pod CIDRs in mode NodeCIDR.
- * @source semantics.md 5.1
+ * @source rule R-54
  */
 export function isNodeKnown(node: Node | undefined, { detectLocal }: NodeSettings): boolean {
   return node !== undefined && node.addresses.length > 0 && (detectLocal.mode !== "NodeCIDR" || node.podCIDRs.length > 0);

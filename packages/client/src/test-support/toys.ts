@@ -214,6 +214,7 @@ function toyBackend(kernel: ToyKernel, family: IPFamily): Backend<string, Kernel
       }
       return Promise.resolve({});
     },
+    tellsDrift: true,
     watch: (signal) => kernel.events(signal),
   };
 }

@@ -2,6 +2,7 @@ import type { BackendModule, Rule, ServicePort } from "@turnout/core";
 import { breakDestinations, BROKEN_HANDS } from "./broken-hands.ts";
 import { delegate, indexesOf, withBackend, withHost, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
 import type { Defect } from "./broken-backend.ts";
+import { BROKEN_EDGES } from "./broken-edges.ts";
 import { BROKEN_HOSTS } from "./broken-hosts.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
 import { BROKEN_RECOVERY } from "./broken-recovery.ts";
@@ -133,6 +134,7 @@ const VERDICT: readonly FindingKind[] = ["verdict"];
 /** Backends that are wrong on purpose, each in one way. */
 export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_MINDS,
+  ...BROKEN_EDGES,
   ...BROKEN_HANDS,
   ...BROKEN_HOSTS,
   ...BROKEN_ORDER,

@@ -148,6 +148,8 @@ function withSources({ sourceRanges, ...destination }: Destination): Destination
   return sourceRanges === undefined || !isUsed ? destination : { ...destination, sourceRanges };
 }
 
+async function* noEvents(): AsyncIterable<never> {}
+
 /** A plain object that hands everything on. */
 export function delegate(inner: AnyBackend): AnyBackend {
   return {
@@ -163,6 +165,8 @@ export function delegate(inner: AnyBackend): AnyBackend {
           forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> =>
             inner.forgetFlows?.(flows, signal) ?? Promise.resolve(0),
         }),
+    tellsDrift: inner.tellsDrift === true,
+    ...(inner.watch === undefined ? {} : { watch: (signal: AbortSignal) => inner.watch?.(signal) ?? noEvents() }),
     ...(inner.cleanup === undefined ? {} : { cleanup: (signal: AbortSignal) => inner.cleanup?.(signal) ?? Promise.resolve() }),
     ...(inner.leftovers === undefined
       ? {}

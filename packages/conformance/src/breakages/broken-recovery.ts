@@ -27,6 +27,19 @@ export const BROKEN_RECOVERY: Readonly<Record<string, Defect>> = {
       );
     }),
   ],
+  "clears the host when it can't read it": [
+    "R-55, R-58",
+    withBackend((inner) => ({
+      async observe(signal) {
+        try {
+          return await inner.observe(signal);
+        } catch (error) {
+          await clear(inner, 0, signal);
+          throw error;
+        }
+      },
+    })),
+  ],
   "takes everything back when one row is refused": ["R-55, R-58", withBackend(takeBack), ["verdict"]],
   "clears the host when its base changes": [
     "R-55, R-58",

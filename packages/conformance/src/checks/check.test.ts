@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { cleanUpBackend, FAMILIES } from "@turnout/core";
-import type { BackendModule } from "@turnout/core";
+import type { BackendModule, Plain } from "@turnout/core";
+import { withBackend } from "../breakages/broken-backend.ts";
 import { checkBackend } from "./check.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
@@ -130,11 +131,26 @@ describe("what the kit says of a backend", () => {
 
   it("that declares a variant it does not have: each packet that shows it", async () => {
     const module: BackendModule = { ...paper, variants: { ...paper.variants, unallocatedClusterIP: "pass" } };
-    const { findings, cells } = await check([BASIC], module);
-    expect(new Set(findings.map(({ kind, expected, got }) => `${kind} ${expected} ${got}`))).toEqual(
-      new Set(["verdict untouched dropped"]),
+    const { findings } = await check([BASIC], module);
+    expect(new Set(findings.map(({ kind, expected, got, rules }) => `${kind} ${expected} ${got} ${rules.join()}`))).toEqual(
+      new Set(["verdict untouched dropped R-48,R-62"]),
     );
-    expect(cells.find(({ rule, protocol }) => rule === "R-22" && protocol === "TCP")?.findings).toBe(1);
+  });
+
+  it("that doesn't recognise what it made: the first field that differs, before and after", async () => {
+    const { module, createFakeHost } = withBackend((inner) => ({
+      async observe(signal) {
+        const observed = await inner.observe(signal);
+        const asText = (value: Plain): Plain =>
+          typeof value === "object" && "affinitySeconds" in value ? { ...value, affinitySeconds: "0" } : value;
+        const objects = new Map([...(observed?.objects ?? [])].map(([id, object]) => [id, { ...object, value: asText(object.value) }]));
+        return { objects, lingering: [] };
+      },
+    }))({ module: paper, createFakeHost: createPaperHost });
+    const { findings } = await check([BASIC], module, createFakeHost);
+    const first = findings.find(({ kind, scenario }) => kind === "not-idempotent" && scenario === BASIC.name);
+    expect(first).toMatchObject({ rules: ["R-58"], what: "what a new process would change" });
+    expect(first?.got).toContain('change destination 10.96.0.1 80/TCP (affinitySeconds: "0" → 0)');
   });
 
   it("whose dataplane lives and dies with its process: nothing, as it may forget", async () => {

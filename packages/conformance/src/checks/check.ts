@@ -5,7 +5,7 @@ import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
 import type { Place } from "./findings.ts";
-import { checkHost } from "./host-checks.ts";
+import { checkHost, isWholeHost } from "./host-checks.ts";
 import { Player } from "../play/player.ts";
 import { checkRecovery } from "./recovery-checks.ts";
 import type { PlayerOptions } from "../play/player.ts";
@@ -44,6 +44,7 @@ export async function checkBackend(
   const findings = new Findings(options.maxFindings, options.onPlace);
   const random = createRandom(options.seed ?? 1);
   const subject: Subject = { module, createFakeHost };
+  if (!isWholeHost(createFakeHost, findings)) return unplayed(module, findings);
   const abilities = await checkModule(subject, settingOf(options), findings);
   if (abilities === undefined) return unplayed(module, findings);
   await checkHost(subject, settingOf(options), { findings, random, abilities });

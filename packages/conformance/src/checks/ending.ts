@@ -2,6 +2,7 @@ import type { BackendModule } from "@turnout/core";
 import type { Findings } from "./findings.ts";
 import { differenceOf, syncAndNote } from "./health-checks.ts";
 import type { Player } from "../play/player.ts";
+import { deltaText } from "../play/watched-backend.ts";
 
 /** Longer than anything lingers that only waits for packets under way. */
 const REST_MS = 10_000;
@@ -98,7 +99,7 @@ async function checkUntouched(life: Player["processes"][number], by: string, fin
       what: `cleanup of ${by}`,
       expected: "only its own family goes",
       got: `${put} to put, ${removed} to remove`,
-      details: deltas,
+      details: deltas.map(deltaText),
     });
   life.notes.clear();
 }

@@ -1,5 +1,6 @@
 import type { IPFamily } from "@turnout/core";
 import type { Finding } from "./finding.ts";
+import { offendedByKind } from "./offended.ts";
 
 /** A finding without where it was found. */
 export type Found = Omit<Finding, "scenario" | "step" | "rules"> & { readonly rules?: readonly string[] };
@@ -39,8 +40,10 @@ export class Findings {
     return this.list.length >= this.#max;
   }
 
+  /** Add one; where it says no rules it offends against those of its kind, or of the place. */
   add(found: Found): void {
-    if (!this.isFull) this.list.push({ ...this.#place, ...found });
+    const rules = found.rules ?? offendedByKind(found.kind) ?? this.#place.rules;
+    if (!this.isFull) this.list.push({ ...this.#place, ...found, rules });
   }
 
   /** Note that something threw. */

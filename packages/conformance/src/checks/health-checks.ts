@@ -1,5 +1,6 @@
 import type { Findings } from "./findings.ts";
 import type { Player } from "../play/player.ts";
+import { deltaText } from "../play/watched-backend.ts";
 
 /** Sync every family; what fails is a finding. `isQuiet`: nothing has changed since the last sync, so nothing may be done. */
 export async function syncAndNote(player: Player, findings: Findings, what: "changes" | "again" | "restart" = "changes"): Promise<void> {
@@ -18,7 +19,7 @@ export async function syncAndNote(player: Player, findings: Findings, what: "cha
         what: what === "again" ? "a second sync" : "a sync after a restart",
         expected: "nothing to do",
         got: `${put} put, ${removed} removed`,
-        details: deltas,
+        details: deltas.map(deltaText),
       });
     notes.clear();
   }

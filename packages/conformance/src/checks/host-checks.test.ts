@@ -4,6 +4,7 @@ import { withHost } from "../breakages/broken-backend.ts";
 import { checkBackend } from "./check.ts";
 import type { FakeHost } from "../play/fake-host.ts";
 import { paper } from "../reference/paper.ts";
+import { SCENARIOS } from "../scenarios/index.ts";
 import { createPaperHost } from "../reference/paper-host.ts";
 
 /** What is found of paper on a host that was changed, before any scenario. */
@@ -38,6 +39,24 @@ describe("what the kit says of a host", () => {
       setFault: (fault) => host.setFault(fault?.when === when ? undefined : fault),
     });
     expect(await found(change)).toEqual(both(`a sync with a fault armed ${when} its first change: it succeeds`));
+  });
+
+  it.each(["trace", "setFault", "refuse", "world", "flows"] as const)("that lacks %s: that, once, and nothing else", async (name) => {
+    const createFakeHost = (): FakeHost => Object.defineProperty(createPaperHost(), name, { value: undefined });
+    const { findings, cells } = await checkBackend(paper, createFakeHost, SCENARIOS);
+    expect(findings.map(({ kind, what, got }) => `${kind} ${what}: ${got}`)).toEqual([`contract the host's ${name}: undefined`]);
+    expect(cells).toEqual([]);
+  });
+
+  it("that can't be made: that, once", async () => {
+    const { findings } = await checkBackend(
+      paper,
+      () => {
+        throw new Error("no room");
+      },
+      SCENARIOS,
+    );
+    expect(findings.map(({ kind, got }) => `${kind} ${got}`)).toEqual(["error no room"]);
   });
 
   it("that remembers no flows, of a backend without UDP: nothing", async () => {

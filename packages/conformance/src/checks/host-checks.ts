@@ -8,6 +8,7 @@ import type { PlayerOptions } from "../play/player.ts";
 import { addressesOf, service, SERVICE_PORT, slices } from "../play/short.ts";
 import { stagePlace, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
+import { checkWatch } from "./watch-checks.ts";
 
 /** Longer than any wait after a failure. */
 const REST_MS = 60_000;
@@ -38,8 +39,43 @@ export async function checkHost(
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.look());
     // Where nothing works anyway, nothing that fails tells anything.
     if (findings.list.slice(known).some(({ kind }) => kind === "error")) continue;
+    await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.watch());
     for (const when of FAULTS) await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.fail(when));
   }
+}
+
+/** What a host must have. A type tells it, but not everybody's compiler. */
+const HOST_MEMBERS: Readonly<Record<keyof FakeHost, "function" | "object">> = {
+  world: "object",
+  advance: "function",
+  setAddresses: "function",
+  trace: "function",
+  connect: "function",
+  flows: "object",
+  setFault: "function",
+  refuse: "function",
+  tamper: "function",
+  own: "function",
+  foreign: "function",
+};
+
+/** Look whether a host has all its members; each that is missing is said once, and nothing can be played then. */
+export function isWholeHost(createFakeHost: Subject["createFakeHost"], findings: Findings): boolean {
+  findings.place = { scenario: "the host in memory", step: "the start", rules: [] };
+  let host: FakeHost;
+  try {
+    host = createFakeHost();
+  } catch (error) {
+    findings.threw("createFakeHost()", "IPv4", error);
+    return false;
+  }
+  const missing = Object.entries(HOST_MEMBERS).filter(([name, is]) => typeof host[name as keyof FakeHost] !== is);
+  for (const [name, is] of missing) {
+    const got = typeof host[name as keyof FakeHost];
+    const expected = is === "function" ? "a function" : name === "flows" ? "a list" : "an object";
+    findings.add({ kind: "contract", family: "IPv4", what: `the host's ${name}`, expected, got, details: [] });
+  }
+  return missing.length === 0;
 }
 
 interface CheckOf {
@@ -85,6 +121,12 @@ class HostCheck {
     if (!(await this.#checkOwn())) return;
     await this.#checkFlows();
     this.#checkTamper();
+  }
+
+  /** See whether what somebody else does is noticed. */
+  async watch(): Promise<void> {
+    this.#addService();
+    if (await this.#isSynced()) await checkWatch(this.#player, (...found) => this.#found(...found), this.#random);
   }
 
   /** Have a change fail. It must show: in an error, or, where a backend takes it calmly, in what is not yet in force. */

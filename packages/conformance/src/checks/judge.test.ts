@@ -82,4 +82,47 @@ describe("a packet is judged", () => {
     const own = { ...PACKET, source: "10.1.1.1", link: "" };
     expect(judge([to("172.18.0.1:8080", false)], { verdict, packet: own }).said).toEqual(["verdict: node1 saw node1 / node1 saw pod-1-1"]);
   });
+
+  describe("R-68 by the share of each endpoint, where that is asked", () => {
+    const THREE: Verdict = {
+      is: "forward",
+      answers: ["10.1.1.1:8080", "10.1.1.2:8080", "10.1.2.1:8080"].map((endpoint) => ({ endpoint, masquerade: true })),
+      because: ["R-22"],
+    };
+    const judgeShares = (weights: readonly number[], seed: number): readonly string[] => {
+      const total = weights.reduce((sum, weight) => sum + weight, 0);
+      const trace = (_: Packet, random: () => number): Trace => {
+        let left = random() * total;
+        const index = weights.findIndex((weight) => (left -= weight) < 0);
+        return to((THREE.is === "forward" ? THREE.answers[index]?.endpoint : undefined) ?? "");
+      };
+      const question = { packet: PACKET, verdict: THREE, remembered: undefined, isEven: true };
+      return judgePacket({ trace }, question, createRandom(seed)).map(({ expected, rules }) => `${expected}: ${rules.join()}`);
+    };
+
+    it("right when it is even, whatever the seed", () => {
+      for (let seed = 1; seed <= 200; seed++) expect(judgeShares([1, 1, 1], seed)).toEqual([]);
+    });
+
+    it.each([
+      ["one gets twice as much", [2, 1, 1]],
+      ["one gets half as much", [1, 1, 0.5]],
+    ])("wrong when %s", (_name, weights) => {
+      for (let seed = 1; seed <= 50; seed++)
+        expect(judgeShares(weights, seed)).toEqual(["an even share for each of pod-1-1 pod-1-2 pod-2-1 saw node1: R-68"]);
+    });
+  });
+
+  it.each([
+    ["another server", to("10.1.1.2:8080"), ["R-22", "R-19"]],
+    ["another source", to("10.1.2.1:8080", false), ["R-24"]],
+    ["another fate", { is: "drop", path: [] }, ["R-22", "R-19"]],
+  ])("and %s offends the rules that say so, and no others", (_name, wrong, rules) => {
+    const verdict: Verdict = { ...TWO, because: ["R-22", "R-24", "R-19"] };
+    const traces = [to("10.1.1.1:8080"), to("10.1.2.1:8080"), wrong];
+    let draws = 0;
+    const trace = (): Trace => traces[draws++ % traces.length] as Trace;
+    const complaints = judgePacket({ trace }, { packet: PACKET, verdict, remembered: undefined }, createRandom(1));
+    expect(complaints.map((complaint) => complaint.rules)).toEqual([rules]);
+  });
 });

@@ -1,7 +1,9 @@
+import { hostPort } from "@turnout/core";
 import type { Packet, Verdict } from "../oracle/packet.ts";
 import type { FakeHost, Trace } from "../play/fake-host.ts";
 import type { Remembered } from "./affinity-book.ts";
-import { STAGE_NODE } from "../play/stage.ts";
+import { offendedBy, type Missed } from "./offended.ts";
+import { SERVER_PORT, STAGE_NODE } from "../play/stage.ts";
 import { formatWords, parseWords, seenAt, serverName } from "../play/words.ts";
 import type { Seen, SeenGroup } from "../play/words.ts";
 
@@ -11,6 +13,10 @@ const DRAWS_MIN = 24;
 const DRAWS_MAX = 400;
 /** A refusal is no matter of chance. */
 const PLAIN_DRAWS = 3;
+/** Draws for each endpoint where shares are looked at. */
+const EVEN_DRAWS = 400;
+/** How far off the even share an endpoint may be. Of nine even ones, one is farther off by chance once in 10^8 runs, of three once in 10^12. */
+const UNEVEN_SHARE = 0.3;
 
 /** What is wrong with one packet. */
 export interface Complaint {
@@ -18,6 +24,8 @@ export interface Complaint {
   readonly expected: string;
   readonly got: string;
   readonly details: readonly string[];
+  /** Rules it offends against; empty where the kit is wrong. */
+  readonly rules: readonly string[];
 }
 
 /** What a packet is judged by. */
@@ -32,6 +40,8 @@ export interface Question {
   readonly likeEndpoint?: string | undefined;
   /** What the scenario says of that. */
   readonly goes?: "same" | "free" | undefined;
+  /** Whether each server must get the same share. */
+  readonly isEven?: boolean | undefined;
 }
 
 /** Follow a packet often enough to see all that may become of it, and say what should not have. */
@@ -51,17 +61,60 @@ export function judgePacket(host: Pick<FakeHost, "trace">, question: Question, r
       expected: together(expected),
       got: words,
       details: [...because, ...path],
+      rules: isElsewhere ? AFFINITY_RULES : offendedBy(verdict.because, missedBy(expected, words, packet)),
     });
   }
   const missed = expected.filter((words) => !seen.has(words));
-  if (missed.length > 0 && remembered?.is !== "doubtful" && complaints.length === 0)
-    complaints.push({
-      kind: remembered === undefined && question.goes === "free" ? "affinity" : "verdict",
-      expected: together(expected),
-      got: `never ${together(missed)}`,
-      details: [...because, ...([...seen.values()][0]?.path ?? [])],
-    });
-  return complaints;
+  if (complaints.length > 0 || remembered?.is === "doubtful") return complaints;
+  if (missed.length > 0) {
+    const isHeld = remembered === undefined && question.goes === "free";
+    return [
+      {
+        kind: isHeld ? "affinity" : "verdict",
+        expected: together(expected),
+        got: `never ${together(missed)}`,
+        details: [...because, ...([...seen.values()][0]?.path ?? [])],
+        rules: isHeld ? AFFINITY_RULES : offendedBy(verdict.because, "fate"),
+      },
+    ];
+  }
+  return question.isEven === true && remembered === undefined ? unevenShares(host, packet, expected, random) : [];
+}
+
+const AFFINITY_RULES: readonly string[] = ["R-46", "R-08"];
+
+/** What a packet met instead of what it should have. */
+export function missedBy(expected: readonly string[], got: string, packet: Packet): Missed {
+  const serverOf = (words: string): string | undefined => words.split(" saw ").slice(0, -1)[0];
+  const server = serverOf(got);
+  if (server === undefined || !expected.some((words) => serverOf(words) === server)) return "fate";
+  return server === serverName(hostPort(packet.source, SERVER_PORT)) ? "hairpin" : "source";
+}
+
+/** Draw often enough for chance to play no part, and complain of the server that is farthest off its share, if one is too far off. */
+function unevenShares(
+  host: Pick<FakeHost, "trace">,
+  packet: Packet,
+  expected: readonly string[],
+  random: () => number,
+): readonly Complaint[] {
+  const counts = new Map(expected.map((words) => [words, 0]));
+  for (let draws = 0; draws < EVEN_DRAWS * expected.length; draws++) {
+    const words = wordsOfTrace(host.trace(packet, random), packet);
+    counts.set(words, (counts.get(words) ?? 0) + 1);
+  }
+  const shares = [...counts].map(([words, count]) => ({ words, share: count / EVEN_DRAWS, off: Math.abs(count / EVEN_DRAWS - 1) }));
+  const [worst] = shares.toSorted((a, b) => b.off - a.off);
+  if (worst === undefined || worst.off <= UNEVEN_SHARE) return [];
+  return [
+    {
+      kind: "verdict",
+      expected: `an even share for each of ${together(expected)}`,
+      got: `${worst.share.toFixed(2)} times as much for ${worst.words}`,
+      details: shares.map(({ words, share }) => `${share.toFixed(2)} of an even share: ${words}`),
+      rules: ["R-68"],
+    },
+  ];
 }
 
 /** Where the words and the oracle say two things, one of them is wrong: the kit, whatever the backend does. */
@@ -72,6 +125,7 @@ function complaintsAboutKit({ packet, verdict, remembered, sees, likeEndpoint, g
     expected: `words of the scenario: ${expected}`,
     got: `the oracle: ${got}`,
     details: [`by ${verdict.because.join(", ")}`],
+    rules: [],
   });
   if (sees === undefined) return [];
   const words = formatWords(parseWords(sees));

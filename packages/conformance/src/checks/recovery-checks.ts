@@ -22,7 +22,10 @@ const CALLS_MAX = 50;
 /** Syncs in which a host must have recovered from one fault. */
 const SYNCS = 3;
 const FAULTS: readonly Fault["when"][] = ["before", "during", "after"];
-const RULES: readonly string[] = ["R-55", "R-58"];
+/** What one thing costs others. */
+const ISOLATION: readonly string[] = ["R-55"];
+/** What a failure leaves behind. */
+const RECOVERY: readonly string[] = ["R-58"];
 /** Services that work all the time, by number. */
 const WORKING = [1, 2, 3];
 /** The Service that is in trouble; its number is in no other address of the stage. */
@@ -36,6 +39,8 @@ interface Desk {
   readonly setting: PlayerOptions;
   readonly findings: Findings;
   readonly random: () => number;
+  /** What a packet that suffers offends against. */
+  readonly rules: readonly string[];
   /** How many findings there were at the start. */
   readonly known: number;
 }
@@ -43,7 +48,8 @@ interface Desk {
 /**
  * Look whether trouble with one thing costs others anything: at every moment packets of rows that work are answered.
  *
- * Shape: on hosts of their own, a restart with a row that the host refuses, one fault at each call of the first sync of a restart, and an
+ * Shape: on hosts of their own, a restart with a row that the host refuses, one fault at each call of the first sync of a restart (those that
+ * change something, and those that read what is there), and an
  * object (of a row, of the skeleton) that fails for ever.
  * Edges: what isn't right without trouble is left to the scenarios. One kind of trouble that others pay for is enough.
  */
@@ -52,12 +58,23 @@ export async function checkRecovery(
   setting: PlayerOptions,
   { findings, random }: { readonly findings: Findings; readonly random: () => number },
 ): Promise<void> {
-  const desk: Desk = { subject, setting, findings, random, known: findings.list.length };
+  const desk: Desk = { subject, setting, findings, random, rules: ISOLATION, known: findings.list.length };
   await onHost(desk, "a restart with a row that the host refuses", (run) => run.refuseRow());
-  for (const when of FAULTS) await failEachCall(desk, when);
+  for (const when of FAULTS) await failEachCall({ ...desk, rules: RECOVERY }, when);
+  await failEachReading({ ...desk, rules: RECOVERY });
   for (const owner of ["row", "skeleton"] as const) {
     const failing = { ...desk, subject: failingObject(subject, owner, nameOf(TROUBLED)), setting: onAllOf(NODE_RANGES, setting) };
     await onHost(failing, `an object of the ${owner} that fails for ever`, (run) => run.failForEver());
+  }
+}
+
+async function failEachReading(desk: Desk): Promise<void> {
+  let isReached = true;
+  for (let afterCalls = 0; isReached && afterCalls < CALLS_MAX; afterCalls++) {
+    isReached = false;
+    await onHost(desk, `a restart whose first sync fails at call ${afterCalls + 1} that reads`, async (run) => {
+      isReached = await run.failReading(afterCalls);
+    });
   }
 }
 
@@ -72,9 +89,9 @@ async function failEachCall(desk: Desk, when: Fault["when"]): Promise<void> {
 }
 
 async function onHost(desk: Desk, name: string, check: (run: RecoveryRun) => Promise<void>): Promise<void> {
-  const { findings, subject, setting } = desk;
+  const { findings, subject, setting, rules } = desk;
   if (findings.list.length > desk.known) return;
-  findings.place = { scenario: name, step: "the start", rules: RULES };
+  findings.place = { scenario: name, step: "the start", rules };
   const start = (objects = STAGE_OBJECTS): Promise<Player> => Player.start(subject, setting, objects);
   try {
     const player = await start();
@@ -130,15 +147,33 @@ class RecoveryRun {
     await this.#recover([1, TROUBLED]);
   }
 
-  /** Something changes while no process runs, and the new one's first sync fails once. Says whether the fault was reached. */
+  /** Something changes while no process runs, and the new one can't read what is there when it first tries. Says whether that was reached. */
+  async failReading(afterCalls: number): Promise<boolean> {
+    const player = this.#player;
+    const before = await this.#changeUnseen();
+    player.failReading(afterCalls);
+    await this.#syncAndLook(before, player.world, [1, 2]);
+    const wasReached = !player.willFailReading;
+    player.failReading(undefined);
+    if (wasReached) await this.#recover([1, 2, LATER]);
+    return wasReached;
+  }
+
+  /** One Service comes and one goes between the end of a process and the first sync of the next; gives what was wanted before. */
+  async #changeUnseen(): Promise<OracleWorld> {
+    const before = this.#player.world;
+    this.#put(LATER);
+    for (const ref of refs(nameOf(3))) this.#player.remove(ref);
+    await this.#restart();
+    this.#place("the first sync of the new process");
+    return before;
+  }
+
+  /** As {@link RecoveryRun.failReading}, where a change fails. */
   async failOnce(fault: Fault): Promise<boolean> {
     const player = this.#player;
-    const before = player.world;
-    this.#put(LATER);
-    for (const ref of refs(nameOf(3))) player.remove(ref);
-    await this.#restart();
+    const before = await this.#changeUnseen();
     player.host.setFault(fault);
-    this.#place("the first sync of the new process");
     const reports = await this.#syncAndLook(before, player.world, []);
     player.host.setFault(undefined);
     if (reports.every(({ error }) => error === undefined) && player.processes.every(({ notes }) => notes.failures.length === 0))
@@ -189,7 +224,7 @@ class RecoveryRun {
     player.onToolCall = undefined;
     for (const { error } of reports) this.#checkError(error);
     for (const { notes } of player.processes) for (const { error } of notes.failures) this.#checkError(error);
-    for (const found of underWay.found()) findings.add(found);
+    for (const found of underWay.found()) findings.add({ ...found, rules: this.#desk.rules });
     this.#judge(after, working);
     return reports;
   }
@@ -202,7 +237,13 @@ class RecoveryRun {
     return this.#packets(numbers).flatMap(({ what, packet }) => {
       const { family, protocol } = packet;
       const question = { packet, verdict: verdictOf(world, packet), remembered: undefined };
-      return judgePacket(this.#player.host, question, this.#desk.random).map((complaint) => ({ ...complaint, family, protocol, what }));
+      return judgePacket(this.#player.host, question, this.#desk.random).map((complaint) => ({
+        ...complaint,
+        family,
+        protocol,
+        what,
+        rules: this.#desk.rules,
+      }));
     });
   }
 
@@ -250,7 +291,7 @@ class RecoveryRun {
   }
 
   #place(step: string): void {
-    this.#desk.findings.place = { scenario: this.#name, step, rules: RULES };
+    this.#desk.findings.place = { scenario: this.#name, step, rules: this.#desk.rules };
   }
 
   #found(what: string, expected: string, got: string): void {

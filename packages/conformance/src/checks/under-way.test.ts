@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ALL_CAPABILITIES } from "@turnout/core";
+import { ALL_CAPABILITIES, ProxyError, type ExecResult } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
@@ -93,7 +93,10 @@ describe("while a change is under way", () => {
       done += file;
       return Promise.resolve({ code: 0, stdout: "", stderr: "" });
     };
-    const { exec, addresses } = watchTools({ ...world, exec: { run, open: () => session } }, () => void seen.push(done));
+    const { exec, addresses } = watchTools(
+      { ...world, exec: { run, open: () => session } },
+      { look: () => void seen.push(done), failure: () => undefined },
+    );
     await exec.run("a", []);
     exec.open("b", []).write("c\nd\ne");
     expect(await exec.open("b", []).readUntil("x", 1)).toBe("x");
@@ -109,5 +112,30 @@ describe("while a change is under way", () => {
     const isMeanwhile = ({ kind, what }: (typeof findings)[number]): boolean =>
       kind === "verdict" && what.endsWith(", while the change was under way");
     expect(findings.filter((finding) => !isMeanwhile(finding))).toEqual([]);
+  });
+
+  it("a tool fails when it is to, and then doesn't do what it is asked", async () => {
+    const done: string[] = [];
+    const due: ProxyError[] = [];
+    const run = (file: string): Promise<ExecResult> => {
+      done.push(file);
+      return Promise.resolve({ code: 0, stdout: "", stderr: "" });
+    };
+    const session = {
+      pid: 1,
+      write: (text: string) => void done.push(text),
+      readUntil: () => Promise.resolve("read"),
+      close: () => undefined,
+    };
+    const { world } = createPaperHost();
+    const { exec } = watchTools({ ...world, exec: { run, open: () => session } }, { look: () => undefined, failure: () => due.pop() });
+    due.push(new ProxyError("timed_out", "now"));
+    await expect(exec.run("one", [])).rejects.toThrow("now");
+    await exec.run("two", []);
+    const kept = exec.open("three", []);
+    due.push(new ProxyError("timed_out", "then"));
+    kept.write("four\n");
+    await expect(kept.readUntil("five", 1)).rejects.toThrow("then");
+    expect(done).toEqual(["two"]);
   });
 });

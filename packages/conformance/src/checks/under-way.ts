@@ -1,10 +1,11 @@
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Packet, Verdict } from "../oracle/packet.ts";
 import { verdictOf } from "../oracle/verdict-of.ts";
-import type { Exec, ExecSession, World } from "@turnout/core";
+import type { Exec, ExecSession, ProxyError, World } from "@turnout/core";
 import type { FakeHost, Trace } from "../play/fake-host.ts";
 import type { Found } from "./findings.ts";
-import { together, wordsOfTrace, wordsOfVerdict } from "./judge.ts";
+import { offendedBy } from "./offended.ts";
+import { missedBy, together, wordsOfTrace, wordsOfVerdict } from "./judge.ts";
 
 /** Draws by which a server that is chosen at rest has shown itself: of nine, one is missed once in 10^10 times. */
 const DRAWS_AT_REST = 200;
@@ -24,33 +25,47 @@ interface Watched extends WatchedPacket {
   readonly because: readonly string[];
 }
 
-/** The world as it is, with somebody who looks at the host whenever its tool has done something. */
-export function watchTools<W extends World>(world: W, look: () => void): Omit<W, "exec"> & Pick<World, "exec"> {
+/** Who stands between a backend and its tools. */
+export interface ToolWatcher {
+  /** Called whenever a tool has done something. */
+  look(): void;
+  /** Asked before a tool does anything: with what it fails instead. */
+  failure(): ProxyError | undefined;
+}
+
+/** The world as it is, with somebody who looks at the host whenever its tool has done something, and may have it fail. */
+export function watchTools<W extends World>(world: W, watcher: ToolWatcher): Omit<W, "exec"> & Pick<World, "exec"> {
   const { exec } = world;
   const watched: Exec = {
     run: async (file, args, options) => {
+      const failure = watcher.failure();
+      if (failure !== undefined) throw failure;
       const result = await exec.run(file, args, options);
-      look();
+      watcher.look();
       return result;
     },
-    open: (file, args) => watchSession(exec.open(file, args), look),
+    open: (file, args) => watchSession(exec.open(file, args), watcher),
   };
   // Whatever else a host in memory has put there for its backend stays.
   return { ...world, exec: watched };
 }
 
 /** A tool that is fed lines works line by line, however they are handed over. */
-function watchSession(session: ExecSession, look: () => void): ExecSession {
+function watchSession(session: ExecSession, watcher: ToolWatcher): ExecSession {
+  let failed: ProxyError | undefined;
   return {
     write(text: string): void {
+      failed ??= watcher.failure();
+      if (failed !== undefined) return;
       for (const line of text.split(/(?<=\n)/)) {
         session.write(line);
-        look();
+        watcher.look();
       }
     },
     async readUntil(marker: string, timeoutMs: number): Promise<string> {
+      if (failed !== undefined) throw failed;
       const answer = await session.readUntil(marker, timeoutMs);
-      look();
+      watcher.look();
       return answer;
     },
     get pid(): number | undefined {
@@ -94,7 +109,7 @@ export class UnderWay {
   }
 
   /** What was seen that should not have been; to be asked once the change is done. */
-  found(): readonly Found[] {
+  found(): readonly (Found & { readonly rules: readonly string[] })[] {
     return [...this.#offended].flatMap(([{ what, packet, allowed, because }, trace]) => {
       const got = wordsOfTrace(trace, packet);
       if (this.#isSeenAtRest(packet, got)) return [];
@@ -107,6 +122,7 @@ export class UnderWay {
           what: `${what}, while the change was under way`,
           expected: together(allowed),
           got,
+          rules: offendedBy(because, missedBy(allowed, got, packet)),
           details: [...(because.length === 0 ? [] : [`by ${because.join(", ")}`]), ...trace.path],
         },
       ];

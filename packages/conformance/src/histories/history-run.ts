@@ -7,6 +7,7 @@ import type { Findings } from "../checks/findings.ts";
 import { differenceOf } from "../checks/health-checks.ts";
 import type { HistoryOptions } from "./history-options.ts";
 import { judgePacket } from "../checks/judge.ts";
+import { offendedByFlow } from "../checks/offended.ts";
 import { Player } from "../play/player.ts";
 import type { PlayerOptions } from "../play/player.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
@@ -14,6 +15,7 @@ import { randomDeed, randomPacket, randomSettings } from "./random-objects.ts";
 import type { Deed } from "./random-objects.ts";
 import { placeNameOf, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
+import { deltaText } from "../play/watched-backend.ts";
 
 /** Longer than any wait after a failure, and than any affinity. */
 const REST_MS = 60_000;
@@ -169,6 +171,7 @@ export class HistoryRun {
         what: `flow ${flow.source} → ${flow.destination} port ${flow.port}, answered by ${flow.endpoint}`,
         expected: fate === "keep" ? "remembered" : "forgotten",
         got: isLeft ? "remembered" : "forgotten",
+        rules: offendedByFlow(fate),
         details: [...this.#happened],
       });
     }
@@ -188,7 +191,7 @@ export class HistoryRun {
           what: "a second sync",
           expected: "nothing to do",
           got: `${put} put, ${removed} removed`,
-          details: [...this.#happened],
+          details: [...life.notes.deltas.map(deltaText), ...this.#happened],
         });
     }
     this.#takeNotes(player);
@@ -245,6 +248,7 @@ export class HistoryRun {
         family,
         protocol,
         what: `${source} → ${destination} port ${port}`,
+        rules: complaint.rules.length === 0 ? this.#findings.place.rules : complaint.rules,
         details: [...complaint.details, ...this.#happened],
       });
   }

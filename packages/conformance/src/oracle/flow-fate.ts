@@ -14,7 +14,7 @@ export type FlowFate = "forget" | "keep" | "either";
  * Edges: what no row has to do with is kept. Where nothing changed for the flow, one that should not be there may be found or not:
  * only changed rows are looked at, and after a restart all. Of the host's own addresses a node port's number may stand for all, and
  * which of them answer node ports is no row's affair.
- * @source semantics.md 4.6; docs/adr/0008
+ * @source rules R-41 to R-45; docs/adr/0008
  */
 export function flowFate(before: OracleWorld, after: OracleWorld, flow: Flow): FlowFate {
   const then = sceneOf(before, flow.family);

@@ -10,6 +10,8 @@ export interface Packet {
   readonly port: number;
   /** The link it comes in by, e.g. `veth1`; "" for a packet that the host itself sends. */
   readonly link: string;
+  /** Bits that others have marked it with, a number of 32 bits; none by default. The proxy's own bit is never among them. */
+  readonly mark?: number;
 }
 
 /** An endpoint that may answer, and whether it sees the packet's own source address. */

@@ -2,7 +2,7 @@ import { canonicalIP, unusableReason } from "@turnout/core";
 import type { IPFamily, Protocol } from "@turnout/core";
 import type { OracleObject } from "./oracle-world.ts";
 
-/** Labels that hide a Service and its slices from service proxies, whatever their value (semantics.md 1.1). */
+/** Labels that hide a Service and its slices from service proxies, whatever their value (rule R-63). */
 const HIDING_LABELS = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
 /** Follow field names into anything; undefined where the way ends, and for the API's null. */

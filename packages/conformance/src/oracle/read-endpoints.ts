@@ -68,7 +68,7 @@ const readSlice: (slice: OracleObject, family: IPFamily) => SliceContent = remem
   endpoints: listAt(slice, "endpoints").flatMap((raw) => readEndpoint(raw, family) ?? []),
 }));
 
-/** Rule R-15; of several that are not terminating the last one counts (semantics.md 1.5), slices in the order of their names. */
+/** Rule R-15; of several that are not terminating the last one counts, slices in the order of their names. */
 function merge(slices: readonly SliceContent[], { portName, protocol }: EndpointsOf): readonly OracleEndpoint[] {
   const known = new Map<string, OracleEndpoint>();
   for (const slice of slices) {

@@ -57,7 +57,7 @@ function canonicalOf(text: unknown, family: IPFamily): string | undefined {
   return ip?.family === family ? ip.text : undefined;
 }
 
-/** Rules; loopback answers only where the backend has it so, and never over IPv6 (semantics.md 4.2, 4.3). */
+/** Rules; loopback answers only where the backend has it so, and never over IPv6. */
 function nodePortAddresses(world: OracleWorld, family: IPFamily, primary: string | undefined): readonly string[] {
   const loopback = family === "IPv4" ? "127.0.0.0/8" : "::1/128";
   const everything = family === "IPv4" ? "0.0.0.0/0" : "::/0";

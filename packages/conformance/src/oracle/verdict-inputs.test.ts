@@ -71,7 +71,7 @@ describe("which Services count", () => {
     ],
   ])("%s", (_name, entry, spec, expected) => expect(fate(web(spec, BOTH, [entry]), "client", BALANCED_IP)).toBe(expected));
 
-  it("semantics.md 1.1: labels hide Services and slices, even empty ones", () => {
+  it("R-63 labels hide Services and slices, even empty ones", () => {
     const hide = (object: RawObject, label: string): RawObject => {
       const metadata = object["metadata"] as RawObject;
       return { ...object, metadata: { ...metadata, labels: { ...(metadata["labels"] as RawObject | undefined), [label]: "" } } };

@@ -128,7 +128,7 @@ describe("node ports", () => {
     ["R-38 all", ["all"], "192.168.7.1 30080", "10.1.1.1* 10.1.2.1*"],
     ["R-38 localhost is not the others", ["localhost"], "172.18.0.1 30080", "pass"],
     ["R-37 never on another node's address", ["all"], "172.18.0.2 30080", "pass"],
-    ["R-37 loopback is not answered (semantics.md 4.3)", ["all"], "127.0.0.1 30080", "pass"],
+    ["R-37 loopback is not answered", ["all"], "127.0.0.1 30080", "pass"],
   ])("%s", (_name, nodePortAddresses, to, expected) => expect(fate(settings(web(), { nodePortAddresses }), "client", to)).toBe(expected));
 
   it("R-61 the primary address is the first InternalIP, or the bind address", () => {

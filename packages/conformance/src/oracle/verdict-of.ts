@@ -14,8 +14,8 @@ import type { Pool } from "./pools.ts";
  * Edges: backends may differ where `world.variants` says so. The host's own address in any range is the host's: it is neither undefined nor
  * unallocated (rules R-47 and R-48). A backend that can't drop rejects (UDP aside), one that can't keep the client's address or masquerade hairpins
  * always or never rewrites there, and one that doesn't get at the host's own packets lets them pass (rule R-56). `rejectFromHost: false` concerns external and load-balancer IPs that are not the host's
- * own, as refusals for those sit where only arriving and passing packets come by (semantics.md 2.3).
- * @source docs/rules.md; semantics.md 2 to 4
+ * own, as refusals for those sit where only arriving and passing packets come by (rules R-23, R-29).
+ * @source docs/rules.md
  */
 export function verdictOf(world: OracleWorld, packet: Packet): Verdict {
   const { capabilities } = world;

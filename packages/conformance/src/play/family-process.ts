@@ -5,6 +5,7 @@ import type {
   ChangeSet,
   Dataplane,
   FlowFilter,
+  HostEvent,
   IPFamily,
   KernelObject,
   Log,
@@ -99,6 +100,21 @@ export class FamilyProcess {
     await Promise.allSettled([Promise.resolve().then(() => this.#inner.forgetFlows?.(flows, AbortSignal.abort()))]);
   }
 
+  /** Whether the backend has a watch. */
+  get watches(): boolean {
+    return this.#inner.watch !== undefined;
+  }
+
+  /** Whether it says that its watch tells of what others do. */
+  get tellsDrift(): boolean {
+    return this.#inner.tellsDrift === true;
+  }
+
+  /** What the backend's watch tells; nothing where it has none. */
+  watch(signal: AbortSignal): AsyncIterable<HostEvent<unknown>> {
+    return this.#inner.watch?.(signal) ?? nothing();
+  }
+
   /** Have the next sync compare everything with the host. */
   audit(): void {
     this.#loop.audit();
@@ -189,6 +205,8 @@ export class FamilyProcess {
     };
   }
 }
+
+async function* nothing(): AsyncIterable<never> {}
 
 function nothingNew(family: IPFamily): ChangeSet {
   return { instance: "kit", revision: 0, family, full: false, set: [], delete: [], triggersMs: [] };

@@ -1,5 +1,5 @@
 import type { Abilities, Dataplane, IPFamily, NodeSettings, ObjectKind, Plain, ProbedHost, Protocol, World } from "@turnout/core";
-import { abilitiesOf, FAMILIES, OBJECT_KINDS, openDataplane, probeModule, Store } from "@turnout/core";
+import { abilitiesOf, FAMILIES, OBJECT_KINDS, openDataplane, probeModule, ProxyError, Store } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { RawObject } from "@turnout/core/testing";
 import type { FakeHost, HostAddress } from "./fake-host.ts";
@@ -31,6 +31,8 @@ export class Player {
   readonly host: FakeHost;
   /** Called whenever the host's tool has done something for the processes. */
   onToolCall: (() => void) | undefined;
+  /** Calls of a tool that may read what the host holds before one fails; undefined: all may. */
+  #readsLeft: number | undefined;
   /** What the processes get of the host. */
   readonly #hostWorld: World;
   readonly #subject: Subject;
@@ -54,7 +56,7 @@ export class Player {
     this.#options = options;
     this.#parsed = subject.module.parseOptions(options.backendOptions ?? {});
     this.host = subject.createFakeHost();
-    this.#hostWorld = watchTools(this.host.world, () => this.onToolCall?.());
+    this.#hostWorld = watchTools(this.host.world, { look: () => this.onToolCall?.(), failure: () => this.#readFailure() });
     this.#hostAddresses = this.#withExtra(HOST_ADDRESSES);
     this.host.setAddresses(hostLinks(this.#hostAddresses));
   }
@@ -128,6 +130,23 @@ export class Player {
     this.host.setAddresses(hostLinks(this.#hostAddresses));
     const facts = await this.#probe();
     for (const life of this.#processes) life.setFacts(facts);
+  }
+
+  /** Have one call of a tool fail while a backend reads what the host holds: after so many that succeed; undefined: none. */
+  failReading(afterCalls: number | undefined): void {
+    this.#readsLeft = afterCalls;
+  }
+
+  /** Whether a reading is still to fail. */
+  get willFailReading(): boolean {
+    return this.#readsLeft !== undefined;
+  }
+
+  #readFailure(): ProxyError | undefined {
+    if (this.#readsLeft === undefined || !this.#processes.some(({ notes }) => notes.isReading)) return undefined;
+    if (this.#readsLeft-- > 0) return undefined;
+    this.#readsLeft = undefined;
+    return new ProxyError("timed_out", "the conformance kit has this reading fail");
   }
 
   /** Sync every family once. */

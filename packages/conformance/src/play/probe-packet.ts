@@ -4,21 +4,29 @@ import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
 import type { Probe } from "./scenario.ts";
 import { SERVICE_PORT } from "./short.ts";
-import { stagePlace } from "./stage.ts";
+import { stagePlace, STAGE_SETTINGS } from "./stage.ts";
 
 type Addressed = NonNullable<Probe["as"]>;
 type Way = "clusterIP" | "externalIP" | "loadBalancerIP" | "nodePort";
 
 /**
  * Make the packet a probe means, in one family and protocol.
+ * @param ownBit the mark bit of the proxy, by default the stage's; a probe that is marked bears all others
  * @param services every Service ever heard of, by name, as it last was
  * @throws {Error} when the probe names what isn't there.
  */
-export function packetOf(probe: Probe, family: IPFamily, protocol: Protocol, services: ReadonlyMap<string, RawObject>): Packet {
+export function packetOf(
+  probe: Probe,
+  family: IPFamily,
+  protocol: Protocol,
+  services: ReadonlyMap<string, RawObject>,
+  ownBit: number = STAGE_SETTINGS.masqueradeBit,
+): Packet {
   const from = stagePlace(probe.from);
   const target = resolve(probe.to, family, protocol, services);
+  const marks = probe.isMarked === true ? { mark: ~(1 << ownBit) >>> 0 } : {};
   const source = probe.as === undefined ? from.addresses[family] : resolve(probe.as, family, protocol, services).address;
-  return { family, protocol, source, destination: target.address, port: probe.port ?? target.port, link: from.link };
+  return { family, protocol, source, destination: target.address, port: probe.port ?? target.port, link: from.link, ...marks };
 }
 
 /** Say in a few words who asks for what. */

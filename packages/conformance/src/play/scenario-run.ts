@@ -10,7 +10,9 @@ import { rulesAsked, type Cells, type Part } from "./cells.ts";
 import type { Findings } from "../checks/findings.ts";
 import { checkForeign, checkRecognition, syncAndNote } from "../checks/health-checks.ts";
 import { judgePacket } from "../checks/judge.ts";
+import { offendedByFlow, offendedIn } from "../checks/offended.ts";
 import { packetOf, probeText } from "./probe-packet.ts";
+import { STAGE_SETTINGS } from "./stage.ts";
 import type { Player } from "./player.ts";
 import type { Probe, Scenario, Step } from "./scenario.ts";
 import { UnderWay } from "../checks/under-way.ts";
@@ -52,6 +54,8 @@ export class ScenarioRun {
   readonly #findings: Findings;
   readonly #cells: Cells;
   readonly #random: () => number;
+  /** The mark bit that the proxy is told to use. */
+  readonly #ownBit: number;
   readonly #kept = new Map<string, Kept>();
   readonly #book = new AffinityBook();
   readonly #foreign: readonly string[];
@@ -79,6 +83,7 @@ export class ScenarioRun {
     this.#findings = of.findings;
     this.#cells = of.cells;
     this.#random = of.random;
+    this.#ownBit = { ...STAGE_SETTINGS, ...scenario.settings }.masqueradeBit;
     this.#foreign = of.player.host.foreign();
   }
 
@@ -163,6 +168,7 @@ export class ScenarioRun {
         expected: fate === "keep" ? "remembered" : "forgotten",
         got: isLeft ? "remembered" : "forgotten",
         details: [],
+        rules: this.#offended(offendedByFlow(fate)),
       });
     }
   }
@@ -177,7 +183,11 @@ export class ScenarioRun {
     await syncAndNote(player, this.#findings, what);
     player.onToolCall = undefined;
     this.#inForce = after;
-    for (const found of underWay?.found() ?? []) this.#findings.add(found);
+    for (const found of underWay?.found() ?? []) this.#findings.add({ ...found, rules: this.#offended(found.rules) });
+  }
+
+  #offended(rules: readonly string[]): readonly string[] {
+    return offendedIn(this.#scenario.rules, rules, this.#player.abilities);
   }
 
   #checkKeptFlow(name: string, is: "remembered" | "forgotten"): void {
@@ -193,6 +203,7 @@ export class ScenarioRun {
         what: `the kept flow ${name}`,
         expected: is,
         got,
+        rules: this.#offended(offendedByFlow(is === "forgotten" ? "forget" : "keep")),
         details: [`answered by ${kept.endpoint ?? "nobody"}`],
       });
     }
@@ -205,7 +216,7 @@ export class ScenarioRun {
       for (const { family, protocol } of this.#parts) {
         const what = `${probeText(probe)} ${family} ${protocol}`;
         try {
-          asked.push({ probe, what, packet: packetOf(probe, family, protocol, this.#player.services) });
+          asked.push({ probe, what, packet: packetOf(probe, family, protocol, this.#player.services, this.#ownBit) });
         } catch (error) {
           this.#findings.threw(`probe ${what}`, family, error);
         }
@@ -229,10 +240,10 @@ export class ScenarioRun {
       sees: isReference(this.#player.abilities) ? probe.sees : undefined,
       likeEndpoint: like?.endpoint,
       goes: probe.like?.goes,
+      isEven: probe.isEven,
     };
-    const offended = rules.filter((rule) => verdict.because.includes(rule));
     for (const complaint of judgePacket(host, question, this.#random))
-      this.#findings.add({ ...complaint, family, protocol, what, ...(offended.length === 0 ? {} : { rules: offended }) });
+      this.#findings.add({ ...complaint, family, protocol, what, rules: this.#offended(complaint.rules) });
     if (probe.keep !== undefined) this.#keep(probe.keep, packet, world);
   }
 

@@ -72,6 +72,10 @@ export interface Probe {
    * and {@link FlowExpectation}; a probe that is not kept leaves nothing behind.
    */
   readonly keep?: string;
+  /** Every server gets the same share (rule R-68). */
+  readonly isEven?: true;
+  /** It bears every mark bit but the one that the settings give to the proxy (rule R-69). */
+  readonly isMarked?: true;
   /** Like the kept connection of this name: a packet of an affine client must go where that one went (`same`) or may go anywhere in `sees` (`free`). */
   readonly like?: { readonly kept: string; readonly goes: "same" | "free" };
 }

@@ -1,6 +1,8 @@
+import { FAMILIES } from "@turnout/core";
 import type { IPFamily, NodeSettings } from "@turnout/core";
 import { rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
+import type { HostAddress } from "./fake-host.ts";
 
 /** Somebody in the cluster that every scenario plays in. */
 export interface StagePlace {
@@ -72,6 +74,11 @@ export const HOST_ADDRESSES: Readonly<Record<IPFamily, readonly string[]>> = {
   IPv4: ["127.0.0.1", stagePlace(STAGE_NODE).addresses.IPv4],
   IPv6: ["::1", stagePlace(STAGE_NODE).addresses.IPv6],
 };
+
+/** The same, as a host lists them: what a fake host begins with. */
+export const STAGE_ADDRESSES: readonly HostAddress[] = FAMILIES.flatMap((family) =>
+  HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 16 : 64, link: index === 0 ? "lo" : UPLINK })),
+);
 
 /** The API objects that are there before any scenario begins: the nodes, in zones `zone-a` and `zone-b`, and the service ranges. */
 export const STAGE_OBJECTS: readonly RawObject[] = [

@@ -1,5 +1,6 @@
 import { demandOutcome, isEqual, objectId } from "@turnout/core";
 import type { Backend, Context, Delta, FlowFilter, KernelObject, Observed, Outcome, Plan, ServicePort } from "@turnout/core";
+import { firstDifference } from "./first-difference.ts";
 
 /** What was noticed of a backend since the last {@link BackendNotes.clear}. */
 export class BackendNotes {
@@ -7,12 +8,14 @@ export class BackendNotes {
   readonly failures: { readonly call: string; readonly error: unknown }[] = [];
   /** Pure functions that gave two answers to one question. */
   readonly impure: string[] = [];
-  /** Differences that were planned, as text. */
-  readonly deltas: string[] = [];
+  /** Differences that were planned. */
+  readonly deltas: Delta<KernelObject>[] = [];
   /** Ask every pure function twice. */
   asksTwice = true;
   /** What the backend last said lingers. */
   lingering: readonly string[] = [];
+  /** It is reading what the host holds. */
+  isReading = false;
   /** Called when a call that changes the host has failed. */
   onFailure: (() => void) | undefined;
 
@@ -44,10 +47,17 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
     render: (row: ServicePort, context: Context<unknown>) => twice(`render of ${row.key}`, () => inner.render(row, context)),
     isShared: (object) => inner.isShared?.(object) === true,
     plan(delta: Delta<KernelObject>): Plan<unknown> {
-      if (notes.asksTwice) notes.deltas.push(deltaText(delta));
+      notes.deltas.push(delta);
       return twice("plan", () => inner.plan(delta));
     },
-    observe: (signal: AbortSignal): Promise<Observed<KernelObject> | undefined> => noted("observe", () => inner.observe(signal)),
+    async observe(signal: AbortSignal): Promise<Observed<KernelObject> | undefined> {
+      notes.isReading = true;
+      try {
+        return await noted("observe", () => inner.observe(signal));
+      } finally {
+        notes.isReading = false;
+      }
+    },
     async apply(plan: Plan<unknown>, signal: AbortSignal): Promise<Outcome<KernelObject>> {
       const outcome = await noted("apply", () => inner.apply(plan, signal));
       demandOutcome(outcome);
@@ -64,10 +74,12 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
   };
 }
 
-/** Say in one line what a difference would change. */
+/** Say in one line what a difference would change, and of what changes its first field that differs. */
 export function deltaText({ put, remove }: Pick<Delta<KernelObject>, "put" | "remove">): string {
   const lines = [
-    ...put.map(({ before, after }) => `${before === undefined ? "add" : "change"} ${objectId(after)}`),
+    ...put.map(({ before, after }) =>
+      before === undefined ? `add ${objectId(after)}` : `change ${objectId(after)} (${firstDifference(before.value, after.value)})`,
+    ),
     ...remove.map((object) => `remove ${objectId(object)}`),
   ];
   return lines.length > 8 ? `${lines.slice(0, 8).join(", ")} and ${lines.length - 8} more` : lines.join(", ");

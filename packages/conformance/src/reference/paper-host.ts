@@ -3,10 +3,11 @@ import type { Exec, ExecResult, FlowFilter, IPFamily } from "@turnout/core";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
 import type { FakeHost, Fault, HostAddress, Trace } from "../play/fake-host.ts";
+import { FaultSwitches } from "../play/fault-switches.ts";
 import type { PaperDestination, PaperNode, PaperObject, PaperStep, PaperWorld } from "./paper-objects.ts";
 import { affinityRow, tracePaper } from "./paper-trace.ts";
 import type { PaperState } from "./paper-trace.ts";
-import { HOST_ADDRESSES, UPLINK } from "../play/stage.ts";
+import { STAGE_ADDRESSES } from "../play/stage.ts";
 
 /** Somebody else's words: there from the start, and never the backend's to touch. */
 const FOREIGN: readonly string[] = ["IPv4 note of somebody else", "IPv6 note of somebody else"];
@@ -23,17 +24,14 @@ export function createPaperHost(): FakeHost & { readonly world: PaperWorld } {
 
 class PaperHost implements FakeHost {
   readonly world: PaperWorld;
+  readonly #faults = new FaultSwitches();
   readonly #clock = new TestClock();
   readonly #written: Readonly<Record<IPFamily, Map<string, PaperObject>>> = { IPv4: new Map(), IPv6: new Map() };
   readonly #held = new Map<string, Held>();
   readonly #watchers = new Set<() => void>();
-  #addresses: readonly HostAddress[] = FAMILIES.flatMap((family) =>
-    HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 24 : 64, link: index === 0 ? "lo" : UPLINK })),
-  );
+  #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #ips: ReadonlySet<string> = new Set(this.#addresses.map(({ ip }) => ip));
   #flows: readonly Flow[] = [];
-  #fault: Fault | undefined;
-  #refused: readonly string[] = [];
 
   constructor() {
     this.world = { exec: this.#exec(), clock: this.#clock, log: new RecordingLog(), ...this.#kernel() };
@@ -73,11 +71,11 @@ class PaperHost implements FakeHost {
   }
 
   setFault(fault: Fault | undefined): void {
-    this.#fault = fault;
+    this.#faults.setFault(fault);
   }
 
   refuse(addresses: readonly string[]): void {
-    this.#refused = addresses;
+    this.#faults.refuse(addresses);
   }
 
   tamper(random: () => number): string | undefined {
@@ -135,26 +133,16 @@ class PaperHost implements FakeHost {
 
   /** Write all of it or nothing; only a process that is killed in between leaves half. */
   #write(family: IPFamily, steps: readonly PaperStep[]): ExecResult {
-    const due = this.#takeFault();
+    const due = this.#faults.next(JSON.stringify(steps));
     const written = this.#written[family];
     const complaint = complaintAbout(steps, written);
-    const text = JSON.stringify(steps);
-    const word = this.#refused.find((one) => text.includes(one));
     if (due === "before") return refused("out of ink");
-    if (word !== undefined) return refused(`nobody can write ${word}`);
     if (complaint !== undefined) return refused(complaint);
     for (const { do: verb, object } of due === "during" ? steps.slice(0, Math.ceil(steps.length / 2)) : steps) {
       if (verb === "remove") written.delete(objectId(object));
       else written.set(objectId(object), object);
     }
     return due === undefined ? { code: 0, stdout: "", stderr: "" } : refused("out of ink");
-  }
-
-  #takeFault(): Fault["when"] | undefined {
-    const fault = this.#fault;
-    if (fault === undefined) return undefined;
-    this.#fault = fault.afterChanges > 0 ? { ...fault, afterChanges: fault.afterChanges - 1 } : undefined;
-    return fault.afterChanges > 0 ? undefined : fault.when;
   }
 
   #kernel(): Pick<PaperWorld, "addresses" | "deleteFlows" | "watchAddresses"> {

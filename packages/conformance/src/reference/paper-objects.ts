@@ -29,6 +29,8 @@ export interface PaperNode {
   /** Addresses that answer node ports. */
   readonly nodePortAddresses: readonly string[];
   readonly serviceCIDRs: readonly string[];
+  /** A packet with this mark bit has its source rewritten. */
+  readonly masqueradeBit: number;
 }
 
 /**

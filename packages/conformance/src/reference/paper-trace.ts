@@ -41,11 +41,12 @@ export function affinityRow(state: PaperState, { destination, port, protocol }: 
 }
 
 function traceRules(destination: PaperDestination, node: PaperNode, state: PaperState, packet: Packet, random: () => number): Trace {
+  const isAsked = ((packet.mark ?? 0) & (1 << node.masqueradeBit)) !== 0;
   const rule = destination.rules.find(({ from }) => fits(from, destination, node, state, packet));
   if (rule === undefined) return { is: "pass", path: [`${destination.row}: no rule fits`] };
   const path = [`${destination.row}: from ${rule.from} to ${rule.to}`];
   if (rule.to === "reject" || rule.to === "drop") return { is: rule.to, path };
-  return traceChoice(destination, rule, state, packet, random, path);
+  return traceChoice(destination, isAsked ? { ...rule, masquerade: true } : rule, state, packet, random, path);
 }
 
 function traceChoice(

@@ -80,7 +80,13 @@ function renderNode({ node, host }: Context<PaperFacts>): readonly PaperObject[]
   const wanted = settings.nodePortAddresses ?? NODE_PORT_ADDRESSES;
   const chosen = nodePortAddresses({ wanted, family, primary: addresses[0], hostAddresses });
   const answering = (chosen === "all" ? hostAddresses : chosen).filter((ip) => unusableReason(ip) === undefined).toSorted();
-  const value = { nodePortAddresses: answering, serviceCIDRs, ...(detector === undefined ? {} : { detector: { ...detector } }) };
+  const { masqueradeBit } = settings;
+  const value = {
+    nodePortAddresses: answering,
+    serviceCIDRs,
+    masqueradeBit,
+    ...(detector === undefined ? {} : { detector: { ...detector } }),
+  };
   return [{ kind: "node", key: "node", value }];
 }
 

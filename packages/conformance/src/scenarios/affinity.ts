@@ -54,6 +54,29 @@ export const AFFINITY: readonly Scenario[] = [
     ],
   },
   {
+    name: "affinity lasts as long as it may be asked for",
+    rules: ["R-08", "R-46"],
+    fakeOnly: "a day is long",
+    steps: [
+      {
+        say: "a client meets the single endpoint of a Service that remembers for a day",
+        put: [service("web", { number: 1, ways: WAYS, spec: sticky(86_400) }), ...slices("web", ["pod-1-1"])],
+        probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "client1" }),
+      },
+      {
+        say: "it comes back when the day is nearly over, and two more endpoints are there",
+        waitSeconds: 86_000,
+        put: slices("web", THREE),
+        probes: asks("client1", EVERY_WAY, `${ALL} saw node1`, { like: { kept: "client1", goes: "same" } }),
+      },
+      {
+        say: "the day is over",
+        waitSeconds: 401,
+        probes: asks("client1", EVERY_WAY, `${ALL} saw node1`, { like: { kept: "client1", goes: "free" } }),
+      },
+    ],
+  },
+  {
     name: "affinity ends when a client has not come for the timeout, and each connection renews it",
     rules: ["R-08", "R-46"],
     subtleties: [14],

@@ -12,6 +12,7 @@ import { LIFECYCLE } from "./lifecycle.ts";
 import { NODE_PORTS } from "./node-ports.ts";
 import { NODE_FACTS } from "./node.ts";
 import { SERVICES } from "./services.ts";
+import { SHARES } from "./shares.ts";
 import { SOURCE_ADDRESS } from "./source-address.ts";
 import { SOURCE_RANGES } from "./source-ranges.ts";
 import { TERMINATING } from "./terminating.ts";
@@ -26,6 +27,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...ENDPOINTS,
   ...CLUSTER_IPS,
   ...EXTERNAL,
+  ...SHARES,
   ...SOURCE_ADDRESS,
   ...NODE_PORTS,
   ...SOURCE_RANGES,

@@ -148,6 +148,42 @@ export const SOURCE_ADDRESS: readonly Scenario[] = [
     ],
   },
   {
+    name: "a pod elsewhere that reaches itself by this node sees the node",
+    rules: ["R-36", "R-31"],
+    fakeOnly: "pods elsewhere ask their own node",
+    steps: [
+      {
+        say: "the external policy is Local",
+        put: [LOCAL, ...slices("web", ["pod-1-1", "pod-2-1"])],
+        probes: asks("pod-2-1", OUTSIDE_WAYS, "pod-1-1 saw pod-2-1, pod-2-1 saw node1"),
+      },
+      {
+        say: "it is the only endpoint",
+        put: slices("web", ["pod-2-1"]),
+        probes: asks("pod-2-1", OUTSIDE_WAYS, "pod-2-1 saw node1"),
+      },
+    ],
+  },
+  ...[14, 3, 31].map((masqueradeBit): Scenario => ({
+    name: `marks of others count for nothing beside bit ${masqueradeBit}`,
+    rules: ["R-69"],
+    subtleties: [18],
+    fakeOnly: "nobody marks packets there",
+    settings: { masqueradeBit },
+    steps: [
+      {
+        say: "a service with all ways, the Local external policy",
+        put: [LOCAL, ...slices("web", ["pod-1-1", "pod-1-2"])],
+        probes: [
+          ...asks("pod-1-3", "web clusterIP", "pod-1-1 pod-1-2 saw pod-1-3", { isMarked: true }),
+          ...asks("client1", "web clusterIP", "pod-1-1 pod-1-2 saw node1", { isMarked: true }),
+          ...asks("client1", OUTSIDE_WAYS, "pod-1-1 pod-1-2 saw client1", { isMarked: true }),
+          ...asks("client1", { IPv4: "192.0.2.9", IPv6: "2001:db8::9" }, "untouched", { isMarked: true }),
+        ],
+      },
+    ],
+  })),
+  {
     name: "another mark bit changes nothing that a packet can see",
     rules: ["R-24", "R-28"],
     subtleties: [18],
@@ -183,9 +219,23 @@ export const SOURCE_ADDRESS: readonly Scenario[] = [
   })),
   {
     name: "another address of the host is the host's under the Local external policy",
-    rules: ["R-32"],
+    rules: ["R-32", "R-28"],
     hostAddresses: { IPv4: ["192.0.2.1"], IPv6: ["fd00:192::1"] },
     steps: [
+      {
+        say: "the Cluster external policy, endpoints here and there",
+        put: [service("web", { number: 1, ways: WAYS }), ...slices("web", ["pod-1-1", "pod-2-1"])],
+        probes: asks("node1", ["web clusterIP", ...OUTSIDE_WAYS], "pod-1-1 pod-2-1 saw node1", {
+          as: { IPv4: "192.0.2.1", IPv6: "fd00:192::1" },
+        }),
+      },
+      {
+        say: "the Local external policy",
+        put: [LOCAL],
+        probes: asks("node1", ["web clusterIP", ...OUTSIDE_WAYS], "pod-1-1 pod-2-1 saw node1", {
+          as: { IPv4: "192.0.2.1", IPv6: "fd00:192::1" },
+        }),
+      },
       {
         say: "an endpoint elsewhere",
         put: [LOCAL, ...slices("web", ["pod-2-1"])],

@@ -64,6 +64,31 @@ export const SOURCE_RANGES: readonly Scenario[] = [
     ],
   },
   {
+    name: "each of many source ranges counts",
+    rules: ["R-39"],
+    steps: [
+      {
+        say: "five ranges of each family",
+        put: [
+          ranged(["192.0.2.0/24", "2001:db8::/64", "10.1.1.3/32", "fd00:1:1::3/128", ...NODE1_RANGE, ...CLIENT1, ...CLIENT2]),
+          ...slices("web", ["pod-1-1", "pod-2-1"]),
+        ],
+        probes: [
+          ...asks("pod-1-3 node1 client1 client2", "web loadBalancerIP", "pod-1-1 pod-2-1 saw node1"),
+          ...asks("pod-1-2", "web loadBalancerIP", "dropped"),
+        ],
+      },
+      {
+        say: "the first of them goes",
+        put: [ranged([...CLIENT2, ...CLIENT1, ...NODE1_RANGE, "10.1.1.3/32", "fd00:1:1::3/128"])],
+        probes: [
+          ...asks("pod-1-3 node1 client1 client2", "web loadBalancerIP", "pod-1-1 pod-2-1 saw node1"),
+          ...asks("pod-1-2", "web loadBalancerIP", "dropped"),
+        ],
+      },
+    ],
+  },
+  {
     name: "source ranges are asked before anything else, also without endpoints",
     rules: ["R-39", "R-29", "R-33"],
     subtleties: [10],

@@ -142,7 +142,12 @@ export interface Backend<H, K extends KernelObject, S> {
    * Edges: once `signal` aborts no more may be chosen: the rules are about to change, and what they then let in must stay.
    */
   forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
-  /** Host facts changed, or somebody touched our objects. */
+  /**
+   * Whether {@link Backend.watch} tells of whatever somebody else does to our objects. Absent: it doesn't, and everything is compared
+   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a tenth of the time; otherwise once an hour.
+   */
+  readonly tellsDrift?: boolean;
+  /** Host facts changed, or somebody touched our objects. Goes on until the signal aborts. */
   watch?(signal: AbortSignal): AsyncIterable<HostEvent<H>>;
   /** Numbers of its own, from its start on; asked for when somebody reads the metrics, so cheap. */
   metrics?(): readonly BackendMetric[];

@@ -90,6 +90,7 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   explain: optional(FUNCTION),
   forgetFlows: optional(FUNCTION),
   watch: optional(FUNCTION),
+  tellsDrift: optional(rule("true or false", (value) => typeof value === "boolean")),
   metrics: optional(FUNCTION),
   cleanup: optional(FUNCTION),
   leftovers: optional(FUNCTION),

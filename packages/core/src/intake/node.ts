@@ -11,7 +11,7 @@ const LEAVING_TAINT = "ToBeDeletedByClusterAutoscaler";
  * Reduce a v1 Node to what a proxy reads.
  *
  * Shape: addresses are InternalIPs, then ExternalIPs, in the order listed.
- * @source semantics.md 6.1, 6.3; rules R-60, R-61
+ * @source rules R-60, R-61
  */
 export function readNode(raw: Raw, name: string, findings: Findings): Node {
   const spec = objectField(raw, "spec", findings);

@@ -25,7 +25,7 @@ const MAPPED_PREFIX = 0xffffn;
  *
  * Edges: IPv4 octets may have leading zeros and are decimal (`010.1.2.3` is 10.1.2.3); IPv4-mapped IPv6 is IPv4;
  * zones (`fe80::1%eth0`), blanks and anything else give undefined. Never throws.
- * @source semantics.md 1.3 "Legacy IP forms"; CVE-2021-29923; rule R-09
+ * @source CVE-2021-29923; rule R-09
  */
 export function canonicalIP(text: string): { readonly text: string; readonly family: IPFamily } | undefined {
   if (text.includes(":")) {
@@ -113,7 +113,7 @@ export function hostPort(ip: string, port: number): string {
  * Say why an address can never be a destination or an endpoint of a Service, if so.
  *
  * Shape: a canonical address in, one of the words below or undefined out.
- * @source CVE-2021-25737; design.md section 7; rule R-52
+ * @source CVE-2021-25737; rule R-52
  */
 export function unusableReason(canonical: string): "loopback" | "link-local" | "multicast" | "broadcast" | "unspecified" | undefined {
   if (canonical.includes(":")) {

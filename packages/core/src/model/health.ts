@@ -9,7 +9,7 @@ export interface ServiceHealth {
 
 /**
  * List the Services that have a health check node port, by `namespace/name`.
- * @source semantics.md 4.5; rule R-50
+ * @source rule R-50
  */
 export function serviceHealth(rows: Iterable<ServicePort>): ReadonlyMap<string, ServiceHealth> {
   const health = new Map<string, ServiceHealth>();

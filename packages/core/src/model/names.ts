@@ -24,7 +24,7 @@ export function serviceKeyOf(rowKeyText: string): string {
 /**
  * Tell whether text is a DNS-like name (letters, digits, `-`, `.`, at most 253 characters), the only form in which
  * API names may travel into keys, comments and logs.
- * @source Kubernetes object name validation; design.md section 7
+ * @source Kubernetes object name validation; docs/security.md
  */
 export function isDNSName(text: string): boolean {
   return text.length <= 253 && /^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$/.test(text);

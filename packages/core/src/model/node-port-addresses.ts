@@ -20,7 +20,7 @@ const LOCALHOST: Readonly<Record<IPFamily, string>> = { IPv4: "127.0.0.0/8", IPv
  * Shape: `all`, or sorted, unique addresses of the host, loopback among them only where asked for.
  * Edges: a family without a CIDR of its own is match-all, also when `primary` finds no address (subtlety 12), and so is
  * one with a zero CIDR.
- * @source semantics.md 4.2; kube-proxy util/nodeport_addresses.go; rules R-37, R-38
+ * @source kube-proxy util/nodeport_addresses.go; rules R-37, R-38
  */
 export function nodePortAddresses(choice: NodePortChoice): "all" | readonly string[] {
   const { wanted, family, hostAddresses } = choice;

@@ -21,7 +21,7 @@ const OUTSIDE_DROPPED: Rule = { from: "outsideSourceRanges", to: "drop", masquer
  *
  * Shape: cluster IP, external IPs, load-balancer IPs, node port; an address that occurs twice is kept once, first kind
  * first, but a load-balancer IP before an external IP.
- * @source semantics.md 2.2, 2.3, 3, 4.1; rules R-22 to R-40
+ * @source rules R-22 to R-40
  */
 export function destinationsFor(
   service: Service,
@@ -55,7 +55,7 @@ export function destinationsFor(
 
 /**
  * Make the rules of a cluster IP.
- * @source semantics.md 2.2, 2.3 and masquerade cases 1 to 4; rules R-22 to R-27
+ * @source rules R-22 to R-27
  */
 export function clusterIPRules(internalLocal: boolean, pools: PoolSizes, { detector, settings }: RuleContext): readonly Rule[] {
   const to = targetFor(internalLocal ? "local" : "cluster", pools);
@@ -71,7 +71,7 @@ export function clusterIPRules(internalLocal: boolean, pools: PoolSizes, { detec
  *
  * Edges: with the Local policy, pods and the host itself are short-circuited to the cluster pool; only traffic that is
  * really from outside is kept local, and dropped when the node has no endpoint while others have.
- * @source semantics.md 2.2, 2.3 and masquerade cases 5 to 8; rules R-28 to R-36
+ * @source rules R-28 to R-36
  */
 export function externalRules(externalLocal: boolean, pools: PoolSizes, { detector }: RuleContext): readonly Rule[] {
   if (!pools.hasAny) return REJECT;

@@ -25,7 +25,7 @@ export interface NodeContextParts {
 
 /**
  * Put together the node a state is computed for, in one family.
- * @source semantics.md 3.1, 6.3; rules R-24, R-61
+ * @source rules R-24, R-61
  */
 export function nodeContextFor({ name, family, settings, node, serviceCIDRs, bindAddress }: NodeContextParts): NodeContext {
   const own = (node?.addresses ?? []).filter((address) => familyOf(address) === family);

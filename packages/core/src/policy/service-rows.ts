@@ -19,7 +19,7 @@ export interface ServiceParts {
  * Make the rows of one Service for one node, in one family: one per port.
  *
  * Edges: no rows without a cluster IP of this family (headless, ExternalName, other family), whatever else it has.
- * @source semantics.md 1.2, 1.3, 2; rules R-01 to R-40
+ * @source rules R-01 to R-40
  */
 export function rowsFor(service: Service, slices: ReadonlyMap<string, EndpointSlice>, context: NodeContext): readonly ServicePort[] {
   const parts = partsFor(service, slices, context.family, context.name);
@@ -40,6 +40,13 @@ export function partsFor(
   const addresses = service.addresses[family];
   if (addresses === undefined) return undefined;
   return { service, addresses, candidates: service.ports.map((port) => endpointsFor(slices, port, family, nodeName)) };
+}
+
+/** The keys of the rows of parts, in order; none of undefined. */
+export function rowKeysOf(parts: ServiceParts | undefined): readonly string[] {
+  if (parts === undefined) return [];
+  const { namespace, name, ports } = parts.service;
+  return ports.map((port) => rowKey(namespace, name, port.name, port.protocol));
 }
 
 /** Make rows of parts that are local to the context's node. */

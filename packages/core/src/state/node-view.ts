@@ -7,8 +7,8 @@ import { nodeContextFor } from "../policy/node-context.ts";
 import type { IPFamily, Issue } from "../model/api-objects.ts";
 import { serviceKeyOf } from "../model/names.ts";
 import { rowsFor } from "../policy/service-rows.ts";
-import type { Store, StoreChange } from "./store.ts";
-import { TriggerTimes } from "./trigger-times.ts";
+import { StoreNews } from "./store-news.ts";
+import type { Store } from "./store.ts";
 
 /** For whom a view of the store is computed. */
 export interface NodeViewOptions {
@@ -37,11 +37,7 @@ export class NodeView {
   readonly #rows = new Map<string, ServicePort>();
   readonly #rowsOfService = new Map<string, readonly string[]>();
   readonly #lost: LostClaimReports;
-  readonly #stopHearing: () => void;
-  #dirty = new Set<string>();
-  readonly #triggers = new TriggerTimes();
-  #isContextDirty = true;
-  #isGroundDirty = true;
+  readonly #news: StoreNews;
   #isFullDue = true;
   #context: NodeContext | undefined;
   #revision = 0;
@@ -51,7 +47,7 @@ export class NodeView {
     this.#store = store;
     this.#options = options;
     this.#lost = new LostClaimReports(options.report);
-    this.#stopHearing = store.onChange((change) => this.#hear(change));
+    this.#news = new StoreNews(store, { isFollowed: (name) => name === options.nodeName, onNews: () => this.#wakeUp() });
   }
 
   /** All rows as of the last {@link take}. */
@@ -61,7 +57,7 @@ export class NodeView {
 
   /** Stop following the store. */
   close(): void {
-    this.#stopHearing();
+    this.#news.close();
   }
 
   /** Make the next {@link take} a full one. */
@@ -87,9 +83,9 @@ export class NodeView {
   take(): ChangeSet | undefined {
     if (!this.#store.isSynced) return undefined;
     const isFull = this.#isFullDue;
-    const context = this.#isContextDirty ? this.#refreshContext() : undefined;
-    const changed = this.#recompute();
-    const triggersMs = this.#takeTriggers(changed);
+    const context = this.#refreshContext();
+    const changed = this.#recompute(context !== undefined);
+    const triggersMs = this.#consumeTriggers(changed);
     if (!isFull && context === undefined && changed.size === 0) return undefined;
     this.#isFullDue = false;
     const keys = isFull ? [...this.#rows.keys()] : [...changed];
@@ -107,31 +103,16 @@ export class NodeView {
   }
 
   #hasNews(): boolean {
-    return this.#store.isSynced && (this.#isFullDue || this.#isContextDirty || this.#isGroundDirty || this.#dirty.size > 0);
-  }
-
-  #hear(change: StoreChange): void {
-    if (change.kind === "service") {
-      this.#dirty.add(change.key);
-      if (change.triggeredMs !== undefined) this.#triggers.note(change.key, change.triggeredMs);
-    } else if (change.kind === "node") {
-      if (change.key === this.#options.nodeName) this.#isContextDirty = true;
-    } else if (change.kind === "nodeAddresses") {
-      this.#isGroundDirty = true;
-    } else if (change.kind === "serviceCIDRs") {
-      this.#isContextDirty = true;
-      this.#isGroundDirty = true;
-    }
-    this.#wakeUp();
+    return this.#store.isSynced && (this.#isFullDue || !this.#news.isEmpty);
   }
 
   /**
    * The trigger times of rows that changed; those of slices that changed nothing are let go, or a later change of some
    * other Service would be charged with them. What was there before the first state says nothing of our latency.
    */
-  #takeTriggers(changed: ReadonlySet<string>): readonly number[] {
-    if (this.#triggers.isEmpty) return [];
-    const times = this.#triggers.take();
+  #consumeTriggers(changed: ReadonlySet<string>): readonly number[] {
+    const times = this.#news.consumeTriggers();
+    if (times.size === 0) return [];
     const services = this.#revision === 0 ? [] : [...changed].map(serviceKeyOf);
     return [...new Set(services)].flatMap((serviceKey) => times.get(serviceKey) ?? []);
   }
@@ -142,23 +123,23 @@ export class NodeView {
     this.#wake = undefined;
   }
 
-  /** Rebuild the context; when it changed every Service is due again. Returns the new one if it changed. */
+  /** Rebuild the context if it may be another. Returns the new one if it is. */
   #refreshContext(): NodeContext | undefined {
-    this.#isContextDirty = false;
+    const nodes = this.#news.consumeNodes();
+    if (nodes !== "all" && nodes.size === 0) return undefined;
     const { nodeName, family, settings, bindAddress } = this.#options;
     const node = this.#store.lastingNode(nodeName);
     const context = nodeContextFor({ name: nodeName, family, settings, node, serviceCIDRs: this.#store.serviceCIDRs(), bindAddress });
     if (isEqual(context, this.#context)) return undefined;
     this.#context = context;
-    for (const key of this.#store.serviceKeys()) this.#dirty.add(key);
     return context;
   }
 
-  /** Compute the dirty Services again; returns the keys of rows that are new, different or gone. */
-  #recompute(): ReadonlySet<string> {
-    const dirty = this.#dirty;
-    this.#dirty = new Set();
-    const touched = new Set(this.#takeGround());
+  /** Compute the changed Services again, or all of them; returns the keys of rows that are new, different or gone. */
+  #recompute(areAllDue: boolean): ReadonlySet<string> {
+    const services = this.#news.consumeServices();
+    const dirty = areAllDue ? new Set([...services, ...this.#store.serviceKeys()]) : services;
+    const touched = new Set(this.#consumeGround());
     for (const serviceKey of dirty) this.#recomputeService(serviceKey, touched);
     const changed = new Set<string>();
     for (const key of touched) if (this.#settle(key)) changed.add(key);
@@ -166,9 +147,8 @@ export class NodeView {
   }
 
   /** Take in what service ranges and node addresses there are; returns the keys of rows that may have lost or got something by that. */
-  #takeGround(): ReadonlySet<string> {
-    if (!this.#isGroundDirty) return NOTHING;
-    this.#isGroundDirty = false;
+  #consumeGround(): ReadonlySet<string> {
+    if (!this.#news.consumeGround()) return NOTHING;
     return this.#claims.setGround(groundOf(this.#store, this.#options.family));
   }
 

@@ -19,23 +19,6 @@ function versionOf(endpoints: number): ServiceVersion {
 }
 
 describe("a log of Services", () => {
-  it("remembers each once, at its newest revision, when it gets long; what it was before from the oldest on", () => {
-    const log = new ServiceLog(1, 10);
-    for (let revision = 2; revision < 1_000; revision++) log.add(revision, `s${revision % 5}`, undefined, [], 5);
-    expect(log.size).toBeLessThanOrEqual(21);
-    expect(log.reaches(1)).toBe(true);
-    expect([...log.since(1).keys()].toSorted()).toEqual(["s0", "s1", "s2", "s3", "s4"]);
-    expect([...log.since(997).keys()].toSorted()).toEqual(["s3", "s4"]);
-  });
-
-  it("forgets the oldest half when Services come and go, and says how far back it reaches", () => {
-    const log = new ServiceLog(1, 10);
-    for (let revision = 2; revision < 100; revision++) log.add(revision, `s${revision}`, undefined, [], 0);
-    expect(log.size).toBeLessThanOrEqual(21);
-    expect([log.reaches(1), log.reaches(50), log.reaches(95)]).toEqual([false, false, true]);
-    expect([...log.since(95).keys()].toSorted()).toEqual(["s96", "s97", "s98", "s99"]);
-  });
-
   it("knows what was before the first change since, not before the last", () => {
     const log = new ServiceLog(1);
     const [first, second] = [versionOf(1), versionOf(2)];
@@ -52,5 +35,12 @@ describe("a log of Services", () => {
     for (let revision = 2; revision < 6; revision++) log.add(revision, `shop/s${revision}`, heavy, [], 4);
     const known = [...log.since(1)].map(([key, { before, rowKeys }]) => `${key}: ${rowKeys.length} row, ${before !== undefined}`);
     expect(known.toSorted()).toEqual(["shop/s2: 1 row, false", "shop/s3: 1 row, false", "shop/s4: 1 row, true", "shop/s5: 1 row, true"]);
+  });
+
+  it("knows no past where it got long and folded the changes of a Service; names stay", () => {
+    const log = new ServiceLog(1, 2);
+    const version = versionOf(1);
+    for (let revision = 2; revision < 7; revision++) log.add(revision, "shop/cart", version, [revision], 1);
+    expect(log.since(1).get("shop/cart")).toEqual({ before: undefined, rowKeys: version.rowKeys, triggersMs: [2, 3, 4, 5, 6] });
   });
 });

@@ -1,32 +1,11 @@
-import { cidrContains, parseCIDR, parseIP } from "../model/addresses.ts";
-import type { CIDR, IP } from "../model/addresses.ts";
-import { claimOf } from "../policy/claims.ts";
+import { cidrContains, parseCIDR } from "../model/addresses.ts";
+import type { CIDR } from "../model/addresses.ts";
 import type { NodeContext, ServicePort } from "../model/rows.ts";
-import { rowKey } from "../model/names.ts";
-import type { RecentRows } from "./recent-rows.ts";
-import { localizedParts, rowsOfParts } from "../policy/service-rows.ts";
+import { localizedParts, rowKeysOf, rowsOfParts } from "../policy/service-rows.ts";
 import type { ServiceParts } from "../policy/service-rows.ts";
-
-/** A node as far as rows hang on it. */
-export interface NodePlace {
-  readonly context: NodeContext;
-  /** Its primary address, parsed. */
-  readonly address: IP | undefined;
-  /** What its settings do to rules; nodes with equal text have equal rules. */
-  readonly rules: string;
-}
-
-/** See a node as rows see it. */
-export function placeOf(context: NodeContext): NodePlace {
-  const { addresses, detector, settings } = context;
-  const address = addresses[0] === undefined ? undefined : parseIP(addresses[0]);
-  return { context, address, rules: `${detector === undefined ? "all" : "pods"}${settings.masqueradeAll ? "+masquerade" : ""}` };
-}
-
-/** Tell whether the same node at two times has the same rows of everything. */
-export function isSamePlace(a: NodePlace, b: NodePlace): boolean {
-  return a.rules === b.rules && a.context.zone === b.context.zone && a.context.addresses[0] === b.context.addresses[0];
-}
+import type { NodePlace } from "./node-place.ts";
+import type { RecentRows } from "./recent-rows.ts";
+import { withoutLost } from "./service-claims.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -87,23 +66,6 @@ export class ServiceVersion {
     const rows = rowsOfParts(context.name === "" ? this.parts : localizedParts(this.parts, context.name), context);
     return this.lost.length === 0 ? rows : rows.map((row) => withoutLost(row, this.lost));
   }
-}
-
-function withoutLost(row: ServicePort, lost: readonly string[]): ServicePort {
-  const destinations = row.destinations.filter((destination) => !lost.includes(lostText(row.key, claimOf(destination, row.name.protocol))));
-  return destinations.length === row.destinations.length ? row : { ...row, destinations };
-}
-
-/** Write a claim that a row has lost. */
-export function lostText(key: string, claim: string): string {
-  return `${key} ${claim}`;
-}
-
-/** The keys of the rows of parts, in order. */
-export function rowKeysOf(parts: ServiceParts | undefined): readonly string[] {
-  if (parts === undefined) return [];
-  const { namespace, name, ports } = parts.service;
-  return ports.map((port) => rowKey(namespace, name, port.name, port.protocol));
 }
 
 /** Names that are none ("") are left out. */

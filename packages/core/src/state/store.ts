@@ -8,7 +8,7 @@ import { Findings, isObject, objectName, shown } from "../intake/fields.ts";
 import type { ObjectName, Raw } from "../intake/fields.ts";
 import { readNode, readServiceCIDR } from "../intake/node.ts";
 import { readService } from "../intake/service.ts";
-import { lastingNode } from "./lasting-node.ts";
+import { lastingNode } from "../policy/lasting-node.ts";
 
 /** What changed in a store: a Service (itself or its slices), a Node, which addresses Nodes have, or the service ranges. */
 export type StoreChange =

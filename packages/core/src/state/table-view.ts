@@ -4,8 +4,10 @@ import { nodeContextFor } from "../policy/node-context.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 import type { RecentRows } from "./recent-rows.ts";
 import type { ServiceLog, ServicePast } from "./service-log.ts";
-import { isSamePlace, placeOf } from "./service-version.ts";
-import type { NodePlace, ServiceVersion } from "./service-version.ts";
+import { isSamePlace, placeOf } from "./node-place.ts";
+import type { NodePlace } from "./node-place.ts";
+import { RowDifference } from "./row-difference.ts";
+import type { ServiceVersion } from "./service-version.ts";
 import type { Store } from "./store.ts";
 
 /** For whom a view of a table is. */
@@ -97,7 +99,7 @@ export class TableView {
   #difference(since: number, then: NodePlace): NodeChanges | undefined {
     const { log, versions, recent, revision } = this.#table;
     const now = this.#now.place;
-    const found = new Difference();
+    const found = new RowDifference();
     const pasts = log.since(since);
     for (const [key, past] of pasts) this.#compare(past, versions.get(key), then, found);
     if (!isSamePlace(then, now)) {
@@ -137,37 +139,10 @@ export class TableView {
     return { revision: revision(), full: true, node: this.context, set, delete: [], triggersMs: [] };
   }
 
-  #compare({ before, rowKeys, triggersMs }: ServicePast, version: ServiceVersion | undefined, then: NodePlace, found: Difference): void {
+  #compare({ before, rowKeys, triggersMs }: ServicePast, version: ServiceVersion | undefined, then: NodePlace, found: RowDifference): void {
     const { recent } = this.#table;
     const rows = version?.rowsAt(this.#now.place, recent) ?? [];
     const isNew = before === undefined ? found.replace(rowKeys, rows) : found.add(before.version?.rowsAt(then, recent) ?? [], rows);
     if (isNew) found.triggersMs.push(...triggersMs);
   }
-}
-
-/** Rows to set and to delete, gathered Service by Service. */
-class Difference {
-  readonly set: ServicePort[] = [];
-  readonly delete: string[] = [];
-  readonly triggersMs: number[] = [];
-
-  /** Add what differs between a Service's rows before and after; returns whether anything does. */
-  add(before: readonly ServicePort[], after: readonly ServicePort[]): boolean {
-    if (before === after) return false;
-    const size = this.set.length + this.delete.length;
-    for (const row of after) if (!isEqual(before.find(hasKeyOf(row)), row)) this.set.push(row);
-    for (const row of before) if (!after.some(hasKeyOf(row))) this.delete.push(row.key);
-    return this.set.length + this.delete.length > size;
-  }
-
-  /** Add a Service's rows whose past is not known but for their keys. */
-  replace(keys: readonly string[], after: readonly ServicePort[]): boolean {
-    this.set.push(...after);
-    this.delete.push(...keys.filter((key) => !after.some((row) => row.key === key)));
-    return true;
-  }
-}
-
-function hasKeyOf({ key }: ServicePort): (other: ServicePort) => boolean {
-  return (other) => other.key === key;
 }

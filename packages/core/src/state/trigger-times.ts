@@ -5,11 +5,6 @@ const TRIGGERS_MAX = 10_000;
 export class TriggerTimes {
   #times = new Map<string, number[]>();
 
-  /** Nothing was noted since the last {@link TriggerTimes.take}. */
-  get isEmpty(): boolean {
-    return this.#times.size === 0;
-  }
-
   /** Note a trigger; past the bound it is let go, it is only a sample of latency. */
   note(serviceKey: string, triggeredMs: number): void {
     const times = this.#times.get(serviceKey);

@@ -40,7 +40,7 @@ export function destinationKey({ address, port }: Pick<Destination, "address" | 
  * Edges: ready or terminating, whatever the policies, counts as serving. A cluster, external or load-balancer IP is ours
  * altogether; on a node port without endpoints only flows to endpoints the row had go, the rest never were ours.
  * An unchanged destination gives nothing; a new one also frees clients that were talking into the void before it existed.
- * @source semantics.md 4.6; kube-proxy pkg/proxy/conntrack/cleanup.go; k/k#139628, #122740; rules R-41 to R-43
+ * @source kube-proxy pkg/proxy/conntrack/cleanup.go; k/k#139628, #122740; rules R-41 to R-43
  */
 function staleFlows({ before, after }: RowChange): readonly FlowFilter[] {
   const keep = servingEndpoints(after);

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { objectId } from "../contract/backend.ts";
 import { ProxyError } from "../model/errors.ts";
 import type { ChangeSet } from "../model/rows.ts";
+import type { TestClock } from "../testing/clock.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import { createSyncBench } from "../testing/sync-bench.ts";
 import { ToyHost } from "../testing/toy-backend.ts";
@@ -48,6 +49,26 @@ describe("when syncs happen", () => {
     await bench.clock.advance(1000);
     expect(bench.addresses()).toEqual(["10.96.0.1"]);
     expect(bench.observer.syncs.at(-1)).toMatchObject({ full: true, put: 2 });
+    await bench.stop();
+  });
+
+  it("comparing takes no more than a tenth of the time, however often it is due", async () => {
+    class SlowHost extends ToyHost {
+      clock: TestClock | undefined;
+      override open(): ReturnType<ToyHost["open"]> {
+        const inner = super.open();
+        const observe: typeof inner.observe = async (signal) => {
+          await this.clock?.sleep(3_000, signal);
+          return await inner.observe(signal);
+        };
+        return { ...inner, observe };
+      }
+    }
+    const host = new SlowHost();
+    const bench = await createSyncBench([service(1)], { maxIntervalMs: 10_000, host });
+    host.clock = bench.clock;
+    await bench.clock.advance(10_000 + 10 * 30_000);
+    expect(bench.syncTimes()).toEqual([0, ...Array.from({ length: 10 }, (_, index) => 13_000 + index * 30_000)]);
     await bench.stop();
   });
 

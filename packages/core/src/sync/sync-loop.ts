@@ -23,7 +23,7 @@ export interface SyncLoopOptions<H, K extends KernelObject, S> {
   readonly observer: SyncObserver;
   /** Between the end of one sync and the start of the next. */
   readonly minIntervalMs: number;
-  /** After this long everything is compared with the host again. */
+  /** After this long everything is compared with the host again; later where comparing takes more than a tenth of it. */
   readonly maxIntervalMs: number;
   /** Longest wait after a failure. */
   readonly retryMs: number;
@@ -34,6 +34,8 @@ export interface SyncLoopOptions<H, K extends KernelObject, S> {
   readonly report?: (issue: Issue) => void;
 }
 
+/** Comparing everything takes up to this share of the time. */
+const COMPARING_SHARE = 0.1;
 /** What lingers is stayed for this long, in ms, for what lingers: packets under way need a second, what others still use may need for ever. */
 const FINISH_MS = 5_000;
 
@@ -246,7 +248,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
     this.#failures = 0;
-    this.#dueMs = Math.min(this.#dueMs, this.#revisitMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY);
+    if (isFull) this.#auditDueMs = Math.max(this.#auditDueMs, startMs + (atMs - startMs) / COMPARING_SHARE);
+    this.#dueMs = Math.min(this.#auditDueMs, this.#revisitMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY);
     this.#lastError = undefined;
     this.#lastSuccessMs = atMs;
     this.#pendingSinceMs = undefined;

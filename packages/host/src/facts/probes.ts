@@ -52,6 +52,11 @@ export function hasCapability(status: string, bit: bigint): boolean {
   return mask !== undefined && ((BigInt(`0x${mask}`) >> bit) & 1n) === 1n;
 }
 
+/** Tell from the text of /proc/self/status whether CAP_NET_ADMIN is in force: what programming the network needs, root or not. */
+export function hasNetAdmin(status: string): boolean {
+  return hasCapability(status, CAP_NET_ADMIN);
+}
+
 /** Tell from the text of /proc/self/status whether the effective user is root. */
 export function isRootStatus(status: string): boolean {
   return /^Uid:\s*\d+\s+0\s/m.test(status);
@@ -70,7 +75,7 @@ export async function probeHost(exec: Exec, signal: AbortSignal, read: ReadText 
     kernel,
     nft: await nftVersion(exec, signal),
     isRoot: isRootStatus(status),
-    hasNetAdmin: hasCapability(status, CAP_NET_ADMIN),
+    hasNetAdmin: hasNetAdmin(status),
     // The file is there, empty or not, as long as the kernel has IPv6.
     hasIPv6: await exists(read, "/proc/net/if_inet6"),
   };

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { needs } from "@turnout/house/needs";
 import { describe, expect, it } from "vitest";
 
-const child = fileURLToPath(new URL("netlink-child.ts", import.meta.url));
+const child = fileURLToPath(new URL("../test-support/netlink-child.ts", import.meta.url));
 const flags = ["--conditions=@turnout/source", "--no-warnings"];
 
 /** Play a scenario in a fresh network namespace, which goes with its process. */

@@ -1,15 +1,14 @@
 import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
-import { createClock } from "../clock.ts";
 import { NetlinkChannel } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
 import { deleteMatchingFlows } from "./flow-deletion.ts";
 import { needsLocalAddresses } from "./flow-matcher.ts";
 import { listAddresses } from "./host-addresses.ts";
 import type { HostAddress } from "./host-addresses.ts";
-import { NFT_GETGEN, NftEventReader, parseGeneration } from "../nft/nft-events.ts";
+import { NFT_GETGEN, NftEventReader, parseGeneration } from "./nft-events.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
-import type { NftEvent } from "../nft/nft-events.ts";
+import type { NftEvent } from "./nft-events.ts";
 import { NETLINK } from "./socket.ts";
 import { watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
@@ -45,11 +44,10 @@ export interface Netlink {
 /**
  * Make the real {@link Netlink}, for the network namespace of this process.
  *
- * Shape: `clock` paces the watches, which look when the kernel says that something came; the real one by default.
+ * Shape: `clock` paces the watches, which look when the kernel says that something came.
  * Edges: sockets are opened on first use; idle ones don't keep the process alive, watches do.
  */
-export function createNetlink(options: { readonly clock?: Clock } = {}): Netlink {
-  const clock = options.clock ?? createClock();
+export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
   const route = new NetlinkChannel(NETLINK.route);
   // Two, so that walking a large conntrack table does not hold up the question for the generation.
   const conntrack = new NetlinkChannel(NETLINK.netfilter);

@@ -4,7 +4,7 @@ import { EventQueue } from "../netlink/event-queue.ts";
 import { canonicalHostPort, createFlowMatcher } from "../netlink/flow-matcher.ts";
 import type { HostAddress } from "../netlink/host-addresses.ts";
 import type { Netlink } from "../netlink/netlink.ts";
-import type { NftEvent } from "../nft/nft-events.ts";
+import type { NftEvent } from "../netlink/nft-events.ts";
 
 /** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
 export interface FakeFlow {

@@ -9,6 +9,8 @@ export type { FakeClock } from "./fake-clock.ts";
 export { createFakeExec } from "./fake-exec.ts";
 export type { FakeExec, FakeOpen, FakeRun } from "./fake-exec.ts";
 export { flowsOf, rememberFlow } from "./fake-flows.ts";
+export { createFakeIp } from "./fake-ip.ts";
+export type { FakeLinks } from "./fake-ip.ts";
 export { createFakeLog } from "./fake-log.ts";
 export type { FakeLog } from "./fake-log.ts";
 export { createFakeNetlink } from "./fake-netlink.ts";

@@ -1,9 +1,6 @@
-import type { Store } from "@turnout/core";
+import { RevisionLog, type Store } from "@turnout/core";
 import type { ItemState } from "./item-state.ts";
 import type { Item, ItemChange } from "./kpng-item.ts";
-
-/** Changes that are remembered at least. */
-const LOG_MIN = 4_096;
 
 /**
  * Everything that is said of one node, or of the cluster, to however many watchers.
@@ -18,10 +15,9 @@ export class ItemImage {
   readonly #pathsOf = new Map<string, readonly string[]>();
   readonly #stopHearing: () => void;
   readonly #waiters = new Set<() => void>();
+  /** The paths of items that changed; for who is behind it everything is compared. */
+  readonly #log: RevisionLog = new RevisionLog(0);
   #revision = 0;
-  /** Who is behind this needs everything compared. */
-  #floor = 0;
-  #log: { readonly revision: number; readonly path: string }[] = [];
   #isStale = true;
   #isWaking = false;
 
@@ -44,7 +40,8 @@ export class ItemImage {
   changesFrom(held: ReadonlyMap<string, Item>, since: number | undefined): readonly ItemChange[] | undefined {
     if (!this.#store.isSynced) return undefined;
     this.#refresh();
-    const paths = since !== undefined && since >= this.#floor ? this.#pathsSince(since) : new Set([...held.keys(), ...this.#items.keys()]);
+    const isKnown = since !== undefined && this.#log.reaches(since);
+    const paths = isKnown ? this.#log.since(since).keys() : new Set([...held.keys(), ...this.#items.keys()]);
     const changes: ItemChange[] = [];
     for (const path of paths) {
       const [before, after] = [held.get(path), this.#items.get(path)];
@@ -99,26 +96,9 @@ export class ItemImage {
       if (paths.size > 0) this.#pathsOf.set(owner, [...paths]);
       else this.#pathsOf.delete(owner);
     }
-    if (changed.length > 0) this.#note(changed);
-  }
-
-  #note(paths: readonly string[]): void {
+    if (changed.length === 0) return;
     this.#revision += 1;
-    for (const path of paths) this.#log.push({ revision: this.#revision, path });
-    const most = Math.max(LOG_MIN, this.#items.size);
-    if (this.#log.length <= 2 * most) return;
-    this.#floor = this.#log[this.#log.length - most]?.revision ?? this.#revision;
-    this.#log = this.#log.filter(({ revision }) => revision > this.#floor);
-  }
-
-  #pathsSince(revision: number): ReadonlySet<string> {
-    const paths = new Set<string>();
-    for (let at = this.#log.length - 1; at >= 0; at--) {
-      const entry = this.#log[at];
-      if (entry === undefined || entry.revision <= revision) break;
-      paths.add(entry.path);
-    }
-    return paths;
+    for (const path of changed) this.#log.add(this.#revision, path, undefined, this.#items.size);
   }
 }
 

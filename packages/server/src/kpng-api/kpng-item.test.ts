@@ -15,7 +15,7 @@ function changesOf(kind: ItemKind): readonly ItemChange[] {
 const set = (kind: string): readonly string[] => [`set ${kind}/new-a`, `set ${kind}/new-b`];
 const gone = (kind: string): readonly string[] => [`delete ${kind}/gone-b`, `delete ${kind}/gone-a`];
 
-describe("the order of operations, as clients of kpng's are used to it (kpng-wire.md 1.7)", () => {
+describe("the order of operations, as clients of kpng's are used to it", () => {
   test("of one node", () => {
     const changes = (["anonymous", "pod", "service"] as const).flatMap(changesOf);
     expect([...opsOf(changes)].map(shortOp)).toEqual(

@@ -22,7 +22,7 @@ export interface ItemChange {
 /**
  * Operations go in this order, so that no client sees an endpoint before its service or after it, and an address that moves
  * to another endpoint is never in two.
- * @source kpng-wire.md 1.7; kpng pull request 314
+ * @source kpng client/localsink; kpng pull request 314
  */
 const ORDER: readonly (readonly [op: "set" | "delete", kind: ItemKind])[] = [
   ["set", "node"],

@@ -1,9 +1,9 @@
-import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
 import type { Issue, Log, Store } from "@turnout/core";
+import { watchService, type GrpcService } from "../grpc/grpc-door.ts";
 import type { PeerRightsOf } from "../grpc/peer-rights.ts";
 import type { Traffic } from "../grpc/traffic.ts";
-import type { Admit, WatchCall } from "../grpc/refuse.ts";
+import type { Admit } from "../grpc/refuse.ts";
 import { ImageRegistry } from "./image-registry.ts";
 import { KpngSession, type KpngQuestion } from "./kpng-session.ts";
 
@@ -24,22 +24,6 @@ export interface KpngApiOptions {
   readonly admit: Admit;
 }
 
-/** A gRPC service, to be added to a server. */
-export interface GrpcService {
-  readonly definition: ServiceDefinition;
-  readonly handlers: UntypedServiceImplementation;
-}
-
-const same = (bytes: Buffer): Buffer => bytes;
-const method = {
-  requestStream: true,
-  responseStream: true,
-  requestSerialize: same,
-  requestDeserialize: same,
-  responseSerialize: same,
-  responseDeserialize: same,
-};
-
 /** kpng's two protocols, to be served at any number of doors. */
 export interface KpngApi {
   /** Whole states that are held: of each node that is watched, and of the cluster. */
@@ -53,15 +37,10 @@ export function createKpngApi(options: KpngApiOptions): KpngApi {
   const { store, onlyNode, imagesMax, traffic, log, report, admit } = options;
   const registry = new ImageRegistry(store, imagesMax, report);
   const services = (rightsOf: PeerRightsOf): readonly GrpcService[] => {
-    const service = (path: string, question: KpngQuestion): GrpcService => ({
-      definition: { watch: { ...method, path } },
-      handlers: {
-        watch: (call: WatchCall) => {
-          const rights = rightsOf(call.getAuthContext().sslPeerCertificate);
-          void admit(call, rights, (place) => new KpngSession(call, question, { registry, rights, place, onlyNode, traffic, log }).run());
-        },
-      },
-    });
+    const service = (path: string, question: KpngQuestion): GrpcService =>
+      watchService(path, rightsOf, (call, rights) =>
+        admit(call, rights, (place) => new KpngSession(call, question, { registry, rights, place, onlyNode, traffic, log }).run()),
+      );
     return [service(LOCAL_WATCH_PATH, "node"), service(GLOBAL_WATCH_PATH, "cluster")];
   };
   return {

@@ -20,7 +20,7 @@ function merge(hash: bigint, lane: bigint): bigint {
 
 /**
  * Compute the XXH64 of some bytes, with seed 0.
- * @source github.com/Cyan4973/xxHash doc/xxhash_spec.md, "XXH64 Algorithm Description"
+ * @source xxHash fast digest algorithm, "XXH64 algorithm description" (github.com/Cyan4973/xxHash)
  */
 export function xxh64(bytes: Uint8Array): bigint {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

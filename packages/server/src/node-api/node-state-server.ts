@@ -1,23 +1,19 @@
-import { DESCRIPTORS, WATCH_PATH, type TlsFiles } from "@turnout/client/protocol";
 import { IssueLog } from "@turnout/client";
+import { DESCRIPTORS, type TlsFiles } from "@turnout/client/protocol";
 import type { Clock, Log } from "@turnout/core";
-import type { Socket } from "node:net";
-import { Server, ServerCredentials, type ServiceDefinition } from "@grpc/grpc-js";
 import { DESCRIPTORS as OWN_DESCRIPTORS } from "../gen/descriptors.ts";
-import { createKpngApi, KPNG_SERVICES, type GrpcService } from "../kpng-api/kpng-services.ts";
-import { HEALTH_DEFINITION, HealthService } from "../grpc/health-service.ts";
-import { listenAll } from "../grpc/listeners.ts";
-import type { NodeOrigin } from "./node-origin.ts";
-import { admitBy, type WatchCall } from "../grpc/refuse.ts";
+import { openGrpcDoor, type GrpcService } from "../grpc/grpc-door.ts";
+import { listenAll, type Listener } from "../grpc/listeners.ts";
 import { ALL_RIGHTS, certificateRights, type PeerRightsOf } from "../grpc/peer-rights.ts";
-import { REFLECTION_DEFINITIONS, reflectionHandlers } from "../grpc/reflection-service.ts";
-import { RowBytes } from "./row-bytes.ts";
+import { admitBy } from "../grpc/refuse.ts";
 import { StreamGate } from "../grpc/stream-gate.ts";
+import { createToolServices } from "../grpc/tool-services.ts";
 import { Traffic, type TrafficCounts } from "../grpc/traffic.ts";
 import type { UnixListenerOptions } from "../grpc/unix-listener.ts";
-import { Turnstile } from "../grpc/turnstile.ts";
-import { ViewRegistry } from "./view-registry.ts";
-import { WatchSession } from "./watch-session.ts";
+import { createKpngApi, KPNG_SERVICES, type KpngApi } from "../kpng-api/kpng-services.ts";
+import type { NodeOrigin } from "./node-origin.ts";
+import { createNodeStateApi, NODE_STATE_SERVICES, type NodeStateApi } from "./node-state-api.ts";
+import { SERVER_LIMITS, type ServerLimits } from "./server-limits.ts";
 
 /** What a brain serves with. */
 export interface NodeStateServerOptions {
@@ -41,25 +37,6 @@ export interface NodeStateServerOptions {
   /** Identity of this run; default a random one. */
   readonly instance?: string | undefined;
   readonly limits?: Partial<ServerLimits> | undefined;
-}
-
-/** Bounds, and times in ms. */
-export interface ServerLimits {
-  /** Watch streams at a time that have said what they want; default 5,000. */
-  readonly streamsMax: number;
-  /** Streams of one certificate, or, of one that may ask for any node and over a socket, for one node; default 16. */
-  readonly streamsOfClientMax: number;
-  /** Nodes times settings that are answered at a time; default 5,000. */
-  readonly questionsMax: number;
-  /** Nodes, and the cluster, whose state is held whole for kpng's protocols at a time; default 64. */
-  readonly kpngImagesMax: number;
-  /** Bytes of a client's message; default 64 KiB. */
-  readonly requestBytesMax: number;
-  /** How long a view nobody watches is kept; default 2 minutes. */
-  readonly lingerMs: number;
-  /** A client is pinged so often, and gone when it does not answer in time; default 30 s and 10 s. */
-  readonly keepaliveMs: number;
-  readonly keepaliveTimeoutMs: number;
 }
 
 /** What a server does and has done. */
@@ -89,128 +66,74 @@ export interface NodeStateServer {
   close(): Promise<void>;
 }
 
-const LIMITS: ServerLimits = {
-  streamsMax: 5_000,
-  streamsOfClientMax: 16,
-  questionsMax: 5_000,
-  kpngImagesMax: 64,
-  requestBytesMax: 65_536,
-  lingerMs: 120_000,
-  keepaliveMs: 30_000,
-  keepaliveTimeoutMs: 10_000,
-};
-const STREAMS_OF_ONE_CONNECTION = 100;
-/** Clients that are told everything at a time, and how long one of them may hold up the next. */
-const FIRST_STATES_MAX = 16;
-const FIRST_STATE_MS = 2_000;
-const SERVICE = WATCH_PATH.slice(1, WATCH_PATH.lastIndexOf("/"));
-const TOOL_SERVICES: readonly string[] = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
-
-const same = (bytes: Buffer): Buffer => bytes;
-const NODE_STATE_DEFINITION: ServiceDefinition = {
-  watch: {
-    path: WATCH_PATH,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: same,
-    requestDeserialize: same,
-    responseSerialize: same,
-    responseDeserialize: same,
-  },
-};
-
 /**
  * Serve node states, gRPC health and reflection on unix sockets, and over mutual TLS.
  * @throws {ProxyError} `invalid_object` for an address that is none, or files that can't be used; `already_exists` when
  * somebody listens there; `permission_denied`, `not_found` when the socket can't be made.
  */
 export async function serveNodeState(options: NodeStateServerOptions): Promise<NodeStateServer> {
-  const limits = { ...LIMITS, ...options.limits };
+  const limits = { ...SERVER_LIMITS, ...options.limits };
   const { origin, clock, log, version, onlyNode } = options;
   const instance = options.instance ?? crypto.randomUUID();
-  const { lingerMs, questionsMax, kpngImagesMax: imagesMax } = limits;
-  const registry = new ViewRegistry({ origin, instance, clock, lingerMs, questionsMax });
-  const bytes = new RowBytes();
-  const { store } = origin;
-  const services = [SERVICE, ...(store === undefined ? [] : KPNG_SERVICES), ...TOOL_SERVICES];
-  const health = new HealthService(services);
-  const reflection = reflectionHandlers(services, [DESCRIPTORS, OWN_DESCRIPTORS]);
-  const tools = [
-    { definition: HEALTH_DEFINITION, handlers: health.handlers },
-    ...REFLECTION_DEFINITIONS.map((definition) => ({ definition, handlers: reflection })),
-  ];
   const traffic = new Traffic();
   const issues = new IssueLog({ log, clock });
-  const { streamsMax, streamsOfClientMax } = limits;
+  const { streamsMax, streamsOfClientMax, kpngImagesMax: imagesMax } = limits;
   const gate = new StreamGate({ streamsMax, streamsOfClientMax, clock, report: issues.report });
-  const admit = admitBy(gate, { traffic, log });
-  const turnstile = new Turnstile({ most: FIRST_STATES_MAX, patienceMs: FIRST_STATE_MS, clock });
-  const common = { registry, bytes, turnstile, traffic, streams: () => gate.streams, version, onlyNode, log };
-  const watchWith =
-    (rightsOf: PeerRightsOf) =>
-    (call: WatchCall): Promise<void> => {
-      const rights = rightsOf(call.getAuthContext().sslPeerCertificate);
-      return admit(call, rights, (place) => new WatchSession(call, rights, place, common).run());
-    };
-  const { report } = issues;
-  const kpng = store === undefined ? undefined : createKpngApi({ store, onlyNode, imagesMax, traffic, log, report, admit });
+  const common = { onlyNode, traffic, log, admit: admitBy(gate, { traffic, log }) };
+  const api = createNodeStateApi({ ...common, origin, instance, version, limits, clock, streams: () => gate.streams });
+  const { store } = origin;
+  const kpng = store === undefined ? undefined : createKpngApi({ ...common, store, imagesMax, report: issues.report });
+  const names = [...NODE_STATE_SERVICES, ...(kpng === undefined ? [] : KPNG_SERVICES)];
+  const tools = createToolServices(names, [DESCRIPTORS, OWN_DESCRIPTORS]);
+  const servicesFor = (rightsOf: PeerRightsOf): readonly GrpcService[] => [
+    ...api.services(rightsOf),
+    ...(kpng?.services(rightsOf) ?? []),
+    ...tools.services,
+  ];
   // Two servers, so that what a connection may do hangs on the door it came through, and not on what is found out about it.
-  const unix = makeDoor(
-    watchWith(() => ALL_RIGHTS),
-    [...(kpng?.services(() => ALL_RIGHTS) ?? []), ...tools],
+  const unix = openGrpcDoor(
+    servicesFor(() => ALL_RIGHTS),
     limits,
   );
-  const rightsOf = certificateRights(new Set(options.anyNode));
-  const tls = makeDoor(watchWith(rightsOf), [...(kpng?.services(rightsOf) ?? []), ...tools], limits);
-  const doors = [unix, tls];
+  const tls = openGrpcDoor(servicesFor(certificateRights(new Set(options.anyNode))), limits);
   const listeners = await listenAll(options, { unix: unix.take, tls: tls.take });
   return {
     ports: listeners.flatMap(({ port }) => port ?? []),
-    setServing: (isServing) => health.setServing(isServing),
+    setServing: (isServing) => tools.setServing(isServing),
     get stats() {
-      const { changeSets, fullStates, operations, bytes: sent, refused } = traffic;
-      const listenTrouble = listeners.map(({ trouble = "" }) => trouble).find((trouble) => trouble !== "") ?? "";
-      const counts = { changeSets, fullStates, operations, bytes: sent, refused };
-      return {
-        ...counts,
-        streams: gate.streams,
-        silentStreams: gate.silent,
-        questions: registry.size,
-        kpngImages: kpng?.images ?? 0,
-        rowsEncoded: bytes.made,
-        listenTrouble,
-      };
+      return statsOf({ traffic, gate, api, kpng, listeners });
     },
     async close() {
       for (const listener of listeners) await listener.close();
-      registry.close();
-      for (const door of doors) door.close();
+      api.close();
+      for (const door of [unix, tls]) door.close();
       issues.close();
     },
   };
 }
 
-/** A gRPC server that is handed its connections. */
-interface GrpcDoor {
-  readonly take: (socket: Socket) => void;
-  close(): void;
+/** What counts something in a server. */
+interface Counting {
+  readonly traffic: Traffic;
+  readonly gate: StreamGate;
+  readonly api: NodeStateApi;
+  readonly kpng: KpngApi | undefined;
+  readonly listeners: readonly Listener[];
 }
 
-function makeDoor(watch: (call: WatchCall) => Promise<void>, more: readonly GrpcService[], limits: ServerLimits): GrpcDoor {
-  const server = new Server({
-    "grpc.max_receive_message_length": limits.requestBytesMax,
-    "grpc.max_concurrent_streams": STREAMS_OF_ONE_CONNECTION,
-    "grpc.keepalive_time_ms": limits.keepaliveMs,
-    "grpc.keepalive_timeout_ms": limits.keepaliveTimeoutMs,
-  });
-  server.addService(NODE_STATE_DEFINITION, { watch: (call: WatchCall) => void watch(call) });
-  for (const { definition, handlers } of more) server.addService(definition, handlers);
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+function statsOf({ traffic, gate, api, kpng, listeners }: Counting): ServerStats {
+  const { changeSets, fullStates, operations, bytes, refused } = traffic;
   return {
-    take: (socket) => injector.injectConnection(socket),
-    close() {
-      injector.destroy();
-      server.forceShutdown();
-    },
+    changeSets,
+    fullStates,
+    operations,
+    bytes,
+    refused,
+    streams: gate.streams,
+    silentStreams: gate.silent,
+    questions: api.questions,
+    kpngImages: kpng?.images ?? 0,
+    rowsEncoded: api.rowsEncoded,
+    listenTrouble: listeners.map(({ trouble = "" }) => trouble).find((trouble) => trouble !== "") ?? "",
   };
 }

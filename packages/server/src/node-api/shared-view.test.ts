@@ -4,7 +4,6 @@ import * as fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { SharedView } from "./shared-view.ts";
 import type { Cursor } from "./state-view.ts";
-import { ViewLog } from "./view-log.ts";
 
 const never = new AbortController().signal;
 const GOOD = { isEligible: true, reason: "" };
@@ -129,24 +128,5 @@ describe("a shared view", () => {
     const third = await view.next(second.changes, never);
     expect([second, third].map(({ changes }) => changes.triggersMs)).toEqual([[1, 2], [3]]);
     expect((await view.next(first.changes, never)).changes.triggersMs).toEqual([1, 2, 3]);
-  });
-});
-
-describe("a view's log", () => {
-  test("remembers each key once, at its newest revision, when it gets long", () => {
-    const log = new ViewLog(1, 10);
-    for (let revision = 2; revision < 1_000; revision++) log.add(revision, [`k${revision % 5}`], [], 5);
-    expect(log.size).toBeLessThanOrEqual(21);
-    expect(log.reaches(1)).toBe(true);
-    expect([...log.since(1)].toSorted()).toEqual(["k0", "k1", "k2", "k3", "k4"]);
-    expect([...log.since(997)].toSorted()).toEqual(["k3", "k4"]);
-  });
-
-  test("forgets the oldest half when keys come and go, and says how far back it reaches", () => {
-    const log = new ViewLog(1, 10);
-    for (let revision = 2; revision < 100; revision++) log.add(revision, [`k${revision}`], [], 0);
-    expect(log.size).toBeLessThanOrEqual(21);
-    expect([log.reaches(1), log.reaches(50), log.reaches(95)]).toEqual([false, false, true]);
-    expect([...log.since(95)].toSorted()).toEqual(["k96", "k97", "k98", "k99"]);
   });
 });

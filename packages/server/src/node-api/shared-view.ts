@@ -1,7 +1,16 @@
 import type { Delivery, Eligibility } from "@turnout/client/protocol";
-import { isEqual, ProxyError, type ChangeSet, type Feed, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
+import {
+  isEqual,
+  ProxyError,
+  RevisionLog,
+  type ChangeSet,
+  type Feed,
+  type IPFamily,
+  type NodeContext,
+  type ServicePort,
+} from "@turnout/core";
 import type { Cursor, StateView } from "./state-view.ts";
-import { ViewLog } from "./view-log.ts";
+import { TriggerLog } from "./trigger-log.ts";
 
 /** What a shared view is made of. */
 export interface SharedViewOptions {
@@ -30,7 +39,8 @@ export class SharedView implements StateView {
   readonly #rows = new Map<string, ServicePort>();
   readonly #waiters = new Set<(refusal?: ProxyError) => void>();
   readonly #life = new AbortController();
-  readonly #log: ViewLog;
+  readonly #log: RevisionLog;
+  readonly #triggers = new TriggerLog();
   #node: NodeContext | undefined;
   #eligibility: Eligibility;
   #revision = 0;
@@ -41,7 +51,7 @@ export class SharedView implements StateView {
   constructor(options: SharedViewOptions) {
     this.#options = options;
     this.#eligibility = options.eligibility;
-    this.#log = new ViewLog(FIRST, options.changesKept);
+    this.#log = new RevisionLog(FIRST, options.changesKept);
   }
 
   /** The first state has come. */
@@ -118,7 +128,10 @@ export class SharedView implements StateView {
       this.#nodeRevision = revision;
     }
     // Of the first state nothing can be behind.
-    if (this.#revision > 0) this.#log.add(revision, touched, changes.triggersMs, this.#rows.size);
+    if (this.#revision > 0) {
+      for (const key of touched) this.#log.add(revision, key, undefined, this.#rows.size);
+      this.#triggers.add(revision, changes.triggersMs);
+    }
     this.#revision = revision;
   }
 
@@ -155,7 +168,7 @@ export class SharedView implements StateView {
 
   #since(revision: number): Delivery {
     const { instance, family } = this.#options;
-    const keys = [...this.#log.since(revision)];
+    const keys = [...this.#log.since(revision).keys()];
     const node = this.#node !== undefined && this.#nodeRevision > revision ? { node: this.#node } : {};
     return {
       changes: {
@@ -166,7 +179,7 @@ export class SharedView implements StateView {
         ...node,
         set: keys.flatMap((key) => this.#rows.get(key) ?? []),
         delete: keys.filter((key) => !this.#rows.has(key)),
-        triggersMs: this.#log.triggersSince(revision),
+        triggersMs: this.#triggers.since(revision),
       },
       eligibility: this.#eligibilityRevision > revision ? this.#eligibility : undefined,
     };

@@ -16,7 +16,7 @@ export interface Selection {
  * Say what to list and watch of a kind.
  *
  * Edges: `nodeName` undefined watches every Node.
- * @source semantics.md 1.1; the field selector is legal for Services only.
+ * @source rule R-63; the field selector is legal for Services only.
  */
 export function selectionFor(kind: ObjectKind, nodeName: string | undefined): Selection {
   const labelSelector = HIDING_LABELS.map((label) => `!${label}`).join(",");

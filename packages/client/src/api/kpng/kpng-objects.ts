@@ -161,7 +161,7 @@ export class KpngObjects {
   }
 }
 
-/** Undefined conditions are good ones. @source kpng-wire.md 1.4 */
+/** Undefined conditions are good ones. @source kpng api/localv1/services.proto EndpointConditions */
 function globalEndpoint({ Conditions, Topology, Hints, PodName }: EndpointInfo, endpoint: Endpoint): KpngEndpoint {
   return {
     endpoint,

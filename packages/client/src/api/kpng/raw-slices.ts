@@ -24,7 +24,7 @@ const PROTOCOLS: Readonly<Record<number, string>> = { 1: "TCP", 2: "UDP", 3: "SC
  * Find the number an endpoint listens on for a port, as kpng's own clients do; undefined when it doesn't.
  *
  * Edges: an endpoint that says no numbers at all is of a server from before there were any: the port's own one counts.
- * @source kpng-wire.md 1.7 "Paths"
+ * @source kpng api/localv1 PortMapping; docs/kpng.md
  */
 export function targetPort({ Name, TargetPortName, TargetPort }: PortMapping, { PortOverrides }: Endpoint): number | undefined {
   const name = Name === "" ? TargetPortName : Name;

@@ -20,7 +20,7 @@ const LONGEST_MS = 30_000;
  *
  * A brain that was started anew sends its first Sync as soon as each of its lists has one object: thousands of Services may follow later.
  * Edges: the stream's end ends the hold and takes nothing away; the next stream begins another.
- * @source kpng-wire.md: kube2store marks a set synced from inside an event handler
+ * @source kpng server/jobs/kube2store: it marks a set synced from inside an event handler
  */
 export class RemovalHold {
   readonly #options: RemovalHoldOptions;

@@ -75,7 +75,7 @@ const masqueradeBit = { kind: INTEGER, fallback: 14, check: between(0, 31) } as 
 
 /**
  * Every field of KubeProxyConfiguration v1alpha1 with its flag, default and check.
- * @source semantics.md section 7; kube-proxy apis/config/v1alpha1/defaults.go and apis/config/validation
+ * @source kube-proxy apis/config/v1alpha1/defaults.go and apis/config/validation
  */
 export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
   featureGates: { kind: SWITCHES, fallback: {}, flag: "feature-gates", hasNoEffect: true },

@@ -28,7 +28,7 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = PATHS.flatMap((path) => {
 
 /**
  * Flags that kube-proxy maps to the section of the mode in use, when that is nftables.
- * @source semantics.md section 7: --masquerade-all maps to the active mode; the iptables periods apply when it is not ipvs
+ * @source kube-proxy cmd/kube-proxy/app/options.go: --masquerade-all maps to the active mode; the iptables periods apply when it is not ipvs
  */
 export const NFTABLES_TARGETS: Readonly<Partial<Record<ConfigPath, ConfigPath>>> = {
   "iptables.masqueradeAll": "nftables.masqueradeAll",

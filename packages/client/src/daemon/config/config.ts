@@ -74,7 +74,7 @@ const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAl
  *
  * Edges: with a file, configuration flags are ignored, with a warning, except the host name's (kube-proxy's rule).
  * @throws {ProxyError} `invalid_object` naming the flag or the file's field.
- * @source semantics.md section 7 "Precedence"
+ * @source kube-proxy cmd/kube-proxy/app/options.go Complete
  */
 export function loadConfig(input: ConfigInput): LoadedConfig {
   const flags = parseConfigFlags(input.flags);

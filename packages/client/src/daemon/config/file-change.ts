@@ -8,7 +8,7 @@ const LOOK_MS = 2_000;
  *
  * Edges: looks every 2 s instead of watching, which also sees a ConfigMap's symlink swap; a file that is missing or
  * unreadable for a moment is not a change. Resolves to false when `signal` aborts first.
- * @source semantics.md 6.2
+ * @source kube-proxy cmd/kube-proxy/app/options.go initWatcher
  */
 export async function fileChanged(
   file: FileText,

@@ -62,7 +62,7 @@ winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: "", roo
 `;
 
 describe("parseKubeProxyConfig", () => {
-  test("the table has every field of semantics.md section 7", () => {
+  test("the table has every field of KubeProxyConfiguration", () => {
     expect(PATHS).toHaveLength(52);
     expect(new Set(PATHS.flatMap((path) => FIELDS[path].flag ?? [])).size).toBe(
       PATHS.filter((path) => FIELDS[path].flag !== undefined).length,

@@ -103,7 +103,7 @@ function checkType(root: Readonly<Record<string, unknown>>, fileName: string): v
  * Edges: unknown and duplicate fields give a warning and are ignored (kube-proxy decodes strictly, then leniently); `null`
  * means not set, and so do "" and 0 where kube-proxy's defaulting says so.
  * @throws {ProxyError} `invalid_object` naming the file and the field.
- * @source semantics.md section 7
+ * @source Kubernetes kube-proxy Configuration (v1alpha1); kube-proxy pkg/proxy/apis/config/v1alpha1
  */
 export function parseKubeProxyConfig(text: string, fileName: string): ParsedConfigFile {
   const { root, warnings } = readDocument(text, fileName);

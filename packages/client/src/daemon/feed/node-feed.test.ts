@@ -1,21 +1,6 @@
-import type { NodeContext } from "@turnout/core";
 import { expect, test } from "vitest";
 import { ToyFeed, ToyLog, toyChange, toyFull, toyNode, toyRow } from "../../test-support/toys.ts";
-import { lastingContext, NodeFeed } from "./node-feed.ts";
-
-const PODS: Partial<NodeContext> = { podCIDRs: ["10.1.0.0/24"], detector: { by: "cidr", cidrs: ["10.1.0.0/24"] }, zone: "a" };
-const UNKNOWN: Partial<NodeContext> = { addresses: [], podCIDRs: [], detector: undefined, zone: "" };
-
-test.each<[string, Partial<NodeContext> | undefined, Partial<NodeContext>, Partial<NodeContext>]>([
-  ["the first state counts as it is", undefined, UNKNOWN, UNKNOWN],
-  ["a new brain knows the node not yet", PODS, UNKNOWN, { ...PODS, addresses: ["127.0.0.1"] }],
-  ["a new brain knows all but the addresses", PODS, { ...PODS, addresses: [], zone: "b" }, { addresses: ["127.0.0.1"], zone: "b" }],
-  ["it has another address", PODS, { addresses: ["127.0.0.2"], zone: "b" }, { addresses: ["127.0.0.2"], zone: "b" }],
-  ["addresses become known", UNKNOWN, {}, { addresses: ["127.0.0.1"] }],
-  ["it has none of this family", { addresses: [], zone: "a" }, { addresses: [], zone: "" }, { addresses: [], zone: "" }],
-])("lastingContext: %s", (_name, before, now, expected) => {
-  expect(lastingContext(before === undefined ? undefined : toyNode(before), toyNode(now))).toMatchObject(expected);
-});
+import { NodeFeed } from "./node-feed.ts";
 
 test("a feed tells once when health check node ports may have changed", async () => {
   const source = new ToyFeed();

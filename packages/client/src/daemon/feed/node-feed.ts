@@ -1,20 +1,4 @@
-import type { ChangeSet, Feed, Log, NodeContext } from "@turnout/core";
-
-/**
- * Say what the node is taken to be: what a brain that was started anew doesn't know of it yet is as it was.
- *
- * Edges: of a Node object that went under a brain that lives the brain itself keeps what it said.
- */
-export function lastingContext(before: NodeContext | undefined, now: NodeContext): NodeContext {
-  if (before === undefined || before.addresses.length === 0 || now.addresses.length > 0) return now;
-  const { addresses, podCIDRs, zone, detector } = before;
-  return {
-    ...now,
-    addresses,
-    zone: now.zone === "" ? zone : now.zone,
-    ...(now.podCIDRs.length > 0 ? {} : { podCIDRs, detector: now.detector ?? detector }),
-  };
-}
+import { lastingContext, type ChangeSet, type Feed, type Log, type NodeContext } from "@turnout/core";
 
 /**
  * A feed that notices what the process around the sync loop must know: that the node has other addresses, and whether health check node

@@ -36,7 +36,7 @@ const JSON_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "applic
  * Judge the sync loops: a family is unhealthy when a change has waited for two sync periods.
  *
  * Edges: families that never started are absent and count for nothing; no family at all is healthy.
- * @source semantics.md 6.1; kube-proxy healthcheck/proxy_health.go
+ * @source kube-proxy healthcheck/proxy_health.go
  */
 export function judge(progress: ReadonlyMap<IPFamily, SyncProgress>, syncPeriodMs: number, nowMs: number): HealthReport {
   const families = new Map<IPFamily, FamilyHealth>();
@@ -58,7 +58,7 @@ function goTime(ms: number | undefined): string {
  *
  * Edges: `eligibility` undefined is /livez. `healthy` in the body is about syncing alone, the status code about both;
  * with 200 the top `lastUpdated` is the current time, a compatibility upstream keeps.
- * @source semantics.md 6.1
+ * @source KEP-3836; kube-proxy healthcheck/proxy_health.go
  */
 export function healthReply(report: HealthReport, eligibility: Eligibility | undefined, nowMs: number): Reply {
   const isOK = report.isHealthy && (eligibility?.isEligible ?? true);
@@ -130,7 +130,7 @@ export function jsonReply(status: number, body: unknown): Reply {
  * Answer a Service's health check node port.
  *
  * Shape: exactly upstream's: JSON indented with tabs, no newline at the end, the weight in a header.
- * @source semantics.md 4.5; kube-proxy healthcheck/service_health.go
+ * @source rules R-50, R-51; kube-proxy healthcheck/service_health.go
  */
 export function serviceHealthReply(namespace: string, name: string, localEndpoints: number, isProxyHealthy: boolean): Reply {
   const body = { service: { namespace, name }, localEndpoints, serviceProxyHealthy: isProxyHealthy };

@@ -96,7 +96,7 @@ export async function closeServer(server: Server): Promise<void> {
  *
  * Edges: an address that can't be bound is tried again every 5 s and reported once, unless `hardFail`.
  * @throws {ProxyError} the bind error, with `hardFail` alone.
- * @source semantics.md 6.1
+ * @source kube-proxy cmd/kube-proxy/app/server.go serveHealthz
  */
 export async function serveHttp(options: HttpOptions, signal: AbortSignal): Promise<void> {
   const { name, address, handler, hardFail, clock, log } = options;

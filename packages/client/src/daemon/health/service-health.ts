@@ -25,7 +25,7 @@ interface OpenPort {
  *
  * Edges: a port that can't be bound on every chosen address is closed again, reported once, and tried at the next sync;
  * one service's failure never stops the others. Syncs may overlap: the latest wish wins.
- * @source semantics.md 4.5
+ * @source rules R-50, R-51; kube-proxy healthcheck/service_health.go
  */
 export class ServiceHealthServers {
   readonly #options: ServiceHealthOptions;

@@ -1,7 +1,8 @@
 import { ProxyError } from "@turnout/core";
 import { afterEach, expect, test } from "vitest";
 import { toyEndpoint, toyRow } from "../../test-support/toys.ts";
-import { countNoLocalEndpoints, Metrics } from "./metrics.ts";
+import { Metrics } from "./metrics.ts";
+import { countNoLocalEndpoints } from "./row-metrics.ts";
 
 let made: Metrics | undefined;
 afterEach(() => made?.close());
@@ -15,7 +16,7 @@ async function lines(metrics: Metrics): Promise<readonly string[]> {
   return (await metrics.text()).split("\n");
 }
 
-/** Names of semantics.md section 8 that exist in every mode; a backend counts its own. */
+/** Names of kube-proxy's metrics that exist in every mode, minus localhost listeners; a backend counts its own. */
 const EXPECTED: readonly [string, string][] = [
   ["kubeproxy_sync_proxy_rules_duration_seconds", "histogram"],
   ["kubeproxy_sync_full_proxy_rules_duration_seconds", "histogram"],

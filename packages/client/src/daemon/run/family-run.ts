@@ -2,7 +2,6 @@ import { once } from "node:events";
 import {
   boundedFeed,
   nodePortAddresses,
-  ProxyError,
   SERVICE_ENTRIES_MAX,
   serviceHealth,
   SyncLoop,
@@ -13,6 +12,7 @@ import {
   type IPFamily,
   type Issue,
   type KernelObject,
+  type ProxyError,
   type SyncObserver,
   type World,
 } from "@turnout/core";
@@ -22,6 +22,7 @@ import type { FamilyStates } from "../feed/family-states.ts";
 import { GuardedFeed, heldForRows } from "../feed/guarded-feed.ts";
 import type { SyncProgress } from "../health/health.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { watchHost } from "./host-watch.ts";
 import { clearLeftovers, otherDataplanes, reasonToKeep, type Dataplane, type LeftoverOptions } from "./leftovers.ts";
 import { NodeFeed } from "../feed/node-feed.ts";
 import { RepairPacer } from "../repair/repair-pacer.ts";
@@ -51,7 +52,10 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly isOnce: boolean;
 }
 
-/** Everything is compared with the host at least this often. @source semantics.md 5.3 */
+/**
+ * Everything is compared with the host at least this often, where the backend tells of what others do.
+ * @source kube-proxy pkg/proxy/nftables/proxier.go: a full sync at least every hour
+ */
 const FULL_SYNC_MS = 3_600_000;
 
 /** One family: its sync loop and the health check node ports that follow it. */
@@ -96,7 +100,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       log: world.log,
       observer: this.#observer(),
       minIntervalMs: config.minSyncPeriodMs,
-      maxIntervalMs: FULL_SYNC_MS,
+      // In a dry run nothing of ours is in force that others could change.
+      maxIntervalMs: backend.tellsDrift === true || dryRun !== undefined ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS),
       retryMs: config.syncPeriodMs,
       capabilities: parts.capabilities,
       report,
@@ -158,36 +163,30 @@ export class FamilyRun<H, K extends KernelObject, S> {
   }
 
   async #followHost(signal: AbortSignal): Promise<void> {
-    const { backend, family, world, config } = this.#parts;
     // Not before: a cold start is a hundred thousand changes of our own to be told about, and what is replaced has to stay until then.
     if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
-    await this.#clearLeftovers(signal);
+    // Side by side: looking for what a former proxy left may take long, and what is ours is mended meanwhile.
+    await Promise.all([this.#watchHost(signal), this.#clearLeftovers(signal)]);
+  }
+
+  async #watchHost(signal: AbortSignal): Promise<void> {
+    const { backend, family, world, config, dryRun } = this.#parts;
     // A dry run has nothing in force that others could change.
-    if (backend.watch === undefined || this.#parts.dryRun !== undefined) return;
-    const audit = (): void => this.#loop.audit();
+    if (dryRun !== undefined) return;
     const { clock, log } = world;
+    const audit = (): void => this.#loop.audit();
     const pacer = new RepairPacer({ family, clock, log, audit, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;
-    while (!signal.aborted) {
-      try {
-        for await (const event of backend.watch(signal)) {
-          if (event.kind === "facts") {
-            this.#isHealthDue = true;
-            this.#loop.setHost(event.facts);
-          } else pacer.changed(event.what);
-        }
-        if (signal.aborted) return;
-        world.log.warn("watching the host ended, starting again", { family });
-      } catch (error) {
-        if (signal.aborted) return;
-        // Anything but an operating error is a defect, and ends the process.
-        if (!ProxyError.is(error)) throw error;
-        world.log.warn("the host can't be watched, trying again", { family, error });
-      }
-      await world.clock.sleep(config.syncPeriodMs, signal);
-      // Something may have changed while nobody watched.
-      if (!signal.aborted) this.#loop.audit();
-    }
+    if (backend.watch === undefined) return;
+    const onFacts = (facts: H): void => {
+      this.#isHealthDue = true;
+      this.#loop.setHost(facts);
+    };
+    const watch = backend.watch.bind(backend);
+    await watchHost(
+      { family, watch, onFacts, onDrift: (what) => pacer.changed(what), audit, retryMs: config.syncPeriodMs, clock, log },
+      signal,
+    );
   }
 
   /** Our rules are in force: those of former proxies are not needed any more. */

@@ -111,6 +111,23 @@ describe("a proxy that takes another's place", () => {
     expect(wasRemoved()).toHaveLength(1);
   });
 
+  test("mends its own rules while it still looks for the other's", async () => {
+    const looked = Promise.withResolvers<readonly Leftover[]>();
+    const inner = toyModule(proxy.kernel);
+    const own = withBackends(inner, () => ({ leftovers: () => looked.promise }));
+    void proxy.start({ leftovers: { others, isKept: false } }, own);
+    proxy.feeds.IPv4.push(toyFull([toyRow("cart")]));
+    await settled();
+    proxy.kernel.objects.IPv4.delete(SERVICE);
+    proxy.kernel.emit({ kind: "drift", what: "somebody" });
+    await proxy.world.clock.advance(1_000);
+    const meanwhile = [[...events], proxy.kernel.objects.IPv4.has(SERVICE)];
+    looked.resolve([]);
+    await settled();
+    expect(meanwhile).toEqual([[], true]);
+    expect(events).toContain("IPv4 removed");
+  });
+
   test("--once does so before it ends", async () => {
     proxy.pushBoth();
     await proxy.start({ leftovers: { others, isKept: false }, once: true });

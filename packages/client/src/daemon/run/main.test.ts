@@ -155,6 +155,37 @@ describe("a running proxy", () => {
     expect(proxy.world.log.lines.some((line) => line.includes("somebody flushed"))).toBe(true);
   });
 
+  /** The toy as a backend that hears nothing of what others do. */
+  const deafModule = (): BackendModule => {
+    const module = toyModule(proxy.kernel);
+    return {
+      ...module,
+      open: async (options, given, signal) => {
+        const dataplane = await module.open(options, given, signal);
+        const family: typeof dataplane.family = (one) => {
+          const { watch: _watch, tellsDrift: _tellsDrift, ...backend } = dataplane.family(one);
+          return backend;
+        };
+        return { ...dataplane, family };
+      },
+    };
+  };
+
+  test.each([
+    ["within a sync period where the backend tells nothing", deafModule, 30_000],
+    ["within an hour where it says that it tells, and didn't", () => toyModule(proxy.kernel), 3_600_000],
+  ])("what others did is mended %s, and told", async (_name, module, withinMs) => {
+    void proxy.start({}, module());
+    proxy.pushBoth();
+    await settled();
+    proxy.kernel.objects.IPv4.clear();
+    await proxy.world.clock.advance(withinMs - 1_000);
+    expect(proxy.kernel.objects.IPv4.size).toBe(0);
+    await proxy.world.clock.advance(1_000);
+    expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
+    expect(proxy.world.log.lines.filter((line) => line.includes("somebody changed what is ours"))).toHaveLength(1);
+  });
+
   test("watching the host is taken up again when it breaks, and what was missed is looked for", async () => {
     const module = toyModule(proxy.kernel);
     let watches = 0;

@@ -15,13 +15,12 @@ import {
   type World,
 } from "@turnout/core";
 import type { RunConfig } from "../config/config.ts";
+import { serveHealth, serveMetrics, watchConfigFile } from "./daemon-tasks.ts";
 import { FamilyRun } from "./family-run.ts";
 import { FamilyStates } from "../feed/family-states.ts";
-import { fileChanged } from "../config/file-change.ts";
 import type { Eligibility } from "../../api/eligibility.ts";
 import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts";
-import { healthReply, judge, probe, unhealthyReason, type HealthReport, type Reply } from "../health/health.ts";
-import { routes, serveHttp } from "../health/http.ts";
+import { judge, type HealthReport } from "../health/health.ts";
 import { IssueLog } from "../../process/issue-log.ts";
 import type { LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -53,7 +52,6 @@ export interface RunOptions {
 }
 
 const CLOSE_MS = 10_000;
-const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" };
 
 /**
  * Run a backend: a sync loop per family, health and metrics servers, health check node ports, host events.
@@ -63,7 +61,7 @@ const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/p
  * A source without one Service is not believed at a start where rules are in force, unless `allowsEmpty`: they stay until there is one.
  * @throws {ProxyError} when the host can't run the backend at all, a one-time sync failed, an address can't be bound with
  * bindAddressHardFail, or the configuration file changed. Whatever becomes of the own Node object, Services are followed.
- * @source semantics.md 5.1, 6.1, 6.2
+ * @source rules R-54, R-60; kube-proxy cmd/kube-proxy/app/server.go
  */
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
   try {
@@ -105,7 +103,7 @@ async function runFamilies<H, K extends KernelObject, S>(
   try {
     const families = openFamilies(module, dataplane, host, reporting, stop.signal);
     const tasks =
-      options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, fail, stop.signal);
+      options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, stop.signal);
     await Promise.all(tasks.map((task) => task().catch(fail)));
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -180,77 +178,16 @@ function openFamilies<H, K extends KernelObject, S>(
 function daemonTasks<H, K extends KernelObject, S>(
   families: readonly FamilyRun<H, K, S>[],
   options: RunOptions,
-  fail: (reason: unknown) => void,
   signal: AbortSignal,
 ): readonly (() => Promise<void>)[] {
-  const loops = families.map((family) => () => family.run(signal));
+  const common = { ...options, health: () => healthOf(families, options.config, options.world.clock) };
+  const tasks = [...families.map((family) => () => family.run(signal)), () => watchConfigFile(common, signal)];
   // A dry run takes no ports: the proxy that does the work has them.
-  if (options.dryRun !== undefined) return [...loops, () => watchConfigFile(options, fail, signal)];
-  return [
-    ...loops,
-    () => serveHealth(families, options, signal),
-    () => serveMetrics(options, signal),
-    () => watchConfigFile(options, fail, signal),
-  ];
+  return options.dryRun !== undefined ? tasks : [...tasks, () => serveHealth(common, signal), () => serveMetrics(common, signal)];
 }
 
 function healthOf<H, K extends KernelObject, S>(families: readonly FamilyRun<H, K, S>[], config: RunConfig, clock: Clock): HealthReport {
   return judge(new Map(families.map(({ family, progress }) => [family, progress])), config.syncPeriodMs, clock.nowMs());
-}
-
-async function serveHealth<H, K extends KernelObject, S>(
-  families: readonly FamilyRun<H, K, S>[],
-  options: RunOptions,
-  signal: AbortSignal,
-): Promise<void> {
-  const { config, world, metrics, eligibility } = options;
-  const { clock, log } = world;
-  if (config.healthzBindAddress === undefined) return;
-  const probeOf = (path: "healthz" | "livez", eligible: () => Eligibility | undefined): (() => Reply) =>
-    probe(`/${path}`, log, () => {
-      const health = healthOf(families, config, clock);
-      const eligibleNow = eligible();
-      const reply = healthReply(health, eligibleNow, clock.nowMs());
-      metrics.probed(path, reply.status);
-      return { reply, reason: unhealthyReason(health, eligibleNow) };
-    });
-  const handler = routes({ "/healthz": probeOf("healthz", eligibility), "/livez": probeOf("livez", () => undefined) });
-  await serveHttp(
-    { name: "healthz", address: config.healthzBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
-    signal,
-  );
-}
-
-async function serveMetrics({ config, world, metrics }: RunOptions, signal: AbortSignal): Promise<void> {
-  if (config.metricsBindAddress === undefined) return;
-  const handler = routes({
-    "/healthz": () => ({ status: 200, headers: TEXT_HEADERS, body: "ok" }),
-    "/metrics": () => metrics.reply(),
-    "/proxyMode": () => ({ status: 200, headers: TEXT_HEADERS, body: config.proxyMode }),
-    "/configz": () => ({ status: 200, headers: { "Content-Type": "application/json" }, body: JSON.stringify(config.configz) }),
-  });
-  const { clock, log } = world;
-  await serveHttp(
-    { name: "metrics", address: config.metricsBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
-    signal,
-  );
-}
-
-async function watchConfigFile(
-  { config, world, readFile }: RunOptions,
-  fail: (reason: unknown) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const { configFile } = config;
-  if (configFile === undefined || readFile === undefined) return;
-  if (await fileChanged(configFile, readFile, world.clock, signal)) {
-    fail(
-      new ProxyError("canceled", "the configuration file changed", {
-        object: configFile.path,
-        hint: "exiting so that a supervisor starts the proxy with it; rules stay in force",
-      }),
-    );
-  }
 }
 
 async function close<H, K extends KernelObject, S>(dataplane: Dataplane<H, K, S>, { clock, log }: World): Promise<void> {

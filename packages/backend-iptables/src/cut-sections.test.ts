@@ -1,0 +1,94 @@
+import { Ledger } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import { cutSections, restoreInput } from "@turnout/host/iptables/text";
+import type { Section } from "@turnout/host/iptables/text";
+import type { IptablesObject } from "./objects.ts";
+import { parseIptablesOptions } from "./options.ts";
+import { planDelta } from "./plan.ts";
+import { renderRow } from "./render.ts";
+import { renderSkeleton } from "./skeleton.ts";
+import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
+import type { ServiceWish } from "./test-support/states.ts";
+
+const OPTIONS = parseIptablesOptions({});
+
+/** The sections that lead from one state to another. */
+function sectionsBetween(before: readonly ServiceWish[], after: readonly ServiceWish[]): readonly Section[] {
+  const ledger = new Ledger<IptablesObject>();
+  for (const wishes of [before, after]) {
+    const { rows, node } = stateOf(wishes, "IPv4");
+    const context = { node, host: FACTS };
+    if (wishes === after) ledger.commit(ledger.delta(0), {});
+    ledger.setAll(renderSkeleton(context, OPTIONS), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, OPTIONS)])));
+  }
+  const [step] = planDelta(ledger.delta(0)).steps;
+  return step?.do === "restore" ? step.sections : [];
+}
+
+const MANY = Array.from({ length: 20 }, (_, index): ServiceWish => ({ name: `svc-${index}`, number: 1 + index, local: 5, remote: 5 }));
+const CHAINS_MAX = 30;
+
+/** What playing sections came to: the chains with their rules, and lines that a kernel would refuse. */
+interface Played {
+  readonly chains: ReadonlyMap<string, readonly string[]>;
+  readonly refused: readonly string[];
+}
+
+/** Play sections on nothing but names: every jump must lead to a chain that is there, and no chain may go that is jumped to. */
+function play(sections: readonly Section[], known: Played["chains"] = new Map()): Played {
+  const chains = new Map(Array.from(known, ([name, rules]) => [name, [...rules]]));
+  const refused: string[] = [];
+  for (const line of restoreInput(sections).split("\n")) {
+    const [word = "", name = ""] = line.split(" ");
+    const text = line.slice(word.length + name.length + 2);
+    if (word.startsWith(":")) chains.set(word.slice(1), []);
+    const target = /-j (KUBE-[\w-]+)$/.exec(line)?.[1];
+    if (target !== undefined && word !== "-D" && !chains.has(target)) refused.push(line);
+    if (word === "-A" || word === "-I") chains.get(name)?.push(text);
+    if (word === "-D")
+      chains.set(
+        name,
+        (chains.get(name) ?? []).filter((rule) => rule !== text),
+      );
+    if (word !== "-X") continue;
+    if ([...chains.values()].some((rules) => rules.some((rule) => rule.endsWith(`-j ${name}`)))) refused.push(line);
+    chains.delete(name);
+  }
+  return { chains, refused };
+}
+
+const KNOWN: Played["chains"] = new Map(["KUBE-SERVICES", "KUBE-MARK-MASQ", "KUBE-NODEPORTS"].map((name) => [name, []]));
+
+function sorted(chains: Played["chains"]): readonly (readonly [string, readonly string[]])[] {
+  return [...chains].toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+describe("cutSections", () => {
+  it("leaves a change of the usual size as it is", () => {
+    const sections = sectionsBetween([], SHOWCASE);
+    expect(cutSections(sections)).toBe(sections);
+  });
+
+  it("loads many new chains ahead, few to a section, and ends with the very same rules", () => {
+    const sections = sectionsBetween([], MANY);
+    const cut = cutSections(sections, CHAINS_MAX);
+    expect(cut.length).toBeGreaterThan(sections.length + 3);
+    expect(Math.max(...cut.map(({ fresh }) => fresh.length))).toBeLessThanOrEqual(CHAINS_MAX);
+    // What leads to them comes with the sections that were there before.
+    const ahead = cut.slice(0, cut.length - sections.length);
+    expect(restoreInput(ahead)).not.toContain("KUBE-SERVICES");
+    const played = play(cut, KNOWN);
+    expect(played.refused).toEqual([]);
+    expect(sorted(played.chains)).toEqual(sorted(play(sections, KNOWN).chains));
+  });
+
+  it("deletes many chains behind, those that jump to others first", () => {
+    const before = play(sectionsBetween([], MANY), KNOWN).chains;
+    const sections = sectionsBetween(MANY, []);
+    const cut = cutSections(sections, CHAINS_MAX);
+    expect(cut.length).toBeGreaterThan(sections.length + 3);
+    const { chains, refused } = play(cut, before);
+    expect(refused).toEqual([]);
+    expect([...chains.keys()].filter((name) => /^KUBE-(SVC|SEP)-/.test(name))).toEqual([]);
+  });
+});

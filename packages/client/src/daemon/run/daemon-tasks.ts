@@ -1,0 +1,67 @@
+import { ProxyError, type World } from "@turnout/core";
+import type { Eligibility } from "../../api/eligibility.ts";
+import type { RunConfig } from "../config/config.ts";
+import { fileChanged } from "../config/file-change.ts";
+import { healthReply, probe, unhealthyReason, type HealthReport, type Reply } from "../health/health.ts";
+import { routes, serveHttp } from "../health/http.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+
+/** What a daemon does beside its sync loops is done with this. */
+export interface DaemonTaskOptions {
+  readonly config: RunConfig;
+  readonly world: World;
+  readonly metrics: Metrics;
+  readonly eligibility: () => Eligibility;
+  readonly health: () => HealthReport;
+  /** Reads the configuration file again; undefined: unreadable just now. */
+  readonly readFile?: ((path: string) => Promise<string | undefined>) | undefined;
+}
+
+const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" };
+
+/** Answer `/healthz` and `/livez` until aborted, if an address is configured. @throws {ProxyError} with bindAddressHardFail. */
+export async function serveHealth({ config, world, metrics, eligibility, health }: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
+  const { clock, log } = world;
+  if (config.healthzBindAddress === undefined) return;
+  const probeOf = (path: "healthz" | "livez", eligible: () => Eligibility | undefined): (() => Reply) =>
+    probe(`/${path}`, log, () => {
+      const healthNow = health();
+      const eligibleNow = eligible();
+      const reply = healthReply(healthNow, eligibleNow, clock.nowMs());
+      metrics.probed(path, reply.status);
+      return { reply, reason: unhealthyReason(healthNow, eligibleNow) };
+    });
+  const handler = routes({ "/healthz": probeOf("healthz", eligibility), "/livez": probeOf("livez", () => undefined) });
+  await serveHttp(
+    { name: "healthz", address: config.healthzBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
+    signal,
+  );
+}
+
+/** Answer `/metrics`, `/proxyMode` and `/configz` until aborted, if an address is configured. @throws {ProxyError} with bindAddressHardFail. */
+export async function serveMetrics({ config, world, metrics }: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
+  if (config.metricsBindAddress === undefined) return;
+  const handler = routes({
+    "/healthz": () => ({ status: 200, headers: TEXT_HEADERS, body: "ok" }),
+    "/metrics": () => metrics.reply(),
+    "/proxyMode": () => ({ status: 200, headers: TEXT_HEADERS, body: config.proxyMode }),
+    "/configz": () => ({ status: 200, headers: { "Content-Type": "application/json" }, body: JSON.stringify(config.configz) }),
+  });
+  const { clock, log } = world;
+  await serveHttp(
+    { name: "metrics", address: config.metricsBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
+    signal,
+  );
+}
+
+/** Look at the configuration file until aborted. @throws {ProxyError} `canceled` once it is another: the process is to be started with it. */
+export async function watchConfigFile({ config, world, readFile }: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
+  const { configFile } = config;
+  if (configFile === undefined || readFile === undefined) return;
+  if (await fileChanged(configFile, readFile, world.clock, signal)) {
+    throw new ProxyError("canceled", "the configuration file changed", {
+      object: configFile.path,
+      hint: "exiting so that a supervisor starts the proxy with it; rules stay in force",
+    });
+  }
+}

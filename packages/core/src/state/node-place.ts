@@ -1,0 +1,24 @@
+import { parseIP } from "../model/addresses.ts";
+import type { IP } from "../model/addresses.ts";
+import type { NodeContext } from "../model/rows.ts";
+
+/** A node as far as rows hang on it. */
+export interface NodePlace {
+  readonly context: NodeContext;
+  /** Its primary address, parsed. */
+  readonly address: IP | undefined;
+  /** What its settings do to rules; nodes with equal text have equal rules. */
+  readonly rules: string;
+}
+
+/** See a node as rows see it. */
+export function placeOf(context: NodeContext): NodePlace {
+  const { addresses, detector, settings } = context;
+  const address = addresses[0] === undefined ? undefined : parseIP(addresses[0]);
+  return { context, address, rules: `${detector === undefined ? "all" : "pods"}${settings.masqueradeAll ? "+masquerade" : ""}` };
+}
+
+/** Tell whether the same node at two times has the same rows of everything. */
+export function isSamePlace(a: NodePlace, b: NodePlace): boolean {
+  return a.rules === b.rules && a.context.zone === b.context.zone && a.context.addresses[0] === b.context.addresses[0];
+}

@@ -1,0 +1,79 @@
+import type { Issue } from "../model/api-objects.ts";
+import { serviceKeyOf } from "../model/names.ts";
+import type { ServicePort } from "../model/rows.ts";
+import { claimOf, Claims } from "../policy/claims.ts";
+import type { Claimant, Ground } from "../policy/claims.ts";
+import { destinationsFor } from "../policy/destinations.ts";
+import type { PoolSizes, RuleContext } from "../policy/destinations.ts";
+import { LostClaimReports } from "../policy/lost-claims.ts";
+import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
+import { rowKeysOf } from "../policy/service-rows.ts";
+import type { ServiceParts } from "../policy/service-rows.ts";
+
+const NONE: ReadonlySet<string> = new Set();
+/** Neither decides on which addresses a row answers. */
+const NO_POOLS: PoolSizes = { cluster: 0, local: 0, hasAny: false };
+const NO_NODE: RuleContext = { addresses: [], detector: undefined, settings: DEFAULT_SETTINGS };
+
+/** Which Service has a contested address; the same on every node, so it is worked out once for all. */
+export class ServiceClaims {
+  readonly #claims = new Claims<Claimant>();
+  readonly #reports: LostClaimReports;
+
+  /** `report` hears of contested addresses, each once. */
+  constructor(report: ((issue: Issue) => void) | undefined) {
+    this.#reports = new LostClaimReports(report);
+  }
+
+  /** Take in what the cluster has of its own; returns Services that may have lost or got something by that. */
+  setGround(ground: Ground): ReadonlySet<string> {
+    return new Set([...this.#claims.setGround(ground)].map(serviceKeyOf));
+  }
+
+  /** Put a Service's new claims in the place of its old ones; returns other Services whose destinations may have changed. */
+  set(before: ServiceParts | undefined, after: ServiceParts | undefined): ReadonlySet<string> {
+    // The usual change is one of endpoints.
+    if (before !== undefined && before.service === after?.service) return NONE;
+    const services = new Set<string>();
+    const wanted = claimantsOf(after);
+    const rows = new Set([...claimantsOf(before).keys(), ...wanted.keys()]);
+    for (const key of rows) for (const other of this.#claims.set(key, wanted.get(key))) services.add(serviceKeyOf(other));
+    return services;
+  }
+
+  /** Tell what these rows want and others have, as {@link withoutLost} takes it; what is new of that is reported. */
+  lostBy(rowKeys: Iterable<string>): readonly string[] {
+    const texts: string[] = [];
+    for (const key of rowKeys) {
+      const settled = this.#claims.settled(key);
+      this.#reports.note(key, settled?.row, settled?.lost ?? []);
+      if (settled === undefined) continue;
+      const { protocol } = settled.row.name;
+      for (const { destination } of settled.lost) texts.push(lostText(key, claimOf(destination, protocol)));
+    }
+    return texts;
+  }
+}
+
+/** A row as it is without the destinations among these; itself when it has none of them. */
+export function withoutLost(row: ServicePort, lost: readonly string[]): ServicePort {
+  const destinations = row.destinations.filter((destination) => !lost.includes(lostText(row.key, claimOf(destination, row.name.protocol))));
+  return destinations.length === row.destinations.length ? row : { ...row, destinations };
+}
+
+function lostText(key: string, claim: string): string {
+  return `${key} ${claim}`;
+}
+
+/** What a Service's rows want to answer on; the same on every node. */
+function claimantsOf(parts: ServiceParts | undefined): ReadonlyMap<string, Claimant> {
+  if (parts === undefined) return new Map();
+  const { service, addresses } = parts;
+  const keys = rowKeysOf(parts);
+  const claimants = service.ports.map((port, index): readonly [string, Claimant] => {
+    const all = destinationsFor(service, port, addresses, NO_POOLS, NO_NODE);
+    const destinations = all.map(({ kind, address, port: number }) => ({ kind, address, port: number }));
+    return [keys[index] ?? "", { createdMs: service.createdMs, name: port, destinations }];
+  });
+  return new Map(claimants);
+}

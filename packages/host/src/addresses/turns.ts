@@ -1,0 +1,11 @@
+/** Lets one after the other do something. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Run once all before are done, however they ended. */
+  async take(run: () => Promise<void>): Promise<void> {
+    const mine = this.#last.then(run);
+    this.#last = Promise.allSettled([mine]);
+    await mine;
+  }
+}

@@ -1,0 +1,12 @@
+/**
+ * The programs of iptables: which variant, waiting for the xtables lock, listing, changing. What is written with them: `@turnout/host/iptables/text`.
+ *
+ * @packageDocumentation
+ */
+export { complainedLine, iptablesError, isLockHeld } from "./errors.ts";
+export { restoreIptables, runLocked } from "./restore.ts";
+export type { LockedRun } from "./restore.ts";
+export { IptablesTool } from "./tool.ts";
+export type { LockWaits } from "./tool.ts";
+export { chooseIptables, findIptables, iptablesName, parseIptablesVersion } from "./tools.ts";
+export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";

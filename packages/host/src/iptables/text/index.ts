@@ -1,0 +1,13 @@
+/**
+ * What a service proxy writes into iptables and reads from it, as text: rules, the input of `iptables-restore`, the output of `iptables-save`.
+ *
+ * Everything here is pure, so that what decides in a backend may use it.
+ * @packageDocumentation
+ */
+export * from "./objects.ts";
+export * from "./rule-text.ts";
+export { readSaved, sharedObjects } from "./saved.ts";
+export { deletionsOf, restoreInput } from "./section.ts";
+export type { Section } from "./section.ts";
+export { cutSections } from "./cut-sections.ts";
+export { SectionWriter } from "./section-writer.ts";

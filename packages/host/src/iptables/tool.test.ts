@@ -1,0 +1,33 @@
+import type { Log } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import { createFakeClock } from "../testing/fake-clock.ts";
+import { createFakeExec } from "../testing/fake-exec.ts";
+import { IptablesTool } from "./tool.ts";
+import type { IptablesProgram } from "./tools.ts";
+
+const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const NFT: IptablesProgram = { variant: "nft", version: "1.8.9", suffix: "-nft" };
+const { signal } = new AbortController();
+
+/** A tool whose next call prints this. */
+function toolThatPrints(args: readonly string[], stdout: string): IptablesTool {
+  const exec = createFakeExec([{ run: ["iptables-nft-save", ...args], result: { stdout } }]);
+  return new IptablesTool({ exec, clock: createFakeClock(), log: quiet }, "IPv4", NFT);
+}
+
+describe("IptablesTool", () => {
+  // As 1.8.9 says it, with exit code 0, when somebody has "ct state new accept" of nft's in the table.
+  const unlisted = "# Table `nat' is incompatible, use 'nft' tool.\n";
+
+  it("doesn't take a table that can't be listed for an empty one", async () => {
+    const wanted = { code: "host_unsupported", object: "Table `nat' is incompatible, use 'nft' tool." };
+    await expect(toolThatPrints(["-t", "nat"], unlisted).save("nat", signal)).rejects.toMatchObject(wanted);
+    const others = "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n";
+    await expect(toolThatPrints([], others + unlisted).saveExisting(signal)).rejects.toMatchObject(wanted);
+  });
+
+  it("reads a table in which only other base chains can't be listed", async () => {
+    const text = "*nat\nCOMMIT\n# Table `nat' contains incompatible base-chains, use 'nft' tool to list them.\n";
+    expect(await toolThatPrints(["-t", "nat"], text).save("nat", signal)).toBe(text);
+  });
+});

@@ -1,0 +1,122 @@
+import type { IPFamily, World } from "@turnout/core";
+import { iptablesError } from "./errors.ts";
+import { restoreIptables, runLocked } from "./restore.ts";
+import type { LockedRun } from "./restore.ts";
+import type { TableName } from "./text/objects.ts";
+import { chooseIptables, iptablesName } from "./tools.ts";
+import type { IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
+
+/** What waiting for the xtables lock has come to. */
+export interface LockWaits {
+  /** Calls that had to wait. */
+  readonly count: number;
+  /** Time they spent with tries that got nothing, in ms. */
+  readonly totalMs: number;
+}
+
+/**
+ * The iptables programs of one family, in the variant this host uses: looked up with the first call, so that rendering needs no tool.
+ */
+export class IptablesTool {
+  readonly #world: Pick<World, "exec" | "clock" | "log">;
+  readonly #family: IPFamily;
+  readonly #wanted: "auto" | IptablesVariant;
+  readonly #random: () => number;
+  #choice: IptablesChoice | undefined;
+  #waits: LockWaits = { count: 0, totalMs: 0 };
+
+  /** `wanted` may be a program that was found already; then nothing is looked up. */
+  constructor(
+    world: Pick<World, "exec" | "clock" | "log">,
+    family: IPFamily,
+    wanted: "auto" | IptablesVariant | IptablesProgram,
+    random: () => number = Math.random,
+  ) {
+    this.#world = world;
+    this.#family = family;
+    this.#wanted = typeof wanted === "string" ? wanted : wanted.variant;
+    if (typeof wanted !== "string") this.#choice = { ...wanted, because: "it was asked for", mixed: undefined };
+    this.#random = random;
+  }
+
+  get waits(): LockWaits {
+    return this.#waits;
+  }
+
+  /** Which programs are used. @throws {ProxyError} as {@link chooseIptables}. */
+  async choice(signal: AbortSignal): Promise<IptablesChoice> {
+    if (this.#choice !== undefined) return this.#choice;
+    const { exec, log } = this.#world;
+    const choice = await chooseIptables(this.#wanted, exec, signal);
+    // Looking takes a while; whoever else looked meanwhile found the same.
+    if (this.#choice !== undefined) return this.#choice;
+    this.#choice = choice;
+    const { variant, version, because, mixed } = choice;
+    log.info("iptables chosen", { family: this.#family, variant, version, because });
+    if (mixed !== undefined) {
+      log.warn("both variants of iptables hold rules on this host, and the kernel obeys both", {
+        family: this.#family,
+        used: variant,
+        other: mixed,
+        hint: "have kubelet, CNI and proxies use one variant; remove the rules of the other, or reboot",
+      });
+    }
+    return choice;
+  }
+
+  /** List one table. @throws {ProxyError} `host_unsupported` where it holds what the tool can't list. */
+  async save(table: TableName, signal: AbortSignal): Promise<string> {
+    const file = await this.#file("-save", signal);
+    const { code, stdout, stderr } = await this.#world.exec.run(file, ["-t", table], { signal, timeoutMs: 600_000 });
+    if (code !== 0) throw iptablesError(stderr, `list table ${table}`);
+    assertListed(stdout);
+    return stdout;
+  }
+
+  /** List the tables that exist, each under its name; asking the legacy variant for one by name would make it. */
+  async saveExisting(signal: AbortSignal): Promise<Readonly<Partial<Record<TableName, string>>>> {
+    const file = await this.#file("-save", signal);
+    const { code, stdout, stderr } = await this.#world.exec.run(file, [], { signal, timeoutMs: 600_000 });
+    if (code !== 0) throw iptablesError(stderr, "list what is there");
+    assertListed(stdout);
+    return Object.fromEntries(stdout.split(/^\*/m).map((text) => [text.slice(0, text.indexOf("\n")), text]));
+  }
+
+  /** Carry out a change. @throws {ProxyError} what the tool complained about. */
+  async restore(input: string, signal: AbortSignal): Promise<void> {
+    await restoreIptables(await this.#file("-restore", signal), input, this.#run(signal));
+  }
+
+  /** Tell whether a chain is there. Cheap however many rules there are elsewhere. @throws {ProxyError} as {@link runLocked}, and `permission_denied`. */
+  async hasChain(table: TableName, chain: string, signal: AbortSignal): Promise<boolean> {
+    const file = await this.#file("", signal);
+    const result = await runLocked(file, ["-t", table, "-S", chain], this.#run(signal));
+    if (result.code === 0) return true;
+    const error = iptablesError(result.stderr, `look for chain ${chain}`);
+    if (error.code === "permission_denied") throw error;
+    return false;
+  }
+
+  async #file(what: "" | "-restore" | "-save", signal: AbortSignal): Promise<string> {
+    return iptablesName(this.#family, await this.choice(signal), what);
+  }
+
+  #run(signal: AbortSignal): LockedRun {
+    const { exec, clock } = this.#world;
+    return { exec, clock, random: this.#random, signal, waited: (ms) => this.#note(ms) };
+  }
+
+  #note(ms: number): void {
+    this.#waits = { count: this.#waits.count + 1, totalMs: this.#waits.totalMs + ms };
+    this.#world.log.debug("waited for the xtables lock", { family: this.#family, ms: Math.round(ms) });
+  }
+}
+
+/**
+ * The nft variant lists nothing of a table in which somebody has rules that no iptables can make, and calls that a success. Taken for an empty
+ * table, everything would be made once more with every look.
+ */
+function assertListed(stdout: string): void {
+  const complaint = /^# Table `\w+' is incompatible.*$/m.exec(stdout)?.[0];
+  if (complaint !== undefined) throw iptablesError(complaint.slice(2), "list what is there");
+}

@@ -1,0 +1,11 @@
+/**
+ * The program nft: transactions and listings, its errors, how long to wait for it.
+ *
+ * @packageDocumentation
+ */
+export { nftError } from "./errors.ts";
+export { elementComment, elementParts, elementText, readListing, verdictText } from "./listing.ts";
+export type { ListedChain, Listing } from "./listing.ts";
+export { NftSession } from "./nft-session.ts";
+export { Patience } from "./patience.ts";
+export type { PatienceOptions } from "./patience.ts";

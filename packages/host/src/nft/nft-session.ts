@@ -1,0 +1,121 @@
+import { ProxyError } from "@turnout/core";
+import type { Exec, ExecResult, ExecSession } from "@turnout/core";
+import { EchoCount } from "../watch/own-commits.ts";
+import type { OwnCommits } from "../watch/own-commits.ts";
+import { nftError } from "./errors.ts";
+import { Patience } from "./patience.ts";
+
+/** A transaction of up to 64 kB takes some ms; on a slow machine beside another's large commit, a second. */
+const KEPT_PATIENCE = { baseMs: 3_000, perKBMs: 20 };
+/** A MB takes a third of a second. */
+const ALONE_PATIENCE = { baseMs: 5_000, perKBMs: 10 };
+/** What there is to list is known only afterwards: 20 s for a million elements. */
+const LIST_PATIENCE = { baseMs: 60_000, perKBMs: 0 };
+/** A kept nft never returns memory; larger transactions get a process of their own. Bytes. */
+const KEPT_TEXT_MAX = 64 * 1024;
+/** A kept nft is replaced after this many transactions, whatever its memory. */
+const KEPT_USES_MAX = 20_000;
+
+/**
+ * Runs transactions through nft: small ones through one kept `nft -i`, which saves a process start for each, large ones
+ * through a process of their own.
+ *
+ * Edges: one transaction at a time; a transaction takes effect as a whole or not at all. An nft that hangs is given up when what was asked
+ * should long be done, and the next transaction gets another.
+ */
+export class NftSession {
+  readonly #exec: Exec;
+  readonly #nft: string;
+  readonly #own: OwnCommits;
+  readonly #keptPatience = new Patience(KEPT_PATIENCE);
+  readonly #alonePatience = new Patience(ALONE_PATIENCE);
+  readonly #listPatience = new Patience(LIST_PATIENCE);
+  #kept: ExecSession | undefined;
+  #uses = 0;
+
+  /** @param host its programs, and the count of our commits that all sessions in this network namespace share */
+  constructor(host: { readonly exec: Exec; readonly own: OwnCommits }, nftPath: string) {
+    this.#exec = host.exec;
+    this.#own = host.own;
+    this.#nft = nftPath;
+  }
+
+  /** Transactions of ours whose echo from the kernel has not been counted off yet. */
+  readonly echoes: EchoCount = new EchoCount();
+
+  /** Carry out one transaction. @throws {ProxyError} what nft complained about; then nothing of it took effect. */
+  async commit(statements: readonly string[], signal: AbortSignal): Promise<void> {
+    const size = statements.reduce((sum, statement) => sum + statement.length + 2, 0);
+    const commit = (): Promise<void> =>
+      size > KEPT_TEXT_MAX
+        ? this.#alonePatience.during(size, (timeoutMs) => this.#commitAlone(statements, timeoutMs, signal))
+        : this.#keptPatience.during(size, (timeoutMs) => this.#commitKept(statements, timeoutMs));
+    await this.echoes.during(() => this.#own.during(1, commit));
+  }
+
+  /** Remove a table, if it is there. */
+  async dropTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<void> {
+    // Made first, so that deleting it can't fail for its absence.
+    await this.commit([`add table ${family} ${table}`, `delete table ${family} ${table}`], signal);
+  }
+
+  /** List a family's tables as JSON. */
+  async listTables(family: "ip" | "ip6", signal: AbortSignal): Promise<string> {
+    const { code, stdout, stderr } = await this.#list(["tables", family], signal);
+    if (code !== 0) throw nftError(stderr, `list tables ${family}`);
+    return stdout;
+  }
+
+  /** List a table as JSON; undefined when it doesn't exist. */
+  async listTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<string | undefined> {
+    const { code, stdout, stderr } = await this.#list(["table", family, table], signal);
+    if (code === 0) return stdout;
+    const error = nftError(stderr, `list table ${family} ${table}`);
+    if (ProxyError.is(error, "not_found")) return undefined;
+    throw error;
+  }
+
+  /** List a set as JSON. @throws {ProxyError} `not_found` when it doesn't exist. */
+  async listSet(family: "ip" | "ip6", table: string, set: string, signal: AbortSignal): Promise<string> {
+    const { code, stdout, stderr } = await this.#list(["set", family, table, set], signal);
+    if (code !== 0) throw nftError(stderr, `list set ${family} ${table} ${set}`);
+    return stdout;
+  }
+
+  close(): void {
+    this.#kept?.close();
+    this.#kept = undefined;
+  }
+
+  #list(what: readonly string[], signal: AbortSignal): Promise<ExecResult> {
+    return this.#listPatience.during(0, (timeoutMs) => this.#exec.run(this.#nft, ["-j", "list", ...what], { signal, timeoutMs }));
+  }
+
+  async #commitAlone(statements: readonly string[], timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const input = `${statements.join("\n")}\n`;
+    const { code, stderr } = await this.#exec.run(this.#nft, ["-f", "-"], { input, signal, timeoutMs });
+    if (code !== 0) throw nftError(stderr, "apply a transaction");
+  }
+
+  async #commitKept(statements: readonly string[], timeoutMs: number): Promise<void> {
+    if (this.#uses >= KEPT_USES_MAX) this.close();
+    if (this.#kept === undefined) {
+      this.#kept = this.#exec.open(this.#nft, ["-i"]);
+      this.#uses = 0;
+    }
+    // nft -i says nothing when a line succeeds. A line it can't parse makes it complain, and that ends the answer.
+    const marker = `turnout-barrier-${++this.#uses}-end`;
+    this.#kept.write(`${statements.join("; ")}\n${marker}\n`);
+    let answer: string;
+    try {
+      answer = await this.#kept.readUntil(marker, timeoutMs);
+      await this.#kept.readUntil("^", timeoutMs);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    const complaints = answer.split("\n").filter((line) => line.includes("Error: "));
+    // The last complaint is about the marker itself; any before it is about the transaction.
+    if (complaints.length > 1) throw nftError(answer, "apply a transaction");
+  }
+}

@@ -1,0 +1,64 @@
+import type { IPFamily } from "@turnout/core";
+import type { Rule } from "./rule.ts";
+import { BUILTINS, TABLES } from "./table-names.ts";
+import type { TableName } from "./table-names.ts";
+import type { IptablesVariant } from "../../iptables/tools.ts";
+
+/** Packets and bytes, as restored: the fake doesn't count. */
+export interface Counters {
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+/** Nothing counted. */
+export const ZERO: Counters = { packets: 0, bytes: 0 };
+
+/** A rule in a chain. */
+export interface Entry {
+  readonly rule: Rule;
+  readonly counters: Counters;
+}
+
+/** A chain; never changed, replaced instead. */
+export interface Chain {
+  readonly name: string;
+  /** Undefined for a chain that somebody made. */
+  readonly policy: "ACCEPT" | "DROP" | undefined;
+  readonly counters: Counters;
+  readonly entries: readonly Entry[];
+}
+
+/** The chains of one table, built-in ones first. */
+export type Chains = ReadonlyMap<string, Chain>;
+
+/** All rules of one variant in one family. */
+export interface RuleSet {
+  readonly variant: IptablesVariant;
+  readonly family: IPFamily;
+  /** Tables that exist: legacy in order of first use, nft those that were ever changed. */
+  readonly tables: Map<TableName, Chains>;
+}
+
+/** Tell whether a word names a table. */
+export function isTableName(word: string): word is TableName {
+  return (TABLES as readonly string[]).includes(word);
+}
+
+/** Make a table as it is when nobody has touched it. */
+export function newTable(name: TableName): Chains {
+  return new Map(BUILTINS[name].map((hook) => [hook, { name: hook, policy: "ACCEPT", counters: ZERO, entries: [] }]));
+}
+
+/** List the chains of a table as they are printed: built-in ones, then the others in byte order. */
+export function sortedChains(chains: Chains): readonly Chain[] {
+  const all = [...chains.values()];
+  const others = all.filter(({ policy }) => policy === undefined);
+  return [...all.filter(({ policy }) => policy !== undefined), ...others.sort((a, b) => (a.name < b.name ? -1 : 1))];
+}
+
+/** Count the rules that jump or go to a chain. */
+export function referencesTo(chains: Chains, name: string): number {
+  let count = 0;
+  for (const { entries } of chains.values()) for (const { rule } of entries) if (rule.chain === name) count++;
+  return count;
+}

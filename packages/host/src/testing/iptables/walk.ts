@@ -1,0 +1,92 @@
+import { parseIP } from "@turnout/core";
+import type { Packet } from "@turnout/conformance";
+import type { IPFamily } from "@turnout/core";
+import type { RecentLists } from "./recent-lists.ts";
+import type { Hook } from "./table-names.ts";
+
+/** What a walk needs to know of the host. */
+export interface WalkHost {
+  isLocal(address: string): boolean;
+  /** In [0, 1). */
+  random(): number;
+  readonly nowMs: number;
+  readonly recents: RecentLists;
+}
+
+/** The first packet of a connection on its way, as rules see and change it. */
+export class Walk {
+  readonly family: IPFamily;
+  readonly protocol: string;
+  readonly sourcePort = 40_000;
+  readonly host: WalkHost;
+  /** The way it took, for people. */
+  readonly path: string[] = [];
+  /** "" where there is none. */
+  inputLink: string;
+  outputLink = "";
+  mark: number;
+  /** What conntrack knows of the connection; its state is NEW. */
+  isDestinationTranslated = false;
+  isSourceTranslated = false;
+  #source: Address;
+  #destination: Address;
+  #port: number;
+
+  constructor({ family, protocol, source, destination, port, link, mark = 0 }: Packet, host: WalkHost) {
+    this.family = family;
+    this.protocol = protocol.toLowerCase();
+    this.#source = addressOf(source);
+    this.#destination = addressOf(destination);
+    this.#port = port;
+    this.inputLink = link;
+    this.mark = mark;
+    this.host = host;
+  }
+
+  get source(): string {
+    return this.#source.text;
+  }
+
+  get sourceValue(): bigint {
+    return this.#source.value;
+  }
+
+  get destination(): string {
+    return this.#destination.text;
+  }
+
+  get destinationValue(): bigint {
+    return this.#destination.value;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Whether a hook's translation is settled: nat chains are asked no more. */
+  isTranslatedAt(hook: Hook): boolean {
+    return hook === "POSTROUTING" || hook === "INPUT" ? this.isSourceTranslated : this.isDestinationTranslated;
+  }
+
+  /** Send it elsewhere; undefined: as it is. */
+  translateDestination(address: string | undefined, port: number | undefined): void {
+    if (address !== undefined) this.#destination = addressOf(address);
+    this.#port = port ?? this.#port;
+    this.isDestinationTranslated = true;
+  }
+
+  /** Rewrite its source; masquerading takes an address of the host, whose it doesn't matter. */
+  translateSource(address: string | undefined): void {
+    if (address !== undefined) this.#source = addressOf(address);
+    this.isSourceTranslated = true;
+  }
+}
+
+interface Address {
+  readonly text: string;
+  readonly value: bigint;
+}
+
+function addressOf(text: string): Address {
+  return { text, value: parseIP(text)?.value ?? 0n };
+}

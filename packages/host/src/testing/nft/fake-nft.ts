@@ -1,0 +1,108 @@
+import type { Clock, Exec } from "@turnout/core";
+import type { FaultSwitches, Packet, Trace } from "@turnout/conformance";
+import type { FakeNetlink } from "../fake-netlink.ts";
+import { createNftExec } from "./fake-exec.ts";
+import { NftEngine } from "./nft-engine.ts";
+import type { Answer } from "./nft-engine.ts";
+import type { Ruleset } from "./ruleset.ts";
+import { tracePacket } from "./tracer.ts";
+import { UndoLog } from "./undo-log.ts";
+
+/** Pids as the kernel would name them: the proxy's nft, and somebody's. */
+const OWN_PID = 4_242;
+const FOREIGN_PID = 6_666;
+
+const NO_MEMORY: Answer = { isDone: false, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n", changed: [] };
+
+/** What the fake shares with the rest of its host. */
+export interface FakeNftHost {
+  readonly clock: Pick<Clock, "nowMs">;
+  /** Told of each commit. */
+  readonly netlink: FakeNetlink;
+  /** Asked before each change that the proxy makes. */
+  readonly faults: FaultSwitches;
+}
+
+/** How a packet is followed. */
+export interface FollowOptions {
+  isLocal(address: string): boolean;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/**
+ * nft and the kernel's ruleset behind it, in memory: a part of a fake host.
+ *
+ * Shape: it begins empty. Its nft understands what Turnout's backends write and what a foreign hand is likely to; the rest of nft's language is
+ * refused as a syntax error.
+ * Edges: it behaves like nft 1.0.6 on Linux 6.18, checked against them by `real-nft.test.ts` of the nft backend.
+ */
+export class FakeNft {
+  /** What the proxy runs; its changes fail as the switches say. */
+  readonly exec: Exec;
+  readonly #host: FakeNftHost;
+  readonly #engine = new NftEngine();
+
+  constructor(host: FakeNftHost) {
+    this.#host = host;
+    this.exec = createNftExec((text, file) => this.#runOwn(text, file));
+  }
+
+  get ruleset(): Ruleset {
+    return this.#engine.ruleset;
+  }
+
+  /** Somebody else runs nft; the input is one transaction. */
+  run(text: string): Answer {
+    return this.#commit(text, "/dev/stdin", FOREIGN_PID);
+  }
+
+  /** Everything there is, as `nft -j list ruleset` prints it. */
+  list(): string {
+    return this.#engine.run("list ruleset", this.#host.clock.nowMs(), "").stdout;
+  }
+
+  /** Follow the first packet of a connection; what rules learn of it stays. See {@link tracePacket}. */
+  connect(packet: Packet, options: FollowOptions): Trace {
+    return this.#follow(packet, options, new UndoLog());
+  }
+
+  /** As {@link FakeNft.connect}, and nothing stays behind. */
+  trace(packet: Packet, options: FollowOptions): Trace {
+    const undo = new UndoLog();
+    const trace = this.#follow(packet, options, undo);
+    undo.rollBack();
+    return trace;
+  }
+
+  #follow(packet: Packet, { isLocal, random }: FollowOptions, undo: UndoLog): Trace {
+    return tracePacket(this.ruleset, packet, { isLocal, random, nowMs: this.#host.clock.nowMs(), undo });
+  }
+
+  #runOwn(text: string, file: string): Answer | "killed" {
+    const when = isChange(text) ? this.#host.faults.next(text) : undefined;
+    switch (when) {
+      case undefined:
+        return this.#commit(text, file, OWN_PID);
+      case "before":
+        return NO_MEMORY;
+      case "during":
+        return "killed";
+      case "after":
+        this.#commit(text, file, OWN_PID);
+        return "killed";
+    }
+  }
+
+  #commit(text: string, file: string, pid: number): Answer {
+    const { clock, netlink } = this.#host;
+    const answer = this.#engine.run(text, clock.nowMs(), file);
+    if (answer.changed.length > 0) netlink.commitNft({ pid, process: "nft", tables: answer.changed });
+    return answer;
+  }
+}
+
+/** Barriers and listings are no changes. */
+function isChange(text: string): boolean {
+  return /^\s*(?:add|create|insert|replace|delete|flush)\s/.test(text);
+}

@@ -1,0 +1,13 @@
+/**
+ * nft and the kernel behind it, in memory: a part of a fake host.
+ *
+ * @packageDocumentation
+ */
+export { FOREIGN_BIT } from "../foreign-mark.ts";
+export { FakeNft } from "./fake-nft.ts";
+export type { FakeNftHost, FollowOptions } from "./fake-nft.ts";
+export { dataJson, listedStatements, verdictJson } from "./json.ts";
+export { tokenize } from "./lexer.ts";
+export type { Answer } from "./nft-engine.ts";
+export { Refusal } from "./refusal.ts";
+export type { Chain, Element, NftSet, Rule, Ruleset, Table } from "./ruleset.ts";

@@ -1,0 +1,64 @@
+import type { Socket } from "node:net";
+import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from "@grpc/grpc-js";
+import type { PeerRights, PeerRightsOf } from "./peer-rights.ts";
+import type { WatchCall } from "./refuse.ts";
+
+/** A gRPC service, to be added to a server. */
+export interface GrpcService {
+  readonly definition: ServiceDefinition;
+  readonly handlers: UntypedServiceImplementation;
+}
+
+/** Bounds of what a client may send and how long it may be silent. */
+export interface DoorLimits {
+  readonly requestBytesMax: number;
+  readonly keepaliveMs: number;
+  readonly keepaliveTimeoutMs: number;
+}
+
+/** A gRPC server that is handed its connections. */
+export interface GrpcDoor {
+  readonly take: (socket: Socket) => void;
+  close(): void;
+}
+
+const STREAMS_OF_ONE_CONNECTION = 100;
+const same = (bytes: Buffer): Buffer => bytes;
+/** Messages are bytes, so that bad ones can be answered, and rows are encoded once for all watchers. */
+const WATCH_METHOD = {
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: same,
+  requestDeserialize: same,
+  responseSerialize: same,
+  responseDeserialize: same,
+};
+
+/** Make the service of one method `Watch`, at one door: whoever calls there has the rights that `rightsOf` says. */
+export function watchService(
+  path: string,
+  rightsOf: PeerRightsOf,
+  serve: (call: WatchCall, rights: PeerRights) => Promise<void>,
+): GrpcService {
+  const watch = (call: WatchCall): void => void serve(call, rightsOf(call.getAuthContext().sslPeerCertificate));
+  return { definition: { watch: { ...WATCH_METHOD, path } }, handlers: { watch } };
+}
+
+/** Open a server with these services. */
+export function openGrpcDoor(services: readonly GrpcService[], limits: DoorLimits): GrpcDoor {
+  const server = new Server({
+    "grpc.max_receive_message_length": limits.requestBytesMax,
+    "grpc.max_concurrent_streams": STREAMS_OF_ONE_CONNECTION,
+    "grpc.keepalive_time_ms": limits.keepaliveMs,
+    "grpc.keepalive_timeout_ms": limits.keepaliveTimeoutMs,
+  });
+  for (const { definition, handlers } of services) server.addService(definition, handlers);
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  return {
+    take: (socket) => injector.injectConnection(socket),
+    close() {
+      injector.destroy();
+      server.forceShutdown();
+    },
+  };
+}

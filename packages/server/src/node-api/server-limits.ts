@@ -1,0 +1,30 @@
+/** Bounds, and times in ms. */
+export interface ServerLimits {
+  /** Watch streams at a time that have said what they want; default 5,000. */
+  readonly streamsMax: number;
+  /** Streams of one certificate, or, of one that may ask for any node and over a socket, for one node; default 16. */
+  readonly streamsOfClientMax: number;
+  /** Nodes times settings that are answered at a time; default 5,000. */
+  readonly questionsMax: number;
+  /** Nodes, and the cluster, whose state is held whole for kpng's protocols at a time; default 64. */
+  readonly kpngImagesMax: number;
+  /** Bytes of a client's message; default 64 KiB. */
+  readonly requestBytesMax: number;
+  /** How long a view nobody watches is kept; default 2 minutes. */
+  readonly lingerMs: number;
+  /** A client is pinged so often, and gone when it does not answer in time; default 30 s and 10 s. */
+  readonly keepaliveMs: number;
+  readonly keepaliveTimeoutMs: number;
+}
+
+/** The defaults. */
+export const SERVER_LIMITS: ServerLimits = {
+  streamsMax: 5_000,
+  streamsOfClientMax: 16,
+  questionsMax: 5_000,
+  kpngImagesMax: 64,
+  requestBytesMax: 65_536,
+  lingerMs: 120_000,
+  keepaliveMs: 30_000,
+  keepaliveTimeoutMs: 10_000,
+};
