@@ -1,4 +1,4 @@
-import { createFeed, Store, SyncLoop } from "@turnout/core";
+import { createFeed, openDataplane, probeModule, Store, SyncLoop } from "@turnout/core";
 import type {
   Backend,
   BackendModule,
@@ -88,14 +88,16 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
   module: BackendModule<O, H, K, S>,
   { raw = {}, isShared = false, watchExec = (exec) => exec }: SubjectOptions = {},
 ): Promise<Subject> {
-  const own = createWorld({ log: createBenchLog() });
-  const world = { ...own, exec: watchExec(own.exec) };
+  const base = createWorld({ log: createBenchLog() });
+  const own = module.createWorld?.({ ...base, exec: watchExec(base.exec) });
+  const world = own ?? base;
   const options = module.parseOptions(raw);
   const { signal } = new AbortController();
-  const { facts, versions, problems } = await module.probe(options, world, signal);
+  const { facts, versions, problems, capabilities } = await probeModule(module, options, world, signal);
   if (problems[0] !== undefined) throw problems[0];
   const spentMs: Record<string, number> = {};
-  const backend = stopwatched(await module.open(options, "IPv4", world, signal), spentMs);
+  const dataplane = await openDataplane(module, options, world, signal);
+  const backend = stopwatched(dataplane.family("IPv4"), spentMs);
   const synced = new Mailbox<SyncedEvent>();
   const loop = new SyncLoop({
     backend,
@@ -116,7 +118,7 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
     minIntervalMs: 0,
     maxIntervalMs: 3_600_000,
     retryMs: 30_000,
-    capabilities: module.capabilities,
+    capabilities,
     report: fail,
   });
   const stop = new AbortController();
@@ -130,8 +132,8 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
     close: async () => {
       stop.abort();
       await watching;
-      await backend.close(signal);
-      world.netlink.close();
+      await dataplane.close(signal);
+      own?.close?.();
     },
   };
 }

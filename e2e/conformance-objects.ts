@@ -11,6 +11,7 @@ import {
   verdictOf,
 } from "@turnout/conformance";
 import type { ObjectRef, OracleWorld, Packet, Probe, Scenario } from "@turnout/conformance";
+import { abilitiesOf } from "@turnout/core";
 import type { BackendModule, IPFamily, ObjectKind, Protocol } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
 
@@ -57,9 +58,8 @@ export function createStageObjects(scenario: Scenario, module: BackendModule): S
       IPv4: [...HOST_ADDRESSES.IPv4, ...(hostAddresses?.IPv4 ?? [])],
       IPv6: [...HOST_ADDRESSES.IPv6, ...(hostAddresses?.IPv6 ?? [])],
     },
-    nodePortAddressesDefault: ["primary"],
-    capabilities: module.capabilities,
-    variants: module.variants,
+    nodePortAddressesDefault: module.nodePortAddressesDefault ?? [],
+    ...abilitiesOf(module),
   });
   return {
     put: (object) => {
@@ -80,7 +80,8 @@ export function createStageObjects(scenario: Scenario, module: BackendModule): S
       return wasAffine;
     },
     packet: (probe, family, protocol) => packetOf(probe, family, protocol, services),
-    words: (probe, packet) => (isReference(module) ? probe.sees : formatWords(seenOfVerdict(verdictOf(world(), packet), packet.source))),
+    words: (probe, packet) =>
+      isReference(abilitiesOf(module)) ? probe.sees : formatWords(seenOfVerdict(verdictOf(world(), packet), packet.source)),
     isAffine: (packet) => wasAffine && affinityOf(world(), packet) !== undefined,
     listeners: () => [...present.values()].flatMap(listenersOf),
   };

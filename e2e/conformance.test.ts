@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { iptablesModule } from "@turnout/backend-iptables";
 import { nftModule } from "@turnout/backend-nft";
+import { abilitiesOf } from "@turnout/core";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
 import { HOST_ADDRESSES, PLACES, SCENARIOS, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, UPLINK } from "@turnout/conformance";
 import type { Scenario } from "@turnout/conformance";
@@ -103,7 +104,7 @@ function castInWords([only, ...others]: readonly Cast[]): string {
 
 /** Those that the backend can be asked for, with equal settings side by side. */
 function askedOf({ module, part }: Subject): readonly Scenario[] {
-  return SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => module.capabilities[one] === true))
+  return SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => abilitiesOf(module).capabilities[one] === true))
     .filter(({ name }) => isFull || part === undefined || hashOf(`variant of ${name}`) % part.of === part.index)
     .toSorted((a, b) => settingsKey(a).localeCompare(settingsKey(b)));
 }
@@ -115,7 +116,8 @@ function hashOf(text: string): number {
 /** The families and protocols to play a scenario in: all that the backend has, or one of them, always the same. */
 function castsOf({ name, families = FAMILIES, protocols = PROTOCOLS }: Scenario, { module }: Subject): readonly Cast[] {
   const casts = families.flatMap((family) => protocols.map((protocol): Cast => ({ family, protocol })));
-  const able = casts.filter(({ family, protocol }) => module.capabilities[family] === true && module.capabilities[protocol] === true);
+  const { capabilities } = abilitiesOf(module);
+  const able = casts.filter(({ family, protocol }) => capabilities[family] === true && capabilities[protocol] === true);
   if (isFull || able.length === 0) return able;
   const chosen = able[hashOf(name) % able.length];
   return chosen === undefined ? [] : [chosen];

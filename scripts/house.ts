@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { checkBackendNames } from "./house/check-backend-names.ts";
 import { checkCitations } from "./house/check-citations.ts";
 import { checkImports } from "./house/check-imports.ts";
 import { checkPurity } from "./house/check-purity.ts";
@@ -20,6 +21,7 @@ const findings = [
   ...checkDocs(files),
   ...checkShortcuts(files),
   ...checkNames(files),
+  ...checkBackendNames(files),
   ...checkCitations(files, readPages(root)),
 ];
 const { errors, warnings, outdated } = judge(findings, readFileSync(new URL("house-allowed.txt", import.meta.url), "utf8"));

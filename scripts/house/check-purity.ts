@@ -3,6 +3,7 @@ import type { Finding } from "./finding.ts";
 import type { Import, SourceFile } from "./source-file.ts";
 
 const CORE = "packages/core/src/";
+const PURE_DOORS: ReadonlySet<string> = new Set(["@turnout/core", "@turnout/core/backend"]);
 /** In a backend these decide. `render` may be several files or a folder. */
 const DECIDING = /^packages\/backend-[^/]+\/src\/(?:(?:objects|names|plan|explain)\.ts$|render(?:[-/].*)?(?:\.ts)?$)/;
 /** What deciding files share with other backends: no effects, and a door of its own. */
@@ -49,7 +50,7 @@ function isPureImport(file: SourceFile, one: Import): boolean {
   const target = targetOf(file, one);
   if (target !== undefined) return !ACTING.test(target);
   if (one.specifier.startsWith(".")) return true;
-  return (one.specifier === "@turnout/core" || one.specifier === SHARED_TEXT.door) && !file.path.startsWith(CORE);
+  return (PURE_DOORS.has(one.specifier) || one.specifier === SHARED_TEXT.door) && !file.path.startsWith(CORE);
 }
 
 /** Check that what decides reaches no clock, no chance and no world. Pure. */

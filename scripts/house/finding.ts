@@ -1,6 +1,9 @@
 /** Something the house check objects to. */
 export interface Finding {
-  /** Which rule: `imports`, `rooms`, `circles`, `published`, `purity`, `file-size`, `function-size`, `docs`, `shortcuts`, `names`, `citations`. */
+  /**
+   * Which rule: `imports`, `rooms`, `circles`, `published`, `purity`, `file-size`, `function-size`, `docs`, `shortcuts`, `names`, `citations`,
+   * `backend-names`.
+   */
   readonly rule: string;
   readonly path: string;
   /** 0 when the whole file is meant. */

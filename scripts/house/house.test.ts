@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { checkBackendNames } from "./check-backend-names.ts";
 import { checkCitations } from "./check-citations.ts";
 import { checkImports } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
@@ -143,7 +144,7 @@ describe("purity", () => {
     expect(
       check(
         path,
-        `import { x } from "@turnout/core"; import "${up}names.ts"; import "${up}chains.ts"; import type { O } from "${up}apply.ts";`,
+        `import { x } from "@turnout/core"; import { y } from "@turnout/core/backend"; import "${up}names.ts"; import "${up}chains.ts"; import type { O } from "${up}apply.ts";`,
       ),
     ).toEqual([]);
     expect(check(path, `import "@turnout/host"; import "${up}apply.ts"; Date.now();`)).toEqual([
@@ -300,7 +301,7 @@ it("finds nothing in this repository that isn't on the list", () => {
   expect(files.map((file) => file.path)).toEqual(
     expect.arrayContaining(["packages/core/src/model/rows.ts", "scripts/house/house.test.ts"]),
   );
-  const shape = [checkPurity, checkSizes, checkDocs, checkShortcuts, checkNames].flatMap((check) => check(files));
+  const shape = [checkPurity, checkSizes, checkDocs, checkShortcuts, checkNames, checkBackendNames].flatMap((check) => check(files));
   const pages = readPages(ROOT);
   expect(pages).toEqual(expect.arrayContaining(["ARCHITECTURE.md", "docs/rules.md", "packages/core/README.md"]));
   const { errors, outdated } = judge(
@@ -308,6 +309,33 @@ it("finds nothing in this repository that isn't on the list", () => {
     readFileSync(`${ROOT}/scripts/house-allowed.txt`, "utf8"),
   );
   expect([...errors.map(describeFinding), ...outdated]).toEqual([]);
+});
+
+describe("backends' names", () => {
+  const backends = [parseSource("packages/backend-nft/src/a.ts", ""), parseSource("packages/backend-iptables/src/a.ts", "")];
+  const check = (path: string, text: string): string[] =>
+    checkBackendNames([...backends, parseSource(path, text)]).map(({ subject, line }) => `${subject} ${line}`);
+
+  it.each([
+    ["packages/client/src/daemon/run/a.ts", `const is = name === "nft";`, ["nft 1"]],
+    ["packages/cli/src/options.ts", `\nconst help = "nft, auto, or a path";`, ["nft 2"]],
+    ["packages/cli/src/a.ts", "const example = `turnout run --backend iptables --node-name ` + node;", ["iptables 1"]],
+    ["packages/core/src/a.ts", `const MODES = { nft: 1 };`, ["nft 1"]],
+    ["packages/client/src/daemon/config/a.ts", `const section = mode === "nft" ? "iptables" : "ipvs";`, ["nft 1"]],
+  ])("objects to %s: %s", (path, text, subjects) => {
+    expect(check(path, text)).toEqual(subjects);
+  });
+
+  it.each([
+    ["packages/cli/src/registry.ts", `const KNOWN = [{ name: "nft" }];`],
+    ["packages/cli/src/a.ts", `import type { X } from "nft"; const path = "iptables.masqueradeAll"; const section = "nftables";`],
+    ["packages/cli/src/a.ts", `// nft does that\nconst metric = "kubeproxy_sync_proxy_rules_iptables_total";`],
+    ["packages/host/src/a.ts", `const TOOLS = { nft: "nftables" };`],
+    ["packages/cli/src/a.test.ts", `const name = "nft";`],
+    ["e2e/a.ts", `const name = "nft";`],
+  ])("lets %s say %s", (path, text) => {
+    expect(check(path, text)).toEqual([]);
+  });
 });
 
 describe("rooms", () => {

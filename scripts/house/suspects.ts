@@ -22,6 +22,8 @@ export interface Suspects {
   readonly effects: readonly Place[];
   /** Swallowed errors, switched-off checks and tests, unfinished work. */
   readonly shortcuts: readonly Place[];
+  /** Texts, the fixed parts of templates, and names of properties: what a program may say or compare. What is imported from is none. */
+  readonly texts: readonly Place[];
   /** Pages (`*.md`) that comments cite, as they are written there. */
   readonly citedPages: readonly Place[];
 }
@@ -154,6 +156,27 @@ function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], line
   return found;
 }
 
+function textsOf(program: ESTree.Program, lineAt: LineAt): Place[] {
+  const sources = new Set<ESTree.Node>();
+  const found: Place[] = [];
+  const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
+  new Visitor({
+    ImportDeclaration: (node) => void sources.add(node.source),
+    ExportAllDeclaration: (node) => void sources.add(node.source),
+    ExportNamedDeclaration: (node) => void (node.source !== null && sources.add(node.source)),
+    ImportExpression: (node) => void sources.add(node.source),
+    TSImportType: (node) => void sources.add(node.source),
+    Property(node) {
+      if (!node.computed && isNamed(node.key)) add(node.key.name, node.key);
+    },
+    Literal(node) {
+      if (typeof node.value === "string" && !sources.has(node)) add(node.value, node);
+    },
+    TemplateElement: (node) => add(node.value.raw, node),
+  }).visit(program);
+  return found;
+}
+
 /** A page's path may stand in a comment with or without the folders above it; a URL's last part is no page of the repository. */
 const CITED_PAGE = /(?<![\w./:-])[\w./-]+\.md\b/g;
 
@@ -169,6 +192,7 @@ export function findSuspects(program: ESTree.Program, comments: readonly Comment
     functions: functionsOf(program, lineAt),
     effects: effectsOf(program, lineAt),
     shortcuts: shortcutsOf(program, comments, lineAt),
+    texts: textsOf(program, lineAt),
     citedPages: citedPagesOf(comments, lineAt),
   };
 }

@@ -3,8 +3,20 @@
  *
  * @packageDocumentation
  */
-import { hostPort, nodePortAddresses, objectId, ProxyError, unusableReason } from "@turnout/core";
-import type { Backend, BackendModule, Context, HostEvent, IPFamily, KernelObject, Plan, ServicePort, Target, World } from "@turnout/core";
+import { hostPort, nodePortAddresses, objectId, ProxyError, unusableReason } from "@turnout/core/backend";
+import type {
+  Backend,
+  BackendModule,
+  Context,
+  HostEvent,
+  IPFamily,
+  KernelObject,
+  Plan,
+  ServicePort,
+  Target,
+  World,
+} from "@turnout/core/backend";
+import { createLinuxWorld, type Netlink } from "@turnout/host";
 import { parseTable, tableText, type Host, type Route } from "./table.ts";
 
 /** What can be set with `--backend-option`. */
@@ -16,6 +28,14 @@ export interface TableOptions {
 /** The host's own addresses. */
 export type Facts = Readonly<Record<IPFamily, readonly string[]>>;
 
+/** What the backend touches besides programs, the clock and the log: the host's addresses and conntrack. */
+export interface TableWorld extends World {
+  readonly netlink: Pick<Netlink, "addresses" | "deleteFlows" | "watchAddresses">;
+}
+
+/** kube-proxy's nftables mode answers node ports on the primary address alone, and so does the table. */
+const NODE_PORT_ADDRESSES: readonly string[] = ["primary"];
+
 /** Put an object into the table, or remove it. */
 export interface Step {
   readonly do: "put" | "remove";
@@ -23,9 +43,9 @@ export interface Step {
 }
 
 /** The backend module: what `turnout --backend` loads. */
-const table: BackendModule<TableOptions, Facts, KernelObject, Step> = {
+const table: BackendModule<TableOptions, Facts, KernelObject, Step, TableWorld> = {
   name: "table",
-  contract: 1,
+  contract: 2,
   residence: "kernel", // the table stays when the process ends
   capabilities: {
     IPv4: true,
@@ -49,6 +69,8 @@ const table: BackendModule<TableOptions, Facts, KernelObject, Step> = {
     affinityScope: "row",
     nodePortsOnLoopback: "never",
   },
+  nodePortAddressesDefault: NODE_PORT_ADDRESSES,
+  createWorld: createLinuxWorld,
   parseOptions: ({ directory = "/run/turnout-table", ...unknown }) => {
     for (const name of Object.keys(unknown)) throw new ProxyError("invalid_object", `unknown option ${name}`, { hint: "known: directory" });
     if (typeof directory !== "string" || !directory.startsWith("/"))
@@ -63,12 +85,16 @@ const table: BackendModule<TableOptions, Facts, KernelObject, Step> = {
     });
     return { facts: await factsOf(netlink), versions: {}, problems: code === 0 ? [] : [problem] };
   },
-  open: ({ directory }, family, world) => Promise.resolve(openTable(`${directory}/${family}.json`, family, world)),
+  open: ({ directory }, world) =>
+    Promise.resolve({
+      family: (family) => openTable(`${directory}/${family}.json`, family, world),
+      close: () => Promise.resolve(),
+    }),
 };
 export default table;
 
 /** Make the backend for one family, on one file. */
-function openTable(file: string, family: IPFamily, { exec, netlink, log }: World): Backend<Facts, KernelObject, Step> {
+function openTable(file: string, family: IPFamily, { exec, netlink, log }: TableWorld): Backend<Facts, KernelObject, Step> {
   let known: ReadonlyMap<string, KernelObject> | undefined;
   const must = async (program: string, args: readonly string[], signal: AbortSignal, input: string = ""): Promise<string> => {
     const { code, stdout, stderr } = await exec.run(program, args, { signal, input });
@@ -114,13 +140,12 @@ function openTable(file: string, family: IPFamily, { exec, netlink, log }: World
     async cleanup(signal) {
       await must("rm", ["-f", file, `${file}.new`], signal);
     },
-    close: () => Promise.resolve(),
   };
 }
 
 /** What is in the table whatever the services are: how to tell this host and its pods. */
 function renderHost({ node: { family, addresses, settings, detector }, host }: Context<Facts>): readonly KernelObject[] {
-  const wanted = settings.nodePortAddresses ?? ["primary"];
+  const wanted = settings.nodePortAddresses ?? NODE_PORT_ADDRESSES;
   const nodePorts = nodePortAddresses({ wanted, family, primary: addresses[0], hostAddresses: host[family] });
   const answering = nodePorts === "all" ? host[family] : nodePorts;
   const value: Host = {
@@ -143,7 +168,7 @@ function renderRow(row: ServicePort): readonly KernelObject[] {
   });
 }
 
-async function factsOf(netlink: World["netlink"]): Promise<Facts> {
+async function factsOf(netlink: TableWorld["netlink"]): Promise<Facts> {
   const [IPv4, IPv6] = await Promise.all((["IPv4", "IPv6"] as const).map((family) => netlink.addresses(family)));
   const texts = (addresses: Awaited<ReturnType<typeof netlink.addresses>> = []): readonly string[] =>
     [...new Set(addresses.map(({ ip }) => ip))].toSorted();

@@ -1,6 +1,6 @@
 import { cidrContains, hostPort, objectId, parseCIDR, parseIP } from "@turnout/core";
 import type { Packet, Trace } from "@turnout/conformance";
-import type { KernelObject, LocalDetector, Origin, Plain } from "@turnout/core";
+import type { KernelObject, LocalDetector, Origin, Plain } from "@turnout/core/backend";
 
 /** What the table says of the host: its addresses, those that answer node ports, and how to tell its pods. */
 export type Host = { readonly addresses: readonly string[]; readonly nodePorts: readonly string[]; readonly pods?: LocalDetector };

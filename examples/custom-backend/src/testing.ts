@@ -3,11 +3,13 @@
  *
  * @packageDocumentation
  */
-import { hostPort, ProxyError } from "@turnout/core";
-import type { FakeHost, Flow, Packet, Trace } from "@turnout/conformance";
-import type { Exec, ExecResult, FlowFilter, HostAddress, IPFamily, Netlink } from "@turnout/core";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
+import type { FakeHost, Flow, HostAddress, Packet, Trace } from "@turnout/conformance";
+import type { ExecResult } from "@turnout/core";
+import { hostPort, ProxyError } from "@turnout/core/backend";
+import type { Exec, FlowFilter, IPFamily } from "@turnout/core/backend";
 import { RecordingLog, TestClock } from "@turnout/core/testing";
+import type { TableWorld } from "./index.ts";
 import { followPacket, type Table } from "./table.ts";
 
 const DIRECTORY = "/run/turnout-table";
@@ -16,7 +18,7 @@ const familyOf = (ip: string): IPFamily => (ip.includes(":") ? "IPv6" : "IPv4");
 const fileOf = (family: IPFamily): string => `${DIRECTORY}/${family}.json`;
 
 /** Make a host with an empty directory, and beside it something that isn't ours. */
-export function createFakeHost(): FakeHost {
+export function createFakeHost(): FakeHost & { readonly world: TableWorld } {
   const disk = new FakeDisk();
   const network = new FakeNetwork();
   const clock = new TestClock();
@@ -110,7 +112,7 @@ class FakeDisk implements Exec {
 }
 
 /** Addresses and remembered UDP flows. */
-class FakeNetwork implements Netlink {
+class FakeNetwork {
   flows: readonly Flow[] = [];
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #changed = Promise.withResolvers<void>();
@@ -154,12 +156,6 @@ class FakeNetwork implements Netlink {
       if (!signal.aborted) yield;
     }
   }
-
-  nftGeneration(): Promise<number> {
-    return Promise.resolve(0);
-  }
-
-  async *watchNft(): AsyncIterable<never> {}
 }
 
 function ended(code: number, stderr: string = "", stdout: string = ""): Promise<ExecResult> {

@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { createClock, createExec } from "@turnout/host";
+import type { LinuxWorld } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
-import type { Exec, IPFamily, Log, World } from "@turnout/core";
+import type { Exec, IPFamily, Log } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
@@ -34,7 +35,7 @@ function execInside(): Exec {
 }
 
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const world: World = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+const world: LinuxWorld = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
 
 async function tool(file: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await world.exec.run(file, args, input === undefined ? {} : { input });
@@ -76,7 +77,7 @@ describe("what the real kube-proxy wrote, in a real kernel", needs("root", "netn
     const before = await tool(`${name}-save`, []);
 
     const options = iptablesModule.parseOptions({ variant, ...optionsOf(everything) });
-    const backend = await iptablesModule.open(options, family, world, signal);
+    const backend = (await iptablesModule.open(options, world, signal)).family(family);
     const adopted = await adoptionOf(backend, stateOf(everything, family));
     expect(adopted.delta.put.map(({ after }) => after.key.replace(/-[A-Z2-7]{16}$/, ""))).toEqual(changes);
     expect(adopted.delta.remove).toEqual([]);

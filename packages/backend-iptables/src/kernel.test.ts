@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
-import type { Exec, IPFamily, Log, World } from "@turnout/core";
+import type { Exec, IPFamily, Log } from "@turnout/core";
 import { createClock, createExec } from "@turnout/host";
+import type { LinuxWorld } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
@@ -30,7 +31,7 @@ function execInside(): Exec {
 }
 
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const world: World = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+const world: LinuxWorld = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
 
 async function run(file: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await world.exec.run(file, args, input === undefined ? {} : { input });
@@ -39,7 +40,7 @@ async function run(file: string, args: readonly string[], input?: string): Promi
 }
 
 async function open(variant: IptablesVariant, family: IPFamily): Promise<Proxy> {
-  return new Proxy(await iptablesModule.open(iptablesModule.parseOptions({ variant }), family, world, signal), family);
+  return new Proxy((await iptablesModule.open(iptablesModule.parseOptions({ variant }), world, signal)).family(family), family);
 }
 
 function tool(variant: IptablesVariant, family: IPFamily, what: "" | "-save" | "-restore"): string {
@@ -144,12 +145,8 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
           await world.exec.run(file, args, { ...options, input: options.input?.replace(part, "$1") ?? "" });
           return { code: 137, stdout: "", stderr: "" };
         };
-        const killed = await iptablesModule.open(
-          iptablesModule.parseOptions({ variant }),
-          "IPv4",
-          { ...world, exec: { ...world.exec, run: cutShort } },
-          signal,
-        );
+        const cut = { ...world, exec: { ...world.exec, run: cutShort } };
+        const killed = (await iptablesModule.open(iptablesModule.parseOptions({ variant }), cut, signal)).family("IPv4");
         const first = new Proxy(killed, "IPv4");
         first.want(SHOWCASE);
         await expect(first.sync()).rejects.toMatchObject({ code: "tool_failed" });
@@ -260,7 +257,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
 
   it("uses the variant in which kubelet's chains are, and takes over there what it finds", async () => {
     await run("iptables-legacy-restore", ["--noflush"], "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n");
-    const proxy = new Proxy(await iptablesModule.open(iptablesModule.parseOptions({}), "IPv6", world, signal), "IPv6");
+    const proxy = new Proxy((await iptablesModule.open(iptablesModule.parseOptions({}), world, signal)).family("IPv6"), "IPv6");
     proxy.want(SHOWCASE);
     await proxy.sync();
     expect(await run("ip6tables-legacy-save", ["-t", "nat"])).toContain("KUBE-SERVICES");

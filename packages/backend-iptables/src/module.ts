@@ -2,6 +2,7 @@ import type {
   Backend,
   BackendMetric,
   BackendModule,
+  Dataplane,
   FlowFilter,
   HostEvent,
   IPFamily,
@@ -9,11 +10,10 @@ import type {
   Observed,
   Outcome,
   Plan,
-  World,
 } from "@turnout/core";
 import { ALL_CAPABILITIES, ProxyError } from "@turnout/core";
-import type { CommitMark } from "@turnout/host";
-import { EchoCount, ownCommitsOf, readParameter } from "@turnout/host";
+import type { CommitMark, LinuxWorld } from "@turnout/host";
+import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
 import { findIptables, iptablesName, IptablesTool } from "@turnout/host/iptables";
 import type { IptablesProgram } from "@turnout/host/iptables";
 import { Applier } from "./apply.ts";
@@ -31,9 +31,9 @@ import { renderSkeleton } from "./skeleton.ts";
 import { watchHost } from "./watch.ts";
 
 /** The iptables dataplane as a backend module. */
-export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, IptablesObject, Step> = {
+export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, IptablesObject, Step, LinuxWorld> = {
   name: "iptables",
-  contract: 1,
+  contract: 2,
   residence: "kernel",
   capabilities: ALL_CAPABILITIES,
   variants: {
@@ -47,29 +47,37 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
   },
   // A change costs the legacy tool the whole table (2 s at 50,000), and loading costs the nft variant the square of it (5 s at 10,000).
   serviceEntriesMax: 20_000,
+  createWorld: createLinuxWorld,
   parseOptions: parseIptablesOptions,
   probe: probeIptables,
-  open: (options, family, world) => Promise.resolve(new IptablesBackend(options, family, world)),
+  open: (options, world) => Promise.resolve(openDataplane(options, world)),
 };
+
+function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<IptablesFacts, IptablesObject, Step> {
+  const own = new OwnCommits();
+  return { family: (family) => new IptablesBackend(options, family, world, own), close: () => Promise.resolve() };
+}
 
 class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   /** The legacy variant tells of a flush alone; what else is done there the hourly comparison finds. */
   readonly tellsDrift = true;
   readonly #options: IptablesOptions;
   readonly #family: IPFamily;
-  readonly #world: World;
+  readonly #world: LinuxWorld;
+  readonly #own: OwnCommits;
   readonly #tool: IptablesTool;
   readonly #echoes = new EchoCount();
   readonly #applier: Applier;
   /** When the host was last looked at; undefined: never, or by a variant that tells nothing. */
   #mark: CommitMark | undefined;
 
-  constructor(options: IptablesOptions, family: IPFamily, world: World) {
+  constructor(options: IptablesOptions, family: IPFamily, world: LinuxWorld, own: OwnCommits) {
+    this.#own = own;
     this.#options = options;
     this.#family = family;
     this.#world = world;
     this.#tool = new IptablesTool(world, family, options.variant);
-    this.#applier = new Applier(this.#tool, { own: ownCommitsOf(world.netlink), echoes: this.#echoes }, world);
+    this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes }, world);
   }
 
   skeleton(context: Parameters<typeof renderSkeleton>[0]): readonly IptablesObject[] {
@@ -91,7 +99,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   async observe(signal: AbortSignal): Promise<Observed<IptablesObject>> {
     const { netlink } = this.#world;
     const isTold = (await this.#tool.choice(signal)).variant === "nft";
-    this.#mark = isTold ? await ownCommitsOf(netlink).mark(netlink) : undefined;
+    this.#mark = isTold ? await this.#own.mark(netlink) : undefined;
     const objects = await this.#look(signal);
     this.#applier.looked(objects.values());
     return { objects, lingering: [] };
@@ -110,7 +118,10 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   }
 
   watch(signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
-    return watchHost({ world: this.#world, family: this.#family, tool: this.#tool, echoes: this.#echoes, mark: this.#mark }, signal);
+    return watchHost(
+      { world: this.#world, family: this.#family, own: this.#own, tool: this.#tool, echoes: this.#echoes, mark: this.#mark },
+      signal,
+    );
   }
 
   /** Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. */
@@ -118,7 +129,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const { programs } = await findIptables(this.#world.exec, signal);
     for (const program of programs) {
       const tool = this.#toolOf(program);
-      await this.#remove(await this.#own(tool, signal), tool, program, signal);
+      await this.#remove(await this.#found(tool, signal), tool, program, signal);
     }
   }
 
@@ -130,7 +141,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const found: Leftover[] = [];
     for (const program of programs) {
       const tool = this.#toolOf(program);
-      const own = await this.#own(tool, signal);
+      const own = await this.#found(tool, signal);
       const chains = own.filter(({ kind }) => kind === "chain" || kind === "shared").length;
       if (chains === 0) continue;
       const what = `${chains} KUBE-* chains of ${iptablesName(this.#family, program, "")} (${program.variant})`;
@@ -139,15 +150,11 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     return found;
   }
 
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
-
   #toolOf(program: IptablesProgram): IptablesTool {
     return new IptablesTool(this.#world, this.#family, program);
   }
 
-  async #own(tool: IptablesTool, signal: AbortSignal): Promise<readonly IptablesObject[]> {
+  async #found(tool: IptablesTool, signal: AbortSignal): Promise<readonly IptablesObject[]> {
     const { filter = "", nat = "", mangle = "" } = await tool.saveExisting(signal);
     return [...parseSaved({ filter, nat, mangle }, this.#family, false).values()];
   }
@@ -155,7 +162,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   async #remove(remove: readonly IptablesObject[], tool: IptablesTool, program: IptablesProgram, signal: AbortSignal): Promise<void> {
     if (remove.length === 0) return;
     const plan = planDelta({ put: [], remove, lingering: [], nowMs: this.#world.clock.nowMs() });
-    const applier = new Applier(tool, { own: ownCommitsOf(this.#world.netlink), echoes: this.#echoes }, this.#world);
+    const applier = new Applier(tool, { own: this.#own, echoes: this.#echoes }, this.#world);
     const { lingering = [] } = await applier.apply(plan, signal);
     if (lingering.length === 0) return;
     throw new ProxyError("already_exists", "chains are left that somebody else jumps to", {

@@ -154,7 +154,7 @@ describe("odd input", needs("root", "netns", "iptables-legacy>=1.8.0", "iptables
   describe.each<IptablesVariant>(["legacy", "nft"])("%s variant", (variant) => {
     it.each(CASES.map((odd) => [odd.name, odd] as const))("is read back word for word: %s", async (_, odd) => {
       const world = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
-      const backend = await iptablesModule.open(iptablesModule.parseOptions({ variant }), odd.family, world, signal);
+      const backend = (await iptablesModule.open(iptablesModule.parseOptions({ variant }), world, signal)).family(odd.family);
       const ledger = wanting(odd);
       ledger.adopt(await backend.observe(signal));
       await backend.apply(backend.plan(ledger.delta(0)), signal);

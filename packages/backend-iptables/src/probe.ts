@@ -1,6 +1,7 @@
 import { ProxyError } from "@turnout/core";
-import type { HostReport, World } from "@turnout/core";
+import type { HostReport } from "@turnout/core";
 import { isAtLeast, parseKernelVersion, probeHost, readHostAddresses, readParameter } from "@turnout/host";
+import type { LinuxWorld } from "@turnout/host";
 import { chooseIptables, findIptables } from "@turnout/host/iptables";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 
@@ -9,7 +10,7 @@ const IPTABLES_MIN = "1.8.0";
 const TCP_LIBERAL = "net.netfilter.nf_conntrack_tcp_be_liberal";
 
 /** Look at tools, kernel, rights and addresses. */
-export async function probeIptables(options: IptablesOptions, world: World, signal: AbortSignal): Promise<HostReport<IptablesFacts>> {
+export async function probeIptables(options: IptablesOptions, world: LinuxWorld, signal: AbortSignal): Promise<HostReport<IptablesFacts>> {
   const { kernel, hasNetAdmin } = await probeHost(world.exec, signal);
   const problems: ProxyError[] = [];
   if (!hasNetAdmin)
@@ -31,13 +32,13 @@ export async function probeIptables(options: IptablesOptions, world: World, sign
 }
 
 /** Read the host's addresses, and what decides rules. */
-export async function readFacts({ netlink, exec }: Pick<World, "netlink" | "exec">, signal: AbortSignal): Promise<IptablesFacts> {
+export async function readFacts({ netlink, exec }: Pick<LinuxWorld, "netlink" | "exec">, signal: AbortSignal): Promise<IptablesFacts> {
   const addresses = await readHostAddresses((family) => netlink.addresses(family));
   return { addresses, isTcpLiberal: await isTcpLiberal(exec, signal) };
 }
 
 /** A kernel that doesn't know the parameter (conntrack isn't loaded yet) has its default, which is strict. */
-async function isTcpLiberal(exec: World["exec"], signal: AbortSignal): Promise<boolean> {
+async function isTcpLiberal(exec: LinuxWorld["exec"], signal: AbortSignal): Promise<boolean> {
   try {
     return ((await readParameter(exec, TCP_LIBERAL, signal)) ?? "0") !== "0";
   } catch (error) {

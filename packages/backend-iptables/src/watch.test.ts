@@ -1,5 +1,5 @@
 import type { HostEvent } from "@turnout/core";
-import { EchoCount, ownCommitsOf } from "@turnout/host";
+import { EchoCount, OwnCommits } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
@@ -13,6 +13,7 @@ const quiet = { debug: (): void => undefined, info: (): void => undefined, warn:
 describe("watchHost", () => {
   let netlink: FakeNetlink;
   let clock: FakeClock;
+  let own: OwnCommits;
   let echoes: EchoCount;
   let stop: AbortController;
   let hasCanary: boolean;
@@ -21,6 +22,7 @@ describe("watchHost", () => {
   beforeEach(() => {
     netlink = createFakeNetlink();
     clock = createFakeClock();
+    own = new OwnCommits();
     echoes = new EchoCount();
     stop = new AbortController();
     hasCanary = true;
@@ -47,7 +49,7 @@ describe("watchHost", () => {
       },
     };
     const world = { netlink, clock, exec, log: quiet };
-    const watching = watchHost({ world, family: "IPv4", tool, echoes, mark }, stop.signal);
+    const watching = watchHost({ world, family: "IPv4", own, tool, echoes, mark }, stop.signal);
     void (async (): Promise<void> => {
       for await (const event of watching) events.push(event);
     })();
@@ -87,7 +89,6 @@ describe("watchHost", () => {
   });
 
   it("compares when somebody committed between the last look and now, and not when only we did", async () => {
-    const own = ownCommitsOf(netlink);
     const mark = await own.mark(netlink);
     await own.during(1, async () => netlink.commitNft({ pid: 1, process: "iptables-restor", tables: ["ip nat"] }));
     await start("nft", mark);

@@ -1,6 +1,6 @@
-import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
-import { Inbox, ownCommitsOf } from "@turnout/host";
-import type { CommitMark, EchoCount } from "@turnout/host";
+import type { HostEvent, IPFamily } from "@turnout/core";
+import { Inbox } from "@turnout/host";
+import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import { CANARY } from "./layout.ts";
 import type { IptablesFacts } from "./options.ts";
@@ -8,8 +8,10 @@ import { readFacts } from "./probe.ts";
 
 /** What watching needs. */
 export interface WatchOptions {
-  readonly world: World;
+  readonly world: LinuxWorld;
   readonly family: IPFamily;
+  /** Counts the commits of both families. */
+  readonly own: OwnCommits;
   readonly tool: Pick<IptablesTool, "choice" | "hasChain">;
   readonly echoes: EchoCount;
   /** When the host was last looked at; undefined: never. */
@@ -54,9 +56,9 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
 type News = { readonly is: "commit"; readonly event: NftEvent } | { readonly is: "addresses" };
 
 /** Tell whether somebody else committed between the last look and now. Commits to other people's tables count: they can't be told apart. */
-async function hasMissed({ world, mark }: WatchOptions, signal: AbortSignal): Promise<boolean> {
+async function hasMissed({ world, own, mark }: WatchOptions, signal: AbortSignal): Promise<boolean> {
   const { netlink, clock } = world;
-  return mark !== undefined && !(await ownCommitsOf(netlink).isUndisturbedSince(mark, netlink, clock, signal));
+  return mark !== undefined && !(await own.isUndisturbedSince(mark, netlink, clock, signal));
 }
 
 /** Say what somebody else did to the tables we share, if this event tells so. */

@@ -2,10 +2,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { readlinkSync } from "node:fs";
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Trace } from "@turnout/conformance";
-import type { Exec, ExecResult, ExecSession, HostAddress, Log, World } from "@turnout/core";
+import type { Exec, ExecResult, ExecSession, Log } from "@turnout/core";
 import { createRandom } from "@turnout/core/testing";
 import { checkHistories } from "@turnout/conformance";
-import { createExec } from "@turnout/host";
+import { createExec, OwnCommits } from "@turnout/host";
+import type { HostAddress, LinuxWorld } from "@turnout/host";
 import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, describe, expect, it } from "vitest";
@@ -42,7 +43,7 @@ function networkOf(pid: number | undefined): string {
 /** nft and the kernel themselves, in a network namespace of its own. Packets can't be followed in it. */
 class KernelHost implements FakeHost {
   readonly flows: readonly Flow[] = [];
-  readonly world: World;
+  readonly world: LinuxWorld;
   /** Holds the network namespace, which is gone when it ends: at the latest when this process does, however that ends. */
   readonly #holder = spawn("unshare", ["--net", "cat"], { stdio: ["pipe", "ignore", "ignore"] });
   readonly #exec = createExec();
@@ -198,7 +199,7 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
   afterAll(() => {
     for (const host of hosts) host.close();
   });
-  const createHost = (): FakeHost => {
+  const createHost = (): KernelHost => {
     const host = new KernelHost();
     hosts.push(host);
     return host;
@@ -211,7 +212,7 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
   ] as const)("can have a change fail $when it is done", async ({ when, isDone }) => {
     const host = createHost();
     const { signal } = new AbortController();
-    const session = new NftSession(host.world, "nft");
+    const session = new NftSession({ ...host.world, own: new OwnCommits() }, "nft");
     await session.commit(["add table ip turnout"], signal);
     const [before, foreign] = [host.own(), host.foreign()];
     host.setFault({ when, afterChanges: 1 });

@@ -1,6 +1,7 @@
 import { Ledger } from "@turnout/core";
-import type { Backend, IPFamily, Log, World } from "@turnout/core";
-import { createClock } from "@turnout/host";
+import type { Backend, Dataplane, IPFamily, Log, World } from "@turnout/core";
+import { createClock, OwnCommits } from "@turnout/host";
+import type { LinuxWorld } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
@@ -22,10 +23,14 @@ type NftBackend = Backend<NftFacts, NftObject, Transaction>;
 
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 /** In the test's namespace. */
-let world: World;
+let world: LinuxWorld;
 
-async function open(family: IPFamily): Promise<NftBackend> {
-  return await nftModule.open(nftModule.parseOptions({}), family, world, signal);
+let dataplane: Dataplane<NftFacts, NftObject, Transaction> | undefined;
+
+/** Another process of the one dataplane. */
+function open(family: IPFamily): NftBackend {
+  if (dataplane === undefined) throw new Error("the dataplane is opened before the tests");
+  return dataplane.family(family);
 }
 
 /** A backend with its ledger: what a proxy process is to the kernel. */
@@ -105,10 +110,11 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
   beforeAll(async () => {
     namespace = createTestNamespace("tnft");
     world = { exec: namespace.exec, clock: createClock(), netlink: createFakeNetlink(), log: quiet };
-    backends = { IPv4: await open("IPv4"), IPv6: await open("IPv6") };
+    dataplane = await nftModule.open(nftModule.parseOptions({}), world, signal);
+    backends = { IPv4: open("IPv4"), IPv6: open("IPv6") };
   });
   afterAll(async () => {
-    await Promise.all(Object.values(backends ?? {}).map((backend) => backend.close(signal)));
+    await dataplane?.close(signal);
     namespace?.remove();
   });
   beforeEach(async () => {
@@ -133,12 +139,11 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
       const before = await kernelState(backends[family]);
       await nft("flush", "chain", nftFamily, "turnout", "pick-tcp-2");
       await nft("flush", "set", nftFamily, "turnout", "cluster-ips");
-      const second = new Proxy(await open(family), family);
+      const second = new Proxy(open(family), family);
       second.want(SHOWCASE);
       await second.adopt();
       expect(await second.sync()).toBe(1 + SHOWCASE.length);
       expect(await kernelState(backends[family])).toEqual(before);
-      await second.backend.close(signal);
     });
 
     it("ends where a full sync ends, whatever the history", async () => {
@@ -183,13 +188,12 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const [kept = ""] = [...proxy.ledger.wanted().values()].filter(({ kind }) => kind === "affinity").map(({ key }) => key);
     expect(await remembered()).toEqual([kept, kept]);
     await remember();
-    const successor = new Proxy(await open("IPv4"), "IPv4");
+    const successor = new Proxy(open("IPv4"), "IPv4");
     successor.want([sticky(1)]);
     await successor.adopt();
     // The endpoint's clients, and its chain, which idles.
     expect(await successor.sync()).toBe(2);
     expect(await remembered()).toEqual([kept, kept]);
-    await successor.backend.close(signal);
   });
 
   it("notices a rule that was replaced by another", async () => {
@@ -238,7 +242,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
       pids.push(session.pid);
       return session;
     };
-    const session = new NftSession({ ...world, exec: { ...world.exec, open: noted } }, "nft");
+    const session = new NftSession({ exec: { ...world.exec, open: noted }, own: new OwnCommits() }, "nft");
     await session.commit(["add table ip hung"], signal);
     process.kill(pids[0] ?? 0, "SIGSTOP");
     await expect(session.commit(["add chain ip hung one"], signal)).rejects.toMatchObject({ code: "timed_out" });

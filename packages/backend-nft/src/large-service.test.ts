@@ -48,7 +48,8 @@ describe("a Service of many ports with many endpoints each, on a real kernel", n
     const { exec } = namespace;
     const noted: Exec = { ...exec, run: (file, args, options) => (ran.push(args.join(" ")), exec.run(file, args, options)) };
     const world = { exec: noted, clock: createClock(), netlink: createFakeNetlink(), log: quiet };
-    const backend = await nftModule.open(nftModule.parseOptions({}), "IPv4", world, signal);
+    const dataplane = await nftModule.open(nftModule.parseOptions({}), world, signal);
+    const backend = dataplane.family("IPv4");
     let ledger = new Ledger<NftObject>();
     const sync = async ({ set, node }: ChangeSet): Promise<number> => {
       if (node === undefined) throw new Error("a synced store has a node");
@@ -89,6 +90,6 @@ describe("a Service of many ports with many endpoints each, on a real kernel", n
     expect(new Map(after.map((object) => [`${object.kind} ${object.key}`, object]))).toEqual(
       new Map(before.map((object) => [`${object.kind} ${object.key}`, object])),
     );
-    await backend.close(signal);
+    await dataplane.close(signal);
   }, 120_000);
 });

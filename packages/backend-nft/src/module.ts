@@ -1,11 +1,12 @@
 import { ALL_CAPABILITIES } from "@turnout/core";
-import type { Backend, BackendModule, FlowFilter, HostEvent, IPFamily, Leftover, Observed, Outcome, Plan, World } from "@turnout/core";
-import { ownCommitsOf } from "@turnout/host";
-import type { CommitMark } from "@turnout/host";
+import type { Backend, BackendModule, Dataplane, FlowFilter, HostEvent, IPFamily, Leftover, Observed, Outcome, Plan } from "@turnout/core";
+import { createLinuxWorld, OwnCommits } from "@turnout/host";
+import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { NftSession } from "@turnout/host/nft";
 import { Applier } from "./apply.ts";
 import { findLeftovers } from "./leftovers.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
+import { nftMetrics } from "./numbers.ts";
 import type { NftObject } from "./objects.ts";
 import { parseTable } from "./observe.ts";
 import { parseNftOptions } from "./options.ts";
@@ -14,13 +15,13 @@ import { explainPlan, planDelta } from "./plan.ts";
 import type { Transaction } from "./plan.ts";
 import { probeNft } from "./probe.ts";
 import { renderRow } from "./render.ts";
-import { renderSkeleton } from "./skeleton.ts";
+import { NODE_PORT_ADDRESSES, renderSkeleton } from "./skeleton.ts";
 import { watchHost } from "./watch.ts";
 
 /** The nftables dataplane as a backend module. */
-export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transaction> = {
+export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transaction, LinuxWorld> = {
   name: "nft",
-  contract: 1,
+  contract: 2,
   residence: "kernel",
   capabilities: ALL_CAPABILITIES,
   variants: {
@@ -32,18 +33,45 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
     affinityScope: "row",
     nodePortsOnLoopback: "never",
   },
+  proxyMode: "nftables",
+  nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   // Loaded in 11 s, read again in a few; a change of somebody else's takes as long as ever beside them.
   serviceEntriesMax: 1_000_000,
+  createWorld: createLinuxWorld,
   parseOptions: parseNftOptions,
   probe: (_options, world, signal) => probeNft(world, signal),
-  open: (options, family, world) => Promise.resolve(openBackend(options, family, world)),
+  open: (options, world) => Promise.resolve(openDataplane(options, world)),
 };
 
-function openBackend(options: NftOptions, family: IPFamily, world: World): Backend<NftFacts, NftObject, Transaction> {
-  const session = new NftSession(world, options.nftPath);
+function openDataplane(options: NftOptions, world: LinuxWorld): Dataplane<NftFacts, NftObject, Transaction> {
+  const own = new OwnCommits();
+  const sessions: NftSession[] = [];
+  return {
+    family(family) {
+      const session = new NftSession({ exec: world.exec, own }, options.nftPath);
+      sessions.push(session);
+      return backendOf({ family, options, world, session, own });
+    },
+    close(): Promise<void> {
+      for (const session of sessions) session.close();
+      return Promise.resolve();
+    },
+  };
+}
+
+interface FamilyParts {
+  readonly family: IPFamily;
+  readonly options: NftOptions;
+  readonly world: LinuxWorld;
+  readonly session: NftSession;
+  readonly own: OwnCommits;
+}
+
+function backendOf({ family, options, world, session, own }: FamilyParts): Backend<NftFacts, NftObject, Transaction> {
   const nftFamily = NFT_FAMILY[family];
   const applier = new Applier(session, nftFamily, world.clock, world.log);
   let mark: CommitMark | undefined;
+  let failures = 0;
   return {
     skeleton: renderSkeleton,
     render: (row, context) => renderRow(row, context, options),
@@ -52,19 +80,24 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
     explain: explainPlan,
     async observe(signal: AbortSignal): Promise<Observed<NftObject>> {
       applier.reset();
-      mark = await ownCommitsOf(world.netlink).mark(world.netlink);
+      mark = await own.mark(world.netlink);
       const text = await session.listTable(nftFamily, TABLE, signal);
       return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text);
     },
-    apply: (plan, signal): Promise<Outcome<NftObject>> => applier.apply(plan, signal),
+    async apply(plan, signal): Promise<Outcome<NftObject>> {
+      try {
+        return await applier.apply(plan, signal);
+      } catch (error) {
+        failures++;
+        throw error;
+      }
+    },
+    metrics: () => nftMetrics(failures),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
     tellsDrift: true,
-    watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> => watchHost({ world, family, echoes: session.echoes, mark }, signal),
+    watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> =>
+      watchHost({ world, family, own, echoes: session.echoes, mark }, signal),
     cleanup: (signal): Promise<void> => session.dropTable(nftFamily, TABLE, signal),
     leftovers: (isInUse, signal): Promise<readonly Leftover[]> => findLeftovers(session, nftFamily, isInUse, signal),
-    close(): Promise<void> {
-      session.close();
-      return Promise.resolve();
-    },
   };
 }

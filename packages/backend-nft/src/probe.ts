@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
-import type { HostReport, World } from "@turnout/core";
+import type { HostReport } from "@turnout/core";
 import { isAtLeast, probeHost, readHostAddresses } from "@turnout/host";
-import type { HostProbe } from "@turnout/host";
+import type { HostProbe, LinuxWorld } from "@turnout/host";
 import type { NftFacts } from "./options.ts";
 
 /** Oldest nft and kernel this backend is made for. */
@@ -23,7 +23,7 @@ export function problemsOf({ kernel, nft, hasNetAdmin }: HostProbe): readonly Pr
 }
 
 /** Look at tools, kernel, rights and addresses. */
-export async function probeNft(world: World, signal: AbortSignal): Promise<HostReport<NftFacts>> {
+export async function probeNft(world: LinuxWorld, signal: AbortSignal): Promise<HostReport<NftFacts>> {
   const probe = await probeHost(world.exec, signal);
   return {
     facts: await readFacts(world),
@@ -33,6 +33,6 @@ export async function probeNft(world: World, signal: AbortSignal): Promise<HostR
 }
 
 /** Read the host's addresses. */
-export async function readFacts({ netlink }: Pick<World, "netlink">): Promise<NftFacts> {
+export async function readFacts({ netlink }: Pick<LinuxWorld, "netlink">): Promise<NftFacts> {
   return { addresses: await readHostAddresses((family) => netlink.addresses(family)) };
 }

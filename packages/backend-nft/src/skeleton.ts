@@ -23,9 +23,12 @@ export function renderSkeleton({ node, host }: Context<NftFacts>): readonly NftO
   return [table, ...skeletonChains(node, answering === "all"), ...elements];
 }
 
-/** nftables mode's default is the primary address; the kernel never answers a node port on loopback. */
+/** kube-proxy's nftables mode answers node ports on the primary address unless told otherwise. @source KEP-3866 */
+export const NODE_PORT_ADDRESSES: readonly string[] = ["primary"];
+
+/** The kernel never answers a node port on loopback. */
 function answeringAddresses({ family, addresses, settings }: Context<NftFacts>["node"], host: NftFacts): "all" | readonly string[] {
-  const wanted = settings.nodePortAddresses ?? ["primary"];
+  const wanted = settings.nodePortAddresses ?? NODE_PORT_ADDRESSES;
   const chosen = nodePortAddresses({ wanted, family, primary: addresses[0], hostAddresses: host.addresses[family] });
   return chosen === "all" ? chosen : chosen.filter((address) => unusableReason(address) !== "loopback");
 }

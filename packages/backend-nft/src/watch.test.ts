@@ -1,4 +1,4 @@
-import { EchoCount, ownCommitsOf } from "@turnout/host";
+import { EchoCount, OwnCommits } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
 import { countedSource, createFakeClock, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
@@ -11,10 +11,12 @@ const OURS = ["ip turnout"];
 
 describe("watchHost", () => {
   let netlink: FakeNetlink;
+  let own: OwnCommits;
   let echoes: EchoCount;
   let stop: AbortController;
   beforeEach(() => {
     netlink = createFakeNetlink();
+    own = new OwnCommits();
     echoes = new EchoCount();
     stop = new AbortController();
   });
@@ -23,7 +25,7 @@ describe("watchHost", () => {
   /** A commit by our own session, as the kernel and the session's counters see it. */
   const commitOurs = (): void => {
     echoes.expect();
-    void ownCommitsOf(netlink).during(1, () => Promise.resolve());
+    void own.during(1, () => Promise.resolve());
     netlink.commitNft({ pid: 1, process: "nft", tables: OURS });
   };
   const commitForeign = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });
@@ -33,7 +35,7 @@ describe("watchHost", () => {
     const clock = createFakeClock();
     const events: HostEvent<NftFacts>[] = [];
     const ended = (async (): Promise<void> => {
-      for await (const event of watchHost({ world: { netlink, clock }, family: "IPv4", echoes, mark }, stop.signal)) {
+      for await (const event of watchHost({ world: { netlink, clock }, family: "IPv4", own, echoes, mark }, stop.signal)) {
         events.push(event);
         if (event.kind === "facts") return;
       }
@@ -64,10 +66,10 @@ describe("watchHost", () => {
   });
 
   it("does not take a commit of ours for somebody else's that was under way while more was told than could be kept", async () => {
-    const mark = await ownCommitsOf(netlink).mark(netlink);
+    const mark = await own.mark(netlink);
     const { promise: done, resolve: finish } = Promise.withResolvers<void>();
     const events = await told(mark, async () => {
-      const underWay = echoes.during(() => ownCommitsOf(netlink).during(1, () => done));
+      const underWay = echoes.during(() => own.during(1, () => done));
       for (let count = 0; count < 2_000; count++) commitOurs();
       await new Promise((resolve) => setTimeout(resolve, 0));
       netlink.commitNft({ pid: 1, process: "nft", tables: OURS });
@@ -79,7 +81,7 @@ describe("watchHost", () => {
   });
 
   it("still tells of others after that", async () => {
-    const mark = await ownCommitsOf(netlink).mark(netlink);
+    const mark = await own.mark(netlink);
     const events = await told(mark, async () => {
       for (let count = 0; count < 2_000; count++) commitOurs();
       await new Promise((resolve) => setTimeout(resolve, 0));
@@ -91,7 +93,7 @@ describe("watchHost", () => {
   it("leaves nothing behind with a commit, however long no address changes", async () => {
     const addresses = countedSource<void>();
     const world = { clock: createFakeClock(), netlink: { ...netlink, watchAddresses: () => addresses } };
-    const watching = watchHost({ world, family: "IPv4", echoes, mark: undefined }, stop.signal)[Symbol.asyncIterator]();
+    const watching = watchHost({ world, family: "IPv4", own, echoes, mark: undefined }, stop.signal)[Symbol.asyncIterator]();
     for (let count = 0; count < 100; count++) {
       const next = watching.next();
       await new Promise((resolve) => setImmediate(resolve));
@@ -102,14 +104,14 @@ describe("watchHost", () => {
   });
 
   it("notices what happened between the last reading and the watch", async () => {
-    const mark = await ownCommitsOf(netlink).mark(netlink);
+    const mark = await own.mark(netlink);
     commitOurs();
     commitForeign(OURS);
     expect(kinds(await told(mark, () => undefined))).toEqual(["drift", "facts"]);
   });
 
   it("says nothing when only we committed in between", async () => {
-    const mark = await ownCommitsOf(netlink).mark(netlink);
+    const mark = await own.mark(netlink);
     commitOurs();
     expect(kinds(await told(mark, () => undefined))).toEqual(["facts"]);
   });

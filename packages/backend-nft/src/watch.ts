@@ -1,14 +1,16 @@
-import type { HostEvent, IPFamily, NftEvent, World } from "@turnout/core";
-import { Inbox, ownCommitsOf } from "@turnout/host";
-import type { CommitMark, EchoCount } from "@turnout/host";
+import type { HostEvent, IPFamily } from "@turnout/core";
+import { Inbox } from "@turnout/host";
+import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits } from "@turnout/host";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import type { NftFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
 
 /** What watching needs. */
 export interface WatchOptions {
-  readonly world: Pick<World, "netlink" | "clock">;
+  readonly world: Pick<LinuxWorld, "netlink" | "clock">;
   readonly family: IPFamily;
+  /** Counts the commits of both families. */
+  readonly own: OwnCommits;
   readonly echoes: EchoCount;
   /** When the table was last read; undefined: never. */
   readonly mark: CommitMark | undefined;
@@ -65,8 +67,8 @@ class MissedCommits {
 
   /** Tell whether there are some since the last call. Commits to other people's tables count: they can't be told apart. */
   async areThere(): Promise<boolean> {
-    const { netlink, clock } = this.#options.world;
-    const own = ownCommitsOf(netlink);
+    const { own, world } = this.#options;
+    const { netlink, clock } = world;
     const mark = this.#mark;
     const quiet = mark === undefined ? undefined : await own.undisturbedMark(mark, netlink, clock, this.#signal);
     this.#mark = quiet ?? (await own.mark(netlink));

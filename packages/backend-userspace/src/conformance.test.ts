@@ -7,11 +7,9 @@ import { createFakeHost } from "./testing/index.ts";
 const NOT_SEEN: Readonly<Record<string, string>> = {
   "never masquerades": "endpoints see the node whatever rules say",
   "masquerades everything": "endpoints see the node whatever rules say",
-  "takes pods for strangers": "which is a matter of masquerading but for the Local policy, R-31, that is left out",
   "forgets the hairpin": "endpoints see the node whatever rules say; what is found is filed under R-56",
   "forgets the hairpin of pods elsewhere": "endpoints see the node whatever rules say; what is found is filed under R-56",
   "uses another mark bit": "it marks nothing",
-  "keeps only two source ranges": "R-39 is left out; what is found is filed under R-56",
   "refuses what it should drop": "it declares that it refuses",
   "leaves undefined ports alone": "it declares that it does",
   "leaves unallocated addresses alone": "it declares that it does",

@@ -1,8 +1,8 @@
 import { networkInterfaces } from "node:os";
 import { canonicalIP, ProxyError } from "@turnout/core";
-import type { HostAddress, HostReport, IPFamily, World } from "@turnout/core";
+import type { HostReport, IPFamily } from "@turnout/core";
 import { hasNetAdmin, readHostAddresses } from "@turnout/host";
-import type { HostAddresses } from "@turnout/host";
+import type { HostAddress, HostAddresses, LinuxWorld } from "@turnout/host";
 import { readFile } from "node:fs/promises";
 import { OWN_DEVICE } from "./objects.ts";
 import type { UserspaceOptions } from "./options.ts";
@@ -10,7 +10,7 @@ import { ownsAddresses } from "./render.ts";
 import type { UserspaceFacts } from "./render.ts";
 
 /** Read the host's addresses, without ours and without link-local ones. */
-export function readAddresses({ netlink }: Pick<World, "netlink">): Promise<HostAddresses> {
+export function readAddresses({ netlink }: Pick<LinuxWorld, "netlink">): Promise<HostAddresses> {
   const list = (family: IPFamily): Promise<readonly LinkedAddress[]> =>
     process.platform === "linux" ? netlink.addresses(family) : Promise.resolve(interfaceAddresses(family));
   return readHostAddresses(list, OWN_DEVICE);
@@ -37,7 +37,7 @@ export async function mayOwnAddresses(): Promise<boolean> {
 /** Look at addresses and rights. Reads only. */
 export async function probeUserspace(
   options: UserspaceOptions,
-  world: Pick<World, "netlink">,
+  world: Pick<LinuxWorld, "netlink">,
   canOwn: () => Promise<boolean>,
 ): Promise<HostReport<UserspaceFacts>> {
   const facts: UserspaceFacts = { addresses: await readAddresses(world), canOwnAddresses: await canOwn() };

@@ -1,4 +1,4 @@
-import { Ledger, type Backend, type HostEvent, type NodeContext, type Outcome, type Plain } from "@turnout/core";
+import { Ledger, type Backend, type Dataplane, type HostEvent, type NodeContext, type Outcome, type Plain } from "@turnout/core";
 import { createStoreView, rawNode, rawService, rawSlice, type RawObject } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { userspaceModule } from "./module.ts";
@@ -22,11 +22,13 @@ const CART = rawService("cart", {
 class ProxyProcess {
   readonly host: UserspaceFakeHost;
   readonly backend: Backend<UserspaceFacts, UserspaceObject, Step>;
+  readonly dataplane: Dataplane<UserspaceFacts, UserspaceObject, Step>;
   readonly #ledger = new Ledger<UserspaceObject>();
 
-  constructor(host: UserspaceFakeHost, backend: Backend<UserspaceFacts, UserspaceObject, Step>) {
+  constructor(host: UserspaceFakeHost, dataplane: Dataplane<UserspaceFacts, UserspaceObject, Step>) {
     this.host = host;
-    this.backend = backend;
+    this.dataplane = dataplane;
+    this.backend = dataplane.family("IPv4");
   }
 
   /** Bring these Services, and nothing else, into force. */
@@ -51,7 +53,7 @@ class ProxyProcess {
 
 async function openProxy(raw: Readonly<Record<string, Plain>> = {}): Promise<ProxyProcess> {
   const host = createFakeHost();
-  return new ProxyProcess(host, await userspaceModule.open(userspaceModule.parseOptions(raw), "IPv4", host.world, signal));
+  return new ProxyProcess(host, await userspaceModule.open(userspaceModule.parseOptions(raw), host.world, signal));
 }
 
 function leftOut({ host }: ProxyProcess): readonly string[] {
@@ -183,7 +185,7 @@ describe("what goes", () => {
     await proxy.sync(CART, SLICE);
     const client = proxy.client("10.96.0.20", 80);
     const late = new AbortController();
-    const closing = proxy.backend.close(late.signal);
+    const closing = proxy.dataplane.close(late.signal);
     await proxy.host.advance(1_000);
     expect([client?.state, proxy.host.sockets.open]).toEqual(["open", []]);
     late.abort();
@@ -195,7 +197,7 @@ describe("what goes", () => {
     const proxy = await openProxy();
     await proxy.sync(CART, SLICE);
     proxy.client("10.96.0.20", 80)?.close();
-    await proxy.backend.close(signal);
+    await proxy.dataplane.close(signal);
     expect([proxy.host.own(), proxy.backend.metrics?.().find(({ name }) => name.endsWith("connections_total"))?.value]).toEqual([[], 1]);
   });
 });

@@ -1,5 +1,5 @@
-import type { Backend, BackendModule, Capability, IPFamily, World } from "@turnout/core";
-import { OwnAddresses, Turns } from "@turnout/host";
+import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core";
+import { createLinuxWorld, OwnAddresses, Turns } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { mayOwnAddresses, probeUserspace } from "./facts.ts";
@@ -12,14 +12,14 @@ import { numbersOf } from "./numbers.ts";
 import { OWN_DEVICE } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
-import { renderRow, renderSkeleton } from "./render.ts";
+import { NODE_PORT_ADDRESSES, renderRow, renderSkeleton } from "./render.ts";
 import type { UserspaceFacts } from "./render.ts";
 import type { UserspaceWorld } from "./sockets.ts";
 import { Traffic } from "./traffic.ts";
 import type { Counters } from "./traffic.ts";
 import { DriftBell, watchHost } from "./watch.ts";
 
-const CAPABILITIES: Readonly<Record<Capability, true | string>> = {
+const CAPABILITIES: Capabilities = {
   IPv4: true,
   IPv6: true,
   TCP: true,
@@ -34,9 +34,9 @@ const CAPABILITIES: Readonly<Record<Capability, true | string>> = {
 };
 
 /** A proxy in this process as a backend module. */
-export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, UserspaceObject, Step> = {
+export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, UserspaceObject, Step, UserspaceWorld> = {
   name: "userspace",
-  contract: 1,
+  contract: 2,
   residence: "process",
   capabilities: CAPABILITIES,
   variants: {
@@ -49,40 +49,67 @@ export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, Us
     affinityScope: "row",
     nodePortsOnLoopback: "never",
   },
+  nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   // Endpoints cost memory alone: a million are there in 0.7 s, with 0.6 GB.
   serviceEntriesMax: 1_000_000,
+  createWorld: createUserspaceWorld,
   parseOptions: parseUserspaceOptions,
-  probe: (options, world) => probeUserspace(options, world, realWorld(world).canOwnAddresses),
-  open: (options, family, world) => Promise.resolve(openBackend(options, family, realWorld(world))),
+  probe: (options, world) => probeUserspace(options, world, world.canOwnAddresses),
+  open: (options, world) => Promise.resolve(openDataplane(options, world)),
 };
 
-/** What both families of a process share: they are opened with the same options. */
-const SHARED = new WeakMap<UserspaceOptions, { readonly counters: Counters; readonly turns: Turns }>();
-
-function sharedBy(options: UserspaceOptions): { readonly counters: Counters; readonly turns: Turns } {
-  const shared = SHARED.get(options) ?? { counters: { connections: 0, sessions: 0 }, turns: new Turns() };
-  SHARED.set(options, shared);
-  return shared;
+function createUserspaceWorld(base: World): UserspaceWorld & { close(): void } {
+  return { ...createLinuxWorld(base), sockets: createNodeSockets(), random: Math.random, canOwnAddresses: mayOwnAddresses };
 }
 
-/** What a world lacks, this machine has. */
-function realWorld(world: World & Partial<UserspaceWorld>): UserspaceWorld {
-  const { sockets = createNodeSockets(), random = Math.random, canOwnAddresses = mayOwnAddresses } = world;
-  return { ...world, sockets, random, canOwnAddresses };
+function openDataplane(options: UserspaceOptions, world: UserspaceWorld): Dataplane<UserspaceFacts, UserspaceObject, Step> {
+  const shared: Shared = { options, world, counters: { connections: 0, sessions: 0 }, turns: new Turns() };
+  const appliers: Applier[] = [];
+  return {
+    family(family) {
+      const parts = partsOf(new Traffic(family, world, options, shared.counters), shared);
+      appliers.push(parts.applier);
+      return backendOf(parts, shared);
+    },
+    async close(signal) {
+      await Promise.all(appliers.map((applier) => applier.close(signal)));
+    },
+  };
 }
 
 const DEVICE: OwnDevice = { name: OWN_DEVICE, hint: "rename it, or pass own-addresses=false" };
 
-function openBackend(options: UserspaceOptions, family: IPFamily, world: UserspaceWorld): Backend<UserspaceFacts, UserspaceObject, Step> {
-  const { counters, turns } = sharedBy(options);
-  const traffic = new Traffic(family, world, options, counters);
+/** What both families share. */
+interface Shared {
+  readonly options: UserspaceOptions;
+  readonly world: UserspaceWorld;
+  readonly counters: Counters;
+  readonly turns: Turns;
+}
+
+interface FamilyParts {
+  readonly traffic: Traffic;
+  readonly bell: DriftBell;
+  readonly fronts: Fronts;
+  readonly own: OwnAddresses;
+  readonly applier: Applier;
+}
+
+function partsOf(traffic: Traffic, { world, turns }: Shared): FamilyParts {
   const bell = new DriftBell();
   const fronts = new Fronts(traffic, (id) => {
     applier.lose(id);
     bell.ring(`${id} failed`);
   });
-  const own = new OwnAddresses(world, DEVICE, family, turns);
+  const own = new OwnAddresses(world, DEVICE, traffic.family, turns);
   const applier = new Applier(traffic, fronts, own);
+  return { traffic, bell, fronts, own, applier };
+}
+
+function backendOf(
+  { traffic, bell, fronts, own, applier }: FamilyParts,
+  { options, world }: Shared,
+): Backend<UserspaceFacts, UserspaceObject, Step> {
   return {
     skeleton: renderSkeleton,
     render: (row, context) => renderRow(row, context, options),
@@ -95,6 +122,5 @@ function openBackend(options: UserspaceOptions, family: IPFamily, world: Userspa
     watch: (signal) => watchHost({ world, bell, canOwnAddresses: world.canOwnAddresses, isDisturbed: () => applier.isDisturbed() }, signal),
     metrics: () => numbersOf(fronts, traffic),
     cleanup: (signal) => own.removeAll(signal),
-    close: (signal) => applier.close(signal),
   };
 }

@@ -80,6 +80,9 @@ function whyLeftOut({ map }: UserspaceOptions, { canOwnAddresses }: UserspaceFac
   return map.length > 0 ? "not mapped: name it in --map too, or pass own-addresses=true" : "own-addresses is false: map them with --map";
 }
 
+/** As kube-proxy's nftables mode has it: the fewest. */
+export const NODE_PORT_ADDRESSES: readonly string[] = ["primary"];
+
 /** Addresses that answer node ports: never loopback, as R-37 has it. */
 function nodePortIps({
   node: { family, addresses, settings },
@@ -89,7 +92,12 @@ function nodePortIps({
   readonly host: UserspaceFacts;
 }): readonly string[] {
   const hostAddresses = host.addresses[family];
-  const chosen = nodePortAddresses({ wanted: settings.nodePortAddresses ?? ["primary"], family, primary: addresses[0], hostAddresses });
+  const chosen = nodePortAddresses({
+    wanted: settings.nodePortAddresses ?? NODE_PORT_ADDRESSES,
+    family,
+    primary: addresses[0],
+    hostAddresses,
+  });
   return (chosen === "all" ? hostAddresses : chosen).filter((ip) => unusableReason(ip) !== "loopback");
 }
 

@@ -1,4 +1,5 @@
-import type { Clock, World } from "@turnout/core";
+import type { Clock } from "@turnout/core";
+import type { LinuxWorld } from "@turnout/host";
 
 /** One end of a socket; canonical address. */
 export interface SocketAddress {
@@ -88,8 +89,8 @@ export interface Sockets {
   connect(to: SocketAddress, events: DatagramEvents): DatagramFlow;
 }
 
-/** What this backend touches beyond a {@link World}; a world that lacks some of it gets the real thing. */
-export interface UserspaceWorld extends World {
+/** What this backend touches. */
+export interface UserspaceWorld extends LinuxWorld {
   readonly sockets: Sockets;
   /** In [0, 1). */
   readonly random: () => number;

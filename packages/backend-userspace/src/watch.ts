@@ -1,5 +1,6 @@
-import type { HostEvent, World } from "@turnout/core";
+import type { HostEvent } from "@turnout/core";
 import { Inbox } from "@turnout/host";
+import type { LinuxWorld } from "@turnout/host";
 import { readAddresses } from "./facts.ts";
 import type { UserspaceFacts } from "./render.ts";
 
@@ -31,7 +32,7 @@ export class DriftBell {
 
 /** What watching needs. */
 export interface WatchOptions {
-  readonly world: Pick<World, "netlink" | "clock">;
+  readonly world: Pick<LinuxWorld, "netlink" | "clock">;
   readonly canOwnAddresses: () => Promise<boolean>;
   readonly bell: DriftBell;
   /** Whether an address of ours is missing, or one too many. */
@@ -62,7 +63,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
 }
 
 /** Without netlink nobody tells of changes: then there are none until the next start. */
-function addressChanges({ netlink }: Pick<World, "netlink">, signal: AbortSignal): AsyncIterable<void> {
+function addressChanges({ netlink }: Pick<LinuxWorld, "netlink">, signal: AbortSignal): AsyncIterable<void> {
   return process.platform === "linux" ? netlink.watchAddresses(signal) : untilAborted(signal);
 }
 

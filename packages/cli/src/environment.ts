@@ -1,10 +1,5 @@
 import type { Log, World } from "@turnout/core";
 
-/** A world that can be let go of. */
-export interface ClosableWorld extends World {
-  close(): void;
-}
-
 /** What the command touches besides its arguments; tests pass their own. */
 export interface Environment {
   /** Standard output: what was asked for. */
@@ -24,5 +19,5 @@ export interface Environment {
   readonly nowMs: () => number;
   /** @throws what node:fs throws. */
   readonly readFile: (path: string) => Promise<string>;
-  readonly createWorld: (log: Log) => ClosableWorld;
+  readonly createWorld: (log: Log) => World;
 }

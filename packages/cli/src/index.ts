@@ -3,7 +3,7 @@
  *
  * @packageDocumentation
  */
-export type { ClosableWorld, Environment } from "./environment.ts";
+export type { Environment } from "./environment.ts";
 export { createProgram, errorText, runProgram } from "./program.ts";
 export { chooseBackend, KNOWN_BACKENDS, loadBackend } from "./registry.ts";
 export type { BackendChoice, KnownBackend } from "./registry.ts";

@@ -23,10 +23,7 @@ function processEnvironment(): Environment {
     workingDirectory: process.cwd(),
     nowMs: () => Date.now(),
     readFile: (path) => readFile(path, "utf8"),
-    createWorld: (log) => {
-      const world = createWorld({ log });
-      return { ...world, close: () => world.netlink.close() };
-    },
+    createWorld: (log) => createWorld({ log }),
   };
 }
 

@@ -10,7 +10,7 @@ const silent = (): void => undefined;
 const log = { debug: silent, info: silent, warn: silent, error: silent };
 
 function make(clock: FakeClock, flags: RawFlags = {}, source = "kube"): NodeStateSource {
-  const config = runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), "nft");
+  const config = runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), { name: "nftables" });
   return new NodeStateSource({ source, tls: undefined, config, env: { variables: {} } as unknown as Environment, clock, log });
 }
 

@@ -11,6 +11,7 @@ import {
 import { FAMILIES, ProxyError, type IPFamily, type Log, type Plain } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "./environment.ts";
+import { BACKEND_HELP, ROOTLESS_BACKEND } from "./registry.ts";
 
 /** Options of ours that travel with kube-proxy's flags. */
 const NODE_FLAGS: readonly string[] = ["node-name", "master", "max-service-entries", "healthz-port", "metrics-port"];
@@ -94,11 +95,11 @@ export function addConfigFlags(command: Command, which: "all" | "state"): Comman
 /** Add --backend and --backend-option. */
 export function addBackendOptions(command: Command, fallback: string | undefined): Command {
   return command
-    .option("--backend <backend>", "nft, auto, an npm package, or a path to a backend module", fallback)
+    .option("--backend <backend>", BACKEND_HELP, fallback)
     .option("--backend-option <name=value>", "an option of the backend itself; repeatable", collect, [])
     .option(
       "--map <destination=address:port>",
-      "userspace: answer a destination (10.96.0.20:80, or shop/cart:http) at an address of this host; repeatable",
+      `${ROOTLESS_BACKEND}: answer a destination (10.96.0.20:80, or shop/cart:http) at an address of this host; repeatable`,
       collect,
       [],
     );

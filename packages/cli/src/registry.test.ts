@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
+import { createFakeClock, createFakeExec } from "@turnout/host/testing";
 import type { World } from "@turnout/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadFakeHost, type BackendChoice } from "./registry.ts";
@@ -19,7 +19,7 @@ afterEach(() => rm(directory, { recursive: true }));
 function choice(overrides: Partial<BackendChoice>): BackendChoice {
   const silent = (): void => undefined;
   const log = { debug: silent, info: silent, warn: silent, error: silent };
-  const world: World = { exec: createFakeExec([]), netlink: createFakeNetlink(), clock: createFakeClock(), log };
+  const world: World = { exec: createFakeExec([]), clock: createFakeClock(), log };
   return {
     spec: "auto",
     mode: "",
@@ -32,7 +32,15 @@ function choice(overrides: Partial<BackendChoice>): BackendChoice {
 }
 
 test("every known backend loads, and is called what it is listed as", async () => {
-  for (const { name } of KNOWN_BACKENDS) expect((await loadBackend(name, directory)).name).toBe(name);
+  for (const { name, proxyMode } of KNOWN_BACKENDS) {
+    const module = await loadBackend(name, directory);
+    expect([module.name, module.proxyMode]).toEqual([name, proxyMode]);
+  }
+});
+
+test("a backend that leaves things out loads: they have defaults", async () => {
+  await writeFile(join(directory, "short.mjs"), TOY_BACKEND.replace('"hairpin", ', "").replace('affinityScope: "row",', ""));
+  expect((await loadBackend("./short.mjs", directory)).name).toBe("toy");
 });
 
 test("every known backend has a host in memory", async () => {
@@ -59,15 +67,11 @@ test("an installed package", async () => {
 });
 
 test.each([
-  ["no default export", "export const x = 1;", /does not export a backend module/],
-  ["another contract", TOY_BACKEND.replace("contract: 1", "contract: 2"), /does not export a backend module/],
-  [
-    "a capability it says nothing of",
-    TOY_BACKEND.replace('"hairpin", ', ""),
-    /it does not declare capabilities\.hairpin: backend .\/bad.mjs/,
-  ],
-  ["a variant it says nothing of", TOY_BACKEND.replace('affinityScope: "row",', ""), /it does not declare variants\.affinityScope/],
-  ["a missing function", TOY_BACKEND.replace("parseOptions:", "parsesOptions:"), /does not export a backend module/],
+  ["no default export", "export const x = 1;", /this is no backend module: nothing is exported: backend .\/bad.mjs/],
+  ["another contract", TOY_BACKEND.replace("contract: 2", "contract: 1"), /this is no backend module: contract 1, this is 2: backend/],
+  ["a capability that is false", TOY_BACKEND.replace("[name, true]", "[name, false]"), /capabilities\.drop is false, not true or a text/],
+  ["a variant nobody has", TOY_BACKEND.replace('affinityScope: "row"', 'affinityScope: "rows"'), /affinityScope is "rows", not "row" or/],
+  ["a missing function", TOY_BACKEND.replace("parseOptions:", "parsesOptions:"), /parseOptions is missing: backend .\/bad.mjs/],
   ["a syntax error", "export default {", /can't be loaded .*: backend .\/bad.mjs: -v shows where/],
 ])("a module with %s is refused", async (_name, text, message) => {
   await writeFile(join(directory, "bad.mjs"), text);

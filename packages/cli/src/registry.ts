@@ -1,11 +1,12 @@
-import { ALL_CAPABILITIES, ProxyError, type BackendModule, type Variants, type World } from "@turnout/core";
+import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, type World } from "@turnout/core";
 import type { CreateFakeHost } from "@turnout/conformance";
-import { backendOf } from "@turnout/client/daemon";
 import { importForeign, isPackageDirectory, isPath, type ForeignModule } from "./foreign-module.ts";
 
 /** A backend that comes with turnout. */
 export interface KnownBackend {
   readonly name: string;
+  /** kube-proxy's mode word for it, where that is another; it may be asked for by this, too. */
+  readonly proxyMode?: string;
   /** One line for `--help`. */
   readonly summary: string;
   readonly load: () => Promise<object>;
@@ -13,15 +14,22 @@ export interface KnownBackend {
   readonly loadTesting: () => Promise<object>;
   /** It has to be asked for: `auto` doesn't take it, because what it does ends with the process. */
   readonly isNeverAuto?: true;
+  /** Commands that show its rules on a node, for people who look around. */
+  readonly looks?: readonly { readonly what: string; readonly command: string }[];
 }
 
 /** Every backend that comes with turnout, in the order `auto` tries them (but for those it never takes). This file is the only one that names them. */
 export const KNOWN_BACKENDS: readonly KnownBackend[] = [
   {
     name: "nft",
+    proxyMode: "nftables",
     summary: "nftables, Linux 5.13 or newer",
     load: () => import("@turnout/backend-nft"),
     loadTesting: () => import("@turnout/backend-nft/testing"),
+    looks: [
+      { what: "where each address goes", command: "nft list map ip turnout services" },
+      { what: "all the rules of a node", command: "nft list table ip turnout" },
+    ],
   },
   {
     name: "iptables",
@@ -38,6 +46,18 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
   },
 ];
 
+/** The one that help texts show. */
+export const EXAMPLE_BACKEND = "nft";
+
+/** The one that needs neither root nor namespaces, and answers at addresses that are mapped: what the demo on loopback runs. */
+export const ROOTLESS_BACKEND = "userspace";
+
+/** kube-proxy's mode whose settings count where no backend is chosen. */
+export const DEFAULT_MODE = "nftables";
+
+/** What `--backend` takes, for help texts. */
+export const BACKEND_HELP: string = `${KNOWN_BACKENDS.map(({ name }) => name).join(", ")}, auto, an npm package, or a path to a backend module`;
+
 /** Tell whether a module comes with turnout, and is not just named like one that does. */
 export async function isKnownBackend(module: BackendModule): Promise<boolean> {
   const known = KNOWN_BACKENDS.find(({ name }) => name === module.name);
@@ -51,7 +71,7 @@ export async function otherBackends(inUse: string): Promise<readonly BackendModu
 }
 
 /** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
-const NOT_YET: ReadonlySet<string> = new Set(["ipvs", "ebpf", "winkernel"]);
+const NOT_YET: ReadonlySet<string> = new Set(["ipvs", "ebpf", "winkernel", "kernelspace"]);
 
 /** What choosing a backend looks at. */
 export interface BackendChoice {
@@ -76,14 +96,19 @@ export async function chooseBackend(choice: BackendChoice): Promise<BackendModul
   const { spec, mode, workingDirectory } = choice;
   if (spec !== "auto") return await loadBackend(spec, workingDirectory);
   if (mode === "") return await firstThatRuns(choice);
-  const name = backendOf(mode);
-  if (!KNOWN_BACKENDS.some((known) => known.name === name)) {
+  const known = knownBackend(mode);
+  if (known === undefined) {
     throw new ProxyError("invalid_object", "no backend for this mode", {
       object: `mode ${mode}`,
       hint: `pass --backend ${knownNames()} to use another`,
     });
   }
-  return await loadBackend(name, workingDirectory);
+  return await loadBackend(known.name, workingDirectory);
+}
+
+/** By its name, or kube-proxy's word for it. */
+function knownBackend(word: string): KnownBackend | undefined {
+  return KNOWN_BACKENDS.find(({ name, proxyMode }) => word === name || word === proxyMode);
 }
 
 function knownNames(): string {
@@ -96,7 +121,7 @@ async function firstThatRuns({ workingDirectory, world, signal, needsHost }: Bac
     if (isNeverAuto === true) continue;
     const module = await loadBackend(name, workingDirectory);
     if (!needsHost) return module;
-    const report = await module.probe(module.parseOptions({}), world, signal);
+    const report = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
     if (report.problems.length === 0) return module;
     problem ??= report.problems[0];
   }
@@ -108,19 +133,11 @@ async function firstThatRuns({ workingDirectory, world, signal, needsHost }: Bac
  * @throws {ProxyError} `invalid_object` when there is none.
  */
 export async function loadBackend(spec: string, workingDirectory: string): Promise<BackendModule> {
-  const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
+  const known = knownBackend(spec);
   const object = `backend ${spec}`;
   const hint = `use ${knownNames()}, auto, an installed package, or a path starting with ./ or /`;
   const loaded = known === undefined ? await importBackend({ spec, object, hint }, workingDirectory) : await known.load();
-  const module = (loaded as { readonly default?: unknown }).default;
-  if (!isBackendModule(module))
-    throw new ProxyError("invalid_object", "it does not export a backend module (contract 1) as default", { object });
-  const missing = missingDeclarations(module);
-  if (missing.length === 0) return module;
-  throw new ProxyError("invalid_object", `it does not declare ${missing.join(", ")}`, {
-    object,
-    hint: "see BackendModule in @turnout/core",
-  });
+  return parseModule((loaded as { readonly default?: unknown }).default, object);
 }
 
 /**
@@ -130,7 +147,7 @@ export async function loadBackend(spec: string, workingDirectory: string): Promi
  * @throws {ProxyError} `invalid_object` when there is none.
  */
 export async function loadFakeHost(spec: string, host: string | undefined, workingDirectory: string): Promise<CreateFakeHost> {
-  const known = KNOWN_BACKENDS.find(({ name }) => name === backendOf(spec));
+  const known = knownBackend(spec);
   const isFile = isPath(spec) && !isPackageDirectory(spec, workingDirectory);
   const where = host ?? (isFile ? spec : `${spec.replace(/\/+$/, "")}/testing`);
   const object = `fake host ${where}`;
@@ -144,35 +161,7 @@ export async function loadFakeHost(spec: string, host: string | undefined, worki
 }
 
 async function importBackend(wanted: ForeignModule, workingDirectory: string): Promise<object> {
-  if (NOT_YET.has(backendOf(wanted.spec)))
+  if (NOT_YET.has(wanted.spec))
     throw new ProxyError("invalid_object", "this version has no such backend", { object: wanted.object, hint: `use ${knownNames()}` });
   return await importForeign(wanted, workingDirectory);
-}
-
-/** Typed as it is so that none can be left out. */
-const VARIANTS: Readonly<Record<keyof Variants, true>> = {
-  undefinedClusterIPPort: true,
-  unallocatedClusterIP: true,
-  nodePortRejectScope: true,
-  rejectFromHost: true,
-  blockedWithoutEndpoints: true,
-  affinityScope: true,
-  nodePortsOnLoopback: true,
-};
-
-/** What a module in plain JavaScript may have forgotten to say of itself; what isn't said would be taken for a choice. */
-function missingDeclarations({ capabilities, variants }: Partial<BackendModule>): readonly string[] {
-  const absent = (group: string, names: object, said: object = {}): readonly string[] =>
-    Object.keys(names).flatMap((name) => (Object.hasOwn(said, name) ? [] : [`${group}.${name}`]));
-  return [...absent("capabilities", ALL_CAPABILITIES, capabilities), ...absent("variants", VARIANTS, variants)];
-}
-
-const FUNCTIONS = ["parseOptions", "probe", "open"] as const;
-
-function isBackendModule(value: unknown): value is BackendModule {
-  if (typeof value !== "object" || value === null) return false;
-  const candidate = value as Readonly<Record<string, unknown>>;
-  return (
-    candidate["contract"] === 1 && typeof candidate["name"] === "string" && FUNCTIONS.every((name) => typeof candidate[name] === "function")
-  );
 }

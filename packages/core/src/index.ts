@@ -2,36 +2,49 @@
  * The pure heart of Turnout: what the API says in, rows of destinations with ordered rules out, and the ledger that
  * keeps a host in step with them.
  *
+ * Authors of backends need less: `@turnout/core/backend`, which is part of this.
  * @packageDocumentation
  */
-export * from "./model/addresses.ts";
-export * from "./contract/backend.ts";
-export * from "./contract/capabilities.ts";
-export * from "./model/change-set.ts";
-export { destinationName } from "./policy/lost-claims.ts";
-export * from "./sync/conntrack.ts";
-export * from "./model/equal.ts";
-export * from "./model/errors.ts";
-export * from "./model/health.ts";
-export { Ledger } from "./sync/ledger.ts";
+export * from "./backend.ts";
+export { abilitiesOf } from "./contract/capabilities.ts";
+export type { Abilities, Capability } from "./contract/capabilities.ts";
+export { demandOutcome, moduleFaults, parseModule } from "./contract/check-module.ts";
+export { fitRow } from "./contract/fit-row.ts";
+export { cleanUpBackend, openDataplane, probeModule, withWorldOf } from "./contract/host-module.ts";
+export type { ProbedHost } from "./contract/host-module.ts";
+export type { ExecOptions, ExecResult, ExecSession } from "./contract/world.ts";
+export { canonicalIP, cidrContains, familyOf, parseCIDR, parseIP } from "./model/addresses.ts";
+export type { CIDR, IP } from "./model/addresses.ts";
+export { OBJECT_KINDS } from "./model/api-objects.ts";
+export type { EndpointSlice, Issue, Node, ObjectKind, SliceEndpoint } from "./model/api-objects.ts";
+export { applyChangeSet } from "./model/change-set.ts";
+export { isEqual } from "./model/equal.ts";
+export { invariant, operatingError } from "./model/errors.ts";
+export type { ErrorCode, ErrorDetails } from "./model/errors.ts";
+export { serviceHealth } from "./model/health.ts";
+export type { ServiceHealth } from "./model/health.ts";
+export { isDNSName, printableName, rowKey } from "./model/names.ts";
+export type {
+  ChangeSet,
+  DestinationKind,
+  DetectLocal,
+  Feed,
+  NodeSettings,
+  NodeState,
+  ServicePortName,
+  TopologyMode,
+} from "./model/rows.ts";
 export { RevisionLog } from "./model/revision-log.ts";
-export * from "./model/rows.ts";
-export * from "./model/names.ts";
 export { lastingContext } from "./policy/lasting-node.ts";
-export * from "./policy/node-context.ts";
-export * from "./model/node-port-addresses.ts";
+export { DEFAULT_SETTINGS, detectorFor } from "./policy/node-context.ts";
 export { createFeed, feedOf, NodeView } from "./state/node-view.ts";
 export type { NodeViewOptions } from "./state/node-view.ts";
-export * from "./model/api-objects.ts";
-export * from "./sync/observer.ts";
-export { boundedFeed, SERVICE_ENTRIES_MAX } from "./sync/service-bound.ts";
-export type { ServiceBoundOptions } from "./sync/service-bound.ts";
 export { ServiceTable } from "./state/service-table.ts";
-export type { ServiceTableOptions } from "./state/service-table.ts";
 export { Store } from "./state/store.ts";
-export type { StoreChange, StoreOptions } from "./state/store.ts";
-export { SyncLoop } from "./sync/sync-loop.ts";
-export type { SyncLoopOptions } from "./sync/sync-loop.ts";
 export type { NodeChanges, TableView, TableViewOptions } from "./state/table-view.ts";
-export * from "./contract/world.ts";
+export { flowsToForget } from "./sync/conntrack.ts";
+export { Ledger } from "./sync/ledger.ts";
+export type { SyncedEvent, SyncObserver } from "./sync/observer.ts";
+export { boundedFeed, SERVICE_ENTRIES_MAX } from "./sync/service-bound.ts";
+export { SyncLoop } from "./sync/sync-loop.ts";
 export { WantedRows } from "./sync/wanted-rows.ts";

@@ -2,15 +2,20 @@ import type { Log, World } from "@turnout/core";
 import { createClock } from "./clock.ts";
 import { createExec } from "./exec/exec.ts";
 import { createNetlink } from "./netlink/netlink.ts";
-import type { HostNetlink } from "./netlink/netlink.ts";
+import type { Netlink } from "./netlink/netlink.ts";
 
-/** A {@link World} whose netlink can watch as well. */
-export interface HostWorld extends World {
-  readonly netlink: HostNetlink;
+/** What a backend on Linux touches. */
+export interface LinuxWorld extends World {
+  readonly netlink: Netlink;
 }
 
-/** Make the real {@link World}: this machine's programs, kernel and time. Touches nothing yet. */
-export function createWorld(options: { readonly log: Log }): HostWorld {
-  const clock = createClock();
-  return { exec: createExec(), netlink: createNetlink({ clock }), clock, log: options.log };
+/** Make the real {@link World}: this machine's programs and time. Touches nothing yet. */
+export function createWorld({ log }: { readonly log: Log }): World {
+  return { exec: createExec(), clock: createClock(), log };
+}
+
+/** Add the kernel of this network namespace: `createWorld` of a backend on Linux. Touches nothing yet. */
+export function createLinuxWorld(base: World): LinuxWorld & { close(): void } {
+  const netlink = createNetlink({ clock: base.clock });
+  return { ...base, netlink, close: () => netlink.close() };
 }

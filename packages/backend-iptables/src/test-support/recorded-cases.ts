@@ -75,7 +75,7 @@ function objectsOf({ set }: RecordedCase): readonly RawObject[] {
 /** The settings that kube-proxy's own configuration comes to. */
 function settingsOf({ fields }: RecordedCase): NodeSettings {
   const text = JSON.stringify({ apiVersion: "kubeproxy.config.k8s.io/v1alpha1", kind: "KubeProxyConfiguration", ...fields });
-  return runConfig(loadConfig({ flags: {}, file: { path: "config.json", text }, hostname: "node1" }), "iptables").settings;
+  return runConfig(loadConfig({ flags: {}, file: { path: "config.json", text }, hostname: "node1" }), { name: "iptables" }).settings;
 }
 
 function readText(name: string): string {

@@ -1,6 +1,7 @@
 import { FAMILIES } from "@turnout/core";
 import type { Packet } from "@turnout/conformance";
-import type { IPFamily, NftEvent } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
+import type { NftEvent } from "@turnout/host";
 import { createRandom } from "@turnout/core/testing";
 import { stagePlace } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
@@ -22,7 +23,7 @@ function packet(family: IPFamily, source: string, destination: string, more: Par
 }
 
 async function openProxy(host: IptablesFakeHost, family: IPFamily): Promise<Proxy> {
-  const backend = await iptablesModule.open(iptablesModule.parseOptions({}), family, host.world, never);
+  const backend = (await iptablesModule.open(iptablesModule.parseOptions({}), host.world, never)).family(family);
   const proxy = new Proxy(backend, family);
   await proxy.adopt();
   return proxy;

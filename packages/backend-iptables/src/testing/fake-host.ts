@@ -1,7 +1,8 @@
 import { FAMILIES, familyOf } from "@turnout/core";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { ExecResult, HostAddress, World } from "@turnout/core";
+import type { ExecResult } from "@turnout/core";
+import type { HostAddress, LinuxWorld } from "@turnout/host";
 import { createFakeClock, createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink, FakeSysctl } from "@turnout/host/testing";
 import { FakeIptables } from "@turnout/host/testing/iptables";
@@ -19,6 +20,7 @@ const SYSCTLS: Readonly<Record<string, string>> = {
 
 /** The iptables backend's host in memory, with more to look at than the kit needs. */
 export interface IptablesFakeHost extends FakeHost {
+  readonly world: LinuxWorld;
   readonly sysctl: FakeSysctl;
   /** What was logged, `level message {fields}`; the last thousand lines. */
   readonly lines: readonly string[];
@@ -39,7 +41,7 @@ export function createFakeHost(options: FakeIptablesOptions = {}): IptablesFakeH
 }
 
 class FakeIptablesHost implements IptablesFakeHost {
-  readonly world: World;
+  readonly world: LinuxWorld;
   readonly sysctl: FakeSysctl = createFakeSysctl(SYSCTLS);
   readonly #faults = new FaultSwitches();
   readonly #clock = createFakeClock(START_MS);

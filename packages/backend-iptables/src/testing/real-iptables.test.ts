@@ -112,7 +112,7 @@ async function inputsOf(host: IptablesFakeHost, family: IPFamily): Promise<{ rea
       return host.world.exec.run(file, args, options);
     },
   };
-  const backend = await iptablesModule.open(iptablesModule.parseOptions({}), family, { ...host.world, exec: recording }, signal);
+  const backend = (await iptablesModule.open(iptablesModule.parseOptions({}), { ...host.world, exec: recording }, signal)).family(family);
   const proxy = new Proxy(backend, family);
   await proxy.adopt();
   return { proxy, inputs };

@@ -1,5 +1,6 @@
 import { Ledger } from "@turnout/core";
-import type { Backend, IPFamily, World } from "@turnout/core";
+import type { Backend, IPFamily } from "@turnout/core";
+import type { LinuxWorld } from "@turnout/host";
 import { nftModule } from "../module.ts";
 import type { NftObject } from "../objects.ts";
 import type { NftFacts } from "../options.ts";
@@ -38,7 +39,7 @@ export class TestProxy {
 }
 
 /** Open a backend on a world. */
-export async function openProxy(world: World, family: IPFamily): Promise<TestProxy> {
-  const backend = await nftModule.open(nftModule.parseOptions({}), family, world, new AbortController().signal);
+export async function openProxy(world: LinuxWorld, family: IPFamily): Promise<TestProxy> {
+  const backend = (await nftModule.open(nftModule.parseOptions({}), world, new AbortController().signal)).family(family);
   return new TestProxy(backend, family, () => world.clock.nowMs());
 }

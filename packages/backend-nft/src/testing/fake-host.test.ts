@@ -1,6 +1,7 @@
 import { FAMILIES } from "@turnout/core";
 import type { Packet } from "@turnout/conformance";
-import type { IPFamily, NftEvent } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
+import type { NftEvent } from "@turnout/host";
 import { stagePlace } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { nftModule } from "../module.ts";

@@ -1,7 +1,7 @@
 import { FAMILIES, familyOf, invariant } from "@turnout/core";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { HostAddress, World } from "@turnout/core";
+import type { HostAddress, LinuxWorld } from "@turnout/host";
 import { createFakeClock, createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import { FakeNft } from "@turnout/host/testing/nft";
@@ -15,6 +15,7 @@ const START_MS = 1_000_000;
 
 /** The nft backend's host in memory, with more to look at than the kit needs. */
 export interface NftFakeHost extends FakeHost {
+  readonly world: LinuxWorld;
   /** What was logged, `level message {fields}`; the last thousand lines. */
   readonly lines: readonly string[];
   /** Somebody else runs nft; the input is one transaction. */
@@ -34,7 +35,7 @@ export function createFakeHost(): NftFakeHost {
 }
 
 class FakeNftHost implements NftFakeHost {
-  readonly world: World;
+  readonly world: LinuxWorld;
   readonly #faults = new FaultSwitches();
   readonly #clock = createFakeClock(START_MS);
   readonly #netlink: FakeNetlink = createFakeNetlink();

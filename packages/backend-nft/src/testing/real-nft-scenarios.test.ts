@@ -1,7 +1,7 @@
 import type { Exec, ExecSession } from "@turnout/core";
+import { OwnCommits } from "@turnout/host";
 import { checkBackend, SCENARIOS } from "@turnout/conformance";
 import type { FakeHost } from "@turnout/conformance";
-import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
@@ -116,7 +116,7 @@ class Replay {
 
   constructor(exec: Exec) {
     this.#exec = exec;
-    this.#session = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    this.#session = new NftSession({ exec, own: new OwnCommits() }, "nft");
   }
 
   /** Play a recording on a host that is as the fake was; resolves to what was otherwise. */

@@ -1,6 +1,6 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
+import { OwnCommits } from "@turnout/host";
 import type { Exec, IPFamily } from "@turnout/core";
-import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
@@ -24,19 +24,19 @@ class Twins {
   readonly #exec: Exec;
   readonly #real: NftSession;
   host: NftFakeHost = createFakeHost();
-  #fake = new NftSession(this.host.world, "nft");
+  #fake = new NftSession({ ...this.host.world, own: new OwnCommits() }, "nft");
   #sinceEqual: string[] = [];
 
   constructor(exec: Exec) {
     this.#exec = exec;
-    this.#real = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    this.#real = new NftSession({ exec, own: new OwnCommits() }, "nft");
   }
 
   /** Begin anew, both with the same statements and nothing else. */
   async start(statements: readonly string[] = []): Promise<void> {
     this.host = createFakeHost();
     this.host.nft("flush ruleset\n");
-    this.#fake = new NftSession(this.host.world, "nft");
+    this.#fake = new NftSession({ ...this.host.world, own: new OwnCommits() }, "nft");
     await this.#exec.run("nft", ["flush", "ruleset"]);
     this.#sinceEqual = [];
     if (statements.length > 0) await this.give(statements);

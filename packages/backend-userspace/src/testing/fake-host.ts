@@ -1,6 +1,6 @@
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { HostAddress } from "@turnout/core";
+import type { HostAddress } from "@turnout/host";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import { createFakeClock, createFakeIp, createFakeLog, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeLinks } from "@turnout/host/testing";

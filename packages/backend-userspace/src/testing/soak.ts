@@ -8,7 +8,9 @@ import type { Context, Log, NodeContext, ServicePort, World } from "@turnout/cor
 import { createClock } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { userspaceModule } from "../module.ts";
+import { createNodeSockets } from "../node-sockets.ts";
 import type { UserspaceFacts } from "../render.ts";
+import type { UserspaceWorld } from "../sockets.ts";
 
 /** What a process holds, after its garbage is collected. Bytes. */
 export interface Holdings {
@@ -111,9 +113,18 @@ async function openBackend(endpointPorts: readonly number[], udpEndpoint: number
       throw new Error("no program is run");
     },
   };
-  const world: World = { exec, netlink: createFakeNetlink(), clock: createClock(), log: SILENT };
+  const world: UserspaceWorld = {
+    exec,
+    netlink: createFakeNetlink(),
+    clock: createClock(),
+    log: SILENT,
+    sockets: createNodeSockets(),
+    random: Math.random,
+    canOwnAddresses: () => Promise.resolve(false),
+  };
   const { signal } = new AbortController();
-  const backend = await userspaceModule.open(userspaceModule.parseOptions(raw), "IPv4", world, signal);
+  const dataplane = await userspaceModule.open(userspaceModule.parseOptions(raw), world, signal);
+  const backend = dataplane.family("IPv4");
   const objects = [
     ...backend.skeleton(CONTEXT),
     ...backend.render(rowOf("TCP", endpointPorts.length, 1), CONTEXT),
@@ -131,7 +142,7 @@ async function openBackend(endpointPorts: readonly number[], udpEndpoint: number
       await settled(() => Object.values(numbers()).every((value) => value === 0));
       return await holdings(numbers());
     },
-    close: () => backend.close(AbortSignal.timeout(1_000)),
+    close: () => dataplane.close(AbortSignal.timeout(1_000)),
   };
 }
 

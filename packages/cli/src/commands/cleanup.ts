@@ -1,10 +1,12 @@
 import {
+  abilitiesOf,
+  cleanUpBackend,
   FAMILIES,
+  openDataplane,
   ProxyError,
-  type Backend,
+  withWorldOf,
   type BackendModule,
   type IPFamily,
-  type KernelObject,
   type Log,
   type Plain,
   type World,
@@ -12,7 +14,7 @@ import {
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions, addLogOptions, backendOptions, quietLogFor, type CommonOptions } from "../options.ts";
-import { KNOWN_BACKENDS, loadBackend } from "../registry.ts";
+import { EXAMPLE_BACKEND, KNOWN_BACKENDS, loadBackend } from "../registry.ts";
 
 interface CleanupOptions extends CommonOptions {
   readonly all?: true;
@@ -21,7 +23,7 @@ interface CleanupOptions extends CommonOptions {
 const EXAMPLES = `
 Examples:
   turnout cleanup                  # every backend that comes with turnout
-  turnout cleanup --backend nft
+  turnout cleanup --backend ${EXAMPLE_BACKEND}
 
 Only what is ours is removed. Exits with 1 if anything could not be.`;
 
@@ -46,18 +48,14 @@ async function cleanUp(options: CleanupOptions, env: Environment): Promise<void>
   const log = quietLogFor(options, env);
   const world = env.createWorld(log);
   const errors: ProxyError[] = [];
-  try {
-    for (const name of names) {
-      const module = await loadBackend(name, env.workingDirectory);
-      for (const family of FAMILIES) {
-        if (module.capabilities[family] !== true) continue;
-        const error = await cleanFamily(module, raw, family, world, env.signal);
-        if (error === undefined) env.out(`${module.name} ${family}: clean\n`);
-        else errors.push(error);
-      }
+  for (const name of names) {
+    const module = await loadBackend(name, env.workingDirectory);
+    for (const family of FAMILIES) {
+      if (abilitiesOf(module).capabilities[family] !== true) continue;
+      const error = await cleanFamily(module, raw, family, world, env.signal);
+      if (error === undefined) env.out(`${module.name} ${family}: clean\n`);
+      else errors.push(error);
     }
-  } finally {
-    world.close();
   }
   throwFirst(errors, log);
 }
@@ -69,7 +67,7 @@ function throwFirst(errors: readonly ProxyError[], log: Log): void {
 }
 
 /** Remove what is ours of one backend and family; resolves to what went wrong, if anything. */
-export async function cleanFamily(
+async function cleanFamily(
   module: BackendModule,
   raw: Readonly<Record<string, Plain>>,
   family: IPFamily,
@@ -78,32 +76,16 @@ export async function cleanFamily(
 ): Promise<ProxyError | undefined> {
   const parsed = module.parseOptions(raw);
   try {
-    const backend: Backend<unknown, KernelObject, unknown> = await module.open(parsed, family, world, signal);
-    try {
-      if (backend.cleanup === undefined) await removeObserved(backend, module.name, world, signal);
-      else await backend.cleanup(signal);
-    } finally {
-      await backend.close(signal);
-    }
+    await withWorldOf(module, world, async (own) => {
+      const dataplane = await openDataplane(module, parsed, own, signal);
+      try {
+        await cleanUpBackend(dataplane.family(family), world.clock.nowMs(), signal);
+      } finally {
+        await dataplane.close(signal);
+      }
+    });
     return undefined;
   } catch (error) {
     return ProxyError.from(error, "tool_failed", "cleanup failed", { object: `backend ${module.name} ${family}` });
   }
-}
-
-/** The contract's default: whatever observe finds is removed. */
-async function removeObserved(
-  backend: Backend<unknown, KernelObject, unknown>,
-  name: string,
-  world: World,
-  signal: AbortSignal,
-): Promise<void> {
-  const observed = await backend.observe(signal);
-  if (observed === undefined) throw new ProxyError("tool_failed", "what is on the host can't be told", { object: `backend ${name}` });
-  const remove = [...observed.objects.values()];
-  if (remove.length === 0 && observed.lingering.length === 0) return;
-  const plan = backend.plan({ put: [], remove, lingering: observed.lingering, nowMs: world.clock.nowMs() });
-  const outcome = await backend.apply(plan, signal);
-  const failure = outcome.failed?.values().next().value;
-  if (failure !== undefined) throw failure;
 }

@@ -13,10 +13,14 @@ function paperThatStalls(fromCall: number): BackendModule {
   return Object.freeze({
     ...paper,
     open: async (...args: Parameters<typeof paper.open>) => {
-      const inner = await paper.open(...args);
-      const apply: typeof inner.apply = (plan, signal) =>
-        ++calls < fromCall ? inner.apply(plan, signal) : new Promise<never>(() => undefined);
-      return Object.freeze({ ...inner, apply });
+      const dataplane = await paper.open(...args);
+      const family: typeof dataplane.family = (one) => {
+        const inner = dataplane.family(one);
+        const apply: typeof inner.apply = (plan, signal) =>
+          ++calls < fromCall ? inner.apply(plan, signal) : new Promise<never>(() => undefined);
+        return Object.freeze({ ...inner, apply });
+      };
+      return Object.freeze({ ...dataplane, family });
     },
   });
 }

@@ -62,7 +62,8 @@ export class CallWatch {
         if (typeof value !== "function") return value;
         return (...args: readonly unknown[]): unknown => {
           const result: unknown = Reflect.apply(value, inner, args);
-          return result instanceof Promise ? this.#noted(String(name), result) : result;
+          if (result instanceof Promise) return this.#noted(String(name), result);
+          return name === "family" && typeof result === "object" && result !== null ? this.#watched(result) : result;
         };
       },
     });

@@ -1,9 +1,9 @@
-import type { BackendModule } from "@turnout/core";
+import type { Abilities } from "@turnout/core";
 import type { Cell, Finding } from "@turnout/conformance";
 import { describe, expect, test } from "vitest";
 import { backendReport, countRules, outcome, reportText } from "./conformance-report.ts";
 
-const MODULE: Pick<BackendModule, "capabilities" | "variants"> = {
+const ABILITIES: Abilities = {
   capabilities: {
     IPv4: true,
     IPv6: true,
@@ -64,7 +64,7 @@ test("a rule is passed when it was asked and nothing was found; where nothing wa
 });
 
 describe("the text", () => {
-  const report = backendReport(MODULE, { backend: "poor", findings: [FINDING, FINDING], cells: CELLS });
+  const report = backendReport({ abilities: ABILITIES, backend: "poor", findings: [FINDING, FINDING], cells: CELLS });
 
   test("has what the backend says of itself, the matrix, the findings and the outcome", () => {
     expect(reportText(report, false)).toBe(
@@ -109,7 +109,7 @@ describe("the text", () => {
 
   test("shows ten kinds of findings, and each of them with -v", () => {
     const findings = Array.from({ length: 23 }, (_, index) => ({ ...FINDING, step: `step ${Math.floor(index / 2)}` }));
-    const many = backendReport(MODULE, { backend: "poor", findings, cells: CELLS });
+    const many = backendReport({ abilities: ABILITIES, backend: "poor", findings, cells: CELLS });
     expect(reportText(many, false)).toMatch(/^10 verdict.*\n {3}scenario/m);
     expect(reportText(many, false)).not.toMatch(/^11 verdict/m);
     expect(reportText(many, false)).toContain("\nand 3 more: -v shows all\n");
@@ -118,7 +118,7 @@ describe("the text", () => {
   });
 
   test("a backend without findings conforms", () => {
-    const good = backendReport(MODULE, { backend: "good", findings: [], cells: [cell("R-22")] }, { steps: 100, seed: 7 });
+    const good = backendReport({ abilities: ABILITIES, backend: "good", findings: [], cells: [cell("R-22")] }, { steps: 100, seed: 7 });
     expect(outcome(good)).toBe("good conforms: 1 of 1 rules passed");
     expect(reportText(good, false)).toContain("\n  histories 100 steps, seed 7\n");
   });

@@ -1,4 +1,4 @@
-import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
+import type { Abilities, IPFamily, Protocol } from "@turnout/core";
 import type { Cell, ConformanceReport, Finding } from "@turnout/conformance";
 
 /** How the rules fare: a rule is passed when it was asked about somewhere and nothing was found. */
@@ -19,8 +19,8 @@ export interface Histories {
 export interface BackendReport {
   readonly backend: string;
   readonly conforms: boolean;
-  readonly capabilities: BackendModule["capabilities"];
-  readonly variants: BackendModule["variants"];
+  readonly capabilities: Abilities["capabilities"];
+  readonly variants: Abilities["variants"];
   readonly rules: RuleCounts;
   /** What was played besides the scenarios; absent when nothing was. */
   readonly histories?: Histories;
@@ -36,14 +36,9 @@ const COLUMNS: readonly (readonly [IPFamily, Protocol])[] = (["IPv4", "IPv6"] as
 );
 
 /** Put together what the kit found out about a backend. */
-export function backendReport(
-  module: Pick<BackendModule, "capabilities" | "variants">,
-  { backend, cells, findings }: ConformanceReport,
-  histories?: Histories,
-): BackendReport {
-  const { capabilities, variants } = module;
+export function backendReport({ backend, abilities, cells, findings }: ConformanceReport, histories?: Histories): BackendReport {
   const rules = countRules(cells);
-  return { backend, conforms: findings.length === 0, capabilities, variants, rules, ...(histories && { histories }), cells, findings };
+  return { backend, conforms: findings.length === 0, ...abilities, rules, ...(histories && { histories }), cells, findings };
 }
 
 /** Count rules by how they fare in all families and protocols together. */

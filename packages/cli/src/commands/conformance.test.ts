@@ -28,14 +28,12 @@ export default {
     return paper.parseOptions(raw);
   },
   open: async (...args) => {
-    const backend = await paper.open(...args);
-    return new Proxy(backend, {
-      get(target, name) {
-        const value = Reflect.get(target, name);
-        if (name !== "render") return typeof value === "function" ? value.bind(target) : value;
-        return (row, context) => target.render({ ...row, destinations: row.destinations.map((one) => ({ ...one, rules: refuse(one.rules) })) }, context);
-      },
+    const dataplane = await paper.open(...args);
+    const rude = (backend) => ({
+      ...backend,
+      render: (row, context) => backend.render({ ...row, destinations: row.destinations.map((one) => ({ ...one, rules: refuse(one.rules) })) }, context),
     });
+    return { ...dataplane, family: (family) => rude(dataplane.family(family)) };
   },
 };
 `;

@@ -3,7 +3,7 @@ import { checkBackend, SCENARIOS, type Scenario } from "@turnout/conformance";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions, backendOptions, isVerbose, type CommonOptions } from "../options.ts";
-import { KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
+import { EXAMPLE_BACKEND, KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
 import { CallWatch } from "./conformance-calls.ts";
 import { playHistories } from "./conformance-histories.ts";
 import { backendReport, reportText, type BackendReport, type Histories } from "./conformance-report.ts";
@@ -23,7 +23,7 @@ Examples:
   turnout conformance --backend ./my-backend                      # a directory with a package.json: as the package in it
   turnout conformance --backend ./src/index.ts --host ./src/testing.ts
   turnout conformance --backend ./src/index.ts --host ./src/testing.ts --only R-28
-  turnout conformance --backend nft --histories 10000             # random changes and faults too; --seed N repeats one
+  turnout conformance --backend ${EXAMPLE_BACKEND} --histories 10000             # random changes and faults too; --seed N repeats one
 
 Scenarios are played on the backend's host in memory: nothing of this machine is touched, no rights are needed.
 The rules are those of docs/rules.md. Exits with 1 if there are findings.`;
@@ -88,10 +88,10 @@ async function examineOne(name: string, host: string | undefined, exam: Exam, en
   const watch = new CallWatch(module, createFakeHost);
   const { onPlace } = watch;
   const checked = checkBackend(watch.module, watch.createFakeHost, scenarios, { backendOptions: options, onPlace });
-  const { backend, cells, findings } = await watch.ended(checked, process);
-  if (histories === undefined) return backendReport(module, { backend, cells, findings });
+  const report = await watch.ended(checked, process);
+  if (histories === undefined) return backendReport(report);
   const found = await watch.ended(playHistories(watch, histories, options, env), process);
-  return backendReport(module, { backend, cells, findings: [...findings, ...found] }, histories);
+  return backendReport({ ...report, findings: [...report.findings, ...found] }, histories);
 }
 
 /** @throws {ProxyError} `invalid_object` for what is no number, or a seed of nothing. */

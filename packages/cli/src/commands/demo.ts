@@ -1,4 +1,4 @@
-import { FAMILIES, ProxyError } from "@turnout/core";
+import { FAMILIES, probeModule, ProxyError, withWorldOf } from "@turnout/core";
 import { probeHost } from "@turnout/host";
 import { Option, type Command } from "commander";
 import { playDemo, type PlayedDemo } from "../demo/demo.ts";
@@ -12,7 +12,7 @@ import { reportOf } from "../demo/report.ts";
 import type { Stage } from "../demo/stage.ts";
 import type { Environment } from "../environment.ts";
 import { addLogOptions, quietLogFor, type CommonOptions } from "../options.ts";
-import { chooseBackend } from "../registry.ts";
+import { BACKEND_HELP, chooseBackend, KNOWN_BACKENDS, ROOTLESS_BACKEND } from "../registry.ts";
 
 interface DemoCommandOptions extends CommonOptions {
   readonly backend: string;
@@ -28,17 +28,14 @@ Examples:
   turnout demo --clean    # removes what --keep left
 
 Everything happens in network namespaces of its own, which needs root; this host's own network is not touched.
-Where they can't be made, a smaller story is played on loopback, with the userspace backend (or with --backend userspace, anywhere).
+Where they can't be made, a smaller story is played on loopback, with the ${ROOTLESS_BACKEND} backend (or with --backend ${ROOTLESS_BACKEND}, anywhere).
 Exits with 1 if a single request failed.`;
-
-/** The backend whose demo is on loopback. */
-const ON_LOOPBACK = "userspace";
 
 /** Add `turnout demo`. */
 export function addDemo(program: Command, env: Environment): void {
   const command = program.command("demo").description("a cluster in namespaces on this machine, traffic through it, a report");
   command
-    .option("--backend <backend>", "nft, auto, an npm package, or a path to a backend module", "auto")
+    .option("--backend <backend>", BACKEND_HELP, "auto")
     .option("--keep", "leave the cluster running and say what to try")
     .option("--clean", "remove a cluster that --keep left")
     .addOption(new Option("--hold", "turnout's own").hideHelp());
@@ -48,10 +45,10 @@ export function addDemo(program: Command, env: Environment): void {
     const hasColors = wantsColors(process.stdout.isTTY, env.variables);
     if (options.clean === true) env.out(`${await cleanKept()}\n`);
     else if (options.hold === true) await holdDemo(options, env, hasColors);
-    else if (options.keep === true && options.backend === ON_LOOPBACK)
+    else if (options.keep === true && options.backend === ROOTLESS_BACKEND)
       throw new ProxyError("invalid_object", "--keep keeps a cluster in namespaces, and on loopback there is none", {
-        object: `--backend ${ON_LOOPBACK}`,
-        hint: "docs/backends/userspace.md has commands to try",
+        object: `--backend ${ROOTLESS_BACKEND}`,
+        hint: `docs/backends/${ROOTLESS_BACKEND}.md has commands to try`,
       });
     else if (options.keep === true) await playInHolder(["--backend", options.backend], env, hasColors);
     else await showDemo(options, env, hasColors);
@@ -60,7 +57,7 @@ export function addDemo(program: Command, env: Environment): void {
 
 /** Play, report, remove. */
 async function showDemo(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<void> {
-  if (options.backend === ON_LOOPBACK) return await showOnLoopback(options, env, hasColors);
+  if (options.backend === ROOTLESS_BACKEND) return await showOnLoopback(options, env, hasColors);
   try {
     const { stage, failures } = await playAndReport(options, env, hasColors);
     await stage.destroy();
@@ -79,20 +76,16 @@ export function hasNoNamespaces(error: unknown): error is ProxyError {
 
 async function showOnLoopback(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<void> {
   const paint = painter(hasColors);
-  const world = env.createWorld(quietLogFor(options, env));
-  try {
-    const findings = await playLoopbackDemo({
-      clock: world.clock,
-      nowMs: () => performance.now(),
-      signal: env.signal,
-      progress: (text) => env.err(`${paint("dim", "·")} ${text}\n`),
-    });
-    const report = loopbackReport(findings);
-    env.out(reportText(report, paint));
-    throwFailures(report.failures);
-  } finally {
-    world.close();
-  }
+  const { clock } = env.createWorld(quietLogFor(options, env));
+  const findings = await playLoopbackDemo({
+    clock,
+    nowMs: () => performance.now(),
+    signal: env.signal,
+    progress: (text) => env.err(`${paint("dim", "·")} ${text}\n`),
+  });
+  const report = loopbackReport(findings);
+  env.out(reportText(report, paint));
+  throwFailures(report.failures);
 }
 
 /** Play and report in a process of its own, then stay until told to go. */
@@ -135,32 +128,28 @@ interface ReportedDemo {
 async function playAndReport(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<ReportedDemo> {
   const world = env.createWorld(quietLogFor(options, env));
   const paint = painter(hasColors);
-  try {
-    const { workingDirectory, signal } = env;
-    const { isRoot, hasIPv6 } = await probeHost(world.exec, signal);
-    if (!isRoot)
-      throw new ProxyError("permission_denied", "network namespaces need root", {
-        hint: "run it as root, e.g. with sudo, or with --backend userspace on loopback",
-      });
-    const module = await chooseBackend({ spec: options.backend, mode: "", world, workingDirectory, signal, needsHost: true });
-    const { problems, versions } = await module.probe(module.parseOptions({}), world, signal);
-    if (problems[0] !== undefined) throw problems[0];
-    const played = await playOrExplain({
-      backend: options.backend,
-      families: hasIPv6 ? FAMILIES : ["IPv4"],
-      versions,
-      clock: world.clock,
-      nowMs: () => performance.now(),
-      signal,
-      progress: (text) => env.err(`${paint("dim", "·")} ${text}\n`),
+  const { workingDirectory, signal } = env;
+  const { isRoot, hasIPv6 } = await probeHost(world.exec, signal);
+  if (!isRoot)
+    throw new ProxyError("permission_denied", "network namespaces need root", {
+      hint: `run it as root, e.g. with sudo, or with --backend ${ROOTLESS_BACKEND} on loopback`,
     });
-    const { stage, findings } = played;
-    const report = reportOf({ ...findings, setup: { ...findings.setup, backend: module.name } });
-    env.out(reportText(report, paint));
-    return { stage, backend: module.name, failures: report.failures };
-  } finally {
-    world.close();
-  }
+  const module = await chooseBackend({ spec: options.backend, mode: "", world, workingDirectory, signal, needsHost: true });
+  const { problems, versions } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
+  if (problems[0] !== undefined) throw problems[0];
+  const played = await playOrExplain({
+    backend: options.backend,
+    families: hasIPv6 ? FAMILIES : ["IPv4"],
+    versions,
+    clock: world.clock,
+    nowMs: () => performance.now(),
+    signal,
+    progress: (text) => env.err(`${paint("dim", "·")} ${text}\n`),
+  });
+  const { stage, findings } = played;
+  const report = reportOf({ ...findings, setup: { ...findings.setup, backend: module.name } });
+  env.out(reportText(report, paint));
+  return { stage, backend: module.name, failures: report.failures };
 }
 
 /** Play, with the two ways it ends early said in words. */
@@ -198,6 +187,6 @@ function keptFacts(stage: Stage, backend: string): Parameters<typeof hintsText>[
     client: client.namespace,
     node2Address: node2.address("IPv4"),
     kubeconfig,
-    backend,
+    looks: KNOWN_BACKENDS.find(({ name }) => name === backend)?.looks ?? [],
   };
 }

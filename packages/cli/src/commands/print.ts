@@ -1,4 +1,4 @@
-import { backendOf, runConfig, withTimeout } from "@turnout/client/daemon";
+import { runConfig, withTimeout } from "@turnout/client/daemon";
 import { applyChangeSet, type ChangeSet, type IPFamily, type ServicePort } from "@turnout/core";
 import { Option, type Command } from "commander";
 import { stringify } from "yaml";
@@ -17,6 +17,7 @@ import {
   type CommonOptions,
 } from "../options.ts";
 import { stateTable, type PrintedState } from "../state-table.ts";
+import { DEFAULT_MODE } from "../registry.ts";
 
 interface PrintOptions extends CommonOptions {
   readonly source: string;
@@ -59,21 +60,17 @@ async function printState(command: Command, options: PrintOptions, env: Environm
   const loaded = await configFor(command, options, env);
   const log = quietLogFor(options, env);
   const world = env.createWorld(log);
-  try {
-    const config = runConfig(loaded, backendOf(loaded.mode === "" ? "nftables" : loaded.mode));
-    for (const warning of config.warnings) log.warn(warning);
-    const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
-    const first = (signal: AbortSignal): Promise<void> =>
-      state.during(async (stop) => {
-        const changes = await Promise.all(families.map((family) => state.feed(family).next(stop)));
-        if (options.output === "jsonl") env.out(changes.map(changeLine).join(""));
-        else env.out(format(changes.map(firstState), options.output, false));
-      }, signal);
-    if (options.watch === true) await state.during((stop) => follow(state, families, options, env, stop), env.signal);
-    else await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, env.signal, first);
-  } finally {
-    world.close();
-  }
+  const config = runConfig(loaded, { name: loaded.mode === "" ? DEFAULT_MODE : loaded.mode });
+  for (const warning of config.warnings) log.warn(warning);
+  const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
+  const first = (signal: AbortSignal): Promise<void> =>
+    state.during(async (stop) => {
+      const changes = await Promise.all(families.map((family) => state.feed(family).next(stop)));
+      if (options.output === "jsonl") env.out(changes.map(changeLine).join(""));
+      else env.out(format(changes.map(firstState), options.output, false));
+    }, signal);
+  if (options.watch === true) await state.during((stop) => follow(state, families, options, env, stop), env.signal);
+  else await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, env.signal, first);
 }
 
 function firstState({ family, revision, node, set }: ChangeSet): PrintedState {

@@ -1,7 +1,10 @@
 import { runConfig, withTimeout } from "@turnout/client/daemon";
 import {
+  abilitiesOf,
   fitRow,
-  type Backend,
+  openDataplane,
+  probeModule,
+  withWorldOf,
   type BackendModule,
   type ChangeSet,
   type IPFamily,
@@ -25,7 +28,7 @@ import {
   timeoutMs,
   type CommonOptions,
 } from "../options.ts";
-import { chooseBackend } from "../registry.ts";
+import { chooseBackend, EXAMPLE_BACKEND } from "../registry.ts";
 
 interface RenderOptions extends CommonOptions {
   readonly source: string;
@@ -44,8 +47,8 @@ export interface Rendering {
 
 const EXAMPLES = `
 Examples:
-  turnout render --backend nft --source file:services.yaml
-  turnout render --backend nft --source file:services.yaml --family IPv4 -o json
+  turnout render --backend ${EXAMPLE_BACKEND} --source file:services.yaml
+  turnout render --backend ${EXAMPLE_BACKEND} --source file:services.yaml --family IPv4 -o json
 
 Nothing is applied; it needs neither root nor the backend's tools.`;
 
@@ -71,32 +74,28 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
   const loaded = await configFor(command, options, env);
   const log = quietLogFor(options, env);
   const world = env.createWorld(log);
-  try {
-    const { signal, workingDirectory } = env;
-    const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: false });
-    const config = runConfig(loaded, module.name);
-    for (const warning of config.warnings) log.warn(warning);
-    const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
-    const body = async (stop: AbortSignal): Promise<void> => {
-      const renderings: Rendering[] = [];
-      for (const family of families) {
-        if (module.capabilities[family] !== true) continue;
-        const changes = await state.feed(family).next(stop);
-        renderings.push(await renderFamily(module, config.backendOptions, changes, world, stop));
-      }
-      env.out(options.output === "json" ? `${JSON.stringify(renderings, undefined, 2)}\n` : renderings.map(renderingText).join("\n"));
-    };
-    await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, (stop) => state.during(body, stop));
-  } finally {
-    world.close();
-  }
+  const { signal, workingDirectory } = env;
+  const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: false });
+  const config = runConfig(loaded, module);
+  for (const warning of config.warnings) log.warn(warning);
+  const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
+  const body = async (stop: AbortSignal): Promise<void> => {
+    const renderings: Rendering[] = [];
+    for (const family of families) {
+      if (abilitiesOf(module).capabilities[family] !== true) continue;
+      const changes = await state.feed(family).next(stop);
+      renderings.push(await withWorldOf(module, world, (own) => renderFamily(module, config.backendOptions, changes, own, stop)));
+    }
+    env.out(options.output === "json" ? `${JSON.stringify(renderings, undefined, 2)}\n` : renderings.map(renderingText).join("\n"));
+  };
+  await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, (stop) => state.during(body, stop));
 }
 
 /**
  * Render one full change set and plan it for an empty host.
  * @throws {ProxyError} what the backend's options or its probe fail with.
  */
-export async function renderFamily(
+async function renderFamily(
   module: BackendModule,
   backendOptions: Readonly<Record<string, Plain>>,
   changes: ChangeSet,
@@ -106,17 +105,18 @@ export async function renderFamily(
   const { node, family, set } = changes;
   if (node === undefined) throw new Error("the first change set of a feed has the node");
   const parsed = module.parseOptions(backendOptions);
-  const { facts: host } = await module.probe(parsed, world, signal);
-  const backend: Backend<unknown, KernelObject, unknown> = await module.open(parsed, family, world, signal);
+  const { facts: host, capabilities } = await probeModule(module, parsed, world, signal);
+  const dataplane = await openDataplane(module, parsed, world, signal);
   try {
-    const rows = set.flatMap((row) => fitRow(row, module.capabilities).row ?? []);
+    const backend = dataplane.family(family);
+    const rows = set.flatMap((row) => fitRow(row, capabilities).row ?? []);
     const all = [...backend.skeleton({ node, host }), ...rows.flatMap((row) => backend.render(row, { node, host }))];
     // Rows may share objects; the ledger would keep one of each.
     const objects = [...new Map(all.map((object) => [`${object.kind} ${object.key}`, object])).values()];
     const plan = backend.plan({ put: objects.map((after) => ({ after })), remove: [], lingering: [], nowMs: world.clock.nowMs() });
     return { family, objects, plan: backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2) };
   } finally {
-    await backend.close(signal);
+    await dataplane.close(signal);
   }
 }
 

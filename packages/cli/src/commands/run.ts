@@ -1,7 +1,7 @@
 import { Metrics, run, runConfig, withTimeout, type LoadedConfig, type RunOptions } from "@turnout/client/daemon";
-import { ProxyError, type BackendModule, type Log } from "@turnout/core";
+import { ProxyError, type BackendModule, type Log, type World } from "@turnout/core";
 import type { Command } from "commander";
-import type { ClosableWorld, Environment } from "../environment.ts";
+import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "../node-state.ts";
 import {
   addBackendOptions,
@@ -15,7 +15,7 @@ import {
   timeoutMs,
   type CommonOptions,
 } from "../options.ts";
-import { chooseBackend, isKnownBackend, otherBackends } from "../registry.ts";
+import { chooseBackend, EXAMPLE_BACKEND, isKnownBackend, otherBackends } from "../registry.ts";
 
 interface RunCommandOptions extends CommonOptions {
   readonly source: string;
@@ -30,7 +30,7 @@ const EXAMPLES = `
 Examples:
   turnout run --source file:services.yaml --node-name node1
   turnout run --kubeconfig /etc/kubernetes/kubelet.conf --cluster-cidr 10.244.0.0/16
-  turnout run --config /var/lib/kube-proxy/config.conf --backend nft
+  turnout run --config /var/lib/kube-proxy/config.conf --backend ${EXAMPLE_BACKEND}
   turnout run --source file:services.yaml --once --dry-run
   turnout run --source api:unix:///run/turnout/node.sock       # a brain ("turnout serve") does the thinking
 
@@ -69,8 +69,6 @@ async function runProxy(command: Command, options: RunCommandOptions, env: Envir
   } catch (error) {
     // Stopped while a backend was still being chosen: a daemon that was stopped is done, a one-time sync is not.
     if (!isDaemon || !env.signal.aborted || !ProxyError.is(error, "canceled")) throw error;
-  } finally {
-    world.close();
   }
   log.info(lastWords(isDaemon, options.dryRun === true, residence));
 }
@@ -80,15 +78,15 @@ async function runInWorld(
   options: RunCommandOptions,
   env: Environment,
   log: Log,
-  world: ClosableWorld,
+  world: World,
 ): Promise<BackendModule["residence"]> {
   const isDry = options.dryRun === true;
   const { workingDirectory, signal } = env;
   const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: !isDry });
-  const config = runConfig(loaded, module.name);
+  const config = runConfig(loaded, module);
   for (const warning of config.warnings) log.warn(warning);
   log.info("turnout starts", { version: env.version, backend: module.name, source: options.source, node: config.nodeName });
-  const metrics = new Metrics({ backend: module.name, nowMs: () => world.clock.nowMs() });
+  const metrics = new Metrics({ nowMs: () => world.clock.nowMs() });
   const state = new NodeStateSource({
     source: options.source,
     tls: apiTls(options),

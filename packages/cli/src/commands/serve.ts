@@ -1,15 +1,16 @@
 import { DEFAULT_TARGET, IssueLog, parseApiTarget, tlsFiles, type TlsFiles } from "@turnout/client";
 import { runConfig } from "@turnout/client/daemon";
-import { isDNSName, ProxyError, Store, type Log, type ObjectKind } from "@turnout/core";
+import { isDNSName, ProxyError, Store, type Log, type ObjectKind, type World } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
 import type { Command } from "commander";
-import type { ClosableWorld, Environment } from "../environment.ts";
+import type { Environment } from "../environment.ts";
 import type { BrainCondition } from "../brain-health.ts";
 import { BrainMetrics } from "../brain-metrics.ts";
 import { brainAddresses, BRAIN_PORTS, serveBrainPorts } from "../brain-ports.ts";
 import { fillStore } from "../object-store.ts";
 import { addApiOptions, addLogOptions, apiTls, collect, configFor, logFor, type CommonOptions } from "../options.ts";
+import { DEFAULT_MODE, EXAMPLE_BACKEND } from "../registry.ts";
 
 interface ServeOptions extends CommonOptions {
   readonly listen?: readonly string[];
@@ -34,7 +35,7 @@ Examples:
   turnout serve --source file:services.yaml --listen unix:///tmp/node.sock
   turnout serve --source api:unix:///run/brain/node.sock     # a relay: asks another brain what it is asked
 
-Then, on the same host: turnout run --source api:${DEFAULT_TARGET}, or turnout-nft --api ${DEFAULT_TARGET}.
+Then, on the same host: turnout run --source api:${DEFAULT_TARGET}, or turnout-${EXAMPLE_BACKEND} --api ${DEFAULT_TARGET}.
 Who may write to the socket may ask for any node's state; nothing can be changed through it. Over tls:// a certificate of
 --tls-ca is needed, and one of system:node:NAME may ask for NAME alone. SIGTERM ends it: backends
 keep their rules in force, wait, and go on from what they have when it is back.
@@ -161,7 +162,6 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
   } finally {
     issues.close();
     metrics.close();
-    world.close();
   }
   log.info("stopped; backends keep their rules in force");
 }
@@ -193,7 +193,7 @@ interface BrainParts {
   readonly options: ServeOptions;
   readonly env: Environment;
   readonly spec: SourceSpec;
-  readonly world: ClosableWorld;
+  readonly world: World;
   readonly log: Log;
   readonly metrics: BrainMetrics;
   readonly issues: IssueLog;
@@ -216,7 +216,7 @@ async function makeBrain({ command, options, env, spec, world, log, metrics, iss
       },
     };
   }
-  const config = runConfig(await configFor(command, options, env), "nft");
+  const config = runConfig(await configFor(command, options, env), { name: DEFAULT_MODE });
   const { report } = issues;
   const store = new Store({ report, keepsPodNames: true });
   const sources = new Map<string, string>();

@@ -7,6 +7,7 @@ import { countText, durationText, medianAndWorst, reportOf } from "./report.ts";
 import { addressOf, SHOP } from "./shop.ts";
 import { GOOD, tallyOf } from "../test-support/demo-findings.ts";
 import { failuresOf } from "./verdict.ts";
+import { KNOWN_BACKENDS } from "../registry.ts";
 
 const plain = painter(false);
 
@@ -185,8 +186,9 @@ describe("small things", () => {
 
   test("hints for nft name its table, hints for another backend don't", () => {
     const facts = { node1: "n1", node2: "n2", client: "c", node2Address: "172.18.0.2", kubeconfig: "/k" };
-    expect(hintsText({ ...facts, backend: "nft" })).toContain("ip netns exec n1 nft list table ip turnout");
-    const other = hintsText({ ...facts, backend: "toy" });
+    const looks = KNOWN_BACKENDS.find(({ name }) => name === "nft")?.looks ?? [];
+    expect(hintsText({ ...facts, looks })).toContain("ip netns exec n1 nft list table ip turnout");
+    const other = hintsText({ ...facts, looks: [] });
     expect(other).not.toContain("nft");
     expect(other).toMatch(/npx turnout demo --clean\n$/);
   });

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClock } from "@turnout/host";
-import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
+import { createFakeExec } from "@turnout/host/testing";
 import type { Environment } from "../environment.ts";
 import { runProgram } from "../program.ts";
 
@@ -64,10 +64,8 @@ export class ToyEnvironment {
       readFile: (path) => readFile(path, "utf8"),
       createWorld: (log) => ({
         exec: createFakeExec([]),
-        netlink: createFakeNetlink(),
         clock: createClock(),
         log,
-        close: () => undefined,
       }),
     };
   }
@@ -101,14 +99,14 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 const can = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "sessionAffinity", "sourceRanges", "clientAddress", "hairpin", "hostOrigin", "drop"].map((name) => [name, true]));
 const problem = (code, text) => Object.assign(new Error("[" + code + "] " + text), { name: "ProxyError", code, what: text });
 export default {
-  name: "toy", contract: 1, residence: "kernel", capabilities: can,
+  name: "toy", contract: 2, residence: "kernel", capabilities: can,
   variants: { undefinedClusterIPPort: "pass", unallocatedClusterIP: "pass", nodePortRejectScope: "anyLocalAddress", rejectFromHost: false, blockedWithoutEndpoints: "drop", affinityScope: "row", nodePortsOnLoopback: "never" },
   parseOptions: (raw) => {
     for (const name of Object.keys(raw)) if (name !== "fail") throw problem("invalid_object", "unknown toy option " + name);
     return raw;
   },
   probe: async () => ({ facts: {}, versions: {}, problems: [] }),
-  open: async (options, family) => {
+  open: async (options) => ({ close: async () => {}, family: (family) => {
     const file = new URL("kernel-" + family + ".json", import.meta.url);
     const held = () => new Map(existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : []);
     return {
@@ -125,8 +123,7 @@ export default {
         else writeFileSync(file, JSON.stringify([...objects]));
         return {};
       },
-      close: async () => {},
     };
-  },
+  } }),
 };
 `;

@@ -10,16 +10,16 @@ export const SERVICE = "service 10.96.0.10:80";
 /** The defaults, without servers. */
 export function toyConfig(overrides: Partial<RunConfig> = {}): RunConfig {
   const flags = { "healthz-bind-address": "", "metrics-bind-address": "" };
-  return { ...runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), "toy"), ...overrides };
+  return { ...runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), { name: "toy" }), ...overrides };
 }
 
 /** Everything around one run of the toy backend. */
 export class ToyProxy {
   readonly kernel: ToyKernel = new ToyKernel();
   readonly feeds: Readonly<Record<IPFamily, ToyFeed>> = { IPv4: new ToyFeed(), IPv6: new ToyFeed() };
-  readonly world: ReturnType<typeof toyWorld> = toyWorld({ IPv4: ["127.0.0.1"], IPv6: ["::1"] });
+  readonly world: ReturnType<typeof toyWorld> = toyWorld();
   readonly stop: AbortController = new AbortController();
-  readonly metrics: Metrics = new Metrics({ backend: "toy", nowMs: () => this.world.clock.nowMs() });
+  readonly metrics: Metrics = new Metrics({ nowMs: () => this.world.clock.nowMs() });
   #running: Promise<unknown> = Promise.resolve();
 
   /** Run; the outcome may be looked at any time later. */
@@ -28,6 +28,7 @@ export class ToyProxy {
       config: toyConfig(),
       feed: (family) => this.feeds[family],
       world: this.world,
+      hostAddresses: (family) => (family === "IPv4" ? ["127.0.0.1"] : ["::1"]),
       signal: this.stop.signal,
       eligibility: () => ({ isEligible: true, reason: "" }),
       metrics: this.metrics,

@@ -3,12 +3,12 @@ import { createServer, type AddressInfo } from "node:net";
 import {
   objectId,
   ProxyError,
+  type Backend,
   type BackendModule,
   type ChangeSet,
   type Clock,
   type Endpoint,
   type Feed,
-  type HostAddress,
   type HostEvent,
   type IPFamily,
   type KernelObject,
@@ -73,24 +73,13 @@ export class ToyLog implements Log {
   }
 }
 
-/** A world with a toy clock and log; programs and conntrack are out of bounds. */
-export function toyWorld(
-  addresses: Partial<Record<IPFamily, readonly string[]>> = {},
-): World & { readonly clock: ToyClock; readonly log: ToyLog } {
+/** A world with a toy clock and log; programs are out of bounds. */
+export function toyWorld(): World & { readonly clock: ToyClock; readonly log: ToyLog } {
   const outOfBounds = (): never => {
     throw new Error("the toy world has no programs");
   };
-  const hostAddresses = (family: IPFamily): Promise<readonly HostAddress[]> =>
-    Promise.resolve((addresses[family] ?? []).map((ip) => ({ ip, prefixLength: 24, link: "eth0" })));
   return {
     exec: { run: outOfBounds, open: outOfBounds },
-    netlink: {
-      addresses: hostAddresses,
-      deleteFlows: () => Promise.resolve(0),
-      nftGeneration: () => Promise.resolve(1),
-      watchNft: outOfBounds,
-      watchAddresses: outOfBounds,
-    },
     clock: new ToyClock(),
     log: new ToyLog(),
   };
@@ -152,7 +141,7 @@ export function toyModule(kernel: ToyKernel, overrides: Partial<BackendModule> =
   const capabilities = { IPv4: true, IPv6: true, TCP: true, UDP: true, SCTP: true, sessionAffinity: true, sourceRanges: true } as const;
   const module: BackendModule<unknown, string, KernelObject, KernelObject> = {
     name: "toy",
-    contract: 1,
+    contract: 2,
     residence: "kernel",
     capabilities: { ...capabilities, clientAddress: true, hairpin: true, hostOrigin: true, drop: true },
     variants: {
@@ -166,18 +155,43 @@ export function toyModule(kernel: ToyKernel, overrides: Partial<BackendModule> =
     },
     parseOptions: (raw) => raw,
     probe: () => Promise.resolve({ facts: "first facts", versions: { toy: "1" }, problems: kernel.problems }),
-    open: (_options, family) => {
-      if (kernel.missing.has(family)) return Promise.reject(new ProxyError("host_unsupported", `no ${family} here`));
-      return Promise.resolve(toyBackend(kernel, family));
+    open: () => {
+      const opened: IPFamily[] = [];
+      return Promise.resolve({
+        family: (family) => {
+          if (kernel.missing.has(family)) throw new ProxyError("host_unsupported", `no ${family} here`);
+          opened.push(family);
+          return toyBackend(kernel, family);
+        },
+        close: () => Promise.resolve(void kernel.closed.push(...opened)),
+      });
     },
     ...(overrides as object),
   };
   return module;
 }
 
-type ToyBackend = Awaited<ReturnType<BackendModule<unknown, string, KernelObject, KernelObject>["open"]>>;
+/** A module whose families' backends have some of their functions replaced. */
+export function withBackends(
+  module: BackendModule,
+  change: (inner: Backend<unknown, KernelObject, unknown>, family: IPFamily) => Partial<Backend<unknown, KernelObject, unknown>>,
+): BackendModule {
+  return {
+    ...module,
+    async open(options, world, signal) {
+      const dataplane = await module.open(options, world, signal);
+      return {
+        family: (family) => {
+          const inner = dataplane.family(family);
+          return { ...inner, ...change(inner, family) };
+        },
+        close: (stop) => dataplane.close(stop),
+      };
+    },
+  };
+}
 
-function toyBackend(kernel: ToyKernel, family: IPFamily): ToyBackend {
+function toyBackend(kernel: ToyKernel, family: IPFamily): Backend<string, KernelObject, KernelObject> {
   const held = kernel.objects[family];
   return {
     skeleton: ({ host }) => [{ kind: "table", key: family, value: host }],
@@ -202,10 +216,6 @@ function toyBackend(kernel: ToyKernel, family: IPFamily): ToyBackend {
     },
     tellsDrift: true,
     watch: (signal) => kernel.events(signal),
-    close: () => {
-      kernel.closed.push(family);
-      return Promise.resolve();
-    },
   };
 }
 

@@ -120,7 +120,7 @@ const BROKEN_MINDS: Readonly<Record<string, Defect>> = {
   ],
   "serves one family with the other's hands": [
     "R-03",
-    withBackend(async (_, { module, options, world }) => delegate(await module.open(options, "IPv4", world, new AbortController().signal))),
+    withBackend((_, { dataplane }) => delegate(dataplane.family("IPv4"))),
     ["verdict", "error"],
   ],
 };

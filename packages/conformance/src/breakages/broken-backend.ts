@@ -1,12 +1,11 @@
 import { objectId } from "@turnout/core";
 import type {
   Backend,
-  BackendModule,
   Context,
+  Dataplane,
   Delta,
   Destination,
   FlowFilter,
-  IPFamily,
   KernelObject,
   Observed,
   Outcome,
@@ -27,29 +26,32 @@ export type Defect = readonly [of: string, apply: (subject: Subject) => Subject,
 
 /** Where a broken backend was opened. */
 export interface OpenedAt {
-  readonly module: BackendModule;
-  readonly options: unknown;
-  readonly family: IPFamily;
+  readonly dataplane: Dataplane;
   readonly world: World;
 }
 
 /** Make a subject whose backends have some of their functions replaced. */
-export function withBackend(
-  change: (inner: AnyBackend, at: OpenedAt) => Partial<AnyBackend> | Promise<Partial<AnyBackend>>,
-): (subject: Subject) => Subject {
+export function withBackend(change: (inner: AnyBackend, at: OpenedAt) => Partial<AnyBackend>): (subject: Subject) => Subject {
   return ({ module, createFakeHost }) => ({
     createFakeHost,
     module: {
       name: module.name,
-      contract: 1,
+      contract: 2,
       residence: module.residence,
       capabilities: module.capabilities,
-      variants: module.variants,
+      variants: module.variants ?? {},
+      nodePortAddressesDefault: module.nodePortAddressesDefault ?? [],
       parseOptions: (raw) => module.parseOptions(raw),
       probe: (options, world, signal) => module.probe(options, world, signal),
-      async open(options, family, world, signal): Promise<AnyBackend> {
-        const inner = await module.open(options, family, world, signal);
-        return { ...delegate(inner), ...(await change(inner, { module, options, family, world })) };
+      async open(options, world, signal): Promise<Dataplane> {
+        const dataplane = await module.open(options, world, signal);
+        return {
+          family(family): AnyBackend {
+            const inner = dataplane.family(family);
+            return { ...delegate(inner), ...change(inner, { dataplane, world }) };
+          },
+          close: (stop) => dataplane.close(stop),
+        };
       },
     },
   });
@@ -170,6 +172,5 @@ export function delegate(inner: AnyBackend): AnyBackend {
     ...(inner.leftovers === undefined
       ? {}
       : { leftovers: (isInUse: boolean, signal: AbortSignal) => inner.leftovers?.(isInUse, signal) ?? Promise.resolve([]) }),
-    close: (signal) => inner.close(signal),
   };
 }

@@ -1,5 +1,5 @@
-import { isEqual, objectId } from "@turnout/core";
-import type { Delta, Destination, KernelObject, Plan, Rule, ServicePort } from "@turnout/core";
+import { cleanUpBackend, FAMILIES, isEqual, objectId } from "@turnout/core";
+import type { Delta, Destination, KernelObject, Outcome, Plan, Rule, ServicePort } from "@turnout/core";
 import { putsOf, rememberDeltas, withBackend, withHost, withoutEmptyPools } from "./broken-backend.ts";
 import type { AnyBackend, Defect } from "./broken-backend.ts";
 
@@ -51,6 +51,13 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
     })),
     ["error"],
   ],
+  "says nothing of what it applied": [
+    "the contract: apply",
+    withBackend((inner) => ({
+      apply: (plan, signal) => inner.apply(plan, signal).then(() => undefined as unknown as Outcome<KernelObject>),
+    })),
+    ["error"],
+  ],
   "does not recognise what it made": [
     "the contract: observe",
     withBackend((inner) => ({
@@ -94,34 +101,20 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
   "leaves itself in force beside whoever replaces it": ["the contract: leftovers", withBackend(withLeftovers(() => false)), ["cleanup"]],
   "takes too much at cleanup": [
     "the contract: cleanup",
-    withBackend((_, { module, options, world }) => ({
+    withBackend((_, { dataplane, world }) => ({
       async cleanup(signal) {
-        for (const family of ["IPv4", "IPv6"] as const) {
-          const other = await module.open(options, family, world, signal);
-          await removeAll(other, world.clock.nowMs(), signal);
-        }
+        for (const family of FAMILIES) await cleanUpBackend(dataplane.family(family), world.clock.nowMs(), signal);
       },
     })),
     ["cleanup"],
   ],
 };
 
-/** Remove all of a backend's, as cleaning up does. */
-export async function removeAll(backend: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
-  if (backend.cleanup !== undefined) {
-    await backend.cleanup(signal);
-    return;
-  }
-  const observed = await backend.observe(signal);
-  const remove = [...(observed?.objects.values() ?? [])];
-  await backend.apply(backend.plan({ put: [], remove, lingering: observed?.lingering ?? [], nowMs }), signal);
-}
-
 /** It takes all of its own for a leftover, or nothing. */
 function withLeftovers(isLeftover: (isInUse: boolean) => boolean): Parameters<typeof withBackend>[0] {
   return (inner, { world }) => ({
     leftovers: (isInUse) => {
-      const remove = (stop: AbortSignal): Promise<void> => removeAll(inner, world.clock.nowMs(), stop);
+      const remove = (stop: AbortSignal): Promise<void> => cleanUpBackend(inner, world.clock.nowMs(), stop);
       return Promise.resolve(isLeftover(isInUse) ? [{ what: "all of it", remove }] : []);
     },
   });

@@ -1,8 +1,7 @@
 import type { Delta, KernelObject } from "@turnout/core";
-import { objectId } from "@turnout/core";
+import { cleanUpBackend, objectId } from "@turnout/core";
 import { rememberDeltas, withBackend } from "./broken-backend.ts";
 import type { AnyBackend, Defect } from "./broken-backend.ts";
-import { removeAll } from "./broken-hands.ts";
 
 /** Defects of those that make others pay for trouble with one thing. */
 export const BROKEN_RECOVERY: Readonly<Record<string, Defect>> = {
@@ -111,7 +110,7 @@ async function rewrite(inner: AnyBackend, { nowMs }: Delta<KernelObject>, signal
 /** What can't be removed by a plan goes as in cleaning up, and the other way round: one of them reaches what is in force. */
 async function clear(inner: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
   const remove = [...((await inner.observe(signal))?.objects.values() ?? [])];
-  await removeAll(inner, nowMs, signal);
+  await cleanUpBackend(inner, nowMs, signal);
   const left = new Set((await inner.observe(signal))?.objects.keys() ?? []);
   const rest = remove.filter((object) => left.has(objectId(object)));
   if (rest.length > 0) await inner.apply(inner.plan({ put: [], remove: rest, lingering: [], nowMs }), signal);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { abilitiesOf } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
@@ -20,8 +21,7 @@ function worldOf(seconds: number | undefined, endpoints: readonly string[] = ["p
     settings: STAGE_SETTINGS,
     hostAddresses: HOST_ADDRESSES,
     nodePortAddressesDefault: ["primary"],
-    capabilities: paper.capabilities,
-    variants: paper.variants,
+    ...abilitiesOf(paper),
   };
 }
 

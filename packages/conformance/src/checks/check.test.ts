@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { cleanUpBackend, FAMILIES } from "@turnout/core";
 import type { BackendModule, Plain } from "@turnout/core";
 import { withBackend } from "../breakages/broken-backend.ts";
 import { checkBackend } from "./check.ts";
@@ -6,6 +7,7 @@ import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { paper } from "../reference/paper.ts";
 import { createPaperHost } from "../reference/paper-host.ts";
+import type { PaperFacts, PaperObject, PaperStep, PaperWorld } from "../reference/paper-objects.ts";
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, service, slices } from "../play/short.ts";
 
@@ -93,6 +95,40 @@ describe("what the kit says of a backend", () => {
     expect(skipped[0]).toMatchObject({ protocol: "SCTP", probes: 0, skipped: "no SCTP: not in the kernel" });
   });
 
+  it("whose probe finds that this host lacks a protocol: the same, and its report says so", async () => {
+    const probe: typeof paper.probe = async (...args) => ({
+      ...(await paper.probe(...args)),
+      capabilities: { SCTP: "not in this kernel" },
+    });
+    const { findings, cells, abilities } = await check([BASIC], { ...paper, probe });
+    expect(findings).toEqual([]);
+    expect(cells.find(({ skipped }) => skipped !== undefined)).toMatchObject({ protocol: "SCTP", skipped: "no SCTP: not in this kernel" });
+    expect(abilities.capabilities.SCTP).toBe("not in this kernel");
+  });
+
+  it("whose probe finds another variant than its module says: each packet that shows that it is not so", async () => {
+    const probe: typeof paper.probe = async (...args) => ({ ...(await paper.probe(...args)), variants: { unallocatedClusterIP: "pass" } });
+    const { findings } = await check([BASIC], { ...paper, probe });
+    expect(new Set(findings.map(({ expected, got }) => `${expected} ${got}`))).toEqual(new Set(["untouched dropped"]));
+  });
+
+  it("that is no module: each thing that is wrong, and nothing is played", async () => {
+    const module = { ...paper, residence: "cloud", capabilities: { SCTP: false } } as unknown as BackendModule;
+    const { findings, cells } = await check([BASIC], module);
+    expect(findings.map(({ kind, scenario, got }) => [kind, scenario, got])).toEqual([
+      ["contract", "the module", 'residence is "cloud", not "kernel" or "process"'],
+      ["contract", "the module", "capabilities.SCTP is false, not true or a text that says why not"],
+    ]);
+    expect(cells).toEqual([]);
+  });
+
+  it("whose probe adds to its module: that", async () => {
+    const probe: typeof paper.probe = async (...args) => ({ ...(await paper.probe(...args)), capabilities: { SCTP: true } });
+    const { findings } = await check([BASIC], { ...paper, capabilities: { ...paper.capabilities, SCTP: "never" }, probe });
+    expect(findings.map(({ kind, what }) => [kind, what])).toEqual([["error", "the probe"]]);
+    expect(findings[0]?.got).toContain("capabilities.SCTP is true, and the module refuses it: never");
+  });
+
   it("that declares a variant it does not have: each packet that shows it", async () => {
     const module: BackendModule = { ...paper, variants: { ...paper.variants, unallocatedClusterIP: "pass" } };
     const { findings } = await check([BASIC], module);
@@ -118,14 +154,17 @@ describe("what the kit says of a backend", () => {
   });
 
   it("whose dataplane lives and dies with its process: nothing, as it may forget", async () => {
-    const { module } = withBackend((inner, { world }) => ({
+    const module: BackendModule<undefined, PaperFacts, PaperObject, PaperStep, PaperWorld> = {
+      ...paper,
       // What ends takes everything along.
-      async close(signal) {
-        const left = await inner.observe(signal);
-        const plan = inner.plan({ put: [], remove: [...(left?.objects.values() ?? [])], lingering: [], nowMs: world.clock.nowMs() });
-        await inner.apply(plan, signal);
+      async open(options, world, signal) {
+        const { family } = await paper.open(options, world, signal);
+        const close = async (stop: AbortSignal): Promise<void> => {
+          for (const one of FAMILIES) await cleanUpBackend(family(one), world.clock.nowMs(), stop);
+        };
+        return { family, close };
       },
-    }))({ module: paper, createFakeHost: createPaperHost });
+    };
     const resident: BackendModule = { ...module, residence: "process" };
     expect((await check([BASIC, AFFINE], resident)).findings).toEqual([]);
     // The same is wrong where the kernel should go on.

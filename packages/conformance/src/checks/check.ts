@@ -1,4 +1,5 @@
-import type { BackendModule, Plain } from "@turnout/core";
+import { abilitiesOf, moduleFaults } from "@turnout/core";
+import type { Abilities, BackendModule, Plain } from "@turnout/core";
 import { Cells, partsOf, rulesAsked } from "../play/cells.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
@@ -20,8 +21,6 @@ export interface CheckOptions {
   readonly seed?: number;
   /** Stop after as many findings; default: never. */
   readonly maxFindings?: number;
-  /** What the backend takes where settings leave `nodePortAddresses` undefined; default `primary`. */
-  readonly nodePortAddressesDefault?: readonly string[];
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
   /** Told where the kit looks before it does. */
@@ -44,12 +43,33 @@ export async function checkBackend(
 ): Promise<ConformanceReport> {
   const findings = new Findings(options.maxFindings, options.onPlace);
   const random = createRandom(options.seed ?? 1);
-  if (!isWholeHost(createFakeHost, findings)) return { backend: module.name, findings: findings.list, cells: [] };
-  await checkHost({ module, createFakeHost }, settingOf(options), { findings, random });
+  const subject: Subject = { module, createFakeHost };
+  if (!isWholeHost(createFakeHost, findings)) return unplayed(module, findings);
+  const abilities = await checkModule(subject, settingOf(options), findings);
+  if (abilities === undefined) return unplayed(module, findings);
+  await checkHost(subject, settingOf(options), { findings, random, abilities });
   // Where nothing works anyway, nothing that fails tells anything.
-  if (!findings.list.some(({ kind }) => kind === "error"))
-    await checkRecovery({ module, createFakeHost }, settingOf(options), { findings, random });
-  return await checkScenarios({ module, createFakeHost }, scenarios, options, findings);
+  if (!findings.list.some(({ kind }) => kind === "error")) await checkRecovery(subject, settingOf(options), { findings, random });
+  return await playScenarios(subject, scenarios, { ...options, abilities }, findings);
+}
+
+/** Check what the module says of itself, and have it look at a host; undefined: nothing can be played, and a finding says why. */
+async function checkModule(subject: Subject, setting: PlayerOptions, findings: Findings): Promise<Abilities | undefined> {
+  findings.place = { scenario: "the module", step: "as it is loaded", rules: [] };
+  const faults = moduleFaults(subject.module);
+  const expected = "a BackendModule of @turnout/core/backend";
+  for (const got of faults) findings.add({ kind: "contract", family: "IPv4", what: "the module", expected, got, details: [] });
+  if (faults.length > 0) return undefined;
+  try {
+    return await Player.abilitiesOf(subject, setting);
+  } catch (error) {
+    findings.threw("the probe", "IPv4", error);
+    return undefined;
+  }
+}
+
+function unplayed(module: BackendModule, findings: Findings): ConformanceReport {
+  return { backend: String(module.name), abilities: abilitiesOf(module), findings: findings.list, cells: [] };
 }
 
 /** Play scenarios alone: as {@link checkBackend}, for a backend whose host has been looked at. */
@@ -59,22 +79,38 @@ export async function checkScenarios(
   options: CheckOptions,
   findings: Findings = new Findings(options.maxFindings, options.onPlace),
 ): Promise<ConformanceReport> {
+  const abilities = await checkModule(subject, settingOf(options), findings);
+  if (abilities === undefined) return unplayed(subject.module, findings);
+  return await playScenarios(subject, scenarios, { ...options, abilities }, findings);
+}
+
+/** How scenarios are played on a backend whose abilities are known. */
+interface PlayOptions extends CheckOptions {
+  readonly abilities: Abilities;
+}
+
+async function playScenarios(
+  subject: Subject,
+  scenarios: readonly Scenario[],
+  options: PlayOptions,
+  findings: Findings,
+): Promise<ConformanceReport> {
   const cells = new Cells();
   for (const scenario of scenarios) {
     if (findings.isFull) break;
     await checkScenario(subject, scenario, options, findings, cells);
   }
   for (const finding of findings.list) cells.finding(finding);
-  return { backend: subject.module.name, findings: findings.list, cells: cells.list() };
+  return { backend: subject.module.name, abilities: options.abilities, findings: findings.list, cells: cells.list() };
 }
 
-async function checkScenario(subject: Subject, scenario: Scenario, options: CheckOptions, findings: Findings, cells: Cells): Promise<void> {
+async function checkScenario(subject: Subject, scenario: Scenario, options: PlayOptions, findings: Findings, cells: Cells): Promise<void> {
   const { module } = subject;
-  const parts = partsOf(scenario, module);
+  const parts = partsOf(scenario, options.abilities);
   for (const part of parts) for (const rule of scenario.rules) cells.open(rule, part);
   const first = parts.find(({ skipped }) => skipped === undefined);
   if (first === undefined) return;
-  findings.place = { scenario: scenario.name, step: "the start", rules: rulesAsked(scenario.rules, module) };
+  findings.place = { scenario: scenario.name, step: "the start", rules: rulesAsked(scenario.rules, options.abilities) };
   const setting: PlayerOptions = {
     ...settingOf(options),
     settings: { ...STAGE_SETTINGS, ...scenario.settings },
@@ -90,10 +126,9 @@ async function checkScenario(subject: Subject, scenario: Scenario, options: Chec
 }
 
 /** The stage, where no scenario says otherwise. */
-function settingOf({ nodePortAddressesDefault, backendOptions }: CheckOptions): PlayerOptions {
+function settingOf({ backendOptions }: CheckOptions): PlayerOptions {
   return {
     settings: STAGE_SETTINGS,
-    ...(nodePortAddressesDefault === undefined ? {} : { nodePortAddressesDefault }),
     ...(backendOptions === undefined ? {} : { backendOptions }),
   };
 }

@@ -64,17 +64,10 @@ async function checkLeftovers({ host, processes }: Player, findings: Findings): 
 /** Clean up family by family: each takes all of its own and nothing else. */
 export async function checkCleanup(player: Player, module: BackendModule, findings: Findings): Promise<void> {
   const isKernel = module.residence === "kernel";
-  for (const [index, life] of player.processes.entries()) {
-    try {
-      if (isKernel) await life.cleanUp();
-      else await life.close();
-    } catch (error) {
-      findings.threw("cleanup", life.family, error);
-    }
-    if (isKernel) for (const other of player.processes.slice(index + 1)) await checkUntouched(other, life.family, findings);
-  }
-  const left = player.host.own();
   const family = player.processes[0]?.family ?? "IPv4";
+  if (isKernel) await cleanUpEach(player, findings);
+  else await player.close().catch((error: unknown) => findings.threw("cleanup", family, error));
+  const left = player.host.own();
   if (left.length > 0)
     findings.add({
       kind: "cleanup",
@@ -85,6 +78,13 @@ export async function checkCleanup(player: Player, module: BackendModule, findin
       details: left.slice(0, 12),
     });
   await player.close();
+}
+
+async function cleanUpEach({ processes }: Player, findings: Findings): Promise<void> {
+  for (const [index, life] of processes.entries()) {
+    await life.cleanUp().catch((error: unknown) => findings.threw("cleanup", life.family, error));
+    for (const other of processes.slice(index + 1)) await checkUntouched(other, life.family, findings);
+  }
 }
 
 async function checkUntouched(life: Player["processes"][number], by: string, findings: Findings): Promise<void> {

@@ -1,4 +1,4 @@
-import type { IPFamily, Protocol } from "@turnout/core";
+import type { Abilities, IPFamily, Protocol } from "@turnout/core";
 
 /** What kind of thing is wrong. */
 export type FindingKind =
@@ -52,6 +52,8 @@ export interface Cell {
 /** What the kit says of a backend. It conforms when `findings` is empty. */
 export interface ConformanceReport {
   readonly backend: string;
+  /** What it was found to be able to do, and how it behaves; what its module says where nothing could be played. */
+  readonly abilities: Abilities;
   readonly findings: readonly Finding[];
   readonly cells: readonly Cell[];
 }

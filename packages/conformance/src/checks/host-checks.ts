@@ -1,4 +1,4 @@
-import type { BackendModule, FlowFilter, IPFamily } from "@turnout/core";
+import type { Abilities, BackendModule, FlowFilter, IPFamily } from "@turnout/core";
 import { FAMILIES, isEqual } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
 import type { FakeHost, Fault } from "../play/fake-host.ts";
@@ -29,9 +29,10 @@ const FAULTS: readonly Fault["when"][] = ["before", "during", "after"];
 export async function checkHost(
   subject: Subject,
   setting: PlayerOptions,
-  { findings, random }: { readonly findings: Findings; readonly random: () => number },
+  { findings, random, abilities }: { readonly findings: Findings; readonly random: () => number; readonly abilities: Abilities },
 ): Promise<void> {
-  for (const family of FAMILIES.filter((one) => subject.module.capabilities[one] === true)) {
+  const { capabilities } = abilities;
+  for (const family of FAMILIES.filter((one) => capabilities[one] === true)) {
     if (findings.isFull) return;
     findings.place = { scenario: "the host in memory", step: "the start", rules: [] };
     const known = findings.list.length;
@@ -165,7 +166,7 @@ class HostCheck {
   }
 
   async #checkFlows(): Promise<void> {
-    if (this.#module.capabilities.UDP !== true) return;
+    if (this.#player.abilities.capabilities.UDP !== true) return;
     const { addresses, link } = stagePlace("client1");
     const family = this.#family;
     const destination = addressesOf(1, "clusterIP")[family];

@@ -1,5 +1,5 @@
 import { rulesAsked } from "../play/cells.ts";
-import type { BackendModule } from "@turnout/core";
+import type { Abilities } from "@turnout/core";
 import type { FlowFate } from "../oracle/flow-fate.ts";
 import type { FindingKind } from "./finding.ts";
 
@@ -41,11 +41,11 @@ export function offendedBy(because: readonly string[], missed: Missed): readonly
 export function offendedIn(
   scenario: readonly string[],
   offended: readonly string[],
-  module: Pick<BackendModule, "capabilities">,
+  abilities: Pick<Abilities, "capabilities">,
 ): readonly string[] {
-  const asked = rulesAsked(scenario, module);
+  const asked = rulesAsked(scenario, abilities);
   if (asked.every((rule) => rule === "R-56")) return asked;
-  const told = rulesAsked(offended, module);
+  const told = rulesAsked(offended, abilities);
   const meant = told.filter((rule) => asked.includes(rule));
   const subject = asked.filter((rule) => !JUDGED.test(rule));
   return [meant, subject, told].find((rules) => rules.length > 0) ?? asked;

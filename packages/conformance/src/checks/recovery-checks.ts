@@ -260,7 +260,7 @@ class RecoveryRun {
     ];
     return numbers.flatMap((number) =>
       player.processes.flatMap(({ family }) =>
-        protocolsOf(this.#desk.subject, ["TCP", "UDP"]).flatMap((protocol) =>
+        protocolsOf(player.abilities, ["TCP", "UDP"]).flatMap((protocol) =>
           asked.map(({ from, way }) => {
             const to = `${nameOf(number)} ${way}`;
             return {

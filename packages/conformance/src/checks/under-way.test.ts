@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ProxyError, type ExecResult } from "@turnout/core";
+import { ALL_CAPABILITIES, ProxyError, type ExecResult } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
@@ -33,7 +33,7 @@ function worldWith(pods: readonly string[], masqueradeAll: boolean = false): Ora
     settings: { ...STAGE_SETTINGS, masqueradeAll },
     hostAddresses: HOST_ADDRESSES,
     nodePortAddressesDefault: ["primary"],
-    capabilities: paper.capabilities,
+    capabilities: ALL_CAPABILITIES,
     variants: REFERENCE_VARIANTS,
   };
 }
@@ -93,7 +93,7 @@ describe("while a change is under way", () => {
       done += file;
       return Promise.resolve({ code: 0, stdout: "", stderr: "" });
     };
-    const { exec, netlink } = watchTools(
+    const { exec, addresses } = watchTools(
       { ...world, exec: { run, open: () => session } },
       { look: () => void seen.push(done), failure: () => undefined },
     );
@@ -101,7 +101,7 @@ describe("while a change is under way", () => {
     exec.open("b", []).write("c\nd\ne");
     expect(await exec.open("b", []).readUntil("x", 1)).toBe("x");
     expect(seen).toEqual(["a", "ac\n", "ac\nd\n", "ac\nd\ne", "ac\nd\ne"]);
-    expect(netlink).toBe(world.netlink);
+    expect(addresses).toBe(world.addresses);
   });
 
   it("nothing else tells who tears down and rebuilds from who conforms", async () => {

@@ -34,7 +34,7 @@ export interface ToolWatcher {
 }
 
 /** The world as it is, with somebody who looks at the host whenever its tool has done something, and may have it fail. */
-export function watchTools(world: World, watcher: ToolWatcher): World {
+export function watchTools<W extends World>(world: W, watcher: ToolWatcher): Omit<W, "exec"> & Pick<World, "exec"> {
   const { exec } = world;
   const watched: Exec = {
     run: async (file, args, options) => {

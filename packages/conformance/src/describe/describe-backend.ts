@@ -1,3 +1,4 @@
+import { abilitiesOf } from "@turnout/core";
 import type { BackendModule } from "@turnout/core";
 import { BREAKAGES, catchBreakage } from "../breakages/breakages.ts";
 import type { Breakage } from "../breakages/breakages.ts";
@@ -12,7 +13,7 @@ import type { Subject } from "../play/subject.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 
 /** A backend's tests, and what it is examined with. */
-export interface DescribeOptions extends Pick<CheckOptions, "nodePortAddressesDefault" | "backendOptions"> {
+export interface DescribeOptions extends Pick<CheckOptions, "backendOptions"> {
   /** Registers one test: `it` or `test` of vitest, jest, mocha or node:test. */
   readonly it: (name: string, run: () => Promise<void>, timeoutMs: number) => unknown;
   /** Default {@link SCENARIOS}. */
@@ -76,7 +77,7 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
 
 /** Tell whether the backend is asked about a rule that a breakage offends against. A duty of the contract has no rule, and is always asked. */
 function isAsked({ rules }: Breakage, module: BackendModule): boolean {
-  const asked = rulesAsked(rules, module);
+  const asked = rulesAsked(rules, abilitiesOf(module));
   return rules.length === 0 || rules.some((rule) => asked.includes(rule));
 }
 

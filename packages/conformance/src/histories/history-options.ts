@@ -15,7 +15,6 @@ export interface HistoryOptions {
   readonly maxFindings?: number;
   /** Default true. False for a host that can't follow packets: flows and verdicts are not looked at, what is in force still is. */
   readonly looksAtPackets?: boolean;
-  readonly nodePortAddressesDefault?: readonly string[];
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
   /** Told where the kit looks before it does. */

@@ -54,10 +54,9 @@ export class HistoryRun {
     this.#seed = seed;
     this.#findings = findings;
     this.#random = createRandom(seed);
-    const { nodePortAddressesDefault, backendOptions, looksAtPackets = true } = options;
+    const { backendOptions, looksAtPackets = true } = options;
     this.#setting = {
       settings: randomSettings(this.#random),
-      ...(nodePortAddressesDefault === undefined ? {} : { nodePortAddressesDefault }),
       ...(backendOptions === undefined ? {} : { backendOptions }),
       families: pickOne([FAMILIES, ["IPv4"], ["IPv6"], ["IPv4"], ["IPv6"]] as const, this.#random),
     };
@@ -239,7 +238,7 @@ export class HistoryRun {
     const packet = randomPacket(this.#random, family, player.objects);
     const { protocol, source, destination, port, link } = packet;
     // Who answers for addresses itself has them on the host, and no kernel lets a packet in that says it comes from one of its own.
-    if (this.#subject.module.capabilities.clientAddress !== true && link !== "" && placeNameOf(source) === source) return;
+    if (player.abilities.capabilities.clientAddress !== true && link !== "" && placeNameOf(source) === source) return;
     // By now nobody is remembered.
     const question = { packet, verdict: verdictOf(player.world, packet), remembered: undefined };
     this.packets++;

@@ -1,4 +1,4 @@
-import type { BackendModule, Capability, IPFamily, Protocol } from "@turnout/core";
+import type { Abilities, Capability, IPFamily, Protocol } from "@turnout/core";
 import { FAMILIES } from "@turnout/core";
 import type { Cell, Finding } from "../checks/finding.ts";
 import type { Scenario } from "./scenario.ts";
@@ -40,7 +40,7 @@ export interface Part {
 /** List the families and protocols of a scenario, each with the reason why this backend isn't asked. */
 export function partsOf(
   { families = FAMILIES, protocols = PROTOCOLS, needs = [], rules }: Scenario,
-  { capabilities }: Pick<BackendModule, "capabilities">,
+  { capabilities }: Pick<Abilities, "capabilities">,
 ): readonly Part[] {
   const leftOut = new Map(
     rules.flatMap((rule): [string, string][] => {
@@ -57,11 +57,11 @@ export function partsOf(
  * Tell which rules a backend is asked about where a scenario shows some: of what it can't do it is only asked that it fails closed. Pure.
  * @returns each rule once, R-56 in the place of those that are left out
  */
-export function rulesAsked(rules: readonly string[], { capabilities }: Pick<BackendModule, "capabilities">): readonly string[] {
+export function rulesAsked(rules: readonly string[], { capabilities }: Pick<Abilities, "capabilities">): readonly string[] {
   return [...new Set(rules.map((rule) => (whyNot(RULE_NEEDS[rule] ?? [], capabilities) === undefined ? rule : FAILS_CLOSED)))];
 }
 
-function whyNot(needs: readonly Capability[], capabilities: BackendModule["capabilities"]): string | undefined {
+function whyNot(needs: readonly Capability[], capabilities: Abilities["capabilities"]): string | undefined {
   const missing = needs.find((one) => capabilities[one] !== true);
   return missing === undefined ? undefined : `no ${missing}: ${capabilities[missing]}`;
 }

@@ -1,5 +1,14 @@
-import type { HostAddress, World } from "@turnout/core";
+import type { World } from "@turnout/core";
 import type { Flow, Packet } from "../oracle/packet.ts";
+
+/** An address of the host, and the link it is on. */
+export interface HostAddress {
+  /** Canonical. */
+  readonly ip: string;
+  readonly prefixLength: number;
+  /** The link's name, e.g. `eth0`. */
+  readonly link: string;
+}
 
 /**
  * A host that exists in memory and is as strict as the real one: what a backend's door `./testing` exports for the kit.
@@ -9,6 +18,7 @@ import type { Flow, Packet } from "../oracle/packet.ts";
  * backend's.
  */
 export interface FakeHost {
+  /** What the backend's module touches: in the place of what its `createWorld` makes. */
   readonly world: World;
   /** Let time pass: `world.clock` moves, sleepers wake, timeouts run out. */
   advance(ms: number): Promise<void>;

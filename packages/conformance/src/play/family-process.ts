@@ -1,7 +1,9 @@
-import { NodeView, objectId, SyncLoop, WantedRows } from "@turnout/core";
+import { cleanUpBackend, NodeView, objectId, openDataplane, SyncLoop, WantedRows } from "@turnout/core";
 import type {
   Backend,
+  Capabilities,
   ChangeSet,
+  Dataplane,
   FlowFilter,
   HostEvent,
   IPFamily,
@@ -20,12 +22,16 @@ import { BackendNotes, deltaText, watchBackend } from "./watched-backend.ts";
 /** What a family's process is started with. */
 export interface FamilyProcessOptions {
   readonly subject: Subject;
+  /** Of the process: that of all its families. */
+  readonly dataplane: Dataplane;
   readonly options: unknown;
   readonly family: IPFamily;
   readonly world: World;
   readonly store: Store;
   readonly settings: NodeSettings;
   readonly facts: unknown;
+  /** What the backend can do on this host. */
+  readonly capabilities: Capabilities;
 }
 
 /** How one sync went. */
@@ -53,8 +59,10 @@ export class FamilyProcess {
   #facts: unknown;
   #last: Pick<SyncedEvent, "put" | "removed"> = { put: 0, removed: 0 };
 
-  private constructor(options: FamilyProcessOptions, inner: Backend<unknown, KernelObject, unknown>) {
-    const { family, store, settings, world, subject, facts } = options;
+  /** Start a process on a host. @throws whatever the dataplane's `family` throws. */
+  constructor(options: FamilyProcessOptions) {
+    const { family, store, settings, world, dataplane, facts, capabilities } = options;
+    const inner = dataplane.family(family);
     this.#options = options;
     this.#inner = inner;
     this.#facts = facts;
@@ -72,14 +80,8 @@ export class FamilyProcess {
       minIntervalMs: 0,
       maxIntervalMs: NEVER_MS,
       retryMs: 1000,
-      capabilities: subject.module.capabilities,
+      capabilities,
     });
-  }
-
-  /** Start a process on a host. @throws whatever the module's `open` throws. */
-  static async start(options: FamilyProcessOptions): Promise<FamilyProcess> {
-    const { subject, family, world } = options;
-    return new FamilyProcess(options, await subject.module.open(options.options, family, world, new AbortController().signal));
   }
 
   /** Sync once, and wait until flows are forgotten. Never throws. */
@@ -134,10 +136,9 @@ export class FamilyProcess {
     this.#view.close();
   }
 
-  /** Let go of the host. */
-  async close(): Promise<void> {
+  /** Hear of nothing more. */
+  close(): void {
     this.#view.close();
-    await this.#inner.close(new AbortController().signal);
   }
 
   /**
@@ -148,12 +149,12 @@ export class FamilyProcess {
   async unrecognised(): Promise<string> {
     const { node, rows } = this.#loop;
     if (node === undefined || this.#options.subject.module.residence === "process") return "";
-    const newborn = await FamilyProcess.start(this.#options);
-    const fresh = new WantedRows(newborn.#inner, this.#facts, {});
-    fresh.take({ ...nothingNew(this.family), full: true, node, set: [...rows.values()] });
+    const { fresh, observed } = await this.#asNewborn(async (backend) => {
+      const wanted = new WantedRows(backend, this.#facts, {});
+      wanted.take({ ...nothingNew(this.family), full: true, node, set: [...rows.values()] });
+      return { fresh: wanted, observed: await backend.observe(this.#life.signal) };
+    });
     this.defects.push(...fresh.ledger.defects);
-    const observed = await newborn.#inner.observe(this.#life.signal);
-    await newborn.close();
     if (observed === undefined) return "";
     fresh.ledger.adopt(observed);
     const { put, remove } = fresh.ledger.delta(this.#options.world.clock.nowMs());
@@ -162,28 +163,27 @@ export class FamilyProcess {
 
   /** Remove everything as `turnout cleanup` does, with a new process: by the backend's own way, or else all that it observes. */
   async cleanUp(): Promise<void> {
-    const newborn = await FamilyProcess.start(this.#options);
-    const backend = newborn.#inner;
-    const { signal } = newborn.#life;
-    const observed = backend.cleanup === undefined ? await backend.observe(signal) : undefined;
-    if (backend.cleanup !== undefined) await backend.cleanup(signal);
-    else if (observed !== undefined && observed.objects.size + observed.lingering.length > 0) {
-      const nowMs = this.#options.world.clock.nowMs();
-      const remove = [...observed.objects.values()];
-      const { failed } = await backend.apply(backend.plan({ put: [], remove, lingering: observed.lingering, nowMs }), signal);
-      for (const error of failed?.values() ?? []) throw error;
-    }
-    await newborn.close();
+    const nowMs = this.#options.world.clock.nowMs();
+    await this.#asNewborn((backend, signal) => cleanUpBackend(backend, nowMs, signal));
   }
 
   /** Remove what the backend takes for leftovers, with a new process; false where it never has any. */
   async clearLeftovers(isInUse: boolean): Promise<boolean> {
-    const newborn = await FamilyProcess.start(this.#options);
-    const { signal } = newborn.#life;
-    const leftovers = await newborn.#inner.leftovers?.(isInUse, signal);
-    for (const { remove } of leftovers ?? []) await remove(signal);
-    await newborn.close();
-    return leftovers !== undefined;
+    return await this.#asNewborn(async (backend, signal) => {
+      const leftovers = await backend.leftovers?.(isInUse, signal);
+      for (const { remove } of leftovers ?? []) await remove(signal);
+      return leftovers !== undefined;
+    });
+  }
+
+  /** Work with the backend of another process, which starts on this host and ends. */
+  async #asNewborn<T>(work: (backend: Backend<unknown, KernelObject, unknown>, signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { subject, options, world } = this.#options;
+    const { signal } = new AbortController();
+    const dataplane = await openDataplane(subject.module, options, world, signal);
+    const result = await work(dataplane.family(this.family), signal);
+    await dataplane.close(signal);
+    return result;
   }
 
   #observer(): SyncObserver {

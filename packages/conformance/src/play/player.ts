@@ -1,8 +1,8 @@
-import type { HostAddress, IPFamily, NodeSettings, ObjectKind, Plain, Protocol, World } from "@turnout/core";
-import { FAMILIES, OBJECT_KINDS, ProxyError, Store } from "@turnout/core";
+import type { Abilities, Dataplane, IPFamily, NodeSettings, ObjectKind, Plain, ProbedHost, Protocol, World } from "@turnout/core";
+import { abilitiesOf, FAMILIES, OBJECT_KINDS, openDataplane, probeModule, ProxyError, Store } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { RawObject } from "@turnout/core/testing";
-import type { FakeHost } from "./fake-host.ts";
+import type { FakeHost, HostAddress } from "./fake-host.ts";
 import { FamilyProcess } from "./family-process.ts";
 import type { SyncReport } from "./family-process.ts";
 import type { ObjectRef } from "./scenario.ts";
@@ -17,8 +17,6 @@ export interface PlayerOptions {
   readonly settings: NodeSettings;
   /** Addresses of the host besides those of the stage. */
   readonly hostAddresses?: Readonly<Record<IPFamily, readonly string[]>>;
-  /** What the backend takes when settings leave `nodePortAddresses` undefined; default `primary`. */
-  readonly nodePortAddressesDefault?: readonly string[];
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
   /** Default: those the backend has. */
@@ -47,22 +45,32 @@ export class Player {
   readonly #nodes = new Map<string, RawObject>();
   #store: Store = syncedStore();
   #processes: readonly FamilyProcess[] = [];
+  #dataplane: Dataplane | undefined;
+  #abilities: Abilities;
   #hostAddresses: Readonly<Record<IPFamily, readonly string[]>>;
   #world: OracleWorld | undefined;
 
   private constructor(subject: Subject, options: PlayerOptions) {
+    this.#abilities = abilitiesOf(subject.module);
     this.#subject = subject;
     this.#options = options;
     this.#parsed = subject.module.parseOptions(options.backendOptions ?? {});
     this.host = subject.createFakeHost();
     this.#hostWorld = watchTools(this.host.world, { look: () => this.onToolCall?.(), failure: () => this.#readFailure() });
     this.#hostAddresses = this.#withExtra(HOST_ADDRESSES);
+    this.host.setAddresses(hostLinks(this.#hostAddresses));
+  }
+
+  /** Find out what a backend can do on a host of its own, where nothing else is done. @throws whatever the module throws. */
+  static async abilitiesOf(subject: Subject, options: PlayerOptions): Promise<Abilities> {
+    const player = new Player(subject, options);
+    await player.#probe();
+    return player.#abilities;
   }
 
   /** Set the stage and start the processes; nothing is synced yet. @throws whatever the module throws. */
   static async start(subject: Subject, options: PlayerOptions, objects: Iterable<RawObject>): Promise<Player> {
     const player = new Player(subject, options);
-    player.host.setAddresses(hostLinks(player.#hostAddresses));
     for (const raw of objects) player.put(raw);
     await player.#startProcesses();
     return player;
@@ -70,6 +78,11 @@ export class Player {
 
   get processes(): readonly FamilyProcess[] {
     return this.#processes;
+  }
+
+  /** What the backend can do on this host. */
+  get abilities(): Abilities {
+    return this.#abilities;
   }
 
   get services(): ReadonlyMap<string, RawObject> {
@@ -89,9 +102,8 @@ export class Player {
       nodeName: STAGE_NODE,
       settings: this.#options.settings,
       hostAddresses: this.#hostAddresses,
-      nodePortAddressesDefault: this.#options.nodePortAddressesDefault ?? ["primary"],
-      capabilities: module.capabilities,
-      variants: module.variants,
+      nodePortAddressesDefault: module.nodePortAddressesDefault ?? [],
+      ...this.#abilities,
     };
     return this.#world;
   }
@@ -167,33 +179,39 @@ export class Player {
   }
 
   async close(): Promise<void> {
-    for (const life of this.#processes) await life.close();
+    for (const life of this.#processes) life.close();
     this.#processes = [];
+    const dataplane = this.#dataplane;
+    this.#dataplane = undefined;
+    await dataplane?.close(new AbortController().signal);
   }
 
   async #startProcesses(): Promise<void> {
     const facts = await this.#probe();
-    const { module } = this.#subject;
-    const families = (this.#options.families ?? FAMILIES).filter((family) => module.capabilities[family] === true);
-    const processes: FamilyProcess[] = [];
-    for (const family of families)
-      processes.push(
-        await FamilyProcess.start({
-          subject: this.#subject,
-          options: this.#parsed,
-          family,
-          world: this.#hostWorld,
-          store: this.#store,
-          settings: this.#options.settings,
-          facts,
-        }),
-      );
-    this.#processes = processes;
+    const { capabilities } = this.#abilities;
+    const dataplane = await openDataplane(this.#subject.module, this.#parsed, this.#hostWorld, new AbortController().signal);
+    this.#dataplane = dataplane;
+    const common = {
+      subject: this.#subject,
+      options: this.#parsed,
+      world: this.#hostWorld,
+      store: this.#store,
+      dataplane,
+      facts,
+      capabilities,
+    };
+    this.#processes = (this.#options.families ?? FAMILIES)
+      .filter((family) => capabilities[family] === true)
+      .map((family) => new FamilyProcess({ ...common, family, settings: this.#options.settings }));
   }
 
+  /** Look at the host as it is now; resolves to its facts. */
   async #probe(): Promise<unknown> {
-    const { facts, problems } = await this.#subject.module.probe(this.#parsed, this.#hostWorld, new AbortController().signal);
+    const { signal } = new AbortController();
+    const probed: ProbedHost<unknown> = await probeModule(this.#subject.module, this.#parsed, this.#hostWorld, signal);
+    const { facts, problems, capabilities, variants } = probed;
     for (const problem of problems) throw problem;
+    this.#abilities = { capabilities, variants };
     return facts;
   }
 
@@ -207,8 +225,8 @@ export class Player {
 }
 
 /** Protocols a backend has. */
-export function protocolsOf({ module }: Subject, wanted: readonly Protocol[]): readonly Protocol[] {
-  return wanted.filter((protocol) => module.capabilities[protocol] === true);
+export function protocolsOf({ capabilities }: Abilities, wanted: readonly Protocol[]): readonly Protocol[] {
+  return wanted.filter((protocol) => capabilities[protocol] === true);
 }
 
 function syncedStore(): Store {

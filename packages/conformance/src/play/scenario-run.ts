@@ -1,4 +1,4 @@
-import type { BackendModule, IPFamily, Protocol, Variants } from "@turnout/core";
+import type { Abilities, BackendModule, IPFamily, Protocol, Variants } from "@turnout/core";
 import { isEqual } from "@turnout/core";
 import { flowFate } from "../oracle/flow-fate.ts";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
@@ -40,7 +40,7 @@ interface Asked extends WatchedPacket {
 }
 
 /** Whether the scenarios' words hold for a backend as they stand. */
-export function isReference({ capabilities, variants }: BackendModule): boolean {
+export function isReference({ capabilities, variants }: Abilities): boolean {
   return Object.values(capabilities).every((one) => one === true) && isEqual(variants, REFERENCE_VARIANTS);
 }
 
@@ -76,7 +76,7 @@ export class ScenarioRun {
     },
   ) {
     this.#scenario = scenario;
-    this.#rules = rulesAsked(scenario.rules, of.module);
+    this.#rules = rulesAsked(scenario.rules, of.player.abilities);
     this.#player = of.player;
     this.#parts = of.parts.filter(({ skipped }) => skipped === undefined);
     this.#module = of.module;
@@ -187,7 +187,7 @@ export class ScenarioRun {
   }
 
   #offended(rules: readonly string[]): readonly string[] {
-    return offendedIn(this.#scenario.rules, rules, this.#module);
+    return offendedIn(this.#scenario.rules, rules, this.#player.abilities);
   }
 
   #checkKeptFlow(name: string, is: "remembered" | "forgotten"): void {
@@ -237,7 +237,7 @@ export class ScenarioRun {
       packet,
       verdict,
       remembered,
-      sees: isReference(this.#module) ? probe.sees : undefined,
+      sees: isReference(this.#player.abilities) ? probe.sees : undefined,
       likeEndpoint: like?.endpoint,
       goes: probe.like?.goes,
       isEven: probe.isEven,

@@ -1,7 +1,8 @@
 import { FAMILIES } from "@turnout/core";
-import type { HostAddress, IPFamily, NodeSettings } from "@turnout/core";
+import type { IPFamily, NodeSettings } from "@turnout/core";
 import { rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
+import type { HostAddress } from "./fake-host.ts";
 
 /** Somebody in the cluster that every scenario plays in. */
 export interface StagePlace {

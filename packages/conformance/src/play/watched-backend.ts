@@ -1,4 +1,4 @@
-import { isEqual, objectId } from "@turnout/core";
+import { demandOutcome, isEqual, objectId } from "@turnout/core";
 import type { Backend, Context, Delta, FlowFilter, KernelObject, Observed, Outcome, Plan, ServicePort } from "@turnout/core";
 import { firstDifference } from "./first-difference.ts";
 
@@ -60,6 +60,7 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
     },
     async apply(plan: Plan<unknown>, signal: AbortSignal): Promise<Outcome<KernelObject>> {
       const outcome = await noted("apply", () => inner.apply(plan, signal));
+      demandOutcome(outcome);
       notes.lingering = (outcome.lingering ?? []).map(({ object }) => objectId(object));
       return outcome;
     },
@@ -70,7 +71,6 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
             noted("forgetFlows", () => inner.forgetFlows?.(flows, signal) ?? Promise.resolve(0)),
         }),
     ...(inner.explain === undefined ? {} : { explain: (plan: Plan<unknown>): string => inner.explain?.(plan) ?? "" }),
-    close: (signal: AbortSignal) => inner.close(signal),
   };
 }
 

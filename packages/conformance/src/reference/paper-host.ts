@@ -1,10 +1,10 @@
 import { FAMILIES, hostPort, objectId, ProxyError } from "@turnout/core";
-import type { Exec, ExecResult, FlowFilter, HostAddress, IPFamily, Netlink, World } from "@turnout/core";
+import type { Exec, ExecResult, FlowFilter, IPFamily } from "@turnout/core";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
-import type { FakeHost, Fault, Trace } from "../play/fake-host.ts";
+import type { FakeHost, Fault, HostAddress, Trace } from "../play/fake-host.ts";
 import { FaultSwitches } from "../play/fault-switches.ts";
-import type { PaperDestination, PaperNode, PaperObject, PaperStep } from "./paper-objects.ts";
+import type { PaperDestination, PaperNode, PaperObject, PaperStep, PaperWorld } from "./paper-objects.ts";
 import { affinityRow, tracePaper } from "./paper-trace.ts";
 import type { PaperState } from "./paper-trace.ts";
 import { STAGE_ADDRESSES } from "../play/stage.ts";
@@ -18,12 +18,12 @@ interface Held {
 }
 
 /** Make the host of the paper backend: what the tool `paper` has written is in force. */
-export function createPaperHost(): FakeHost {
+export function createPaperHost(): FakeHost & { readonly world: PaperWorld } {
   return new PaperHost();
 }
 
 class PaperHost implements FakeHost {
-  readonly world: World;
+  readonly world: PaperWorld;
   readonly #faults = new FaultSwitches();
   readonly #clock = new TestClock();
   readonly #written: Readonly<Record<IPFamily, Map<string, PaperObject>>> = { IPv4: new Map(), IPv6: new Map() };
@@ -35,7 +35,7 @@ class PaperHost implements FakeHost {
   #count = 0;
 
   constructor() {
-    this.world = { exec: this.#exec(), netlink: this.#netlink(), clock: this.#clock, log: new RecordingLog() };
+    this.world = { exec: this.#exec(), clock: this.#clock, log: new RecordingLog(), ...this.#kernel() };
   }
 
   get flows(): readonly Flow[] {
@@ -151,7 +151,7 @@ class PaperHost implements FakeHost {
     return due === undefined ? { code: 0, stdout: "", stderr: "" } : refused("out of ink");
   }
 
-  #netlink(): Netlink {
+  #kernel(): Pick<PaperWorld, "addresses" | "deleteFlows" | "watchAddresses"> {
     return {
       addresses: (family) => Promise.resolve(this.#addresses.filter(({ ip }) => (ip.includes(":") ? "IPv6" : "IPv4") === family)),
       deleteFlows: async (family, filters, signal) => {
@@ -161,8 +161,6 @@ class PaperHost implements FakeHost {
         this.#flows = this.#flows.filter((flow) => flow.family !== family || !filters.some((filter) => this.#isStale(flow, filter)));
         return before - this.#flows.length;
       },
-      nftGeneration: () => Promise.resolve(0),
-      watchNft: silence,
       watchAddresses: (signal) => this.#watchAddresses(signal),
     };
   }
@@ -207,15 +205,4 @@ function complaintAbout(steps: readonly PaperStep[], written: ReadonlyMap<string
       return `${id} has a rule with an empty pool`;
   }
   return undefined;
-}
-
-/** Nobody but the backend ever writes here, so there is nothing to tell. */
-function silence(signal: AbortSignal): AsyncIterable<never> {
-  const done = { done: true, value: undefined } as const;
-  const next = (): Promise<IteratorResult<never>> =>
-    new Promise((resolve) => {
-      if (signal.aborted) resolve(done);
-      else signal.addEventListener("abort", () => resolve(done), { once: true });
-    });
-  return { [Symbol.asyncIterator]: () => ({ next }) };
 }

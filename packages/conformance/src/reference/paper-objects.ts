@@ -1,4 +1,12 @@
-import type { KernelObject, LocalDetector, Rule } from "@turnout/core";
+import type { FlowFilter, IPFamily, KernelObject, LocalDetector, Rule, World } from "@turnout/core";
+import type { HostAddress } from "../play/fake-host.ts";
+
+/** What paper touches beyond what every backend may touch; only a host in memory has it, so paper makes none. */
+export interface PaperWorld extends World {
+  addresses(family: IPFamily): Promise<readonly HostAddress[]>;
+  deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
+  watchAddresses(signal: AbortSignal): AsyncIterable<void>;
+}
 
 /** What paper knows of a destination. */
 export interface PaperDestination {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Packet } from "../oracle/packet.ts";
 import type { World } from "@turnout/core";
-import type { FakeHost, Trace } from "../play/fake-host.ts";
+import type { Trace } from "../play/fake-host.ts";
 import { paper } from "./paper.ts";
 import { createPaperHost } from "./paper-host.ts";
 import type { PaperStep } from "./paper-objects.ts";
@@ -34,7 +34,7 @@ function fate({ is, endpoint, masquerade }: Trace): string {
   return is === "forward" ? `${endpoint ?? ""}${masquerade === true ? " masqueraded" : ""}` : is;
 }
 
-async function hostWith(...steps: readonly PaperStep[]): Promise<FakeHost> {
+async function hostWith(...steps: readonly PaperStep[]): Promise<ReturnType<typeof createPaperHost>> {
   const host = createPaperHost();
   expect(await write(host.world, NODE, ...steps)).toBe("");
   return host;
@@ -101,13 +101,13 @@ describe("the paper host", () => {
       "203.0.113.1 10.1.1.1:8080",
       "203.0.113.2 203.0.113.1:8080",
     ]);
-    const { netlink } = host.world;
+    const { world } = host;
     const filter = { protocol: "UDP", address: "10.96.0.1", port: 80, keep: ["203.0.113.1:8080"] } as const;
-    expect(await netlink.deleteFlows("IPv4", [{ ...filter, port: 81 }], NEVER)).toBe(0);
-    expect(await netlink.deleteFlows("IPv6", [filter], NEVER)).toBe(0);
-    expect(await netlink.deleteFlows("IPv4", [{ ...filter, only: ["10.1.1.2:8080"] }], NEVER)).toBe(0);
-    expect(await netlink.deleteFlows("IPv4", [{ ...filter, address: "" }], NEVER)).toBe(0);
-    expect(await netlink.deleteFlows("IPv4", [filter], NEVER)).toBe(1);
+    expect(await world.deleteFlows("IPv4", [{ ...filter, port: 81 }], NEVER)).toBe(0);
+    expect(await world.deleteFlows("IPv6", [filter], NEVER)).toBe(0);
+    expect(await world.deleteFlows("IPv4", [{ ...filter, only: ["10.1.1.2:8080"] }], NEVER)).toBe(0);
+    expect(await world.deleteFlows("IPv4", [{ ...filter, address: "" }], NEVER)).toBe(0);
+    expect(await world.deleteFlows("IPv4", [filter], NEVER)).toBe(1);
     expect(host.flows).toHaveLength(1);
   });
 
@@ -127,7 +127,7 @@ describe("the paper host", () => {
 
   it("tells the backend of new addresses", async () => {
     const host = createPaperHost();
-    const backend = await paper.open(undefined, "IPv4", host.world, NEVER);
+    const backend = (await paper.open(undefined, host.world, NEVER)).family("IPv4");
     const stop = new AbortController();
     const events = backend.watch?.(stop.signal)[Symbol.asyncIterator]();
     const next = events?.next();

@@ -11,19 +11,20 @@ import type {
   Outcome,
   Plan,
   ServicePort,
-  World,
 } from "@turnout/core";
 import { paperKey } from "./paper-objects.ts";
-import type { PaperFacts, PaperObject, PaperStep } from "./paper-objects.ts";
+import type { PaperFacts, PaperObject, PaperStep, PaperWorld } from "./paper-objects.ts";
+
+const NODE_PORT_ADDRESSES: readonly string[] = ["primary"];
 
 /**
  * The reference backend: it writes the rules of each destination down as they are, with a tool that only the paper host has.
  *
  * Shape: all capabilities and the reference variants. What the kit is tried on, and the shortest example of a whole backend.
  */
-export const paper: BackendModule<undefined, PaperFacts, PaperObject, PaperStep> = {
+export const paper: BackendModule<undefined, PaperFacts, PaperObject, PaperStep, PaperWorld> = {
   name: "paper",
-  contract: 1,
+  contract: 2,
   residence: "kernel",
   capabilities: ALL_CAPABILITIES,
   variants: {
@@ -35,12 +36,13 @@ export const paper: BackendModule<undefined, PaperFacts, PaperObject, PaperStep>
     affinityScope: "row",
     nodePortsOnLoopback: "never",
   },
+  nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   parseOptions: () => undefined,
   probe: async (_options, world) => ({ facts: await readFacts(world), versions: { paper: "1" }, problems: [] }),
-  open: (_options, family, world) => Promise.resolve(openPaper(family, world)),
+  open: (_options, world) => Promise.resolve({ family: (family) => openPaper(family, world), close: () => Promise.resolve() }),
 };
 
-function openPaper(family: IPFamily, world: World): Backend<PaperFacts, PaperObject, PaperStep> {
+function openPaper(family: IPFamily, world: PaperWorld): Backend<PaperFacts, PaperObject, PaperStep> {
   const run = async (verb: string, input: string, signal: AbortSignal): Promise<string> => {
     const { code, stdout, stderr } = await world.exec.run("paper", [verb, family], { input, signal });
     if (code !== 0) throw new ProxyError("tool_failed", `paper ${verb} failed: ${stderr}`);
@@ -60,23 +62,22 @@ function openPaper(family: IPFamily, world: World): Backend<PaperFacts, PaperObj
       if (steps.length > 0) await run("write", steps.map((step) => JSON.stringify(step)).join("\n"), signal);
       return {};
     },
-    forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
+    forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.deleteFlows(family, flows, signal),
     async *watch(signal: AbortSignal): AsyncIterable<HostEvent<PaperFacts>> {
-      for await (const _ of world.netlink.watchAddresses(signal)) yield { kind: "facts", facts: await readFacts(world) };
+      for await (const _ of world.watchAddresses(signal)) yield { kind: "facts", facts: await readFacts(world) };
     },
-    close: (): Promise<void> => Promise.resolve(),
   };
 }
 
-async function readFacts({ netlink }: World): Promise<PaperFacts> {
-  const [IPv4 = [], IPv6 = []] = await Promise.all(FAMILIES.map(async (family) => (await netlink.addresses(family)).map(({ ip }) => ip)));
+async function readFacts(world: PaperWorld): Promise<PaperFacts> {
+  const [IPv4 = [], IPv6 = []] = await Promise.all(FAMILIES.map(async (family) => (await world.addresses(family)).map(({ ip }) => ip)));
   return { addresses: { IPv4, IPv6 } };
 }
 
 function renderNode({ node, host }: Context<PaperFacts>): readonly PaperObject[] {
   const { family, addresses, settings, serviceCIDRs, detector } = node;
   const hostAddresses = host.addresses[family];
-  const wanted = settings.nodePortAddresses ?? ["primary"];
+  const wanted = settings.nodePortAddresses ?? NODE_PORT_ADDRESSES;
   const chosen = nodePortAddresses({ wanted, family, primary: addresses[0], hostAddresses });
   const answering = (chosen === "all" ? hostAddresses : chosen).filter((ip) => unusableReason(ip) === undefined).toSorted();
   const { masqueradeBit } = settings;

@@ -1,6 +1,7 @@
 import type { IPFamily } from "../model/api-objects.ts";
 import type { NodeContext, ServicePort } from "../model/rows.ts";
 import type { ProxyError } from "../model/errors.ts";
+import type { Capabilities, Variants } from "./capabilities.ts";
 import type { FlowFilter, World } from "./world.ts";
 
 /** JSON-like data. */
@@ -14,51 +15,33 @@ export type Plain = string | number | boolean | readonly Plain[] | { readonly [k
  * Edges: ids given by the kernel belong in neither key nor value.
  */
 export interface KernelObject {
+  /** What sort of thing it is, in the tool's word, e.g. `chain`; without a space. */
   readonly kind: string;
+  /** Which one of its kind, e.g. a chain's name. */
   readonly key: string;
+  /** What it should be; in the same form from `render` and `observe`. */
   readonly value: Plain;
 }
 
-/**
- * What a service proxy may be asked for beyond plain forwarding.
- *
- * Edges: what the core leaves out of the rows, see {@link fitRow}. For the rest the oracle expects of a backend without `drop` that it
- * rejects (all but UDP: not to answer a datagram takes nothing), without `clientAddress` that every endpoint sees the node and interfaces
- * tell no pods, without `hairpin` that a pod which reaches itself is treated like any other, and without `hostOrigin` that the host's own
- * packets pass.
- */
-export type Capability =
-  "IPv4" | "IPv6" | "TCP" | "UDP" | "SCTP" | "sessionAffinity" | "sourceRanges" | "clientAddress" | "hairpin" | "hostOrigin" | "drop";
-
-/** Behaviours in which today's proxiers legitimately differ; a backend declares its choice, the oracle takes it as input. */
-export interface Variants {
-  /** A port nobody defined on a known cluster IP. */
-  readonly undefinedClusterIPPort: "reject" | "pass";
-  /** An address inside a ServiceCIDR that no Service has. */
-  readonly unallocatedClusterIP: "drop" | "pass";
-  /** Which node addresses refuse a node port that has no endpoint to go to, or drop it. */
-  readonly nodePortRejectScope: "nodePortAddresses" | "anyLocalAddress";
-  /** Whether packets that the host itself sends to external and load-balancer IPs elsewhere are refused (or dropped, by policy) too; others always are. */
-  readonly rejectFromHost: boolean;
-  /** A source outside the ranges of a load-balancer IP that has no endpoints. */
-  readonly blockedWithoutEndpoints: "drop" | "reject";
-  /** What one affinity entry is for. */
-  readonly affinityScope: "row" | "address";
-  /** Whether node ports answer the host itself on 127.0.0.1, where the node-port addresses hold it; no kernel can on ::1. */
-  readonly nodePortsOnLoopback: "IPv4" | "never";
-}
-
-/** What a probe found. `problems` non-empty: the backend can't run here. */
+/** What a probe found. */
 export interface HostReport<H> {
+  /** What rendering may know of the host; plain data. */
   readonly facts: H;
   /** Tool and kernel versions, for people. */
   readonly versions: Readonly<Record<string, string>>;
+  /** Why the backend can't run here; empty: it can. */
   readonly problems: readonly ProxyError[];
+  /** What this host lacks of the module's capabilities, and why: texts count; true counts for nothing, and is refused where the module says no. */
+  readonly capabilities?: Readonly<Partial<Capabilities>>;
+  /** What is otherwise on this host than the module says. */
+  readonly variants?: Readonly<Partial<Variants>>;
 }
 
 /** What rendering may look at besides the row. */
 export interface Context<H> {
+  /** The node that is served, and its settings. */
   readonly node: NodeContext;
+  /** What the probe, or `watch`, said of the host last. */
   readonly host: H;
 }
 
@@ -123,14 +106,17 @@ export interface Leftover {
 export interface BackendMetric {
   /** As Prometheus has it, units last: kube-proxy's name where its dashboards have one. */
   readonly name: string;
+  /** One line for people. */
   readonly help: string;
+  /** A counter only grows while the process lives. */
   readonly kind: "counter" | "gauge";
   /** Besides `ip_family`, which is added. The same names whenever this metric is told. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** In the units of its name. */
   readonly value: number;
 }
 
-/** One family's dataplane on one host. Only probe, observe, apply, forgetFlows and watch touch anything. */
+/** One family of a dataplane. Only probe, observe, apply, forgetFlows and watch touch anything. */
 export interface Backend<H, K extends KernelObject, S> {
   /** What exists whatever the services are. Pure. */
   skeleton(context: Context<H>): readonly K[];
@@ -173,30 +159,52 @@ export interface Backend<H, K extends KernelObject, S> {
    * @throws {ProxyError} `tool_missing` where nobody can look.
    */
   leftovers?(isInUse: boolean, signal: AbortSignal): Promise<readonly Leftover[]>;
-  /** Let go of handles. In-kernel state stays; a process-resident backend drains. */
+}
+
+/** What a module keeps on one host: whatever both families share is made once, here. */
+export interface Dataplane<H = unknown, K extends KernelObject = KernelObject, S = unknown> {
+  /** Make one family's backend; called once for each family in use. Touches nothing yet. @throws {ProxyError} why this family can't be served. */
+  family(family: IPFamily): Backend<H, K, S>;
+  /** Let go of all families' handles. In-kernel state stays; a process-resident backend drains until `signal` aborts. */
   close(signal: AbortSignal): Promise<void>;
 }
 
-/** A backend package's default export. */
-export interface BackendModule<O = unknown, H = unknown, K extends KernelObject = KernelObject, S = unknown> {
+/**
+ * A backend package's default export.
+ *
+ * Shape: options O, host facts H, kernel objects K, steps of a plan S, and the world W that the backend touches.
+ */
+export interface BackendModule<O = unknown, H = unknown, K extends KernelObject = KernelObject, S = unknown, W extends World = World> {
+  /** How people ask for it and logs call it, e.g. `nft`. */
   readonly name: string;
-  readonly contract: 1;
+  /** Which contract it is written for; what may change within one is in docs/contract.md. */
+  readonly contract: 2;
   /** `process`: the dataplane lives and dies with us, so there is no --once and no adoption. */
   readonly residence: "kernel" | "process";
-  /** A string says why not. */
-  readonly capabilities: Readonly<Record<Capability, true | string>>;
-  readonly variants: Variants;
+  /** What it can do on some host; what is left out has its default. */
+  readonly capabilities: Readonly<Partial<Capabilities>>;
+  /** How it behaves where service proxies differ; what is left out has its default. */
+  readonly variants?: Readonly<Partial<Variants>>;
+  /** Which node addresses answer node ports where the settings don't say: CIDRs, `primary`, `localhost`, `all`. Default: all. */
+  readonly nodePortAddressesDefault?: readonly string[];
+  /** kube-proxy's mode word, e.g. `nftables`: which section of kube-proxy's configuration counts. Default: the module's name. */
+  readonly proxyMode?: string;
   /**
    * The most that it should carry of one Service: endpoints times addresses, summed over the Service's ports. A larger Service is left out, because
-   * it would keep the changes of all others waiting. Default {@link SERVICE_ENTRIES_MAX}.
+   * it would keep the changes of all others waiting. Default 100,000.
    */
   readonly serviceEntriesMax?: number;
+  /**
+   * Make what this backend touches of what every backend may touch; its `close` is called when it is not needed any more. Touches nothing yet.
+   * Tests and the conformance kit make none: they pass a fake W. Default: W is the {@link World} as it is.
+   */
+  createWorld?(base: World): W & { close?(): void };
   /** Check options given by name. Pure. @throws {ProxyError} `invalid_object` naming the option. */
   parseOptions(raw: Readonly<Record<string, Plain>>): O;
   /** Look at tools, kernel, rights and host facts. Reads only. */
-  probe(options: O, world: World, signal: AbortSignal): Promise<HostReport<H>>;
-  /** Make the backend for one family. Touches nothing yet. */
-  open(options: O, family: IPFamily, world: World, signal: AbortSignal): Promise<Backend<H, K, S>>;
+  probe(options: O, world: W, signal: AbortSignal): Promise<HostReport<H>>;
+  /** Make the dataplane of this host. Touches nothing yet. */
+  open(options: O, world: W, signal: AbortSignal): Promise<Dataplane<H, K, S>>;
 }
 
 /** The identity of an object as one string. */

@@ -1,11 +1,61 @@
-import type { Capability } from "./backend.ts";
-import type { ServicePort } from "../model/rows.ts";
-import type { Issue } from "../model/api-objects.ts";
+/** `true`: the backend can. A text says why it can't; it is shown to people. */
+export type Ability = true | string;
 
-/** What a backend says it can do; a string says why not. */
-export type Capabilities = Readonly<Record<Capability, true | string>>;
+/**
+ * What a service proxy may be asked for beyond plain forwarding.
+ *
+ * Shape: the core leaves what a backend can't do out of its rows, see {@link fitRow}. A capability that a module doesn't name has its value of
+ * {@link CAPABILITY_DEFAULTS}.
+ */
+export interface Capabilities {
+  /** Services with IPv4 addresses. Without it the backend is not opened for that family. Default: no. */
+  readonly IPv4: Ability;
+  /** Services with IPv6 addresses. Without it the backend is not opened for that family. Default: no. */
+  readonly IPv6: Ability;
+  /** Ports of protocol TCP. Without it their rows are left out. Default: no. */
+  readonly TCP: Ability;
+  /** Ports of protocol UDP. Without it their rows are left out. Default: no. */
+  readonly UDP: Ability;
+  /** Ports of protocol SCTP. Without it their rows are left out. Default: no. */
+  readonly SCTP: Ability;
+  /** `sessionAffinity: ClientIP`. Without it rows come without affinity. Default: no. */
+  readonly sessionAffinity: Ability;
+  /** `loadBalancerSourceRanges`. Without it the restricted addresses are left out, and so closed. Default: no. */
+  readonly sourceRanges: Ability;
+  /** Endpoints see who the client is, where no rule says `masquerade`. Without it every endpoint sees the node, and interfaces tell no pods. Default: no. */
+  readonly clientAddress: Ability;
+  /** A pod that reaches itself through its Service gets answers. Without it such a pod is treated like any other. Default: no. */
+  readonly hairpin: Ability;
+  /** Packets that the host itself sends are served. Without it they pass. Default: no. */
+  readonly hostOrigin: Ability;
+  /** Packets can be dropped without an answer. Without it they are rejected, but for UDP, where not to answer takes nothing. Default: no. */
+  readonly drop: Ability;
+}
 
-/** What a backend says that can do everything; and every capability's name. */
+/** The name of one of the {@link Capabilities}. */
+export type Capability = keyof Capabilities;
+
+const NOT_NAMED = "the backend does not say that it can";
+
+/**
+ * What a capability is taken to be that a module doesn't name. A backend that was written before a capability existed can't name it: a new one
+ * gets the default that is true of those backends, and nothing else in this list changes within a contract.
+ */
+export const CAPABILITY_DEFAULTS: Capabilities = {
+  IPv4: NOT_NAMED,
+  IPv6: NOT_NAMED,
+  TCP: NOT_NAMED,
+  UDP: NOT_NAMED,
+  SCTP: NOT_NAMED,
+  sessionAffinity: NOT_NAMED,
+  sourceRanges: NOT_NAMED,
+  clientAddress: NOT_NAMED,
+  hairpin: NOT_NAMED,
+  hostOrigin: NOT_NAMED,
+  drop: NOT_NAMED,
+};
+
+/** What a backend names that can do everything. */
 export const ALL_CAPABILITIES: Readonly<Record<Capability, true>> = {
   IPv4: true,
   IPv6: true,
@@ -20,31 +70,128 @@ export const ALL_CAPABILITIES: Readonly<Record<Capability, true>> = {
   drop: true,
 };
 
+/** Behaviours in which service proxies legitimately differ; a backend declares its choice, and the conformance kit expects that. */
+export interface Variants {
+  /** A port nobody defined on a known cluster IP. Default: `pass`. */
+  readonly undefinedClusterIPPort: "pass" | "reject";
+  /** An address inside a ServiceCIDR that no Service has. Default: `pass`. */
+  readonly unallocatedClusterIP: "pass" | "drop";
+  /** Which node addresses refuse a node port that has no endpoint to go to, or drop it. Default: `nodePortAddresses`. */
+  readonly nodePortRejectScope: "nodePortAddresses" | "anyLocalAddress";
+  /**
+   * Whether packets that the host itself sends to external and load-balancer IPs elsewhere are refused (or dropped, by policy) too; others always
+   * are. Default: true.
+   */
+  readonly rejectFromHost: boolean;
+  /** A source outside the ranges of a load-balancer IP that has no endpoints. Default: `drop`. */
+  readonly blockedWithoutEndpoints: "drop" | "reject";
+  /** What one affinity entry is for. Default: `row`. */
+  readonly affinityScope: "row" | "address";
+  /** Whether node ports answer the host itself on 127.0.0.1, where the node-port addresses hold it; no kernel can on ::1. Default: `never`. */
+  readonly nodePortsOnLoopback: "never" | "IPv4";
+}
+
 /**
- * Reduce a row to what a backend can do, failing closed.
- *
- * Edges: a protocol it doesn't know: the row is left out; no source ranges: such destinations are left out; no
- * affinity: the row goes without. Each is an issue.
+ * What each variant may be. The first is what a variant is taken to be that a module doesn't name: what a backend does that only carries out the
+ * rules of each destination. A new variant begins with what all backends did before; nothing else in this list changes within a contract.
  */
-export function fitRow(
-  row: ServicePort,
-  capabilities: Capabilities,
-): { readonly row: ServicePort | undefined; readonly issues: readonly Issue[] } {
-  const object = `Service port ${row.key}`;
-  const protocol = capabilities[row.name.protocol];
-  if (protocol !== true)
-    return { row: undefined, issues: [{ object, what: `left out, no ${row.name.protocol}: ${protocol}`, hint: "use another backend" }] };
-  const issues: Issue[] = [];
-  let fitted = row;
-  if (row.affinitySeconds !== undefined && capabilities.sessionAffinity !== true) {
-    issues.push({ object, what: `programmed without session affinity: ${capabilities.sessionAffinity}`, hint: "use another backend" });
-    fitted = { ...fitted, affinitySeconds: undefined };
-  }
-  const ranged = row.destinations.filter(({ sourceRanges }) => sourceRanges !== undefined);
-  if (ranged.length > 0 && capabilities.sourceRanges !== true) {
-    const addresses = ranged.map(({ address }) => address).join(", ");
-    issues.push({ object, what: `left out, no source ranges: ${addresses}: ${capabilities.sourceRanges}`, hint: "use another backend" });
-    fitted = { ...fitted, destinations: row.destinations.filter((destination) => !ranged.includes(destination)) };
-  }
-  return { row: fitted, issues };
+export const VARIANT_VALUES: { readonly [Name in keyof Variants]: readonly [Variants[Name], ...Variants[Name][]] } = {
+  undefinedClusterIPPort: ["pass", "reject"],
+  unallocatedClusterIP: ["pass", "drop"],
+  nodePortRejectScope: ["nodePortAddresses", "anyLocalAddress"],
+  rejectFromHost: [true, false],
+  blockedWithoutEndpoints: ["drop", "reject"],
+  affinityScope: ["row", "address"],
+  nodePortsOnLoopback: ["never", "IPv4"],
+};
+
+/** What a backend names of itself; what it leaves out has its default. Names that this core doesn't know count for nothing. */
+export interface NamedAbilities {
+  /** Of a probe: what this host lacks. */
+  readonly capabilities?: Readonly<Partial<Capabilities>>;
+  /** Of a probe: what is otherwise on this host. */
+  readonly variants?: Readonly<Partial<Variants>>;
+}
+
+/** What holds of a backend on one host, nothing left out. */
+export interface Abilities {
+  /** What it can do. */
+  readonly capabilities: Capabilities;
+  /** How it behaves where service proxies differ. */
+  readonly variants: Variants;
+}
+
+const CAPABILITY_NAMES = Object.keys(CAPABILITY_DEFAULTS) as readonly Capability[];
+const VARIANT_NAMES = Object.keys(VARIANT_VALUES) as readonly (keyof Variants)[];
+
+/** A value as people would write it. */
+export function valueText(value: unknown): string {
+  if (typeof value === "function") return "a function";
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
+  return typeof value === "string" ? JSON.stringify(value) : String(value);
+}
+
+/** Say what is wrong with what a module or a probe names of itself; empty: nothing. Pure, never throws. */
+export function abilityFaults({
+  capabilities,
+  variants,
+}: {
+  readonly capabilities?: unknown;
+  readonly variants?: unknown;
+}): readonly string[] {
+  return [
+    ...tableFaults("capabilities", capabilities, CAPABILITY_NAMES, () => "true or a text that says why not", isAbility),
+    ...tableFaults(
+      "variants",
+      variants,
+      VARIANT_NAMES,
+      (name) => VARIANT_VALUES[name].map(valueText).join(" or "),
+      (value, name) => VARIANT_VALUES[name].some((allowed) => allowed === value),
+    ),
+  ];
+}
+
+function isAbility(value: unknown): boolean {
+  return value === true || (typeof value === "string" && value !== "");
+}
+
+function tableFaults<Name extends string>(
+  table: string,
+  given: unknown,
+  names: readonly Name[],
+  allowed: (name: Name) => string,
+  isAllowed: (value: unknown, name: Name) => boolean,
+): readonly string[] {
+  if (given === undefined) return [];
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return [`${table} is ${valueText(given)}, not an object`];
+  const entries = given as Readonly<Partial<Record<Name, unknown>>>;
+  return names.flatMap((name) => {
+    const value = entries[name];
+    return value === undefined || isAllowed(value, name) ? [] : [`${table}.${name} is ${valueText(value)}, not ${allowed(name)}`];
+  });
+}
+
+/** Say which capabilities a probe names that the module refuses: a probe can only take away. Pure. */
+export function wideningFaults(named: NamedAbilities, found: NamedAbilities): readonly string[] {
+  const own = { ...CAPABILITY_DEFAULTS, ...named.capabilities };
+  return CAPABILITY_NAMES.filter((name) => found.capabilities?.[name] === true && own[name] !== true).map(
+    (name) => `capabilities.${name} is true, and the module refuses it: ${own[name]}`,
+  );
+}
+
+/**
+ * Fill in what a backend leaves out, and take away what its probe found this host to lack. Pure.
+ *
+ * Edges: variants that the probe names replace the module's; a capability it names counts only where the module has it.
+ */
+export function abilitiesOf(named: NamedAbilities, found: NamedAbilities = {}): Abilities {
+  const own = { ...CAPABILITY_DEFAULTS, ...named.capabilities };
+  const lost = Object.entries(found.capabilities ?? {}).filter(([name]) => own[name as Capability] === true);
+  const variants = Object.fromEntries(
+    VARIANT_NAMES.map((name) => [name, found.variants?.[name] ?? named.variants?.[name] ?? VARIANT_VALUES[name][0]]),
+  );
+  const capabilities = Object.fromEntries(
+    Object.entries({ ...own, ...Object.fromEntries(lost) }).filter(([name]) => name in CAPABILITY_DEFAULTS),
+  );
+  return { capabilities: capabilities as unknown as Capabilities, variants: variants as unknown as Variants };
 }

@@ -8,26 +8,35 @@ export interface Clock {
 
 /** Structured log lines; `fields` are plain data. */
 export interface Log {
+  /** For whoever looks into a problem. */
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  /** What an operator may want to know. */
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  /** Something is not as it should be, and work goes on. */
   warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  /** Something failed. */
   error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
 /** How one command is run. */
 export interface ExecOptions {
+  /** Written to its stdin, which is then closed; default: nothing. */
   readonly input?: string;
-  /** Default 60,000. */
+  /** The child is killed after this long, default 60,000. */
   readonly timeoutMs?: number;
   /** stdout above this many bytes fails the run; default 1 GiB. */
   readonly maxOutputBytes?: number;
+  /** Kills the child when it aborts. */
   readonly signal?: AbortSignal;
 }
 
 /** What a finished command left. */
 export interface ExecResult {
+  /** Its exit code; 0 is success. */
   readonly code: number;
+  /** As UTF-8 text. */
   readonly stdout: string;
+  /** As UTF-8 text. */
   readonly stderr: string;
 }
 
@@ -40,7 +49,9 @@ export interface ExecSession {
    * @throws {ProxyError} `tool_failed` when the child ended, `timed_out`.
    */
   readUntil(marker: string, timeoutMs: number): Promise<string>;
+  /** Undefined: it did not start. */
   readonly pid: number | undefined;
+  /** End the child. */
   close(): void;
 }
 
@@ -54,9 +65,11 @@ export interface Exec {
 
 /** Which conntrack entries to delete: those of `protocol` whose original destination is `address:port` and whose reply source is not in `keep`. */
 export interface FlowFilter {
+  /** Only UDP flows outlive their endpoint unnoticed. */
   readonly protocol: "UDP";
   /** Original destination; "" stands for any local address (node ports). */
   readonly address: string;
+  /** Of the original destination, 1 to 65535. */
   readonly port: number;
   /** `ip:port` ([ip]:port for IPv6) of endpoints whose flows stay; any other flow to this destination goes. */
   readonly keep: readonly string[];
@@ -64,45 +77,15 @@ export interface FlowFilter {
   readonly only?: readonly string[];
 }
 
-/** Addresses and links of the host. */
-export interface HostAddress {
-  readonly ip: string;
-  readonly prefixLength: number;
-  readonly link: string;
-}
-
-/** Somebody changed the nf_tables ruleset; or the kernel told more than could be kept, and anything may have changed. */
-export type NftEvent =
-  | {
-      readonly kind: "commit";
-      readonly generation: number;
-      /** Who committed, as numbered in the initial pid namespace; 0 when the kernel does not say. */
-      readonly pid: number;
-      /** Its name, e.g. `nft`. */
-      readonly process: string;
-      /** Tables touched, as nft names them, e.g. `ip turnout`. */
-      readonly tables: readonly string[];
-    }
-  | { readonly kind: "lost" };
-
-/** The way to the kernel. */
-export interface Netlink {
-  /** All addresses of one family on this host (network namespace). */
-  addresses(family: "IPv4" | "IPv6"): Promise<readonly HostAddress[]>;
-  /** Delete the matching conntrack entries; resolves to how many went. None goes that was not seen before `signal` aborted. */
-  deleteFlows(family: "IPv4" | "IPv6", flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
-  /** The nf_tables ruleset generation: changes whenever anybody commits. */
-  nftGeneration(): Promise<number>;
-  /** Follow changes to the nf_tables ruleset, whoever makes them; subscribed when this returns, ends on abort. */
-  watchNft(signal: AbortSignal): AsyncIterable<NftEvent>;
-  /** Follow changes to the host's addresses; any number of changes since the last look is one. */
-  watchAddresses(signal: AbortSignal): AsyncIterable<void>;
-}
-
-/** What a backend may touch; everything in it has a fake. */
+/**
+ * What every backend may touch; everything in it has a fake. A backend that touches more makes its own world of it, see
+ * {@link BackendModule.createWorld}.
+ */
 export interface World {
+  /** Programs of this host. */
   readonly exec: Exec;
-  readonly netlink: Netlink;
+  /** The only time there is: sleep and look at the clock by it. */
   readonly clock: Clock;
+  /** Where operators read. */
   readonly log: Log;
 }

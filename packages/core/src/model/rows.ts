@@ -2,22 +2,31 @@ import type { IPFamily, Protocol } from "./api-objects.ts";
 
 /** Identity of a row. */
 export interface ServicePortName {
+  /** The Service's namespace. */
   readonly namespace: string;
+  /** The Service's name. */
   readonly name: string;
   /** Port name, "" when unnamed. */
   readonly port: string;
+  /** Of this port alone: a Service may have one number in several. */
   readonly protocol: Protocol;
 }
 
 /** One endpoint of a row; canonical address, port 1–65535. */
 export interface Endpoint {
+  /** Canonical. */
   readonly ip: string;
+  /** 1–65535. */
   readonly port: number;
+  /** The node it runs on; undefined: nobody said. */
   readonly nodeName: string | undefined;
   /** It runs on the node this state is for. */
   readonly isLocal: boolean;
+  /** Its condition of that name: it takes new connections. */
   readonly ready: boolean;
+  /** Its condition of that name: it answers, also while it terminates. */
   readonly serving: boolean;
+  /** Its condition of that name. */
   readonly terminating: boolean;
 }
 
@@ -39,7 +48,9 @@ export type Target = "cluster" | "local" | "reject" | "drop";
 
 /** One line of a destination's policy. The first rule whose origin fits decides. */
 export interface Rule {
+  /** Which packets it is about. */
   readonly from: Origin;
+  /** What becomes of them. A pool that is named here is never empty. */
   readonly to: Target;
   /** Rewrite the source address; hairpin connections are masqueraded in addition, whatever this says. */
   readonly masquerade: boolean;
@@ -47,12 +58,15 @@ export interface Rule {
 
 /** An address and port a row answers on, with its policy. The last rule is always from `anyone`. */
 export interface Destination {
+  /** How it is reached. */
   readonly kind: DestinationKind;
   /** Canonical address; for `nodePort` the empty string: the node's node-port addresses. */
   readonly address: string;
+  /** The port of the Service, or its node port; 1–65535. */
   readonly port: number;
   /** Canonical, disjoint CIDRs; present only where a rule is from `outsideSourceRanges`. */
   readonly sourceRanges?: readonly string[];
+  /** In order; never empty. */
   readonly rules: readonly Rule[];
 }
 
@@ -68,20 +82,29 @@ export type TopologyMode = "" | "PreferSameZone" | "PreferSameNode";
 export interface ServicePort {
   /** `namespace/name:port/protocol`, e.g. `shop/cart:http/TCP`: the identity as text. */
   readonly key: string;
+  /** The identity in parts. */
   readonly name: ServicePortName;
+  /** Of all its addresses and endpoints. */
   readonly family: IPFamily;
   /** Creation time in ms; ties are broken by key. Who came first wins a contested address. */
   readonly createdMs: number;
+  /** All there are; which of them serve is in `cluster` and `local`. */
   readonly endpoints: readonly Endpoint[];
+  /** Indexes of the endpoints that serve where the policy is Cluster. */
   readonly cluster: readonly number[];
+  /** Indexes of the endpoints that serve where the policy is Local: those on this node. */
   readonly local: readonly number[];
+  /** Why the cluster pool is narrow, if it is; for metrics. */
   readonly topology: TopologyMode;
+  /** Every address and port it answers on. */
   readonly destinations: readonly Destination[];
   /** Client affinity timeout in seconds; undefined means none. */
   readonly affinitySeconds: number | undefined;
+  /** `internalTrafficPolicy: Local`; the rules say what that means. */
   readonly internalLocal: boolean;
+  /** `externalTrafficPolicy: Local`; the rules say what that means. */
   readonly externalLocal: boolean;
-  /** `readyLocal` counts the distinct IPs of ready local endpoints over all ports of the Service. */
+  /** The Service's health check node port, if it has one; the daemon answers there, no backend need. `readyLocal` counts the distinct IPs of ready local endpoints over all ports of the Service. */
   readonly healthCheck: { readonly port: number; readonly readyLocal: number } | undefined;
 }
 
@@ -93,9 +116,11 @@ export type LocalDetector =
 
 /** Flags and configuration that decide rules; they belong to the process that runs the backend. */
 export interface NodeSettings {
+  /** Masquerade whatever goes to a cluster IP; the rules say it already. */
   readonly masqueradeAll: boolean;
   /** Bit number 0–31 of the packet mark used to ask for masquerade. */
   readonly masqueradeBit: number;
+  /** How pods are told; resolved for the family in {@link NodeContext.detector}. */
   readonly detectLocal: DetectLocal;
   /** CIDRs and the keywords `primary`, `localhost`, `all`; undefined: the backend's default. */
   readonly nodePortAddresses: readonly string[] | undefined;
@@ -110,16 +135,21 @@ export type DetectLocal =
 
 /** The node a state is computed for, in one family. */
 export interface NodeContext {
+  /** Its Node object's name. */
   readonly name: string;
+  /** Of all addresses and ranges in here. */
   readonly family: IPFamily;
   /** The node's addresses of this family, primary first; empty until its Node object tells some. They outlast it. */
   readonly addresses: readonly string[];
+  /** Its label topology.kubernetes.io/zone; "": none. */
   readonly zone: string;
+  /** The ranges of its pods. */
   readonly podCIDRs: readonly string[];
   /** Known service ranges of this family; empty: unknown, nothing is dropped for being unallocated. */
   readonly serviceCIDRs: readonly string[];
   /** Undefined: this family has no way to tell pods, so no rule is from `localPod` or `offCluster`. */
   readonly detector: LocalDetector | undefined;
+  /** What the process that runs the backend was told. */
   readonly settings: NodeSettings;
 }
 

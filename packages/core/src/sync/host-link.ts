@@ -1,5 +1,6 @@
 import { objectId } from "../contract/backend.ts";
-import type { Backend, KernelObject, Outcome } from "../contract/backend.ts";
+import type { Backend, KernelObject, Outcome, Plan } from "../contract/backend.ts";
+import { demandOutcome } from "../contract/check-module.ts";
 import { operatingError, ProxyError } from "../model/errors.ts";
 import type { Ledger } from "./ledger.ts";
 import type { IPFamily } from "../model/api-objects.ts";
@@ -82,7 +83,7 @@ export class HostLink<H, K extends KernelObject, S> {
     let outcome: Outcome<K> = {};
     if (dryRun === undefined) {
       this.#isOurs = false;
-      outcome = await backend.apply(plan, signal).catch(rethrow);
+      outcome = await applied(backend, plan, signal);
       this.#isOurs = true;
     } else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
     ledger.commit(delta, outcome);
@@ -111,6 +112,17 @@ export class HostLink<H, K extends KernelObject, S> {
       if (!this.#isOurs || !ProxyError.is(error, "host_unsupported")) return rethrow(error);
       log.warn("the host can't be looked at; what was put there is taken to be there", { family, error: error.message });
     }
+  }
+}
+
+/** Have a plan carried out. @throws {ProxyError} what the host failed with. @throws {Error} a defect of the backend. */
+async function applied<H, K extends KernelObject, S>(backend: Backend<H, K, S>, plan: Plan<S>, signal: AbortSignal): Promise<Outcome<K>> {
+  try {
+    const outcome = await backend.apply(plan, signal);
+    demandOutcome(outcome);
+    return outcome;
+  } catch (error) {
+    return rethrow(error);
   }
 }
 

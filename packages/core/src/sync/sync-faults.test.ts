@@ -4,6 +4,7 @@ import { ProxyError } from "../model/errors.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
 import { createSyncBench } from "../testing/sync-bench.ts";
+import { ToyHost } from "../testing/toy-backend.ts";
 import type { ToyFaults } from "../testing/toy-backend.ts";
 
 function service(n: number, spec: RawObject = {}): RawObject {
@@ -344,4 +345,15 @@ describe("R-56 capabilities in the loop", () => {
     expect(bench.issues.map(({ object }) => object)).toEqual(["Service port shop/s1:a/SCTP", "Service port shop/s1:b/TCP"]);
     await bench.stop();
   });
+});
+
+it("an apply that resolves to nothing is a defect of the backend, told in a line", async () => {
+  const host = new ToyHost();
+  const inner = host.open();
+  const apply = (() => Promise.resolve()) as unknown as typeof inner.apply;
+  host.open = () => ({ ...inner, apply });
+  const bench = await createSyncBench(services(1), { host, isIdle: true });
+  await expect(bench.loop.once(new AbortController().signal)).rejects.toThrow(
+    "defect of the backend: apply resolved to undefined, not to an Outcome: {} says that all is in force",
+  );
 });

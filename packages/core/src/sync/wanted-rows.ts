@@ -1,4 +1,4 @@
-import { fitRow } from "../contract/capabilities.ts";
+import { fitRow } from "../contract/fit-row.ts";
 import type { Capabilities } from "../contract/capabilities.ts";
 import { objectId } from "../contract/backend.ts";
 import type { Backend, KernelObject } from "../contract/backend.ts";

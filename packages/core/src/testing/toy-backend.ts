@@ -68,7 +68,6 @@ export class ToyHost {
       observe: (): Promise<Observed<KernelObject> | undefined> => this.#observe(),
       apply: (plan: Plan<ToyStep>): Promise<Outcome<KernelObject>> => this.#apply(plan),
       forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => this.#forget(flows, signal),
-      close: (): Promise<void> => Promise.resolve(),
     };
   }
 

@@ -1,5 +1,6 @@
 import { FAMILIES, unusableReason } from "@turnout/core";
-import type { HostAddress, IPFamily } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
+import type { HostAddress } from "../netlink/host-addresses.ts";
 
 /** The addresses of a host per family: canonical, each once, sorted. */
 export type HostAddresses = Readonly<Record<IPFamily, readonly string[]>>;

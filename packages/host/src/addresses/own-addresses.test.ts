@@ -1,6 +1,7 @@
-import type { ExecResult, IPFamily, World } from "@turnout/core";
+import type { ExecResult, IPFamily } from "@turnout/core";
 import { createFakeExec } from "../testing/fake-exec.ts";
 import { createFakeNetlink } from "../testing/fake-netlink.ts";
+import type { LinuxWorld } from "../world.ts";
 import { describe, expect, it } from "vitest";
 import { OwnAddresses } from "./own-addresses.ts";
 import { Turns } from "./turns.ts";
@@ -76,7 +77,7 @@ describe("addresses of ours", () => {
     ]);
     const turns = new Turns();
     const of = (family: IPFamily): OwnAddresses =>
-      new OwnAddresses({ exec, netlink } satisfies Pick<World, "exec" | "netlink">, DEVICE, family, turns);
+      new OwnAddresses({ exec, netlink } satisfies Pick<LinuxWorld, "exec" | "netlink">, DEVICE, family, turns);
     expect(await of("IPv6").list()).toEqual(["fd00:96::1"]);
     await of("IPv4").removeAll(signal);
     netlink.setAddresses("IPv4", []);

@@ -1,5 +1,6 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
-import type { IPFamily, World } from "@turnout/core";
+import type { Exec, IPFamily } from "@turnout/core";
+import type { Netlink } from "../netlink/netlink.ts";
 import { ipError, isUnknownKind } from "./ip-errors.ts";
 import type { Turns } from "./turns.ts";
 
@@ -25,14 +26,19 @@ export interface OwnDevice {
  * Shape: a dummy device, or a bridge without ports where the kernel has no dummy devices; it is made with the first address.
  */
 export class OwnAddresses {
-  readonly #world: Pick<World, "exec" | "netlink">;
+  readonly #world: { readonly exec: Exec; readonly netlink: Pick<Netlink, "addresses"> };
   readonly #family: IPFamily;
   readonly #turns: Turns;
   readonly #device: string;
   readonly #hint: string;
 
   /** @param turns shared by both families: the device is theirs together */
-  constructor(world: Pick<World, "exec" | "netlink">, { name, hint }: OwnDevice, family: IPFamily, turns: Turns) {
+  constructor(
+    world: { readonly exec: Exec; readonly netlink: Pick<Netlink, "addresses"> },
+    { name, hint }: OwnDevice,
+    family: IPFamily,
+    turns: Turns,
+  ) {
     this.#world = world;
     this.#device = name;
     this.#hint = hint;

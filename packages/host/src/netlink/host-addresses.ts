@@ -1,5 +1,5 @@
 import { canonicalIP, invariant } from "@turnout/core";
-import type { HostAddress, IPFamily } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
 import type { NetlinkChannel, OnReply } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
 import { findAttribute, zeroTerminated } from "./message.ts";
@@ -13,6 +13,15 @@ const IFA = { address: 1, local: 2 } as const;
 const IFADDRMSG_LENGTH = 8;
 const IFINFOMSG_LENGTH = 16;
 const IFLA_IFNAME = 3;
+
+/** An address of the host, and the link it is on. */
+export interface HostAddress {
+  /** Canonical. */
+  readonly ip: string;
+  readonly prefixLength: number;
+  /** The link's name, e.g. `eth0`. */
+  readonly link: string;
+}
 
 /** An address of the host as rtnetlink gives it: the link by its index. */
 export interface IndexedAddress {

@@ -1,10 +1,11 @@
 import { ProxyError } from "@turnout/core";
-import type { Clock, FlowFilter, HostAddress, IPFamily, Netlink } from "@turnout/core";
+import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
 import { NetlinkChannel } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
 import { deleteMatchingFlows } from "./flow-deletion.ts";
 import { needsLocalAddresses } from "./flow-matcher.ts";
 import { listAddresses } from "./host-addresses.ts";
+import type { HostAddress } from "./host-addresses.ts";
 import { NFT_GETGEN, NftEventReader, parseGeneration } from "./nft-events.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
@@ -18,8 +19,14 @@ const NFTABLES_GROUPS = [7] as const;
 /** Commits kept for a slow reader before they collapse into "lost". */
 const MAX_UNREAD_COMMITS = 1024;
 
-/** {@link Netlink} with what watchers need. */
-export interface HostNetlink extends Netlink {
+/** The way to the kernel, for one network namespace. */
+export interface Netlink {
+  /** All addresses of one family on this host, tentative and deprecated ones too. */
+  addresses(family: IPFamily): Promise<readonly HostAddress[]>;
+  /** Delete the matching conntrack entries; resolves to how many went. None goes that was not seen before `signal` aborted. */
+  deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
+  /** The nf_tables ruleset generation: changes whenever anybody commits. */
+  nftGeneration(): Promise<number>;
   /**
    * Follow changes to the nf_tables ruleset, whoever makes them.
    *
@@ -28,19 +35,19 @@ export interface HostNetlink extends Netlink {
    * @throws {ProxyError} `host_unsupported`, `permission_denied`, `tool_failed`.
    */
   watchNft(signal: AbortSignal): AsyncIterable<NftEvent>;
-  /** Follow changes to the host's addresses; any number of changes since the last look is one. Edges and throws as {@link HostNetlink.watchNft}. */
+  /** Follow changes to the host's addresses; any number of changes since the last look is one. Edges and throws as {@link Netlink.watchNft}. */
   watchAddresses(signal: AbortSignal): AsyncIterable<void>;
   /** Close the sockets of requests; what is under way fails with `canceled`. Watches end by their signal. */
   close(): void;
 }
 
 /**
- * Make the real {@link HostNetlink}, for the network namespace of this process.
+ * Make the real {@link Netlink}, for the network namespace of this process.
  *
  * Shape: `clock` paces the watches, which look when the kernel says that something came.
  * Edges: sockets are opened on first use; idle ones don't keep the process alive, watches do.
  */
-export function createNetlink({ clock }: { readonly clock: Clock }): HostNetlink {
+export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
   const route = new NetlinkChannel(NETLINK.route);
   // Two, so that walking a large conntrack table does not hold up the question for the generation.
   const conntrack = new NetlinkChannel(NETLINK.netfilter);

@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
+import { OwnCommits } from "@turnout/host";
 import type { Exec } from "@turnout/core";
-import { createFakeNetlink } from "../testing/fake-netlink.ts";
 import { describe, expect, it } from "vitest";
 import { NftSession } from "./nft-session.ts";
 
@@ -34,7 +34,7 @@ class Hung implements Exec {
 describe("an nft that hangs", () => {
   it("is given up within seconds where little was asked, and another is started, with more time each time", async () => {
     const exec = new Hung();
-    const session = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    const session = new NftSession({ exec, own: new OwnCommits() }, "nft");
     for (let count = 0; count < 8; count++) await expect(session.commit(["add table ip turnout"], signal)).rejects.toThrow("no answer");
     const times = exec.asked.map(({ timeoutMs }) => timeoutMs);
     expect(exec.started).toBe(8);
@@ -45,11 +45,11 @@ describe("an nft that hangs", () => {
 
   it("gets time in proportion to what it is given", async () => {
     const exec = new Hung();
-    const session = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    const session = new NftSession({ exec, own: new OwnCommits() }, "nft");
     const statement = "x".repeat(1_000_000);
     await expect(session.commit([statement], signal)).rejects.toThrow("no answer");
     const small = exec.asked[0]?.timeoutMs ?? 0;
-    const other = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    const other = new NftSession({ exec, own: new OwnCommits() }, "nft");
     await expect(
       other.commit(
         Array.from({ length: 40 }, () => statement),
@@ -61,7 +61,7 @@ describe("an nft that hangs", () => {
 
   it("that lists gets more time with each try: what is there may be much", async () => {
     const exec = new Hung();
-    const session = new NftSession({ exec, netlink: createFakeNetlink() }, "nft");
+    const session = new NftSession({ exec, own: new OwnCommits() }, "nft");
     for (let count = 0; count < 6; count++) await expect(session.listTable("ip", "turnout", signal)).rejects.toThrow("no answer");
     expect(exec.asked.at(-1)?.timeoutMs).toBe(32 * (exec.asked[0]?.timeoutMs ?? 0));
   });

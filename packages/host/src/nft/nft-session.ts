@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
-import type { Exec, ExecResult, ExecSession, World } from "@turnout/core";
-import { EchoCount, ownCommitsOf } from "../watch/own-commits.ts";
+import type { Exec, ExecResult, ExecSession } from "@turnout/core";
+import { EchoCount } from "../watch/own-commits.ts";
 import type { OwnCommits } from "../watch/own-commits.ts";
 import { nftError } from "./errors.ts";
 import { Patience } from "./patience.ts";
@@ -33,9 +33,10 @@ export class NftSession {
   #kept: ExecSession | undefined;
   #uses = 0;
 
-  constructor(world: Pick<World, "exec" | "netlink">, nftPath: string) {
-    this.#exec = world.exec;
-    this.#own = ownCommitsOf(world.netlink);
+  /** @param host its programs, and the count of our commits that all sessions in this network namespace share */
+  constructor(host: { readonly exec: Exec; readonly own: OwnCommits }, nftPath: string) {
+    this.#exec = host.exec;
+    this.#own = host.own;
     this.#nft = nftPath;
   }
 

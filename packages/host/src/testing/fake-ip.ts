@@ -1,6 +1,7 @@
 import { ProxyError, canonicalIP } from "@turnout/core";
 import type { Fault, FaultSwitches } from "@turnout/conformance";
-import type { Exec, ExecResult, HostAddress } from "@turnout/core";
+import type { Exec, ExecResult } from "@turnout/core";
+import type { HostAddress } from "../netlink/host-addresses.ts";
 
 /** What the fake of `ip` works on. */
 export interface FakeLinks {

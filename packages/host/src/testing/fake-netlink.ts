@@ -1,8 +1,9 @@
 import { ProxyError } from "@turnout/core";
-import type { FlowFilter, HostAddress, IPFamily } from "@turnout/core";
+import type { FlowFilter, IPFamily } from "@turnout/core";
 import { EventQueue } from "../netlink/event-queue.ts";
 import { canonicalHostPort, createFlowMatcher } from "../netlink/flow-matcher.ts";
-import type { HostNetlink } from "../netlink/netlink.ts";
+import type { HostAddress } from "../netlink/host-addresses.ts";
+import type { Netlink } from "../netlink/netlink.ts";
 import type { NftEvent } from "../netlink/nft-events.ts";
 
 /** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
@@ -21,8 +22,8 @@ export interface FakeNetlinkState {
   readonly flows?: readonly FakeFlow[];
 }
 
-/** A {@link HostNetlink} in memory. */
-export interface FakeNetlink extends HostNetlink {
+/** A {@link Netlink} in memory. */
+export interface FakeNetlink extends Netlink {
   /** The entries that are left, in order. */
   readonly flows: readonly FakeFlow[];
   /** Add an entry. @throws {ProxyError} `invalid_object` for a text that isn't `ip:port`. */

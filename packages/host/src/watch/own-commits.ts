@@ -1,4 +1,5 @@
-import type { Clock, Netlink } from "@turnout/core";
+import type { Clock } from "@turnout/core";
+import type { Netlink } from "../netlink/netlink.ts";
 
 const LOOK_AGAIN_MS = 50;
 const LOOKS_MAX = 20;
@@ -104,13 +105,4 @@ export class EchoCount {
     this.#expected--;
     return true;
   }
-}
-
-const perNetlink = new WeakMap<Netlink, OwnCommits>();
-
-/** The count that all backends over one netlink (so, in one network namespace) share. */
-export function ownCommitsOf(netlink: Netlink): OwnCommits {
-  let commits = perNetlink.get(netlink);
-  if (commits === undefined) perNetlink.set(netlink, (commits = new OwnCommits()));
-  return commits;
 }

@@ -2,6 +2,7 @@ import type { Tally } from "@turnout/lab";
 import { countText, durationText, failedCount, type DemoReport, type ReportLine, type ReportSection } from "../report.ts";
 import type { LoopbackFindings } from "./play.ts";
 import { DNS, NEW, OLD, TOWN } from "./town.ts";
+import { ROOTLESS_BACKEND } from "../../registry.ts";
 
 const BAR_WIDTH = 30;
 
@@ -33,7 +34,7 @@ function setupSection({ stageMs, readyMs }: LoopbackFindings): ReportSection {
     title: "The town, on loopback: no root, no namespaces, no kernel rules",
     lines: [
       { cells: ["built", `${servers} server processes in the place of pods, a client, a file of Services, in ${durationText(stageMs)}`] },
-      { cells: ["proxy", "turnout run --backend userspace --source file:town.yaml --map town/cart:main=127.0.0.1:…"] },
+      { cells: ["proxy", `turnout run --backend ${ROOTLESS_BACKEND} --source file:town.yaml --map town/cart:main=127.0.0.1:…`] },
       { cells: ["ready", `${durationText(readyMs)} after the process was started`] },
       ...TOWN.map(({ name, clusterIP, port, protocol, about }) => ({ cells: [name, `${clusterIP}:${port}/${protocol}, ${about}`] })),
     ],

@@ -8,6 +8,7 @@ import { ProxyError, type Clock } from "@turnout/core";
 import { createLocalAgent, type Agent } from "@turnout/lab";
 import { turnoutArguments } from "../proxy.ts";
 import { DNS, manifestsOf, NEW, OLD, POD_PORT, TOWN, type Replica, type TownEndpoint, type TownService } from "./town.ts";
+import { ROOTLESS_BACKEND } from "../../registry.ts";
 
 const LOOPBACK = "127.0.0.1";
 const LOG_CHARACTERS_MAX = 100_000;
@@ -128,7 +129,7 @@ function proxyArguments(
   return [
     ...turnoutArguments(),
     "run",
-    "--backend=userspace",
+    `--backend=${ROOTLESS_BACKEND}`,
     `--source=file:${file}`,
     "--node-name=laptop",
     ...[...ports].map(([name, port]) => `--map=town/${name}:main=${LOOPBACK}:${port}`),

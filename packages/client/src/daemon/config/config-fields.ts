@@ -177,7 +177,7 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     fallback: [],
     flag: "nodeport-addresses",
     check: nodePortAddresses,
-    help: "CIDRs, or primary, localhost, all: the node addresses that answer node ports (default: the backend's, primary for nft)",
+    help: "CIDRs, or primary, localhost, all: the node addresses that answer node ports (default: the backend's)",
   },
   oomScoreAdj: { kind: INTEGER, fallback: -999, flag: "oom-score-adj", check: between(-1000, 1000), hasNoEffect: true },
   "conntrack.maxPerCore": { kind: INTEGER, fallback: 32_768, flag: "conntrack-max-per-core", check: notNegative, hasNoEffect: true },

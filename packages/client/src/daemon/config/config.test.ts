@@ -1,12 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { CONFIG_FLAGS, type RawFlags } from "./config-flags.ts";
-import { backendOf, loadConfig, modeOf, runConfig, type RunConfig } from "./config.ts";
+import { loadConfig, runConfig, type RunConfig } from "./config.ts";
 
 const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 
+/** Backends that are called otherwise than kube-proxy's mode. */
+const MODES: Readonly<Record<string, { readonly proxyMode: string }>> = {
+  nft: { proxyMode: "nftables" },
+  winkernel: { proxyMode: "kernelspace" },
+};
+
 function configure(flags: RawFlags, body?: string, backend = "nft"): RunConfig {
   const file = body === undefined ? undefined : { path: "config.yaml", text: HEAD + body };
-  return runConfig(loadConfig({ flags, file, hostname: "Host.Example" }), backend);
+  return runConfig(loadConfig({ flags, file, hostname: "Host.Example" }), { name: backend, ...MODES[backend] });
 }
 
 describe("defaults", () => {
@@ -51,10 +57,12 @@ describe("sections follow the backend's mode", () => {
 iptables: {masqueradeAll: true, masqueradeBit: 1, syncPeriod: 10s, minSyncPeriod: 2s, localhostNodePorts: false}
 nftables: {masqueradeAll: false, masqueradeBit: 2, syncPeriod: 20s, minSyncPeriod: 3s}
 ipvs: {syncPeriod: 40s, minSyncPeriod: 4s, scheduler: lc, strictARP: true}
+winkernel: {sourceVip: 10.0.0.9}
 `;
   test.each([
     ["nft", { masqueradeAll: false, masqueradeBit: 2 }, 20_000, 3_000, {}],
     ["iptables", { masqueradeAll: true, masqueradeBit: 1 }, 10_000, 2_000, { localhostNodePorts: false }],
+    ["winkernel", { masqueradeAll: true, masqueradeBit: 1 }, 10_000, 2_000, { sourceVip: "10.0.0.9" }],
     ["ipvs", { masqueradeAll: true, masqueradeBit: 1 }, 40_000, 4_000, { scheduler: "lc", strictARP: true }],
     ["ebpf", { masqueradeAll: true, masqueradeBit: 1 }, 10_000, 2_000, {}],
   ])("%s", (backend, settings, syncPeriodMs, minSyncPeriodMs, backendOptions) => {
@@ -80,9 +88,10 @@ ipvs: {syncPeriod: 40s, minSyncPeriod: 4s, scheduler: lc, strictARP: true}
     expect(configure({}, "mode: nftables\n").warnings).toEqual([]);
   });
 
-  test("mode words and backends map both ways", () => {
-    for (const backend of ["nft", "iptables", "ipvs", "winkernel"]) expect(backendOf(modeOf(backend))).toBe(backend);
-    expect([modeOf("nft"), modeOf("winkernel")]).toEqual(["nftables", "kernelspace"]);
+  test("a backend's mode is its own word for it, or else its name", () => {
+    const loaded = loadConfig({ flags: {}, file: undefined, hostname: "node1" });
+    expect(runConfig(loaded, { name: "mine", proxyMode: "nftables" }).proxyMode).toBe("nftables");
+    expect(runConfig(loaded, { name: "mine" }).proxyMode).toBe("mine");
   });
 });
 

@@ -1,4 +1,4 @@
-import { canonicalIP, parseCIDR, ProxyError, type DetectLocal, type NodeSettings, type Plain } from "@turnout/core";
+import { canonicalIP, parseCIDR, ProxyError, type BackendModule, type DetectLocal, type NodeSettings, type Plain } from "@turnout/core";
 import { bindAddressText, isWildcard, parseBindAddress, type BindAddress } from "./bind-address.ts";
 import { FIELDS, PATHS, type Field } from "./config-fields.ts";
 import { INTEGER } from "./config-kinds.ts";
@@ -61,21 +61,13 @@ export interface RunConfig {
   readonly warnings: readonly string[];
 }
 
-/** kube-proxy's mode word for a backend, and back. */
-const MODE_OF: Readonly<Record<string, string>> = { nft: "nftables", winkernel: "kernelspace" };
-const BACKEND_OF: Readonly<Record<string, string>> = { nftables: "nft", kernelspace: "winkernel" };
-/** Sections whose fields go to the backend of that name as options, rather than to the node's settings. */
+/** A backend as far as its configuration is concerned. */
+export type ConfiguredBackend = Pick<BackendModule, "name" | "proxyMode">;
+
+/** kube-proxy's configuration has a section for each of its modes, of the same name but for these. */
+const SECTION_OF: Readonly<Record<string, string>> = { kernelspace: "winkernel" };
+/** Fields of a section that are the node's settings; its others go to the backend as options. */
 const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAll", "syncPeriod", "minSyncPeriod"]);
-
-/** kube-proxy's mode word for a backend: `nft` is `nftables`; the others keep their name. */
-export function modeOf(backend: string): string {
-  return MODE_OF[backend] ?? backend;
-}
-
-/** The backend a mode word stands for. */
-export function backendOf(mode: string): string {
-  return BACKEND_OF[mode] ?? mode;
-}
 
 /**
  * Read file and flags, and settle which counts.
@@ -103,10 +95,10 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
  * Edges: the sync periods and masquerade settings come from the section of that backend's mode (iptables' for those without one).
  * @throws {ProxyError} `invalid_object` when values contradict each other or the node's name is blank.
  */
-export function runConfig(loaded: LoadedConfig, backend: string): RunConfig {
-  const given = { ...loaded.fromFile, ...retarget(loaded.fromFlags, backend) };
+export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: ConfiguredBackend): RunConfig {
+  const section = settingsSectionOf(proxyMode);
+  const given = { ...loaded.fromFile, ...retarget(loaded.fromFlags, section) };
   const values = withDefaults(given);
-  const section = sectionOf(backend);
   const masqueradeBit = values[section === "nftables" ? "nftables.masqueradeBit" : "iptables.masqueradeBit"];
   const masqueradeAll = values[section === "nftables" ? "nftables.masqueradeAll" : "iptables.masqueradeAll"];
   const syncPeriodMs = values[`${section}.syncPeriod`];
@@ -131,11 +123,11 @@ export function runConfig(loaded: LoadedConfig, backend: string): RunConfig {
     serviceEntriesMax: serviceEntriesMax(loaded.input.flags),
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
     master: textFlag(loaded.input.flags, "master"),
-    backendOptions: Object.freeze({ ...sectionOptions(given, backend), ...loaded.input.backendOptions }),
+    backendOptions: Object.freeze({ ...sectionOptions(given, proxyMode), ...loaded.input.backendOptions }),
     configFile: loaded.input.file,
-    proxyMode: modeOf(backend),
+    proxyMode,
     configz: configz(values, servers, loaded),
-    warnings: [...loaded.warnings, ...otherMode(loaded.mode, backend), ...withoutEffect(given)],
+    warnings: [...loaded.warnings, ...otherMode(loaded.mode, { name, proxyMode }), ...withoutEffect(given)],
   });
 }
 
@@ -143,12 +135,15 @@ function invalid(object: string, what: string, hint?: string): ProxyError {
   return new ProxyError("invalid_object", what, { object, ...(hint === undefined ? {} : { hint }) });
 }
 
-function sectionOf(backend: string): "iptables" | "ipvs" | "nftables" {
-  return backend === "nft" ? "nftables" : backend === "ipvs" ? "ipvs" : "iptables";
+type SettingsSection = "iptables" | "ipvs" | "nftables";
+
+/** The section whose masquerade and sync settings count. */
+function settingsSectionOf(proxyMode: string): SettingsSection {
+  return proxyMode === "nftables" || proxyMode === "ipvs" ? proxyMode : "iptables";
 }
 
-function retarget(flags: GivenValues, backend: string): GivenValues {
-  if (sectionOf(backend) !== "nftables") return flags;
+function retarget(flags: GivenValues, section: SettingsSection): GivenValues {
+  if (section !== "nftables") return flags;
   const entries = Object.entries(flags).map(([path, value]) => [NFTABLES_TARGETS[path as ConfigPath] ?? path, value] as const);
   return Object.fromEntries(entries);
 }
@@ -257,9 +252,9 @@ function serverAddresses(loaded: LoadedConfig, values: ConfigValues): ServerAddr
   };
 }
 
-/** The explicit fields of the section named like the backend, e.g. `ipvs.scheduler` → `scheduler`. */
-function sectionOptions(given: GivenValues, backend: string): Readonly<Record<string, Plain>> {
-  const prefix = `${backend}.`;
+/** The explicit fields of the mode's own section, e.g. `ipvs.scheduler` → `scheduler`. */
+function sectionOptions(given: GivenValues, proxyMode: string): Readonly<Record<string, Plain>> {
+  const prefix = `${SECTION_OF[proxyMode] ?? proxyMode}.`;
   const entries = Object.entries(given)
     .filter(([path]) => path.startsWith(prefix) && !NOT_OPTIONS.has(path.slice(prefix.length)))
     .map(([path, value]) => [path.slice(prefix.length), value as Plain] as const);
@@ -273,10 +268,10 @@ function withoutEffect(given: GivenValues): readonly string[] {
 }
 
 /** A kube-proxy file for another mode has its settings in another section: say so rather than lose them silently. */
-function otherMode(mode: string, backend: string): readonly string[] {
-  if (mode === "" || mode === modeOf(backend)) return [];
+function otherMode(mode: string, { name, proxyMode }: Required<ConfiguredBackend>): readonly string[] {
+  if (mode === "" || mode === proxyMode) return [];
   return [
-    `the configuration is for mode ${mode}, but the backend is ${backend}: masquerade and sync settings are those of section ${sectionOf(backend)}`,
+    `the configuration is for mode ${mode}, but the backend is ${name}: masquerade and sync settings are those of section ${settingsSectionOf(proxyMode)}`,
   ];
 }
 

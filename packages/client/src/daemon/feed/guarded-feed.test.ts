@@ -1,7 +1,7 @@
-import { ProxyError, type BackendModule, type ChangeSet, type IPFamily } from "@turnout/core";
+import { ProxyError, type ChangeSet, type IPFamily } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
-import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow } from "../../test-support/toys.ts";
+import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow, withBackends } from "../../test-support/toys.ts";
 import { FamilyStates } from "./family-states.ts";
 import { GuardedFeed, heldForRows } from "./guarded-feed.ts";
 
@@ -114,8 +114,10 @@ describe("a start on a source without any Service, where rules are in force", ()
       looks += 1;
       return Promise.reject(new ProxyError("tool_failed", "the tool hangs"));
     };
-    const open: BackendModule["open"] = async (...args) => ({ ...(await module.open(...args)), observe });
-    void proxy.start({}, { ...module, open });
+    void proxy.start(
+      {},
+      withBackends(module, () => ({ observe })),
+    );
     pushEmpty("IPv4");
     pushEmpty("IPv6");
     await settled();

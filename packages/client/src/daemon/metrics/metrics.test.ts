@@ -7,8 +7,8 @@ import { countNoLocalEndpoints } from "./row-metrics.ts";
 let made: Metrics | undefined;
 afterEach(() => made?.close());
 
-function make(backend = "nft"): Metrics {
-  made = new Metrics({ backend, nowMs: () => 5_000 });
+function make(): Metrics {
+  made = new Metrics({ nowMs: () => 5_000 });
   return made;
 }
 
@@ -16,7 +16,7 @@ async function lines(metrics: Metrics): Promise<readonly string[]> {
   return (await metrics.text()).split("\n");
 }
 
-/** Names of kube-proxy's metrics in nftables mode, minus localhost listeners, which this backend has none of. */
+/** Names of kube-proxy's metrics that exist in every mode, minus localhost listeners; a backend counts its own. */
 const EXPECTED: readonly [string, string][] = [
   ["kubeproxy_sync_proxy_rules_duration_seconds", "histogram"],
   ["kubeproxy_sync_full_proxy_rules_duration_seconds", "histogram"],
@@ -29,7 +29,6 @@ const EXPECTED: readonly [string, string][] = [
   ["kubeproxy_sync_proxy_rules_service_changes_pending", "gauge"],
   ["kubeproxy_sync_proxy_rules_service_changes_total", "counter"],
   ["kubeproxy_sync_proxy_rules_no_local_endpoints_total", "gauge"],
-  ["kubeproxy_sync_proxy_rules_nftables_sync_failures_total", "counter"],
   ["kubeproxy_conntrack_reconciler_sync_duration_seconds", "histogram"],
   ["kubeproxy_conntrack_reconciler_deleted_entries_total", "counter"],
   ["kubeproxy_proxy_healthz_total", "counter"],
@@ -49,10 +48,6 @@ const EXPECTED: readonly [string, string][] = [
 test("kube-proxy's names and types, and ours", async () => {
   const text = await lines(make());
   for (const [name, type] of EXPECTED) expect(text).toContain(`# TYPE ${name} ${type}`);
-});
-
-test("only metrics of the backend's mode are registered", async () => {
-  expect(await make("other").text()).not.toContain("nftables");
 });
 
 test("buckets are upstream's", async () => {
@@ -77,7 +72,6 @@ test("a sync is counted", async () => {
     expect.arrayContaining([
       "kubeproxy_sync_proxy_rules_service_changes_pending 1",
       'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv6"} 5',
-      'kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family="IPv6"} 0',
     ]),
   );
   metrics.synced({
@@ -111,7 +105,6 @@ test("a sync is counted", async () => {
       "kubeproxy_sync_proxy_rules_service_changes_total 1",
       "kubeproxy_sync_proxy_rules_endpoint_changes_total 1",
       'kubeproxy_sync_proxy_rules_no_local_endpoints_total{traffic_policy="external",ip_family="IPv6"} 1',
-      'kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family="IPv6"} 1',
       'kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family="IPv6"} 4',
       'kubeproxy_proxy_healthz_total{code="503"} 1',
       'kubeproxy_proxy_livez_total{code="200"} 1',
@@ -145,7 +138,7 @@ test.each([
 });
 
 test("what a backend counts itself is read when somebody asks, of each family, as counter or gauge", async () => {
-  const metrics = make("iptables");
+  const metrics = make();
   let rules = 3;
   const told = (failures: number) => () => [
     { name: "kubeproxy_sync_proxy_rules_iptables_restore_failures_total", help: "h", kind: "counter" as const, value: failures },

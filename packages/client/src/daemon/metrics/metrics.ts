@@ -2,7 +2,7 @@ import type { BackendMetric, IPFamily, ObjectKind, ServicePort, SyncObserver } f
 import type { Reply } from "../health/health.ts";
 import { BackendMetrics } from "./backend-metrics.ts";
 import { registerChanges } from "./change-metrics.ts";
-import { FAMILY, type FamilyMetrics } from "./family-metrics.ts";
+import { type FamilyMetrics } from "./family-metrics.ts";
 import { registerFlows } from "./flow-metrics.ts";
 import { registerIssues } from "./issue-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
@@ -15,7 +15,8 @@ import { registerSyncs } from "./sync-metrics.ts";
 /**
  * The metrics of one proxy process, kube-proxy's names first, ours with `turnout_`.
  *
- * Shape: hears every sync loop as a SyncObserver, and passes on what it hears to those that count; only metrics of the backend's mode are registered.
+ * Shape: hears every sync loop as a SyncObserver, and passes on what it hears to those that count; metrics of one backend alone come from its own
+ * `metrics()`.
  * @source kube-proxy pkg/proxy/metrics/metrics.go
  */
 export class Metrics implements SyncObserver {
@@ -32,10 +33,9 @@ export class Metrics implements SyncObserver {
   /** Count one answer of the health server. */
   readonly probed: (path: "healthz" | "livez", code: number) => void = registerProbes(this.#set);
 
-  constructor(options: { readonly backend: string; readonly nowMs: () => number }) {
+  constructor(options: { readonly nowMs: () => number }) {
     this.#nowMs = options.nowMs;
-    const common = [registerSyncs(this.#set), this.#changes, registerObjects(this.#set), registerFlows(this.#set)];
-    this.#parts = options.backend === "nft" ? [...common, registerNftFailures(this.#set)] : common;
+    this.#parts = [registerSyncs(this.#set), this.#changes, registerObjects(this.#set), registerFlows(this.#set)];
   }
 
   /** All metrics in the text format. */
@@ -95,13 +95,4 @@ export class Metrics implements SyncObserver {
   quarantined(event: Parameters<SyncObserver["quarantined"]>[0]): void {
     for (const part of this.#parts) part.quarantined?.(event);
   }
-}
-
-function registerNftFailures(set: MetricSet): FamilyMetrics {
-  const failures = set.counter(
-    "kubeproxy_sync_proxy_rules_nftables_sync_failures_total",
-    "Cumulative proxy nftables sync failures",
-    FAMILY,
-  );
-  return { started: (family) => failures.inc({ ip_family: family }, 0), failed: ({ family }) => failures.inc({ ip_family: family }) };
 }

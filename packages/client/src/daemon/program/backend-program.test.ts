@@ -32,7 +32,7 @@ function program(...args: readonly string[]): Promise<number> {
   return runBackendProgram(toyModule(kernel), args, {
     name: "turnout-toy",
     version: "1.2.3",
-    createWorld: ({ log }) => ({ ...toyWorld({ IPv4: ["127.0.0.1"], IPv6: ["::1"] }), clock: systemClock(), log }),
+    createWorld: ({ log }) => ({ ...toyWorld(), clock: systemClock(), log }),
     out: (text) => (out += text),
     err: (text) => (err += text),
     isTerminal: false,

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { ProxyError, type BackendModule, type KernelObject, type Log, type Netlink, type World } from "@turnout/core";
+import { ProxyError, type BackendModule, type KernelObject, type Log, type World } from "@turnout/core";
 import { createLog } from "../../process/log.ts";
 import { loadConfig, runConfig } from "../config/config.ts";
 import { run } from "../run/main.ts";
@@ -8,17 +8,12 @@ import { withTimeout } from "../../process/timeout.ts";
 import { openNodeLink } from "../../api/watch/watch-node-state.ts";
 import { parseProgramFlags, programHelp, type ProgramFlags } from "./program-flags.ts";
 
-/** A world whose netlink can be let go of; `@turnout/host` has one. */
-export interface ProgramWorld extends World {
-  readonly netlink: Netlink & { close?(): void };
-}
-
 /** What a backend program touches besides its arguments; tests pass their own. */
 export interface ProgramEnvironment {
   /** The program's name, for help and errors, e.g. `turnout-nft`. */
   readonly name: string;
   readonly version: string;
-  readonly createWorld: (options: { readonly log: Log }) => ProgramWorld;
+  readonly createWorld: (options: { readonly log: Log }) => World;
   /** Standard output: what was asked for. */
   readonly out: (text: string) => void;
   /** Standard error: logs and errors. */
@@ -68,7 +63,7 @@ async function runWith<H, K extends KernelObject, S>(
 ): Promise<void> {
   const file = flags.config === undefined ? undefined : { path: flags.config, text: await readConfig(flags.config, env) };
   const loaded = loadConfig({ flags: flags.raw, file, hostname: env.hostname, backendOptions: flags.backendOptions });
-  const config = runConfig(loaded, module.name);
+  const config = runConfig(loaded, module);
   const format = flags.loggingFormat ?? (env.isTerminal ? "text" : "json");
   const log = createLog({ format, level: flags.verbose ? "debug" : "info", write: env.err, nowMs: env.nowMs });
   for (const warning of config.warnings) log.warn(warning);
@@ -89,7 +84,7 @@ async function runWith<H, K extends KernelObject, S>(
     failOnRefusal: flags.once,
     awaitsNode: true,
   });
-  const metrics = new Metrics({ backend: module.name, nowMs: () => clock.nowMs() });
+  const metrics = new Metrics({ nowMs: () => clock.nowMs() });
   const body = (signal: AbortSignal): Promise<void> =>
     run(module, {
       config,
@@ -111,7 +106,6 @@ async function runWith<H, K extends KernelObject, S>(
   } finally {
     await link.close();
     metrics.close();
-    world.netlink.close?.();
   }
   const stopped = module.residence === "process" ? "stopped, nothing is answered any more" : "stopped, rules stay in force";
   log.info(flags.dryRun ? "done, nothing was applied" : flags.once ? "done, rules stay in place" : stopped);

@@ -28,6 +28,5 @@ export function dryBackend<H, K extends KernelObject, S>(
       }
     },
     apply: () => Promise.reject(new Error("a dry run applies nothing")),
-    close: (signal) => backend.close(signal),
   };
 }

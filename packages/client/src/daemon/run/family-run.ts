@@ -7,8 +7,8 @@ import {
   SyncLoop,
   type Backend,
   type BackendModule,
+  type Capabilities,
   type Feed,
-  type HostAddress,
   type IPFamily,
   type Issue,
   type KernelObject,
@@ -32,9 +32,13 @@ import { ServiceHealthServers } from "../health/service-health.ts";
 export interface FamilyParts<H, K extends KernelObject, S> {
   readonly module: BackendModule<unknown, H, K, S>;
   readonly backend: Backend<H, K, S>;
+  /** What it can do on this host. */
+  readonly capabilities: Capabilities;
   readonly family: IPFamily;
   readonly feed: Feed;
   readonly host: H;
+  /** This host's addresses as they are now. */
+  readonly hostAddresses: (family: IPFamily) => readonly string[];
   readonly config: RunConfig;
   readonly world: World;
   readonly metrics: Metrics;
@@ -85,7 +89,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       family,
       log: world.log,
       isProxyHealthy: parts.isProxyHealthy,
-      addresses: () => this.#addresses(),
+      addresses: () => Promise.resolve(this.#addresses()),
     });
     this.#loop = new SyncLoop({
       backend: this.#backend,
@@ -99,7 +103,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       // In a dry run nothing of ours is in force that others could change.
       maxIntervalMs: backend.tellsDrift === true || dryRun !== undefined ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS),
       retryMs: config.syncPeriodMs,
-      capabilities: module.capabilities,
+      capabilities: parts.capabilities,
       report,
       ...(dryRun === undefined ? {} : { dryRun }),
     });
@@ -134,11 +138,6 @@ export class FamilyRun<H, K extends KernelObject, S> {
     }
   }
 
-  /** Let go of the backend. */
-  async close(signal: AbortSignal): Promise<void> {
-    await this.#parts.backend.close(signal);
-  }
-
   #guardFor(states: FamilyStates): GuardedFeed {
     const { family, feed, host, isOnce, world } = this.#parts;
     const backend = this.#backend;
@@ -154,13 +153,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
     });
   }
 
-  async #addresses(): Promise<readonly string[]> {
-    const { config, world, family } = this.#parts;
-    // nftables mode answers node ports on the primary address unless told otherwise (KEP-3866).
-    const wanted = config.settings.nodePortAddresses ?? (config.proxyMode === "nftables" ? ["primary"] : []);
-    const host: readonly HostAddress[] = await world.netlink.addresses(family);
-    const hostAddresses = host.map(({ ip }) => ip);
-    const chosen = nodePortAddresses({ wanted, family, primary: this.#loop.node?.addresses[0], hostAddresses });
+  /** Health check node ports answer where node ports do. */
+  #addresses(): readonly string[] {
+    const { config, module, family, hostAddresses } = this.#parts;
+    const wanted = config.settings.nodePortAddresses ?? module.nodePortAddressesDefault ?? [];
+    const primary = this.#loop.node?.addresses[0];
+    const chosen = nodePortAddresses({ wanted, family, primary, hostAddresses: hostAddresses(family) });
     return chosen === "all" ? [family === "IPv4" ? "0.0.0.0" : "::"] : chosen;
   }
 

@@ -1,7 +1,7 @@
 import { ProxyError, type BackendModule, type Leftover } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, ToyProxy } from "../../test-support/toy-proxy.ts";
-import { settled, toyFull, ToyKernel, ToyLog, toyModule, toyRow } from "../../test-support/toys.ts";
+import { ToyKernel, ToyLog, settled, toyFull, toyModule, toyRow, withBackends } from "../../test-support/toys.ts";
 import { clearLeftovers, type Dataplane } from "./leftovers.ts";
 
 const TOLD_KEPT = "warn rules of another proxy are in force beside ours";
@@ -80,17 +80,17 @@ describe("a proxy that takes another's place", () => {
     proxy = new ToyProxy();
     events = [];
     const inner = toyModule(new ToyKernel());
-    former = toyModule(new ToyKernel(), {
+    const looking = withBackends(inner, (_, family) => ({
+      leftovers: async (isInUse) => {
+        events.push(`${family} looked for, in use: ${isInUse}, ours in force: ${proxy.kernel.objects.IPv4.has(SERVICE)}`);
+        return [{ what: `former ${family}`, remove: async () => void events.push(`${family} removed`) }];
+      },
+    }));
+    former = {
+      ...looking,
       name: "former",
-      open: async (options, family, world, signal) => ({
-        ...(await inner.open(options, family, world, signal)),
-        leftovers: async (isInUse) => {
-          events.push(`${family} looked for, in use: ${isInUse}, ours in force: ${proxy.kernel.objects.IPv4.has(SERVICE)}`);
-          return [{ what: `former ${family}`, remove: async () => void events.push(`${family} removed`) }];
-        },
-        close: async () => void events.push(`${family} closed`),
-      }),
-    });
+      open: async (...args) => ({ ...(await looking.open(...args)), close: async () => void events.push("closed") }),
+    };
   });
   afterEach(() => proxy.end());
 
@@ -105,7 +105,7 @@ describe("a proxy that takes another's place", () => {
     expect(events).toEqual([]);
     proxy.kernel.failures.length = 0;
     await proxy.world.clock.advance(60_000);
-    expect(events).toEqual(["IPv4 looked for, in use: false, ours in force: true", "IPv4 removed", "IPv4 closed"]);
+    expect(events).toEqual(["IPv4 looked for, in use: false, ours in force: true", "IPv4 removed", "closed"]);
     proxy.kernel.emit({ kind: "drift", what: "somebody" });
     await settled();
     expect(wasRemoved()).toHaveLength(1);
@@ -114,12 +114,7 @@ describe("a proxy that takes another's place", () => {
   test("mends its own rules while it still looks for the other's", async () => {
     const looked = Promise.withResolvers<readonly Leftover[]>();
     const inner = toyModule(proxy.kernel);
-    const own = toyModule(proxy.kernel, {
-      open: async (options, family, world, signal) => ({
-        ...(await inner.open(options, family, world, signal)),
-        leftovers: () => looked.promise,
-      }),
-    });
+    const own = withBackends(inner, () => ({ leftovers: () => looked.promise }));
     void proxy.start({ leftovers: { others, isKept: false } }, own);
     proxy.feeds.IPv4.push(toyFull([toyRow("cart")]));
     await settled();
@@ -137,12 +132,12 @@ describe("a proxy that takes another's place", () => {
     proxy.pushBoth();
     await proxy.start({ leftovers: { others, isKept: false }, once: true });
     expect(events.toSorted()).toEqual([
-      "IPv4 closed",
       "IPv4 looked for, in use: false, ours in force: true",
       "IPv4 removed",
-      "IPv6 closed",
       "IPv6 looked for, in use: false, ours in force: true",
       "IPv6 removed",
+      "closed",
+      "closed",
     ]);
   });
 
@@ -161,12 +156,9 @@ describe("a proxy that takes another's place", () => {
 
   test("asks its own backend for what it doesn't adopt", async () => {
     const inner = toyModule(proxy.kernel);
-    const own = toyModule(proxy.kernel, {
-      open: async (options, family, world, signal) => ({
-        ...(await inner.open(options, family, world, signal)),
-        leftovers: async (isInUse) => (isInUse ? [{ what: "a relative's", remove: async () => void events.push("removed") }] : []),
-      }),
-    });
+    const own = withBackends(inner, () => ({
+      leftovers: async (isInUse) => (isInUse ? [{ what: "a relative's", remove: async () => void events.push("removed") }] : []),
+    }));
     void proxy.start({ leftovers: { others: () => Promise.resolve([]), isKept: false } }, own);
     proxy.pushBoth();
     await settled();

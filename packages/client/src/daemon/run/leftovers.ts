@@ -1,4 +1,14 @@
-import { ProxyError, type Backend, type BackendModule, type IPFamily, type KernelObject, type World } from "@turnout/core";
+import {
+  abilitiesOf,
+  openDataplane,
+  ProxyError,
+  withWorldOf,
+  type Backend,
+  type BackendModule,
+  type IPFamily,
+  type KernelObject,
+  type World,
+} from "@turnout/core";
 
 /** What becomes of the rules that a former proxy left in force. */
 export interface LeftoverOptions {
@@ -41,15 +51,16 @@ export function reasonToKeep(isKept: boolean, isDryRun: boolean, residence: Back
 /** The dataplanes of backends that are not in use: a visit opens one, and closes it again. */
 export function otherDataplanes(modules: readonly BackendModule[], family: IPFamily, world: World): readonly Dataplane[] {
   return modules.flatMap((module): readonly Dataplane[] => {
-    if (module.capabilities[family] !== true) return [];
-    const visit = async (work: (backend: Finder) => Promise<void>, signal: AbortSignal): Promise<void> => {
-      const backend = await module.open(module.parseOptions({}), family, world, signal);
-      try {
-        await work(backend);
-      } finally {
-        await backend.close(signal);
-      }
-    };
+    if (abilitiesOf(module).capabilities[family] !== true) return [];
+    const visit = (work: (backend: Finder) => Promise<void>, signal: AbortSignal): Promise<void> =>
+      withWorldOf(module, world, async (own) => {
+        const dataplane = await openDataplane(module, module.parseOptions({}), own, signal);
+        try {
+          await work(dataplane.family(family));
+        } finally {
+          await dataplane.close(signal);
+        }
+      });
     return [{ name: module.name, isInUse: false, visit }];
   });
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
-import { settled, toyFull, toyModule, toyNode, toyRow } from "../../test-support/toys.ts";
+import { settled, toyFull, toyModule, toyNode, toyRow, withBackends } from "../../test-support/toys.ts";
 
 let proxy: ToyProxy;
 
@@ -102,13 +102,9 @@ describe("one time", () => {
 
   test("a dry run without rights or tools plans for an empty host and says so", async () => {
     const module = toyModule(proxy.kernel);
-    const blind: BackendModule = {
-      ...module,
-      open: async (options, family, given, signal) => ({
-        ...(await module.open(options, family, given, signal)),
-        observe: () => Promise.reject(new ProxyError("permission_denied", "no right to look")),
-      }),
-    };
+    const blind = withBackends(module, () => ({
+      observe: () => Promise.reject(new ProxyError("permission_denied", "no right to look")),
+    }));
     const plans: string[] = [];
     proxy.pushBoth();
     await proxy.start({ once: true, dryRun: (text) => plans.push(text) }, blind);
@@ -169,18 +165,11 @@ describe("reasons to start anew", () => {
 
   test("a defect ends the process instead of being swallowed", async () => {
     const module = toyModule(proxy.kernel);
-    const broken: BackendModule = {
-      ...module,
-      open: async (options, family, given, signal) => {
-        const backend = await module.open(options, family, given, signal);
-        return {
-          ...backend,
-          watch: () => {
-            throw new TypeError("a defect");
-          },
-        };
+    const broken = withBackends(module, () => ({
+      watch: () => {
+        throw new TypeError("a defect");
       },
-    };
+    }));
     const done = proxy.start({}, broken);
     proxy.pushBoth();
     await expect(done).rejects.toThrow(/a defect/);

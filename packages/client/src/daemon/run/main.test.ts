@@ -1,7 +1,7 @@
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
-import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow } from "../../test-support/toys.ts";
+import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow, withBackends } from "../../test-support/toys.ts";
 
 let proxy: ToyProxy;
 
@@ -68,22 +68,20 @@ describe("a running proxy", () => {
 
   test("a row that one family is refused keeps nothing from the other in a one-time sync", async () => {
     const module = toyModule(proxy.kernel);
-    const open: typeof module.open = async (options, family, world, signal) => {
-      const inner = await module.open(options, family, world, signal);
-      const apply: typeof inner.apply = async (plan, ending) => {
+    const late = withBackends(module, (inner, family) => ({
+      apply: async (plan, ending) => {
         if (family === "IPv4" && JSON.stringify(plan).includes("10.96.0.99")) throw new ProxyError("tool_failed", "refused");
         // The other family's sync takes longer.
         if (family === "IPv6") await settled();
         if (ending.aborted) throw new ProxyError("canceled", "it was stopped");
         return await inner.apply(plan, ending);
-      };
-      return { ...inner, apply };
-    };
+      },
+    }));
     const bad = toyRow("bad");
     const destinations = bad.destinations.map((one) => ({ ...one, address: "10.96.0.99" }));
     proxy.feeds.IPv4.push(toyFull([toyRow("cart"), { ...bad, destinations }]));
     proxy.feeds.IPv6.push(toyFull([toyRow("six", { family: "IPv6" })], toyNode({ family: "IPv6" })));
-    await expect(proxy.start({ once: true }, { ...module, open })).rejects.toThrow(/shop\/bad/);
+    await expect(proxy.start({ once: true }, late)).rejects.toThrow(/shop\/bad/);
     expect([[...proxy.kernel.objects.IPv4.keys()], [...proxy.kernel.objects.IPv6.keys()]]).toEqual([
       ["table IPv4", SERVICE],
       ["table IPv6", SERVICE],
@@ -162,9 +160,13 @@ describe("a running proxy", () => {
     const module = toyModule(proxy.kernel);
     return {
       ...module,
-      open: async (options, family, given, signal) => {
-        const { watch: _watch, tellsDrift: _tellsDrift, ...backend } = await module.open(options, family, given, signal);
-        return backend;
+      open: async (options, given, signal) => {
+        const dataplane = await module.open(options, given, signal);
+        const family: typeof dataplane.family = (one) => {
+          const { watch: _watch, tellsDrift: _tellsDrift, ...backend } = dataplane.family(one);
+          return backend;
+        };
+        return { ...dataplane, family };
       },
     };
   };
@@ -187,21 +189,14 @@ describe("a running proxy", () => {
   test("watching the host is taken up again when it breaks, and what was missed is looked for", async () => {
     const module = toyModule(proxy.kernel);
     let watches = 0;
-    const broken: BackendModule = {
-      ...module,
-      open: async (options, family, given, signal) => {
-        const backend = await module.open(options, family, given, signal);
-        return {
-          ...backend,
-          // eslint-disable-next-line require-yield
-          watch: async function* () {
-            watches += 1;
-            await Promise.resolve();
-            throw new ProxyError("tool_failed", "netlink is away");
-          },
-        };
+    const broken = withBackends(module, () => ({
+      // eslint-disable-next-line require-yield
+      watch: async function* () {
+        watches += 1;
+        await Promise.resolve();
+        throw new ProxyError("tool_failed", "netlink is away");
       },
-    };
+    }));
     void proxy.start({}, broken);
     proxy.pushBoth();
     await settled();
@@ -212,6 +207,47 @@ describe("a running proxy", () => {
     expect(watches).toBeGreaterThan(before);
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
   });
+});
+
+describe("a host that lacks what the backend can do elsewhere", () => {
+  const narrowed = (capabilities: Readonly<Record<string, string | true>>): BackendModule =>
+    toyModule(proxy.kernel, { probe: () => Promise.resolve({ facts: "first facts", versions: {}, problems: [], capabilities }) });
+
+  test("is served without it: the family is left out, and rows fail closed", async () => {
+    void proxy.start({}, narrowed({ IPv6: "switched off", TCP: "not in this build" }));
+    proxy.pushBoth();
+    await settled();
+    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
+    expect(proxy.kernel.objects.IPv6.size).toBe(0);
+    expect(proxy.world.log.lines.some((line) => line.includes("no IPv6: switched off"))).toBe(true);
+    expect(proxy.world.log.lines.some((line) => line.includes("left out, no TCP: not in this build"))).toBe(true);
+  });
+
+  test("can't add what the module refuses", async () => {
+    const module = { ...narrowed({ SCTP: true }), capabilities: { IPv4: true, SCTP: "never" } } as const;
+    await expect(proxy.start({}, module)).rejects.toThrow("capabilities.SCTP is true, and the module refuses it: never: backend toy");
+  });
+});
+
+test("a module's own world is made once, serves probe and dataplane, and is let go of at the end", async () => {
+  const inner = toyModule(proxy.kernel);
+  const seen: unknown[] = [];
+  let closed = 0;
+  const own = { ...proxy.world, extra: true, close: () => void closed++ };
+  const module: BackendModule = {
+    ...inner,
+    createWorld: (base) => (seen.push(base), own),
+    probe: (options, world, signal) => (seen.push(world), inner.probe(options, world, signal)),
+    open: (options, world, signal) => (seen.push(world), inner.open(options, world, signal)),
+  };
+  const done = proxy.start({}, module);
+  proxy.pushBoth();
+  await settled();
+  expect(closed).toBe(0);
+  proxy.stop.abort();
+  await done;
+  expect(seen).toEqual([proxy.world, own, own]);
+  expect(closed).toBe(1);
 });
 
 describe("health check node ports", () => {

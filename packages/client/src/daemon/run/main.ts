@@ -1,13 +1,17 @@
 import {
   FAMILIES,
+  openDataplane,
+  probeModule,
   ProxyError,
+  withWorldOf,
   type BackendModule,
   type Clock,
+  type Dataplane,
   type Feed,
-  type HostReport,
   type IPFamily,
   type Issue,
   type KernelObject,
+  type ProbedHost,
   type World,
 } from "@turnout/core";
 import type { RunConfig } from "../config/config.ts";
@@ -15,6 +19,7 @@ import { serveHealth, serveMetrics, watchConfigFile } from "./daemon-tasks.ts";
 import { FamilyRun } from "./family-run.ts";
 import { FamilyStates } from "../feed/family-states.ts";
 import type { Eligibility } from "../../api/eligibility.ts";
+import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts";
 import { judge, type HealthReport } from "../health/health.ts";
 import { IssueLog } from "../../process/issue-log.ts";
 import type { LeftoverOptions } from "./leftovers.ts";
@@ -25,7 +30,10 @@ export interface RunOptions {
   readonly config: RunConfig;
   /** Node state per family; asked once for each family in use. */
   readonly feed: (family: IPFamily) => Feed;
+  /** The world that the module makes its own of. */
   readonly world: World;
+  /** This host's addresses as they are now; default: as Node tells them. */
+  readonly hostAddresses?: (family: IPFamily) => readonly string[];
   /** Ends the run; rules stay in force. */
   readonly signal: AbortSignal;
   readonly eligibility: () => Eligibility;
@@ -57,14 +65,19 @@ const CLOSE_MS = 10_000;
  */
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
   try {
-    await runFamilies(module, options);
+    await withWorldOf(module, options.world, (own) => runFamilies(module, own, options));
   } catch (error) {
     // A daemon that was stopped while it looked at the host is stopped, and nothing else; a one-time sync is not done.
     if (options.once === true || !options.signal.aborted || !ProxyError.is(error, "canceled")) throw error;
   }
 }
 
-async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
+/** @param own the module's world; the process around it has the one it was made of */
+async function runFamilies<H, K extends KernelObject, S>(
+  module: BackendModule<unknown, H, K, S>,
+  own: World,
+  options: RunOptions,
+): Promise<void> {
   const { config, world, signal } = options;
   if (options.once === true && module.residence === "process") {
     throw new ProxyError("invalid_object", "--once makes no sense: its rules live only as long as the process", {
@@ -72,8 +85,9 @@ async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<u
     });
   }
   const backendOptions = module.parseOptions(config.backendOptions);
-  const report = await module.probe(backendOptions, world, signal);
-  checkHost(module.name, report, options.dryRun !== undefined, world);
+  const host = await probeModule(module, backendOptions, own, signal);
+  checkHost(module.name, host, options.dryRun !== undefined, world);
+  const dataplane = await openDataplane(module, backendOptions, own, signal);
   const stop = new AbortController();
   let failure: Error | undefined;
   const fail = (reason: unknown): void => {
@@ -86,14 +100,14 @@ async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<u
   if (signal.aborted) stop.abort();
   const issues = new IssueLog({ log: world.log, clock: world.clock, count: (object) => options.metrics.objectIssue(object) });
   const reporting = { ...options, report: options.report ?? issues.report };
-  const families = await openFamilies(module, backendOptions, report.facts, reporting, stop.signal);
   try {
+    const families = openFamilies(module, dataplane, host, reporting, stop.signal);
     const tasks =
       options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, stop.signal);
     await Promise.all(tasks.map((task) => task().catch(fail)));
   } finally {
     signal.removeEventListener("abort", onAbort);
-    await closeAll(families, world);
+    await close(dataplane, world);
     issues.close();
   }
   // A one-time sync that was stopped is not done; a daemon that was stopped is.
@@ -101,7 +115,7 @@ async function runFamilies<H, K extends KernelObject, S>(module: BackendModule<u
 }
 
 /** Stop on a host that can't run the backend; a dry run goes on, it touches nothing. */
-function checkHost<H>(name: string, { problems, versions }: HostReport<H>, isDryRun: boolean, { log }: World): void {
+function checkHost<H>(name: string, { problems, versions }: ProbedHost<H>, isDryRun: boolean, { log }: World): void {
   log.info("host looked at", { backend: name, ...versions });
   const first = problems[0];
   if (first === undefined) return;
@@ -109,15 +123,15 @@ function checkHost<H>(name: string, { problems, versions }: HostReport<H>, isDry
   if (!isDryRun) throw first;
 }
 
-/** Open the backend for each family it and the host can do. @throws {ProxyError} the first reason when none can be opened. */
-async function openFamilies<H, K extends KernelObject, S>(
+/** Make the backend of each family that it can do on this host. @throws {ProxyError} the first reason when there is none. */
+function openFamilies<H, K extends KernelObject, S>(
   module: BackendModule<unknown, H, K, S>,
-  backendOptions: unknown,
-  host: H,
+  dataplane: Dataplane<H, K, S>,
+  { facts: host, capabilities }: ProbedHost<H>,
   options: RunOptions & Required<Pick<RunOptions, "report">>,
   signal: AbortSignal,
-): Promise<readonly FamilyRun<H, K, S>[]> {
-  const { config, world, metrics, dryRun, report, leftovers } = options;
+): readonly FamilyRun<H, K, S>[] {
+  const { config, world, metrics, dryRun, report, leftovers, hostAddresses = readHostAddresses } = options;
   const states = options.allowsEmpty === true ? undefined : new FamilyStates();
   const isOnce = options.once === true;
   const families: FamilyRun<H, K, S>[] = [];
@@ -125,18 +139,20 @@ async function openFamilies<H, K extends KernelObject, S>(
   let firstError: ProxyError | undefined;
   for (const family of FAMILIES) {
     try {
-      const capability = module.capabilities[family];
+      const capability = capabilities[family];
       if (capability !== true)
         throw new ProxyError("host_unsupported", `no ${family}: ${capability}`, { object: `backend ${module.name}` });
-      const backend = await module.open(backendOptions, family, world, signal);
+      const backend = dataplane.family(family);
       const feed = options.feed(family);
       families.push(
         new FamilyRun({
           module,
           backend,
+          capabilities,
           family,
           feed,
           host,
+          hostAddresses,
           config,
           world,
           metrics,
@@ -174,16 +190,14 @@ function healthOf<H, K extends KernelObject, S>(families: readonly FamilyRun<H, 
   return judge(new Map(families.map(({ family, progress }) => [family, progress])), config.syncPeriodMs, clock.nowMs());
 }
 
-async function closeAll<H, K extends KernelObject, S>(families: readonly FamilyRun<H, K, S>[], { clock, log }: World): Promise<void> {
+async function close<H, K extends KernelObject, S>(dataplane: Dataplane<H, K, S>, { clock, log }: World): Promise<void> {
   const late = new AbortController();
   const done = new AbortController();
   const limit = clock.sleep(CLOSE_MS, done.signal).then(() => late.abort());
-  for (const family of families) {
-    try {
-      await family.close(late.signal);
-    } catch (error) {
-      log.warn("closing a backend failed", { family: family.family, error });
-    }
+  try {
+    await dataplane.close(late.signal);
+  } catch (error) {
+    log.warn("closing the backend failed", { error });
   }
   done.abort();
   await limit;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ALL_CAPABILITIES as ALL, fitRow } from "./capabilities.ts";
+import { ALL_CAPABILITIES as ALL } from "./capabilities.ts";
+import { fitRow } from "./fit-row.ts";
 import type { ServicePort } from "../model/rows.ts";
 import { rawService } from "../testing/objects.ts";
 import { rowsOf } from "../testing/view.ts";

@@ -1,0 +1,35 @@
+/**
+ * The door for authors of backends: the contract, the rows it is given, and the few functions that every backend needs.
+ *
+ * Start with {@link BackendModule}; docs/write-a-backend.md goes through it. What may change while the contract stays the same is in
+ * docs/contract.md.
+ * @packageDocumentation
+ */
+export { objectId } from "./contract/backend.ts";
+export type {
+  Backend,
+  BackendMetric,
+  BackendModule,
+  Context,
+  Dataplane,
+  Delta,
+  HostEvent,
+  HostReport,
+  KernelObject,
+  Leftover,
+  Lingering,
+  Observed,
+  Outcome,
+  Plain,
+  Plan,
+  Put,
+} from "./contract/backend.ts";
+export { ALL_CAPABILITIES } from "./contract/capabilities.ts";
+export type { Capabilities, Variants } from "./contract/capabilities.ts";
+export type { Clock, Exec, FlowFilter, Log, World } from "./contract/world.ts";
+export { hostPort, unusableReason } from "./model/addresses.ts";
+export { FAMILIES } from "./model/api-objects.ts";
+export type { IPFamily, Protocol } from "./model/api-objects.ts";
+export { ProxyError } from "./model/errors.ts";
+export { nodePortAddresses } from "./model/node-port-addresses.ts";
+export type { Destination, Endpoint, LocalDetector, NodeContext, Origin, Rule, ServicePort, Target } from "./model/rows.ts";

@@ -1,0 +1,120 @@
+import { ProxyError } from "../model/errors.ts";
+import type { BackendModule } from "./backend.ts";
+import { abilityFaults, valueText } from "./capabilities.ts";
+
+/** The contract that this core keeps. */
+const CONTRACT = 2;
+
+/** What one member has to be; undefined: it is. */
+type Rule = (value: unknown) => string | undefined;
+
+const rule =
+  (wanted: string, isRight: (value: unknown) => boolean): Rule =>
+  (value) =>
+    isRight(value) ? undefined : wanted;
+const optional =
+  (inner: Rule): Rule =>
+  (value) =>
+    value === undefined ? undefined : inner(value);
+
+const FUNCTION = rule("a function", (value) => typeof value === "function");
+const TEXT = rule("a text", (value) => typeof value === "string" && value !== "");
+const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
+
+const MODULE: Readonly<Record<Exclude<keyof BackendModule, "contract" | "variants">, Rule>> = {
+  name: TEXT,
+  residence: rule('"kernel" or "process"', (value) => value === "kernel" || value === "process"),
+  capabilities: rule("an object", (value) => typeof value === "object" && value !== null),
+  nodePortAddressesDefault: optional(rule("a list of texts", isTexts)),
+  proxyMode: optional(TEXT),
+  serviceEntriesMax: optional(rule("a whole number from 1", (value) => Number.isSafeInteger(value) && Number(value) >= 1)),
+  createWorld: optional(FUNCTION),
+  parseOptions: FUNCTION,
+  probe: FUNCTION,
+  open: FUNCTION,
+};
+
+/**
+ * Say what keeps a value from being a backend module; empty: nothing. Pure, never throws.
+ *
+ * Edges: a module of another contract is told that alone: what else it has is for that one. Members and names that this core doesn't know count
+ * for nothing, so that a backend written for a newer core of the same contract loads.
+ */
+export function moduleFaults(value: unknown): readonly string[] {
+  if (typeof value !== "object" || value === null) return [value === undefined ? "nothing is exported" : `it is ${valueText(value)}`];
+  const module: Readonly<Record<string, unknown>> = { ...membersOf(value, ["contract", "variants", ...Object.keys(MODULE)]) };
+  const { contract, capabilities, variants } = module;
+  if (contract === undefined) return [`contract is missing, this is ${CONTRACT}`];
+  if (contract !== CONTRACT) return [`contract ${valueText(contract)}, this is ${CONTRACT}`];
+  const isTable = MODULE.capabilities(capabilities) === undefined;
+  return [...memberFaults(module, MODULE), ...abilityFaults({ capabilities: isTable ? capabilities : undefined, variants })];
+}
+
+/** Inherited members count: a module may be a class's instance. */
+function membersOf(value: object, names: readonly string[]): Readonly<Record<string, unknown>> {
+  const members = value as Readonly<Record<string, unknown>>;
+  return Object.fromEntries(names.map((name) => [name, members[name]]));
+}
+
+function memberFaults(members: Readonly<Record<string, unknown>>, rules: Readonly<Record<string, Rule>>): readonly string[] {
+  return Object.entries(rules).flatMap(([name, check]) => {
+    const value = members[name];
+    const wanted = check(value);
+    if (wanted === undefined) return [];
+    return [value === undefined ? `${name} is missing` : `${name} is ${valueText(value)}, not ${wanted}`];
+  });
+}
+
+/**
+ * Take a value for a backend module.
+ * @param object what people call it, e.g. `backend ./mine.mjs`
+ * @throws {ProxyError} `invalid_object` with everything that is wrong with it, in one line.
+ */
+export function parseModule(value: unknown, object: string): BackendModule {
+  const faults = moduleFaults(value);
+  if (faults.length === 0) return value as BackendModule;
+  throw new ProxyError("invalid_object", `this is no backend module: ${faults.join("; ")}`, {
+    object,
+    hint: "its default export has to be a BackendModule of @turnout/core/backend",
+  });
+}
+
+const DATAPLANE: Readonly<Record<string, Rule>> = { family: FUNCTION, close: FUNCTION };
+const BACKEND: Readonly<Record<string, Rule>> = {
+  skeleton: FUNCTION,
+  render: FUNCTION,
+  plan: FUNCTION,
+  observe: FUNCTION,
+  apply: FUNCTION,
+  isShared: optional(FUNCTION),
+  explain: optional(FUNCTION),
+  forgetFlows: optional(FUNCTION),
+  watch: optional(FUNCTION),
+  tellsDrift: optional(rule("true or false", (value) => typeof value === "boolean")),
+  metrics: optional(FUNCTION),
+  cleanup: optional(FUNCTION),
+  leftovers: optional(FUNCTION),
+};
+
+/** Hold what a backend gave back against what it should be. @throws {Error} a defect of the backend, everything in one line. */
+function demand(who: string, value: unknown, rules: Readonly<Record<string, Rule>>): void {
+  const isObject = typeof value === "object" && value !== null;
+  const faults = isObject ? memberFaults(membersOf(value, Object.keys(rules)), rules) : [`it is ${valueText(value)}, not an object`];
+  if (faults.length > 0) throw new Error(`defect of the backend: what ${who} gave back is wrong: ${faults.join("; ")}`);
+}
+
+/** Check a dataplane. @throws {Error} a defect of the backend, told in one line. */
+export function demandDataplane(value: unknown, backend: string): void {
+  demand(`open of ${backend}`, value, DATAPLANE);
+}
+
+/** Check one family's backend. @throws {Error} a defect of the backend, told in one line. */
+export function demandBackend(value: unknown, backend: string): void {
+  demand(`family of ${backend}`, value, BACKEND);
+}
+
+/** Check what apply resolved to. @throws {Error} a defect of the backend, told in one line. */
+export function demandOutcome(value: unknown): void {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
+  throw new Error(`defect of the backend: apply resolved to ${valueText(value)}, not to an Outcome: {} says that all is in force`);
+}

@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import { ProxyError } from "../model/errors.ts";
+import { TestClock } from "../testing/clock.ts";
+import { RecordingLog } from "../testing/records.ts";
+import { ToyHost } from "../testing/toy-backend.ts";
+import type { BackendModule, HostReport, Outcome } from "./backend.ts";
+import { ALL_CAPABILITIES, abilitiesOf, CAPABILITY_DEFAULTS } from "./capabilities.ts";
+import { cleanUpBackend, openDataplane, probeModule, withWorldOf } from "./host-module.ts";
+import type { World } from "./world.ts";
+
+const NEVER = new AbortController().signal;
+const outOfBounds = (): never => {
+  throw new Error("no program is run");
+};
+const WORLD: World = { exec: { run: outOfBounds, open: outOfBounds }, clock: new TestClock(), log: new RecordingLog() };
+
+function toy(changes: Partial<BackendModule> = {}): BackendModule {
+  return {
+    name: "toy",
+    contract: 2,
+    residence: "kernel",
+    capabilities: { ...ALL_CAPABILITIES, SCTP: "never heard of" },
+    parseOptions: (raw) => raw,
+    probe: () => Promise.resolve({ facts: 1, versions: {}, problems: [] }),
+    open: () => Promise.resolve({ family: () => new ToyHost().open(), close: () => Promise.resolve() }),
+    ...changes,
+  };
+}
+
+const finding = (found: Partial<HostReport<unknown>>): BackendModule =>
+  toy({ probe: () => Promise.resolve({ facts: 1, versions: {}, problems: [], ...found }) });
+
+describe("what a backend can do on a host", () => {
+  it("is what its module says, with defaults for what that leaves out", () => {
+    const { capabilities, variants } = abilitiesOf({ capabilities: { TCP: true, drop: "no way" }, variants: { affinityScope: "address" } });
+    expect(capabilities).toEqual({ ...CAPABILITY_DEFAULTS, TCP: true, drop: "no way" });
+    expect(variants).toEqual({
+      undefinedClusterIPPort: "pass",
+      unallocatedClusterIP: "pass",
+      nodePortRejectScope: "nodePortAddresses",
+      rejectFromHost: true,
+      blockedWithoutEndpoints: "drop",
+      affinityScope: "address",
+      nodePortsOnLoopback: "never",
+    });
+  });
+
+  it("closes what nobody named", () => {
+    expect(Object.values(CAPABILITY_DEFAULTS).every((can) => typeof can === "string")).toBe(true);
+  });
+
+  it("is less where its probe found so, and otherwise where it found that", async () => {
+    const module = finding({
+      capabilities: { IPv6: "off on this host", TCP: true, SCTP: "no module" },
+      variants: { rejectFromHost: false },
+    });
+    const { capabilities, variants } = await probeModule(module, {}, WORLD, NEVER);
+    expect(capabilities).toEqual({ ...ALL_CAPABILITIES, IPv6: "off on this host", SCTP: "never heard of" });
+    expect(variants.rejectFromHost).toBe(false);
+  });
+
+  it("is never more: a probe that says so is refused, in one line", async () => {
+    await expect(probeModule(finding({ capabilities: { SCTP: true } }), {}, WORLD, NEVER)).rejects.toThrow(
+      "[invalid_object] the probe found what can't be: capabilities.SCTP is true, and the module refuses it: never heard of: backend toy: ",
+    );
+  });
+
+  it("is what can be: a probe that names nonsense is refused", async () => {
+    const nonsense = { capabilities: { UDP: false } } as unknown as Partial<HostReport<unknown>>;
+    await expect(probeModule(finding(nonsense), {}, WORLD, NEVER)).rejects.toThrow("capabilities.UDP is false, not true or a text");
+  });
+});
+
+describe("a module's own world", () => {
+  it("is made of the base, and let go of however the work ends", async () => {
+    const told: string[] = [];
+    const module = toy({ createWorld: (base) => ({ ...base, close: () => void told.push("closed") }) });
+    expect(await withWorldOf(module, WORLD, (own) => Promise.resolve(own.clock))).toBe(WORLD.clock);
+    await expect(withWorldOf(module, WORLD, () => Promise.reject(new Error("oops")))).rejects.toThrow("oops");
+    expect(told).toEqual(["closed", "closed"]);
+  });
+
+  it("is the base where it makes none", async () => {
+    expect(await withWorldOf(toy(), WORLD, (own) => Promise.resolve(own))).toBe(WORLD);
+  });
+});
+
+describe("a dataplane", () => {
+  it("that is none is a defect, told in a line", async () => {
+    const nothing = toy({ open: (() => Promise.resolve()) as unknown as BackendModule["open"] });
+    await expect(openDataplane(nothing, {}, WORLD, NEVER)).rejects.toThrow("defect of the backend: what open of toy gave back is wrong");
+  });
+
+  it("whose family is none is one, too", async () => {
+    const family = (() => ({})) as unknown as ToyHost["open"];
+    const hollow = toy({ open: () => Promise.resolve({ family, close: () => Promise.resolve() }) });
+    const dataplane = await openDataplane(hollow, {}, WORLD, NEVER);
+    expect(() => dataplane.family("IPv4")).toThrow("what family of toy gave back is wrong: skeleton is missing; render is missing");
+  });
+});
+
+describe("cleaning up", () => {
+  const put = (host: ToyHost): void => void host.objects.set("base base", { kind: "base", key: "base", value: 1 });
+
+  it("removes what is observed", async () => {
+    const host = new ToyHost();
+    put(host);
+    await cleanUpBackend(host.open(), 0, NEVER);
+    expect([host.objects.size, host.violations]).toEqual([0, []]);
+    await cleanUpBackend(host.open(), 0, NEVER);
+    expect(host.plans).toBe(1);
+  });
+
+  it("is the backend's own where it has one", async () => {
+    const host = new ToyHost();
+    put(host);
+    await cleanUpBackend({ ...host.open(), cleanup: () => Promise.resolve(host.objects.clear()) }, 0, NEVER);
+    expect([host.objects.size, host.observations]).toEqual([0, 0]);
+  });
+
+  it("tells of an object that is refused, and of a host that can't be looked at", async () => {
+    const host = new ToyHost();
+    put(host);
+    const refused = new ProxyError("tool_failed", "it stays");
+    const outcome: Outcome<never> = { failed: new Map([["base base", refused]]) };
+    await expect(cleanUpBackend({ ...host.open(), apply: () => Promise.resolve(outcome) }, 0, NEVER)).rejects.toBe(refused);
+    const blind = { ...host.open(), observe: () => Promise.resolve(undefined) };
+    await expect(cleanUpBackend(blind, 0, NEVER)).rejects.toMatchObject({ code: "tool_failed" });
+  });
+});
