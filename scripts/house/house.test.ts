@@ -153,6 +153,15 @@ describe("purity", () => {
     ]);
   });
 
+  it("lets what decides use the rule text that backends share, which is pure itself", () => {
+    expect(check("packages/backend-x/src/plan.ts", `import { x } from "@turnout/host/iptables/text";`)).toEqual([]);
+    expect(check("packages/backend-x/src/plan.ts", `import { x } from "@turnout/host/iptables";`)).toEqual(["@turnout/host/iptables"]);
+    expect(check("packages/host/src/iptables/text/a.ts", `import { x } from "@turnout/core"; import "node:fs"; Date.now();`)).toEqual([
+      "node:fs",
+      "Date.now",
+    ]);
+  });
+
   it("follows a deciding file's imports, and leaves alone what it only takes types from", () => {
     const src = "packages/backend-nft/src";
     const files = [
@@ -309,6 +318,8 @@ describe("rooms", () => {
     ["packages/core/src/model/a.ts", `import type { X } from "../contract/backend.ts";`, "model may import no other room, not contract"],
     ["packages/client/src/api/a.ts", `import { x } from "../daemon/run/main.ts";`, "api may import gen, process, not daemon"],
     ["packages/core/src/state/a.ts", `import { x } from "../index.ts";`, "state may import model, intake, policy, not a door"],
+    ["packages/host/src/iptables/a.ts", `import { x } from "../nft/b.ts";`, "iptables may import no other room, not nft"],
+    ["packages/host/src/nft/a.ts", `import { x } from "../testing/nft/b.ts";`, "nft may import watch, not testing"],
     ["packages/core/src/new/a.ts", `import { x } from "../model/rows.ts";`, "core/new is no room of scripts/house/check-rooms.ts"],
     ["packages/client/src/daemon/health/a.ts", `import { x } from "../run/main.ts";`, "health may import config, not run"],
     [
@@ -326,6 +337,7 @@ describe("rooms", () => {
     ["packages/core/src/index.ts", `export * from "./sync/ledger.ts";`],
     ["packages/core/src/sync/a.test.ts", `import { x } from "../state/store.ts";`],
     ["packages/lab/src/any/a.ts", `import { x } from "../other/b.ts";`],
+    ["packages/host/src/testing/nft/a.ts", `import { x } from "../../nft/b.ts"; import { y } from "../../iptables/text/c.ts";`],
   ])("lets %s do %s", (path, text) => {
     expect(rooms(path, text)).toEqual([]);
   });

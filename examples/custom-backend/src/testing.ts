@@ -4,9 +4,9 @@
  * @packageDocumentation
  */
 import { hostPort, ProxyError } from "@turnout/core";
-import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
+import type { FakeHost, Flow, Packet, Trace } from "@turnout/conformance";
 import type { Exec, ExecResult, FlowFilter, HostAddress, IPFamily, Netlink } from "@turnout/core";
-import { HOST_ADDRESSES } from "@turnout/conformance";
+import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import { RecordingLog, TestClock } from "@turnout/core/testing";
 import { followPacket, type Table } from "./table.ts";
 
@@ -35,8 +35,8 @@ export function createFakeHost(): FakeHost {
     get flows() {
       return network.flows;
     },
-    setFault: (fault) => void (disk.fault = fault),
-    refuse: (addresses) => void (disk.refused = addresses),
+    setFault: (fault) => disk.faults.setFault(fault),
+    refuse: (addresses) => disk.faults.refuse(addresses),
     tamper: (random) => disk.tamper(random),
     own: () =>
       FAMILIES.flatMap((family) => Object.entries(disk.table(family)).map(([id, value]) => `${family} ${id} ${JSON.stringify(value)}`)),
@@ -47,8 +47,7 @@ export function createFakeHost(): FakeHost {
 /** The programs the backend runs, on files in memory. */
 class FakeDisk implements Exec {
   readonly files: Map<string, string> = new Map([["/run/turnout-table.txt", "not ours"]]);
-  fault: Fault | undefined;
-  refused: readonly string[] = [];
+  readonly faults: FaultSwitches = new FaultSwitches();
   readonly #read: Partial<Record<IPFamily, { readonly text: string; readonly table: Table }>> = {};
 
   /** What a file says; read once as long as it stays the same, because many packets are followed through it. */
@@ -67,7 +66,7 @@ class FakeDisk implements Exec {
       case "cat":
         return text === undefined ? ended(1, `cat: ${path}: No such file or directory`) : ended(0, "", text);
       case "dd":
-        if (this.refused.some((address) => input.includes(address))) return ended(1, "dd: Input/output error");
+        if (this.faults.isRefused(input)) return ended(1, "dd: Input/output error");
         this.files.set((args[0] ?? "").slice("of=".length), input);
         return ended(0);
       case "mv":
@@ -85,12 +84,10 @@ class FakeDisk implements Exec {
 
   /** What makes or breaks a table is one rename, so nothing can be half done: `during` is before it. */
   #change(program: string, carryOut: () => void): Promise<ExecResult> {
-    const { fault } = this;
-    const isDue = fault?.afterChanges === 0;
-    this.fault = fault === undefined || isDue ? undefined : { ...fault, afterChanges: fault.afterChanges - 1 };
-    if (isDue && fault.when !== "after") return ended(1, `${program}: Input/output error`);
+    const when = this.faults.next("");
+    if (when === "before" || when === "during") return ended(1, `${program}: Input/output error`);
     carryOut();
-    return isDue ? Promise.reject(new ProxyError("timed_out", "no answer within 60 s", { object: program })) : ended(0);
+    return when === undefined ? ended(0) : Promise.reject(new ProxyError("timed_out", "no answer within 60 s", { object: program }));
   }
 
   #move(from: string, to: string): void {
@@ -115,9 +112,7 @@ class FakeDisk implements Exec {
 /** Addresses and remembered UDP flows. */
 class FakeNetwork implements Netlink {
   flows: readonly Flow[] = [];
-  #addresses: readonly HostAddress[] = FAMILIES.flatMap((family) =>
-    HOST_ADDRESSES[family].map((ip) => ({ ip, prefixLength: family === "IPv4" ? 24 : 64, link: "eth0" })),
-  );
+  #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #changed = Promise.withResolvers<void>();
 
   setAddresses(addresses: readonly HostAddress[]): void {

@@ -1,58 +1,21 @@
-import { BREAKAGES, catchBreakage, checkBackend, checkHistories, SCENARIOS } from "@turnout/conformance";
-import type { CreateFakeHost, Finding } from "@turnout/conformance";
-import { describe, expect, it } from "vitest";
+import { describeBackend } from "@turnout/conformance";
+import { describe, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
 
-const TIMEOUT_MS = 600_000;
-/** Random changes; set TURNOUT_HISTORY_STEPS for a soak, and TURNOUT_HISTORY_SEED to begin elsewhere. */
-const STEPS = Number(process.env["TURNOUT_HISTORY_STEPS"] ?? 5_000);
-const SEED = Number(process.env["TURNOUT_HISTORY_SEED"] ?? 1);
-
-/** The scenarios are played with the nft variant, the histories with the other. */
-const createLegacyHost: CreateFakeHost = () => createFakeHost({ variant: "legacy" });
-
-/** Findings as lines that tell enough to mend what is wrong. */
-function lines(findings: readonly Finding[]): readonly string[] {
-  return findings.map(({ kind, scenario, step, family, what, expected, got, details }) =>
-    [`${kind} ${family} in ${scenario}, ${step}: ${what}: expected ${expected}, got ${got}`, ...details].join("\n  "),
-  );
-}
+/** Defects that can't be told here from what is declared, with the reason. */
+const NOT_SEEN: Readonly<Record<string, string>> = {
+  "leaves undefined ports alone": "it leaves them alone anyway",
+  "leaves unallocated addresses alone": "it leaves them alone anyway",
+};
 
 describe("the iptables backend on its host in memory", () => {
-  it(
-    "does in every scenario what it should, skipping nothing",
-    async () => {
-      const { findings, cells } = await checkBackend(iptablesModule, createFakeHost, SCENARIOS);
-      expect(lines(findings)).toEqual([]);
-      expect(cells.filter(({ skipped }) => skipped !== undefined)).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    `R-58 ends where one sync from nothing ends, whatever happens: ${STEPS} changes from seed ${SEED}`,
-    async () => {
-      const { findings, steps } = await checkHistories(iptablesModule, createLegacyHost, { seed: SEED, steps: STEPS });
-      expect(lines(findings)).toEqual([]);
-      expect(steps).toBe(STEPS);
-    },
-    STEPS * 20 + TIMEOUT_MS,
-  );
-
-  // What are no breakages of a backend that leaves ports and addresses nobody defined alone anyway.
-  const declared = ["leaves undefined ports alone", "leaves unallocated addresses alone"];
-  const breakages = BREAKAGES.filter(({ name }) => !declared.includes(name));
-
-  it.each(breakages.map((breakage) => [breakage.name, breakage] as const))(
-    "is caught when it %s",
-    async (_, breakage) => {
-      const found = await catchBreakage(breakage, iptablesModule, createFakeHost, SCENARIOS);
-      expect(breakage.kinds).toContain(found?.kind);
-      // A duty of the contract has no rule.
-      const isOffended = breakage.rules.length === 0 || breakage.rules.some((rule) => found?.rules.includes(rule));
-      expect({ isOffended, rules: found?.rules }).toMatchObject({ isOffended: true });
-    },
-    TIMEOUT_MS,
-  );
+  describeBackend(iptablesModule, createFakeHost, {
+    it,
+    steps: 5_000,
+    // The scenarios are played with the nft variant, the histories with the other.
+    createHistoryHost: () => createFakeHost({ variant: "legacy" }),
+    skipsNothing: true,
+    notSeen: NOT_SEEN,
+  });
 });

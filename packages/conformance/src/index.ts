@@ -19,6 +19,8 @@ export type { Subject } from "./play/subject.ts";
 export * from "./scenarios/index.ts";
 export { BREAKAGES, catchBreakage } from "./breakages/breakages.ts";
 export type { Breakage } from "./breakages/breakages.ts";
+export { describeBackend } from "./describe/describe-backend.ts";
+export type { DescribeOptions } from "./describe/describe-backend.ts";
 export * from "./histories/histories.ts";
 export type { HistoryOptions } from "./histories/history-options.ts";
 export { packetOf, probeText } from "./play/probe-packet.ts";

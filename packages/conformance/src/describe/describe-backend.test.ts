@@ -1,0 +1,77 @@
+import type { BackendModule } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import { BREAKAGES } from "../breakages/breakages.ts";
+import type { Breakage } from "../breakages/breakages.ts";
+import { paper } from "../reference/paper.ts";
+import { createPaperHost } from "../reference/paper-host.ts";
+import { SCENARIOS } from "../scenarios/index.ts";
+import { describeBackend } from "./describe-backend.ts";
+import type { DescribeOptions } from "./describe-backend.ts";
+
+type Run = () => Promise<void>;
+
+/** A few scenarios are enough to tell whether what is found arrives. */
+const FEW = SCENARIOS.filter(({ rules }) => rules.includes("R-46")).slice(0, 2);
+
+/** The tests of a backend by name, none of which has run. */
+function testsOf(module: BackendModule, options: Omit<DescribeOptions, "it"> = {}): ReadonlyMap<string, Run> {
+  const tests = new Map<string, Run>();
+  describeBackend(module, createPaperHost, { scenarios: FEW, ...options, it: (name, run) => tests.set(name, run) });
+  return tests;
+}
+
+function runTest(tests: ReadonlyMap<string, Run>, beginning: string): Promise<void> {
+  const [, found] = [...tests].find(([name]) => name.startsWith(beginning)) ?? [];
+  if (found === undefined) throw new Error(`no test begins with ${beginning}`);
+  return found();
+}
+
+const CAUGHT = "is caught when it ";
+const LOSES_AFFINITY = "loses affinity";
+const forgetful = BREAKAGES.find(({ name }) => name === LOSES_AFFINITY)?.apply(paper, createPaperHost).module ?? paper;
+const without: BackendModule = { ...paper, capabilities: { ...paper.capabilities, sessionAffinity: "paper forgets" } };
+
+describe("describeBackend", () => {
+  it("has a test for the scenarios, one for random changes, and one for each defect but those that can't be seen", () => {
+    const [first, ...others] = BREAKAGES.map(({ name }) => name);
+    const names = [...testsOf(paper, { skipsNothing: true, notSeen: { [first ?? ""]: "because" } }).keys()];
+    expect(names.slice(0, 2)).toEqual([
+      "does in every scenario what it should, skipping nothing",
+      expect.stringContaining("R-58 ends where one sync from nothing ends"),
+    ]);
+    expect(names.slice(2)).toEqual(others.map((name) => `${CAUGHT}${name}`));
+    expect([...testsOf(without).keys()]).not.toContain(`${CAUGHT}${LOSES_AFFINITY}`);
+  });
+
+  it("takes no name that is no breakage's", () => {
+    expect(() => testsOf(paper, { notSeen: { "is renamed": "because" } })).toThrow("no breakage has this name: is renamed");
+  });
+
+  it("passes where nothing is wrong", async () => {
+    const tests = testsOf(paper, { steps: 20, skipsNothing: true });
+    for (const beginning of ["does in every scenario", "R-58", `${CAUGHT}${LOSES_AFFINITY}`])
+      await expect(runTest(tests, beginning)).resolves.toBeUndefined();
+  });
+
+  it("fails with what was found", async () => {
+    await expect(runTest(testsOf(forgetful), "does in every scenario")).rejects.toThrow(/^affinity IPv[46] in .*: expected .*, got /m);
+  });
+
+  it("fails where a rule is skipped that must not be", async () => {
+    await expect(runTest(testsOf(without), "does in every scenario")).resolves.toBeUndefined();
+    await expect(runTest(testsOf(without, { skipsNothing: true }), "does in every scenario")).rejects.toThrow("skipped: ");
+  });
+
+  it("fails where a defect is not noticed", async () => {
+    const harmless: Breakage = {
+      name: "does nothing",
+      of: "R-46",
+      kinds: ["affinity"],
+      rules: ["R-46"],
+      apply: (module, createFakeHost) => ({ module, createFakeHost }),
+    };
+    await expect(runTest(testsOf(paper, { breakages: [harmless] }), `${CAUGHT}does nothing`)).rejects.toThrow(
+      "wanted a finding of kind affinity that shows the offence against R-46; nothing was found",
+    );
+  });
+});

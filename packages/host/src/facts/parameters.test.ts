@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { createFakeExec } from "../testing/fake-exec.ts";
+import { readParameter, setParameter } from "./parameters.ts";
+
+const NAME = "net.ipv4.conf.all.route_localnet";
+const { signal } = new AbortController();
+
+it("a kernel parameter is read, and is undefined where the kernel has none of that name", async () => {
+  const run = ["sysctl", "-n", NAME];
+  const exec = createFakeExec([
+    { run, result: { stdout: "1\n" } },
+    { run, result: { code: 255, stderr: `sysctl: cannot stat /proc/sys/${NAME}: No such file or directory\n` } },
+  ]);
+  expect(await readParameter(exec, NAME, signal)).toBe("1");
+  expect(await readParameter(exec, NAME, signal)).toBeUndefined();
+});
+
+it("a kernel parameter is set, and what the tool says against it is told", async () => {
+  const run = ["sysctl", "-q", "-w", `${NAME}=1`];
+  const exec = createFakeExec([{ run }, { run, result: { code: 255, stderr: "sysctl: permission denied on key\n" } }]);
+  await setParameter(exec, NAME, "1", signal);
+  await expect(setParameter(exec, NAME, "1", signal)).rejects.toMatchObject({
+    code: "tool_failed",
+    object: `${NAME}: sysctl: permission denied on key`,
+  });
+  expect(() => exec.done()).not.toThrow();
+});
