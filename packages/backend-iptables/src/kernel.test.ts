@@ -249,7 +249,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       await run(tool(variant, "IPv4", ""), ["-t", "nat", "-A", "OUTPUT", "-j", own]);
       proxy.want([]);
       expect(await proxy.sync()).toBeGreaterThan(40);
-      expect(proxy.ledger.delta(Date.now()).lingering.map(({ object }) => object.key)).toEqual([`nat ${own}`]);
+      expect(proxy.ledger.delta(Date.now() + 60_000).lingering.map(({ object }) => object.key)).toEqual([`nat ${own}`]);
       await run(tool(variant, "IPv4", ""), ["-t", "nat", "-D", "OUTPUT", "-j", own]);
       const delta = proxy.ledger.delta(Date.now() + 100_000);
       expect(await proxy.backend.apply(proxy.backend.plan(delta), signal)).toEqual({});

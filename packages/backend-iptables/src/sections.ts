@@ -13,8 +13,6 @@ export interface Section {
   readonly lines: readonly string[];
   /** Chains to be emptied and, at the end, deleted, those that jump to others first: nothing else of ours jumps to them by then. */
   readonly dead: readonly ChainObject[];
-  /** Keys of chains that have their rules afterwards. */
-  readonly made: readonly string[];
   /** Rules it writes. */
   readonly written: number;
   /** By how many rules the table grows. */
@@ -51,7 +49,7 @@ function ruleLines(object: ChainObject): readonly string[] {
 }
 
 const TABLES: readonly TableName[] = ["nat", "filter", "mangle"];
-const EMPTY: Section = { table: "nat", fresh: [], declared: [], lines: [], dead: [], made: [], written: 0, growth: 0 };
+const EMPTY: Section = { table: "nat", fresh: [], declared: [], lines: [], dead: [], written: 0, growth: 0 };
 
 function deletionOf(dead: readonly ChainObject[], table: TableName): Section {
   return { ...EMPTY, table, dead };
@@ -80,7 +78,7 @@ export function cutSections(sections: readonly Section[], chainsMax: number = CH
     if (section.table !== "nat") return section;
     const fresh = section.fresh.length > chainsMax ? chunksOf(section.fresh, chainsMax) : [];
     const dead = section.dead.length > chainsMax ? chunksOf(section.dead, chainsMax) : [];
-    ahead.push(...fresh.map((chunk): Section => ({ ...EMPTY, fresh: chunk, made: chunk.map(({ key }) => key) })));
+    ahead.push(...fresh.map((chunk): Section => ({ ...EMPTY, fresh: chunk })));
     behind.push(...dead.map((chunk) => deletionOf(chunk, section.table)));
     return { ...section, fresh: fresh.length > 0 ? [] : section.fresh, dead: dead.length > 0 ? [] : section.dead };
   });
@@ -113,7 +111,6 @@ export class SectionWriter {
   readonly #inserts: string[] = [];
   readonly #deletes: string[] = [];
   readonly #dead: ChainObject[] = [];
-  readonly #made: string[] = [];
   #written = 0;
   #growth = 0;
 
@@ -129,7 +126,6 @@ export class SectionWriter {
   /** Make a chain, or replace its rules. */
   writeChain(object: ChainObject, before: IptablesObject | undefined): void {
     const count = rulesOf(object.value).length;
-    this.#made.push(object.key);
     if (before?.kind === "chain") {
       this.#declared.push(declaration(placeOf(object).chain));
       this.#changed.push(...ruleLines(object));
@@ -189,9 +185,7 @@ export class SectionWriter {
     if (this.#fresh.length + this.#declared.length + lines.length + this.#dead.length === 0) return [];
     const fresh = this.#fresh.toSorted((a, b) => rankOf(a) - rankOf(b));
     const dead = this.#dead.toSorted((a, b) => rankOf(b) - rankOf(a));
-    return [
-      { table: this.#table, fresh, declared: this.#declared, lines, dead, made: this.#made, written: this.#written, growth: this.#growth },
-    ];
+    return [{ table: this.#table, fresh, declared: this.#declared, lines, dead, written: this.#written, growth: this.#growth }];
   }
 
   #count(written: number, replaced: number): void {

@@ -271,7 +271,6 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const bad = {
       statements: ["delete element ip turnout cluster-ips { 10.96.0.1 }", "add element ip turnout cluster-ips { nonsense }"],
       forgets: [],
-      made: [],
       emptied: [],
       deleted: [],
     };

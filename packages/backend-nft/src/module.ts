@@ -42,7 +42,7 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
 function openBackend(options: NftOptions, family: IPFamily, world: World): Backend<NftFacts, NftObject, Transaction> {
   const session = new NftSession(world, options.nftPath);
   const nftFamily = NFT_FAMILY[family];
-  const applier = new Applier(session, nftFamily, world.clock, world.log);
+  const applier = new Applier(session, nftFamily, world.log);
   let mark: CommitMark | undefined;
   return {
     skeleton: renderSkeleton,
@@ -51,7 +51,6 @@ function openBackend(options: NftOptions, family: IPFamily, world: World): Backe
     plan: (delta): Plan<Transaction> => planDelta(delta, family),
     explain: explainPlan,
     async observe(signal: AbortSignal): Promise<Observed<NftObject>> {
-      applier.reset();
       mark = await ownCommitsOf(world.netlink).mark(world.netlink);
       const text = await session.listTable(nftFamily, TABLE, signal);
       return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text);

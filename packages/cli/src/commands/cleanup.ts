@@ -102,7 +102,9 @@ async function removeObserved(
   if (observed === undefined) throw new ProxyError("tool_failed", "what is on the host can't be told", { object: `backend ${name}` });
   const remove = [...observed.objects.values()];
   if (remove.length === 0 && observed.lingering.length === 0) return;
-  const plan = backend.plan({ put: [], remove, lingering: observed.lingering, nowMs: world.clock.nowMs() });
+  const nowMs = world.clock.nowMs();
+  const lingering = observed.lingering.map((object) => ({ object, sinceMs: nowMs }));
+  const plan = backend.plan({ put: [], remove, lingering, nowMs });
   const outcome = await backend.apply(plan, signal);
   const failure = outcome.failed?.values().next().value;
   if (failure !== undefined) throw failure;

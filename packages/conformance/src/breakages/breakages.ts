@@ -5,6 +5,7 @@ import type { Defect } from "./broken-backend.ts";
 import { BROKEN_HOSTS } from "./broken-hosts.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
 import { BROKEN_RECOVERY } from "./broken-recovery.ts";
+import { BROKEN_TURNS } from "./broken-turns.ts";
 import { checkBackend, checkScenarios } from "../checks/check.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { Finding, FindingKind } from "../checks/finding.ts";
@@ -137,6 +138,7 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_HOSTS,
   ...BROKEN_ORDER,
   ...BROKEN_RECOVERY,
+  ...BROKEN_TURNS,
 }).map(([name, [of, apply, kinds = VERDICT]]) => ({
   name,
   of,

@@ -102,7 +102,8 @@ export async function removeAll(backend: AnyBackend, nowMs: number, signal: Abor
   }
   const observed = await backend.observe(signal);
   const remove = [...(observed?.objects.values() ?? [])];
-  await backend.apply(backend.plan({ put: [], remove, lingering: observed?.lingering ?? [], nowMs }), signal);
+  const lingering = (observed?.lingering ?? []).map((object) => ({ object, sinceMs: nowMs }));
+  await backend.apply(backend.plan({ put: [], remove, lingering, nowMs }), signal);
 }
 
 /** It takes all of its own for a leftover, or nothing. */

@@ -25,6 +25,8 @@ export interface FamilyProcessOptions {
   readonly store: Store;
   readonly settings: NodeSettings;
   readonly facts: unknown;
+  /** How long a backend may take for one plan; default as in production. */
+  readonly turnMs?: number | undefined;
 }
 
 /** How one sync went. */
@@ -53,7 +55,7 @@ export class FamilyProcess {
   #last: Pick<SyncedEvent, "put" | "removed"> = { put: 0, removed: 0 };
 
   private constructor(options: FamilyProcessOptions, inner: Backend<unknown, KernelObject, unknown>) {
-    const { family, store, settings, world, subject, facts } = options;
+    const { family, store, settings, world, subject, facts, turnMs } = options;
     this.#options = options;
     this.#inner = inner;
     this.#facts = facts;
@@ -72,6 +74,7 @@ export class FamilyProcess {
       maxIntervalMs: NEVER_MS,
       retryMs: 1000,
       capabilities: subject.module.capabilities,
+      ...(turnMs === undefined ? {} : { turnMs }),
     });
   }
 
@@ -141,7 +144,7 @@ export class FamilyProcess {
     if (observed === undefined) return "";
     fresh.ledger.adopt(observed);
     const { put, remove } = fresh.ledger.delta(this.#options.world.clock.nowMs());
-    return deltaText({ put, remove: remove.filter((object) => !this.notes.lingering.includes(objectId(object))) });
+    return deltaText({ put, remove: remove.filter((object) => !this.notes.lingering.has(objectId(object))) });
   }
 
   /** Remove everything as `turnout cleanup` does, with a new process: by the backend's own way, or else all that it observes. */
@@ -154,7 +157,8 @@ export class FamilyProcess {
     else if (observed !== undefined && observed.objects.size + observed.lingering.length > 0) {
       const nowMs = this.#options.world.clock.nowMs();
       const remove = [...observed.objects.values()];
-      const { failed } = await backend.apply(backend.plan({ put: [], remove, lingering: observed.lingering, nowMs }), signal);
+      const lingering = observed.lingering.map((object) => ({ object, sinceMs: nowMs }));
+      const { failed } = await backend.apply(backend.plan({ put: [], remove, lingering, nowMs }), signal);
       for (const error of failed?.values() ?? []) throw error;
     }
     await newborn.close();
@@ -173,7 +177,7 @@ export class FamilyProcess {
   #observer(): SyncObserver {
     return {
       queued: () => undefined,
-      synced: (event) => void (this.#last = event),
+      synced: ({ put, removed }) => void (this.#last = { put: this.#last.put + put, removed: this.#last.removed + removed }),
       failed: () => undefined,
       flowsForgotten: () => undefined,
       quarantined: () => undefined,

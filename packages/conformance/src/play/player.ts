@@ -21,6 +21,8 @@ export interface PlayerOptions {
   readonly nodePortAddressesDefault?: readonly string[];
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** How long a backend may take for one plan, in ms; default as in production. */
+  readonly turnMs?: number;
   /** Default: those the backend has. */
   readonly families?: readonly IPFamily[];
 }
@@ -139,7 +141,7 @@ export class Player {
       feed(this.#store, ref, raw);
     }
     await this.#startProcesses();
-    for (const { family, notes } of this.#processes) notes.lingering = lingering.get(family) ?? [];
+    for (const { family, notes } of this.#processes) notes.lingering = lingering.get(family) ?? new Set();
   }
 
   #noteNode(name: string, raw: RawObject): void {
@@ -167,6 +169,7 @@ export class Player {
           store: this.#store,
           settings: this.#options.settings,
           facts,
+          turnMs: this.#options.turnMs,
         }),
       );
     this.#processes = processes;

@@ -100,7 +100,7 @@ export class GuardedFeed implements Feed {
 
 /** Count what a host holds beyond the skeleton, and is not about to go. */
 export function heldForRows<K extends KernelObject>(observed: Observed<K> | undefined, skeleton: readonly K[]): number {
-  const others = new Set([...skeleton, ...(observed?.lingering ?? []).map(({ object }) => object)].map(objectId));
+  const others = new Set([...skeleton, ...(observed?.lingering ?? [])].map(objectId));
   return [...(observed?.objects.keys() ?? [])].filter((id) => !others.has(id)).length;
 }
 

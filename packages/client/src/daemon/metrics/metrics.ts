@@ -194,11 +194,13 @@ export class Metrics implements SyncObserver {
     const labels = { ip_family: event.family };
     this.#duration.observe(labels, event.durationMs / 1000);
     (event.full ? this.#fullDuration : this.#partialDuration).observe(labels, event.durationMs / 1000);
-    this.#lastSync.set(labels, event.atMs / 1000);
     for (const triggerMs of event.triggersMs) this.#programming.observe(labels, Math.max(0, event.atMs - triggerMs) / 1000);
     this.#objects.set(labels, event.objects);
     this.#put.inc(labels, event.put);
     this.#removed.inc(labels, event.removed);
+    // What was deferred is waiting yet.
+    if (event.deferred > 0) return;
+    this.#lastSync.set(labels, event.atMs / 1000);
     this.#servicePending.set(0);
     this.#endpointPending.set(0);
   }
