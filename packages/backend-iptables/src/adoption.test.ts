@@ -1,6 +1,6 @@
+import { systemClock } from "@turnout/core/process";
 import { objectId } from "@turnout/core";
 import type { Delta, Exec, ExecResult, IPFamily, Log, World } from "@turnout/core";
-import { createClock } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
@@ -32,7 +32,7 @@ function recordedHost(saved: string): Exec {
 
 async function deltaOf(one: RecordedCase, family: IPFamily, saved: string = recordedSave(one, family)): Promise<Delta<IptablesObject>> {
   const log: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const world: World = { exec: recordedHost(saved), clock: createClock(), netlink: createFakeNetlink(), log };
+  const world: World = { exec: recordedHost(saved), clock: systemClock(), netlink: createFakeNetlink(), log };
   const options = iptablesModule.parseOptions({ variant: "nft", ...optionsOf(one) });
   const { delta } = await adoptionOf(await iptablesModule.open(options, family, world, signal), stateOf(one, family));
   return delta;

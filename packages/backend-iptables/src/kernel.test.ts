@@ -1,6 +1,7 @@
+import { systemClock } from "@turnout/core/process";
 import { spawnSync } from "node:child_process";
 import type { Exec, IPFamily, Log, World } from "@turnout/core";
-import { createClock, createExec } from "@turnout/host";
+import { createExec } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
@@ -30,7 +31,7 @@ function execInside(): Exec {
 }
 
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const world: World = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+const world: World = { exec: execInside(), clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
 
 async function run(file: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await world.exec.run(file, args, input === undefined ? {} : { input });

@@ -1,6 +1,7 @@
+import { TestClock } from "@turnout/core/testing";
 import type { Log } from "@turnout/core";
 import type { IptablesProgram } from "@turnout/host";
-import { createFakeClock, createFakeExec } from "@turnout/host/testing";
+import { createFakeExec } from "@turnout/host/testing";
 import { describe, expect, it } from "vitest";
 import { IptablesTool } from "./tool.ts";
 
@@ -11,7 +12,7 @@ const { signal } = new AbortController();
 /** A tool whose next call prints this. */
 function toolThatPrints(args: readonly string[], stdout: string): IptablesTool {
   const exec = createFakeExec([{ run: ["iptables-nft-save", ...args], result: { stdout } }]);
-  return new IptablesTool({ exec, clock: createFakeClock(), log: quiet }, "IPv4", NFT);
+  return new IptablesTool({ exec, clock: new TestClock(0), log: quiet }, "IPv4", NFT);
 }
 
 describe("IptablesTool", () => {

@@ -1,8 +1,9 @@
+import { TestClock } from "@turnout/core/testing";
 import type { HostEvent } from "@turnout/core";
 import { EchoCount, ownCommitsOf } from "@turnout/host";
 import type { CommitMark, IptablesVariant } from "@turnout/host";
-import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
-import type { FakeClock, FakeNetlink } from "@turnout/host/testing";
+import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
+import type { FakeNetlink } from "@turnout/host/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { IptablesFacts } from "./options.ts";
 import { CANARY_MS, watchHost } from "./watch.ts";
@@ -11,7 +12,7 @@ const quiet = { debug: (): void => undefined, info: (): void => undefined, warn:
 
 describe("watchHost", () => {
   let netlink: FakeNetlink;
-  let clock: FakeClock;
+  let clock: TestClock;
   let echoes: EchoCount;
   let stop: AbortController;
   let hasCanary: boolean;
@@ -19,7 +20,7 @@ describe("watchHost", () => {
   let events: HostEvent<IptablesFacts>[];
   beforeEach(() => {
     netlink = createFakeNetlink();
-    clock = createFakeClock();
+    clock = new TestClock(0);
     echoes = new EchoCount();
     stop = new AbortController();
     hasCanary = true;

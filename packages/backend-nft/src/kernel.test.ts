@@ -1,6 +1,6 @@
+import { systemClock } from "@turnout/core/process";
 import { Ledger } from "@turnout/core";
 import type { Backend, IPFamily, Log, World } from "@turnout/core";
-import { createClock } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
@@ -104,7 +104,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
   let backends: Record<IPFamily, NftBackend>;
   beforeAll(async () => {
     namespace = createTestNamespace("tnft");
-    world = { exec: namespace.exec, clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+    world = { exec: namespace.exec, clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
     backends = { IPv4: await open("IPv4"), IPv6: await open("IPv6") };
   });
   afterAll(async () => {

@@ -32,7 +32,6 @@ export { Metrics } from "./daemon/metrics/metrics.ts";
 export { terminationSignal } from "./process/signals.ts";
 export type { SignalSource } from "./process/signals.ts";
 export { withTimeout } from "./process/timeout.ts";
-export { systemClock } from "./process/clock.ts";
 export type { NodeLink, NodeLinkOptions } from "./api/watch/node-link.ts";
 export { createStatePoll } from "./api/watch/state-poll.ts";
 export type { StatePoll } from "./api/watch/state-poll.ts";

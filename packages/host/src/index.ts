@@ -4,7 +4,6 @@
  * Everything here touches the machine; its fakes are in `@turnout/host/testing`.
  * @packageDocumentation
  */
-export { createClock } from "./clock.ts";
 export { createExec } from "./exec/exec.ts";
 export { Inbox } from "./watch/inbox.ts";
 export { complainedLine, iptablesError, isLockHeld } from "./iptables/errors.ts";

@@ -1,5 +1,5 @@
+import { systemClock } from "@turnout/core/process";
 import type { Log, World } from "@turnout/core";
-import { createClock } from "./clock.ts";
 import { createExec } from "./exec/exec.ts";
 import { createNetlink } from "./netlink/netlink.ts";
 import type { HostNetlink } from "./netlink/netlink.ts";
@@ -11,6 +11,6 @@ export interface HostWorld extends World {
 
 /** Make the real {@link World}: this machine's programs, kernel and time. Touches nothing yet. */
 export function createWorld(options: { readonly log: Log }): HostWorld {
-  const clock = createClock();
+  const clock = systemClock();
   return { exec: createExec(), netlink: createNetlink({ clock }), clock, log: options.log };
 }

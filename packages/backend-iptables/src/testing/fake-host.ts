@@ -1,8 +1,9 @@
+import { TestClock } from "@turnout/core/testing";
 import { FAMILIES, familyOf, invariant } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { ExecOptions, ExecResult, HostAddress, IPFamily, World } from "@turnout/core";
 import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
-import { createFakeClock, createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
+import { createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink, FakeSysctl } from "@turnout/host/testing";
 import { createIptablesExec } from "./fake-exec.ts";
 import { FOREIGN_RULES, KUBELET_RULES } from "./foreign-rules.ts";
@@ -74,7 +75,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   );
   readonly #plain: Variant;
   readonly #recents = new RecentLists();
-  readonly #clock = createFakeClock(START_MS);
+  readonly #clock = new TestClock(START_MS);
   readonly #netlink: FakeNetlink = createFakeNetlink();
   readonly #log = createFakeLog();
   #local: ReadonlySet<string> = new Set();

@@ -1,8 +1,9 @@
+import { TestClock } from "@turnout/core/testing";
 import { FAMILIES, familyOf, invariant } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { HostAddress, World } from "@turnout/core";
 import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
-import { createFakeClock, createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
+import { createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import { TABLE } from "../names.ts";
 import { createNftExec } from "./fake-exec.ts";
@@ -49,7 +50,7 @@ export function createFakeHost(): NftFakeHost {
 class FakeNftHost implements NftFakeHost {
   readonly world: World;
   readonly #engine = new NftEngine();
-  readonly #clock = createFakeClock(START_MS);
+  readonly #clock = new TestClock(START_MS);
   readonly #netlink: FakeNetlink;
   readonly #log = createFakeLog();
   #local: ReadonlySet<string> = new Set();

@@ -1,8 +1,9 @@
+import { TestClock } from "@turnout/core/testing";
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { HostAddress, Log } from "@turnout/core";
 import { HOST_ADDRESSES, UPLINK } from "@turnout/conformance";
-import { createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import { createFakeNetlink } from "@turnout/host/testing";
 import { OWN_DEVICE } from "../objects.ts";
 import type { UserspaceWorld } from "../sockets.ts";
 import { createFakeIp } from "./fake-ip.ts";
@@ -42,7 +43,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   readonly world: UserspaceWorld;
   readonly sockets: FakeSockets;
   readonly lines: string[] = [];
-  readonly #clock = createFakeClock(START_MS);
+  readonly #clock = new TestClock(START_MS);
   readonly #netlink = createFakeNetlink();
   readonly #links: FakeLinks = { devices: new Map([[FOREIGN_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#tellAddresses() };
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;

@@ -1,3 +1,4 @@
+import { systemClock } from "@turnout/core/process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -5,7 +6,6 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Context, Log, NodeContext, ServicePort, World } from "@turnout/core";
-import { createClock } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { userspaceModule } from "../module.ts";
 import type { UserspaceFacts } from "../render.ts";
@@ -111,7 +111,7 @@ async function openBackend(endpointPorts: readonly number[], udpEndpoint: number
       throw new Error("no program is run");
     },
   };
-  const world: World = { exec, netlink: createFakeNetlink(), clock: createClock(), log: SILENT };
+  const world: World = { exec, netlink: createFakeNetlink(), clock: systemClock(), log: SILENT };
   const { signal } = new AbortController();
   const backend = await userspaceModule.open(userspaceModule.parseOptions(raw), "IPv4", world, signal);
   const objects = [

@@ -1,7 +1,7 @@
+import { systemClock } from "@turnout/core/process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClock } from "@turnout/host";
 import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
 import type { Environment } from "../environment.ts";
 import { runProgram } from "../program.ts";
@@ -65,7 +65,7 @@ export class ToyEnvironment {
       createWorld: (log) => ({
         exec: createFakeExec([]),
         netlink: createFakeNetlink(),
-        clock: createClock(),
+        clock: systemClock(),
         log,
         close: () => undefined,
       }),

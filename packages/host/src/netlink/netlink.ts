@@ -1,6 +1,6 @@
+import { systemClock } from "@turnout/core/process";
 import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, HostAddress, IPFamily, Netlink } from "@turnout/core";
-import { createClock } from "../clock.ts";
 import { NetlinkChannel } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
 import { deleteMatchingFlows } from "./flow-deletion.ts";
@@ -42,7 +42,7 @@ export interface HostNetlink extends Netlink {
  * Edges: sockets are opened on first use; idle ones don't keep the process alive, watches do.
  */
 export function createNetlink(options: { readonly clock?: Clock } = {}): HostNetlink {
-  const clock = options.clock ?? createClock();
+  const clock = options.clock ?? systemClock();
   const route = new NetlinkChannel(NETLINK.route);
   // Two, so that walking a large conntrack table does not hold up the question for the generation.
   const conntrack = new NetlinkChannel(NETLINK.netfilter);
