@@ -3,7 +3,7 @@
  *
  * @packageDocumentation
  */
-import { hostPort, ProxyError } from "@turnout/core";
+import { hostPort, ProxyError, Waiters } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { Exec, ExecResult, FlowFilter, HostAddress, IPFamily, Netlink } from "@turnout/core";
 import { HOST_ADDRESSES } from "@turnout/conformance";
@@ -118,12 +118,11 @@ class FakeNetwork implements Netlink {
   #addresses: readonly HostAddress[] = FAMILIES.flatMap((family) =>
     HOST_ADDRESSES[family].map((ip) => ({ ip, prefixLength: family === "IPv4" ? 24 : 64, link: "eth0" })),
   );
-  #changed = Promise.withResolvers<void>();
+  readonly #watchers = new Waiters();
 
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers<void>();
+    this.#watchers.resolve();
   }
 
   addresses(family: IPFamily): Promise<readonly HostAddress[]> {
@@ -153,9 +152,8 @@ class FakeNetwork implements Netlink {
   }
 
   async *watchAddresses(signal: AbortSignal): AsyncIterable<void> {
-    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     while (!signal.aborted) {
-      await Promise.race([this.#changed.promise, aborted]);
+      await this.#watchers.wait(signal);
       if (!signal.aborted) yield;
     }
   }

@@ -1,4 +1,4 @@
-import { FAMILIES, hostPort, objectId, ProxyError } from "@turnout/core";
+import { FAMILIES, hostPort, objectId, ProxyError, Waiters } from "@turnout/core";
 import type { Exec, ExecResult, FlowFilter, HostAddress, IPFamily, Netlink, World } from "@turnout/core";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
@@ -26,7 +26,7 @@ class PaperHost implements FakeHost {
   readonly #clock = new TestClock();
   readonly #written: Readonly<Record<IPFamily, Map<string, PaperObject>>> = { IPv4: new Map(), IPv6: new Map() };
   readonly #held = new Map<string, Held>();
-  readonly #watchers = new Set<() => void>();
+  readonly #watchers = new Waiters();
   #addresses: readonly HostAddress[] = FAMILIES.flatMap((family) =>
     HOST_ADDRESSES[family].map((ip, index) => ({ ip, prefixLength: family === "IPv4" ? 24 : 64, link: index === 0 ? "lo" : UPLINK })),
   );
@@ -50,7 +50,7 @@ class PaperHost implements FakeHost {
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
     this.#ips = new Set(addresses.map(({ ip }) => ip));
-    for (const wake of this.#watchers) wake();
+    this.#watchers.resolve();
   }
 
   trace(packet: Packet, random: () => number): Trace {
@@ -180,11 +180,7 @@ class PaperHost implements FakeHost {
 
   async *#watchAddresses(signal: AbortSignal): AsyncIterable<void> {
     while (!signal.aborted) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#watchers.add(resolve);
-      signal.addEventListener("abort", () => resolve(), { once: true });
-      await promise;
-      this.#watchers.delete(resolve);
+      await this.#watchers.wait(signal);
       if (!signal.aborted) yield;
     }
   }

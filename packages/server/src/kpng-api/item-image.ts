@@ -1,4 +1,4 @@
-import type { Store } from "@turnout/core";
+import { Waiters, type Store } from "@turnout/core";
 import type { ItemState } from "./item-state.ts";
 import type { Item, ItemChange } from "./kpng-item.ts";
 
@@ -17,7 +17,7 @@ export class ItemImage {
   readonly #items = new Map<string, Item>();
   readonly #pathsOf = new Map<string, readonly string[]>();
   readonly #stopHearing: () => void;
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Waiters();
   #revision = 0;
   /** Who is behind this needs everything compared. */
   #floor = 0;
@@ -55,14 +55,7 @@ export class ItemImage {
 
   /** Resolve when there may be something new, or `signal` aborts. */
   async news(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = (): void => resolve();
-    this.#waiters.add(wake);
-    signal.addEventListener("abort", wake, { once: true });
-    await promise;
-    this.#waiters.delete(wake);
-    signal.removeEventListener("abort", wake);
+    await this.#waiters.wait(signal);
   }
 
   /** Stop following the store. */
@@ -78,7 +71,7 @@ export class ItemImage {
     // What is told in one go is one change set.
     setImmediate(() => {
       this.#isWaking = false;
-      for (const wake of this.#waiters) wake();
+      this.#waiters.resolve();
     });
   }
 

@@ -1,5 +1,5 @@
 import type { Delivery, Eligibility } from "@turnout/client/protocol";
-import { isEqual, ProxyError, type ChangeSet, type Feed, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
+import { isEqual, ProxyError, Waiters, type ChangeSet, type Feed, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
 import type { Cursor, StateView } from "./state-view.ts";
 import { ViewLog } from "./view-log.ts";
 
@@ -28,7 +28,7 @@ const FIRST = 1;
 export class SharedView implements StateView {
   readonly #options: SharedViewOptions;
   readonly #rows = new Map<string, ServicePort>();
-  readonly #waiters = new Set<(refusal?: ProxyError) => void>();
+  readonly #waiters = new Waiters<ProxyError | undefined>();
   readonly #life = new AbortController();
   readonly #log: ViewLog;
   #node: NodeContext | undefined;
@@ -174,17 +174,10 @@ export class SharedView implements StateView {
 
   /** Resolves to what is refused, if it is. */
   async #news(signal: AbortSignal): Promise<ProxyError | undefined> {
-    const { promise, resolve } = Promise.withResolvers<ProxyError | undefined>();
-    const stop = (): void => resolve(undefined);
-    this.#waiters.add(resolve);
-    signal.addEventListener("abort", stop, { once: true });
-    const refusal = await promise;
-    this.#waiters.delete(resolve);
-    signal.removeEventListener("abort", stop);
-    return refusal;
+    return await this.#waiters.wait(signal);
   }
 
   #wake(refusal?: ProxyError): void {
-    for (const wake of this.#waiters) wake(refusal);
+    this.#waiters.resolve(refusal);
   }
 }

@@ -47,7 +47,7 @@ export class GuardedFeed implements Feed {
     while (isBlank(changes)) {
       this.#blank = changes;
       if (!(await this.#isDoubtful(changes, hadRows, signal))) break;
-      const next = await Promise.race([this.#ask(signal), states.news]);
+      const next = await Promise.race([this.#ask(signal), states.news()]);
       if (next !== undefined) changes = merged(changes, await this.#pull(signal));
     }
     this.#blank = undefined;
