@@ -45,11 +45,11 @@ export class Waiters<T = void> {
 
   /** Let all that wait now go on, with `value`. */
   resolve(value: T): void {
-    for (const waiter of [...this.#waiting]) waiter.resolve(value);
+    for (const waiter of this.#waiting) waiter.resolve(value);
   }
 
   /** Have all that wait now fail. */
   reject(error: unknown): void {
-    for (const waiter of [...this.#waiting]) waiter.reject(error);
+    for (const waiter of this.#waiting) waiter.reject(error);
   }
 }

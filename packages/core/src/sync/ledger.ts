@@ -211,9 +211,9 @@ export class Ledger<K extends KernelObject> {
 
   #plan(id: string, put: Put<K>[], remove: K[]): void {
     const entry = this.#entries.get(id);
-    if (entry === undefined || this.#isSettled(id, entry)) this.#settle(id, entry);
-    else if (this.#failed.size > 0 && this.#failed.has(id)) return;
-    else if (entry.wanted === undefined) {
+    if (entry === undefined || this.#isSettled(id, entry)) return this.#settle(id, entry);
+    if (this.#failed.size > 0 && this.#failed.has(id)) return;
+    if (entry.wanted === undefined) {
       if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#doubtful.get(id)) as K);
     } else if (entry.applied !== undefined) put.push({ before: entry.applied, after: entry.wanted });
     else {
@@ -229,10 +229,11 @@ export class Ledger<K extends KernelObject> {
 
   #applied(id: string, object: K | undefined, outcome: Outcome<K>): void {
     const failure = outcome.failed?.get(id);
-    const isDeferred = failure === undefined && outcome.deferred?.has(id) === true;
-    if (isDeferred) this.#deferred.add(id);
-    else if (this.#deferred.size > 0) this.#deferred.delete(id);
-    if (isDeferred) return;
+    if (failure === undefined && outcome.deferred?.has(id) === true) {
+      this.#deferred.add(id);
+      return;
+    }
+    this.#deferred.delete(id);
     if (failure !== undefined) {
       this.#failed.set(id, failure);
       const tried = object ?? this.#entries.get(id)?.applied;

@@ -55,7 +55,7 @@ class Rendering {
   }
 
   base(): unknown {
-    return JSON.parse(String(this.rows.ledger.wanted().get("base base")?.value));
+    return JSON.parse(this.rows.ledger.wanted().get("base base")?.value as string);
   }
 }
 
