@@ -15,6 +15,17 @@ function services(count: number): readonly RawObject[] {
   return Array.from({ length: count }, (_, index) => service(index + 1));
 }
 
+/** A Service of UDP with one endpoint. */
+function dns(n: number, ip: string): readonly RawObject[] {
+  const ports = [{ name: "dns", port: 53, protocol: "UDP" }];
+  return [service(n, { ports }), rawSlice(`s${n}`, [{ ip }], { ports })];
+}
+
+/** Addresses whose flows were forgotten, in that order. */
+function forgottenBy({ host }: SyncBench): readonly string[] {
+  return host.forgotten.flat().map(({ address }) => address);
+}
+
 /** One after the other, how many objects each sync had no time for. */
 function deferredOf({ observer }: SyncBench): readonly number[] {
   return observer.syncs.map(({ deferred }) => deferred);
@@ -74,11 +85,6 @@ describe("a host that can do so much in a turn", () => {
   });
 
   it("has the flows of a row forgotten when all of the row is in force, and of others before", async () => {
-    const udp = { ports: [{ name: "dns", port: 53, protocol: "UDP" }] };
-    const dns = (n: number, ip: string): readonly RawObject[] => [
-      service(n, udp),
-      rawSlice(`s${n}`, [{ ip }], { ports: [{ name: "dns", port: 53, protocol: "UDP" }] }),
-    ];
     const bench = await createSyncBench([...dns(1, "10.1.0.1"), ...dns(2, "10.1.0.2")]);
     await bench.clock.advance(10);
     bench.host.forgotten.length = 0;
@@ -86,10 +92,31 @@ describe("a host that can do so much in a turn", () => {
     bench.upsert(dns(1, "10.1.0.8")[1] as RawObject);
     bench.upsert(dns(2, "10.1.0.9")[1] as RawObject);
     await bench.clock.advance(0);
-    const first = bench.host.forgotten.flat().map(({ address }) => address);
-    expect(first).toEqual(["10.96.0.1"]);
+    expect(forgottenBy(bench)).toEqual(["10.96.0.1"]);
     await bench.clock.advance(10);
-    expect(bench.host.forgotten.flat().map(({ address }) => address)).toEqual(["10.96.0.1", "10.96.0.2"]);
+    expect(forgottenBy(bench)).toEqual(["10.96.0.1", "10.96.0.2"]);
+    await bench.stop();
+  });
+
+  it("has no flows judged by a row of before as long as its new form waits for a turn", async () => {
+    const bench = await createSyncBench([...dns(1, "10.1.0.1"), ...dns(2, "10.1.0.2")]);
+    await bench.clock.advance(10);
+    bench.host.forgotten.length = 0;
+    const untilStopped = (signal: AbortSignal): Promise<void> =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new ProxyError("canceled", "stopped"))));
+    bench.host.faults = { forgetting: untilStopped };
+    bench.upsert(dns(1, "10.1.0.7")[1] as RawObject);
+    await bench.clock.advance(0);
+    bench.host.faults = { stepsPerTurn: 1 };
+    bench.upsert(dns(2, "10.1.0.9")[1] as RawObject);
+    bench.upsert(dns(1, "10.1.0.8")[1] as RawObject);
+    await bench.clock.advance(0);
+    expect([deferredOf(bench).at(-1), forgottenBy(bench)]).toEqual([1, ["10.96.0.2"]]);
+    await bench.clock.advance(10);
+    expect(bench.host.forgotten.flat().map(({ address, keep }) => [address, keep])).toEqual([
+      ["10.96.0.2", ["10.1.0.9:53"]],
+      ["10.96.0.1", ["10.1.0.8:53"]],
+    ]);
     await bench.stop();
   });
 
