@@ -4,11 +4,14 @@ import { Backoff } from "./backoff.ts";
 export interface ScheduleOptions {
   /** Between the end of one sync and the start of the next. */
   readonly minIntervalMs: number;
-  /** After this long everything is compared with the host again. */
+  /** After this long everything is compared with the host again; later where comparing takes more than a tenth of it. */
   readonly maxIntervalMs: number;
   /** Longest wait after a failure. */
   readonly retryMs: number;
 }
+
+/** Comparing everything takes up to this share of the time. */
+const COMPARING_SHARE = 0.1;
 
 /** Between two turns of one plan: enough for the process to hear what came meanwhile. */
 const BREATH_MS = 1;
@@ -25,7 +28,10 @@ export class Schedule {
   #endMs = Number.NEGATIVE_INFINITY;
   #dueMs = Number.POSITIVE_INFINITY;
   #auditMs = Number.POSITIVE_INFINITY;
+  #isHurried = false;
   #isUnfinished = false;
+  /** When the sync began that compares everything; undefined: the last one doesn't. */
+  #fullSinceMs: number | undefined;
 
   constructor(options: ScheduleOptions) {
     this.#options = options;
@@ -50,6 +56,7 @@ export class Schedule {
   /** Sync soon. */
   hurry(nowMs: number): void {
     this.#dueMs = nowMs;
+    this.#isHurried = true;
   }
 
   /** There is nothing to sync before something changes. */
@@ -66,13 +73,17 @@ export class Schedule {
   began(nowMs: number, isFull: boolean): void {
     if (isFull) this.#auditMs = nowMs + this.#options.maxIntervalMs;
     this.#dueMs = this.#auditMs;
+    this.#fullSinceMs = isFull ? nowMs : undefined;
+    this.#isHurried = false;
     this.#isUnfinished = false;
   }
 
   /** It succeeded; `dueMs`: what of it is to be done later is due then. */
   succeeded(nowMs: number, dueMs: number): void {
     this.#backoff.reset();
-    this.#dueMs = Math.min(this.#dueMs, dueMs);
+    const sinceMs = this.#fullSinceMs ?? nowMs;
+    this.#auditMs = Math.max(this.#auditMs, sinceMs + (nowMs - sinceMs) / COMPARING_SHARE);
+    this.#dueMs = Math.min(this.#isHurried ? this.#dueMs : this.#auditMs, dueMs);
     this.#endMs = nowMs;
   }
 
