@@ -1,5 +1,5 @@
+import { systemClock } from "@turnout/core/process";
 import type { Store } from "@turnout/core";
-import { createClock } from "@turnout/host";
 import { createStoreOrigin, serveNodeState } from "@turnout/server/serve";
 import type { Harness } from "../line-channel.ts";
 import { heldMemory } from "../heap-size.ts";
@@ -50,7 +50,7 @@ export async function brain({ socket, shape, changes, stormMs }: BrainParameters
     }),
     listen: [`unix://${socket}`],
     version: "bench",
-    clock: createClock(),
+    clock: systemClock(),
     log: createBenchLog(),
     // Many watchers of one node are what is measured.
     limits: { streamsOfClientMax: 5_000 },

@@ -1,7 +1,7 @@
+import { systemClock } from "@turnout/core/process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClock } from "@turnout/host";
 import { createStoreOrigin, serveNodeState } from "@turnout/server/serve";
 import { createBenchLog, createStore, fillStore, NODE_VIEW } from "../subject.ts";
 import { openConnection, openWatcher } from "../watch-client.ts";
@@ -27,7 +27,7 @@ async function once(): Promise<number> {
     origin,
     listen: [`unix://${path}`],
     version: "bench",
-    clock: createClock(),
+    clock: systemClock(),
     log: createBenchLog(),
   });
   const connection = openConnection(path);

@@ -4,6 +4,8 @@ import type { Import, SourceFile } from "./source-file.ts";
 
 const CORE = "packages/core/src/";
 const PURE_DOORS: ReadonlySet<string> = new Set(["@turnout/core", "@turnout/core/backend"]);
+/** What touches the process in core: the system's clock, and the one that tests stand still. */
+const CORE_ACTING = /^packages\/core\/src\/(?:process\/|testing\/clock\.ts$)/;
 /** In a backend these decide. `render` may be several files or a folder. */
 const DECIDING = /^packages\/backend-[^/]+\/src\/(?:(?:objects|names|plan|explain)\.ts$|render(?:[-/].*)?(?:\.ts)?$)/;
 /** What deciding files share with other backends: no effects, and a door of its own. */
@@ -25,6 +27,7 @@ export function pureFiles(files: readonly SourceFile[]): ReadonlyMap<string, str
   const pure = new Map<string, string>();
   for (const { path, isTest } of files) {
     if (isTest) continue;
+    if (CORE_ACTING.test(path)) continue;
     if (path.startsWith(CORE)) pure.set(path, "core is pure");
     else if (path.startsWith(SHARED_TEXT.folder)) pure.set(path, "what decides imports this folder");
     else if (DECIDING.test(path)) pure.set(path, "this file decides");
@@ -34,7 +37,7 @@ export function pureFiles(files: readonly SourceFile[]): ReadonlyMap<string, str
     const file = byPath.get(path);
     for (const one of file?.imports ?? []) {
       const target = file === undefined ? undefined : targetOf(file, one);
-      if (target !== undefined && byPath.has(target) && !pure.has(target))
+      if (target !== undefined && byPath.has(target) && !pure.has(target) && !CORE_ACTING.test(target))
         pure.set(target, `${posix.basename(path)} decides and imports this file`);
     }
   }
@@ -48,7 +51,7 @@ function isHash(one: Import): boolean {
 function isPureImport(file: SourceFile, one: Import): boolean {
   if (isHash(one)) return true;
   const target = targetOf(file, one);
-  if (target !== undefined) return !ACTING.test(target);
+  if (target !== undefined) return !ACTING.test(target) && (!CORE_ACTING.test(target) || file.path.startsWith(`${CORE}testing/`));
   if (one.specifier.startsWith(".")) return true;
   return (PURE_DOORS.has(one.specifier) || one.specifier === SHARED_TEXT.door) && !file.path.startsWith(CORE);
 }

@@ -14,6 +14,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     policy: ["model"],
     state: ["model", "intake", "policy"],
     sync: ["model", "contract"],
+    process: ["contract"],
     testing: ["model", "contract", "intake", "policy", "state", "sync"],
   },
   client: {
@@ -120,7 +121,7 @@ export function checkCircles(files: readonly SourceFile[]): Finding[] {
 
 /** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
 const DOOR =
-  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|backend|daemon\/index|protocol|serve|agent\/main|api-main|(?:testing\/)?(?:iptables|nft)\/index|iptables\/text\/index)\.ts$/;
+  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|protocol|serve|agent\/main|api-main|(?:testing\/)?(?:iptables|nft)\/index|iptables\/text\/index)\.ts$/;
 
 /** Check that everything published is reached from a door: what only tests reach belongs in `test-support`. Pure. */
 export function checkPublished(files: readonly SourceFile[]): Finding[] {

@@ -131,6 +131,14 @@ describe("purity", () => {
     expect(check("packages/core/src/a.ts", text)).toEqual([]);
   });
 
+  it("lets core's clocks use timers, and nothing of core but what tests are built with import them", () => {
+    expect(check("packages/core/src/process/system-clock.ts", "setTimeout(f, 1);")).toEqual([]);
+    expect(check("packages/core/src/testing/sync-bench.ts", `import { settle } from "./clock.ts";`)).toEqual([]);
+    expect(check("packages/core/src/sync/a.ts", `import { systemClock } from "../process/system-clock.ts";`)).toEqual([
+      "../process/system-clock.ts",
+    ]);
+  });
+
   it("leaves tests and the rest of a backend alone", () => {
     for (const path of ["packages/core/src/a.test.ts", "packages/backend-nft/src/apply.ts", "packages/cli/src/names.ts"]) {
       expect(check(path, `import "node:fs"; process.exit(1);`)).toEqual([]);

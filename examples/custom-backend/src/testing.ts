@@ -5,6 +5,7 @@
  */
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import type { FakeHost, Flow, HostAddress, Packet, Trace } from "@turnout/conformance";
+import { Waiters } from "@turnout/core";
 import type { ExecResult } from "@turnout/core";
 import { hostPort, ProxyError } from "@turnout/core/backend";
 import type { Exec, FlowFilter, IPFamily } from "@turnout/core/backend";
@@ -115,12 +116,11 @@ class FakeDisk implements Exec {
 class FakeNetwork {
   flows: readonly Flow[] = [];
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
-  #changed = Promise.withResolvers<void>();
+  readonly #watchers = new Waiters();
 
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers<void>();
+    this.#watchers.resolve();
   }
 
   addresses(family: IPFamily): Promise<readonly HostAddress[]> {
@@ -150,9 +150,8 @@ class FakeNetwork {
   }
 
   async *watchAddresses(signal: AbortSignal): AsyncIterable<void> {
-    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     while (!signal.aborted) {
-      await Promise.race([this.#changed.promise, aborted]);
+      await this.#watchers.wait(signal);
       if (!signal.aborted) yield;
     }
   }

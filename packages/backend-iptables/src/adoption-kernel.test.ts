@@ -1,5 +1,6 @@
+import { systemClock } from "@turnout/core/process";
 import { spawnSync } from "node:child_process";
-import { createClock, createExec } from "@turnout/host";
+import { createExec } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import type { Exec, IPFamily, Log } from "@turnout/core";
@@ -35,7 +36,7 @@ function execInside(): Exec {
 }
 
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const world: LinuxWorld = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+const world: LinuxWorld = { exec: execInside(), clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
 
 async function tool(file: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await world.exec.run(file, args, input === undefined ? {} : { input });

@@ -1,6 +1,6 @@
+import { systemClock } from "@turnout/core/process";
 import { objectId } from "@turnout/core";
 import type { Delta, Exec, ExecResult, IPFamily, Log } from "@turnout/core";
-import { createClock } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { describe, expect, it } from "vitest";
@@ -33,7 +33,7 @@ function recordedHost(saved: string): Exec {
 
 async function deltaOf(one: RecordedCase, family: IPFamily, saved: string = recordedSave(one, family)): Promise<Delta<IptablesObject>> {
   const log: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const world: LinuxWorld = { exec: recordedHost(saved), clock: createClock(), netlink: createFakeNetlink(), log };
+  const world: LinuxWorld = { exec: recordedHost(saved), clock: systemClock(), netlink: createFakeNetlink(), log };
   const options = iptablesModule.parseOptions({ variant: "nft", ...optionsOf(one) });
   const { delta } = await adoptionOf((await iptablesModule.open(options, world, signal)).family(family), stateOf(one, family));
   return delta;

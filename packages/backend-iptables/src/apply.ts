@@ -1,5 +1,5 @@
-import { objectId, ProxyError } from "@turnout/core";
-import type { Clock, Exec, Lingering, Log, Outcome, Plan, World } from "@turnout/core";
+import { objectId, ProxyError, tryInHalves } from "@turnout/core";
+import type { Exec, Log, Outcome, Plan, World } from "@turnout/core";
 import { complainedLine } from "@turnout/host/iptables";
 import { setParameter } from "@turnout/host";
 import type { EchoCount, OwnCommits } from "@turnout/host";
@@ -8,8 +8,10 @@ import type { ChainObject, Section } from "@turnout/host/iptables/text";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { IptablesObject } from "./objects.ts";
 import { countRules } from "./observe.ts";
-import { LINGER_MS } from "./plan.ts";
 import type { Step } from "./plan.ts";
+
+/** A chain that somebody else jumps to can't be deleted; it is tried again after this long. */
+const LINGER_MS = 60_000;
 
 /** Rules per table. */
 type RuleCounts = Record<"filter" | "nat", number>;
@@ -36,9 +38,7 @@ export class Applier {
   readonly #own: OwnCommits;
   readonly #echoes: EchoCount;
   readonly #exec: Exec;
-  readonly #clock: Clock;
   readonly #log: Log;
-  readonly #lingering = new Map<string, Lingering<IptablesObject>>();
   #isAfterLook = false;
   #failures = 0;
   #partialFailures = 0;
@@ -48,13 +48,12 @@ export class Applier {
   constructor(
     tool: IptablesTool,
     commits: { readonly own: OwnCommits; readonly echoes: EchoCount },
-    { exec, clock, log }: Pick<World, "exec" | "clock" | "log">,
+    { exec, log }: Pick<World, "exec" | "log">,
   ) {
     this.#tool = tool;
     this.#own = commits.own;
     this.#echoes = commits.echoes;
     this.#exec = exec;
-    this.#clock = clock;
     this.#log = log;
   }
 
@@ -62,20 +61,20 @@ export class Applier {
     return { failures: this.#failures, partialFailures: this.#partialFailures, total: this.#total, last: this.#last };
   }
 
-  /** The host was read anew: what lingers is among what was found. */
+  /** The host was read anew. */
   looked(objects: Iterable<IptablesObject>): void {
-    this.#lingering.clear();
     this.#isAfterLook = true;
     this.#total = countRules(objects);
   }
 
   /** Carry out one plan. @throws {ProxyError} when a section failed; earlier ones are in force. */
-  async apply({ steps, after = [] }: Plan<Step>, signal: AbortSignal): Promise<Outcome<IptablesObject>> {
+  async apply({ steps }: Plan<Step>, signal: AbortSignal): Promise<Outcome<IptablesObject>> {
     const failed = new Map<string, ProxyError>();
+    const idle: ChainObject[] = [];
     this.#last = { filter: 0, nat: 0 };
-    for (const step of [...steps, ...after]) {
-      if (step.do === "restore") await this.#restoreAll(step.sections, signal);
-      else if (step.do === "delete") await this.#deleteChains(step.chains, signal);
+    for (const step of steps) {
+      if (step.do === "restore") idle.push(...(await this.#restoreAll(step.sections, signal)));
+      else if (step.do === "delete") idle.push(...(await this.#deleteChains(step.chains, signal)));
       else {
         const error = await this.#set(step, signal);
         if (error !== undefined) failed.set(objectId(step.object), error);
@@ -84,17 +83,19 @@ export class Applier {
     this.#isAfterLook = false;
     return {
       ...(failed.size === 0 ? {} : { failed }),
-      ...(this.#lingering.size === 0 ? {} : { lingering: [...this.#lingering.values()], revisitAfterMs: LINGER_MS }),
+      ...(idle.length === 0 ? {} : { lingering: idle.map((object) => ({ object, afterMs: LINGER_MS })) }),
     };
   }
 
-  async #restoreAll(sections: readonly Section[], signal: AbortSignal): Promise<void> {
-    await this.#restore(await this.#cut(sections, signal), signal);
+  /** Resolves to chains that are empty now and can't be deleted yet. */
+  async #restoreAll(sections: readonly Section[], signal: AbortSignal): Promise<readonly ChainObject[]> {
+    const idle = await this.#restore(await this.#cut(sections, signal), signal);
     for (const { table, written, growth } of sections) {
       if (table === "mangle") continue;
       this.#last[table] += written;
       this.#total = { ...this.#total, [table]: this.#total[table] + growth };
     }
+    return idle;
   }
 
   /** The legacy variant replaces the whole table at every COMMIT: one is cheapest. */
@@ -102,19 +103,19 @@ export class Applier {
     return (await this.#tool.choice(signal)).variant === "nft" ? cutSections(sections) : sections;
   }
 
-  async #restore(sections: readonly Section[], signal: AbortSignal): Promise<void> {
+  async #restore(sections: readonly Section[], signal: AbortSignal): Promise<readonly ChainObject[]> {
     try {
       await this.#commit(sections, true, signal);
+      return [];
     } catch (cause) {
       const rest = signal.aborted ? undefined : sectionsAfterDeletion(cause, sections);
       if (rest === undefined) this.#failedWith(cause);
       await this.#commit(rest, false, signal).catch((error: unknown) => this.#failedWith(error));
-      await this.#deleteChains(
+      return await this.#deleteChains(
         rest.flatMap(({ dead }) => dead),
         signal,
       );
     }
-    for (const { made } of sections) for (const key of made) this.#lingering.delete(key);
   }
 
   async #commit(sections: readonly Section[], withDeletions: boolean, signal: AbortSignal): Promise<void> {
@@ -144,27 +145,27 @@ export class Applier {
   }
 
   /**
-   * Delete idle chains that are empty, so in any order: all at once, and when one of them is refused by halves, until those are left that
-   * somebody else still uses. They must not hold up the rest, and ten thousand others must not cost a call each.
+   * Delete idle chains that are empty, so in any order: all at once, and when one of them is refused in halves, until those are left that
+   * somebody else still uses, to which it resolves. They must not hold up the rest, and ten thousand others must not cost a call each.
    */
-  async #deleteChains(chains: readonly ChainObject[], signal: AbortSignal): Promise<void> {
-    const sections = await this.#cut(deletionsOf(chains), signal);
-    try {
-      if (sections.length > 0) await this.#commit(sections, true, signal);
-      for (const { key } of chains) this.#lingering.delete(key);
-    } catch (cause) {
-      if (signal.aborted) throw cause;
-      if (chains.length > 1 && sectionsAfterDeletion(cause, sections) !== undefined) {
-        const half = Math.ceil(chains.length / 2);
-        await this.#deleteChains(chains.slice(0, half), signal);
-        await this.#deleteChains(chains.slice(half), signal);
-        return;
-      }
+  async #deleteChains(chains: readonly ChainObject[], signal: AbortSignal): Promise<readonly ChainObject[]> {
+    let sections: readonly Section[] = [];
+    const refused = await tryInHalves(chains, {
+      attempt: async (some) => {
+        sections = await this.#cut(deletionsOf(some), signal);
+        await this.#commit(sections, true, signal);
+      },
+      onFailure(cause) {
+        if (signal.aborted) throw cause;
+        return sectionsAfterDeletion(cause, sections) !== undefined;
+      },
+    });
+    const idle = [...refused.keys()];
+    for (const cause of new Set(refused.values())) {
       const error = ProxyError.from(cause, "tool_failed", "iptables failed");
-      const sinceMs = this.#clock.nowMs();
-      for (const object of chains) this.#lingering.set(object.key, { object, sinceMs });
-      this.#log.debug("idle chains can't be deleted yet", { chains: chains.map(({ key }) => key).join(", "), error: error.message });
+      this.#log.debug("idle chains can't be deleted yet", { chains: idle.map(({ key }) => key).join(", "), error: error.message });
     }
+    return idle;
   }
 }
 

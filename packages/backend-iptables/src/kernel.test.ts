@@ -1,6 +1,7 @@
+import { systemClock } from "@turnout/core/process";
 import { spawnSync } from "node:child_process";
 import type { Exec, IPFamily, Log } from "@turnout/core";
-import { createClock, createExec } from "@turnout/host";
+import { createExec } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeNetlink } from "@turnout/host/testing";
@@ -31,7 +32,7 @@ function execInside(): Exec {
 }
 
 const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const world: LinuxWorld = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+const world: LinuxWorld = { exec: execInside(), clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
 
 async function run(file: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await world.exec.run(file, args, input === undefined ? {} : { input });
@@ -246,7 +247,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       await run(tool(variant, "IPv4", ""), ["-t", "nat", "-A", "OUTPUT", "-j", own]);
       proxy.want([]);
       expect(await proxy.sync()).toBeGreaterThan(40);
-      expect(proxy.ledger.delta(Date.now()).lingering.map(({ object }) => object.key)).toEqual([`nat ${own}`]);
+      expect(proxy.ledger.delta(Date.now() + 60_000).lingering.map(({ object }) => object.key)).toEqual([`nat ${own}`]);
       await run(tool(variant, "IPv4", ""), ["-t", "nat", "-D", "OUTPUT", "-j", own]);
       const delta = proxy.ledger.delta(Date.now() + 100_000);
       expect(await proxy.backend.apply(proxy.backend.plan(delta), signal)).toEqual({});

@@ -1,8 +1,9 @@
+import { systemClock } from "@turnout/core/process";
 import { spawnSync } from "node:child_process";
 import { Ledger } from "@turnout/core";
 import type { Exec, IPFamily, Log, NodeSettings } from "@turnout/core";
 import { createStoreView, POD_SETTINGS, rawNode } from "@turnout/core/testing";
-import { createClock, createExec } from "@turnout/host";
+import { createExec } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
@@ -153,7 +154,7 @@ describe("odd input", needs("root", "netns", "iptables-legacy>=1.8.0", "iptables
 
   describe.each<IptablesVariant>(["legacy", "nft"])("%s variant", (variant) => {
     it.each(CASES.map((odd) => [odd.name, odd] as const))("is read back word for word: %s", async (_, odd) => {
-      const world = { exec: execInside(), clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+      const world = { exec: execInside(), clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
       const backend = (await iptablesModule.open(iptablesModule.parseOptions({ variant }), world, signal)).family(odd.family);
       const ledger = wanting(odd);
       ledger.adopt(await backend.observe(signal));

@@ -10,9 +10,6 @@ export type Step =
   | { readonly do: "delete"; readonly chains: readonly ChainObject[] }
   | { readonly do: "set"; readonly object: SysctlObject };
 
-/** A chain that somebody else jumps to can't be deleted; it is tried again after this long. */
-export const LINGER_MS = 60_000;
-
 /**
  * Order a difference: what refuses or drops comes into force before translations change, and goes after them.
  *
@@ -53,15 +50,13 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
   // Behind the guard and before the rules that need it, at the price of another call.
   const set = parameters.map((object): Step => ({ do: "set", object }));
   const steps = set.length === 0 ? restoreSteps([...first, ...rest]) : [...restoreSteps(first), ...set, ...restoreSteps(rest)];
-  const due = delta.lingering.flatMap(({ object, sinceMs }) =>
-    object.kind === "chain" && delta.nowMs - sinceMs >= LINGER_MS ? [object] : [],
-  );
-  return due.length === 0 ? { steps } : { steps, after: [{ do: "delete", chains: due }] };
+  const idle = delta.lingering.flatMap(({ object }) => (object.kind === "chain" ? [object] : []));
+  return { steps: idle.length === 0 ? steps : [...steps, { do: "delete", chains: idle }] };
 }
 
 /** The plan as text a person (and `iptables-restore --noflush`) can read. */
-export function explainPlan({ steps, after = [] }: Plan<Step>): string {
-  const texts = [...steps, ...after].map((step) => {
+export function explainPlan({ steps }: Plan<Step>): string {
+  const texts = steps.map((step) => {
     if (step.do === "restore") return restoreInput(step.sections);
     if (step.do === "set") return `# sysctl -w ${step.object.key}=${step.object.value}\n`;
     return restoreInput(deletionsOf(step.chains));

@@ -1,9 +1,10 @@
+import { TestClock } from "@turnout/core/testing";
 import type { HostEvent } from "@turnout/core";
 import { EchoCount, OwnCommits } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
-import { createFakeClock, createFakeExec, createFakeNetlink } from "@turnout/host/testing";
-import type { FakeClock, FakeNetlink } from "@turnout/host/testing";
+import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
+import type { FakeNetlink } from "@turnout/host/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { IptablesFacts } from "./options.ts";
 import { CANARY_MS, watchHost } from "./watch.ts";
@@ -12,7 +13,7 @@ const quiet = { debug: (): void => undefined, info: (): void => undefined, warn:
 
 describe("watchHost", () => {
   let netlink: FakeNetlink;
-  let clock: FakeClock;
+  let clock: TestClock;
   let own: OwnCommits;
   let echoes: EchoCount;
   let stop: AbortController;
@@ -21,7 +22,7 @@ describe("watchHost", () => {
   let events: HostEvent<IptablesFacts>[];
   beforeEach(() => {
     netlink = createFakeNetlink();
-    clock = createFakeClock();
+    clock = new TestClock(0);
     own = new OwnCommits();
     echoes = new EchoCount();
     stop = new AbortController();

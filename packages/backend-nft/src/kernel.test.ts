@@ -1,6 +1,7 @@
+import { systemClock } from "@turnout/core/process";
 import { Ledger } from "@turnout/core";
 import type { Backend, Dataplane, IPFamily, Log, World } from "@turnout/core";
-import { createClock, OwnCommits } from "@turnout/host";
+import { OwnCommits } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
@@ -109,7 +110,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
   let backends: Record<IPFamily, NftBackend>;
   beforeAll(async () => {
     namespace = createTestNamespace("tnft");
-    world = { exec: namespace.exec, clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+    world = { exec: namespace.exec, clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
     dataplane = await nftModule.open(nftModule.parseOptions({}), world, signal);
     backends = { IPv4: open("IPv4"), IPv6: open("IPv6") };
   });
@@ -277,7 +278,6 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const bad = {
       statements: ["delete element ip turnout cluster-ips { 10.96.0.1 }", "add element ip turnout cluster-ips { nonsense }"],
       forgets: [],
-      made: [],
       emptied: [],
       deleted: [],
     };

@@ -1,7 +1,7 @@
+import { systemClock } from "@turnout/core/process";
 import { Ledger } from "@turnout/core";
 import type { ChangeSet, Exec, Log, ServicePort } from "@turnout/core";
 import { createStoreView, rawNode, rawService, rawSlice } from "@turnout/core/testing";
-import { createClock } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -47,7 +47,7 @@ describe("a Service of many ports with many endpoints each, on a real kernel", n
   it("is spread over maps, leaves another's change as cheap as ever, is adopted by a new process, and goes without a trace", async () => {
     const { exec } = namespace;
     const noted: Exec = { ...exec, run: (file, args, options) => (ran.push(args.join(" ")), exec.run(file, args, options)) };
-    const world = { exec: noted, clock: createClock(), netlink: createFakeNetlink(), log: quiet };
+    const world = { exec: noted, clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
     const dataplane = await nftModule.open(nftModule.parseOptions({}), world, signal);
     const backend = dataplane.family("IPv4");
     let ledger = new Ledger<NftObject>();

@@ -69,7 +69,7 @@ interface FamilyParts {
 
 function backendOf({ family, options, world, session, own }: FamilyParts): Backend<NftFacts, NftObject, Transaction> {
   const nftFamily = NFT_FAMILY[family];
-  const applier = new Applier(session, nftFamily, world.clock, world.log);
+  const applier = new Applier(session, nftFamily, world.log);
   let mark: CommitMark | undefined;
   let failures = 0;
   return {
@@ -79,7 +79,6 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     plan: (delta): Plan<Transaction> => planDelta(delta, family),
     explain: explainPlan,
     async observe(signal: AbortSignal): Promise<Observed<NftObject>> {
-      applier.reset();
       mark = await own.mark(world.netlink);
       const text = await session.listTable(nftFamily, TABLE, signal);
       return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text);

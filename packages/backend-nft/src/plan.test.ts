@@ -1,8 +1,8 @@
 import { Ledger, objectId } from "@turnout/core";
-import type { Delta, IPFamily, NodeSettings } from "@turnout/core";
+import type { IPFamily, NodeSettings } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import type { NftObject } from "./objects.ts";
-import { explainPlan, LINGER_MS, planDelta } from "./plan.ts";
+import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SETTINGS, SHOWCASE, stateOf } from "./test-support/states.ts";
@@ -80,11 +80,12 @@ describe("planDelta", () => {
     expect(text).toContain("meta mark and 0x00000020 == 0x00000020 meta mark set meta mark xor 0x00000020 masquerade fully-random");
   });
 
-  it("deletes an idle chain only when it has idled long enough, in a transaction of its own", () => {
+  it("deletes a chain that has idled long enough behind all else, in a transaction of its own", () => {
     const chain: NftObject = { kind: "chain", key: "pick-9", value: "x/1", rules: [] };
-    const at = (nowMs: number): Delta<NftObject> => ({ put: [], remove: [], lingering: [{ object: chain, sinceMs: 5_000 }], nowMs });
-    expect(planDelta(at(5_000 + LINGER_MS - 1), "IPv4").after ?? []).toEqual([]);
-    expect(planDelta(at(5_000 + LINGER_MS), "IPv4").after?.map(({ statements }) => statements)).toEqual([
+    const put = [{ after: { kind: "cluster-ips", key: "10.96.0.1", value: true } as const }];
+    const { steps } = planDelta({ put, remove: [], lingering: [{ object: chain, sinceMs: 5_000 }], nowMs: 6_000 }, "IPv4");
+    expect(steps.map(({ statements }) => statements)).toEqual([
+      ["add element ip turnout cluster-ips { 10.96.0.1 }"],
       ["delete chain ip turnout pick-9"],
     ]);
   });

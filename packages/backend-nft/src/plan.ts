@@ -19,22 +19,17 @@ export interface Transaction {
   readonly statements: readonly string[];
   /** Keys of endpoints whose clients are forgotten after it; what there is to delete shows only then. */
   readonly forgets: readonly string[];
-  /** Names of chains that have their rules after it. */
-  readonly made: readonly string[];
   /** Chains that this transaction empties and that can be deleted a second later. */
   readonly emptied: readonly ChainObject[];
-  /** Idle chains that it deletes; each can be deleted by itself, too. */
+  /** Idle chains that it deletes and nothing else; each can be deleted by itself, too. */
   readonly deleted: readonly ChainDeletion[];
 }
 
 /** The way to delete one chain. */
 export interface ChainDeletion {
-  readonly name: string;
+  readonly chain: ChainObject;
   readonly statement: string;
 }
-
-/** Chains lie idle this long before they are deleted: kernels before 6.2 notice late that nothing refers to them. */
-export const LINGER_MS = 1_000;
 
 /** Endpoints of new destinations above this many are loaded ahead, in transactions of this size: bounded memory and stalls. */
 const STAGED_ELEMENTS = 20_000;
@@ -43,7 +38,7 @@ const STAGED_ELEMENTS = 20_000;
  * Order a difference in up to three kinds of transactions; the middle one is the change, the others go unnoticed.
  *
  * Shape: (1) new chains and, when there are many, the endpoints of new destinations: nothing refers to them yet. (2) the
- * change. (3) endpoints at indexes that only the rules before the change picked. Later: deletion of chains that have idled long enough.
+ * change. (3) endpoints at indexes that only the rules before the change picked. Last: deletion of chains that have idled long enough.
  * Edges: a packet under way keeps the rules of its arrival while its map lookups see the newest elements, so a chain must
  * be there before an element names it, and an endpoint must outlive the rule that may pick it. A table of another
  * layout is replaced in one transaction.
@@ -74,16 +69,15 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   main.flush();
   const emptied = delta.remove.filter((object) => object.kind === "chain");
   for (const { key } of emptied) main.command("flush chain", key);
-  const made = changedChains.map(({ key }) => key);
-  const first: Transaction = { ...quiet(early), made: newChains.map(({ key }) => key) };
   const forgets = delta.remove.flatMap(({ kind, key }) => (kind === "affinity" ? [key] : []));
-  const steps = [first, ...staged.transactions, { ...quiet(main), made, emptied, forgets: isDeleting ? [] : forgets }, ...inParts(late)];
-  return { steps: steps.filter((step) => step.statements.length + step.forgets.length > 0), ...laterSteps(delta, family) };
+  const change: Transaction = { ...quiet(main), emptied, forgets: isDeleting ? [] : forgets };
+  const steps = [quiet(early), ...staged.transactions, change, ...inParts(late), deletionOf(delta, family)];
+  return { steps: steps.filter((step) => step.statements.length + step.forgets.length > 0) };
 }
 
 /** The plan as text a person (and `nft -f`) can read. */
-export function explainPlan({ steps, after = [] }: Plan<Transaction>): string {
-  const parts = [...steps, ...after].map(({ statements, forgets }, index) => {
+export function explainPlan({ steps }: Plan<Transaction>): string {
+  const parts = steps.map(({ statements, forgets }, index) => {
     const lines = [...statements, ...forgets.map((key) => `# and delete the elements of affinity that end in ${key}`)];
     return `# transaction ${index + 1}\n${lines.join("\n")}\n`;
   });
@@ -103,7 +97,7 @@ function quiet(writer: Writer): Transaction {
 }
 
 function quietly(statements: readonly string[]): Transaction {
-  return { statements, forgets: [], made: [], emptied: [], deleted: [] };
+  return { statements, forgets: [], emptied: [], deleted: [] };
 }
 
 /** What goes unnoticed need not go at once. */
@@ -115,11 +109,12 @@ function inParts(writer: Writer): readonly Transaction[] {
   );
 }
 
-function laterSteps(delta: Delta<NftObject>, family: IPFamily): Pick<Plan<Transaction>, "after"> {
-  const due = delta.lingering.filter(({ object, sinceMs }) => object.kind === "chain" && delta.nowMs - sinceMs >= LINGER_MS);
-  if (due.length === 0) return {};
-  const deleted = due.map(({ object: { key } }) => ({ name: key, statement: `delete chain ${NFT_FAMILY[family]} ${TABLE} ${key}` }));
-  return { after: [{ statements: deleted.map(({ statement }) => statement), forgets: [], made: [], emptied: [], deleted }] };
+/** The transaction that deletes idle chains; without statements where there are none. */
+function deletionOf({ lingering }: Delta<NftObject>, family: IPFamily): Transaction {
+  const deleted = lingering.flatMap(({ object }) =>
+    object.kind === "chain" ? [{ chain: object, statement: `delete chain ${NFT_FAMILY[family]} ${TABLE} ${object.key}` }] : [],
+  );
+  return { ...quietly(deleted.map(({ statement }) => statement)), deleted };
 }
 
 function stageEndpoints({ put }: Delta<NftObject>, family: IPFamily): Staged {

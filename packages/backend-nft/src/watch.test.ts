@@ -1,6 +1,7 @@
+import { TestClock } from "@turnout/core/testing";
 import { EchoCount, OwnCommits } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
-import { countedSource, createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import { countedSource, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import type { HostEvent } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -32,7 +33,7 @@ describe("watchHost", () => {
 
   /** Start watching, then act; resolves to what was told until the address change that ends it. */
   const told = async (mark: CommitMark | undefined, act: () => void | Promise<void>): Promise<readonly HostEvent<NftFacts>[]> => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const events: HostEvent<NftFacts>[] = [];
     const ended = (async (): Promise<void> => {
       for await (const event of watchHost({ world: { netlink, clock }, family: "IPv4", own, echoes, mark }, stop.signal)) {
@@ -92,7 +93,7 @@ describe("watchHost", () => {
 
   it("leaves nothing behind with a commit, however long no address changes", async () => {
     const addresses = countedSource<void>();
-    const world = { clock: createFakeClock(), netlink: { ...netlink, watchAddresses: () => addresses } };
+    const world = { clock: new TestClock(0), netlink: { ...netlink, watchAddresses: () => addresses } };
     const watching = watchHost({ world, family: "IPv4", own, echoes, mark: undefined }, stop.signal)[Symbol.asyncIterator]();
     for (let count = 0; count < 100; count++) {
       const next = watching.next();

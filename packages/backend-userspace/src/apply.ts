@@ -21,7 +21,6 @@ export class Applier {
   readonly #own: OwnAddresses;
   /** What is in force, addresses aside: those are on the host. */
   readonly #inForce = new Map<string, UserspaceObject>();
-  #lingering: readonly Lingering<UserspaceObject>[] = [];
   /** Addresses of ours that should be there; undefined: there never were any. */
   #expected: Set<string> | undefined;
   #isApplying = false;
@@ -55,29 +54,30 @@ export class Applier {
       if (step.do === "put") await this.#put(object, failed);
       else {
         if (step.do === "remove") await this.#remove(object);
-        if (this.#isBusy(object)) lingering.push({ object, sinceMs: step.sinceMs });
+        if (this.#isBusy(object)) lingering.push({ object, afterMs: REVISIT_MS });
         else if (object.kind === "address") gone.push(object.key);
       }
     }
-    this.#lingering = lingering;
     this.#warnOfUnusedMaps(steps);
     this.#fronts.retainAffinity(rowsOf(steps));
     for (const ip of gone) this.#expected?.delete(ip);
     await this.#own.remove(gone, signal);
-    return { failed, lingering, ...(lingering.length === 0 ? {} : { revisitAfterMs: REVISIT_MS }) };
+    return { failed, lingering };
   }
 
-  /** What is in force: of addresses what the host says. */
+  /** What is in force: of addresses what the host says. What only old connections use lingers. */
   async observe(): Promise<Observed<UserspaceObject>> {
     const objects = new Map(this.#inForce);
-    const lingers = new Set(this.#lingering.map(({ object }) => objectId(object)));
+    const lingering: UserspaceObject[] = this.#fronts.draining().filter((object) => !this.#inForce.has(objectId(object)));
+    const inUse = new Set([...this.#inForce.values()].flatMap((object) => (isListener(object) ? [object.value.ip] : [])));
     const ips = await this.#own.list();
     this.#expect(ips);
     for (const ip of ips) {
       const object: AddressObject = { kind: "address", key: ip, value: { device: OWN_DEVICE } };
-      if (!lingers.has(objectId(object))) objects.set(objectId(object), object);
+      if (!inUse.has(ip) && this.#fronts.isAddressInUse(ip)) lingering.push(object);
+      else objects.set(objectId(object), object);
     }
-    return { objects, lingering: this.#lingering };
+    return { objects, lingering };
   }
 
   /** Whether an address of ours is missing, or there is one too many; while changes are under way nobody can tell. */
@@ -103,7 +103,6 @@ export class Applier {
     const left = this.#fronts.connections;
     if (left > 0) log.warn("connections were cut", { family: this.#traffic.family, connections: left });
     this.#fronts.cutAll();
-    this.#lingering = [];
     // Not with the signal that may have aborted: the addresses have to go.
     if (this.#expected !== undefined) await this.#own.removeAll(new AbortController().signal);
     this.#expected = undefined;

@@ -3,7 +3,7 @@ import { objectId } from "@turnout/core";
 import { policyOf } from "./decide.ts";
 import type { Policy } from "./decide.ts";
 import { listenError } from "./errors.ts";
-import type { ListenerObject } from "./objects.ts";
+import type { ListenerObject, ListenerValue } from "./objects.ts";
 import { Sweeper } from "./sweeper.ts";
 import { TcpFront } from "./tcp-front.ts";
 import type { Traffic } from "./traffic.ts";
@@ -91,6 +91,13 @@ export class Fronts {
     for (const front of fronts ?? []) if (front.size === 0) fronts?.delete(front);
     if (fronts?.size === 0) this.#draining.delete(key);
     return !this.#draining.has(key);
+  }
+
+  /** What was answered by sockets that are closed and have connections yet. */
+  draining(): readonly ListenerObject[] {
+    return [...this.#draining.keys()]
+      .filter((key) => !this.isDrained(key))
+      .flatMap((key) => [...(this.#draining.get(key) ?? [])].map(({ policy: { value } }) => listenerOf(key, value)));
   }
 
   /** Whether closed sockets at an address have connections yet. */
@@ -194,4 +201,9 @@ export class Fronts {
     }
     return this.#seats.size + this.#draining.size > 0;
   }
+}
+
+/** The object that a socket was opened for: a node port is the one whose row names no address. */
+function listenerOf(key: string, value: ListenerValue): ListenerObject {
+  return { kind: value.asked.address === "" ? "node-port" : "listener", key, value };
 }

@@ -159,16 +159,20 @@ describe("what goes", () => {
     const proxy = await openProxy();
     await proxy.sync(CART, SLICE);
     const client = proxy.client("10.96.0.20", 80);
-    const { lingering, revisitAfterMs } = await proxy.sync();
+    const { lingering } = await proxy.sync();
     expect((lingering ?? []).map(({ object }) => `${object.kind} ${object.key}`).toSorted()).toEqual([
       "address 10.96.0.20",
       "listener TCP 10.96.0.20:80",
     ]);
-    expect(revisitAfterMs).toBe(2_000);
+    expect((lingering ?? []).map(({ afterMs }) => afterMs)).toEqual([2_000, 2_000]);
+    const found = await proxy.backend.observe(signal);
+    expect((found?.lingering ?? []).map(({ kind, key }) => `${kind} ${key}`)).toEqual(["listener TCP 10.96.0.20:80", "address 10.96.0.20"]);
+    expect([...(found?.objects.keys() ?? [])].filter((id) => id.includes("10.96.0.20"))).toEqual([]);
     expect([proxy.host.sockets.open, proxy.host.own()]).toEqual([[], ["IPv4 address 10.96.0.20 on turnout0"]]);
     client?.close();
+    await proxy.host.advance(2_000);
     expect(await proxy.sync()).toEqual({ failed: new Map(), lingering: [] });
-    expect(proxy.host.own()).toEqual([]);
+    expect([proxy.host.own(), (await proxy.backend.observe(signal))?.lingering]).toEqual([[], []]);
   });
 
   it("may come back while it lingers", async () => {

@@ -1,11 +1,10 @@
-import type { Delta, Lingering, Plan, Put } from "@turnout/core";
+import type { Delta, Due, Plan, Put } from "@turnout/core";
 import type { UserspaceObject } from "./objects.ts";
 
 /** One thing to do. `finish`: see whether something that lingers is done, and by now has to be. */
 export type Step =
   | { readonly do: "put"; readonly object: UserspaceObject; readonly before?: UserspaceObject }
-  | { readonly do: "remove"; readonly object: UserspaceObject; readonly sinceMs: number }
-  | { readonly do: "finish"; readonly object: UserspaceObject; readonly sinceMs: number };
+  | { readonly do: "remove" | "finish"; readonly object: UserspaceObject };
 
 /** What a socket is bound to is there before it and goes after it; clients are told apart before anybody answers them. */
 const ORDER: readonly UserspaceObject["kind"][] = ["address", "host", "listener", "node-port", "left-out"];
@@ -15,14 +14,14 @@ const ORDER: readonly UserspaceObject["kind"][] = ["address", "host", "listener"
  *
  * Edges: two kinds of listeners may share a socket; as the new one comes first the socket stays open.
  */
-export function planDelta({ put, remove, lingering, nowMs }: Delta<UserspaceObject>): Plan<Step> {
+export function planDelta({ put, remove, lingering }: Delta<UserspaceObject>): Plan<Step> {
   const puts = byOrder(put, ({ after }: Put<UserspaceObject>) => after);
   const removes = byOrder(remove, (object: UserspaceObject) => object).toReversed();
   return {
     steps: [
       ...puts.map(({ before, after }): Step => ({ do: "put", object: after, ...(before === undefined ? {} : { before }) })),
-      ...removes.map((object): Step => ({ do: "remove", object, sinceMs: nowMs })),
-      ...lingering.map(({ object, sinceMs }: Lingering<UserspaceObject>): Step => ({ do: "finish", object, sinceMs })),
+      ...removes.map((object): Step => ({ do: "remove", object })),
+      ...lingering.map(({ object }: Due<UserspaceObject>): Step => ({ do: "finish", object })),
     ],
   };
 }

@@ -1,9 +1,10 @@
-import { countedSource, createFakeClock, createFakeNetlink } from "@turnout/host/testing";
+import { TestClock } from "@turnout/core/testing";
+import { countedSource, createFakeNetlink } from "@turnout/host/testing";
 import { describe, expect, it } from "vitest";
 import { DriftBell, watchHost } from "./watch.ts";
 
 const bare = {
-  clock: createFakeClock(),
+  clock: new TestClock(0),
   netlink: createFakeNetlink(),
   canOwnAddresses: () => Promise.resolve(true),
   isDisturbed: () => Promise.resolve(false),

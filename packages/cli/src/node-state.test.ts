@@ -1,7 +1,7 @@
+import { TestClock } from "@turnout/core/testing";
+import { systemClock } from "@turnout/core/process";
 import { runConfig, loadConfig, type RawFlags, withTimeout } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
-import { createClock } from "@turnout/host";
-import { createFakeClock, type FakeClock } from "@turnout/host/testing";
 import { describe, expect, test } from "vitest";
 import type { Environment } from "./environment.ts";
 import { NodeStateSource } from "./node-state.ts";
@@ -9,7 +9,7 @@ import { NodeStateSource } from "./node-state.ts";
 const silent = (): void => undefined;
 const log = { debug: silent, info: silent, warn: silent, error: silent };
 
-function make(clock: FakeClock, flags: RawFlags = {}, source = "kube"): NodeStateSource {
+function make(clock: TestClock, flags: RawFlags = {}, source = "kube"): NodeStateSource {
   const config = runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), { name: "nftables" });
   return new NodeStateSource({ source, tls: undefined, config, env: { variables: {} } as unknown as Environment, clock, log });
 }
@@ -20,7 +20,7 @@ function node(podCIDRs: readonly string[] = []): unknown {
 
 describe("waiting for the own Node", () => {
   test("ends when it has addresses", async () => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const state = make(clock);
     let isKnown = false;
     const waiting = state.nodeKnown(new AbortController().signal).then(() => (isKnown = true));
@@ -34,7 +34,7 @@ describe("waiting for the own Node", () => {
   });
 
   test("in mode NodeCIDR it needs pod CIDRs too", async () => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const state = make(clock, { "detect-local-mode": "NodeCIDR" });
     state.store.upsert("Node", node());
     const waiting = state.nodeKnown(new AbortController().signal);
@@ -46,7 +46,7 @@ describe("waiting for the own Node", () => {
   });
 
   test("is over after half a minute, for Services matter more", async () => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     let isOver = false;
     const waiting = make(clock)
       .nodeKnown(new AbortController().signal)
@@ -60,7 +60,7 @@ describe("waiting for the own Node", () => {
 
   test("being stopped is no failure", async () => {
     const stop = new AbortController();
-    const waiting = make(createFakeClock()).nodeKnown(stop.signal);
+    const waiting = make(new TestClock(0)).nodeKnown(stop.signal);
     stop.abort();
     await expect(waiting).resolves.toBeUndefined();
   });
@@ -68,7 +68,7 @@ describe("waiting for the own Node", () => {
 
 describe("source and body", () => {
   test("a source that can't work ends the body, and its reason is the outcome", async () => {
-    const state = make(createFakeClock(), {}, "file:/nonexistent/turnout");
+    const state = make(new TestClock(0), {}, "file:/nonexistent/turnout");
     let wasStopped = false;
     const body = async (signal: AbortSignal): Promise<void> => {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -90,14 +90,14 @@ describe("withTimeout", () => {
       (signal: AbortSignal): Promise<void> => new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
     ],
   ])("names what was waited for, when the body %s", async (_name, body) => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const outcome = withTimeout("source kube", 500, clock, new AbortController().signal, body).catch((error: unknown) => String(error));
     await clock.advance(500);
     expect(await outcome).toContain("[timed_out] nothing complete within 0.5 s: source kube");
   });
 
   test("hands the body's own failure on, and leaves no timer behind", async () => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const failing = (): Promise<void> => Promise.reject(new ProxyError("tool_failed", "no"));
     await expect(withTimeout("x", 500, clock, new AbortController().signal, failing)).rejects.toMatchObject({ code: "tool_failed" });
     await expect(withTimeout("x", 500, clock, new AbortController().signal, () => Promise.resolve())).resolves.toBeUndefined();
@@ -106,7 +106,7 @@ describe("withTimeout", () => {
 
   test("being stopped from outside is not a timeout", async () => {
     const stop = new AbortController();
-    const outcome = withTimeout("x", 60_000, createClock(), stop.signal, never).catch((error: unknown) => error);
+    const outcome = withTimeout("x", 60_000, systemClock(), stop.signal, never).catch((error: unknown) => error);
     stop.abort();
     expect(await outcome).toMatchObject({ code: "canceled" });
   });

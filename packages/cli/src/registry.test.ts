@@ -1,7 +1,8 @@
+import { TestClock } from "@turnout/core/testing";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createFakeClock, createFakeExec } from "@turnout/host/testing";
+import { createFakeExec } from "@turnout/host/testing";
 import type { World } from "@turnout/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadFakeHost, type BackendChoice } from "./registry.ts";
@@ -19,7 +20,7 @@ afterEach(() => rm(directory, { recursive: true }));
 function choice(overrides: Partial<BackendChoice>): BackendChoice {
   const silent = (): void => undefined;
   const log = { debug: silent, info: silent, warn: silent, error: silent };
-  const world: World = { exec: createFakeExec([]), clock: createFakeClock(), log };
+  const world: World = { exec: createFakeExec([]), clock: new TestClock(0), log };
   return {
     spec: "auto",
     mode: "",

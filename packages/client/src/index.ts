@@ -15,6 +15,5 @@ export { DEFAULT_TARGET, parseApiTarget, parseTarget, tlsFiles } from "./api/wat
 export type { Target, TlsFiles } from "./api/watch/target.ts";
 export { fetchFullState, openNodeLink, watchFullState, watchNodeState } from "./api/watch/watch-node-state.ts";
 export type { FullState, WatchOptions } from "./api/watch/watch-node-state.ts";
-export { systemClock } from "./process/clock.ts";
 export { IssueLog } from "./process/issue-log.ts";
 export type { IssueLogOptions } from "./process/issue-log.ts";

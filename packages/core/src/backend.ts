@@ -13,6 +13,7 @@ export type {
   Context,
   Dataplane,
   Delta,
+  Due,
   HostEvent,
   HostReport,
   KernelObject,
@@ -23,6 +24,7 @@ export type {
   Plain,
   Plan,
   Put,
+  Turn,
 } from "./contract/backend.ts";
 export { ALL_CAPABILITIES } from "./contract/capabilities.ts";
 export type { Capabilities, Variants } from "./contract/capabilities.ts";

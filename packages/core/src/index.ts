@@ -21,6 +21,7 @@ export { applyChangeSet } from "./model/change-set.ts";
 export { isEqual } from "./model/equal.ts";
 export { invariant, operatingError } from "./model/errors.ts";
 export type { ErrorCode, ErrorDetails } from "./model/errors.ts";
+export { tryInHalves } from "./model/halves.ts";
 export { serviceHealth } from "./model/health.ts";
 export type { ServiceHealth } from "./model/health.ts";
 export { isDNSName, printableName, rowKey } from "./model/names.ts";
@@ -34,6 +35,7 @@ export type {
   ServicePortName,
   TopologyMode,
 } from "./model/rows.ts";
+export { Waiters } from "./model/waiters.ts";
 export { RevisionLog } from "./model/revision-log.ts";
 export { lastingContext } from "./policy/lasting-node.ts";
 export { DEFAULT_SETTINGS, detectorFor } from "./policy/node-context.ts";

@@ -10,7 +10,6 @@ export type { HostAddresses } from "./addresses/host-addresses.ts";
 export { OwnAddresses } from "./addresses/own-addresses.ts";
 export type { OwnDevice } from "./addresses/own-addresses.ts";
 export { Turns } from "./addresses/turns.ts";
-export { createClock } from "./clock.ts";
 export { createExec } from "./exec/exec.ts";
 export { Inbox } from "./watch/inbox.ts";
 export { installHint, TOOL_PACKAGES } from "./exec/tool-packages.ts";

@@ -1,5 +1,5 @@
+import { systemClock } from "@turnout/core/process";
 import type { Log, World } from "@turnout/core";
-import { createClock } from "./clock.ts";
 import { createExec } from "./exec/exec.ts";
 import { createNetlink } from "./netlink/netlink.ts";
 import type { Netlink } from "./netlink/netlink.ts";
@@ -11,7 +11,7 @@ export interface LinuxWorld extends World {
 
 /** Make the real {@link World}: this machine's programs and time. Touches nothing yet. */
 export function createWorld({ log }: { readonly log: Log }): World {
-  return { exec: createExec(), clock: createClock(), log };
+  return { exec: createExec(), clock: systemClock(), log };
 }
 
 /** Add the kernel of this network namespace: `createWorld` of a backend on Linux. Touches nothing yet. */

@@ -1,9 +1,10 @@
+import { TestClock } from "@turnout/core/testing";
 import { FAMILIES, familyOf } from "@turnout/core";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { ExecResult } from "@turnout/core";
 import type { HostAddress, LinuxWorld } from "@turnout/host";
-import { createFakeClock, createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
+import { createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink, FakeSysctl } from "@turnout/host/testing";
 import { FakeIptables } from "@turnout/host/testing/iptables";
 import type { FakeIptablesOptions, FollowOptions } from "@turnout/host/testing/iptables";
@@ -44,7 +45,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   readonly world: LinuxWorld;
   readonly sysctl: FakeSysctl = createFakeSysctl(SYSCTLS);
   readonly #faults = new FaultSwitches();
-  readonly #clock = createFakeClock(START_MS);
+  readonly #clock = new TestClock(START_MS);
   readonly #netlink: FakeNetlink = createFakeNetlink();
   readonly #log = createFakeLog();
   readonly #iptables: FakeIptables;

@@ -30,7 +30,7 @@ export class TestProxy {
     const plan = this.backend.plan(delta);
     const outcome = await this.backend.apply(plan, new AbortController().signal);
     this.ledger.commit(delta, outcome);
-    return [...plan.steps, ...(plan.after ?? [])].map(({ statements }) => statements);
+    return plan.steps.map(({ statements }) => statements);
   }
 
   async adopt(): Promise<void> {

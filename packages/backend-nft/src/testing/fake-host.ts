@@ -1,8 +1,9 @@
+import { TestClock } from "@turnout/core/testing";
 import { FAMILIES, familyOf, invariant } from "@turnout/core";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { HostAddress, LinuxWorld } from "@turnout/host";
-import { createFakeClock, createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
+import { createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import { FakeNft } from "@turnout/host/testing/nft";
 import type { Answer, FollowOptions } from "@turnout/host/testing/nft";
@@ -37,7 +38,7 @@ export function createFakeHost(): NftFakeHost {
 class FakeNftHost implements NftFakeHost {
   readonly world: LinuxWorld;
   readonly #faults = new FaultSwitches();
-  readonly #clock = createFakeClock(START_MS);
+  readonly #clock = new TestClock(START_MS);
   readonly #netlink: FakeNetlink = createFakeNetlink();
   readonly #log = createFakeLog();
   readonly #nft = new FakeNft({ clock: this.#clock, netlink: this.#netlink, faults: this.#faults });

@@ -1,6 +1,4 @@
-import { createFakeClock } from "@turnout/host/testing";
-import type { FakeClock } from "@turnout/host/testing";
-import { RecordingLog } from "@turnout/core/testing";
+import { RecordingLog, TestClock } from "@turnout/core/testing";
 import { hostPort } from "@turnout/core";
 import { hostViewOf } from "../decide.ts";
 import { Fronts } from "../fronts.ts";
@@ -14,7 +12,7 @@ export interface FrontStage {
   readonly fronts: Fronts;
   readonly traffic: Traffic;
   readonly sockets: FakeSockets;
-  readonly clock: FakeClock;
+  readonly clock: TestClock;
   readonly log: RecordingLog;
   /** Ids of objects that were lost. */
   readonly lost: string[];
@@ -22,7 +20,7 @@ export interface FrontStage {
 
 /** Make fronts on a host that has 10.96.0.10 and loopback. The first of several endpoints is chosen. */
 export function createFrontStage(raw: Parameters<typeof parseUserspaceOptions>[0] = {}): FrontStage {
-  const clock = createFakeClock();
+  const clock = new TestClock(0);
   const log = new RecordingLog();
   const sockets = new FakeSockets((ip) => ip === "10.96.0.10" || ip.startsWith("127."));
   const counters = { connections: 0, sessions: 0 };

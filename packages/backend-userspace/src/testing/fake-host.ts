@@ -1,8 +1,9 @@
+import { TestClock } from "@turnout/core/testing";
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { HostAddress } from "@turnout/host";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
-import { createFakeClock, createFakeIp, createFakeLog, createFakeNetlink } from "@turnout/host/testing";
+import { createFakeIp, createFakeLog, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeLinks } from "@turnout/host/testing";
 import { OWN_DEVICE } from "../objects.ts";
 import type { UserspaceWorld } from "../sockets.ts";
@@ -37,7 +38,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   readonly sockets: FakeSockets;
   readonly #log = createFakeLog();
   readonly #faults = new FaultSwitches();
-  readonly #clock = createFakeClock(START_MS);
+  readonly #clock = new TestClock(START_MS);
   readonly #netlink = createFakeNetlink();
   readonly #links: FakeLinks = { devices: new Map([[FOREIGN_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#tellAddresses() };
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;

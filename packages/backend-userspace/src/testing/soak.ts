@@ -1,3 +1,4 @@
+import { systemClock } from "@turnout/core/process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -5,7 +6,6 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Context, Log, NodeContext, ServicePort, World } from "@turnout/core";
-import { createClock } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { userspaceModule } from "../module.ts";
 import { createNodeSockets } from "../node-sockets.ts";
@@ -116,7 +116,7 @@ async function openBackend(endpointPorts: readonly number[], udpEndpoint: number
   const world: UserspaceWorld = {
     exec,
     netlink: createFakeNetlink(),
-    clock: createClock(),
+    clock: systemClock(),
     log: SILENT,
     sockets: createNodeSockets(),
     random: Math.random,

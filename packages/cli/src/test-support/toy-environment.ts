@@ -1,7 +1,7 @@
+import { systemClock } from "@turnout/core/process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClock } from "@turnout/host";
 import { createFakeExec } from "@turnout/host/testing";
 import type { Environment } from "../environment.ts";
 import { runProgram } from "../program.ts";
@@ -64,7 +64,7 @@ export class ToyEnvironment {
       readFile: (path) => readFile(path, "utf8"),
       createWorld: (log) => ({
         exec: createFakeExec([]),
-        clock: createClock(),
+        clock: systemClock(),
         log,
       }),
     };

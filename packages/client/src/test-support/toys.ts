@@ -113,6 +113,8 @@ export class ToyKernel {
   readonly objects: Record<IPFamily, Map<string, KernelObject>> = { IPv4: new Map(), IPv6: new Map() };
   readonly closed: IPFamily[] = [];
   applies = 0;
+  /** What an apply does before its time is up. */
+  stepsPerTurn: number = Number.POSITIVE_INFINITY;
   /** The next applies fail with these. */
   readonly failures: ProxyError[] = [];
   /** Families that can't be opened. */
@@ -208,11 +210,12 @@ function toyBackend(kernel: ToyKernel, family: IPFamily): Backend<string, Kernel
       kernel.applies += 1;
       const failure = kernel.failures.shift();
       if (failure !== undefined) return Promise.reject(failure);
-      for (const step of steps) {
+      const later = steps.slice(kernel.stepsPerTurn);
+      for (const step of steps.slice(0, kernel.stepsPerTurn)) {
         if (step.value === "gone") held.delete(objectId(step));
         else held.set(objectId(step), step);
       }
-      return Promise.resolve({});
+      return Promise.resolve(later.length === 0 ? {} : { deferred: new Set(later.map(objectId)) });
     },
     tellsDrift: true,
     watch: (signal) => kernel.events(signal),

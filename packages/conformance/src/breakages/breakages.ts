@@ -6,6 +6,7 @@ import { BROKEN_EDGES } from "./broken-edges.ts";
 import { BROKEN_HOSTS } from "./broken-hosts.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
 import { BROKEN_RECOVERY } from "./broken-recovery.ts";
+import { BROKEN_TURNS } from "./broken-turns.ts";
 import { checkBackend, checkScenarios } from "../checks/check.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { Finding, FindingKind } from "../checks/finding.ts";
@@ -139,6 +140,7 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_HOSTS,
   ...BROKEN_ORDER,
   ...BROKEN_RECOVERY,
+  ...BROKEN_TURNS,
 }).map(([name, [of, apply, kinds = VERDICT]]) => ({
   name,
   of,

@@ -159,7 +159,7 @@ export function delegate(inner: AnyBackend): AnyBackend {
     isShared: (object) => inner.isShared?.(object) === true,
     plan: (delta): Plan<unknown> => inner.plan(delta),
     observe: (signal): Promise<Observed<KernelObject> | undefined> => inner.observe(signal),
-    apply: (plan, signal): Promise<Outcome<KernelObject>> => inner.apply(plan, signal),
+    apply: (plan, signal, turn): Promise<Outcome<KernelObject>> => inner.apply(plan, signal, turn),
     ...(inner.forgetFlows === undefined
       ? {}
       : {

@@ -8,6 +8,7 @@ import type { Place } from "./findings.ts";
 import { checkHost, isWholeHost } from "./host-checks.ts";
 import { Player } from "../play/player.ts";
 import { checkRecovery } from "./recovery-checks.ts";
+import { checkTurns } from "./turn-checks.ts";
 import type { PlayerOptions } from "../play/player.ts";
 import { createRandom } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
@@ -30,8 +31,9 @@ export interface CheckOptions {
 /**
  * Play scenarios on a backend and its host, and judge every packet by the oracle, by the scenario's words and by what the host did with it.
  *
- * Shape: first the host is looked at, because all the rest is told by it, and then whether trouble with one thing costs others anything. Each scenario gets a host of its own and both families' processes,
- * as in production but for their timing. The words count where the backend has all capabilities and the reference variants; what it lacks is
+ * Shape: first the host is looked at, because all the rest is told by it, then whether trouble with one thing costs others anything, and
+ * whether a backend that is out of time carries on where it was. Each scenario gets a host of its own and both families' processes, as in
+ * production but for their timing. The words count where the backend has all capabilities and the reference variants; what it lacks is
  * left out with its own reason, what it declares is checked to be so.
  * Edges: never throws; whatever throws is a finding.
  */
@@ -49,7 +51,10 @@ export async function checkBackend(
   if (abilities === undefined) return unplayed(module, findings);
   await checkHost(subject, settingOf(options), { findings, random, abilities });
   // Where nothing works anyway, nothing that fails tells anything.
-  if (!findings.list.some(({ kind }) => kind === "error")) await checkRecovery(subject, settingOf(options), { findings, random });
+  if (!findings.list.some(({ kind }) => kind === "error")) {
+    await checkRecovery(subject, settingOf(options), { findings, random });
+    await checkTurns(subject, settingOf(options), findings);
+  }
   return await playScenarios(subject, scenarios, { ...options, abilities }, findings);
 }
 

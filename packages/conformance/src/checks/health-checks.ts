@@ -4,14 +4,23 @@ import { deltaText } from "../play/watched-backend.ts";
 
 /** Sync every family; what fails is a finding. `isQuiet`: nothing has changed since the last sync, so nothing may be done. */
 export async function syncAndNote(player: Player, findings: Findings, what: "changes" | "again" | "restart" = "changes"): Promise<void> {
-  const lingering = new Map(player.processes.map((life) => [life, life.notes.lingering.length]));
+  const lingering = new Map(player.processes.map((life) => [life, life.notes.lingering.size]));
   for (const { life, put, removed, error } of await player.sync()) {
     const { family, notes } = life;
-    const { failures, impure, deltas } = notes;
+    const { failures, impure, deltas, untrue } = notes;
     if (error !== undefined) findings.threw("sync", family, error);
     for (const failure of failures) if (failure.error !== error) findings.threw(failure.call, family, failure.error);
     for (const name of new Set(impure))
       findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two", details: [] });
+    if (untrue.length > 0)
+      findings.add({
+        kind: "contract",
+        family,
+        what: "what apply says it deferred",
+        expected: "it is as it was before",
+        got: "it is done",
+        details: untrue.slice(0, 12),
+      });
     if (what !== "changes" && put + Math.max(0, removed - (what === "restart" ? (lingering.get(life) ?? 0) : 0)) > 0)
       findings.add({
         kind: "not-idempotent",

@@ -32,6 +32,8 @@ export interface FamilyProcessOptions {
   readonly facts: unknown;
   /** What the backend can do on this host. */
   readonly capabilities: Capabilities;
+  /** How long a backend may take for one plan; default as in production. */
+  readonly turnMs?: number | undefined;
 }
 
 /** How one sync went. */
@@ -61,7 +63,7 @@ export class FamilyProcess {
 
   /** Start a process on a host. @throws whatever the dataplane's `family` throws. */
   constructor(options: FamilyProcessOptions) {
-    const { family, store, settings, world, dataplane, facts, capabilities } = options;
+    const { family, store, settings, world, dataplane, facts, capabilities, turnMs } = options;
     const inner = dataplane.family(family);
     this.#options = options;
     this.#inner = inner;
@@ -81,6 +83,7 @@ export class FamilyProcess {
       maxIntervalMs: NEVER_MS,
       retryMs: 1000,
       capabilities,
+      ...(turnMs === undefined ? {} : { turnMs }),
     });
   }
 
@@ -158,7 +161,7 @@ export class FamilyProcess {
     if (observed === undefined) return "";
     fresh.ledger.adopt(observed);
     const { put, remove } = fresh.ledger.delta(this.#options.world.clock.nowMs());
-    return deltaText({ put, remove: remove.filter((object) => !this.notes.lingering.includes(objectId(object))) });
+    return deltaText({ put, remove: remove.filter((object) => !this.notes.lingering.has(objectId(object))) });
   }
 
   /** Remove everything as `turnout cleanup` does, with a new process: by the backend's own way, or else all that it observes. */
@@ -189,7 +192,7 @@ export class FamilyProcess {
   #observer(): SyncObserver {
     return {
       queued: () => undefined,
-      synced: (event) => void (this.#last = event),
+      synced: ({ put, removed }) => void (this.#last = { put: this.#last.put + put, removed: this.#last.removed + removed }),
       failed: () => undefined,
       flowsForgotten: () => undefined,
       quarantined: () => undefined,

@@ -19,6 +19,8 @@ export interface PlayerOptions {
   readonly hostAddresses?: Readonly<Record<IPFamily, readonly string[]>>;
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** How long a backend may take for one plan, in ms; default as in production. */
+  readonly turnMs?: number;
   /** Default: those the backend has. */
   readonly families?: readonly IPFamily[];
 }
@@ -170,7 +172,7 @@ export class Player {
       feed(this.#store, ref, raw);
     }
     await this.#startProcesses();
-    for (const { family, notes } of this.#processes) notes.lingering = lingering.get(family) ?? [];
+    for (const { family, notes } of this.#processes) notes.lingering = lingering.get(family) ?? new Set();
   }
 
   #noteNode(name: string, raw: RawObject): void {
@@ -199,6 +201,7 @@ export class Player {
       dataplane,
       facts,
       capabilities,
+      turnMs: this.#options.turnMs,
     };
     this.#processes = (this.#options.families ?? FAMILIES)
       .filter((family) => capabilities[family] === true)

@@ -1,5 +1,5 @@
 import { demandOutcome, isEqual, objectId } from "@turnout/core";
-import type { Backend, Context, Delta, FlowFilter, KernelObject, Observed, Outcome, Plan, ServicePort } from "@turnout/core";
+import type { Backend, Context, Delta, FlowFilter, KernelObject, Observed, Outcome, Plan, ServicePort, Turn } from "@turnout/core";
 import { firstDifference } from "./first-difference.ts";
 
 /** What was noticed of a backend since the last {@link BackendNotes.clear}. */
@@ -10,10 +10,12 @@ export class BackendNotes {
   readonly impure: string[] = [];
   /** Differences that were planned. */
   readonly deltas: Delta<KernelObject>[] = [];
+  /** Objects told to be deferred that are in force all the same. */
+  readonly untrue: string[] = [];
   /** Ask every pure function twice. */
   asksTwice = true;
-  /** What the backend last said lingers. */
-  lingering: readonly string[] = [];
+  /** What lingers by what the backend said, by identity. */
+  lingering: ReadonlySet<string> = new Set();
   /** It is reading what the host holds. */
   isReading = false;
   /** Called when a call that changes the host has failed. */
@@ -23,6 +25,7 @@ export class BackendNotes {
     this.failures.length = 0;
     this.impure.length = 0;
     this.deltas.length = 0;
+    this.untrue.length = 0;
   }
 }
 
@@ -42,12 +45,14 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
       throw error;
     }
   };
+  let planned: Delta<KernelObject> | undefined;
   return {
     skeleton: (context: Context<unknown>) => twice("skeleton", () => inner.skeleton(context)),
     render: (row: ServicePort, context: Context<unknown>) => twice(`render of ${row.key}`, () => inner.render(row, context)),
     isShared: (object) => inner.isShared?.(object) === true,
     plan(delta: Delta<KernelObject>): Plan<unknown> {
       notes.deltas.push(delta);
+      planned = delta;
       return twice("plan", () => inner.plan(delta));
     },
     async observe(signal: AbortSignal): Promise<Observed<KernelObject> | undefined> {
@@ -58,10 +63,14 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
         notes.isReading = false;
       }
     },
-    async apply(plan: Plan<unknown>, signal: AbortSignal): Promise<Outcome<KernelObject>> {
-      const outcome = await noted("apply", () => inner.apply(plan, signal));
+    async apply(plan: Plan<unknown>, signal: AbortSignal, turn?: Turn): Promise<Outcome<KernelObject>> {
+      const outcome = await noted("apply", () => inner.apply(plan, signal, turn));
       demandOutcome(outcome);
-      notes.lingering = (outcome.lingering ?? []).map(({ object }) => objectId(object));
+      if (planned !== undefined) notes.lingering = stillLingering(notes.lingering, planned, outcome);
+      const { deferred = new Set<string>() } = outcome;
+      if (deferred.size === 0 || planned === undefined) return outcome;
+      const observed = await noted("observe", () => inner.observe(signal));
+      notes.untrue.push(...inForce(planned, deferred, observed));
       return outcome;
     },
     ...(inner.forgetFlows === undefined
@@ -72,6 +81,31 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
         }),
     ...(inner.explain === undefined ? {} : { explain: (plan: Plan<unknown>): string => inner.explain?.(plan) ?? "" }),
   };
+}
+
+function stillLingering(
+  before: Iterable<string>,
+  { put, remove, lingering }: Delta<KernelObject>,
+  outcome: Outcome<KernelObject>,
+): Set<string> {
+  const left = new Set(before);
+  for (const object of [...put.map(({ after }) => after), ...remove, ...lingering.map((due) => due.object)]) left.delete(objectId(object));
+  for (const id of outcome.deferred ?? []) if (lingering.some(({ object }) => objectId(object) === id)) left.add(id);
+  for (const { object } of outcome.lingering ?? []) left.add(objectId(object));
+  return left;
+}
+
+/** Objects that should be as they were and are as they were to be. */
+function inForce(
+  { put, remove }: Delta<KernelObject>,
+  deferred: ReadonlySet<string>,
+  observed: Observed<KernelObject> | undefined,
+): readonly string[] {
+  if (observed === undefined) return [];
+  const isThere = (object: KernelObject): boolean => isEqual(observed.objects.get(objectId(object))?.value, object.value);
+  return [...put.map(({ after }) => after).filter(isThere), ...remove.filter((object) => !observed.objects.has(objectId(object)))]
+    .map(objectId)
+    .filter((id) => deferred.has(id));
 }
 
 /** Say in one line what a difference would change, and of what changes its first field that differs. */

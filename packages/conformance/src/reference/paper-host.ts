@@ -1,4 +1,4 @@
-import { FAMILIES, hostPort, objectId, ProxyError } from "@turnout/core";
+import { FAMILIES, hostPort, objectId, ProxyError, Waiters } from "@turnout/core";
 import type { Exec, ExecResult, FlowFilter, IPFamily } from "@turnout/core";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
@@ -28,7 +28,7 @@ class PaperHost implements FakeHost {
   readonly #clock = new TestClock();
   readonly #written: Readonly<Record<IPFamily, Map<string, PaperObject>>> = { IPv4: new Map(), IPv6: new Map() };
   readonly #held = new Map<string, Held>();
-  readonly #watchers = new Set<() => void>();
+  readonly #watchers = new Waiters();
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #ips: ReadonlySet<string> = new Set(this.#addresses.map(({ ip }) => ip));
   #flows: readonly Flow[] = [];
@@ -49,7 +49,7 @@ class PaperHost implements FakeHost {
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
     this.#ips = new Set(addresses.map(({ ip }) => ip));
-    for (const wake of this.#watchers) wake();
+    this.#watchers.resolve();
   }
 
   trace(packet: Packet, random: () => number): Trace {
@@ -172,11 +172,7 @@ class PaperHost implements FakeHost {
 
   async *#watchAddresses(signal: AbortSignal): AsyncIterable<void> {
     while (!signal.aborted) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#watchers.add(resolve);
-      signal.addEventListener("abort", () => resolve(), { once: true });
-      await promise;
-      this.#watchers.delete(resolve);
+      await this.#watchers.wait(signal);
       if (!signal.aborted) yield;
     }
   }

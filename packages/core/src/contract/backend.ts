@@ -45,46 +45,82 @@ export interface Context<H> {
   readonly host: H;
 }
 
-/** An unwanted object that is still on the host for a reason, and since when. */
+/** An unwanted object of which the host still holds something for a reason: connections that end by themselves, packets under way, others who use it. */
 export interface Lingering<K> {
+  /** What the host holds of it now. */
   readonly object: K;
+  /** When to see to it again, in ms from now: then it is in {@link Delta.lingering}, if it is still unwanted. */
+  readonly afterMs: number;
+}
+
+/** Something that lingers and is due to be seen to. */
+export interface Due<K> {
+  readonly object: K;
+  /** Since when it has lingered, ms since the epoch; after a restart, since this process first saw it. */
   readonly sinceMs: number;
 }
 
 /** What the host holds of ours, keyed by {@link objectId}, in render's canonical form. */
 export interface Observed<K> {
+  /** But for what lingers. */
   readonly objects: ReadonlyMap<string, K>;
-  readonly lingering: readonly Lingering<K>[];
+  /** It is due with the next plan. Empty where what lingers can't be told from the rest: that is among `objects` then, and is removed once more. */
+  readonly lingering: readonly K[];
 }
 
-/** One object to bring into force; `before` is what the host holds under its identity. */
+/** One object to bring into force. */
 export interface Put<K> {
+  /** What is in force under its identity; absent: nothing. */
   readonly before?: K;
   readonly after: K;
+  /** What the host still holds under its identity since that was unwanted, as the backend told it; absent: nothing lingers. Never with `before`. */
+  readonly lingering?: K;
 }
 
-/** The difference between what the host holds and what it should. */
+/**
+ * The difference between what the host holds and what it should.
+ *
+ * Shape: what changed last comes first where an earlier turn deferred something, else everything is in the order in which it changed. A backend
+ * that defers does well to keep to this order among objects of a kind: then a newer change does not wait for all that was deferred.
+ */
 export interface Delta<K> {
   readonly put: readonly Put<K>[];
   readonly remove: readonly K[];
-  readonly lingering: readonly Lingering<K>[];
+  /** What lingers and is due: remove it, or say again that it lingers. What isn't due yet is not here. */
+  readonly lingering: readonly Due<K>[];
   readonly nowMs: number;
 }
 
-/** Ordered steps; `after` is carried out later, in a transaction of its own. */
+/** Ordered steps. */
 export interface Plan<S> {
   readonly steps: readonly S[];
-  readonly after?: readonly S[];
 }
 
-/** What apply has to say when it did not throw. */
+/** The time that an application should keep to, see {@link Backend.apply}. */
+export interface Turn {
+  /** By the world's clock, in ms since the epoch. */
+  readonly untilMs: number;
+}
+
+/**
+ * What apply has to say when it did not throw.
+ *
+ * Shape: every object of the difference that was planned is done (in force, or gone) but for those named here; each is named once at most.
+ */
 export interface Outcome<K> {
-  /** Objects that could not be brought into force, by {@link objectId}; everything else is. They concern the rows that own them and nobody else. */
+  /**
+   * Objects that the host refused, by {@link objectId}, and what it said. That is ordinary: ipvs refuses a real server without a route, a Windows
+   * host fails per object, a BPF map is full. They concern the rows that own them and nobody else: they rest, and are planned again when they
+   * change or after a wait that doubles. Throw only when no object is to blame, or when nobody can tell what the host holds.
+   */
   readonly failed?: ReadonlyMap<string, ProxyError>;
-  /** Everything that lingers now; absent: nothing does. */
+  /**
+   * Objects not tried yet, by {@link objectId}, because the time of this turn was up: the host holds of them what it held before. They count
+   * neither as in force nor as failed; a plan for them, and for what has changed since, comes at once.
+   */
+  readonly deferred?: ReadonlySet<string>;
+  /** Objects that were to be removed, or were due, of which the host still holds something. The core remembers them, and since when they linger. */
   readonly lingering?: readonly Lingering<K>[];
-  /** Ask for another sync after this long, e.g. to finish off what lingers. */
-  readonly revisitAfterMs?: number;
 }
 
 /**
@@ -120,7 +156,12 @@ export interface BackendMetric {
 export interface Backend<H, K extends KernelObject, S> {
   /** What exists whatever the services are. Pure. */
   skeleton(context: Context<H>): readonly K[];
-  /** What one row needs. Pure and cheap; a new context renders all rows again. */
+  /**
+   * What one row needs. Pure and cheap.
+   *
+   * Edges: rows are rendered again when a field of the node, or of host facts that are a plain object, changes that some row's render has read
+   * (of `context.host.addresses` it is `addresses`); the skeleton is then made again in any case. So read facts from the context, and nowhere else.
+   */
   render(row: ServicePort, context: Context<H>): readonly K[];
   /** Whether rows that the ledger doesn't know may need this object, too, e.g. a chain that rows of one shape share. Pure; absent: never. */
   isShared?(object: K): boolean;
@@ -131,11 +172,15 @@ export interface Backend<H, K extends KernelObject, S> {
   /** Read what the host holds of ours; undefined when that can't be told. */
   observe(signal: AbortSignal): Promise<Observed<K> | undefined>;
   /**
-   * Carry a plan out, as atomically as the kernel allows.
+   * Carry a plan out, as atomically as the kernel allows. What single objects fail with is in the outcome, and nothing exceptional.
+   *
+   * Edges: a backend whose plans may take long looks at `turn` between objects: once `untilMs` has passed it stops, and names the rest in
+   * {@link Outcome.deferred}. In each turn it does at least one thing, however late it is: where nothing was done the sync has failed. Absent,
+   * as in cleaning up, there is no end. One whose plans are a few transactions needs none of this.
    * @throws {ProxyError} the host's state is unknown then. Whatever else is thrown, here or elsewhere, is a defect and ends the process, except
    * for what Node says of a failed system call.
    */
-  apply(plan: Plan<S>, signal: AbortSignal): Promise<Outcome<K>>;
+  apply(plan: Plan<S>, signal: AbortSignal, turn?: Turn): Promise<Outcome<K>>;
   /**
    * Make the kernel forget connections; off the sync path. Resolves to how many.
    *

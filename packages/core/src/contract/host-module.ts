@@ -77,7 +77,8 @@ export async function cleanUpBackend<H, K extends KernelObject, S>(
   if (backend.cleanup !== undefined) return await backend.cleanup(signal);
   const observed = await backend.observe(signal);
   if (observed === undefined) throw new ProxyError("tool_failed", "the backend can't tell what is on the host");
-  const { objects, lingering } = observed;
+  const { objects } = observed;
+  const lingering = observed.lingering.map((object) => ({ object, sinceMs: nowMs }));
   if (objects.size + lingering.length === 0) return;
   const outcome = await backend.apply(backend.plan({ put: [], remove: [...objects.values()], lingering, nowMs }), signal);
   demandOutcome(outcome);

@@ -1,3 +1,4 @@
+import { Waiters } from "../model/waiters.ts";
 import { Claims, groundOf } from "../policy/claims.ts";
 import { isEqual } from "../model/equal.ts";
 import { ProxyError } from "../model/errors.ts";
@@ -41,7 +42,7 @@ export class NodeView {
   #isFullDue = true;
   #context: NodeContext | undefined;
   #revision = 0;
-  #wake: (() => void) | undefined;
+  readonly #waiters = new Waiters();
 
   constructor(store: Store, options: NodeViewOptions) {
     this.#store = store;
@@ -70,12 +71,7 @@ export class NodeView {
   async wait(signal: AbortSignal): Promise<void> {
     while (!this.#hasNews()) {
       if (signal.aborted) throw new ProxyError("canceled", "waiting for node state was stopped");
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const stop = (): void => resolve();
-      this.#wake = stop;
-      signal.addEventListener("abort", stop, { once: true });
-      await promise;
-      signal.removeEventListener("abort", stop);
+      await this.#waiters.wait(signal);
     }
   }
 
@@ -119,8 +115,7 @@ export class NodeView {
 
   #wakeUp(): void {
     if (!this.#hasNews()) return;
-    this.#wake?.();
-    this.#wake = undefined;
+    this.#waiters.resolve();
   }
 
   /** Rebuild the context if it may be another. Returns the new one if it is. */

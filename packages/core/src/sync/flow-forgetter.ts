@@ -41,11 +41,18 @@ export class FlowForgetter {
     this.#options = options;
   }
 
-  /** A sync succeeded: have these forgotten soon, and what could not be before; returns at once. @throws a backend's defect, once it has shown. */
-  forget(flows: readonly FlowFilter[]): void {
+  /**
+   * A sync succeeded: have these forgotten soon, and what could not be before; returns at once.
+   *
+   * @param changing destinations that it left undone in part, as {@link FlowForgetter.withhold} has them: nothing is forgotten there yet
+   * @throws a backend's defect, once it has shown.
+   */
+  forget(flows: readonly FlowFilter[], changing: Iterable<string> = []): void {
     if (this.#defect !== undefined) throw this.#defect.error;
     if (this.#options.backend.forgetFlows === undefined || this.#isStopped) return;
-    for (const flow of [...this.#withheld.take(), ...flows]) this.#waiting.add(flow);
+    const disputed = new Set(changing);
+    for (const flow of [...this.#withheld.take(), ...flows])
+      (disputed.has(destinationKey(flow)) ? this.#withheld : this.#waiting).add(flow);
     if (this.#waiting.size > 0) this.#running ??= this.#run();
   }
 

@@ -1,16 +1,23 @@
 import { objectId } from "../contract/backend.ts";
-import type { Backend, KernelObject, Outcome, Plan } from "../contract/backend.ts";
+import type { Backend, Delta, KernelObject, Outcome, Plan, Turn } from "../contract/backend.ts";
 import { demandOutcome } from "../contract/check-module.ts";
 import { operatingError, ProxyError } from "../model/errors.ts";
 import type { Ledger } from "./ledger.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 import type { Clock, Log } from "../contract/world.ts";
 
-/** How many objects were brought into force and taken away. */
+/** How many objects were brought into force and taken away, and how many there was no time for. */
 export interface AppliedCount {
   readonly put: number;
   readonly removed: number;
+  readonly deferred: number;
 }
+
+/** Objects that an error names. */
+const NAMED_MAX = 3;
+
+/** Nothing was done, and nothing had to be. */
+const NOTHING_APPLIED: AppliedCount = { put: 0, removed: 0, deferred: 0 };
 
 /** What came of looking at the host. */
 export interface Findings {
@@ -29,8 +36,8 @@ export interface HostLinkOptions<H, K extends KernelObject, S> {
   readonly log: Log;
   /** Called with each plan as text instead of applying it. */
   readonly dryRun?: ((text: string) => void) | undefined;
-  /** The backend asks for another sync after so many ms. */
-  readonly onRevisit: (afterMs: number) => void;
+  /** How long a backend should take at most before it defers the rest, in ms. */
+  readonly turnMs: number;
 }
 
 /**
@@ -67,32 +74,28 @@ export class HostLink<H, K extends KernelObject, S> {
   }
 
   /**
-   * Bring the host in step with the ledger. Objects that failed by themselves are in {@link Ledger.failed}, everything else is in force.
+   * Bring the host in step with the ledger, as far as that can be done in a turn. Objects that failed by themselves are in
+   * {@link Ledger.failed}, those there was no time for in {@link Ledger.deferred}, everything else is in force.
    * @throws {ProxyError} what the host failed with: look again then. What else is thrown is a defect of the backend.
    */
   async apply(signal: AbortSignal): Promise<AppliedCount> {
-    const { backend, clock, dryRun, ledger, onRevisit } = this.#options;
+    const { backend, clock, dryRun, ledger, turnMs } = this.#options;
     if (!this.#isKnown) {
       // Before the reading: an audit asked for meanwhile must not be forgotten.
       this.#isKnown = true;
       await this.#look(signal);
     }
     const delta = ledger.delta(clock.nowMs());
-    if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return { put: 0, removed: 0 };
+    if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return NOTHING_APPLIED;
     const plan = backend.plan(delta);
     let outcome: Outcome<K> = {};
     if (dryRun === undefined) {
       this.#isOurs = false;
-      outcome = await applied(backend, plan, signal);
+      outcome = await applied(backend, plan, signal, { untilMs: clock.nowMs() + turnMs });
       this.#isOurs = true;
     } else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
-    ledger.commit(delta, outcome);
-    if (outcome.revisitAfterMs !== undefined) onRevisit(outcome.revisitAfterMs);
-    const hasFailed = (id: string): boolean => outcome.failed?.has(id) === true;
-    return {
-      put: delta.put.filter(({ after }) => !hasFailed(objectId(after))).length,
-      removed: delta.remove.filter((object) => !hasFailed(objectId(object))).length,
-    };
+    ledger.commit(delta, outcome, clock.nowMs());
+    return countOf(delta, outcome);
   }
 
   /**
@@ -116,9 +119,14 @@ export class HostLink<H, K extends KernelObject, S> {
 }
 
 /** Have a plan carried out. @throws {ProxyError} what the host failed with. @throws {Error} a defect of the backend. */
-async function applied<H, K extends KernelObject, S>(backend: Backend<H, K, S>, plan: Plan<S>, signal: AbortSignal): Promise<Outcome<K>> {
+async function applied<H, K extends KernelObject, S>(
+  backend: Backend<H, K, S>,
+  plan: Plan<S>,
+  signal: AbortSignal,
+  turn: Turn,
+): Promise<Outcome<K>> {
   try {
-    const outcome = await backend.apply(plan, signal);
+    const outcome = await backend.apply(plan, signal, turn);
     demandOutcome(outcome);
     return outcome;
   } catch (error) {
@@ -129,4 +137,27 @@ async function applied<H, K extends KernelObject, S>(backend: Backend<H, K, S>, 
 /** Throw what a backend's dealings with the host threw: as an operating error where it is one. */
 function rethrow(cause: unknown): never {
   throw operatingError(cause) ?? cause;
+}
+
+/** @throws {ProxyError} `timed_out` when all was deferred: to plan that again at once would go on for ever. */
+function countOf<K extends KernelObject>(delta: Delta<K>, { failed, deferred, lingering }: Outcome<K>): AppliedCount {
+  const { put, remove } = delta;
+  if (deferred === undefined || deferred.size === 0) {
+    if (failed === undefined || failed.size === 0) return { put: put.length, removed: remove.length, deferred: 0 };
+  }
+  const isTried = (object: K): boolean => deferred?.has(objectId(object)) !== true || failed?.has(objectId(object)) === true;
+  const isDone = (object: K): boolean => isTried(object) && failed?.has(objectId(object)) !== true;
+  const wanted = put.map(({ after }) => after);
+  const due = delta.lingering.map(({ object }) => object);
+  const untried = [...wanted, ...remove, ...due].filter((object) => !isTried(object));
+  // What lingers on is no progress: it may do so for ever.
+  const staying = new Set(lingering?.map(({ object }) => objectId(object)));
+  const hasProgressed =
+    wanted.some(isTried) || remove.some(isTried) || due.some((object) => isTried(object) && !staying.has(objectId(object)));
+  if (untried.length > 0 && !hasProgressed)
+    throw new ProxyError("timed_out", "the backend deferred everything it was to do", {
+      object: untried.slice(0, NAMED_MAX).map(objectId).join(", "),
+      hint: "it has to do at least one thing in each turn",
+    });
+  return { put: wanted.filter(isDone).length, removed: remove.filter(isDone).length, deferred: untried.length };
 }

@@ -178,12 +178,11 @@ describe("R-58 adoption: the difference is against what the host holds", () => {
     expect(ledger.differencesTo(observed(thing("x"), thing("y"), thing("z")))).toBe(0);
     expect(ledger.differencesTo(observed(thing("x"), thing("y", 9), thing("foreign")))).toBe(3);
     expect(ledger.differencesTo(undefined)).toBe(0);
-    const lingering = [{ object: thing("old"), sinceMs: 0 }];
-    expect(ledger.differencesTo({ ...observed(thing("x"), thing("y"), thing("z"), thing("old")), lingering })).toBe(0);
+    expect(ledger.differencesTo({ ...observed(thing("x"), thing("y"), thing("z"), thing("old")), lingering: [thing("old")] })).toBe(0);
     ledger.setRow("a", [thing("x")]);
     ledger.commit(ledger.delta(0), {
       failed: new Map([["t y", new ProxyError("tool_failed", "stays")]]),
-      lingering: [{ object: thing("z"), sinceMs: 0 }],
+      lingering: [{ object: thing("z"), afterMs: 0 }],
     });
     expect(ledger.differencesTo(observed(thing("x"), thing("z")))).toBe(0);
     expect(ledger.differencesTo(observed(thing("x"), thing("y"), thing("z")))).toBe(0);
@@ -264,23 +263,102 @@ describe("outcomes", () => {
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
   });
 
-  it("lingering objects come back with each delta until the backend stops naming them, or they are wanted again", () => {
+  it("what lingers comes back when it is due, since when it lingers, until the backend names it no longer", () => {
     const ledger = inForce({ a: [thing("x"), thing("y")] });
     ledger.setRow("a", []);
-    const lingering = [thing("x"), thing("y")].map((object) => ({ object, sinceMs: 5 }));
-    commit(ledger, { lingering });
-    expect(short(ledger.delta(7))).toEqual({ put: [], remove: [], lingering: ["x", "y"] });
-    expect(ledger.delta(7).nowMs).toBe(7);
-    ledger.setRow("a", [thing("x")]);
-    expect(short(ledger.delta(7))).toEqual({ put: ["x"], remove: [], lingering: ["y"] });
-    commit(ledger);
-    expect(short(ledger.delta(7))).toEqual({ put: [], remove: [] });
+    const [x, y] = [thing("x", "half"), thing("y", "half")];
+    ledger.commit(ledger.delta(5), { lingering: [x, y].map((object) => ({ object, afterMs: 10 })) }, 7);
+    expect([ledger.lingeringDueMs, ledger.delta(16).lingering, ledger.delta(16).nowMs]).toEqual([17, [], 16]);
+    expect(ledger.delta(17).lingering).toEqual([x, y].map((object) => ({ object, sinceMs: 7 })));
+    ledger.commit(ledger.delta(17), { lingering: [{ object: y, afterMs: 3 }] });
+    expect([ledger.lingeringDueMs, ledger.delta(20).lingering]).toEqual([20, [{ object: y, sinceMs: 7 }]]);
+    ledger.commit(ledger.delta(20), {});
+    expect([ledger.lingeringDueMs, short(ledger.delta(90))]).toEqual([Number.POSITIVE_INFINITY, { put: [], remove: [] }]);
   });
 
-  it("what lingers is observed after a restart too", () => {
+  it("what lingers is remembered beside other changes, which need not name it", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    commit(ledger, { lingering: [{ object: thing("x"), afterMs: 10 }] });
+    ledger.setRow("b", [thing("other")]);
+    commit(ledger);
+    expect(short(ledger.delta(10))).toEqual({ put: [], remove: [], lingering: ["x"] });
+  });
+
+  it("what lingers and is wanted again comes with what the host holds of it, and lingers no more once it is in force", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    const half = thing("x", "half");
+    commit(ledger, { lingering: [{ object: half, afterMs: 10 }] });
+    ledger.setRow("b", [thing("x", 2)]);
+    const put = [{ after: thing("x", 2), lingering: half }];
+    expect([ledger.delta(10).put, ledger.delta(10).lingering, ledger.lingeringDueMs]).toEqual([put, [], Number.POSITIVE_INFINITY]);
+    ledger.commit(ledger.delta(10), { failed: new Map([["t x", new ProxyError("tool_failed", "no")]]) });
+    ledger.retryFailed();
+    expect(ledger.delta(10).put).toEqual(put);
+    commit(ledger);
+    ledger.setRow("b", []);
+    expect(ledger.delta(10)).toEqual({ put: [], remove: [thing("x", 2)], lingering: [], nowMs: 10 });
+  });
+
+  it("what lingers and can't be finished off rests, like all that fails", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    commit(ledger, { lingering: [{ object: thing("x"), afterMs: 10 }] });
+    ledger.commit(ledger.delta(10), { failed: new Map([["t x", new ProxyError("tool_failed", "no")]]) });
+    expect([[...ledger.failed.keys()], short(ledger.delta(20)), ledger.lingeringDueMs]).toEqual([
+      ["t x"],
+      { put: [], remove: [] },
+      Number.POSITIVE_INFINITY,
+    ]);
+    ledger.retryFailed();
+    expect(short(ledger.delta(20))).toEqual({ put: [], remove: [], lingering: ["x"] });
+    ledger.commit(ledger.delta(20), { failed: new Map([["t x", new ProxyError("tool_failed", "no")]]) });
+    ledger.adopt(observed());
+    expect(ledger.failed.size).toBe(0);
+  });
+
+  it("what is found to linger is due at once, and its time counts on", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    ledger.commit(ledger.delta(5), { lingering: [{ object: thing("x"), afterMs: 1_000 }] });
+    ledger.adopt({ objects: new Map(), lingering: [thing("x"), thing("y")] });
+    expect(ledger.delta(9).lingering).toEqual([
+      { object: thing("x"), sinceMs: 5 },
+      { object: thing("y"), sinceMs: 9 },
+    ]);
+  });
+});
+
+describe("what is deferred", () => {
+  it("comes again, behind what changed since, and counts neither as in force nor as failed", () => {
+    const ledger = inForce({ a: [thing("gone")] });
+    ledger.setRow("a", []);
+    ledger.setRow("b", [thing("x"), thing("y"), thing("z")]);
+    commit(ledger, { deferred: new Set(["t gone", "t y", "t z"]) });
+    expect([[...ledger.deferred], ledger.appliedCount, ledger.failed.size]).toEqual([["t y", "t z", "t gone"], 2, 0]);
+    ledger.setRow("c", [thing("newer")]);
+    expect(short(ledger.delta(0))).toEqual({ put: ["newer", "y", "z"], remove: ["gone"] });
+    commit(ledger);
+    expect([ledger.deferred.size, short(ledger.delta(0))]).toEqual([0, { put: [], remove: [] }]);
+  });
+
+  it("is forgotten when nobody wants it any more, or it is found to be there", () => {
     const ledger = new Ledger<KernelObject>();
-    ledger.adopt({ objects: new Map(), lingering: [{ object: thing("x"), sinceMs: 1 }] });
-    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [], lingering: ["x"] });
+    for (const key of ["x", "y", "z"]) ledger.setRow(key, [thing(key)]);
+    commit(ledger, { deferred: new Set(["t x", "t y", "t z"]) });
+    ledger.setRow("x", []);
+    expect(short(ledger.delta(0))).toEqual({ put: ["y", "z"], remove: [] });
+    ledger.adopt(observed(thing("y")));
+    expect([...ledger.deferred]).toEqual(["t z"]);
+  });
+
+  it("lingers on where it was to be finished off", () => {
+    const ledger = inForce({ a: [thing("x")] });
+    ledger.setRow("a", []);
+    commit(ledger, { lingering: [{ object: thing("x"), afterMs: 10 }] });
+    ledger.commit(ledger.delta(10), { deferred: new Set(["t x"]) });
+    expect(short(ledger.delta(10))).toEqual({ put: [], remove: [], lingering: ["x"] });
   });
 });
 

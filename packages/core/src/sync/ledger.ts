@@ -1,8 +1,10 @@
 import { objectId } from "../contract/backend.ts";
-import type { Delta, KernelObject, Lingering, Observed, Outcome, Put } from "../contract/backend.ts";
+import type { Delta, KernelObject, Observed, Outcome, Put } from "../contract/backend.ts";
 import { isEqual } from "../model/equal.ts";
 import type { ProxyError } from "../model/errors.ts";
+import { ContestedObjects } from "./contested-objects.ts";
 import { KeptObjects } from "./kept-objects.ts";
+import { LingeringObjects } from "./lingering-objects.ts";
 
 /** What is known of one object: who wants it, in which form, and what the host holds. */
 interface Entry<K> {
@@ -17,21 +19,22 @@ interface Entry<K> {
  * Shape: rows own objects; equal objects may have several owners and go with the last. The skeleton is one more owner.
  * Edges: what the host holds of an object that failed is in doubt until it is put, removed or looked at. Unequal objects under one identity are a defect of the backend; the last one set counts and
  * {@link Ledger.defects} names them. What the host could not take rests: it is in no delta until it changes or
- * {@link Ledger.retryFailed} is called. What is kept for a row is not removed.
+ * {@link Ledger.retryFailed} is called. What was deferred is in the next delta, behind what changed since. What is kept for a row is not removed.
  */
 export class Ledger<K extends KernelObject> {
   readonly #entries = new Map<string, Entry<K>>();
   readonly #owned = new Map<string, readonly K[]>();
   readonly #dirty = new Set<string>();
-  /** Identities wanted in several forms, with those of all owners, the last one set at the end. */
-  readonly #contested = new Map<string, K[]>();
+  readonly #contested = new ContestedObjects<K>();
   readonly #kept = new KeptObjects();
   readonly #failed = new Map<string, ProxyError>();
   /** What was tried last of objects that failed: the host may hold it, what it held before, or something between. */
   readonly #doubtful = new Map<string, K>();
+  /** In the last delta, and not tried. A subset of the dirty ones. */
+  readonly #deferred = new Set<string>();
+  readonly #lingering = new LingeringObjects<K>();
   #skeleton: readonly K[] = [];
   #appliedCount = 0;
-  #lingering: readonly Lingering<K>[] = [];
 
   /** Objects the host holds, as far as is known. */
   get appliedCount(): number {
@@ -43,9 +46,19 @@ export class Ledger<K extends KernelObject> {
     return this.#failed;
   }
 
+  /** Objects to be put or removed that a backend had no time to try. They are in the next delta. */
+  get deferred(): ReadonlySet<string> {
+    return this.#deferred;
+  }
+
+  /** When the next object that lingers is due to be seen to, ms since the epoch; infinite: none is. */
+  get lingeringDueMs(): number {
+    return this.#lingering.nextDueMs((id) => this.#isLeftToLinger(id));
+  }
+
   /** Identities that are wanted in two different forms at once. */
   get defects(): ReadonlySet<string> {
-    return new Set(this.#contested.keys());
+    return this.#contested.ids;
   }
 
   /** Every object wanted now, by identity. */
@@ -137,8 +150,8 @@ export class Ledger<K extends KernelObject> {
   /** Count the objects that the host holds otherwise than is believed. What lingers, or failed, may be there or not. */
   differencesTo(observed: Observed<K> | undefined): number {
     if (observed === undefined) return 0;
-    const lingering = new Set([...this.#lingering, ...observed.lingering].map(({ object }) => objectId(object)));
-    const isOpen = (id: string): boolean => lingering.has(id) || this.#failed.has(id);
+    const lingering = new Set(observed.lingering.map(objectId));
+    const isOpen = (id: string): boolean => lingering.has(id) || this.#lingering.has(id) || this.#failed.has(id);
     let count = 0;
     for (const [id, { applied }] of this.#entries) {
       const found = observed.objects.get(id);
@@ -157,38 +170,70 @@ export class Ledger<K extends KernelObject> {
       this.#entries.delete(id);
       this.#failed.delete(id);
     }
+    for (const id of this.#lingering.ids()) if (!this.#entries.has(id)) this.#failed.delete(id);
+    this.#lingering.adopt(observed?.lingering ?? []);
     for (const [id, object] of observed?.objects ?? []) this.#setApplied(this.#entry(id), object);
     this.#dirty.clear();
     for (const [id, entry] of this.#entries) this.#touch(id, entry);
-    this.#lingering = observed?.lingering ?? [];
+    for (const id of this.#deferred) if (!this.#dirty.has(id)) this.#deferred.delete(id);
     this.#kept.found(observed?.objects.keys() ?? []);
   }
 
-  /** The difference between what is wanted and what is applied, in the order things changed. */
+  /** The difference between what is wanted and what is applied, in the order things changed; what was deferred comes last. */
   delta(nowMs: number): Delta<K> {
     const put: Put<K>[] = [];
     const remove: K[] = [];
-    for (const id of this.#dirty) {
-      const entry = this.#entries.get(id);
-      if (entry === undefined || this.#isSettled(id, entry)) this.#settle(id, entry);
-      else if (this.#failed.size > 0 && this.#failed.has(id)) continue;
-      else if (entry.wanted !== undefined)
-        put.push(entry.applied === undefined ? { after: entry.wanted } : { before: entry.applied, after: entry.wanted });
-      else if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#doubtful.get(id)) as K);
-    }
-    const lingering = this.#lingering.filter(({ object }) => this.#entries.get(objectId(object))?.wanted === undefined);
-    return { put, remove, lingering, nowMs };
+    const last = [...this.#deferred];
+    for (const id of this.#dirty) if (last.length === 0 || !this.#deferred.has(id)) this.#plan(id, put, remove);
+    for (const id of last) this.#plan(id, put, remove);
+    return { put, remove, lingering: this.#lingering.due(nowMs, (id) => this.#isLeftToLinger(id)), nowMs };
   }
 
-  /** Take note that a delta was applied, but for what `outcome` says failed or lingers. */
-  commit(delta: Delta<K>, outcome: Outcome<K>): void {
+  /**
+   * Take note that a delta was carried out, but for what `outcome` names.
+   *
+   * @param nowMs when that was done; default: when it was planned
+   */
+  commit(delta: Delta<K>, outcome: Outcome<K>, nowMs: number = delta.nowMs): void {
     for (const { after } of delta.put) this.#applied(objectId(after), after, outcome);
     for (const object of delta.remove) this.#applied(objectId(object), undefined, outcome);
-    this.#lingering = outcome.lingering ?? [];
+    const { failed, deferred, lingering = [] } = outcome;
+    for (const one of lingering) this.#lingering.stays(one, nowMs);
+    if (delta.lingering.length === 0) return;
+    const staying = new Set(lingering.map(({ object }) => objectId(object)));
+    for (const { object } of delta.lingering) {
+      const id = objectId(object);
+      const failure = failed?.get(id);
+      if (failure !== undefined) this.#failed.set(id, failure);
+      else if (deferred?.has(id) !== true && !staying.has(id)) this.#lingering.ends(id);
+    }
+  }
+
+  #plan(id: string, put: Put<K>[], remove: K[]): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || this.#isSettled(id, entry)) return this.#settle(id, entry);
+    if (this.#failed.size > 0 && this.#failed.has(id)) return;
+    if (entry.wanted === undefined) {
+      if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#doubtful.get(id)) as K);
+    } else if (entry.applied !== undefined) put.push({ before: entry.applied, after: entry.wanted });
+    else {
+      const lingering = this.#lingering.get(id);
+      put.push(lingering === undefined ? { after: entry.wanted } : { after: entry.wanted, lingering });
+    }
+  }
+
+  /** Whether nothing but its lingering is to be done about something that lingers. */
+  #isLeftToLinger(id: string): boolean {
+    return !this.#failed.has(id) && !this.#dirty.has(id) && this.#entries.get(id)?.wanted === undefined;
   }
 
   #applied(id: string, object: K | undefined, outcome: Outcome<K>): void {
     const failure = outcome.failed?.get(id);
+    if (failure === undefined && outcome.deferred?.has(id) === true) {
+      this.#deferred.add(id);
+      return;
+    }
+    this.#deferred.delete(id);
     if (failure !== undefined) {
       this.#failed.set(id, failure);
       const tried = object ?? this.#entries.get(id)?.applied;
@@ -198,6 +243,7 @@ export class Ledger<K extends KernelObject> {
     const entry = this.#entry(id);
     this.#setApplied(entry, object);
     this.#doubtful.delete(id);
+    this.#lingering.ends(id);
     if (this.#isSettled(id, entry)) this.#settle(id, entry);
   }
 
@@ -214,6 +260,7 @@ export class Ledger<K extends KernelObject> {
   #settle(id: string, entry: Entry<K> | undefined): void {
     this.#dirty.delete(id);
     this.#failed.delete(id);
+    this.#deferred.delete(id);
     if (entry === undefined) return;
     if (entry.wanted === undefined && entry.applied === undefined) this.#entries.delete(id);
     // Of two equal copies one is enough to keep in memory.
@@ -229,6 +276,7 @@ export class Ledger<K extends KernelObject> {
   #changed(id: string): void {
     this.#dirty.add(id);
     this.#failed.delete(id);
+    this.#deferred.delete(id);
   }
 
   #own(row: string, objects: readonly K[]): void {
@@ -242,11 +290,9 @@ export class Ledger<K extends KernelObject> {
       const id = objectId(object);
       const entry = this.#entries.get(id);
       if (entry === undefined) continue;
-      if (--entry.owners > 0) {
-        if (this.#contested.size > 0) this.#withdraw(id, entry, object);
-        continue;
-      }
-      entry.wanted = undefined;
+      if (--entry.owners === 0) entry.wanted = undefined;
+      else if (this.#contested.has(id)) entry.wanted = this.#contested.withdraw(id, object);
+      else continue;
       this.#changed(id);
     }
   }
@@ -256,32 +302,12 @@ export class Ledger<K extends KernelObject> {
       const id = objectId(object);
       const entry = this.#entry(id);
       const isContested = entry.owners > 0 && entry.wanted !== object && !isEqual(entry.wanted?.value, object.value);
-      if (isContested || (this.#contested.size > 0 && this.#contested.has(id))) this.#contest(id, entry, object);
+      if (isContested || this.#contested.has(id)) this.#contested.add(id, object, entry.wanted, entry.owners);
       entry.owners++;
       if (entry.wanted === object) continue;
       entry.wanted = object;
       this.#changed(id);
     }
-  }
-
-  #contest(id: string, { wanted, owners }: Entry<K>, object: K): void {
-    const forms = this.#contested.get(id) ?? Array.from({ length: owners }, () => wanted as K);
-    forms.push(object);
-    this.#contested.set(id, forms);
-  }
-
-  /** One owner less of something contested: what counts now is the last form that is left. */
-  #withdraw(id: string, entry: Entry<K>, object: K): void {
-    const forms = this.#contested.get(id);
-    if (forms === undefined) return;
-    forms.splice(
-      forms.findLastIndex((form) => form === object || isEqual(form.value, object.value)),
-      1,
-    );
-    const last = forms.at(-1);
-    entry.wanted = last;
-    this.#changed(id);
-    if (forms.every((form) => isEqual(form.value, last?.value))) this.#contested.delete(id);
   }
 
   #entry(id: string): Entry<K> {

@@ -1,16 +1,18 @@
 import type { ProxyError } from "../model/errors.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 
-/** A sync that succeeded. Times in ms. */
+/** A sync that succeeded, or did what it could in its turn: then `deferred` is above 0, and the next one carries on at once. Times in ms. */
 export interface SyncedEvent {
   readonly family: IPFamily;
   /** Everything was compared with the host, not just what changed. */
   readonly full: boolean;
   readonly durationMs: number;
-  /** When the endpoint changes that are now in force were triggered. */
+  /** When the endpoint changes that are now in force were triggered; none as long as something is deferred. */
   readonly triggersMs: readonly number[];
   readonly put: number;
   readonly removed: number;
+  /** Objects not tried yet, because the time of the turn was up. */
+  readonly deferred: number;
   /** Objects that the host held otherwise than we had left them: a foreign hand's doing, mended now. */
   readonly drifted: number;
   /** Objects in force. */

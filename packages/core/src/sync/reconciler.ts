@@ -1,14 +1,12 @@
 import type { KernelObject } from "../contract/backend.ts";
 import { ProxyError } from "../model/errors.ts";
+import { Backoff } from "./backoff.ts";
 import type { AppliedCount, HostLink } from "./host-link.ts";
 import type { IPFamily } from "../model/api-objects.ts";
+import { tryInHalves } from "../model/halves.ts";
 import type { SyncObserver } from "./observer.ts";
-import { tryRows } from "./row-trials.ts";
 import type { WantedRows } from "./wanted-rows.ts";
 import type { Clock, Log } from "../contract/world.ts";
-
-/** The first wait after a failure, in ms; each later one is twice as long. */
-export const FIRST_RETRY_MS = 250;
 
 /** What reconciling needs. */
 export interface ReconcilerOptions<H, K extends KernelObject, S> {
@@ -36,12 +34,13 @@ function isAboutHost(error: unknown): boolean {
  */
 export class Reconciler<H, K extends KernelObject, S> {
   readonly #options: ReconcilerOptions<H, K, S>;
+  readonly #backoff: Backoff;
   #retryAtMs = 0;
-  #retries = 0;
   #wasRefused = false;
 
   constructor(options: ReconcilerOptions<H, K, S>) {
     this.#options = options;
+    this.#backoff = new Backoff(options.retryMs);
   }
 
   /** When what the host refused is due again, ms since the epoch; undefined: it refuses nothing. */
@@ -57,7 +56,7 @@ export class Reconciler<H, K extends KernelObject, S> {
 
   /** Try what changed, and what is due again. @throws what the host failed with. */
   async reconcile(signal: AbortSignal): Promise<AppliedCount> {
-    const { clock, retryMs, wanted } = this.#options;
+    const { clock, wanted } = this.#options;
     const known = new Set(wanted.ledger.failed.keys());
     const before = new Set([...known, ...wanted.held]);
     const isDue = clock.nowMs() >= this.#retryAtMs;
@@ -66,12 +65,14 @@ export class Reconciler<H, K extends KernelObject, S> {
       wanted.ledger.retryFailed();
     }
     const count = await this.#bringInForce(signal);
-    if (!this.#isRefused()) this.#retryAtMs = this.#retries = 0;
-    else if (isDue) this.#retryAtMs = clock.nowMs() + Math.min(retryMs, FIRST_RETRY_MS * 2 ** this.#retries++);
+    if (!this.#isRefused()) {
+      this.#retryAtMs = 0;
+      this.#backoff.reset();
+    } else if (isDue) this.#retryAtMs = clock.nowMs() + this.#backoff.next();
     else if ([...wanted.held, ...wanted.ledger.failed.keys()].some((one) => !before.has(one))) {
       // What fails for the first time waits no longer because something else has failed for long.
-      this.#retries = 1;
-      this.#retryAtMs = Math.min(this.#retryAtMs, clock.nowMs() + FIRST_RETRY_MS);
+      this.#backoff.reset();
+      this.#retryAtMs = Math.min(this.#retryAtMs, clock.nowMs() + this.#backoff.next());
     }
     this.#tell(known);
     return count;
@@ -116,41 +117,51 @@ export class Reconciler<H, K extends KernelObject, S> {
 
   async #tryRows(keys: readonly string[], signal: AbortSignal): Promise<AppliedCount> {
     const { family, hostLink, log, wanted } = this.#options;
-    const before = await hostLink.apply(signal);
-    const { put, removed, refused } = await tryRows(keys, {
-      release: (key) => wanted.release(key),
-      suspend: (key) => wanted.suspend(key),
-      apply: () => hostLink.apply(signal),
-      onRefusal: (error) => {
+    const counts = [await this.#applyAll(signal)];
+    const refused = await tryInHalves(keys, {
+      attempt: async (some) => {
+        for (const key of some) wanted.release(key);
+        counts.push(await this.#applyAll(signal));
+      },
+      onFailure: (error, some) => {
         if (signal.aborted || !ProxyError.is(error)) throw error;
         hostLink.distrust();
+        for (const key of some) wanted.suspend(key);
       },
     });
     const [blame] = refused.values();
-    if (blame !== undefined && keys.length > 1 && refused.size === keys.length && before.put + before.removed + put + removed === 0) {
+    const isAnyApplied = counts.some(({ put, removed }) => put + removed > 0);
+    if (blame !== undefined && keys.length > 1 && refused.size === keys.length && !isAnyApplied) {
       // Not one of several: it is the host that fails, not a row.
       this.#retryAtMs = 0;
       throw blame;
     }
     for (const [row, error] of refused) {
       wanted.hold(row);
-      log.error("row refused by the host, kept as it was", { family, row, error: error.message });
+      log.error("row refused by the host, kept as it was", { family, row, error: String((error as ProxyError).message) });
     }
     // What trials left half done of the refused rows, and what nothing has to wait for any more.
-    const after = await this.#putBack(signal);
-    return { put: before.put + put + after.put, removed: before.removed + removed + after.removed };
+    return sumOf([...counts, await this.#putBack(signal)]);
+  }
+
+  /** Apply, turn after turn, until nothing is deferred: what is refused then is to blame. */
+  async #applyAll(signal: AbortSignal): Promise<AppliedCount> {
+    const counts: AppliedCount[] = [];
+    do counts.push(await this.#options.hostLink.apply(signal));
+    while (counts.at(-1)?.deferred !== 0 && !signal.aborted);
+    return sumOf(counts);
   }
 
   /** Put held rows back as they were; where the host refuses that, too, they stay as it has them. */
   async #putBack(signal: AbortSignal): Promise<AppliedCount> {
     const { hostLink, wanted } = this.#options;
     try {
-      return await hostLink.apply(signal);
+      return await this.#applyAll(signal);
     } catch (error) {
       hostLink.distrust();
       if (signal.aborted || !ProxyError.is(error) || isAboutHost(error)) throw error;
       wanted.leaveHeld();
-      return await hostLink.apply(signal);
+      return await this.#applyAll(signal);
     }
   }
 
@@ -168,4 +179,10 @@ export class Reconciler<H, K extends KernelObject, S> {
       log.error("an object is not in force on the host, everything else is", { family, object, ...whose, error: error.message });
     }
   }
+}
+
+/** Add up what one application after the other did: deferred is what the last one left. */
+function sumOf(counts: readonly AppliedCount[]): AppliedCount {
+  const sum = (one: "put" | "removed"): number => counts.reduce((total, count) => total + count[one], 0);
+  return { put: sum("put"), removed: sum("removed"), deferred: counts.at(-1)?.deferred ?? 0 };
 }

@@ -1,6 +1,7 @@
 import type { Backend, KernelObject } from "../contract/backend.ts";
 import type { Capabilities } from "../contract/capabilities.ts";
 import { changingDestinations } from "./conntrack.ts";
+import { FeedReader } from "./feed-reader.ts";
 import { ProxyError } from "../model/errors.ts";
 import { FlowForgetter } from "./flow-forgetter.ts";
 import { HostLink } from "./host-link.ts";
@@ -8,12 +9,15 @@ import type { AppliedCount } from "./host-link.ts";
 import type { ChangeSet, Feed, NodeContext, ServicePort } from "../model/rows.ts";
 import type { IPFamily, Issue } from "../model/api-objects.ts";
 import type { SyncObserver } from "./observer.ts";
-import { FIRST_RETRY_MS, Reconciler } from "./reconciler.ts";
+import { Progress } from "./progress.ts";
+import { Reconciler } from "./reconciler.ts";
+import { Schedule } from "./schedule.ts";
+import type { ScheduleOptions } from "./schedule.ts";
 import { WantedRows } from "./wanted-rows.ts";
 import type { Clock, Log } from "../contract/world.ts";
 
 /** What a sync loop works with. Intervals in ms. */
-export interface SyncLoopOptions<H, K extends KernelObject, S> {
+export interface SyncLoopOptions<H, K extends KernelObject, S> extends ScheduleOptions {
   readonly backend: Backend<H, K, S>;
   readonly feed: Feed;
   readonly family: IPFamily;
@@ -21,12 +25,8 @@ export interface SyncLoopOptions<H, K extends KernelObject, S> {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: SyncObserver;
-  /** Between the end of one sync and the start of the next. */
-  readonly minIntervalMs: number;
-  /** After this long everything is compared with the host again; later where comparing takes more than a tenth of it. */
-  readonly maxIntervalMs: number;
-  /** Longest wait after a failure. */
-  readonly retryMs: number;
+  /** How long a backend should take at most for one plan before it defers the rest; default 1000. */
+  readonly turnMs?: number;
   /** Called with each plan as text instead of applying it. */
   readonly dryRun?: (text: string) => void;
   /** Rows are reduced to these; absent: the backend can do everything. */
@@ -34,16 +34,18 @@ export interface SyncLoopOptions<H, K extends KernelObject, S> {
   readonly report?: (issue: Issue) => void;
 }
 
-/** Comparing everything takes up to this share of the time. */
-const COMPARING_SHARE = 0.1;
-/** What lingers is stayed for this long, in ms, for what lingers: packets under way need a second, what others still use may need for ever. */
+/** Of a second changes can wait that come while thousands of calls are made one after the other. */
+const TURN_MS = 1_000;
+
+/** What lingers is stayed for this long, in ms: packets under way need a second, what others still use may need for ever. */
 const FINISH_MS = 5_000;
 
 /**
  * Keeps one family of one host in step with a feed.
  *
  * Shape: the first change after quiet runs at once, then at least `minIntervalMs` lie between syncs; what arrives in
- * between is merged by the feed. A failure is retried with doubling waits up to `retryMs`.
+ * between is merged by the feed. A failure is retried with doubling waits up to `retryMs`. Where the backend deferred something the next sync
+ * follows at once, with what came meanwhile.
  * Edges: nothing is dropped, and what the host refuses concerns nothing else, see {@link Reconciler}.
  */
 export class SyncLoop<H, K extends KernelObject, S> {
@@ -52,31 +54,21 @@ export class SyncLoop<H, K extends KernelObject, S> {
   readonly #hostLink: HostLink<H, K, S>;
   readonly #reconciler: Reconciler<H, K, S>;
   readonly #forgetter: FlowForgetter;
-  #next: Promise<ChangeSet> | undefined;
+  readonly #reader: FeedReader;
+  readonly #schedule: Schedule;
+  readonly #progress = new Progress();
   #host: H;
-  #failures = 0;
-  #triggersMs: number[] = [];
-  /** When to sync although nothing changes. */
-  #dueMs = Number.POSITIVE_INFINITY;
-  /** When the backend wants to finish off what lingers. */
-  #revisitMs = Number.POSITIVE_INFINITY;
-  /** When to compare everything with the host. */
-  #auditDueMs = Number.POSITIVE_INFINITY;
-  #lastEndMs: number | undefined;
-  #lastSuccessMs: number | undefined;
-  #pendingSinceMs: number | undefined;
-  #lastError: ProxyError | undefined;
-  #wake: (() => void) | undefined;
 
   constructor(options: SyncLoopOptions<H, K, S>) {
     this.#options = options;
-    const { backend, host, family, clock, log, observer, retryMs, dryRun, capabilities, report } = options;
+    const { backend, host, family, clock, log, observer, retryMs, dryRun, capabilities, report, turnMs = TURN_MS } = options;
     this.#host = host;
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
-    const onRevisit = (afterMs: number): void => void (this.#revisitMs = Math.min(this.#revisitMs, clock.nowMs() + afterMs));
-    this.#hostLink = new HostLink({ backend, ledger: this.#wanted.ledger, family, clock, log, dryRun, onRevisit });
+    this.#hostLink = new HostLink({ backend, ledger: this.#wanted.ledger, family, clock, log, dryRun, turnMs });
     this.#reconciler = new Reconciler({ wanted: this.#wanted, hostLink: this.#hostLink, family, clock, log, observer, retryMs });
     this.#forgetter = new FlowForgetter(options);
+    this.#reader = new FeedReader(options);
+    this.#schedule = new Schedule(options);
   }
 
   /** Rows as they should be in force. */
@@ -88,21 +80,21 @@ export class SyncLoop<H, K extends KernelObject, S> {
     return this.#wanted.node;
   }
 
-  /** When a sync last succeeded, ms since the epoch. */
+  /** When a sync last succeeded with nothing deferred, ms since the epoch. */
   get lastSuccessMs(): number | undefined {
-    return this.#lastSuccessMs;
+    return this.#progress.lastSuccessMs;
   }
 
   /** Since when a change has been waiting to be in force; undefined: none is. */
   get pendingSinceMs(): number | undefined {
-    return this.#pendingSinceMs;
+    return this.#progress.pendingSinceMs;
   }
 
   get lastError(): ProxyError | undefined {
-    return this.#lastError;
+    return this.#progress.lastError;
   }
 
-  /** Render everything again with new host facts, soon: with the next sync, never in the middle of one. */
+  /** Render again with new host facts what reads them, soon: with the next sync, never in the middle of one. */
   setHost(host: H): void {
     this.#host = host;
     this.#hurry();
@@ -116,23 +108,25 @@ export class SyncLoop<H, K extends KernelObject, S> {
 
   /** Sync until aborted. Never rejects for operating errors. */
   async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const schedule = this.#schedule;
     while (!signal.aborted) {
-      const rest = (this.#lastEndMs ?? Number.NEGATIVE_INFINITY) + this.#options.minIntervalMs - this.#options.clock.nowMs();
-      if (rest > 0) await this.#options.clock.sleep(rest, signal);
-      const isDue = await this.#waitForWork(signal);
+      const restMs = schedule.restMs(clock.nowMs());
+      if (restMs > 0) await clock.sleep(restMs, signal);
+      const heard = await this.#reader.wait(schedule.dueMs, signal);
       if (signal.aborted) break;
-      if (!isDue) continue;
-      if (this.node === undefined) this.#dueMs = Number.POSITIVE_INFINITY;
+      if (heard === "lost") continue;
+      if (heard !== "due") this.#take(heard);
+      if (this.node === undefined) schedule.idle();
       else await this.#sync(signal);
     }
     await this.#forgetter.idle(signal);
   }
 
-  /** Sync once. @throws {ProxyError} what the sync failed with (also if only some rows were refused), or `canceled`. */
+  /** Sync once, in as many turns as it takes. @throws {ProxyError} what it failed with (also if only some rows were refused), or `canceled`. */
   async once(signal: AbortSignal): Promise<void> {
     this.#take(await this.#options.feed.next(signal));
-    const error = await this.#sync(signal);
-    if (error !== undefined) throw error;
+    await this.#syncFully(signal);
     await this.#forgetter.idle(signal);
     const { rows, objects } = this.#reconciler.refused;
     const refused = [...rows, ...objects];
@@ -146,77 +140,44 @@ export class SyncLoop<H, K extends KernelObject, S> {
   /** Stay for what the backend soon finishes off, where no `run` will. @throws {ProxyError} as {@link SyncLoop.once}. */
   async finish(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
+    const { ledger } = this.#wanted;
     const untilMs = clock.nowMs() + FINISH_MS;
-    while (this.#revisitMs <= untilMs) {
-      await clock.sleep(this.#revisitMs - clock.nowMs(), signal);
+    while (ledger.lingeringDueMs <= untilMs) {
+      await clock.sleep(ledger.lingeringDueMs - clock.nowMs(), signal);
       if (signal.aborted) throw new ProxyError("canceled", "sync was stopped");
-      const error = await this.#sync(signal);
-      if (error !== undefined) throw error;
+      await this.#syncFully(signal);
     }
   }
 
   #hurry(): void {
-    this.#dueMs = this.#options.clock.nowMs();
-    this.#wake?.();
-  }
-
-  /** Wait for a change (and take it in), a due time, or the end; false when there is nothing to do. */
-  async #waitForWork(signal: AbortSignal): Promise<boolean> {
-    const { clock, feed, log } = this.#options;
-    const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
-    const stopSleep = new AbortController();
-    const stop = (): void => wake();
-    signal.addEventListener("abort", stop, { once: true });
-    this.#wake = wake;
-    this.#next ??= feed.next(signal);
-    const waits: Promise<ChangeSet | void>[] = [this.#next, woken];
-    if (Number.isFinite(this.#dueMs)) waits.push(clock.sleep(Math.max(0, this.#dueMs - clock.nowMs()), stopSleep.signal));
-    let changes: ChangeSet | void = undefined;
-    try {
-      changes = await Promise.race(waits);
-      if (changes !== undefined) this.#next = undefined;
-    } catch (error) {
-      this.#next = signal.aborted ? undefined : this.#askAgain(signal);
-      const { message } = ProxyError.from(error, "feed_lost", "feed lost");
-      if (!signal.aborted) log.warn("the feed of node state was lost, rules stay as they are", { error: message });
-      return false;
-    } finally {
-      this.#wake = undefined;
-      signal.removeEventListener("abort", stop);
-      stopSleep.abort();
-    }
-    // Outside of the try: what a backend's render throws is a defect, and ends the process.
-    if (changes !== undefined) this.#take(changes);
-    return true;
-  }
-
-  /** Ask a lost feed again after a while; drift is mended and what is due done meanwhile. */
-  #askAgain(signal: AbortSignal): Promise<ChangeSet> {
-    const { clock, feed, retryMs } = this.#options;
-    const next = clock.sleep(retryMs, signal).then(() => feed.next(signal));
-    // Looked at by the next wait; should it fail before, that must not count as unhandled.
-    void Promise.allSettled([next]);
-    return next;
+    this.#schedule.hurry(this.#options.clock.nowMs());
+    this.#reader.wake();
   }
 
   #take(changes: ChangeSet): void {
     const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
-    this.#pendingSinceMs ??= atMs;
+    this.#progress.queued(atMs, changes.triggersMs);
     observer.queued({ family, atMs });
-    this.#triggersMs.push(...changes.triggersMs);
     this.#wanted.take(changes);
   }
 
-  /** Bring the host in step; resolves to what went wrong, if anything. */
+  /** @throws {ProxyError} what a sync failed with, or `canceled`. */
+  async #syncFully(signal: AbortSignal): Promise<void> {
+    do {
+      const error = await this.#sync(signal);
+      if (error !== undefined) throw error;
+    } while (this.#schedule.isUnfinished);
+  }
+
+  /** Bring the host in step, as far as can be done in a turn; resolves to what went wrong, if anything. */
   async #sync(signal: AbortSignal): Promise<ProxyError | undefined> {
     const { clock, family, observer, log, backend } = this.#options;
+    const schedule = this.#schedule;
     const startMs = clock.nowMs();
-    if (startMs >= this.#auditDueMs) this.#hostLink.distrust();
+    if (schedule.isAuditDue(startMs)) this.#hostLink.distrust();
     const isFull = !this.#hostLink.isKnown;
-    if (isFull) this.#auditDueMs = startMs + this.#options.maxIntervalMs;
-    this.#dueMs = this.#auditDueMs;
-    this.#revisitMs = Number.POSITIVE_INFINITY;
+    schedule.began(startMs, isFull);
     this.#wanted.setHost(this.#host);
     // From here on the new rules may let flows in that the old rows say should go.
     this.#forgetter.withhold(changingDestinations(this.#wanted.unsettled()));
@@ -229,37 +190,34 @@ export class SyncLoop<H, K extends KernelObject, S> {
       // What isn't an operating error is a defect of ours or the backend's, and ends the process; rules stay.
       if (!ProxyError.is(cause)) throw cause;
       const error = cause;
+      const atMs = clock.nowMs();
       this.#hostLink.distrust();
-      this.#lastError = error;
-      // Also when nothing changed: what the host lost and can't be given back is waiting too.
-      this.#pendingSinceMs ??= startMs;
-      this.#dueMs = clock.nowMs() + Math.min(this.#options.retryMs, FIRST_RETRY_MS * 2 ** this.#failures++);
-      observer.failed({ family, full: isFull, durationMs: clock.nowMs() - startMs, error, atMs: clock.nowMs() });
-      log.error(error.message, { family, retryInMs: Math.round(this.#dueMs - clock.nowMs()) });
+      this.#progress.failed(startMs, error);
+      const retryInMs = schedule.failed(atMs);
+      observer.failed({ family, full: isFull, durationMs: atMs - startMs, error, atMs });
+      log.error(error.message, { family, retryInMs });
       return error;
     } finally {
-      this.#lastEndMs = clock.nowMs();
       for (const id of this.#wanted.ledger.defects)
         log.error("the backend wants one object in two forms", { object: id, backend: backend.constructor.name });
     }
   }
 
-  #succeeded(isFull: boolean, startMs: number, { put, removed }: AppliedCount): void {
+  #succeeded(isFull: boolean, startMs: number, { put, removed, deferred }: AppliedCount): void {
     const { clock, family, observer } = this.#options;
+    const { ledger } = this.#wanted;
     const atMs = clock.nowMs();
-    this.#failures = 0;
-    if (isFull) this.#auditDueMs = Math.max(this.#auditDueMs, startMs + (atMs - startMs) / COMPARING_SHARE);
-    this.#dueMs = Math.min(this.#auditDueMs, this.#revisitMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY);
-    this.#lastError = undefined;
-    this.#lastSuccessMs = atMs;
-    this.#pendingSinceMs = undefined;
-    const triggersMs = this.#triggersMs;
-    this.#triggersMs = [];
-    const objects = this.#wanted.ledger.appliedCount;
+    if (deferred > 0) this.#schedule.paused(atMs);
+    else this.#schedule.succeeded(atMs, Math.min(ledger.lingeringDueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY));
+    let triggersMs: readonly number[] = [];
+    if (deferred > 0) this.#progress.paused(startMs);
+    else triggersMs = this.#progress.succeeded(atMs);
     const { hasLooked, drifted } = this.#hostLink.takeFindings();
     const full = isFull || hasLooked;
-    observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, drifted, objects, atMs });
+    const objects = ledger.appliedCount;
+    observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, deferred, drifted, objects, atMs });
     const flows = this.#wanted.settled();
-    if (this.#options.dryRun === undefined) this.#forgetter.forget(flows);
+    const changing = deferred > 0 ? changingDestinations(this.#wanted.unsettled()) : [];
+    if (this.#options.dryRun === undefined) this.#forgetter.forget(flows, changing);
   }
 }

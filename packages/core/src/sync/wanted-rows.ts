@@ -1,9 +1,10 @@
 import { fitRow } from "../contract/fit-row.ts";
 import type { Capabilities } from "../contract/capabilities.ts";
 import { objectId } from "../contract/backend.ts";
-import type { Backend, KernelObject } from "../contract/backend.ts";
+import type { Backend, Context, KernelObject } from "../contract/backend.ts";
 import { flowsToForget } from "./conntrack.ts";
 import type { RowChange } from "./conntrack.ts";
+import { ContextReads } from "./context-reads.ts";
 import { isEqual } from "../model/equal.ts";
 import { invariant } from "../model/errors.ts";
 import { Ledger } from "./ledger.ts";
@@ -33,9 +34,12 @@ export class WantedRows<H, K extends KernelObject> {
   readonly #rows = new Map<string, ServicePort>();
   readonly #pending = new Map<string, Baseline<K>>();
   readonly #held = new Set<string>();
+  readonly #reads = new ContextReads();
   #hasSettled = false;
-  #node: NodeContext | undefined;
   #host: H;
+  #context: Context<H> | undefined;
+  /** The same for rows: what they read of it is noted. */
+  #rowContext: Context<H> | undefined;
 
   constructor(
     backend: Pick<Backend<H, K, unknown>, "render" | "skeleton" | "isShared">,
@@ -53,7 +57,7 @@ export class WantedRows<H, K extends KernelObject> {
   }
 
   get node(): NodeContext | undefined {
-    return this.#node;
+    return this.#context?.node;
   }
 
   /** Rows not yet in force. */
@@ -77,11 +81,7 @@ export class WantedRows<H, K extends KernelObject> {
       if (fitted === undefined) this.#rows.delete(row.key);
       else this.#rows.set(row.key, fitted);
     }
-    if (changes.node !== undefined) {
-      this.#node = changes.node;
-      this.#renderAll();
-      return;
-    }
+    if (changes.node !== undefined && this.#isRenderedAnew({ node: changes.node, host: this.#host })) return;
     const rendered = new Map<string, readonly K[]>();
     for (const key of [...gone, ...kept]) {
       this.#held.delete(key);
@@ -91,11 +91,11 @@ export class WantedRows<H, K extends KernelObject> {
     this.ledger.setRows(rendered);
   }
 
-  /** Render everything again with new host facts. */
+  /** Render again with new host facts what reads them. */
   setHost(host: H): void {
     if (isEqual(host, this.#host)) return;
     this.#host = host;
-    if (this.#node !== undefined) this.#renderAll();
+    if (this.#context !== undefined) this.#isRenderedAnew({ node: this.#context.node, host });
   }
 
   /** Rows of which an object failed. */
@@ -144,14 +144,17 @@ export class WantedRows<H, K extends KernelObject> {
     for (const [key, { row }] of this.#pending) yield { before: row, after: this.#rows.get(key) };
   }
 
-  /** Everything is in force now but for rows that are held and objects that failed; returns the connections to forget. */
+  /** Everything is in force now but for rows that are held, objects that failed, and what was deferred; returns the connections to forget. */
   settled(): readonly FlowFilter[] {
     const changes: RowChange[] = [];
     const { failing } = this;
-    this.#hasSettled = true;
-    this.ledger.account((object) => this.#backend.isShared?.(object) === true);
-    for (const [key, { row }] of this.#pending) {
-      if (this.#held.has(key)) continue;
+    if (this.ledger.deferred.size === 0) {
+      this.#hasSettled = true;
+      this.ledger.account((object) => this.#backend.isShared?.(object) === true);
+    }
+    for (const [key, baseline] of this.#pending) {
+      if (this.#held.has(key) || this.#isDeferred(key, baseline)) continue;
+      const { row } = baseline;
       if (failing.has(key)) {
         this.#pending.set(key, { row, objects: this.ledger.objectsOf(key) });
         continue;
@@ -160,6 +163,15 @@ export class WantedRows<H, K extends KernelObject> {
       this.#pending.delete(key);
     }
     return flowsToForget(changes);
+  }
+
+  /** Whether an object that a row has or had was deferred. Of one that is gone, and of which nothing is known, any may be. */
+  #isDeferred(key: string, { objects }: Baseline<K>): boolean {
+    const { deferred } = this.ledger;
+    if (deferred.size === 0) return false;
+    if (objects === undefined && !this.#rows.has(key)) return true;
+    const isOne = (object: K): boolean => deferred.has(objectId(object));
+    return this.ledger.objectsOf(key).some(isOne) || objects?.some(isOne) === true;
   }
 
   #remember(key: string): void {
@@ -176,17 +188,28 @@ export class WantedRows<H, K extends KernelObject> {
 
   #render(row: ServicePort | undefined): readonly K[] {
     if (row === undefined) return [];
-    invariant(this.#node !== undefined, "a change set with rows came before one with the node");
-    return this.#backend.render(row, { node: this.#node, host: this.#host });
+    invariant(this.#rowContext !== undefined, "a change set with rows came before one with the node");
+    return this.#backend.render(row, this.#rowContext);
   }
 
-  #renderAll(): void {
-    invariant(this.#node !== undefined, "rendering needs a node");
+  /** Make the skeleton for another context, and all rows where they read what has changed in it. Says whether they do. */
+  #isRenderedAnew(context: Context<H>): boolean {
+    const before = this.#context;
+    this.#context = context;
+    this.#rowContext = this.#reads.watch(context);
+    const skeleton = this.#backend.skeleton(context);
+    const isConcerned = before === undefined || this.#reads.isConcerned(before, context);
+    if (isConcerned) this.#renderAll(skeleton);
+    else this.ledger.setSkeleton(skeleton);
+    return isConcerned;
+  }
+
+  #renderAll(skeleton: readonly K[]): void {
     // Every row may take a new form, so each may be the one that the host refuses.
     for (const key of this.#rows.keys()) this.#remember(key);
     this.#held.clear();
     const rendered = new Map<string, readonly K[]>();
     for (const [key, row] of this.#rows) rendered.set(key, this.#render(row));
-    this.ledger.setAll(this.#backend.skeleton({ node: this.#node, host: this.#host }), rendered);
+    this.ledger.setAll(skeleton, rendered);
   }
 }

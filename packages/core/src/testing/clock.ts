@@ -5,15 +5,12 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-// Enough for the longest chain of awaits between two sleeps of anything here: a bisection over a few dozen rows.
-const TURNS = 400;
-
 /** Let everything that waits for no time run as far as it gets. */
-export async function settle(): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn++) await Promise.resolve();
+export function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A clock that stands still until it is told to go on. */
+/** A clock that stands still until it is told to go on. Edges: a sleep of 0 or less, or with an aborted signal, doesn't sleep. */
 export class TestClock implements Clock {
   readonly #sleepers = new Set<Sleeper>();
   #nowMs: number;
@@ -31,30 +28,39 @@ export class TestClock implements Clock {
     return this.#sleepers.size;
   }
 
-  async sleep(ms: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted || ms <= 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = (): void => resolve();
-    const sleeper: Sleeper = { untilMs: this.#nowMs + ms, wake };
-    this.#sleepers.add(sleeper);
-    signal.addEventListener("abort", wake, { once: true });
-    await promise;
-    this.#sleepers.delete(sleeper);
-    signal.removeEventListener("abort", wake);
+  sleep(ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted || ms <= 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        this.#sleepers.delete(sleeper);
+        signal.removeEventListener("abort", wake);
+        resolve();
+      };
+      const sleeper: Sleeper = { untilMs: this.#nowMs + ms, wake };
+      this.#sleepers.add(sleeper);
+      signal.addEventListener("abort", wake, { once: true });
+    });
   }
 
-  /** Let `ms` go by: everyone due in between wakes at its own time, and runs until it waits again. */
+  /**
+   * Let `ms` go by: sleepers wake in the order of their times (first come first when equal), each at its own time, and what they do then is
+   * done before the next one wakes, new sleeps included.
+   */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms;
     await settle();
-    for (;;) {
-      const due = [...this.#sleepers].filter(({ untilMs }) => untilMs <= endMs).toSorted((a, b) => a.untilMs - b.untilMs)[0];
-      if (due === undefined) break;
-      this.#nowMs = Math.max(this.#nowMs, due.untilMs);
-      this.#sleepers.delete(due);
-      due.wake();
+    for (let next = this.#firstDue(endMs); next !== undefined; next = this.#firstDue(endMs)) {
+      this.#nowMs = Math.max(this.#nowMs, next.untilMs);
+      next.wake();
       await settle();
     }
     this.#nowMs = endMs;
+  }
+
+  #firstDue(endMs: number): Sleeper | undefined {
+    let first: Sleeper | undefined;
+    for (const sleeper of this.#sleepers)
+      if (sleeper.untilMs <= endMs && (first === undefined || sleeper.untilMs < first.untilMs)) first = sleeper;
+    return first;
   }
 }

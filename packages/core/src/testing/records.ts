@@ -1,3 +1,4 @@
+import { Waiters } from "../model/waiters.ts";
 import { ProxyError } from "../model/errors.ts";
 import type { ChangeSet, Feed } from "../model/rows.ts";
 import type { FailedEvent, SyncedEvent, SyncObserver } from "../sync/observer.ts";
@@ -63,24 +64,21 @@ export class RecordingObserver implements SyncObserver {
 /** A feed whose change sets (or loss) a test hands over; they are given out one by one, unmerged. */
 export class ScriptedFeed implements Feed {
   readonly #items: (ChangeSet | ProxyError)[] = [];
-  #wake: (() => void) | undefined;
+  readonly #waiters = new Waiters();
   /** How often somebody asked. */
   asked = 0;
 
   /** Have the next call resolve with a change set or reject with an error. */
   push(item: ChangeSet | ProxyError): void {
     this.#items.push(item);
-    this.#wake?.();
+    this.#waiters.resolve();
   }
 
   async next(signal: AbortSignal): Promise<ChangeSet> {
     this.asked++;
     while (this.#items.length === 0) {
       if (signal.aborted) throw new ProxyError("canceled", "the scripted feed was stopped");
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#wake = resolve;
-      signal.addEventListener("abort", () => resolve(), { once: true });
-      await promise;
+      await this.#waiters.wait(signal);
     }
     const item = this.#items.shift() as ChangeSet | ProxyError;
     if (ProxyError.is(item)) throw item;

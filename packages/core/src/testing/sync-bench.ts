@@ -16,7 +16,10 @@ import { POD_SETTINGS, upsertRaw } from "./view.ts";
 
 /** How a bench is set up. Intervals in ms. */
 export interface SyncBenchOptions extends Partial<
-  Pick<SyncLoopOptions<ToyFacts, KernelObject, ToyStep>, "minIntervalMs" | "maxIntervalMs" | "retryMs" | "dryRun" | "capabilities">
+  Pick<
+    SyncLoopOptions<ToyFacts, KernelObject, ToyStep>,
+    "minIntervalMs" | "maxIntervalMs" | "retryMs" | "turnMs" | "dryRun" | "capabilities"
+  >
 > {
   /** Whether the store's first lists are complete from the start; default true. */
   readonly isSynced?: boolean;
@@ -58,7 +61,7 @@ export async function createSyncBench(objects: readonly RawObject[], options: Sy
   if (options.faults !== undefined) host.faults = options.faults;
   const issues: Issue[] = [];
   const store = new Store();
-  const { minIntervalMs = 0, maxIntervalMs = 3_600_000, retryMs = 30_000, dryRun, capabilities } = options;
+  const { minIntervalMs = 0, maxIntervalMs = 3_600_000, retryMs = 30_000, turnMs, dryRun, capabilities } = options;
   const loop = new SyncLoop<ToyFacts, KernelObject, ToyStep>({
     backend: host.open(),
     feed: options.scripted === true ? feed : createFeed(store, { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS }),
@@ -71,6 +74,7 @@ export async function createSyncBench(objects: readonly RawObject[], options: Sy
     maxIntervalMs,
     retryMs,
     report: (issue: Issue): void => void issues.push(issue),
+    ...(turnMs === undefined ? {} : { turnMs }),
     ...(dryRun === undefined ? {} : { dryRun }),
     ...(capabilities === undefined ? {} : { capabilities }),
   });

@@ -1,5 +1,5 @@
 import { objectId } from "../contract/backend.ts";
-import type { Backend, Context, Delta, KernelObject, Lingering, Observed, Outcome, Plain, Plan } from "../contract/backend.ts";
+import type { Backend, Context, Delta, Due, KernelObject, Observed, Outcome, Plain, Plan, Turn } from "../contract/backend.ts";
 import { hostPort } from "../model/addresses.ts";
 import { isEqual } from "../model/equal.ts";
 import { ProxyError } from "../model/errors.ts";
@@ -14,8 +14,10 @@ export interface ToyFacts {
 
 /** One step of the toy: what to do with one object. */
 export interface ToyStep {
-  readonly do: "put" | "remove";
+  readonly do: "put" | "remove" | "finish";
   readonly object: KernelObject;
+  /** What is said to linger of what is put. */
+  readonly lingering?: KernelObject | undefined;
 }
 
 /** What the toy's host does wrong. */
@@ -32,6 +34,8 @@ export interface ToyFaults {
   readonly isAtomic?: boolean;
   /** Removed objects stay on the host this long, in ms. */
   readonly lingersMs?: number;
+  /** Steps of one plan after which the time of the turn is up; default: it never is. */
+  readonly stepsPerTurn?: number;
   readonly forget?: () => boolean;
   /** Flows are forgotten only after this, as on a host that has many; throws when the signal does. */
   readonly forgetting?: (signal: AbortSignal) => Promise<void>;
@@ -42,7 +46,7 @@ export interface ToyFaults {
  * many endpoints, and one that is always there.
  *
  * Shape: `objects` is what is in force; `plans` counts what was carried out. What is put must not be there in that form,
- * what is removed must be there: anything else is noted in `violations`.
+ * what is removed must be there, and what lingers must be told: anything else is noted in `violations`.
  */
 export class ToyHost {
   readonly objects: Map<string, KernelObject> = new Map<string, KernelObject>();
@@ -52,7 +56,9 @@ export class ToyHost {
   readonly violations: string[] = [];
   plans = 0;
   observations = 0;
-  #lingering: readonly Lingering<KernelObject>[] = [];
+  /** What each turn could last at most, in ms. */
+  readonly turnsMs: number[] = [];
+  readonly #lingering = new Map<string, KernelObject>();
   #nowMs = 0;
 
   /** Make the backend that works on this host. */
@@ -66,17 +72,18 @@ export class ToyHost {
       plan: (delta: Delta<KernelObject>): Plan<ToyStep> => this.#plan(delta),
       explain: ({ steps }: Plan<ToyStep>): string => steps.map((step) => `${step.do} ${objectId(step.object)}`).join("\n"),
       observe: (): Promise<Observed<KernelObject> | undefined> => this.#observe(),
-      apply: (plan: Plan<ToyStep>): Promise<Outcome<KernelObject>> => this.#apply(plan),
+      apply: (plan: Plan<ToyStep>, _signal: AbortSignal, turn?: Turn): Promise<Outcome<KernelObject>> => this.#apply(plan, turn),
       forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => this.#forget(flows, signal),
     };
   }
 
-  #plan({ put, remove, nowMs }: Delta<KernelObject>): Plan<ToyStep> {
+  #plan({ put, remove, lingering, nowMs }: Delta<KernelObject>): Plan<ToyStep> {
     this.#nowMs = nowMs;
     return {
       steps: [
         ...remove.map((object) => ({ do: "remove", object }) as const),
-        ...put.map(({ after }) => ({ do: "put", object: after }) as const),
+        ...put.map(({ after, lingering: left }) => ({ do: "put", object: after, lingering: left }) as const),
+        ...lingering.map(({ object }: Due<KernelObject>) => ({ do: "finish", object }) as const),
       ],
     };
   }
@@ -85,41 +92,48 @@ export class ToyHost {
     this.observations++;
     await Promise.resolve();
     if (this.faults.observe?.() === true) throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host can't be looked at");
-    return { objects: new Map(this.objects), lingering: this.#lingering };
+    return { objects: new Map(this.objects), lingering: [...this.#lingering.values()] };
   }
 
-  async #apply({ steps }: Plan<ToyStep>): Promise<Outcome<KernelObject>> {
+  async #apply({ steps }: Plan<ToyStep>, turn: Turn | undefined): Promise<Outcome<KernelObject>> {
     await Promise.resolve();
     this.plans++;
+    if (turn !== undefined) this.turnsMs.push(turn.untilMs - this.#nowMs);
     const fault = this.faults.apply?.();
     if (fault === "before") throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host failed");
-    const refused = steps.filter((step) => step.do === "put" && this.faults.refuses?.(step.object) === true);
+    const { lingersMs, refuses, stepsPerTurn = Number.POSITIVE_INFINITY } = this.faults;
+    const now = steps.slice(0, stepsPerTurn);
+    const refused = now.filter((step) => step.do === "put" && refuses?.(step.object) === true);
     if (refused.length > 0 && this.faults.isAtomic !== false)
       throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host refused the plan");
-    const lingering = this.#lingering.filter(({ sinceMs }) => this.#nowMs - sinceMs < (this.faults.lingersMs ?? 0));
-    for (const step of steps.filter((one) => !refused.includes(one))) this.#carryOut(step);
-    const removed = this.faults.lingersMs === undefined ? [] : steps.filter((step) => step.do === "remove");
-    this.#lingering = [...lingering, ...removed.map(({ object }) => ({ object, sinceMs: this.#nowMs }))];
+    for (const step of now.filter((one) => !refused.includes(one))) this.#carryOut(step);
     if (fault === "after") throw new ProxyError("tool_failed", "the toy host failed");
     const failed = new Map(
       refused.map(({ object }) => [objectId(object), new ProxyError("tool_failed", "refused", { object: object.key })]),
     );
+    const removed = lingersMs === undefined ? [] : now.filter((step) => step.do === "remove");
     return {
       ...(failed.size === 0 ? {} : { failed }),
-      ...(this.#lingering.length === 0 ? {} : { lingering: this.#lingering, revisitAfterMs: this.faults.lingersMs ?? 0 }),
+      ...(now.length === steps.length ? {} : { deferred: new Set(steps.slice(now.length).map(({ object }) => objectId(object))) }),
+      ...(removed.length === 0 ? {} : { lingering: removed.map(({ object }) => ({ object, afterMs: lingersMs ?? 0 })) }),
     };
   }
 
-  #carryOut({ do: what, object }: ToyStep): void {
+  #carryOut({ do: what, object, lingering }: ToyStep): void {
     const id = objectId(object);
     const present = this.objects.get(id);
-    if (what === "remove") {
+    if (what === "finish") {
+      if (!this.#lingering.delete(id)) this.violations.push(`finished ${id}, which did not linger`);
+    } else if (what === "remove") {
       if (present === undefined) this.violations.push(`removed ${id}, which was not there`);
+      if (present !== undefined && this.faults.lingersMs !== undefined) this.#lingering.set(id, present);
       this.objects.delete(id);
-      return;
+    } else {
+      if (isEqual(present?.value, object.value)) this.violations.push(`put ${id}, which was there already`);
+      if (!isEqual(lingering, this.#lingering.get(id))) this.violations.push(`put ${id}, of which more lingered than was said, or less`);
+      this.#lingering.delete(id);
+      this.objects.set(id, object);
     }
-    if (isEqual(present?.value, object.value)) this.violations.push(`put ${id}, which was there already`);
-    this.objects.set(id, object);
   }
 
   async #forget(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {

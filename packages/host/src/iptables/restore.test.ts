@@ -1,9 +1,10 @@
+import { TestClock } from "@turnout/core/testing";
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecResult } from "@turnout/core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { complainedLine, iptablesError, isLockHeld } from "./errors.ts";
 import { restoreIptables, runLocked } from "./restore.ts";
-import { createFakeClock, createFakeExec } from "../testing/index.ts";
+import { createFakeExec } from "../testing/index.ts";
 
 const INPUT = "*nat\n-D KUBE-SERVICES -j DROP\nCOMMIT\n";
 const HELD =
@@ -81,7 +82,7 @@ describe("runLocked", () => {
   const held = { run: args, input: INPUT, result: { code: 4, stderr: HELD } };
 
   it("comes back for the lock, after pauses of different length, and says what waiting cost", async () => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const exec = createFakeExec([held, held, { run: args, input: INPUT }]);
     const pauses = [0, 0.5];
     const random = (): number => pauses.shift() ?? 0;
@@ -96,7 +97,7 @@ describe("runLocked", () => {
   });
 
   it("gives up on somebody who never lets go", async () => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const result: ExecResult = { code: 4, stdout: "", stderr: HELD };
     const exec: Pick<Exec, "run"> = {
       run: async () => {
@@ -115,13 +116,13 @@ describe("runLocked", () => {
   it("sets no short alarm where input comes as the tool reads", async () => {
     const input = `*nat\n${"# x\n".repeat(10_000)}COMMIT\n`;
     const exec = createFakeExec([{ run: ["iptables-restore", "-w", "600", "--noflush"], input }]);
-    const done = restoreIptables("iptables-restore", input, { exec, clock: createFakeClock(), random: () => 0, signal, waited });
+    const done = restoreIptables("iptables-restore", input, { exec, clock: new TestClock(0), random: () => 0, signal, waited });
     expect(await done).toMatchObject({ code: 0 });
     expect(waits).toEqual([]);
   });
 
   it("doesn't wait for anything but the lock, and says what waiting cost also when it fails then", async () => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const failing = { run: args, input: INPUT, result: { code: 1, stderr: "iptables-restore: line 2 failed" } };
     const fail = (exec: Exec): Promise<unknown> =>
       restoreIptables("iptables-restore", INPUT, { exec, clock, random: () => 0, signal, waited }).catch((error: unknown) => error);
@@ -134,7 +135,7 @@ describe("runLocked", () => {
   });
 
   it("stops waiting when it is told to", async () => {
-    const clock = createFakeClock();
+    const clock = new TestClock(0);
     const stop = new AbortController();
     const run = { exec: createFakeExec([held]), clock, random: (): number => 0, signal: stop.signal, waited };
     const done = restoreIptables("iptables-restore", INPUT, run).catch((error: unknown) => error);

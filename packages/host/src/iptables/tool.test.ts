@@ -1,6 +1,6 @@
+import { TestClock } from "@turnout/core/testing";
 import type { Log } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { createFakeClock } from "../testing/fake-clock.ts";
 import { createFakeExec } from "../testing/fake-exec.ts";
 import { IptablesTool } from "./tool.ts";
 import type { IptablesProgram } from "./tools.ts";
@@ -12,7 +12,7 @@ const { signal } = new AbortController();
 /** A tool whose next call prints this. */
 function toolThatPrints(args: readonly string[], stdout: string): IptablesTool {
   const exec = createFakeExec([{ run: ["iptables-nft-save", ...args], result: { stdout } }]);
-  return new IptablesTool({ exec, clock: createFakeClock(), log: quiet }, "IPv4", NFT);
+  return new IptablesTool({ exec, clock: new TestClock(0), log: quiet }, "IPv4", NFT);
 }
 
 describe("IptablesTool", () => {

@@ -1,6 +1,6 @@
+import { TestClock } from "@turnout/core/testing";
 import { ProxyError } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { createFakeClock } from "../testing/fake-clock.ts";
 import { encodeMessage } from "./message.ts";
 import type { MulticastSocket, Received } from "./multicast-socket.ts";
 import { GATHER_MS, LOOK_EVERY_MS, REST_MS, watch } from "./watch.ts";
@@ -40,11 +40,11 @@ function datagram(...types: readonly number[]): Buffer {
 
 function setUp(rings: boolean = false): {
   socket: ReturnType<typeof fakeSocket>;
-  clock: ReturnType<typeof createFakeClock>;
+  clock: TestClock;
   ending: AbortController;
   events: AsyncIterator<string>;
 } {
-  const [socket, clock, ending] = [fakeSocket(rings), createFakeClock(), new AbortController()];
+  const [socket, clock, ending] = [fakeSocket(rings), new TestClock(0), new AbortController()];
   const events = watch(() => socket, handlers, clock, ending.signal)[Symbol.asyncIterator]();
   return { socket, clock, ending, events };
 }
@@ -157,7 +157,7 @@ describe("watch", () => {
         throw new Error("opened");
       },
       handlers,
-      createFakeClock(),
+      new TestClock(0),
       AbortSignal.abort(),
     )[Symbol.asyncIterator]();
     expect((await events.next()).done).toBe(true);

@@ -1,8 +1,8 @@
 // Run by netlink.test.ts in a network namespace of its own; prints what it saw as JSON.
+import { systemClock } from "@turnout/core/process";
 import { execFileSync } from "node:child_process";
 import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
-import { createClock } from "../clock.ts";
 import { NetlinkChannel } from "../netlink/channel.ts";
 import { CT, dumpRequest, parseEntry } from "../netlink/conntrack.ts";
 import { createNetlink } from "../netlink/netlink.ts";
@@ -15,7 +15,7 @@ import { REST_MS, watch } from "../netlink/watch.ts";
 import type { WatchHandlers } from "../netlink/watch.ts";
 
 const never = new AbortController().signal;
-const real = createClock();
+const real = systemClock();
 /** Nobody rests here: a watch that the kernel did not wake would wait for days. */
 const clock: Clock = { ...real, sleep: (ms, signal) => real.sleep(ms === REST_MS ? 1e9 : ms, signal) };
 const netlink = createNetlink({ clock });

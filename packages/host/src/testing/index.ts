@@ -4,8 +4,6 @@
  */
 export { countedSource } from "./counted-source.ts";
 export type { CountedSource } from "./counted-source.ts";
-export { createFakeClock } from "./fake-clock.ts";
-export type { FakeClock } from "./fake-clock.ts";
 export { createFakeExec } from "./fake-exec.ts";
 export type { FakeExec, FakeOpen, FakeRun } from "./fake-exec.ts";
 export { flowsOf, rememberFlow } from "./fake-flows.ts";

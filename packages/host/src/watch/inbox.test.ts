@@ -1,6 +1,7 @@
+import { TestClock } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { Inbox } from "./inbox.ts";
-import { countedSource, createFakeClock } from "../testing/index.ts";
+import { countedSource } from "../testing/index.ts";
 
 interface News {
   readonly of: string;
@@ -8,7 +9,7 @@ interface News {
 
 describe("an inbox", () => {
   it("tells what comes, then that it is time, and ends with its signal", async () => {
-    const clock = createFakeClock(1_000);
+    const clock = new TestClock(1_000);
     const stop = new AbortController();
     const inbox = new Inbox<News>(clock, stop.signal);
     inbox.put({ of: "a" });
@@ -27,7 +28,7 @@ describe("an inbox", () => {
   });
 
   it("ends when a source does, with what it failed with", async () => {
-    const inbox = new Inbox<News>(createFakeClock(), new AbortController().signal);
+    const inbox = new Inbox<News>(new TestClock(0), new AbortController().signal);
     inbox.follow(toldOnce("last words"), (of) => ({ of }));
     expect([await inbox.next(), await inbox.next()]).toEqual([{ of: "last words" }, "end"]);
     inbox.follow(failing(), (of) => ({ of }));
@@ -35,7 +36,7 @@ describe("an inbox", () => {
   });
 
   it("keeps nothing of what was told while another source is silent for long", async () => {
-    const inbox = new Inbox<News>(createFakeClock(), new AbortController().signal);
+    const inbox = new Inbox<News>(new TestClock(0), new AbortController().signal);
     const silent = countedSource<string>();
     inbox.follow(silent, (of) => ({ of }));
     for (let count = 0; count < 100; count++) {

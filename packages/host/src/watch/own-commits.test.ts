@@ -1,5 +1,5 @@
+import { TestClock } from "@turnout/core/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { createFakeClock } from "../testing/fake-clock.ts";
 import { createFakeNetlink } from "../testing/fake-netlink.ts";
 import type { FakeNetlink } from "../testing/fake-netlink.ts";
 import { OwnCommits } from "./own-commits.ts";
@@ -9,11 +9,11 @@ const never = new AbortController().signal;
 describe("own commits", () => {
   let netlink: FakeNetlink;
   let own: OwnCommits;
-  let clock: ReturnType<typeof createFakeClock>;
+  let clock: TestClock;
   beforeEach(() => {
     netlink = createFakeNetlink();
     own = new OwnCommits();
-    clock = createFakeClock();
+    clock = new TestClock(0);
   });
   const commit = (process: string): void => netlink.commitNft({ pid: 1, process, tables: ["ip6 nat"] });
 

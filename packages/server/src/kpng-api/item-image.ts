@@ -1,4 +1,4 @@
-import { RevisionLog, type Store } from "@turnout/core";
+import { RevisionLog, Waiters, type Store } from "@turnout/core";
 import type { ItemState } from "./item-state.ts";
 import type { Item, ItemChange } from "./kpng-item.ts";
 
@@ -14,7 +14,7 @@ export class ItemImage {
   readonly #items = new Map<string, Item>();
   readonly #pathsOf = new Map<string, readonly string[]>();
   readonly #stopHearing: () => void;
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Waiters();
   /** The paths of items that changed; for who is behind it everything is compared. */
   readonly #log: RevisionLog = new RevisionLog(0);
   #revision = 0;
@@ -52,14 +52,7 @@ export class ItemImage {
 
   /** Resolve when there may be something new, or `signal` aborts. */
   async news(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = (): void => resolve();
-    this.#waiters.add(wake);
-    signal.addEventListener("abort", wake, { once: true });
-    await promise;
-    this.#waiters.delete(wake);
-    signal.removeEventListener("abort", wake);
+    await this.#waiters.wait(signal);
   }
 
   /** Stop following the store. */
@@ -75,7 +68,7 @@ export class ItemImage {
     // What is told in one go is one change set.
     setImmediate(() => {
       this.#isWaking = false;
-      for (const wake of this.#waiters) wake();
+      this.#waiters.resolve();
     });
   }
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { globalv1, localv1 } from "@turnout/client/protocol";
-import { isDNSName, ProxyError, type Log } from "@turnout/core";
+import { isDNSName, ProxyError, Waiters, type Log } from "@turnout/core";
 import type { PeerRights } from "../grpc/peer-rights.ts";
 import type { Traffic } from "../grpc/traffic.ts";
 import { refuse, type WatchCall } from "../grpc/refuse.ts";
@@ -165,13 +165,11 @@ export class KpngSession {
   async #send(bytes: Buffer): Promise<void> {
     const { signal } = this.#gone;
     if (signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const done = (): void => resolve();
+    const written = new Waiters();
+    const isOver = written.wait(signal);
     this.#context.traffic.message(bytes.length);
-    this.#call.write(bytes, done);
-    signal.addEventListener("abort", done, { once: true });
-    await promise;
-    signal.removeEventListener("abort", done);
+    this.#call.write(bytes, () => written.resolve());
+    await isOver;
   }
 }
 

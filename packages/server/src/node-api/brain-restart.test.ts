@@ -1,7 +1,8 @@
+import { systemClock } from "@turnout/core/process";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
-import { createStatePoll, fetchFullState, systemClock, watchFullState, watchNodeState } from "@turnout/client";
+import { createStatePoll, fetchFullState, watchFullState, watchNodeState } from "@turnout/client";
 import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, type ChangeSet, type Feed, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";

@@ -3,6 +3,7 @@ import {
   isEqual,
   ProxyError,
   RevisionLog,
+  Waiters,
   type ChangeSet,
   type Feed,
   type IPFamily,
@@ -37,7 +38,7 @@ const FIRST = 1;
 export class SharedView implements StateView {
   readonly #options: SharedViewOptions;
   readonly #rows = new Map<string, ServicePort>();
-  readonly #waiters = new Set<(refusal?: ProxyError) => void>();
+  readonly #waiters = new Waiters<ProxyError | undefined>();
   readonly #life = new AbortController();
   readonly #log: RevisionLog;
   readonly #triggers = new TriggerLog();
@@ -187,17 +188,10 @@ export class SharedView implements StateView {
 
   /** Resolves to what is refused, if it is. */
   async #news(signal: AbortSignal): Promise<ProxyError | undefined> {
-    const { promise, resolve } = Promise.withResolvers<ProxyError | undefined>();
-    const stop = (): void => resolve(undefined);
-    this.#waiters.add(resolve);
-    signal.addEventListener("abort", stop, { once: true });
-    const refusal = await promise;
-    this.#waiters.delete(resolve);
-    signal.removeEventListener("abort", stop);
-    return refusal;
+    return await this.#waiters.wait(signal);
   }
 
   #wake(refusal?: ProxyError): void {
-    for (const wake of this.#waiters) wake(refusal);
+    this.#waiters.resolve(refusal);
   }
 }

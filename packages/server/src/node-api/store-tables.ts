@@ -1,4 +1,4 @@
-import { ProxyError, ServiceTable, type IPFamily, type Issue, type Store } from "@turnout/core";
+import { ProxyError, ServiceTable, Waiters, type IPFamily, type Issue, type Store } from "@turnout/core";
 
 /**
  * A table with those who wait for it.
@@ -7,7 +7,7 @@ import { ProxyError, ServiceTable, type IPFamily, type Issue, type Store } from 
  */
 export class AwaitedTable {
   readonly table: ServiceTable;
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Waiters();
   #isDue = false;
 
   constructor(table: ServiceTable) {
@@ -25,19 +25,12 @@ export class AwaitedTable {
 
   /** Wake all who wait. */
   wake(): void {
-    for (const wake of this.#waiters) wake();
+    this.#waiters.resolve();
   }
 
   /** Resolve at the next revision, at a wake, or when the signal aborts. */
   async news(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = (): void => resolve();
-    this.#waiters.add(wake);
-    signal.addEventListener("abort", wake, { once: true });
-    await promise;
-    this.#waiters.delete(wake);
-    signal.removeEventListener("abort", wake);
+    await this.#waiters.wait(signal);
   }
 
   #plan(): void {

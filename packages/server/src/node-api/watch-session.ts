@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { encodeDelivery, FAMILY_WORDS, readSettings, wire } from "@turnout/client/protocol";
-import { canonicalIP, isDNSName, ProxyError, type IPFamily, type Log } from "@turnout/core";
+import { canonicalIP, isDNSName, ProxyError, Waiters, type IPFamily, type Log } from "@turnout/core";
 import { status } from "@grpc/grpc-js";
 import type { PeerRights } from "../grpc/peer-rights.ts";
 import { endWith, refuse, type WatchCall } from "../grpc/refuse.ts";
@@ -162,13 +162,11 @@ export class WatchSession {
   /** Resolves when the peer's window took it, or the peer is gone. (A stream's "drain" would come 16 messages late.) */
   async #send(bytes: Buffer): Promise<void> {
     const { signal } = this.#gone;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const done = (): void => resolve();
+    const written = new Waiters();
+    const isOver = written.wait(signal);
     this.#context.traffic.message(bytes.length);
-    this.#call.write(bytes, done);
-    signal.addEventListener("abort", done, { once: true });
-    await promise;
-    signal.removeEventListener("abort", done);
+    this.#call.write(bytes, () => written.resolve());
+    await isOver;
   }
 
   #fail(error: ProxyError): void {

@@ -1,4 +1,4 @@
-import { ProxyError, type ChangeSet, type IPFamily, type NodeSettings } from "@turnout/core";
+import { ProxyError, Waiters, type ChangeSet, type IPFamily, type NodeSettings } from "@turnout/core";
 import type { ChangeSet as WireChangeSet, Ask } from "../../gen/turnout/node/v1/node.ts";
 import { DeliveryReader, type Delivery } from "../wire/change-set-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
@@ -14,7 +14,7 @@ export class FamilyCursor {
   #isOutdated = false;
   /** Arrived after whoever asked had gone. */
   #ready: ChangeSet | undefined;
-  #waiter: PromiseWithResolvers<ChangeSet> | undefined;
+  readonly #waiters = new Waiters<ChangeSet>();
 
   constructor(family: IPFamily, settings: NodeSettings) {
     this.#family = family;
@@ -23,7 +23,7 @@ export class FamilyCursor {
 
   /** Somebody waits, and nobody asked for them yet. */
   get isDue(): boolean {
-    return this.#waiter !== undefined && !this.#isAsked;
+    return this.#waiters.size > 0 && !this.#isAsked;
   }
 
   /** Take what is there or wait for it. @throws {ProxyError} `canceled` on abort. */
@@ -31,20 +31,10 @@ export class FamilyCursor {
     const ready = this.#ready;
     this.#ready = undefined;
     if (ready !== undefined) return ready;
-    if (this.#waiter !== undefined) throw new Error("a feed has one consumer");
-    const canceled = (): ProxyError => new ProxyError("canceled", "waiting for node state was stopped");
-    if (signal.aborted) throw canceled();
-    const waiter = (this.#waiter = Promise.withResolvers<ChangeSet>());
-    const stop = (): void => {
-      this.#waiter = undefined;
-      waiter.reject(canceled());
-    };
-    signal.addEventListener("abort", stop, { once: true });
-    try {
-      return await waiter.promise;
-    } finally {
-      signal.removeEventListener("abort", stop);
-    }
+    if (this.#waiters.size > 0) throw new Error("a feed has one consumer");
+    const changes = await this.#waiters.wait(signal);
+    if (changes === undefined) throw new ProxyError("canceled", "waiting for node state was stopped");
+    return changes;
   }
 
   /** The request for what changed since. */
@@ -62,8 +52,7 @@ export class FamilyCursor {
 
   /** Whoever waits waits in vain. */
   fail(error: ProxyError): void {
-    this.#waiter?.reject(error);
-    this.#waiter = undefined;
+    this.#waiters.reject(error);
   }
 
   /** Want everything again. An answer that is on its way is passed over, unless it is everything. */
@@ -107,9 +96,7 @@ export class FamilyCursor {
   }
 
   #hand(changes: ChangeSet): void {
-    const waiter = this.#waiter;
-    this.#waiter = undefined;
-    if (waiter === undefined) this.#ready = changes;
-    else waiter.resolve(changes);
+    if (this.#waiters.size === 0) this.#ready = changes;
+    else this.#waiters.resolve(changes);
   }
 }

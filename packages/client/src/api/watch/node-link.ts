@@ -1,3 +1,4 @@
+import { systemClock } from "@turnout/core/process";
 import {
   DEFAULT_SETTINGS,
   FAMILIES,
@@ -10,7 +11,6 @@ import {
   type Log,
   type NodeSettings,
 } from "@turnout/core";
-import { systemClock } from "../../process/clock.ts";
 import type { WatchResponse } from "../../gen/turnout/node/v1/node.ts";
 import type { KpngLink } from "../kpng/kpng-link.ts";
 import type { Eligibility } from "../eligibility.ts";

@@ -1,4 +1,4 @@
-import { ProxyError } from "@turnout/core";
+import { ProxyError, Waiters } from "@turnout/core";
 import { watchFullState, type FullState, type WatchOptions } from "./watch-node-state.ts";
 
 /**
@@ -49,13 +49,11 @@ export function createStatePoll(target: string, options: WatchOptions): StatePol
 async function unlessAborted(start: () => Promise<unknown>, signal: AbortSignal, target: string): Promise<void> {
   const canceled = new ProxyError("canceled", "waiting for node state was stopped", { object: target });
   if (signal.aborted) throw canceled;
-  const aborted = Promise.withResolvers<never>();
-  const stop = (): void => aborted.reject(canceled);
-  signal.addEventListener("abort", stop, { once: true });
+  const aborted = new Waiters();
   try {
-    await Promise.race([start(), aborted.promise]);
+    await Promise.race([start(), aborted.wait(signal)]);
     if (signal.aborted) throw canceled;
   } finally {
-    signal.removeEventListener("abort", stop);
+    aborted.resolve();
   }
 }

@@ -1,4 +1,4 @@
-import type { ChangeSet, IPFamily } from "@turnout/core";
+import { Waiters, type ChangeSet, type IPFamily } from "@turnout/core";
 
 /** What a family said so far. */
 interface Said {
@@ -12,7 +12,7 @@ const NOTHING: Said = { hasRows: false, round: 0 };
 /** What the families of one process said last: one of them may well have no rows, all of them together hardly ever. */
 export class FamilyStates {
   readonly #said = new Map<IPFamily, Said>();
-  #news = Promise.withResolvers<void>();
+  readonly #news = new Waiters();
 
   /** Count a family in; before any of them speaks. */
   join(family: IPFamily): void {
@@ -20,8 +20,8 @@ export class FamilyStates {
   }
 
   /** Resolves when a family says something. */
-  get news(): Promise<void> {
-    return this.#news.promise;
+  async news(): Promise<void> {
+    await this.#news.wait();
   }
 
   /** A family has rows, as far as it said. */
@@ -37,7 +37,6 @@ export class FamilyStates {
       round: full ? round + 1 : Math.max(...[...this.#said.values()].map((said) => said.round)),
     });
     this.#news.resolve();
-    this.#news = Promise.withResolvers();
   }
 
   /**

@@ -191,7 +191,7 @@ test("what lingers, and the skeleton, is not held for rows", () => {
     ["chain idle", idle],
   ]);
   expect(heldForRows({ objects, lingering: [] }, [table])).toBe(1);
-  expect(heldForRows({ objects, lingering: [{ object: idle, sinceMs: 0 }] }, [table])).toBe(0);
+  expect(heldForRows({ objects, lingering: [idle] }, [table])).toBe(0);
   expect(heldForRows(undefined, [])).toBe(0);
 });
 

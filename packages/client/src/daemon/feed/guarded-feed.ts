@@ -47,7 +47,7 @@ export class GuardedFeed implements Feed {
     while (isBlank(changes)) {
       this.#blank = changes;
       if (!(await this.#isDoubtful(changes, hadRows, signal))) break;
-      const next = await Promise.race([this.#ask(signal), states.news]);
+      const next = await Promise.race([this.#ask(signal), states.news()]);
       if (next !== undefined) changes = merged(changes, await this.#pull(signal));
     }
     this.#blank = undefined;
@@ -100,7 +100,7 @@ export class GuardedFeed implements Feed {
 
 /** Count what a host holds beyond the skeleton, and is not about to go. */
 export function heldForRows<K extends KernelObject>(observed: Observed<K> | undefined, skeleton: readonly K[]): number {
-  const others = new Set([...skeleton, ...(observed?.lingering ?? []).map(({ object }) => object)].map(objectId));
+  const others = new Set([...skeleton, ...(observed?.lingering ?? [])].map(objectId));
   return [...(observed?.objects.keys() ?? [])].filter((id) => !others.has(id)).length;
 }
 

@@ -2,7 +2,7 @@ import type { ObjectKind } from "@turnout/core";
 import type { FamilyMetrics } from "./family-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
 
-/** Hears of each API object that came or went; with a sync of any family none is pending any more. */
+/** Hears of each API object that came or went; with a sync of any family that deferred nothing none is pending any more. */
 export interface ChangeMetrics extends FamilyMetrics {
   changed(kind: ObjectKind): void;
 }
@@ -21,7 +21,9 @@ export function registerChanges(set: MetricSet): ChangeMetrics {
       counts?.total.inc();
       counts?.pending.inc();
     },
-    synced: () => {
+    synced: ({ deferred }) => {
+      // What was deferred is waiting yet.
+      if (deferred > 0) return;
       services.pending.set(0);
       endpoints.pending.set(0);
     },

@@ -52,7 +52,18 @@ test("kube-proxy's names and types, and ours", async () => {
 
 test("buckets are upstream's", async () => {
   const metrics = make();
-  metrics.synced({ family: "IPv4", full: true, durationMs: 1, triggersMs: [0], put: 0, removed: 0, drifted: 0, objects: 0, atMs: 1_000 });
+  metrics.synced({
+    family: "IPv4",
+    full: true,
+    durationMs: 1,
+    triggersMs: [0],
+    put: 0,
+    removed: 0,
+    deferred: 0,
+    drifted: 0,
+    objects: 0,
+    atMs: 1_000,
+  });
   const text = await lines(metrics);
   const bounds = (name: string): number[] =>
     text.flatMap((line) => (line.startsWith(`${name}_bucket`) ? [Number(/le="([^"]+)"/.exec(line)?.[1])] : [])).filter(Number.isFinite);
@@ -60,6 +71,23 @@ test("buckets are upstream's", async () => {
   expect(bounds("kubeproxy_sync_proxy_rules_duration_seconds").at(-1)).toBeCloseTo(16.384);
   const programming = bounds("kubeproxy_network_programming_duration_seconds");
   expect([programming.length, programming[0], programming[2], programming.at(-1)]).toEqual([80, 0.25, 1, 300]);
+});
+
+test("a sync that was out of time is no successful one, and what waits waits on", async () => {
+  const metrics = make();
+  metrics.objectChanged("Service");
+  const event = { family: "IPv4", full: false, durationMs: 1, triggersMs: [], removed: 0, drifted: 0, objects: 3 } as const;
+  metrics.synced({ ...event, put: 3, deferred: 2, atMs: 1_000 });
+  const deferred = await lines(metrics);
+  expect(deferred).toContain("kubeproxy_sync_proxy_rules_service_changes_pending 1");
+  expect(deferred.filter((line) => line.startsWith("kubeproxy_sync_proxy_rules_last_timestamp_seconds{"))).toEqual([]);
+  metrics.synced({ ...event, put: 2, deferred: 0, atMs: 2_000 });
+  expect(await lines(metrics)).toEqual(
+    expect.arrayContaining([
+      "kubeproxy_sync_proxy_rules_service_changes_pending 0",
+      'kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} 2',
+    ]),
+  );
 });
 
 test("a sync is counted", async () => {
@@ -81,6 +109,7 @@ test("a sync is counted", async () => {
     triggersMs: [1_000, 99_999],
     put: 3,
     removed: 2,
+    deferred: 0,
     drifted: 0,
     objects: 7,
     atMs: 3_000,

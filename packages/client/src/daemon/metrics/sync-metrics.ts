@@ -31,7 +31,8 @@ export function registerSyncs(set: MetricSet): FamilyMetrics {
       const labels = { ip_family: event.family };
       duration.observe(labels, event.durationMs / 1000);
       (event.full ? full : partial).observe(labels, event.durationMs / 1000);
-      lastSync.set(labels, event.atMs / 1000);
+      // What was deferred is waiting yet.
+      if (event.deferred === 0) lastSync.set(labels, event.atMs / 1000);
       // A trigger is told by another machine's clock, which may be ahead of ours.
       for (const triggerMs of event.triggersMs) programming.observe(labels, Math.max(0, event.atMs - triggerMs) / 1000);
     },

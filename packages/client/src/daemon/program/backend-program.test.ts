@@ -1,8 +1,8 @@
+import { systemClock } from "@turnout/core/process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { systemClock } from "../../process/clock.ts";
 import { asksOf, ToyBrain } from "../../test-support/toy-brain.ts";
 import { eventually, toyFull, ToyKernel, toyModule, toyNode, toyRow, toyWorld } from "../../test-support/toys.ts";
 import { runBackendProgram } from "./backend-program.ts";

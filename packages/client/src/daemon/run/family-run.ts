@@ -212,8 +212,13 @@ export class FamilyRun<H, K extends KernelObject, S> {
       quarantined: (event) => metrics.quarantined(event),
       synced: (event) => {
         metrics.synced(event);
-        const { objects, put, removed, full } = event;
+        const { objects, put, removed, deferred, full } = event;
         const fields = { family, rows: this.#loop.rows.size, objects, put, removed, full, ms: Math.round(event.durationMs) };
+        if (deferred > 0) {
+          this.#pacer?.synced(event);
+          world.log.debug("synced in part, the time was up", { ...fields, deferred });
+          return;
+        }
         if (this.#hasSynced) world.log.debug("synced", fields);
         else world.log.info(this.#parts.dryRun === undefined ? "first sync done" : "first comparison done", fields);
         this.#hasSynced = true;

@@ -128,6 +128,16 @@ describe("a proxy that takes another's place", () => {
     expect(events).toContain("IPv4 removed");
   });
 
+  test("removes them when all of its own are in force, and not when some are deferred", async () => {
+    proxy.kernel.stepsPerTurn = 1;
+    void proxy.start({ leftovers: { others, isKept: false } });
+    proxy.feeds.IPv4.push(toyFull([toyRow("cart")]));
+    await settled();
+    expect([proxy.kernel.applies, events]).toEqual([1, []]);
+    await proxy.world.clock.advance(10);
+    expect(events).toEqual(["IPv4 looked for, in use: false, ours in force: true", "IPv4 removed", "closed"]);
+  });
+
   test("--once does so before it ends", async () => {
     proxy.pushBoth();
     await proxy.start({ leftovers: { others, isKept: false }, once: true });

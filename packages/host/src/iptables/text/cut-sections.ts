@@ -16,7 +16,7 @@ export function cutSections(sections: readonly Section[], chainsMax: number = CH
   const main = sections.map((section): Section => {
     const fresh = section.fresh.length > chainsMax ? chunksOf(section.fresh, chainsMax) : [];
     const dead = section.dead.length > chainsMax ? chunksOf(section.dead, chainsMax) : [];
-    ahead.push(...fresh.map((chunk) => sectionOf(section.table, { fresh: chunk, made: chunk.map(({ key }) => key) })));
+    ahead.push(...fresh.map((chunk) => sectionOf(section.table, { fresh: chunk })));
     behind.push(...dead.map((chunk) => sectionOf(section.table, { dead: chunk })));
     return { ...section, fresh: fresh.length > 0 ? [] : section.fresh, dead: dead.length > 0 ? [] : section.dead };
   });

@@ -20,7 +20,6 @@ export class SectionWriter {
   readonly #inserts: string[] = [];
   readonly #deletes: string[] = [];
   readonly #dead: ChainObject[] = [];
-  readonly #made: string[] = [];
   #written = 0;
   #growth = 0;
 
@@ -37,7 +36,6 @@ export class SectionWriter {
   /** Make a chain, or replace its rules; `before` is the value it has (undefined: it isn't there). */
   writeChain(object: ChainObject, before: string | undefined): void {
     const count = rulesOf(object.value).length;
-    this.#made.push(object.key);
     if (before === undefined) {
       this.#fresh.push(object);
       this.#count(count, 0);
@@ -99,8 +97,7 @@ export class SectionWriter {
     if (this.#fresh.length + this.#declared.length + lines.length + this.#dead.length === 0) return [];
     const fresh = this.#fresh.toSorted((a, b) => this.#rankOf(a) - this.#rankOf(b));
     const dead = this.#dead.toSorted((a, b) => this.#rankOf(b) - this.#rankOf(a));
-    const [declared, made, written, growth] = [this.#declared, this.#made, this.#written, this.#growth];
-    return [{ table: this.#table, fresh, declared, lines, dead, made, written, growth }];
+    return [{ table: this.#table, fresh, declared: this.#declared, lines, dead, written: this.#written, growth: this.#growth }];
   }
 
   #rankOf(object: ChainObject): number {

@@ -12,8 +12,6 @@ export interface Section {
   readonly lines: readonly string[];
   /** Chains to be emptied and, at the end, deleted, those that jump to others first: nothing else of ours jumps to them by then. */
   readonly dead: readonly ChainObject[];
-  /** Keys of chains that have their rules afterwards. */
-  readonly made: readonly string[];
   /** Rules it writes. */
   readonly written: number;
   /** By how many rules the table grows. */
@@ -54,7 +52,7 @@ const TABLES: readonly TableName[] = ["nat", "filter", "mangle"];
 
 /** A section that does nothing but what `part` says. */
 export function sectionOf(table: TableName, part: Partial<Section>): Section {
-  return { fresh: [], declared: [], lines: [], dead: [], made: [], written: 0, growth: 0, ...part, table };
+  return { fresh: [], declared: [], lines: [], dead: [], written: 0, growth: 0, ...part, table };
 }
 
 /** Sections that delete chains, which may be of several tables, and do nothing else. */

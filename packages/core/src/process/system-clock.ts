@@ -1,12 +1,12 @@
-import type { Clock } from "@turnout/core";
+import type { Clock } from "../contract/world.ts";
 
 /**
- * Make the real {@link Clock}.
+ * The system's clock.
  *
  * Edges: it never goes back, also when the host's clock is set: intervals are measured with it. A sleep keeps the process
  * alive; sleeps above 24 days are cut into pieces.
  */
-export function createClock(): Clock {
+export function systemClock(): Clock {
   return { nowMs: () => performance.timeOrigin + performance.now(), sleep };
 }
 

@@ -1,0 +1,33 @@
+import { getEventListeners } from "node:events";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "./system-clock.ts";
+
+const never = new AbortController().signal;
+
+describe("the system's clock", () => {
+  it("wakes a sleeper when its signal aborts, and does not sleep after that", async () => {
+    const aborting = new AbortController();
+    const sleep = systemClock().sleep(3_600_000, aborting.signal);
+    aborting.abort();
+    await expect(sleep).resolves.toBeUndefined();
+    await expect(systemClock().sleep(3_600_000, aborting.signal)).resolves.toBeUndefined();
+  });
+
+  it("does not take a month for a millisecond", async () => {
+    const aborting = new AbortController();
+    let isAwake = false;
+    const sleep = systemClock()
+      .sleep(2 ** 32, aborting.signal)
+      .then(() => (isAwake = true));
+    await systemClock().sleep(20, never);
+    expect(isAwake).toBe(false);
+    aborting.abort();
+    await sleep;
+  });
+
+  it("leaves no listener at the signal of a sleep that is over", async () => {
+    const { signal } = new AbortController();
+    await systemClock().sleep(1, signal);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+  });
+});

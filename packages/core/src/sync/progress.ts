@@ -1,0 +1,52 @@
+import type { ProxyError } from "../model/errors.ts";
+
+/** How far a sync loop has come: what health and metrics tell. Times in ms since the epoch. */
+export class Progress {
+  #triggersMs: number[] = [];
+  #lastSuccessMs: number | undefined;
+  #pendingSinceMs: number | undefined;
+  #lastError: ProxyError | undefined;
+
+  /** When everything that was wanted was last in force, but for what the host refuses. */
+  get lastSuccessMs(): number | undefined {
+    return this.#lastSuccessMs;
+  }
+
+  /** Since when a change has been waiting to be in force; undefined: none is. */
+  get pendingSinceMs(): number | undefined {
+    return this.#pendingSinceMs;
+  }
+
+  /** What the last sync failed with. */
+  get lastError(): ProxyError | undefined {
+    return this.#lastError;
+  }
+
+  /** A change came; `triggersMs`: when the endpoint changes in it were triggered. */
+  queued(atMs: number, triggersMs: readonly number[]): void {
+    this.#pendingSinceMs ??= atMs;
+    this.#triggersMs.push(...triggersMs);
+  }
+
+  /** A sync failed. Also when nothing changed: what the host lost and can't be given back is waiting too. */
+  failed(startMs: number, error: ProxyError): void {
+    this.#lastError = error;
+    this.#pendingSinceMs ??= startMs;
+  }
+
+  /** A sync was out of time: what it left is waiting, and which triggers that concerns isn't known. */
+  paused(startMs: number): void {
+    this.#lastError = undefined;
+    this.#pendingSinceMs ??= startMs;
+  }
+
+  /** Everything is in force; returns the triggers of what is now. */
+  succeeded(atMs: number): readonly number[] {
+    const triggersMs = this.#triggersMs;
+    this.#triggersMs = [];
+    this.#lastError = undefined;
+    this.#lastSuccessMs = atMs;
+    this.#pendingSinceMs = undefined;
+    return triggersMs;
+  }
+}

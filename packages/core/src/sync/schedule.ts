@@ -1,0 +1,105 @@
+import { Backoff } from "./backoff.ts";
+
+/** Intervals of a sync loop, in ms. */
+export interface ScheduleOptions {
+  /** Between the end of one sync and the start of the next. */
+  readonly minIntervalMs: number;
+  /** After this long everything is compared with the host again; later where comparing takes more than a tenth of it. */
+  readonly maxIntervalMs: number;
+  /** Longest wait after a failure. */
+  readonly retryMs: number;
+}
+
+/** Comparing everything takes up to this share of the time. */
+const COMPARING_SHARE = 0.1;
+
+/** Between two turns of one plan: enough for the process to hear what came meanwhile. */
+const BREATH_MS = 1;
+
+/**
+ * When a sync loop syncs. Pure: it is told the time, in ms since the epoch.
+ *
+ * Shape: a change is synced at once, but for the minimum interval; `dueMs` is when to sync although nothing changed: after a failure, for what is
+ * asked for soon, for what the host refused or what lingers, and to compare everything.
+ */
+export class Schedule {
+  readonly #options: ScheduleOptions;
+  readonly #backoff: Backoff;
+  #endMs = Number.NEGATIVE_INFINITY;
+  #dueMs = Number.POSITIVE_INFINITY;
+  #auditMs = Number.POSITIVE_INFINITY;
+  #isHurried = false;
+  #isUnfinished = false;
+  /** When the sync began that compares everything; undefined: the last one doesn't. */
+  #fullSinceMs: number | undefined;
+
+  constructor(options: ScheduleOptions) {
+    this.#options = options;
+    this.#backoff = new Backoff(options.retryMs);
+  }
+
+  /** When to sync although nothing changed; infinite: never. */
+  get dueMs(): number {
+    return this.#dueMs;
+  }
+
+  /** The last sync was out of time, and another carries on. */
+  get isUnfinished(): boolean {
+    return this.#isUnfinished;
+  }
+
+  /** How long the next sync has to wait yet. */
+  restMs(nowMs: number): number {
+    return this.#isUnfinished ? 0 : Math.max(0, this.#endMs + this.#options.minIntervalMs - nowMs);
+  }
+
+  /** Sync soon. */
+  hurry(nowMs: number): void {
+    this.#dueMs = nowMs;
+    this.#isHurried = true;
+  }
+
+  /** There is nothing to sync before something changes. */
+  idle(): void {
+    this.#dueMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether everything is to be compared with the host again. */
+  isAuditDue(nowMs: number): boolean {
+    return nowMs >= this.#auditMs;
+  }
+
+  /** A sync begins. */
+  began(nowMs: number, isFull: boolean): void {
+    if (isFull) this.#auditMs = nowMs + this.#options.maxIntervalMs;
+    this.#dueMs = this.#auditMs;
+    this.#fullSinceMs = isFull ? nowMs : undefined;
+    this.#isHurried = false;
+    this.#isUnfinished = false;
+  }
+
+  /** It succeeded; `dueMs`: what of it is to be done later is due then. */
+  succeeded(nowMs: number, dueMs: number): void {
+    this.#backoff.reset();
+    const sinceMs = this.#fullSinceMs ?? nowMs;
+    this.#auditMs = Math.max(this.#auditMs, sinceMs + (nowMs - sinceMs) / COMPARING_SHARE);
+    this.#dueMs = Math.min(this.#isHurried ? this.#dueMs : this.#auditMs, dueMs);
+    this.#endMs = nowMs;
+  }
+
+  /** It was out of time: the next one carries on at once. */
+  paused(nowMs: number): void {
+    this.#backoff.reset();
+    this.#dueMs = nowMs + BREATH_MS;
+    this.#endMs = nowMs;
+    this.#isUnfinished = true;
+  }
+
+  /** It failed; says for how long to wait, in ms. */
+  failed(nowMs: number): number {
+    const waitMs = this.#backoff.next();
+    this.#dueMs = nowMs + waitMs;
+    this.#endMs = nowMs;
+    return waitMs;
+  }
+}

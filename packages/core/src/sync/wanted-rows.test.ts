@@ -1,0 +1,146 @@
+import { describe, expect, it } from "vitest";
+import type { Context, KernelObject } from "../contract/backend.ts";
+import type { ServicePort } from "../model/rows.ts";
+import { rawNode, rawService } from "../testing/objects.ts";
+import type { RawObject } from "../testing/objects.ts";
+import { createStoreView, upsertRaw } from "../testing/view.ts";
+import { WantedRows } from "./wanted-rows.ts";
+
+interface Facts {
+  readonly addresses: readonly string[];
+  readonly kernel: { readonly version: string };
+  readonly hint?: string;
+}
+
+const FACTS: Facts = { addresses: ["172.18.0.1"], kernel: { version: "6.1" } };
+const NODE = rawNode("node1", { addresses: ["172.18.0.1"] });
+const SERVICES = [1, 2, 3].map((n) => rawService(`s${n}`, { clusterIP: `10.96.0.${n}` }));
+
+/** Rows of a backend whose skeleton reads everything, and whose render reads what `read` does. */
+class Rendering {
+  readonly rendered: string[] = [];
+  readonly rows: WantedRows<Facts, KernelObject>;
+  skeletons = 0;
+  readonly #view: ReturnType<typeof createStoreView>;
+
+  constructor(read: (context: Context<Facts>, row: ServicePort) => unknown) {
+    this.#view = createStoreView([NODE, ...SERVICES]);
+    const backend = {
+      skeleton: (context: Context<Facts>): readonly KernelObject[] => {
+        this.skeletons++;
+        return [{ kind: "base", key: "base", value: JSON.stringify(context) }];
+      },
+      render: (row: ServicePort, context: Context<Facts>): readonly KernelObject[] => {
+        this.rendered.push(row.name.name);
+        return [{ kind: "row", key: row.key, value: JSON.stringify(read(context, row) ?? "") }];
+      },
+    };
+    this.rows = new WantedRows(backend, FACTS, {});
+    this.take();
+  }
+
+  upsert(raw: RawObject): void {
+    upsertRaw(this.#view.store, raw);
+    this.take();
+  }
+
+  take(): void {
+    const changes = this.#view.take();
+    if (changes !== undefined) this.rows.take(changes);
+  }
+
+  /** Rows rendered since this was asked last, by their Services. */
+  news(): readonly string[] {
+    return this.rendered.splice(0).toSorted();
+  }
+
+  base(): unknown {
+    return JSON.parse(this.rows.ledger.wanted().get("base base")?.value as string);
+  }
+}
+
+describe("new host facts", () => {
+  it("that only the skeleton reads render no row again", () => {
+    const rendering = new Rendering(({ host }) => host.kernel.version);
+    expect(rendering.news()).toEqual(["s1", "s2", "s3"]);
+    rendering.rows.setHost({ ...FACTS, addresses: ["172.18.0.1", "172.18.0.9"] });
+    expect([rendering.news(), rendering.skeletons]).toEqual([[], 2]);
+    expect(rendering.base()).toMatchObject({ host: { addresses: ["172.18.0.1", "172.18.0.9"] } });
+    rendering.upsert(rawService("s4", { clusterIP: "10.96.0.4" }));
+    expect(rendering.news()).toEqual(["s4"]);
+  });
+
+  it("that a row has read render all rows again", () => {
+    const rendering = new Rendering(({ host }, { name }) => (name.name === "s2" ? host.addresses.length : 0));
+    rendering.news();
+    rendering.rows.setHost({ ...FACTS, kernel: { version: "6.2" } });
+    expect(rendering.news()).toEqual([]);
+    rendering.rows.setHost({ ...FACTS, addresses: [] });
+    expect(rendering.news()).toEqual(["s1", "s2", "s3"]);
+  });
+
+  it.each<readonly [string, (context: Context<Facts>) => unknown]>([
+    ["spreads them", ({ host }) => ({ ...host })],
+    ["writes them out", ({ host }) => JSON.stringify(host)],
+    ["takes them apart", ({ host: { addresses, ...rest } }) => [addresses, rest]],
+    ["copies them", ({ host }) => structuredClone(host)],
+  ])("count as read where a render %s", (_, read) => {
+    const rendering = new Rendering(read);
+    rendering.news();
+    rendering.rows.setHost({ ...FACTS, kernel: { version: "6.2" } });
+    expect(rendering.news()).toHaveLength(3);
+  });
+
+  it("with a field more render all rows again: nobody could read it before", () => {
+    const rendering = new Rendering(({ host }) => host.hint);
+    rendering.news();
+    rendering.rows.setHost({ ...FACTS, hint: "new" });
+    expect(rendering.news()).toHaveLength(3);
+    rendering.rows.setHost({ ...FACTS, hint: "newer" });
+    expect(rendering.news()).toHaveLength(3);
+  });
+
+  it("count where a render remembers what one before it has read", () => {
+    const known = new WeakMap<Context<Facts>, number>();
+    const rendering = new Rendering((context) => {
+      const count = known.get(context) ?? context.host.addresses.length;
+      known.set(context, count);
+      return count;
+    });
+    rendering.news();
+    rendering.rows.setHost({ ...FACTS, addresses: [] });
+    expect(rendering.news()).toHaveLength(3);
+  });
+
+  it("that are no plain object count as read", () => {
+    const asked: number[] = [];
+    const backend = {
+      skeleton: (): readonly KernelObject[] => [],
+      render: (_row: ServicePort, { host }: Context<Map<string, number>>): readonly KernelObject[] => {
+        asked.push(host.get("a") ?? 0);
+        return [];
+      },
+    };
+    const rows = new WantedRows(backend, new Map([["a", 1]]), {});
+    const changes = createStoreView([NODE, ...SERVICES]).take();
+    if (changes !== undefined) rows.take(changes);
+    expect(asked).toEqual([1, 1, 1]);
+  });
+});
+
+describe("a new node", () => {
+  it("that only the skeleton reads renders no row again", () => {
+    const rendering = new Rendering(({ node }) => node.family);
+    rendering.news();
+    rendering.upsert(rawNode("node1", { addresses: ["172.18.0.7"] }));
+    expect([rendering.news(), rendering.skeletons]).toEqual([[], 2]);
+    expect(rendering.base()).toMatchObject({ node: { addresses: ["172.18.0.7"] } });
+  });
+
+  it("that rows have read renders them again", () => {
+    const rendering = new Rendering(({ node }) => node.addresses);
+    rendering.news();
+    rendering.upsert(rawNode("node1", { addresses: ["172.18.0.7"] }));
+    expect(rendering.news()).toHaveLength(3);
+  });
+});
