@@ -15,7 +15,7 @@ export interface CaseContext {
 }
 
 /** A number issue 2 asks for, and what was measured. */
-export interface Target {
+export interface Goal {
   readonly what: string;
   readonly wanted: string;
   readonly measured: string;
@@ -29,7 +29,7 @@ export interface CaseResult {
   readonly about: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  readonly targets: readonly Target[];
+  readonly targets: readonly Goal[];
   /** Samples as measured; plain data. */
   readonly data: unknown;
 }

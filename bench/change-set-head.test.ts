@@ -8,9 +8,9 @@ test("the heads that a bench reads say what the protocol's own code reads", asyn
   const store = createStore();
   await fillStore(store, { services: 50, endpoints: 3 });
   const view = new NodeView(store, NODE_VIEW);
-  const full = view.take();
+  const full = view.pull();
   for (const index of [3, 4, 5]) store.remove("Service", "bench", `svc-${index}`);
-  const change = view.take();
+  const change = view.pull();
   view.close();
   if (full === undefined || change === undefined) throw new Error("nothing changed");
   const messages = [full, change].flatMap((changes) => [

@@ -5,7 +5,7 @@ export interface MemorySampler {
   /** What the tree holds now. */
   now(): number;
   /** The most it held since the start, or since the last call. */
-  takePeak(): number;
+  resetPeak(): number;
   stop(): void;
 }
 
@@ -25,7 +25,7 @@ export function sampleMemory(pid: number): MemorySampler {
   const timer = setInterval(() => (peak = Math.max(peak, now())), SAMPLE_MS);
   return {
     now,
-    takePeak: () => {
+    resetPeak: () => {
       const value = Math.max(peak, now());
       peak = 0;
       return value;

@@ -1,4 +1,4 @@
-import type { CaseResult, Target } from "./case.ts";
+import type { CaseResult, Goal } from "./case.ts";
 import type { Machine } from "./machine.ts";
 import { memoryText } from "./number-text.ts";
 import { summarize } from "./statistics.ts";
@@ -44,7 +44,7 @@ function loadText(loads: readonly number[]): string {
   return `${min.toFixed(1)}–${max.toFixed(1)}, median ${median.toFixed(1)}`;
 }
 
-function targetRow({ what, wanted, measured, isMet }: Target): readonly string[] {
+function targetRow({ what, wanted, measured, isMet }: Goal): readonly string[] {
   return [what, wanted, measured, isMet ? "met" : "**missed**"];
 }
 

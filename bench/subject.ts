@@ -128,7 +128,7 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
     loop,
     versions,
     spentMs,
-    nextSync: () => synced.take(),
+    nextSync: () => synced.receive(),
     close: async () => {
       stop.abort();
       await watching;
@@ -188,12 +188,12 @@ function stopwatched<H, K extends KernelObject, S>(backend: Backend<H, K, S>, sp
 
 /** One slot between one who puts and one who takes. */
 class Mailbox<T> {
-  #held: { readonly value: T } | undefined;
+  #slot: { readonly value: T } | undefined;
   #failure: { readonly error: unknown } | undefined;
   #waiting: PromiseWithResolvers<T> | undefined;
 
   put(value: T): void {
-    if (this.#waiting === undefined) this.#held = { value };
+    if (this.#waiting === undefined) this.#slot = { value };
     else this.#waiting.resolve(value);
     this.#waiting = undefined;
   }
@@ -204,10 +204,10 @@ class Mailbox<T> {
     this.#waiting = undefined;
   }
 
-  take(): Promise<T> {
+  receive(): Promise<T> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
-    const held = this.#held;
-    this.#held = undefined;
+    const held = this.#slot;
+    this.#slot = undefined;
     if (held !== undefined) return Promise.resolve(held.value);
     this.#waiting = Promise.withResolvers<T>();
     return this.#waiting.promise;

@@ -1,4 +1,4 @@
-import { createStoreOrigin } from "@turnout/server/serve";
+import { createStoreProvider } from "@turnout/server/serve";
 import { describe, expect, test } from "vitest";
 import { playTrace, slowReader } from "./roles/traces.ts";
 import { createStore, fillStore } from "./subject.ts";
@@ -27,7 +27,7 @@ describe("events in, change sets out", () => {
 
   test("an empty cluster's first state comes when its lists are complete", async () => {
     const store = createStore();
-    const view = createStoreOrigin(store, () => undefined)
+    const view = createStoreProvider(store, () => undefined)
       .open({
         nodeName: "n0",
         settings: { masqueradeAll: false, masqueradeBit: 14, detectLocal: { mode: "NodeCIDR" }, nodePortAddresses: undefined },

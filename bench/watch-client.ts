@@ -18,9 +18,12 @@ export interface WatchConnection {
   close(): void;
 }
 
-/** Connect to a brain on a unix socket. HTTP/2 as it stands, so that the client costs as little as a client can. */
+/** Connect to a node-state server on a unix socket. HTTP/2 as it stands, so that the client costs as little as a client can. */
 export function openConnection(path: string): WatchConnection {
-  const session = connect("http://brain", { createConnection: () => connectSocket(path), settings: { initialWindowSize: WINDOW_BYTES } });
+  const session = connect("http://localhost", {
+    createConnection: () => connectSocket(path),
+    settings: { initialWindowSize: WINDOW_BYTES },
+  });
   session.setMaxListeners(0);
   session.on("error", (error: Error) => {
     if (!session.destroyed) throw error;
@@ -36,7 +39,7 @@ export function openConnection(path: string): WatchConnection {
 export function openWatcher({ session }: WatchConnection, nodeName: string, settings: NodeSettings, heard: (part: PartHead) => void): void {
   const stream = session.request({ ":method": "POST", ":path": WATCH_PATH, "content-type": "application/grpc", te: "trailers" });
   const fail = (why: string): void => {
-    if (!session.destroyed) throw new Error(`a watcher lost its brain: ${why}`);
+    if (!session.destroyed) throw new Error(`a watcher lost its node-state server: ${why}`);
   };
   const send = (request: wire.WatchRequest): void => void stream.write(framed(wire.WatchRequest.encode(request).finish()));
   const ask = (family: wire.Family, instance: string, revision: number): void =>
@@ -47,7 +50,7 @@ export function openWatcher({ session }: WatchConnection, nodeName: string, sett
     if (!part.more) ask(part.family as wire.Family, part.instance, part.revision);
     heard(part);
   });
-  stream.on("data", (bytes: Buffer) => frames.take(bytes));
+  stream.on("data", (bytes: Buffer) => frames.receive(bytes));
   stream.on("trailers", (trailers) => fail(JSON.stringify(trailers)));
   stream.on("error", (error: Error) => fail(error.message));
   const hello = { nodeName, settings: wireSettings(settings), bindAddress: "", version: "bench", capabilities: [] };
@@ -74,7 +77,7 @@ class FrameReader {
     this.#hear = hear;
   }
 
-  take(bytes: Buffer): void {
+  receive(bytes: Buffer): void {
     this.#pieces.push(bytes);
     this.#bytes += bytes.length;
     // Joined only when a frame is whole: it comes in pieces of 16 KiB.

@@ -19,10 +19,10 @@ describe("workload", () => {
     const store = createStore();
     const view = new NodeView(store, NODE_VIEW);
     await fillStore(store, shape);
-    const rows = view.take()?.set ?? [];
+    const rows = view.pull()?.set ?? [];
     expect(rows).toHaveLength(shape.services);
     expect(new Set(rows.map((row) => row.endpoints.length))).toEqual(new Set([shape.endpoints]));
-    expect(view.take()).toBeUndefined();
+    expect(view.pull()).toBeUndefined();
   });
 
   it("gives no address twice", () => {
@@ -47,11 +47,11 @@ describe("workload", () => {
     const store = createStore();
     const view = new NodeView(store, NODE_VIEW);
     await fillStore(store, shape);
-    view.take();
+    view.pull();
     const isService = object["kind"] === "Service";
     store.upsert(isService ? "Service" : "EndpointSlice", object);
-    expect(view.take()?.set.map(({ key }) => key)).toEqual(["bench/svc-7:http/TCP"]);
+    expect(view.pull()?.set.map(({ key }) => key)).toEqual(["bench/svc-7:http/TCP"]);
     store.upsert(isService ? "Service" : "EndpointSlice", isService ? serviceObject(7) : sliceObject(7, shape));
-    expect(view.take()?.set.map(({ key }) => key)).toEqual(["bench/svc-7:http/TCP"]);
+    expect(view.pull()?.set.map(({ key }) => key)).toEqual(["bench/svc-7:http/TCP"]);
   });
 });

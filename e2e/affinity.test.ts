@@ -73,7 +73,7 @@ describe.each(layoutsOf("session affinity"))("session affinity, %s", needs("root
     expect(await Promise.all(ASKERS.map((from) => serverOf(service, "IPv4", from)))).toEqual(before);
     await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
     for (const proxy of site.proxies) proxy.start();
-    await site.settle();
+    await site.waitForSync();
     expect(await Promise.all(ASKERS.map((from) => serverOf(service, "IPv4", from)))).toEqual(before);
     const [kept = ""] = before;
     await service.setEndpoints([kept, "pod-2-3"]);

@@ -7,7 +7,7 @@ import { layoutsOf } from "./layout.ts";
 import { startLoad } from "./load.ts";
 import type { LoadSource } from "./load.ts";
 import { reach } from "./reach.ts";
-import type { EndpointWish, TestService } from "./services.ts";
+import type { EndpointFixture, TestService } from "./services.ts";
 import { CLUSTER_CIDR, createSite, HTTP_PORT } from "./site.ts";
 import type { Site } from "./site.ts";
 
@@ -38,13 +38,13 @@ describe.each(layoutsOf("under load"))("under load, %s", needs("root", "ip", "nf
 
   it.each(["Cluster", "Local"] as const)("a rolling update fails no request, external policy %s", async (externalTrafficPolicy) => {
     const serve = (name: string): Promise<void> => site.place(name).agent().serve({ name, transport: "TCP", port: ROLLED_PORT });
-    const leaving = (on: string): EndpointWish => ({ on, ready: false, serving: true, terminating: true });
+    const leaving = (on: string): EndpointFixture => ({ on, ready: false, serving: true, terminating: true });
     const pairs = [
       ["pod-1-1", "pod-1-2"],
       ["pod-2-1", "pod-2-2"],
     ] as const;
     for (const [old] of pairs) await serve(old);
-    let endpoints: (string | EndpointWish)[] = pairs.map(([old]) => old);
+    let endpoints: (string | EndpointFixture)[] = pairs.map(([old]) => old);
     const service = await site.services.create({
       endpoints,
       targetPort: ROLLED_PORT,
@@ -81,7 +81,7 @@ describe.each(layoutsOf("under load"))("under load, %s", needs("root", "ip", "nf
     expect(endings).toEqual(endings.map(() => (signal === "SIGTERM" ? { code: 0, signal: null } : { code: null, signal })));
     await load.more(40);
     for (const proxy of site.proxies) proxy.start();
-    await site.settle();
+    await site.waitForSync();
     await load.more(40);
     const { words, held } = await load.stop();
     expect(words).toEqual([
@@ -106,14 +106,14 @@ describe.each(layoutsOf("under load"))("under load, %s", needs("root", "ip", "nf
       await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
       const refused = await site.services.create({ endpoints: ["pod-1-2"], fields: { externalIPs: [REFUSED_IP] } });
       for (const proxy of site.proxies) proxy.start([...CLUSTER_CIDR, "--backend-option", `nft-path=${tool}`]);
-      await site.settle();
+      await site.waitForSync();
       // Rows that work are in force before it is found out which one is refused.
       const saying = (): number => site.proxies.filter((proxy) => proxy.log().includes("row refused by the host, kept as it was")).length;
       await expect.poll(saying).toBe(site.proxies.length);
       await load.more(40);
       await Promise.all(site.proxies.map((proxy) => proxy.end("SIGTERM")));
       for (const proxy of site.proxies) proxy.start(CLUSTER_CIDR);
-      await site.settle();
+      await site.waitForSync();
       await load.more(20);
       const { tallies, held } = await load.stop();
       expect(tallies.map(({ failed }) => failed)).toEqual(tallies.map(() => ({})));
@@ -133,7 +133,7 @@ describe.each(layoutsOf("under load"))("under load, %s", needs("root", "ip", "nf
     const ask = (one: TestService): Promise<string> => reach(site, one, "IPv4", { from: "pod-1-3", way: "clusterIP" });
     expect([await ask(service), await ask(gone)]).toEqual(["pod-1-1 saw pod-1-3", "pod-1-1 saw pod-1-3"]);
     for (const proxy of site.proxies) proxy.start();
-    await site.settle();
+    await site.waitForSync();
     expect([await ask(service), await ask(gone)]).toEqual(["pod-2-1 saw pod-1-3", "timeout"]);
   });
 });

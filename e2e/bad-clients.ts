@@ -17,7 +17,7 @@ function framed(request: wire.WatchRequest["request"]): Buffer {
   return Buffer.concat([head, bytes]);
 }
 
-/** Ask a brain for everything of a node, and let it send nothing of it. */
+/** Ask a node-state server for everything of a node, and let it send nothing of it. */
 export async function openDeaf(path: string, nodeName: string): Promise<BadClient> {
   const socket = connect(path);
   // No window: what is sent for this stream stays with the sender.
@@ -32,7 +32,7 @@ export async function openDeaf(path: string, nodeName: string): Promise<BadClien
   return { close: () => session.destroy() };
 }
 
-/** Send a brain what is no request, and wait until it hangs up, or for what it says. */
+/** Send a node-state server what is no request, and wait until it hangs up, or for what it says. */
 export async function sayNonsense(path: string): Promise<void> {
   const socket = connect(path);
   socket.on("error", () => socket.destroy());

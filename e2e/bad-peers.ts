@@ -24,7 +24,7 @@ function head(bytes: number): Buffer {
   return five;
 }
 
-/** Peers that are no brain, by what they do. */
+/** Peers that are no node-state server, by what they do. */
 export const BAD_PEERS: Readonly<Record<string, Treatment>> = {
   "speaks something else": (socket) => void socket.end("SSH-2.0-OpenSSH_9.2\r\n"),
   "speaks HTTP/2 and no gRPC": overHttp2((stream) => {

@@ -71,7 +71,7 @@ async function playStep(step: Step, playing: Playing, isHostCovered: boolean): P
   await setScene(step.probes ?? [], playing);
   await stage.site.api.apply(step.put ?? []);
   for (const ref of step.remove ?? []) await stage.site.api.delete(ref);
-  await stage.site.settle();
+  await stage.site.waitForSync();
   const isCovered =
     isHostCovered &&
     ![...(step.put ?? []).map((object) => object["kind"]), ...(step.remove ?? []).map(({ kind }) => kind)].some(

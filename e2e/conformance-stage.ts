@@ -80,7 +80,7 @@ function stageOn(site: Site, flagsFor: (settings: NodeSettings) => readonly stri
     },
     restore: async (wasAffine) => {
       // A Service that goes and comes again within one sync was never gone.
-      if (wasAffine) await site.settle();
+      if (wasAffine) await site.waitForSync();
       await Promise.all([site.api.apply(STAGE_OBJECTS), servers.rest()]);
       for (const address of addresses) await changeAddress(site, "del", address);
       addresses.clear();

@@ -98,7 +98,7 @@ describe.each(CASES)("access from outside over %s, %s", needs("root", "ip", "nft
     const proxy = site.proxy("node1");
     await proxy.end("SIGTERM");
     proxy.start([...CLUSTER_CIDR, "--nodeport-addresses", `${SECOND[family]}/${family === "IPv4" ? 32 : 128}`]);
-    await site.settle();
+    await site.waitForSync();
     expect(await reachAddress(site, "client1", second)).toBe("pod-1-1 pod-2-1 saw node1");
     const elsewhere = { "client1 nodePort@node1": "refused", "client1 nodePort@node2": "pod-1-1 pod-2-1 saw node2" };
     expect(await reachAll(site, services.open, family, elsewhere)).toEqual(elsewhere);

@@ -77,7 +77,7 @@ describe(
         await load.more(10);
         await Promise.all(site.proxies.map((proxy) => proxy.end("SIGTERM")));
         for (const proxy of site.proxies) proxy.start(flags);
-        await site.settle();
+        await site.waitForSync();
         await expectInForce(left);
         await load.more(10);
       }
@@ -97,7 +97,7 @@ describe(
         await site.cluster.node(name).run("nft", ["-f", "-"], { input: text });
       }
       for (const proxy of site.proxies) proxy.start(flagsOf("nft", "--keep-other-rules"));
-      await site.settle();
+      await site.waitForSync();
       for (const proxy of site.proxies) await expect.poll(() => proxy.log().match(/beside ours/g)?.length, { timeout: 30_000 }).toBe(4);
       await expectInForce(["ip kube-proxy", "ip turnout", "ip6 kube-proxy", "ip6 turnout", ...IPTABLES.nft].toSorted());
       await Promise.all(site.proxies.map((proxy) => proxy.end("SIGTERM")));

@@ -52,13 +52,13 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
         await service.setEndpoints(endpoints);
         await load.more(10);
       }
-      await site.settle();
+      await site.waitForSync();
       const before = await save("node1");
       await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
       await load.more(20);
       expect(await save("node1")).toEqual(before);
       for (const proxy of site.proxies) proxy.start();
-      await site.settle();
+      await site.waitForSync();
       await load.more(20);
       const { tallies, held } = await load.stop();
       expect(tallies.map(({ failed }) => failed)).toEqual(tallies.map(() => ({})));
@@ -84,7 +84,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       expect(await serverOf("pod-1-3")).toEqual([first]);
       await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
       for (const proxy of site.proxies) proxy.start();
-      await site.settle();
+      await site.waitForSync();
       expect(await serverOf("pod-1-3")).toEqual([first]);
       await service.setEndpoints(FOUR.filter((name) => name !== first));
       const [second] = await serverOf("pod-1-3");
@@ -118,7 +118,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       await node.run("iptables-nft", ["-t", "nat", "-D", "KUBE-SERVICES", "1"]);
       await restored();
       const hasTold = async (): Promise<void> => {
-        await expect.poll(() => troubles(told())).toContain("somebody changed what is ours, it was mended");
+        await expect.poll(() => troubles(told())).toContain("another program changed Turnout's objects; they were repaired");
       };
       await hasTold();
       for (const table of ["mangle", "filter", "nat"])
@@ -135,7 +135,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       const left = (await save("node2")).filter((line) => line.includes("KUBE"));
       expect(left.filter((line) => !line.includes("KUBE-FIREWALL"))).toEqual([]);
       proxy.start();
-      await site.settle();
+      await site.waitForSync();
     });
   });
 });

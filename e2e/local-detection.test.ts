@@ -42,7 +42,7 @@ describe.each(layoutsOf("telling pods from others"))("telling pods from others, 
     const proxy = site.proxy("node1");
     expect(await proxy.end("SIGTERM")).toEqual({ code: 0, signal: null });
     proxy.start(flags);
-    await site.settle();
+    await site.waitForSync();
     const expected = Object.fromEntries(Object.entries(seen).map(([from, client]) => [`${from} clusterIP`, `pod-1-1 saw ${client}`]));
     for (const family of FAMILIES) expect(await reachAll(site, service, family, expected)).toEqual(expected);
   });

@@ -5,7 +5,7 @@ import type { Server, Socket } from "node:net";
 /** What becomes of a connection. */
 export type Treatment = (socket: Socket) => void;
 
-/** Stands on a socket between a backend and its brain: hands bytes on, until it is told to do otherwise. */
+/** Stands on a socket between a backend and its node-state server: hands bytes on, until it is told to do otherwise. */
 export interface Meddler {
   /** Connections so far. */
   readonly connections: number;
@@ -31,12 +31,12 @@ export async function createMeddler(path: string, target: string): Promise<Meddl
     socket.on("close", () => open.delete(socket));
   };
   const handOn: Treatment = (socket) => {
-    const brain = connect(target);
-    keep(brain);
-    brain.on("close", () => socket.destroy());
-    socket.on("close", () => brain.destroy());
-    brain.on("data", (chunk: Buffer) => (toBackend += chunk.length));
-    socket.pipe(brain).pipe(socket);
+    const stateServer = connect(target);
+    keep(stateServer);
+    stateServer.on("close", () => socket.destroy());
+    socket.on("close", () => stateServer.destroy());
+    stateServer.on("data", (chunk: Buffer) => (toBackend += chunk.length));
+    socket.pipe(stateServer).pipe(socket);
   };
   let treatment = handOn;
   const server: Server = createServer((socket) => {

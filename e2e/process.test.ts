@@ -24,7 +24,7 @@ describe.each(layoutsOf("the turnout process"))("the turnout process, %s", needs
     const proxy = site.proxy("node1");
     if (proxy.isRunning) return;
     proxy.start(CLUSTER_CIDR);
-    await site.settle();
+    await site.waitForSync();
   });
 
   const get = (from: string, path: string, port = 10_256): Promise<GetResult> =>
@@ -138,7 +138,7 @@ describe.each(layoutsOf("the turnout process"))("the turnout process, %s", needs
     const proxy = site.proxy("node1");
     await proxy.end("SIGTERM");
     proxy.start(flags);
-    await site.settle();
+    await site.waitForSync();
     await node1(change);
     await service.setEndpoints(["pod-1-2"]);
     // A Node object comes over a watch of its own: the Service's change may be in force before it.
@@ -153,9 +153,9 @@ describe.each(layoutsOf("the turnout process"))("the turnout process, %s", needs
     const proxy = site.proxy("node1");
     await proxy.end("SIGTERM");
     proxy.start();
-    await site.settle();
+    await site.waitForSync();
     await site.api.delete({ kind: "Node", namespace: "", name: "node1" });
-    await expect.poll(() => proxy.log(), { timeout: 20_000 }).toContain("this node's Node object is gone, what it said counts on");
+    await expect.poll(() => proxy.log(), { timeout: 20_000 }).toContain("this node's Node object is gone, what it said last is still used");
     await service.setEndpoints(["pod-1-2"]);
     expect(await works()).toBe("pod-1-2 saw pod-1-3");
     await service.setEndpoints(["pod-1-1", "pod-2-1"]);

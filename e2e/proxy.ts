@@ -15,21 +15,21 @@ export interface Proxy {
   /** What touches the kernel: `turnout run`, or the backend's own program. */
   readonly backend: NodeProcess;
   /** `turnout serve`, where it is a process of its own. */
-  readonly brain: NodeProcess | undefined;
-  /** Where the brain listens. */
-  readonly brainSocket: string;
+  readonly stateServer: NodeProcess | undefined;
+  /** Where the node-state server listens. */
+  readonly stateSocket: string;
   /** Where the backend asks: the same, unless somebody stands between. */
   readonly socket: string;
   /** What touches the kernel runs. */
   readonly isRunning: boolean;
   /** All of it runs, so that it follows what changes. */
   readonly isFollowing: boolean;
-  /** Everything it wrote so far, over all its lives, newest last; the backend's behind the brain's. */
+  /** Everything it wrote so far, over all its lives, newest last; the backend's behind the node-state server's. */
   log(): string;
   /** Start it again after it ended; `flags` replace the ones before. */
   start(flags?: readonly string[]): void;
-  /** Start the brain again after it ended. */
-  startBrain(): void;
+  /** Start the node-state server again after it ended. */
+  startStateServer(): void;
   /** Send all of it a signal and wait for the end; how the backend ended, when all else ended alike. */
   end(signal: NodeJS.Signals): Promise<Ending>;
   /** Wait for the backend to end by itself. */
@@ -44,15 +44,15 @@ export interface ProxyOptions {
   readonly kubeconfig: string;
   /** Takes the socket. */
   readonly folder: string;
-  /** Brain and backend meet on two sockets, for somebody to stand between. */
+  /** Node-state server and backend meet on two sockets, for somebody to stand between. */
   readonly isApart: boolean;
   /** Stay until {@link Proxy.start} is given others. */
   readonly flags: readonly string[];
 }
 
 const PORTS: readonly string[] = ["--healthz-bind-address", "0.0.0.0:10256", "--metrics-bind-address", "0.0.0.0:10249"];
-/** Of the brain, where it is a process of its own. */
-const BRAIN_PORTS: readonly string[] = ["--healthz-bind-address", "0.0.0.0:12092", "--metrics-bind-address", "0.0.0.0:12091"];
+/** Of the node-state server, where it is a process of its own. */
+const NODE_STATE_PORTS: readonly string[] = ["--healthz-bind-address", "0.0.0.0:12092", "--metrics-bind-address", "0.0.0.0:12091"];
 const BACKEND_FLAG = "--backend";
 
 /** Start a node's proxy. */
@@ -60,32 +60,32 @@ export function startProxy(node: NodePlace, options: ProxyOptions): Proxy {
   const { layout, kubeconfig, folder, isApart } = options;
   let flags = options.flags;
   const backend = createProcess(node);
-  const brain = layout === "two processes" ? createProcess(node) : undefined;
+  const stateServer = layout === "two processes" ? createProcess(node) : undefined;
   const socket = join(folder, `${node.name}.sock`);
-  const brainSocket = isApart ? join(folder, `${node.name}-brain.sock`) : socket;
-  const serve = ["serve", "--node-name", node.name, "--kubeconfig", kubeconfig, "--listen", `unix://${brainSocket}`];
+  const stateSocket = isApart ? join(folder, `${node.name}-state.sock`) : socket;
+  const serve = ["serve", "--node-name", node.name, "--kubeconfig", kubeconfig, "--listen", `unix://${stateSocket}`];
   // Some scenarios bring a crowd of bad clients.
-  serve.push("--streams-per-client", "200", ...BRAIN_PORTS);
-  const startBrain = (): void => brain?.start(TURNOUT, serve);
+  serve.push("--streams-per-client", "200", ...NODE_STATE_PORTS);
+  const startStateServer = (): void => stateServer?.start(TURNOUT, serve);
   const start = (newFlags: readonly string[] = flags): void => {
     flags = newFlags;
     const { name, rest } = chosenBackend(flags);
     const common = ["--node-name", node.name, ...PORTS, ...rest];
-    if (brain === undefined) {
+    if (stateServer === undefined) {
       backend.start(TURNOUT, ["run", "--backend", name, "--source", "kube", "--kubeconfig", kubeconfig, ...common]);
       return;
     }
-    if (!brain.isRunning) startBrain();
+    if (!stateServer.isRunning) startStateServer();
     backend.start(process.execPath, [programOf(name), "--api", `unix://${socket}`, ...common]);
   };
   start();
-  const all = brain === undefined ? [backend] : [backend, brain];
+  const all = stateServer === undefined ? [backend] : [backend, stateServer];
   return {
     node,
     layout,
     backend,
-    brain,
-    brainSocket,
+    stateServer,
+    stateSocket,
     socket,
     get isRunning() {
       return backend.isRunning;
@@ -93,13 +93,14 @@ export function startProxy(node: NodePlace, options: ProxyOptions): Proxy {
     get isFollowing() {
       return all.every((one) => one.isRunning);
     },
-    log: () => (brain === undefined ? backend.log() : `turnout serve:\n${brain.log()}the backend:\n${backend.log()}`),
+    log: () => (stateServer === undefined ? backend.log() : `turnout serve:\n${stateServer.log()}the backend:\n${backend.log()}`),
     start,
-    startBrain,
+    startStateServer,
     end: async (signal) => {
       const endings = await Promise.all(all.map((one) => one.end(signal)));
       const [ending = { code: null, signal: null }, other = ending] = endings;
-      if (JSON.stringify(other) !== JSON.stringify(ending)) throw new Error(`the brain ended otherwise: ${JSON.stringify(other)}`);
+      if (JSON.stringify(other) !== JSON.stringify(ending))
+        throw new Error(`the node-state server ended otherwise: ${JSON.stringify(other)}`);
       return ending;
     },
     ended: () => backend.ended(),

@@ -123,7 +123,7 @@ describe.each(layoutsOf("a service of two families"))("a service of two families
     expect(await reach(site, single, "IPv4", { from: "client1", way: "nodePort@node1" })).toBe("refused");
     const swapped = await site.services.create({ endpoints: ["pod-1-1"], fields: { clusterIPs: ["fd00:96::302", "10.96.3.2"] } });
     await site.api.delete({ kind: "EndpointSlice", namespace: "default", name: `${swapped.manifest.name}-ipv6` });
-    await site.settle();
+    await site.waitForSync();
     expect(await reach(site, swapped, "IPv4", { from: "pod-1-3", way: "clusterIP" })).toBe("pod-1-1 saw pod-1-3");
     expect(await reach(site, swapped, "IPv6", { from: "pod-1-3", way: "clusterIP" })).toBe("refused");
   });
@@ -140,7 +140,7 @@ describe.each(layoutsOf("a service of two families"))("a service of two families
     const ports = [{ name: "tcp", protocol: "TCP", port: HOST_PORT }];
     const endpoints = [{ addresses: [address], conditions: {} }];
     await site.api.apply([extra(service.manifest, "extra-a", {}), extra(service.manifest, "extra-b", { ports, endpoints })]);
-    await site.settle();
+    await site.waitForSync();
     expect(await reach(site, service, "IPv4", { from: "pod-1-3", way: "clusterIP" })).toBe("node2 pod-1-1 pod-2-1 saw pod-1-3");
   });
 
@@ -158,7 +158,7 @@ describe.each(layoutsOf("a service of two families"))("a service of two families
       serviceManifest({ name: "port-0", clusterIPs: ["10.96.3.10"], ports: [{ port: 0 }] }),
       serviceManifest({ name: "no-address", clusterIPs: ["999.1.1.1"], ports: [{ port: 80 }] }),
     ]);
-    await site.settle();
+    await site.waitForSync();
     expect(await reach(site, service, "IPv4", { from: "pod-1-3", way: "clusterIP" })).toBe("pod-1-1 saw pod-1-3");
     expect(await reach(site, service, "IPv4", { from: "node1", way: "nodePort@node1" })).toBe("pod-1-1 saw node1");
   });

@@ -12,9 +12,9 @@ export const SERVICE_PORT = 80;
 export const SERVER_PORT = 8080;
 
 /** What to make; addresses and node ports are given out, unless overridden in `fields`. */
-export interface ServiceWish {
+export interface ServiceFixture {
   /** Names of places, or endpoints with conditions and hints. */
-  readonly endpoints: readonly (string | EndpointWish)[];
+  readonly endpoints: readonly (string | EndpointFixture)[];
   /** Ways besides the cluster IP; default all of them. */
   readonly ways?: readonly ("externalIP" | "loadBalancerIP" | "nodePort")[];
   /** Default TCP and UDP. */
@@ -25,7 +25,7 @@ export interface ServiceWish {
 }
 
 /** An endpoint by the name of its place. */
-export interface EndpointWish extends Omit<EndpointManifest, "place"> {
+export interface EndpointFixture extends Omit<EndpointManifest, "place"> {
   readonly on: string;
 }
 
@@ -34,48 +34,48 @@ export interface TestService {
   readonly manifest: ServiceManifest;
   /** Where to send to. */
   target(way: Way, family: IPFamily): { readonly address: string; readonly port: number };
-  /** Replace endpoints; settled when it resolves. */
-  setEndpoints(endpoints: ServiceWish["endpoints"]): Promise<void>;
-  /** Change fields of the Service; settled when it resolves. */
+  /** Replace endpoints; in force when it resolves. */
+  setEndpoints(endpoints: ServiceFixture["endpoints"]): Promise<void>;
+  /** Change fields of the Service; in force when it resolves. */
   change(fields: Partial<ServiceManifest>): Promise<void>;
-  /** Put another Service in its place, same name; settled when it resolves. */
+  /** Put another Service in its place, same name; in force when it resolves. */
   replace(manifest: ServiceManifest): Promise<void>;
-  /** Delete Service and slices; settled when it resolves. */
+  /** Delete Service and slices; in force when it resolves. */
   remove(): Promise<void>;
 }
 
 /** Gives out services that don't get in each other's way. */
 export interface Services {
   /** Make one and wait until it is in force. */
-  create(wish: ServiceWish): Promise<TestService>;
+  create(fixture: ServiceFixture): Promise<TestService>;
   /** Make several, wait once. */
-  createAll<Name extends string>(wishes: Readonly<Record<Name, ServiceWish>>): Promise<Readonly<Record<Name, TestService>>>;
+  createAll<Name extends string>(fixtures: Readonly<Record<Name, ServiceFixture>>): Promise<Readonly<Record<Name, TestService>>>;
 }
 
 /** Make the giver-out of services of one cluster. */
-export function createServices(cluster: Cluster, api: ClusterApi, settle: () => Promise<void>): Services {
+export function createServices(cluster: Cluster, api: ClusterApi, waitForSync: () => Promise<void>): Services {
   let count = 0;
-  const write = async (wish: ServiceWish): Promise<TestService> => {
+  const write = async (fixture: ServiceFixture): Promise<TestService> => {
     count += 1;
-    return await writeService({ cluster, api, settle }, manifestFor(cluster, wish, count), wish.endpoints);
+    return await writeService({ cluster, api, waitForSync }, manifestFor(cluster, fixture, count), fixture.endpoints);
   };
   return {
-    create: async (wish) => {
-      const service = await write(wish);
-      await settle();
+    create: async (fixture) => {
+      const service = await write(fixture);
+      await waitForSync();
       return service;
     },
-    createAll: async (wishes) => {
+    createAll: async (fixtures) => {
       const made: [string, TestService][] = [];
-      for (const [name, wish] of Object.entries<ServiceWish>(wishes)) made.push([name, await write(wish)]);
-      await settle();
-      return Object.fromEntries(made) as Record<keyof typeof wishes, TestService>;
+      for (const [name, fixture] of Object.entries<ServiceFixture>(fixtures)) made.push([name, await write(fixture)]);
+      await waitForSync();
+      return Object.fromEntries(made) as Record<keyof typeof fixtures, TestService>;
     },
   };
 }
 
-function manifestFor(cluster: Cluster, wish: ServiceWish, number: number): ServiceManifest {
-  const { ways = ["externalIP", "loadBalancerIP", "nodePort"], protocols = ["TCP", "UDP"], targetPort = SERVER_PORT } = wish;
+function manifestFor(cluster: Cluster, fixture: ServiceFixture, number: number): ServiceManifest {
+  const { ways = ["externalIP", "loadBalancerIP", "nodePort"], protocols = ["TCP", "UDP"], targetPort = SERVER_PORT } = fixture;
   const addresses = (v4: string, v6: string): string[] => cluster.families.map((family) => (family === "IPv4" ? v4 : v6));
   return {
     name: `service-${number}`,
@@ -91,34 +91,34 @@ function manifestFor(cluster: Cluster, wish: ServiceWish, number: number): Servi
     ...(ways.includes("loadBalancerIP")
       ? { ingress: addresses(`198.51.100.${100 + number}`, `fd00:198::${(100 + number).toString(16)}`).map((ip) => ({ ip })) }
       : {}),
-    ...wish.fields,
+    ...fixture.fields,
   };
 }
 
 interface Around {
   readonly cluster: Cluster;
   readonly api: ClusterApi;
-  readonly settle: () => Promise<void>;
+  readonly waitForSync: () => Promise<void>;
 }
 
 async function writeService(
-  { cluster, api, settle }: Around,
+  { cluster, api, waitForSync }: Around,
   first: ServiceManifest,
-  firstEndpoints: ServiceWish["endpoints"],
+  firstEndpoints: ServiceFixture["endpoints"],
 ): Promise<TestService> {
   let manifest = first;
   let endpoints = firstEndpoints;
   const slices = (): readonly unknown[] =>
     sliceManifests(
       manifest,
-      endpoints.map((wish) => endpointFor(cluster, wish)),
+      endpoints.map((fixture) => endpointFor(cluster, fixture)),
       cluster.families,
     );
   const write = (): Promise<void> => api.apply([serviceManifest(manifest), ...slices()]);
   const replace = async (next: ServiceManifest): Promise<void> => {
     manifest = next;
     await write();
-    await settle();
+    await waitForSync();
   };
   await write();
   return {
@@ -129,7 +129,7 @@ async function writeService(
     setEndpoints: async (next) => {
       endpoints = next;
       await api.apply(slices());
-      await settle();
+      await waitForSync();
     },
     change: (fields) => replace({ ...manifest, ...fields }),
     replace,
@@ -138,14 +138,14 @@ async function writeService(
       await api.delete({ kind: "Service", namespace, name: manifest.name });
       for (const family of cluster.families)
         await api.delete({ kind: "EndpointSlice", namespace, name: `${manifest.name}-${family.toLowerCase()}` });
-      await settle();
+      await waitForSync();
     },
   };
 }
 
-function endpointFor(cluster: Cluster, wish: string | EndpointWish): EndpointManifest {
-  if (typeof wish === "string") return { place: cluster.place(wish) };
-  const { on, ...rest } = wish;
+function endpointFor(cluster: Cluster, fixture: string | EndpointFixture): EndpointManifest {
+  if (typeof fixture === "string") return { place: cluster.place(fixture) };
+  const { on, ...rest } = fixture;
   return { place: cluster.place(on), ...rest };
 }
 

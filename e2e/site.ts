@@ -30,7 +30,7 @@ export interface SiteOptions extends Partial<ClusterShape> {
   readonly proxied?: readonly string[];
   /** How the proxies are made of processes; default what the environment says. */
   readonly layout?: Layout;
-  /** Have a {@link Meddler} between each brain and its backend. */
+  /** Have a {@link Meddler} between each node-state server and its backend. */
   readonly isMeddled?: boolean;
 }
 
@@ -41,11 +41,11 @@ export interface Site {
   readonly services: Services;
   readonly proxies: readonly Proxy[];
   proxy(node: string): Proxy;
-  /** Who stands between a node's brain and its backend. */
+  /** Who stands between a node's node-state server and its backend. */
   meddler(node: string): Meddler;
   place(name: string): Place;
   /** Wait until every proxy has in force what the API server was told before, both families. */
-  settle(): Promise<void>;
+  waitForSync(): Promise<void>;
   /** Name the place that has an address, so that expectations read the same in both families. */
   nameOf(address: string): string;
   destroy(): Promise<void>;
@@ -89,15 +89,15 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
   const proxies = proxied.map((node) => startProxy(node, { layout, kubeconfig, folder, flags, isApart }));
   const meddled = isApart ? proxies : [];
   const meddlers = new Map(
-    await Promise.all(meddled.map(async ({ node, socket, brainSocket }) => [node.name, await createMeddler(socket, brainSocket)] as const)),
+    await Promise.all(meddled.map(async ({ node, socket, stateSocket }) => [node.name, await createMeddler(socket, stateSocket)] as const)),
   );
-  const settle = createBarrier(cluster, api, proxies);
-  await settle();
+  const waitForSync = createBarrier(cluster, api, proxies);
+  await waitForSync();
   const names = addressBook(cluster);
   return {
     cluster,
     api,
-    services: createServices(cluster, api, settle),
+    services: createServices(cluster, api, waitForSync),
     proxies,
     proxy: (name) => {
       const proxy = proxies.find((candidate) => candidate.node.name === name);
@@ -110,7 +110,7 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
       return meddler;
     },
     place: cluster.place,
-    settle,
+    waitForSync,
     nameOf: (address) => names.get(address) ?? address,
     destroy: async () => {
       api.close();

@@ -21,7 +21,7 @@ const FEW = 40;
 /** Clients that don't read. */
 const DEAF = 100;
 
-describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), () => {
+describe("node-state server and backend, two processes", needs("root", "ip", "nft>=1.0.1"), () => {
   let site: Site;
   let service: TestService;
   let load: RunningLoad;
@@ -37,7 +37,7 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
   afterAll(() => site?.destroy());
   beforeEach(async () => {
     for (const { node } of site.proxies) site.meddler(node.name).treat();
-    await site.settle();
+    await site.waitForSync();
   });
 
   const begin = async (): Promise<void> => {
@@ -79,37 +79,37 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
   };
   const ask = (): Promise<string> => reach(site, service, "IPv4", { from: "pod-1-3", way: "clusterIP" });
 
-  it("a brain killed and started again: no connection fails, no rule is written, each backend says two lines", async () => {
+  it("a node-state server killed and started again: no connection fails, no rule is written, each backend says two lines", async () => {
     await begin();
     const [before, rules, heard] = [await each(writesOf), await each(rulesOf), listenToAll()];
-    await each(async ({ brain }) => brain?.end("SIGKILL"));
+    await each(async ({ stateServer }) => stateServer?.end("SIGKILL"));
     for (const lines of heard) await says(lines, AWAY);
     await load.more(20);
     expect(await each((proxy) => healthOf(proxy, "backend"))).toEqual(all([200, 200]));
-    for (const proxy of site.proxies) proxy.startBrain();
+    for (const proxy of site.proxies) proxy.startStateServer();
     for (const lines of heard) await says(lines, FOLLOWING);
     // Both families came in full, and nothing of it was news.
-    await expect.poll(() => each((proxy) => metricOf(proxy, "brain", "turnout_api_full_states_total"))).toEqual(all(2));
-    expect(await each((proxy) => healthOf(proxy, "brain", ["/livez", "/healthz", "/readyz"]))).toEqual(all([200, 200, 200]));
+    await expect.poll(() => each((proxy) => metricOf(proxy, "stateServer", "turnout_api_full_states_total"))).toEqual(all(2));
+    expect(await each((proxy) => healthOf(proxy, "stateServer", ["/livez", "/healthz", "/readyz"]))).toEqual(all([200, 200, 200]));
     await expectUnbroken();
     expect(await each(writesOf)).toEqual(before);
     expect(await each(rulesOf)).toEqual(rules);
     expect(heard.map((lines) => lines().map(({ msg }) => msg))).toEqual(all([AWAY, FOLLOWING]));
   });
 
-  it("a brain away for long while endpoints change: what changed is all that is written", async () => {
+  it("a node-state server away for long while endpoints change: what changed is all that is written", async () => {
     const other = await site.services.create({ endpoints: ["pod-1-1"] });
     await begin();
     const [before, objects] = [await each(writesOf), await metricOf(site.proxy("node1"), "backend", "turnout_objects")];
     expect(objects).toBeGreaterThan(10 * FEW);
-    await each(async ({ brain }) => brain?.end("SIGKILL"));
+    await each(async ({ stateServer }) => stateServer?.end("SIGKILL"));
     await service.setEndpoints(["pod-1-1", "pod-1-2", "pod-2-1"]);
     await other.setEndpoints([]);
     await other.setEndpoints(["pod-2-2"]);
     await service.setEndpoints(["pod-1-1", "pod-2-1", "pod-2-2"]);
     await load.more(40);
-    for (const proxy of site.proxies) proxy.startBrain();
-    await site.settle();
+    for (const proxy of site.proxies) proxy.startStateServer();
+    await site.waitForSync();
     await expectUnbroken();
     expect(await ask()).toBe("pod-1-1 pod-2-1 pod-2-2 saw pod-1-3");
     expect(await reach(site, other, "IPv6", { from: "client1", way: "nodePort@node1" })).toBe("pod-2-2 saw node1");
@@ -122,7 +122,7 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
   it("a connection that is cut: the next one goes on where it was, for a few bytes", async () => {
     await begin();
     const heard = listenToAll();
-    const counts = (): Promise<readonly number[]> => each((proxy) => metricOf(proxy, "brain", "turnout_api_full_states_total"));
+    const counts = (): Promise<readonly number[]> => each((proxy) => metricOf(proxy, "stateServer", "turnout_api_full_states_total"));
     const [before, full] = [await each(writesOf), await counts()];
     const bytes = (): readonly number[] => site.proxies.map(({ node }) => site.meddler(node.name).toBackend);
     const cut = bytes();
@@ -130,7 +130,7 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
     for (const lines of heard) await says(lines, FOLLOWING);
     const resumed = bytes().map((count, index) => count - (cut[index] ?? 0));
     expect(await each(writesOf)).toEqual(before);
-    await site.settle();
+    await site.waitForSync();
     expect(await counts()).toEqual(full);
     expect(resumed.map((count) => count < 2_000)).toEqual(all(true));
     expect((await each(writesOf)).map((count, index) => count - (before[index] ?? 0) < FEW)).toEqual(all(true));
@@ -140,15 +140,15 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
 
   it("a socket that somebody removed is made again, and found by who was cut off meanwhile", async () => {
     await begin();
-    const [heard, brains] = [listenToAll(), site.proxies.map(({ brain }) => listenTo(() => brain?.log() ?? ""))];
-    await each(async ({ brainSocket }) => rm(brainSocket));
+    const [heard, stateServers] = [listenToAll(), site.proxies.map(({ stateServer }) => listenTo(() => stateServer?.log() ?? ""))];
+    await each(async ({ stateSocket }) => rm(stateSocket));
     for (const { node } of site.proxies) site.meddler(node.name).treat();
     for (const lines of heard) await says(lines, FOLLOWING);
-    await site.settle();
+    await site.waitForSync();
     await expectUnbroken();
     expect(heard.map((lines) => troubles(lines()))).toEqual(all([AWAY]));
-    expect(brains.map((lines) => troubles(lines()))).toEqual(all(["our socket was removed, and is made again"]));
-    expect(await each((proxy) => healthOf(proxy, "brain", ["/livez", "/healthz", "/readyz"]))).toEqual(all([200, 200, 200]));
+    expect(stateServers.map((lines) => troubles(lines()))).toEqual(all(["our socket was removed, and is made again"]));
+    expect(await each((proxy) => healthOf(proxy, "stateServer", ["/livez", "/healthz", "/readyz"]))).toEqual(all([200, 200, 200]));
   });
 
   it("who says nothing, or nonsense, is given up and told of once; rules and connections stay", async () => {
@@ -181,32 +181,32 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
       }
     };
     await Promise.all([silence(), nonsense()]);
-    await site.settle();
+    await site.waitForSync();
     await expectUnbroken();
   });
 
-  it("clients that ask and don't read, or talk nonsense, cost the brain nothing and hold up nobody", async () => {
+  it("clients that ask and don't read, or talk nonsense, cost the node-state server nothing and hold up nobody", async () => {
     await begin();
     const proxy = site.proxy("node1");
-    const sent = (): Promise<number> => metricOf(proxy, "brain", "turnout_api_change_sets_total");
-    const memory = (): Promise<number> => metricOf(proxy, "brain", "process_resident_memory_bytes");
-    const deaf = await Promise.all(Array.from({ length: DEAF }, () => openDeaf(proxy.brainSocket, "node1")));
-    await expect.poll(() => metricOf(proxy, "brain", "turnout_api_watchers")).toBe(1 + DEAF);
-    await Promise.all(Array.from({ length: 20 }, () => sayNonsense(proxy.brainSocket)));
-    await site.settle();
+    const sent = (): Promise<number> => metricOf(proxy, "stateServer", "turnout_api_change_sets_total");
+    const memory = (): Promise<number> => metricOf(proxy, "stateServer", "process_resident_memory_bytes");
+    const deaf = await Promise.all(Array.from({ length: DEAF }, () => openDeaf(proxy.stateSocket, "node1")));
+    await expect.poll(() => metricOf(proxy, "stateServer", "turnout_api_watchers")).toBe(1 + DEAF);
+    await Promise.all(Array.from({ length: 20 }, () => sayNonsense(proxy.stateSocket)));
+    await site.waitForSync();
     const [sentBefore, bytesBefore] = [await sent(), await memory()];
     for (let update = 0; update < 100; update += 1) await nudge();
-    await site.settle();
+    await site.waitForSync();
     // The one that reads may have had an answer for each change; the others, at most the one that waits to be read.
     expect((await sent()) - sentBefore).toBeLessThan(2 * 104 + DEAF);
     expect((await memory()) - bytesBefore).toBeLessThan(50_000_000);
-    expect(await healthOf(proxy, "brain", ["/livez", "/healthz", "/readyz"])).toEqual([200, 200, 200]);
+    expect(await healthOf(proxy, "stateServer", ["/livez", "/healthz", "/readyz"])).toEqual([200, 200, 200]);
     for (const one of deaf) one.close();
-    await expect.poll(() => metricOf(proxy, "brain", "turnout_api_watchers")).toBe(1);
+    await expect.poll(() => metricOf(proxy, "stateServer", "turnout_api_watchers")).toBe(1);
     await expectUnbroken();
   });
 
-  it("a backend killed while its brain is away, and back before it, waits with its rules in force", async () => {
+  it("a backend killed while its node-state server is away, and back before it, waits with its rules in force", async () => {
     await begin();
     const rules = await each(rulesOf);
     await each((proxy) => proxy.end("SIGKILL"));
@@ -217,11 +217,11 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
     // It lives, but nobody has told it yet whether its node may get traffic.
     await expect.poll(() => each((proxy) => healthOf(proxy, "backend"))).toEqual(all([503, 200]));
     expect(await each(rulesOf)).toEqual(rules);
-    for (const proxy of site.proxies) proxy.startBrain();
+    for (const proxy of site.proxies) proxy.startStateServer();
     await expect.poll(() => each((proxy) => healthOf(proxy, "backend"))).toEqual(all([200, 200]));
     expect(await each(writesOf)).toEqual(all(0));
     expect(await each(rulesOf)).toEqual(rules);
-    await site.settle();
+    await site.waitForSync();
     await expectUnbroken();
   });
 
@@ -242,7 +242,7 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
     await expect.poll(() => healthOf(proxy, "backend")).toEqual([200, 200]);
   });
 
-  it("a backend killed under a brain that goes on adopts its rules as they are", async () => {
+  it("a backend killed under a node-state server that goes on adopts its rules as they are", async () => {
     await begin();
     const rules = await rulesAtRest();
     await each(({ backend }) => backend.end("SIGKILL"));
@@ -251,7 +251,7 @@ describe("brain and backend, two processes", needs("root", "ip", "nft>=1.0.1"), 
     await expect.poll(() => each((proxy) => metricOf(proxy, "backend", "turnout_objects"))).not.toContain(0);
     expect(await each(writesOf)).toEqual(all(0));
     expect(await each(rulesOf)).toEqual(rules);
-    await site.settle();
+    await site.waitForSync();
     await expectUnbroken();
   });
 });

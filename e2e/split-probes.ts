@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Proxy } from "./proxy.ts";
 
-const PORTS = { backend: { metrics: 10_249, healthz: 10_256 }, brain: { metrics: 12_091, healthz: 12_092 } } as const;
+const PORTS = { backend: { metrics: 10_249, healthz: 10_256 }, stateServer: { metrics: 12_091, healthz: 12_092 } } as const;
 
 /** One of a node's two processes. */
 export type Half = keyof typeof PORTS;

@@ -4,15 +4,15 @@ import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { layoutsOf } from "./layout.ts";
 import { reachAll } from "./reach.ts";
-import type { EndpointWish, TestService } from "./services.ts";
+import type { EndpointFixture, TestService } from "./services.ts";
 import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
 const FAMILIES = ["IPv4", "IPv6"] as const;
 const HEALTH_PORT = 31_000;
 
-const leaving = (on: string): EndpointWish => ({ on, ready: false, serving: true, terminating: true });
-const gone = (on: string): EndpointWish => ({ on, ready: false, serving: false, terminating: true });
+const leaving = (on: string): EndpointFixture => ({ on, ready: false, serving: true, terminating: true });
+const gone = (on: string): EndpointFixture => ({ on, ready: false, serving: false, terminating: true });
 
 describe.each(layoutsOf("terminating"))("endpoints that are terminating, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {
   let site: Site;

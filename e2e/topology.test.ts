@@ -3,7 +3,7 @@ import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { layoutsOf } from "./layout.ts";
 import { reach, reachAll } from "./reach.ts";
-import type { ServiceWish, TestService } from "./services.ts";
+import type { ServiceFixture, TestService } from "./services.ts";
 import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
@@ -19,7 +19,7 @@ describe.each(layoutsOf("topology hints"))("topology hints, %s", needs("root", "
   });
   afterAll(() => site?.destroy());
 
-  const cases: readonly { name: string; endpoints: ServiceWish["endpoints"]; seen: Readonly<Record<string, string>> }[] = [
+  const cases: readonly { name: string; endpoints: ServiceFixture["endpoints"]; seen: Readonly<Record<string, string>> }[] = [
     {
       name: "keep traffic in the zone",
       endpoints: [inZone("pod-1-1", "zone-a"), inZone("pod-1-2", "zone-a"), inZone("pod-2-1", "zone-b")],

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { layoutsOf } from "./layout.ts";
 import { startLoad } from "./load.ts";
 import { reach, reachAll } from "./reach.ts";
-import type { EndpointWish } from "./services.ts";
+import type { EndpointFixture } from "./services.ts";
 import { CLUSTER_CIDR, createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
@@ -82,13 +82,13 @@ describe.each(layoutsOf("the userspace backend"))("the userspace backend, %s", n
 
   it("fails no request and cuts no connection while endpoints are rolled", async () => {
     const serve = (name: string): Promise<void> => site.place(name).agent().serve({ name, transport: "TCP", port: ROLLED_PORT });
-    const leaving = (on: string): EndpointWish => ({ on, ready: false, serving: true, terminating: true });
+    const leaving = (on: string): EndpointFixture => ({ on, ready: false, serving: true, terminating: true });
     const pairs = [
       ["pod-1-1", "pod-1-2"],
       ["pod-2-1", "pod-2-2"],
     ] as const;
     for (const [old] of pairs) await serve(old);
-    let endpoints: (string | EndpointWish)[] = pairs.map(([old]) => old);
+    let endpoints: (string | EndpointFixture)[] = pairs.map(([old]) => old);
     const service = await site.services.create({ endpoints, targetPort: ROLLED_PORT, protocols: ["TCP"] });
     const load = await startLoad(site, [
       { from: "pod-1-3", way: "clusterIP", service },
@@ -121,11 +121,11 @@ describe.each(layoutsOf("the userspace backend"))("the userspace backend, %s", n
     expect(await devices()).not.toContain("turnout0");
     expect(proxy.log()).toContain("nothing is answered any more");
     proxy.start();
-    await site.settle();
+    await site.waitForSync();
     await proxy.end("SIGKILL");
     expect(await devices()).toContain("turnout0");
     proxy.start();
-    await site.settle();
+    await site.waitForSync();
     expect(await reach(site, service, "IPv4", { from: "pod-1-3", way: "clusterIP" })).toBe("pod-1-1 saw node1");
   });
 });

@@ -118,7 +118,7 @@ describe("in an empty directory, with packages from their tarballs", () => {
     }, 90_000);
   });
 
-  it("print-state follows a brain in another process, and the change that comes", async () => {
+  it("print-state follows a node-state server in another process, and the change that comes", async () => {
     await cp(join(ROOT, "examples/print-state"), directory, { recursive: true });
     await writeFile(path("shop.yaml"), SHOP);
     const target = `unix://${path("node.sock")}`;

@@ -36,20 +36,20 @@ async function findPackages(directory: string): Promise<Packages> {
   }
 }
 
-/** A socket at `path` that leads to the brain's, and that can be cut. */
+/** A socket at `path` that leads to the node-state server's, and that can be cut. */
 class Relay {
   readonly #path: string;
-  readonly #brain: string;
+  readonly #stateServer: string;
   readonly #open = new Set<Socket>();
   #server: Server | undefined;
 
-  constructor(path: string, brain: string) {
+  constructor(path: string, stateServer: string) {
     this.#path = path;
-    this.#brain = brain;
+    this.#stateServer = stateServer;
   }
 
   async open(): Promise<void> {
-    this.#server = createServer((near) => this.#join(near, connect(this.#brain)));
+    this.#server = createServer((near) => this.#join(near, connect(this.#stateServer)));
     this.#server.listen(this.#path);
     await once(this.#server, "listening");
   }
@@ -67,7 +67,7 @@ class Relay {
     ] as const) {
       this.#open.add(one);
       one.pipe(other);
-      // A brain that is away is what this test is about.
+      // A node-state server that is away is what this test is about.
       one.on("error", () => other.destroy());
       one.on("close", () => {
         other.destroy();
@@ -119,15 +119,15 @@ if (runtime.skip) await rm(directory, { recursive: true, force: true });
 describe("a consumer in Python, from the .proto alone", runtime, () => {
   const children: ChildProcess[] = [];
   const file = join(directory, "shop.yaml");
-  const relay = new Relay(join(directory, "node.sock"), join(directory, "brain.sock"));
+  const relay = new Relay(join(directory, "node.sock"), join(directory, "server.sock"));
   const start = (command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): ChildProcess => {
     const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "ignore"] });
     children.push(child);
     return child;
   };
   const serve = (): ChildProcess =>
-    start(join(ROOT, "packages/cli/bin/turnout"), ["serve", "--source", `file:${file}`, "--listen", `unix://${directory}/brain.sock`]);
-  let brain: ChildProcess;
+    start(join(ROOT, "packages/cli/bin/turnout"), ["serve", "--source", `file:${file}`, "--listen", `unix://${directory}/server.sock`]);
+  let stateServer: ChildProcess;
   let output = "";
   /** All that was said of IPv4; the shop has no IPv6. */
   const lines = (): readonly string[] => output.split("\n").filter((line) => line !== "" && !line.includes("IPV6"));
@@ -135,7 +135,7 @@ describe("a consumer in Python, from the .proto alone", runtime, () => {
   beforeAll(async () => {
     await relay.open();
     await writeFile(file, shop(CART));
-    brain = serve();
+    stateServer = serve();
     const path = "path" in packages ? packages.path : "";
     const args = [join(HERE, "consumer.py"), join(ROOT, "packages/client/proto"), `unix://${directory}/node.sock`, "node1"];
     start("python3", args, path === "" ? {} : { PYTHONPATH: path }).stdout?.on("data", (bytes: Buffer) => {
@@ -148,7 +148,7 @@ describe("a consumer in Python, from the .proto alone", runtime, () => {
     return rm(directory, { recursive: true, force: true });
   });
 
-  it("prints rows as they change, goes on where it was, and compares what a brain that was started again says", async () => {
+  it("prints rows as they change, goes on where it was, and compares what a node-state server that was started again says", async () => {
     const said = ["# FAMILY_IPV4 everything", ...printed(CART)];
     await expect.poll(lines, PATIENCE).toEqual(said);
     await writeFile(file, shop(CART, TILL));
@@ -162,15 +162,15 @@ describe("a consumer in Python, from the .proto alone", runtime, () => {
     said.push("# FAMILY_IPV4 what changed", "- shop/cart:http PROTOCOL_TCP");
     await expect.poll(lines, PATIENCE).toEqual(said);
 
-    // The brain itself goes: another one counts from anew, and the consumer finds out what is different.
-    brain.kill("SIGKILL");
-    await once(brain, "exit");
+    // The node-state server itself goes: another one counts from anew, and the consumer finds out what is different.
+    stateServer.kill("SIGKILL");
+    await once(stateServer, "exit");
     await writeFile(file, shop(CART, { ...TILL, endpoints: [] }));
-    brain = serve();
+    stateServer = serve();
     said.push("# FAMILY_IPV4 everything", ...printed(CART), ...printed({ ...TILL, endpoints: [] }));
     await expect.poll(lines, PATIENCE).toEqual(said);
-    brain.kill("SIGTERM");
-    await once(brain, "exit");
+    stateServer.kill("SIGTERM");
+    await once(stateServer, "exit");
     await writeFile(file, shop(CART));
     serve();
     said.push("# FAMILY_IPV4 everything", "- shop/till:http PROTOCOL_TCP");

@@ -1,4 +1,4 @@
-import type { BenchCase, CaseResult, Target } from "../case.ts";
+import type { BenchCase, CaseResult, Goal } from "../case.ts";
 import { runRole } from "../role-process.ts";
 import type { TracesParameters, TracesReport } from "../roles/traces.ts";
 import { TRACES } from "../traces.ts";
@@ -34,10 +34,10 @@ export const changeSets: BenchCase = {
     return {
       title: "Events in, change sets out",
       about:
-        "API objects as a source tells them into a brain's store; one watcher of one of 1,000 nodes, which asks again at once. It looks after each event, so nothing is merged, or after each 100. " +
+        "API objects as a source tells them into a node-state server's store; one watcher of one of 1,000 nodes, which asks again at once. It looks after each event, so nothing is merged, or after each 100. " +
         "An event is one object that came again in another version; a relist is a trace of its own and in none of the others. The kinds of events in a real cluster, and so the ratio, are its own: what is given here is what each trace is made of. " +
         `${TRACES.map(({ name, about }) => `*${name}*: ${about}`).join(". ")}. ` +
-        "*Busy reader*: one endpoint changes so often while the watcher is busy and another takes each change; *memory* is what the brain's process held more afterwards, garbage collected.",
+        "*Busy reader*: one endpoint changes so often while the watcher is busy and another takes each change; *memory* is what the node-state server's process held more afterwards, garbage collected.",
       columns: [
         "services x endpoints",
         "trace",
@@ -65,15 +65,15 @@ function rowsOf({ shape, report }: ChangeSetsData): readonly (readonly string[])
     const cpu = `${((each.cpuMs / each.events) * 1000).toFixed(0)} µs`;
     return [size, name, number(each.events), number(each.changeSets), number(each.rows), number(merged.changeSets), ratio, cpu, ""];
   });
-  const busy = report.slow.map(({ updates, changeSets: sets, rows, heldBytes }) => {
-    const memory = `${(heldBytes / 1e6).toFixed(1)} MB`;
+  const busy = report.slow.map(({ updates, changeSets: sets, rows, retainedBytes }) => {
+    const memory = `${(retainedBytes / 1e6).toFixed(1)} MB`;
     return [size, "busy reader", number(updates), number(sets), number(rows), "", `${number(updates / sets)} : 1`, "", memory];
   });
   return [...played, ...busy];
 }
 
-function targetsOf({ report }: ChangeSetsData): readonly Target[] {
-  const silent = TRACES.flatMap(({ name }, index): readonly Target[] => {
+function targetsOf({ report }: ChangeSetsData): readonly Goal[] {
+  const silent = TRACES.flatMap(({ name }, index): readonly Goal[] => {
     const sets = report.traces[index]?.[0]?.changeSets ?? NaN;
     return SILENT.includes(name) ? [{ what: `change sets: ${name}`, wanted: "0", measured: String(sets), isMet: sets === 0 }] : [];
   });

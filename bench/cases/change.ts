@@ -1,5 +1,5 @@
 import { isShape, shapesOr } from "../case.ts";
-import type { BenchCase, CaseResult, Target } from "../case.ts";
+import type { BenchCase, CaseResult, Goal } from "../case.ts";
 import { ratioText, timeText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
 import type { Changes, ChangesParameters } from "../roles/changes.ts";
@@ -16,7 +16,7 @@ const SHAPES: readonly Shape[] = [
   { services: 45_000, endpoints: 2 },
 ];
 const CHANGES = 1_000;
-const SETTLE_MS = 3_000;
+const QUIET_MS = 3_000;
 const P99_MAX_MS = 10;
 const GROWTH_MAX = 1.5;
 
@@ -35,7 +35,7 @@ export const change: BenchCase = {
     const data: ChangeData[] = [];
     for (const shape of shapesOr(SHAPES, context)) {
       context.progress(shapeText(shape));
-      const parameters: ChangesParameters = { shape, count: context.runs ?? CHANGES, settleMs: SETTLE_MS };
+      const parameters: ChangesParameters = { shape, count: context.runs ?? CHANGES, quietMs: QUIET_MS };
       data.push({ shape, changes: await runRole<Changes>("changes", parameters, { profileDir: context.profileDir }) });
     }
     return {
@@ -55,21 +55,21 @@ export const change: BenchCase = {
   },
 };
 
-function targetsOf(data: readonly ChangeData[]): readonly Target[] {
+function targetsOf(data: readonly ChangeData[]): readonly Goal[] {
   const p99 = (services: number): number | undefined => {
     const found = data.find(({ shape }) => isShape(shape, services, 10));
     return found === undefined ? undefined : percentile(found.changes.samplesMs, 0.99);
   };
   const [few, many] = [p99(100), p99(10_000)];
   if (many === undefined) return [];
-  const absolute: Target = {
+  const absolute: Goal = {
     what: "one-endpoint change at 10,000 x 10, p99",
     wanted: `under ${timeText(P99_MAX_MS)}`,
     measured: timeText(many),
     isMet: many < P99_MAX_MS,
   };
   if (few === undefined) return [absolute];
-  const growth: Target = {
+  const growth: Goal = {
     what: "the same against its p99 at 100 services",
     wanted: `under ${ratioText(GROWTH_MAX)}`,
     measured: ratioText(many / few),

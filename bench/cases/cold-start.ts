@@ -1,5 +1,5 @@
 import { isShape, shapesOr } from "../case.ts";
-import type { BenchCase, CaseContext, CaseResult, Target } from "../case.ts";
+import type { BenchCase, CaseContext, CaseResult, Goal } from "../case.ts";
 import type { Layout } from "../layouts.ts";
 import { ratioText, runsText, timeText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
@@ -104,9 +104,9 @@ function rowOf({ shape, ours, a, b }: ColdStartData): readonly string[] {
   return [shapeText(shape), runsText(own, timeText), loadA, ratioA, loadB, ratioB, changeA, changeB];
 }
 
-function targetsOf({ shape, ours, a, b }: ColdStartData): readonly Target[] {
+function targetsOf({ shape, ours, a, b }: ColdStartData): readonly Goal[] {
   const own = median(ours.map(({ totalMs }) => totalMs));
-  const within = (limitMs: number): Target => ({
+  const within = (limitMs: number): Goal => ({
     what: `cold start, ${shapeText(shape)}`,
     wanted: `under ${timeText(limitMs)}`,
     measured: timeText(own),
@@ -115,7 +115,7 @@ function targetsOf({ shape, ours, a, b }: ColdStartData): readonly Target[] {
   if (isShape(shape, 45_000, 1)) return [within(5_000)];
   if (isShape(shape, 5_000, 50)) return [within(12_000)];
   if (!isShape(shape, 10_000, 10)) return [];
-  const against = (name: string, runs: readonly Baseline[], factor: number): readonly Target[] => {
+  const against = (name: string, runs: readonly Baseline[], factor: number): readonly Goal[] => {
     if (runs.length === 0) return [];
     const ratio = median(runs.map(({ loadMs }) => loadMs)) / own;
     const wanted = `at least ${ratioText(factor)} faster`;

@@ -20,7 +20,7 @@ export const firstState: BenchCase = {
     return {
       title: "First state of an empty cluster",
       about:
-        "A client on a unix socket asks for both families before a brain's lists are complete; the time from the last list (a Node and a ServiceCIDR are in them, no Service) until the client has both first change sets. " +
+        "A client on a unix socket asks for both families before a node-state server's lists are complete; the time from the last list (a Node and a ServiceCIDR are in them, no Service) until the client has both first change sets. " +
         "Server and client in one process, a new server each time; the first run is in it.",
       columns: ["runs", "min", "p50", "p99", "max"],
       rows: [[String(count), timeText(min), timeText(median), timeText(p99), timeText(max)]],

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { BenchCase, CaseResult, Target } from "../case.ts";
+import type { BenchCase, CaseResult, Goal } from "../case.ts";
 import { ratioText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
 import type { FlipsParameters, FlipsReport } from "../roles/flips.ts";
@@ -49,9 +49,9 @@ export const flip: BenchCase = {
   },
 };
 
-function targetsOf(data: readonly FlipData[]): readonly Target[] {
+function targetsOf(data: readonly FlipData[]): readonly Goal[] {
   const operations = Math.max(...data.map(({ report }) => report.operationsMax));
-  const rows: Target = {
+  const rows: Goal = {
     what: "one flipped endpoint, rows",
     wanted: `at most ${OPERATIONS_MOST}`,
     measured: String(operations),

@@ -1,5 +1,5 @@
 import { shapesOr } from "../case.ts";
-import type { BenchCase, CaseContext, CaseResult, Target } from "../case.ts";
+import type { BenchCase, CaseContext, CaseResult, Goal } from "../case.ts";
 import type { Variant } from "../kube-proxy/tools.ts";
 import { ratioText, runsText, timeText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
@@ -93,7 +93,7 @@ function rowOf({ shape, variant, runs }: IptablesData): readonly string[] {
   ];
 }
 
-function targetsOf({ shape, variant, runs }: IptablesData): readonly Target[] {
+function targetsOf({ shape, variant, runs }: IptablesData): readonly Goal[] {
   const [changes, alone] = samplesOf(runs);
   const slower = median(changes) - median(alone);
   return [

@@ -1,5 +1,5 @@
 import { isShape, shapesOr } from "../case.ts";
-import type { BenchCase, CaseContext, CaseResult, Target } from "../case.ts";
+import type { BenchCase, CaseContext, CaseResult, Goal } from "../case.ts";
 import { SAMPLE_MS, sampleMemory } from "../memory-sampler.ts";
 import type { MemorySampler } from "../memory-sampler.ts";
 import { memoryText, runsText, timeText } from "../number-text.ts";
@@ -78,7 +78,7 @@ async function measure(shape: Shape, source: MemoryData["source"]): Promise<{ re
     if (name === "started") sampler = sampleMemory(pid);
     else if (sampler !== undefined) {
       found[`${name} now`] = sampler.now();
-      found[`${name} peak`] = sampler.takePeak();
+      found[`${name} peak`] = sampler.resetPeak();
     }
   };
   try {
@@ -121,9 +121,9 @@ function rowOf({ shape, source, use, startMs }: MemoryData): readonly string[] {
   ];
 }
 
-function targetsOf({ shape, source, use }: MemoryData): readonly Target[] {
+function targetsOf({ shape, source, use }: MemoryData): readonly Goal[] {
   if (!isShape(shape, 10_000, 10)) return [];
-  const target = (what: string, key: keyof MemoryUse, max: number): Target => {
+  const target = (what: string, key: keyof MemoryUse, max: number): Goal => {
     const bytes = median(use.map((one) => one[key]));
     return {
       what: `memory ${what} at ${shapeText(shape)}, source ${source}`,

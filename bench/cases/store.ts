@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { isShape, shapesOr } from "../case.ts";
-import type { BenchCase, CaseResult, Target } from "../case.ts";
+import type { BenchCase, CaseResult, Goal } from "../case.ts";
 import { rateText, runsText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
 import type { Mix, StoreParameters, StoreRates } from "../roles/store-alone.ts";
@@ -12,18 +12,18 @@ const SHAPES: readonly Shape[] = [{ services: 10_000, endpoints: 10 }];
 const ROUNDS = 5;
 const EVENTS_PER_ROUND = 20_000;
 const TARGET_PER_SECOND = 50_000;
-const MIXES: readonly { readonly mix: Mix; readonly eventsPerTake: number; readonly text: string }[] = [
-  { mix: "services", eventsPerTake: 1, text: "Services (the port changes), rows taken after each" },
-  { mix: "slices", eventsPerTake: 1, text: "slices (one endpoint's readiness changes), rows taken after each" },
-  { mix: "both", eventsPerTake: 1, text: "one of each in turn, rows taken after each" },
-  { mix: "both", eventsPerTake: 100, text: "one of each in turn, rows taken after each 100" },
+const MIXES: readonly { readonly mix: Mix; readonly eventsPerPull: number; readonly text: string }[] = [
+  { mix: "services", eventsPerPull: 1, text: "Services (the port changes), rows pulled after each" },
+  { mix: "slices", eventsPerPull: 1, text: "slices (one endpoint's readiness changes), rows pulled after each" },
+  { mix: "both", eventsPerPull: 1, text: "one of each in turn, rows pulled after each" },
+  { mix: "both", eventsPerPull: 100, text: "one of each in turn, rows pulled after each 100" },
 ];
 
 /** Samples of one size and mix. */
 interface StoreData {
   readonly shape: Shape;
   readonly mix: Mix;
-  readonly eventsPerTake: number;
+  readonly eventsPerPull: number;
   readonly text: string;
   readonly rates: StoreRates;
 }
@@ -38,9 +38,9 @@ export const store: BenchCase = {
     for (const shape of shapesOr(SHAPES, context)) {
       for (const one of MIXES) {
         context.progress(`${shapeText(shape)}: ${one.text}`);
-        const { mix, eventsPerTake } = one;
+        const { mix, eventsPerPull } = one;
         const rounds = context.runs ?? ROUNDS;
-        const parameters: StoreParameters = { shape, eventsPerTake, mix, rounds, eventsPerRound: EVENTS_PER_ROUND };
+        const parameters: StoreParameters = { shape, eventsPerPull, mix, rounds, eventsPerRound: EVENTS_PER_ROUND };
         const cpu = availableParallelism() - 1;
         const rates = await runRole<StoreRates>("store-alone", parameters, { namespace: "same", cpu, profileDir: context.profileDir });
         data.push({ shape, ...one, rates });
@@ -65,8 +65,8 @@ export const store: BenchCase = {
   },
 };
 
-function targetsOf({ shape, mix, eventsPerTake, rates }: StoreData): readonly Target[] {
-  if (!isShape(shape, 10_000, 10) || eventsPerTake !== 1) return [];
+function targetsOf({ shape, mix, eventsPerPull, rates }: StoreData): readonly Goal[] {
+  if (!isShape(shape, 10_000, 10) || eventsPerPull !== 1) return [];
   const rate = median(rates.perSecond);
   const what = `store alone, events a second: ${mix}`;
   return [{ what, wanted: rateText(TARGET_PER_SECOND), measured: rateText(rate), isMet: rate >= TARGET_PER_SECOND }];

@@ -1,4 +1,4 @@
-import type { BenchCase, CaseResult, Target } from "../case.ts";
+import type { BenchCase, CaseResult, Goal } from "../case.ts";
 import { memoryText, rateText, timeText } from "../number-text.ts";
 import { median, percentile } from "../statistics.ts";
 import { runWatch } from "../watch-run.ts";
@@ -32,10 +32,10 @@ interface WatchersData {
   readonly report: WatchRunReport;
 }
 
-/** One brain, many watchers, over a unix socket. */
+/** One node-state server, many watchers, over a unix socket. */
 export const watchers: BenchCase = {
   name: "watchers",
-  about: "one brain, up to 1,000 watchers of 1,000 nodes over a unix socket",
+  about: "one node-state server, up to 1,000 watchers of 1,000 nodes over a unix socket",
   needs: [],
   async run(context): Promise<CaseResult> {
     const data: WatchersData[] = [];
@@ -47,15 +47,15 @@ export const watchers: BenchCase = {
       }
     }
     return {
-      title: "Watchers of one brain",
+      title: "Watchers of one node-state server",
       about:
         "The real server on a unix socket in one process, all watchers in a second one, streams of HTTP/2 connections of so many streams each; a watcher asks for both " +
-        "families, and again as soon as an answer is whole. It reads heads of messages and counts rows: decoding rows would be the watchers' machine's work, not the brain's. " +
+        "families, and again as soon as an answer is whole. It reads heads of messages and counts rows: decoding rows would be the watchers' machine's work, not the node-state server's. " +
         `${FIRST} watchers of other nodes are told first. *First states* is from the first connect until all watchers have everything, all at once. ` +
         `*Change to all*: one endpoint's readiness changes in the store, after everybody has the change before; from then until each watcher has read it (${CHANGES} changes times watchers). ` +
-        "*CPU* is the brain's of one change, answers and the next asks included; *encoded* the rows made into bytes for it. *Memory* is what an idle watcher costs the brain beyond what it held with the first two: " +
+        "*CPU* is the node-state server's of one change, answers and the next asks included; *encoded* the rows made into bytes for it. *Memory* is what an idle watcher costs the node-state server beyond what it held with the first two: " +
         "objects and what hangs on them after garbage collection; in brackets resident memory, in which the most that was ever on its way to watchers stays with the allocator. " +
-        `*Storm*: change sets a second, all watchers together, while one Service changes in each turn of the brain's event loop (${STORM_MS / 1000} s); a watcher that is slower gets the latest.`,
+        `*Storm*: change sets a second, all watchers together, while one Service changes in each turn of the node-state server's event loop (${STORM_MS / 1000} s); a watcher that is slower gets the latest.`,
       columns: [
         "services x endpoints",
         "watchers",
@@ -79,16 +79,16 @@ export const watchers: BenchCase = {
 };
 
 function latenciesOf({ report }: WatchersData): readonly number[] {
-  const { brain, watchers: seen } = report;
-  return seen.arrivalsMs.flatMap((arrivals, change) => arrivals.map((arrivalMs) => arrivalMs - (brain.changedMs[change] ?? 0)));
+  const { stateServer, watchers: seen } = report;
+  return seen.arrivalsMs.flatMap((arrivals, change) => arrivals.map((arrivalMs) => arrivalMs - (stateServer.changedMs[change] ?? 0)));
 }
 
-function heapKib({ run, report: { brain } }: WatchersData): number {
-  return (brain.all.heapBytes - brain.shared.heapBytes) / run.watchers / KIB;
+function heapKib({ run, report: { stateServer } }: WatchersData): number {
+  return (stateServer.all.heapBytes - stateServer.shared.heapBytes) / run.watchers / KIB;
 }
 
-function residentKib({ run, report: { brain } }: WatchersData): number {
-  return (brain.all.residentBytes - brain.shared.residentBytes) / run.watchers / KIB;
+function residentKib({ run, report: { stateServer } }: WatchersData): number {
+  return (stateServer.all.residentBytes - stateServer.shared.residentBytes) / run.watchers / KIB;
 }
 
 function rowOf(one: WatchersData): readonly string[] {
@@ -105,15 +105,15 @@ function rowOf(one: WatchersData): readonly string[] {
     timeText(percentile(latencies, 0.99)),
     timeText(percentile(latencies, 1)),
     String(report.watchers.operationsMax),
-    timeText(median(report.brain.cpuMs)),
-    `${median(report.brain.rowsEncoded)}`,
+    timeText(median(report.stateServer.cpuMs)),
+    `${median(report.stateServer.rowsEncoded)}`,
     // Of a few watchers it would be the shared caches that are counted.
-    run.watchers < MOST ? `brain ${memoryText(report.brain.all.residentBytes)}` : memory,
+    run.watchers < MOST ? `node-state server ${memoryText(report.stateServer.all.residentBytes)}` : memory,
     rateText(report.watchers.stormPerSecond),
   ];
 }
 
-function targetsOf(one: WatchersData): readonly Target[] {
+function targetsOf(one: WatchersData): readonly Goal[] {
   const { run, report } = one;
   if (run.shape.services !== LARGE.services || run.watchers < MOST) return [];
   const p99 = percentile(latenciesOf(one), 0.99);

@@ -6,7 +6,7 @@ export const SAMPLE_POD_CIDRS: readonly string[] = ["10.1.0.0/16", "fd00:1::/32"
 
 const HTTP: readonly SamplePort[] = [{ name: "http", port: 80, target: 8080 }];
 
-type Wish = Omit<Sample, "number">;
+type UnnumberedSample = Omit<Sample, "number">;
 
 const here = (number: number, rest: Partial<SampleEndpoint> = {}): SampleEndpoint => ({ on: "node1", number, ...rest });
 const there = (number: number, rest: Partial<SampleEndpoint> = {}): SampleEndpoint => ({ on: "node2", number, ...rest });
@@ -18,7 +18,7 @@ const external = (type: "NodePort" | "LoadBalancer", policy: "Cluster" | "Local"
 });
 
 /** Cluster IPs alone: kinds of ports and of endpoints. */
-const INTERNAL: readonly Wish[] = [
+const INTERNAL: readonly UnnumberedSample[] = [
   { name: "single", ports: [{ port: 80, target: 8080 }], endpoints: [there(1)] },
   { name: "three", ports: HTTP, endpoints: [here(1), there(1), there(2)] },
   {
@@ -38,20 +38,20 @@ const INTERNAL: readonly Wish[] = [
   { name: "near", ports: HTTP, endpoints: [here(6, { zones: ["zone-a"] }), there(7, { zones: ["zone-b"] })] },
   { name: "internal-local", ports: HTTP, spec: { internalTrafficPolicy: "Local" }, endpoints: [here(7), there(8)] },
   { name: "internal-elsewhere", ports: HTTP, spec: { internalTrafficPolicy: "Local" }, endpoints: [there(9)] },
-  { name: "sticky", ports: HTTP, spec: { sessionAffinity: "ClientIP", ...stickyFor(10_800) }, endpoints: [here(8), there(10)] },
+  { name: "sticky", ports: HTTP, spec: { sessionAffinity: "ClientIP", ...affinityFor(10_800) }, endpoints: [here(8), there(10)] },
   { name: "four-only", ports: HTTP, families: ["IPv4"], endpoints: [there(11)] },
   { name: "six-only", ports: HTTP, families: ["IPv6"], endpoints: [there(11)] },
 ];
 
 /** Services that kube-proxy leaves alone. */
-const IGNORED: readonly Wish[] = [
+const IGNORED: readonly UnnumberedSample[] = [
   { name: "headless", ports: HTTP, spec: { clusterIP: "None", clusterIPs: ["None"] }, endpoints: [here(1)] },
   { name: "other-proxy", ports: HTTP, labels: { "service.kubernetes.io/service-proxy-name": "other" }, endpoints: [here(1)] },
   { name: "elsewhere-named", ports: HTTP, spec: { type: "ExternalName", externalName: "example.com" } },
 ];
 
 /** Node ports, external and load-balancer addresses, under both policies. */
-const EXTERNAL: readonly Wish[] = [
+const EXTERNAL: readonly UnnumberedSample[] = [
   {
     name: "node-port",
     ports: [{ name: "http", port: 80, target: 8080, nodePort: 30_001 }],
@@ -67,7 +67,7 @@ const EXTERNAL: readonly Wish[] = [
   {
     name: "node-port-sticky",
     ports: [{ name: "http", port: 80, target: 8080, nodePort: 30_003 }],
-    spec: { ...external("NodePort", "Local"), sessionAffinity: "ClientIP", ...stickyFor(60) },
+    spec: { ...external("NodePort", "Local"), sessionAffinity: "ClientIP", ...affinityFor(60) },
     endpoints: [here(11), here(12), there(14)],
   },
   {
@@ -93,7 +93,7 @@ const EXTERNAL: readonly Wish[] = [
   { name: "external-ip-nowhere", ports: HTTP, externalIPs: [4] },
 ];
 
-const BALANCED: readonly Wish[] = [
+const BALANCED: readonly UnnumberedSample[] = [
   {
     name: "balanced",
     ports: [{ name: "http", port: 80, target: 8080, nodePort: 30_010 }],
@@ -180,7 +180,10 @@ const CROWD: Sample = {
 const FEW: readonly string[] = ["three", "node-port-local", "node-port-nowhere", "ranged-with-node"];
 
 // Numbers go by the whole list, so that a service looks the same in each set.
-const ALL: readonly Sample[] = [...INTERNAL, ...IGNORED, ...EXTERNAL, ...BALANCED].map((wish, index) => ({ ...wish, number: index + 10 }));
+const ALL: readonly Sample[] = [...INTERNAL, ...IGNORED, ...EXTERNAL, ...BALANCED].map((sample, index) => ({
+  ...sample,
+  number: index + 10,
+}));
 
 /** Sets of objects by name. */
 export const SAMPLE_SETS: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
@@ -214,6 +217,6 @@ export const SAMPLE_CASES: readonly SampleCase[] = [
   { name: "liberal", set: "few", fields: { ...BY_CIDR, conntrack: { maxPerCore: 0, min: 0, tcpBeLiberal: true } } },
 ];
 
-function stickyFor(timeoutSeconds: number): Readonly<Record<string, unknown>> {
+function affinityFor(timeoutSeconds: number): Readonly<Record<string, unknown>> {
   return { sessionAffinityConfig: { clientIP: { timeoutSeconds } } };
 }

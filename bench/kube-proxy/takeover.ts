@@ -200,9 +200,9 @@ interface TrafficLoad {
 }
 
 async function startLoad(cluster: Cluster): Promise<TrafficLoad> {
-  const wishes = SOURCES.flatMap((source) => source.addresses.map((address) => ({ source, address })));
+  const flows = SOURCES.flatMap((source) => source.addresses.map((address) => ({ source, address })));
   const running = await Promise.all(
-    wishes.map(async ({ source, address }): Promise<Running> => {
+    flows.map(async ({ source, address }): Promise<Running> => {
       const agent = cluster.place(source.from).agent();
       const target = { address, port: source.port, transport: source.transport };
       const load = await agent.startLoad({ ...target, concurrency: 2, pauseMs: 10 });

@@ -11,7 +11,7 @@ export interface ChangesParameters {
   readonly shape: Shape;
   readonly count: number;
   /** Quiet time after the cold start, ms. */
-  readonly settleMs: number;
+  readonly quietMs: number;
 }
 
 /** How long each change took, ms. */
@@ -34,12 +34,12 @@ const STRIDE = 7919;
  * After a cold start, take endpoints away and bring them back one at a time, each after quiet, and time each from the
  * event entering the store to nft's answer.
  */
-export async function changes({ shape, count, settleMs }: ChangesParameters): Promise<Changes> {
+export async function changes({ shape, count, quietMs }: ChangesParameters): Promise<Changes> {
   const store = createStore();
   const subject = await createSubject(createView(store));
   await fillStore(store, shape);
   await firstSync(subject);
-  await sleep(settleMs);
+  await sleep(quietMs);
   const stop = new AbortController();
   const running = subject.loop.run(stop.signal);
   const changer = createChanger(store, subject, shape);

@@ -2,7 +2,7 @@ import { systemClock } from "@turnout/core/process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createStoreOrigin, serveNodeState } from "@turnout/server/serve";
+import { createStoreProvider, serveNodeState } from "@turnout/server/serve";
 import { createBenchLog, createStore, fillStore, NODE_VIEW } from "../subject.ts";
 import { openConnection, openWatcher } from "../watch-client.ts";
 
@@ -22,9 +22,9 @@ async function once(): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
   const path = join(directory, "node.sock");
   const store = createStore();
-  const origin = createStoreOrigin(store, () => undefined);
+  const provider = createStoreProvider(store, () => undefined);
   const server = await serveNodeState({
-    origin,
+    provider,
     listen: [`unix://${path}`],
     version: "bench",
     clock: systemClock(),

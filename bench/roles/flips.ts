@@ -13,7 +13,7 @@ export interface FlipsParameters {
 export interface FlipsReport {
   /** From the event to the change set in hand, µs: the view of a process of its own. */
   readonly viewUs: readonly number[];
-  /** The same through the table that a brain's nodes share. */
+  /** The same through the table that a node-state server's nodes share. */
   readonly tableUs: readonly number[];
   /** Rows set and deleted, most of one flip. */
   readonly operationsMax: number;
@@ -26,27 +26,27 @@ export async function flips({ shape, flips: count }: FlipsParameters): Promise<F
   const own = await flipAll(shape, count, () => {
     const one = createStore();
     const ownView = new NodeView(one, NODE_VIEW);
-    return { store: one, take: () => ownView.take() };
+    return { store: one, pull: () => ownView.pull() };
   });
   const shared = await flipAll(shape, count, () => {
     const one = createStore();
     const table = new ServiceTable(one, { family: "IPv4" });
     const tableView = table.view(NODE_VIEW);
     let since: number | undefined;
-    const take = (): ReturnType<typeof tableView.changesSince> => {
-      table.settle();
+    const pull = (): ReturnType<typeof tableView.changesSince> => {
+      table.update();
       const changes = tableView.changesSince(since);
       since = changes?.revision;
       return changes;
     };
-    return { store: one, take };
+    return { store: one, pull };
   });
   return { viewUs: own.us, tableUs: shared.us, operationsMax: Math.max(own.operationsMax, shared.operationsMax) };
 }
 
 interface Subject {
   readonly store: ReturnType<typeof createStore>;
-  take(): { readonly set: readonly unknown[]; readonly delete: readonly unknown[] } | undefined;
+  pull(): { readonly set: readonly unknown[]; readonly delete: readonly unknown[] } | undefined;
 }
 
 async function flipAll(
@@ -54,9 +54,9 @@ async function flipAll(
   count: number,
   open: () => Subject,
 ): Promise<{ readonly us: readonly number[]; readonly operationsMax: number }> {
-  const { store, take } = open();
+  const { store, pull } = open();
   await fillStore(store, shape);
-  take();
+  pull();
   const us: number[] = [];
   let operationsMax = 0;
   for (let flip = 0; flip < count; flip++) {
@@ -64,7 +64,7 @@ async function flipAll(
     const object = sliceObject(index, shape, { unready: Math.floor(flip / shape.services) % shape.endpoints });
     const startMs = performance.now();
     store.upsert("EndpointSlice", object);
-    const changes = take();
+    const changes = pull();
     us.push((performance.now() - startMs) * 1000);
     if (changes === undefined) throw new Error(`flip ${flip} changed nothing`);
     operationsMax = Math.max(operationsMax, changes.set.length + changes.delete.length);

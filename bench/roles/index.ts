@@ -2,7 +2,7 @@ import type { Harness } from "../line-channel.ts";
 import { adopt } from "./adopt.ts";
 import { apiServer } from "./api-server.ts";
 import { baseline } from "./baseline.ts";
-import { brain } from "./brain.ts";
+import { stateServer } from "./state-server.ts";
 import { changes } from "./changes.ts";
 import { coldStart } from "./cold-start.ts";
 import { connectClient, connectServer } from "./connect-ends.ts";
@@ -24,7 +24,7 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   adopt,
   "api-server": apiServer,
   baseline,
-  brain,
+  stateServer,
   changes,
   "cold-start": coldStart,
   connect,

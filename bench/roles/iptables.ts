@@ -48,7 +48,7 @@ const STRIDE = 7919;
 /** Changes before those that count, of each kind. */
 const WARM_UP = 10;
 const PAUSE_MS = 5;
-const SETTLE_MS = 3_000;
+const QUIET_MS = 3_000;
 const TIMEOUT_MS = 3_600_000;
 /** The lock of the legacy variant is the machine's, not the namespace's. */
 const LOCK_SECONDS = "60";
@@ -69,7 +69,7 @@ export async function iptablesRun({ shape, variant, changes }: IptablesParameter
     const rules = join(directory, "rules");
     await writeFile(rules, (await createExec().run(`iptables-${variant}-save`, [], { timeoutMs: TIMEOUT_MS })).stdout);
     const reload = await runRole<Reload>("iptables-reload", { variant, path: rules });
-    await sleep(SETTLE_MS);
+    await sleep(QUIET_MS);
     const stop = new AbortController();
     const running = subject.loop.run(stop.signal);
     const changed = await change({ store, subject, shape, variant, changes, inputs, directory });

@@ -49,7 +49,7 @@ export interface RivalRun {
 const STRIDE = 7919;
 /** Both wait a second between two syncs by default; what is measured comes after quiet. */
 const PAUSE_MS = 1_300;
-const SETTLE_MS = 5_000;
+const QUIET_MS = 5_000;
 /** Whoever has nothing in force after this long is given up. */
 const LIMIT_MS = 600_000;
 
@@ -81,7 +81,7 @@ export async function rival({ rival: subject, shape, changes }: RivalParameters)
         soon.catch((error: unknown) => process.stderr.write(`given up: ${String(error).slice(0, 200)}\n`));
         return { ...common, startMs: first, firstSyncMs: first, changeMs: [], memoryBytes: memoryOf(child) };
       }
-      await sleep(SETTLE_MS);
+      await sleep(QUIET_MS);
       const changeMs: number[] = [];
       for (let k = 0; k < changes; k++) {
         await sleep(PAUSE_MS);

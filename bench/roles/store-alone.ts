@@ -7,7 +7,7 @@ import type { Shape } from "../workload.ts";
 export interface StoreParameters {
   readonly shape: Shape;
   /** Events between two looks at the rows. */
-  readonly eventsPerTake: number;
+  readonly eventsPerPull: number;
   readonly mix: Mix;
   readonly rounds: number;
   readonly eventsPerRound: number;
@@ -34,11 +34,11 @@ const WARM_UP = 2;
 const STRIDE = 7919;
 
 /** Feed changed objects to a full store with one view, and take the rows out. */
-export async function storeAlone({ shape, eventsPerTake, mix, rounds, eventsPerRound }: StoreParameters): Promise<StoreRates> {
+export async function storeAlone({ shape, eventsPerPull, mix, rounds, eventsPerRound }: StoreParameters): Promise<StoreRates> {
   const store = createStore();
   const view = new NodeView(store, NODE_VIEW);
   await fillStore(store, shape);
-  view.take();
+  view.pull();
   const perSecond: number[] = [];
   const perCpuSecond: number[] = [];
   let serial = 0;
@@ -52,7 +52,7 @@ export async function storeAlone({ shape, eventsPerTake, mix, rounds, eventsPerR
       const startMs = performance.now();
       for (const [k, { kind, object }] of events.entries()) {
         store.upsert(kind, object);
-        if ((done + k + 1) % eventsPerTake === 0) rows += view.take()?.set.length ?? 0;
+        if ((done + k + 1) % eventsPerPull === 0) rows += view.pull()?.set.length ?? 0;
       }
       wallMs += performance.now() - startMs;
       const { user, system } = process.cpuUsage(cpu);

@@ -1,7 +1,7 @@
 import type { Store } from "@turnout/core";
-import { createStoreOrigin } from "@turnout/server/serve";
+import { createStoreProvider } from "@turnout/server/serve";
 import type { Cursor, StateView } from "@turnout/server/serve";
-import { heldMemory } from "../heap-size.ts";
+import { memoryInUse } from "../heap-size.ts";
 import { createStore, fillStore, NODE_VIEW } from "../subject.ts";
 import { TRACES } from "../traces.ts";
 import type { Trace, TraceEvent } from "../traces.ts";
@@ -14,7 +14,7 @@ export interface TraceCount {
   readonly changeSets: number;
   /** Rows set and deleted in them. */
   readonly rows: number;
-  /** CPU time, ms: parsing aside, all that the brain does. */
+  /** CPU time, ms: parsing aside, all that the node-state server does. */
   readonly cpuMs: number;
 }
 
@@ -26,7 +26,7 @@ export interface SlowReaderCount {
   /** Change sets somebody else got meanwhile. */
   readonly followed: number;
   /** What the process held more after the updates than before, bytes. */
-  readonly heldBytes: number;
+  readonly retainedBytes: number;
 }
 
 /** What to play. */
@@ -47,7 +47,7 @@ export interface TracesReport {
 
 const NAMESPACE = "bench";
 
-/** Play every trace to a watcher of a brain's view in this process. */
+/** Play every trace to a watcher of a node-state server's view in this process. */
 export async function traces({ shape, eventsPerLook, updates }: TracesParameters): Promise<TracesReport> {
   const counts: (readonly TraceCount[])[] = [];
   for (const trace of TRACES) {
@@ -86,17 +86,17 @@ export async function slowReader(shape: Shape, updates: number): Promise<SlowRea
   const [slow, fast] = [new Reader(store), new Reader(store)];
   await slow.first();
   await fast.first();
-  const before = await heldMemory();
+  const before = await memoryInUse();
   for (let update = 1; update <= updates; update++) {
     store.upsert("EndpointSlice", sliceObject(0, shape, { unready: update % shape.endpoints }));
     await fast.look();
   }
-  const after = await heldMemory();
+  const after = await memoryInUse();
   await slow.look();
   await slow.look();
   for (const reader of [slow, fast]) reader.close();
   const { changeSets, rows } = slow;
-  return { updates, changeSets, rows, followed: fast.changeSets, heldBytes: after.heapBytes - before.heapBytes };
+  return { updates, changeSets, rows, followed: fast.changeSets, retainedBytes: after.heapBytes - before.heapBytes };
 }
 
 async function filled(shape: Shape): Promise<Store> {
@@ -130,11 +130,11 @@ class Reader {
   rows = 0;
 
   constructor(store: Store) {
-    const origin = createStoreOrigin(store, ({ object, what }) => {
+    const provider = createStoreProvider(store, ({ object, what }) => {
       throw new Error(`${object}: ${what}`);
     });
     const { nodeName, settings } = NODE_VIEW;
-    this.#view = origin.open({ nodeName, settings, bindAddress: "" }).view("IPv4", "bench");
+    this.#view = provider.open({ nodeName, settings, bindAddress: "" }).view("IPv4", "bench");
   }
 
   /** Take the first state, which does not count. */

@@ -2,7 +2,7 @@ import type { Harness } from "../line-channel.ts";
 import { NODE_VIEW } from "../subject.ts";
 import { openConnection, openWatcher } from "../watch-client.ts";
 import type { WatchConnection } from "../watch-client.ts";
-import { monotonicMs } from "./brain.ts";
+import { monotonicMs } from "./state-server.ts";
 
 /** Who watches. */
 export interface WatchersParameters {
@@ -12,7 +12,7 @@ export interface WatchersParameters {
   readonly watchers: number;
   /** Each watches a node of its own, or all the same one. */
   readonly nodes: "different" | "same";
-  /** Streams of one connection; a brain takes 100 at most. */
+  /** Streams of one connection; a node-state server takes 100 at most. */
   readonly streamsPerConnection: number;
   readonly changes: number;
   /** How long to count answers while changes never end, ms; 0: not at all. */
@@ -35,7 +35,7 @@ export interface WatchersReport {
 const COUNTED_FAMILY = 1;
 
 /**
- * Watch a brain as so many nodes.
+ * Watch a node-state server as so many nodes.
  *
  * Phases: `first` when those not counted are told; `told` when all are; `watching` before and `heard` after each change, when all
  * have it; `storm` before counting.

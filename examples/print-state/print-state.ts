@@ -1,4 +1,4 @@
-// Follows a brain and prints what one node should do, again after each change: node print-state.ts TARGET NODE
+// Follows a node-state server and prints what one node should do, again after each change: node print-state.ts TARGET NODE
 import { watchFullState } from "@turnout/client";
 import type { Destination, NodeState, ServicePort } from "@turnout/core";
 

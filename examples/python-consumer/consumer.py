@@ -1,4 +1,4 @@
-"""Follows a brain and prints the rows of one node as they change: python3 consumer.py PROTO-DIRECTORY TARGET NODE"""
+"""Follows a node-state server and prints the rows of one node as they change: python3 consumer.py PROTO-DIRECTORY TARGET NODE"""
 import collections, queue, sys, time
 import grpc
 

@@ -2,7 +2,7 @@ import { Visitor } from "rolldown/utils";
 import type { ESTree, ParseResult } from "rolldown/utils";
 
 /** A place in a file with what is there. */
-export interface Place {
+export interface SourcePosition {
   readonly what: string;
   readonly line: number;
 }
@@ -19,13 +19,13 @@ export interface Suspects {
   /** Every function but the callbacks of `describe`, which are only brackets around tests. */
   readonly functions: readonly FunctionSize[];
   /** Uses of clock, random, timers, process, console and the like. */
-  readonly effects: readonly Place[];
+  readonly effects: readonly SourcePosition[];
   /** Swallowed errors, switched-off checks and tests, unfinished work. */
-  readonly shortcuts: readonly Place[];
+  readonly shortcuts: readonly SourcePosition[];
   /** Texts, the fixed parts of templates, and names of properties: what a program may say or compare. What is imported from is none. */
-  readonly texts: readonly Place[];
+  readonly texts: readonly SourcePosition[];
   /** Pages (`*.md`) that comments cite, as they are written there. */
-  readonly citedPages: readonly Place[];
+  readonly citedPages: readonly SourcePosition[];
 }
 
 type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;
@@ -87,9 +87,9 @@ function functionsOf(program: ESTree.Program, lineAt: LineAt): FunctionSize[] {
   return found;
 }
 
-function effectsOf(program: ESTree.Program, lineAt: LineAt): Place[] {
+function effectsOf(program: ESTree.Program, lineAt: LineAt): SourcePosition[] {
   const labels = new Set<ESTree.Node>();
-  const found: Place[] = [];
+  const found: SourcePosition[] = [];
   const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
   const label = (node: { key: ESTree.Node; computed: boolean }): void => {
     if (!node.computed) labels.add(node.key);
@@ -128,8 +128,8 @@ function isEmptyHandler(node: ESTree.Node | undefined): boolean {
   return (body.type === "Identifier" && body.name === "undefined") || (body.type === "Literal" && body.value === null);
 }
 
-function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Place[] {
-  const found: Place[] = [];
+function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): SourcePosition[] {
+  const found: SourcePosition[] = [];
   const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
   new Visitor({
     CatchClause(node) {
@@ -156,9 +156,9 @@ function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], line
   return found;
 }
 
-function textsOf(program: ESTree.Program, lineAt: LineAt): Place[] {
+function textsOf(program: ESTree.Program, lineAt: LineAt): SourcePosition[] {
   const sources = new Set<ESTree.Node>();
-  const found: Place[] = [];
+  const found: SourcePosition[] = [];
   const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
   new Visitor({
     ImportDeclaration: (node) => void sources.add(node.source),
@@ -180,7 +180,7 @@ function textsOf(program: ESTree.Program, lineAt: LineAt): Place[] {
 /** A page's path may stand in a comment with or without the folders above it; a URL's last part is no page of the repository. */
 const CITED_PAGE = /(?<![\w./:-])[\w./-]+\.md\b/g;
 
-function citedPagesOf(comments: readonly Comment[], lineAt: LineAt): Place[] {
+function citedPagesOf(comments: readonly Comment[], lineAt: LineAt): SourcePosition[] {
   return comments.flatMap(({ value, start }) =>
     [...value.matchAll(CITED_PAGE)].map(({ 0: what, index }) => ({ what, line: lineAt(start + "//".length + index) })),
   );

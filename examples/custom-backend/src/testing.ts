@@ -104,11 +104,11 @@ class FakeDisk implements Exec {
     if (family === undefined) return undefined;
     const table = { ...this.table(family) };
     const id = one(Object.keys(table)) ?? "";
-    const deed = one(["delete", "change", "add"]);
-    if (deed === "delete") delete table[id];
-    else table[deed === "change" ? id : `${id}0`] = { service: "foreign", sources: [], rules: [] };
+    const tampering = one(["delete", "change", "add"]);
+    if (tampering === "delete") delete table[id];
+    else table[tampering === "change" ? id : `${id}0`] = { service: "foreign", sources: [], rules: [] };
     this.files.set(fileOf(family), JSON.stringify(table));
-    return `${deed} ${id} in ${fileOf(family)}`;
+    return `${tampering} ${id} in ${fileOf(family)}`;
   }
 }
 

@@ -8,24 +8,24 @@ import { planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceWish } from "./test-support/states.ts";
+import type { ServiceFixture } from "./test-support/states.ts";
 
 const OPTIONS = parseIptablesOptions({});
 
 /** The sections that lead from one state to another. */
-function sectionsBetween(before: readonly ServiceWish[], after: readonly ServiceWish[]): readonly Section[] {
+function sectionsBetween(before: readonly ServiceFixture[], after: readonly ServiceFixture[]): readonly Section[] {
   const ledger = new Ledger<IptablesObject>();
-  for (const wishes of [before, after]) {
-    const { rows, node } = stateOf(wishes, "IPv4");
+  for (const fixtures of [before, after]) {
+    const { rows, node } = stateOf(fixtures, "IPv4");
     const context = { node, host: FACTS };
-    if (wishes === after) ledger.commit(ledger.delta(0), {});
+    if (fixtures === after) ledger.commit(ledger.delta(0), {});
     ledger.setAll(renderSkeleton(context, OPTIONS), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, OPTIONS)])));
   }
   const [step] = planDelta(ledger.delta(0)).steps;
   return step?.do === "restore" ? step.sections : [];
 }
 
-const MANY = Array.from({ length: 20 }, (_, index): ServiceWish => ({ name: `svc-${index}`, number: 1 + index, local: 5, remote: 5 }));
+const MANY = Array.from({ length: 20 }, (_, index): ServiceFixture => ({ name: `svc-${index}`, number: 1 + index, local: 5, remote: 5 }));
 const CHAINS_MAX = 30;
 
 /** What playing sections came to: the chains with their rules, and lines that a kernel would refuse. */

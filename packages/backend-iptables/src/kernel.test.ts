@@ -10,7 +10,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import { Proxy, SHOWCASE } from "./test-support/states.ts";
-import type { ServiceWish } from "./test-support/states.ts";
+import type { ServiceFixture } from "./test-support/states.ts";
 
 const NAMESPACE = `tipt-${process.pid}`;
 const VARIANTS: readonly IptablesVariant[] = ["legacy", "nft"];
@@ -62,18 +62,18 @@ async function kernelState(proxy: Proxy): Promise<readonly string[]> {
   return [...(observed?.objects.values() ?? [])].map(({ kind, key, value }) => `${kind} ${key} ${String(value)}`).sort();
 }
 
-const wish: fc.Arbitrary<ServiceWish> = fc
+const fixture: fc.Arbitrary<ServiceFixture> = fc
   .record({
     number: fc.integer({ min: 1, max: 6 }),
     protocol: fc.constantFrom("TCP", "UDP", "SCTP"),
     local: fc.integer({ min: 0, max: 3 }),
     remote: fc.integer({ min: 0, max: 3 }),
-    isSticky: fc.boolean(),
+    hasAffinity: fc.boolean(),
     isLocal: fc.boolean(),
     isBalanced: fc.boolean(),
     isRanged: fc.boolean(),
   })
-  .map(({ number, protocol, local, remote, isSticky, isLocal, isBalanced, isRanged }) => ({
+  .map(({ number, protocol, local, remote, hasAffinity, isLocal, isBalanced, isRanged }) => ({
     name: `svc-${number}`,
     number,
     protocol,
@@ -84,11 +84,11 @@ const wish: fc.Arbitrary<ServiceWish> = fc
       type: isBalanced ? "LoadBalancer" : "ClusterIP",
       ...(isBalanced ? { nodePort: 30_000 + number, externalTrafficPolicy: isLocal ? "Local" : "Cluster" } : {}),
       ...(isRanged ? { loadBalancerSourceRanges: [`203.0.${number}.0/24`, `2001:db8:${number}::/48`] } : {}),
-      ...(isSticky ? { sessionAffinity: "ClientIP" } : {}),
+      ...(hasAffinity ? { sessionAffinity: "ClientIP" } : {}),
     },
   }));
 
-const state = fc.uniqueArray(wish, { selector: ({ number }) => number, maxLength: 6 });
+const state = fc.uniqueArray(fixture, { selector: ({ number }) => number, maxLength: 6 });
 
 describe("the iptables backend on a real kernel", needs("root", "netns", "iptables-legacy>=1.8.0", "iptables-nft>=1.8.0"), () => {
   beforeAll(() => ip("netns", "add", NAMESPACE));
@@ -111,8 +111,8 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
             // On top of what the last history left: a process that comes after another.
             const proxy = await open(variant, family);
             await proxy.adopt();
-            for (const wishes of history) {
-              proxy.want(wishes);
+            for (const fixtures of history) {
+              proxy.want(fixtures);
               await proxy.sync();
             }
             expect(proxy.ledger.defects.size).toBe(0);

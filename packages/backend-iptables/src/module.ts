@@ -165,7 +165,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const applier = new Applier(tool, { own: this.#own, echoes: this.#echoes }, this.#world);
     const { lingering = [] } = await applier.apply(plan, signal);
     if (lingering.length === 0) return;
-    throw new ProxyError("already_exists", "chains are left that somebody else jumps to", {
+    throw new ProxyError("already_exists", "chains are left because another program's rules jump to them", {
       object: lingering.map(({ object }) => object.key).join(", "),
       hint: `find the jumps with iptables-${program.variant}-save and remove them`,
     });

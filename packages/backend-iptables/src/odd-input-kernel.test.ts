@@ -117,7 +117,7 @@ function wanting({ family, spec, vips, endpoints, settings }: OddCase): Ledger<I
     ({ name = "", protocol = "TCP" }) => ({ name, port: 8080, protocol }),
   );
   const metadata = { namespace: LONGEST, name: "a".repeat(63) };
-  const { view, take } = createStoreView(
+  const { view, pull } = createStoreView(
     [
       rawNode("node1", { addresses: ["172.18.0.1", "fd00:18::1"] }),
       {
@@ -136,7 +136,7 @@ function wanting({ family, spec, vips, endpoints, settings }: OddCase): Ledger<I
     ],
     { family, settings: { ...POD_SETTINGS, ...settings } },
   );
-  const node = take()?.node;
+  const node = pull()?.node;
   if (node === undefined) throw new Error("a synced store gives a full change set");
   const options = iptablesModule.parseOptions({});
   const context = { node, host: FACTS };

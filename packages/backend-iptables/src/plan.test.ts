@@ -9,7 +9,7 @@ import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceWish } from "./test-support/states.ts";
+import type { ServiceFixture } from "./test-support/states.ts";
 
 interface Circumstances {
   readonly family?: IPFamily;
@@ -18,16 +18,20 @@ interface Circumstances {
 }
 
 /** Have a ledger want a state. */
-function want(ledger: Ledger<IptablesObject>, wishes: readonly ServiceWish[], circumstances: Circumstances = {}): void {
+function want(ledger: Ledger<IptablesObject>, fixtures: readonly ServiceFixture[], circumstances: Circumstances = {}): void {
   const { family = "IPv4", settings = {} } = circumstances;
   const options = parseIptablesOptions(circumstances.options ?? {});
-  const { rows, node } = stateOf(wishes, family, settings);
+  const { rows, node } = stateOf(fixtures, family, settings);
   const context = { node, host: FACTS };
   ledger.setAll(renderSkeleton(context, options), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, options)])));
 }
 
 /** The plan that leads from one state to another, as text. */
-function planText(before: readonly ServiceWish[] | undefined, after: readonly ServiceWish[], circumstances: Circumstances = {}): string {
+function planText(
+  before: readonly ServiceFixture[] | undefined,
+  after: readonly ServiceFixture[],
+  circumstances: Circumstances = {},
+): string {
   const ledger = new Ledger<IptablesObject>();
   if (before !== undefined) {
     want(ledger, before, circumstances);
@@ -38,7 +42,7 @@ function planText(before: readonly ServiceWish[] | undefined, after: readonly Se
   return explainPlan(planDelta(ledger.delta(0)));
 }
 
-const plain = (local: number, remote: number, spec: ServiceWish["spec"] = {}): ServiceWish => ({
+const plain = (local: number, remote: number, spec: ServiceFixture["spec"] = {}): ServiceFixture => ({
   name: "cart",
   number: 1,
   local,
@@ -46,7 +50,7 @@ const plain = (local: number, remote: number, spec: ServiceWish["spec"] = {}): S
   spec,
 });
 
-function balanced(range: string): ServiceWish {
+function balanced(range: string): ServiceFixture {
   return {
     name: "web",
     number: 2,
@@ -61,7 +65,7 @@ describe("golden plans", () => {
     await expect(planText(undefined, SHOWCASE, { family })).toMatchFileSnapshot(`../test/golden/showcase.${family}.iptables`);
   });
 
-  it.each<[string, readonly ServiceWish[], readonly ServiceWish[]]>([
+  it.each<[string, readonly ServiceFixture[], readonly ServiceFixture[]]>([
     ["endpoint-added", [plain(0, 3)], [plain(0, 4)]],
     ["endpoint-removed", [plain(1, 2)], [plain(0, 2)]],
     ["last-endpoint-gone", [plain(0, 1)], [plain(0, 0)]],
@@ -151,11 +155,11 @@ describe("planDelta", () => {
     expect(come.indexOf("-D KUBE-SERVICES -d 10.96.0.1/32")).toBeGreaterThan(come.indexOf("*nat"));
   });
 
-  it.each<[string, ServiceWish["spec"], number]>([
+  it.each<[string, ServiceFixture["spec"], number]>([
     ["the first endpoint here comes under the Local policy", {}, 1],
     ["the policy becomes Cluster", { externalTrafficPolicy: "Cluster" }, 0],
   ])("keeps refusing external packets until they are translated: %s", (_, spec, local) => {
-    const local0: ServiceWish = {
+    const local0: ServiceFixture = {
       name: "web",
       number: 6,
       remote: 1,

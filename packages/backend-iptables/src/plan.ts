@@ -45,8 +45,8 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
     else if (after.kind === "rule") writeRule(after.key, before, writers[placeOf(after).table], fresh);
   }
   writeGuard(delta.put, coming);
-  const first = coming.take();
-  const rest = [nat, going, mangle].flatMap((writer) => writer.take());
+  const first = coming.finish();
+  const rest = [nat, going, mangle].flatMap((writer) => writer.finish());
   // Behind the guard and before the rules that need it, at the price of another call.
   const set = parameters.map((object): Step => ({ do: "set", object }));
   const steps = set.length === 0 ? restoreSteps([...first, ...rest]) : [...restoreSteps(first), ...set, ...restoreSteps(rest)];

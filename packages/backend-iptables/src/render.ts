@@ -1,6 +1,6 @@
 import { hostPort, printableName } from "@turnout/core";
 import type { Context, Destination, Endpoint, NodeContext, Rule, ServicePort, Target } from "@turnout/core";
-import { comment, fromRange, oneOf, originPart, ruleText, toAddress, toPort, WORDS } from "@turnout/host/iptables/text";
+import { comment, fromRange, oneOf, sourcePart, ruleText, toAddress, toPort, WORDS } from "@turnout/host/iptables/text";
 import { endpointChain, serviceChain } from "./names.ts";
 import type { ServiceChainPrefix } from "./names.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -127,9 +127,9 @@ function externalChain(words: RowWords, rules: readonly Rule[]): IptablesObject 
   const texts = rules.flatMap(({ from, to, masquerade }): readonly string[] => {
     const target = isPool(to) ? poolChain(words, to) : undefined;
     if (from === "localPod") {
-      const origin = node.detector === undefined ? "none" : originPart(node.detector, true);
+      const origin = node.detector === undefined ? "none" : sourcePart(node.detector, true);
       if (origin === "none" || target === undefined) return [];
-      return [ruleText({ origin, matches: [comment(`pod traffic for ${name} external destinations`)], target })];
+      return [ruleText({ source: origin, matches: [comment(`pod traffic for ${name} external destinations`)], target })];
     }
     if (from === "thisHost") {
       const mark = ruleText({
@@ -151,7 +151,7 @@ function externalChain(words: RowWords, rules: readonly Rule[]): IptablesObject 
 /** KUBE-FW: allowed sources go on; all others fall out untranslated, and are dropped in the filter table. */
 function firewallChain({ row, name }: RowWords, ranges: readonly string[]): IptablesObject {
   const target = serviceChain("KUBE-EXT-", row.name);
-  const allowed = ranges.map((cidr) => ruleText({ origin: fromRange(cidr), matches: [comment(`${name} loadbalancer IP`)], target }));
+  const allowed = ranges.map((cidr) => ruleText({ source: fromRange(cidr), matches: [comment(`${name} loadbalancer IP`)], target }));
   return chain(serviceChain("KUBE-FW-", row.name), [
     ...allowed,
     comment(`other traffic to ${name} will be dropped by KUBE-PROXY-FIREWALL`),
@@ -183,10 +183,10 @@ function clusterIPMarks(words: RowWords, pool: "cluster" | "local"): readonly st
     if (destination.kind !== "clusterIP") return [];
     return destination.rules.flatMap(({ from, to, masquerade }) => {
       if (!masquerade || to !== pool) return [];
-      const origin = from === "offCluster" && node.detector !== undefined ? originPart(node.detector, false) : undefined;
+      const origin = from === "offCluster" && node.detector !== undefined ? sourcePart(node.detector, false) : undefined;
       if (origin === "none") return [];
       const matches = [comment(`${name} cluster IP`), toPort(protocol, destination.port)];
-      return [ruleText({ origin, destination: toAddress(destination.address, node.family), protocol, matches, target: MARK_MASQ })];
+      return [ruleText({ source: origin, destination: toAddress(destination.address, node.family), protocol, matches, target: MARK_MASQ })];
     });
   });
 }
@@ -217,7 +217,7 @@ function endpointObject({ row, node, name, protocol, withEndpointComments }: Row
   const remember = row.affinitySeconds === undefined ? [] : [`-m recent --set ${recentList(own, node)}`];
   const itself = { by: "source", text: `-s ${ip}/${WORDS[node.family].hostBits}` } as const;
   return chain(own, [
-    ruleText({ origin: itself, matches: whose, target: MARK_MASQ }),
+    ruleText({ source: itself, matches: whose, target: MARK_MASQ }),
     ruleText({ protocol, matches: [...whose, ...remember, `-m ${protocol}`], target: `DNAT --to-destination ${text}` }),
   ]);
 }

@@ -32,7 +32,7 @@ describe("watchHost", () => {
   });
   afterEach(() => stop.abort());
 
-  const settle = async (): Promise<void> => {
+  const flushPromises = async (): Promise<void> => {
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
   };
   const commitForeign = (...tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "portmap", tables });
@@ -54,7 +54,7 @@ describe("watchHost", () => {
     void (async (): Promise<void> => {
       for await (const event of watching) events.push(event);
     })();
-    await settle();
+    await flushPromises();
   }
 
   it("does not take our own commits for somebody else's, nor those to other tables or the other family", async () => {
@@ -65,7 +65,7 @@ describe("watchHost", () => {
     commitForeign("ip6 nat");
     commitForeign("ip raw");
     commitForeign("inet firewalld");
-    await settle();
+    await flushPromises();
     await clock.advance(CANARY_MS - 1);
     expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 0 });
   });
@@ -74,7 +74,7 @@ describe("watchHost", () => {
     await start("nft");
     commitForeign("ip nat", "ip mangle");
     commitForeign("ip filter");
-    await settle();
+    await flushPromises();
     expect({ whats: whats(), looks }).toEqual({
       whats: ["portmap (pid 666) changed table ip nat, ip mangle", "portmap (pid 666) changed table ip filter"],
       looks: 0,
@@ -85,7 +85,7 @@ describe("watchHost", () => {
     await start("nft");
     // More than are kept for somebody who does not read them; none of them concerns us.
     for (let count = 0; count < 1_100; count++) commitForeign("ip raw");
-    await settle();
+    await flushPromises();
     expect(whats()).toEqual(["the ruleset changed faster than the kernel could tell"]);
   });
 
@@ -101,7 +101,7 @@ describe("watchHost", () => {
     // It looks again for a second: a commit of ours may be under way.
     for (let turn = 0; turn < 60; turn++) {
       await clock.advance(50);
-      await settle();
+      await flushPromises();
     }
     await again;
     expect(whats()).toEqual(["the ruleset changed before it was watched"]);
@@ -111,18 +111,18 @@ describe("watchHost", () => {
     await start("legacy");
     commitForeign("ip nat");
     await clock.advance(CANARY_MS);
-    await settle();
+    await flushPromises();
     expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 1 });
     hasCanary = false;
     await clock.advance(CANARY_MS);
-    await settle();
+    await flushPromises();
     expect(whats()).toEqual(["the canary is gone from table mangle: somebody flushed iptables"]);
   });
 
   it("tells of new addresses", async () => {
     await start("legacy");
     netlink.setAddresses("IPv4", [{ ip: "172.18.0.9", prefixLength: 24, link: "eth0" }]);
-    await settle();
+    await flushPromises();
     expect(events).toEqual([{ kind: "facts", facts: { addresses: { IPv4: ["172.18.0.9"], IPv6: [] }, isTcpLiberal: false } }]);
   });
 });

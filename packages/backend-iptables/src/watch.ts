@@ -69,6 +69,6 @@ function foreignCommit(event: NftEvent, { family, echoes }: WatchOptions): strin
   }
   const ip = family === "IPv4" ? "ip" : "ip6";
   const touched = event.tables.filter((table) => ["nat", "filter", "mangle"].some((name) => table === `${ip} ${name}`));
-  if (touched.length === 0 || echoes.take()) return undefined;
+  if (touched.length === 0 || echoes.consume()) return undefined;
   return `${event.process} (pid ${event.pid}) changed table ${touched.join(", ")}`;
 }

@@ -180,11 +180,11 @@ export function endpointChain(
 }
 
 /** The chain that sends a client where it was sent before, and a new one to a random endpoint of the pool. */
-export function stickyChain(name: string, rowKey: string, endpoints: readonly string[], { ip }: Words): ChainObject {
+export function affinityChain(name: string, rowKey: string, endpoints: readonly string[], { ip }: Words): ChainObject {
   const known = endpoints.map((endpoint) => {
     const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
     return `${ip} saddr . ${constants(high, low)} @affinity goto ${endpointChainName(rowKey, endpoint)}`;
   });
   const { high, low } = fingerprint(name);
-  return chain(name, [...known, `${constants(high, low)} . numgen random mod ${endpoints.length} vmap @sticky`]);
+  return chain(name, [...known, `${constants(high, low)} . numgen random mod ${endpoints.length} vmap @affinity-endpoints`]);
 }

@@ -121,7 +121,7 @@ class KernelHost implements FakeHost {
   }
 
   /** When the change that the backend is about to make fails; undefined: it doesn't. */
-  #takeFault(): Fault["when"] | undefined {
+  #consumeFault(): Fault["when"] | undefined {
     const fault = this.#fault;
     if (fault === undefined || this.#changes++ < fault.afterChanges) return undefined;
     this.#fault = undefined;
@@ -132,7 +132,7 @@ class KernelHost implements FakeHost {
     const exec = this.#exec;
     return {
       run: async (file, args, options): Promise<ExecResult> => {
-        const when = args[0] === "-f" ? this.#takeFault() : undefined;
+        const when = args[0] === "-f" ? this.#consumeFault() : undefined;
         if (when === "before") return { code: 1, stdout: "", stderr: NO_MEMORY };
         if (when === "during") return { code: KILLED, stdout: "", stderr: "" };
         const result = await exec.run("nsenter", this.#inside(file, args), options);
@@ -141,7 +141,7 @@ class KernelHost implements FakeHost {
       open: (file, args): ExecSession => {
         const session = exec.open("nsenter", this.#inside(file, args));
         this.#sessions.add(session);
-        return new FaultySession(session, () => this.#takeFault());
+        return new FaultySession(session, () => this.#consumeFault());
       },
     };
   }
@@ -150,13 +150,13 @@ class KernelHost implements FakeHost {
 /** A kept nft: each line is a transaction, or a marker. */
 class FaultySession implements ExecSession {
   readonly #session: ExecSession;
-  readonly #takeFault: () => Fault["when"] | undefined;
+  readonly #consumeFault: () => Fault["when"] | undefined;
   #complaint = "";
   #dies = false;
 
   constructor(session: ExecSession, takeFault: () => Fault["when"] | undefined) {
     this.#session = session;
-    this.#takeFault = takeFault;
+    this.#consumeFault = takeFault;
   }
 
   get pid(): number | undefined {
@@ -182,7 +182,7 @@ class FaultySession implements ExecSession {
 
   #writeLine(line: string): void {
     // A marker is no change.
-    const when = /^(?:add|create|insert|replace|delete|flush)\s/.test(line) ? this.#takeFault() : undefined;
+    const when = /^(?:add|create|insert|replace|delete|flush)\s/.test(line) ? this.#consumeFault() : undefined;
     if (when === "during") this.#kill();
     if (when === "after") this.#dies = true;
     if (when === "before") this.#complaint = NO_MEMORY;
@@ -217,11 +217,11 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
     const [before, foreign] = [host.own(), host.foreign()];
     host.setFault({ when, afterChanges: 1 });
     await session.commit(["add chain ip turnout layout-0"], signal);
-    await expect(session.commit(["add chain ip turnout layout-1"], signal)).rejects.toMatchObject({
+    await expect(session.commit(["add chain ip turnout layout-2"], signal)).rejects.toMatchObject({
       name: "ProxyError",
       code: "tool_failed",
     });
-    const chains = ["layout-0", ...(isDone ? ["layout-1"] : [])];
+    const chains = ["layout-0", ...(isDone ? ["layout-2"] : [])];
     expect(
       host
         .own()
@@ -243,11 +243,11 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
       const [before, foreign] = [host.own(), host.foreign()];
       const random = createRandom(SEED);
       for (let count = 0; count < 30; count++) {
-        const deed = host.tamper(random);
-        expect({ deed, own: host.own() }).not.toEqual({ deed, own: before });
+        const tampering = host.tamper(random);
+        expect({ tampering, own: host.own() }).not.toEqual({ tampering, own: before });
         await proxy.adopt();
         await proxy.sync(SHOWCASE);
-        expect({ deed, own: host.own() }).toEqual({ deed, own: before });
+        expect({ tampering, own: host.own() }).toEqual({ tampering, own: before });
       }
       expect(host.foreign()).toEqual(foreign);
     },

@@ -16,7 +16,7 @@ import type { Transaction } from "./plan.ts";
 import { createTestNamespace } from "./test-support/namespace.ts";
 import type { TestNamespace } from "./test-support/namespace.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceWish } from "./test-support/states.ts";
+import type { ServiceFixture } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
 
@@ -45,8 +45,8 @@ class Proxy {
     this.#family = family;
   }
 
-  want(wishes: readonly ServiceWish[]): void {
-    const { rows, node } = stateOf(wishes, this.#family);
+  want(fixtures: readonly ServiceFixture[]): void {
+    const { rows, node } = stateOf(fixtures, this.#family);
     const context = { node, host: FACTS };
     this.ledger.setAll(this.backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, this.backend.render(row, context)])));
   }
@@ -77,18 +77,18 @@ async function kernelState(backend: NftBackend): Promise<readonly string[]> {
   return objects.map(({ kind, key, value }) => `${kind} ${key} ${JSON.stringify(value)}`).sort();
 }
 
-const wish: fc.Arbitrary<ServiceWish> = fc
+const fixture: fc.Arbitrary<ServiceFixture> = fc
   .record({
     number: fc.integer({ min: 1, max: 6 }),
     protocol: fc.constantFrom("TCP", "UDP", "SCTP"),
     local: fc.integer({ min: 0, max: 3 }),
     remote: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 14, max: 40 })),
-    isSticky: fc.boolean(),
+    hasAffinity: fc.boolean(),
     isLocal: fc.boolean(),
     isBalanced: fc.boolean(),
     isRanged: fc.boolean(),
   })
-  .map(({ number, protocol, local, remote, isSticky, isLocal, isBalanced, isRanged }) => ({
+  .map(({ number, protocol, local, remote, hasAffinity, isLocal, isBalanced, isRanged }) => ({
     name: `svc-${number}`,
     number,
     protocol,
@@ -99,11 +99,11 @@ const wish: fc.Arbitrary<ServiceWish> = fc
       type: isBalanced ? "LoadBalancer" : "ClusterIP",
       ...(isBalanced ? { nodePort: 30_000 + number, externalTrafficPolicy: isLocal ? "Local" : "Cluster" } : {}),
       ...(isRanged ? { loadBalancerSourceRanges: [`203.0.${number}.0/24`] } : {}),
-      ...(isSticky ? { sessionAffinity: "ClientIP" } : {}),
+      ...(hasAffinity ? { sessionAffinity: "ClientIP" } : {}),
     },
   }));
 
-const state = fc.uniqueArray(wish, { selector: ({ number }) => number, maxLength: 6 });
+const state = fc.uniqueArray(fixture, { selector: ({ number }) => number, maxLength: 6 });
 
 describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"), () => {
   let namespace: TestNamespace;
@@ -152,8 +152,8 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
         fc.asyncProperty(fc.array(state, { minLength: 2, maxLength: 6 }), async (history) => {
           await nft("flush", "ruleset");
           const proxy = new Proxy(backends[family], family);
-          for (const wishes of history) {
-            proxy.want(wishes);
+          for (const fixtures of history) {
+            proxy.want(fixtures);
             await proxy.sync();
           }
           expect(proxy.ledger.defects.size).toBe(0);
@@ -170,9 +170,9 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
   });
 
   it("forgets the clients of an endpoint that goes, at once or after a restart, and of no other", async () => {
-    const sticky = (remote: number): ServiceWish => ({ name: "sticky", number: 1, remote, spec: { sessionAffinity: "ClientIP" } });
+    const withAffinity = (remote: number): ServiceFixture => ({ name: "sticky", number: 1, remote, spec: { sessionAffinity: "ClientIP" } });
     const proxy = new Proxy(backends.IPv4, "IPv4");
-    proxy.want([sticky(2)]);
+    proxy.want([withAffinity(2)]);
     await proxy.sync();
     const endpoints = [...proxy.ledger.wanted().values()].filter(({ kind }) => kind === "affinity").map(({ key }) => key);
     expect(endpoints).toHaveLength(2);
@@ -184,13 +184,13 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
         ({ endpoint }) => endpoint,
       );
     await remember();
-    proxy.want([sticky(1)]);
+    proxy.want([withAffinity(1)]);
     await proxy.sync();
     const [kept = ""] = [...proxy.ledger.wanted().values()].filter(({ kind }) => kind === "affinity").map(({ key }) => key);
     expect(await remembered()).toEqual([kept, kept]);
     await remember();
     const successor = new Proxy(open("IPv4"), "IPv4");
-    successor.want([sticky(1)]);
+    successor.want([withAffinity(1)]);
     await successor.adopt();
     // The endpoint's clients, and its chain, which idles.
     expect(await successor.sync()).toBe(2);

@@ -31,7 +31,7 @@ function state(other: string, ports = PORTS): ChangeSet {
 }
 
 function viewed(objects: Parameters<typeof createStoreView>[0]): ChangeSet {
-  const changes = createStoreView(objects).take();
+  const changes = createStoreView(objects).pull();
   if (changes === undefined) throw new Error("a synced store gives a full change set");
   return changes;
 }

@@ -6,7 +6,7 @@ import type { IPFamily } from "@turnout/core";
 export const TABLE = "turnout";
 
 /** Version of the maps, sets and base chains; a table of another version is replaced as a whole. */
-export const LAYOUT_VERSION = "1";
+export const LAYOUT_VERSION = "2";
 
 /** nft's word for each family. */
 export const NFT_FAMILY: Readonly<Record<IPFamily, "ip" | "ip6">> = { IPv4: "ip", IPv6: "ip6" };

@@ -53,8 +53,8 @@ export interface NodePortObject {
 }
 
 /** The endpoint chains an affinity chain picks from, in index order. Key: `number . number`. */
-export interface StickyObject {
-  readonly kind: "sticky";
+export interface AffinityEndpointsObject {
+  readonly kind: "affinity-endpoints";
   readonly key: string;
   readonly value: readonly string[];
 }
@@ -94,7 +94,15 @@ export interface ElementObject {
 
 /** Everything this backend keeps in the kernel. */
 export type NftObject =
-  TableObject | ChainObject | ServiceObject | NodePortObject | MapObject | LargePoolObject | StickyObject | AffinityObject | ElementObject;
+  | TableObject
+  | ChainObject
+  | ServiceObject
+  | NodePortObject
+  | MapObject
+  | LargePoolObject
+  | AffinityEndpointsObject
+  | AffinityObject
+  | ElementObject;
 
 /** Names of the plain sets. */
 export const PLAIN_SETS: readonly ElementObject["kind"][] = ["cluster-ips", "hairpin", "nodeport-ips"];
@@ -119,11 +127,11 @@ export const SET_NAMES: readonly string[] = [
   ...Object.values(VERDICT_MAPS),
   ...(["service", "nodeport"] as const).flatMap((kind) => PROTOCOLS.map((protocol) => endpointMap(kind, protocol))),
   "affinity",
-  "sticky",
+  "affinity-endpoints",
 ];
 
 /** Where a list is: the map, the key of its elements without the index, and its first index. */
-export interface Place {
+export interface ListLocation {
   readonly map: string;
   readonly key: string;
   readonly from: number;
@@ -142,7 +150,7 @@ const LARGE_POOL_MAPS = 32;
 
 /** The map that a destination's large pools lie in; it depends on the destination alone. */
 export function largePoolMap(kind: DestinationKind, key: string): string {
-  const { map } = endpointPlace(kind, key, 0);
+  const { map } = endpointLocation(kind, key, 0);
   return `${map}-${parseInt(digest(key).slice(0, 4), 16) % LARGE_POOL_MAPS}`;
 }
 
@@ -152,24 +160,24 @@ export function isLargePoolMap(name: string): boolean {
 }
 
 /** The identity of a large pool: its map, and the key of its first element. */
-export function largePoolKey({ map, key, from }: Place): string {
+export function largePoolKey({ map, key, from }: ListLocation): string {
   return `${map} ${key} . ${from}`;
 }
 
 /** Where the elements of a large pool are; undoes {@link largePoolKey}. */
-export function largePoolPlace({ key: text }: Pick<LargePoolObject, "key">): Place {
+export function largePoolLocation({ key: text }: Pick<LargePoolObject, "key">): ListLocation {
   const [, map = "", key = "", from = "0"] = /^(\S+) (.*) \. (\d+)$/.exec(text) ?? [];
   return { map, key, from: Number(from) };
 }
 
 /** Where the endpoints of a destination's pool are that begins at index `from`. */
-export function endpointPlace(kind: DestinationKind, key: string, from: number): Place {
+export function endpointLocation(kind: DestinationKind, key: string, from: number): ListLocation {
   const parts = key.split(" . ");
   const [protocol = ""] = parts.splice(kind === "service" ? 1 : 0, 1);
   return { map: endpointMap(kind, protocol), key: parts.join(" . "), from };
 }
 
-/** The key of the destination whose endpoints are under `key` in the map of a protocol; undoes {@link endpointPlace}. */
+/** The key of the destination whose endpoints are under `key` in the map of a protocol; undoes {@link endpointLocation}. */
 export function destinationKey(kind: DestinationKind, protocol: string, key: string): string {
   return kind === "service" ? key.replace(" . ", ` . ${protocol} . `) : `${protocol} . ${key}`;
 }

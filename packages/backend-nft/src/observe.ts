@@ -59,7 +59,7 @@ export function parseTable(text: string): Observed<NftObject> {
   for (const kind of ["service", "nodeport"] as const) {
     for (const [key, value] of destinations(kind, sets)) add({ kind, key, value: { ...value } });
   }
-  for (const [key, value] of stickyLists(sets.get("sticky") ?? [])) add({ kind: "sticky", key, value });
+  for (const [key, value] of affinityLists(sets.get("affinity-endpoints") ?? [])) add({ kind: "affinity-endpoints", key, value });
   for (const [map, elements] of sets) {
     if (!isLargePoolMap(map)) continue;
     add({ kind: "map", key: map, value: true });
@@ -136,7 +136,7 @@ function poolAt(index: number): (typeof POOLS)[number] {
   return POOLS.findLast((pool) => index >= pool.from) ?? { name: "cluster", from: 0 };
 }
 
-function stickyLists(elements: readonly unknown[]): ReadonlyMap<string, readonly string[]> {
+function affinityLists(elements: readonly unknown[]): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, string[]>();
   for (const element of elements) {
     const [key, verdict] = element as [unknown, unknown];

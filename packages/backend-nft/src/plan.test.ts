@@ -6,17 +6,17 @@ import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SETTINGS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceWish } from "./test-support/states.ts";
+import type { ServiceFixture } from "./test-support/states.ts";
 
 /** Have a ledger want a state. */
-function want(ledger: Ledger<NftObject>, wishes: readonly ServiceWish[], family: IPFamily, settings?: NodeSettings): void {
-  const { rows, node } = stateOf(wishes, family, settings);
+function want(ledger: Ledger<NftObject>, fixtures: readonly ServiceFixture[], family: IPFamily, settings?: NodeSettings): void {
+  const { rows, node } = stateOf(fixtures, family, settings);
   const context = { node, host: FACTS };
   ledger.setAll(renderSkeleton(context), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, { comments: true })])));
 }
 
 /** The plan that leads from one state to another, as text. */
-function planText(before: readonly ServiceWish[] | undefined, after: readonly ServiceWish[], family: IPFamily = "IPv4"): string {
+function planText(before: readonly ServiceFixture[] | undefined, after: readonly ServiceFixture[], family: IPFamily = "IPv4"): string {
   const ledger = new Ledger<NftObject>();
   if (before !== undefined) {
     want(ledger, before, family);
@@ -27,7 +27,7 @@ function planText(before: readonly ServiceWish[] | undefined, after: readonly Se
   return explainPlan(planDelta(ledger.delta(0), family));
 }
 
-const plain = (local: number, remote: number, spec: ServiceWish["spec"] = {}): ServiceWish => ({
+const plain = (local: number, remote: number, spec: ServiceFixture["spec"] = {}): ServiceFixture => ({
   name: "cart",
   number: 1,
   local,
@@ -40,7 +40,7 @@ describe("golden plans", () => {
     await expect(planText(undefined, SHOWCASE, family)).toMatchFileSnapshot(`../test/golden/showcase.${family}.nft`);
   });
 
-  it.each<[string, readonly ServiceWish[], readonly ServiceWish[]]>([
+  it.each<[string, readonly ServiceFixture[], readonly ServiceFixture[]]>([
     ["endpoint-added", [plain(0, 3)], [plain(0, 4)]],
     ["endpoint-added-that-needs-more-slots", [plain(0, 2)], [plain(0, 3)]],
     ["endpoint-added-that-makes-a-pool-large", [plain(0, 16)], [plain(0, 17)]],
@@ -57,7 +57,7 @@ describe("golden plans", () => {
   });
 });
 
-function balanced(range: string): ServiceWish {
+function balanced(range: string): ServiceFixture {
   return {
     name: "web",
     number: 2,

@@ -93,7 +93,7 @@ interface Staged {
 const NOTHING_STAGED: Staged = { transactions: [], objects: new Set() };
 
 function quiet(writer: Writer): Transaction {
-  return quietly(writer.take());
+  return quietly(writer.finish());
 }
 
 function quietly(statements: readonly string[]): Transaction {
@@ -102,7 +102,7 @@ function quietly(statements: readonly string[]): Transaction {
 
 /** What goes unnoticed need not go at once. */
 function inParts(writer: Writer): readonly Transaction[] {
-  const statements = writer.take();
+  const statements = writer.finish();
   const size = STAGED_ELEMENTS / ELEMENTS_PER_STATEMENT;
   return Array.from({ length: Math.ceil(statements.length / size) }, (_, part) =>
     quietly(statements.slice(part * size, (part + 1) * size)),

@@ -1,9 +1,9 @@
 import { cidrContains, hostPort, parseCIDR, parseIP, printableName } from "@turnout/core";
 import type { Context, Destination, ServicePort } from "@turnout/core";
-import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, stickyChain, WORDS } from "./chains.ts";
+import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, affinityChain, WORDS } from "./chains.ts";
 import type { PickTargets } from "./chains.ts";
 import { fingerprint } from "./names.ts";
-import { endpointPlace, largePoolKey, largePoolMap, POOLS, SMALL_POOL_MAX } from "./objects.ts";
+import { endpointLocation, largePoolKey, largePoolMap, POOLS, SMALL_POOL_MAX } from "./objects.ts";
 import type { ChainObject, DestinationKind, NftObject, PoolName } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 
@@ -56,14 +56,16 @@ function renderDestination(
 ): readonly NftObject[] {
   const objects: NftObject[] = [];
   const where = destination.kind === "nodePort" ? "nodeport" : "service";
-  const isSticky = row.affinitySeconds !== undefined;
+  const hasAffinity = row.affinitySeconds !== undefined;
   const usedPool = (name: PoolName): readonly string[] => (destination.rules.some(({ to }) => to === name) ? pools[name] : NO_ENDPOINTS);
-  const used: Pools = isSticky
+  const used: Pools = hasAffinity
     ? { cluster: NO_ENDPOINTS, local: NO_ENDPOINTS }
     : { cluster: usedPool("cluster"), local: usedPool("local") };
   const protocol = row.name.protocol.toLowerCase();
   const key = where === "service" ? `${destination.address} . ${protocol} . ${destination.port}` : `${protocol} . ${destination.port}`;
-  const targets = isSticky ? renderSticky(row, destination, node, objects) : renderPicks({ where, key, protocol, used }, node, objects);
+  const targets = hasAffinity
+    ? renderAffinity(row, destination, node, objects)
+    : renderPicks({ where, key, protocol, used }, node, objects);
   const { verdict, chain: policy } = policyFor(destination, targets, node);
   if (policy !== undefined) objects.push(policy);
   if (destination.sourceRanges !== undefined) objects.push(sourcesChain(destination.sourceRanges, WORDS[node.family]));
@@ -92,7 +94,7 @@ function renderPicks({ where, key, protocol, used }: Picked, { family }: Context
   const pick = ({ name: pool, from }: (typeof POOLS)[number]): string => {
     const endpoints = used[pool];
     if (endpoints.length === 0) return "";
-    const place = endpointPlace(where, key, from);
+    const place = endpointLocation(where, key, from);
     const isLarge = endpoints.length > SMALL_POOL_MAX;
     const map = isLarge ? largePoolMap(where, key) : place.map;
     if (isLarge) {
@@ -109,7 +111,7 @@ function renderPicks({ where, key, protocol, used }: Picked, { family }: Context
   return { cluster, local };
 }
 
-function renderSticky(
+function renderAffinity(
   row: ServicePort,
   destination: Destination,
   { family }: Context<NftFacts>["node"],
@@ -120,15 +122,15 @@ function renderSticky(
     if (!destination.rules.some(({ to }) => to === name)) return "";
     const endpoints = row[name].map((index) => row.endpoints[index]).filter((endpoint) => endpoint !== undefined);
     const texts = endpoints.map(({ ip, port }) => hostPort(ip, port));
-    const chainName = `sticky-${fingerprint(row.key).hex}-${name}`;
+    const chainName = `affinity-${fingerprint(row.key).hex}-${name}`;
     for (const text of texts) {
       objects.push(endpointChain(row.key, row.name.protocol.toLowerCase(), text, text, row.affinitySeconds ?? 0, words));
       const { high, low } = fingerprint(`${row.key} ${text}`);
       objects.push({ kind: "affinity", key: `${high} . ${low}`, value: true });
     }
     const { high, low } = fingerprint(chainName);
-    objects.push(stickyChain(chainName, row.key, texts, words));
-    objects.push({ kind: "sticky", key: `${high} . ${low}`, value: texts.map((text) => endpointChainName(row.key, text)) });
+    objects.push(affinityChain(chainName, row.key, texts, words));
+    objects.push({ kind: "affinity-endpoints", key: `${high} . ${low}`, value: texts.map((text) => endpointChainName(row.key, text)) });
     return chainName;
   };
   return { cluster: pool("cluster"), local: pool("local") };

@@ -85,7 +85,7 @@ export function tableStatements(family: "ip" | "ip6"): readonly string[] {
     // A map a protocol: nft adds the match of the protocol a map's type names to the rules that look things up in it.
     ...PROTOCOLS.flatMap((protocol) => (["service", "nodeport"] as const).map((kind) => mapStatement(family, endpointMap(kind, protocol)))),
     set("affinity", `typeof ${family} saddr . ${index} . ${index}; size 1048576; flags dynamic,timeout;`),
-    map("sticky", `typeof ${index} . ${index} . ${index} : verdict;`),
+    map("affinity-endpoints", `typeof ${index} . ${index} . ${index} : verdict;`),
     `add chain ${family} turnout layout-${LAYOUT_VERSION}`,
   ];
 }

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { createFakeHost } from "./testing/index.ts";
 import { openProxy } from "./test-support/test-proxy.ts";
-import type { ServiceWish } from "./test-support/states.ts";
+import type { ServiceFixture } from "./test-support/states.ts";
 
 /** Found by trying: the first 32 bits of their digests are the same. */
 const ALIKE = ["10.0.215.209/32", "10.1.103.106/32"] as const;
 
-function balanced(name: string, number: number, range: string): ServiceWish {
+function balanced(name: string, number: number, range: string): ServiceFixture {
   const spec = { type: "LoadBalancer", loadBalancerSourceRanges: [range] };
   return { name, number, remote: 1, spec, loadBalancerIPs: [`198.51.100.${number}`] };
 }

@@ -1,16 +1,16 @@
 import type { IPFamily, Put } from "@turnout/core";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { slotsFor } from "./chains.ts";
-import { endpointPlace, largePoolPlace, POOLS, VERDICT_MAPS } from "./objects.ts";
+import { endpointLocation, largePoolLocation, POOLS, VERDICT_MAPS } from "./objects.ts";
 import type {
   ChainObject,
   DestinationValue,
   LargePoolObject,
   NftObject,
   NodePortObject,
-  Place,
+  ListLocation,
   ServiceObject,
-  StickyObject,
+  AffinityEndpointsObject,
 } from "./objects.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
 
@@ -31,7 +31,7 @@ export class Writer {
   }
 
   /** Everything written, in order; elements collected so far are written out. */
-  take(): readonly string[] {
+  finish(): readonly string[] {
     this.flush();
     return this.#statements;
   }
@@ -84,8 +84,9 @@ export function writeRemoval(object: NftObject, writer: Writer, late: Writer): v
   if (!isWritten(object)) return;
   if (isDestination(object)) {
     if (object.value.verdict !== "") writer.element("delete", VERDICT_MAPS[object.kind], object.key);
-    for (const { name, from } of POOLS) deleteIndexed(endpointPlace(object.kind, object.key, from), object.value[name], [], writer, late);
-  } else if (object.kind === "sticky" || object.kind === "large-pool") {
+    for (const { name, from } of POOLS)
+      deleteIndexed(endpointLocation(object.kind, object.key, from), object.value[name], [], writer, late);
+  } else if (object.kind === "affinity-endpoints" || object.kind === "large-pool") {
     deleteIndexed(placeOf(object), object.value, [], writer, late);
   } else {
     writer.element("delete", object.kind, object.key);
@@ -101,9 +102,9 @@ export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, 
     // The same chain draws on: it takes a slot that is vacant now for what it is.
     const rest = isChanging ? late : writer;
     for (const { name, from } of POOLS) {
-      deleteIndexed(endpointPlace(after.kind, after.key, from), before.value[name], after.value[name], writer, rest);
+      deleteIndexed(endpointLocation(after.kind, after.key, from), before.value[name], after.value[name], writer, rest);
     }
-  } else if (after.kind === "sticky" && before.kind === "sticky") {
+  } else if (after.kind === "affinity-endpoints" && before.kind === "affinity-endpoints") {
     deleteIndexed(placeOf(after), before.value, after.value, writer, late);
   } else if (after.kind === "large-pool" && before.kind === "large-pool") {
     const isChanging = slotsFor(before.value.length) !== slotsFor(after.value.length);
@@ -119,9 +120,9 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
     if (old !== undefined && verdictText(old) === verdictText(after.value)) return;
     const comment = after.value.comment === "" ? "" : ` comment "${after.value.comment}"`;
     writer.element("add", VERDICT_MAPS[after.kind], `${after.key}${comment} : ${after.value.verdict}`);
-  } else if (after.kind === "sticky") {
+  } else if (after.kind === "affinity-endpoints") {
     const targets = after.value.map((chain) => `goto ${chain}`);
-    const had = before?.kind === "sticky" ? before.value.map((chain) => `goto ${chain}`) : [];
+    const had = before?.kind === "affinity-endpoints" ? before.value.map((chain) => `goto ${chain}`) : [];
     addIndexed(placeOf(after), had, targets, writer);
   } else if (after.kind === "large-pool") {
     if (!staged.has(after)) addIndexed(placeOf(after), before?.kind === "large-pool" ? before.value : [], after.value, writer);
@@ -143,18 +144,18 @@ export function writeAhead(object: DestinationObject | LargePoolObject, writer: 
 
 /** Add the endpoints of a destination that differ from `before`. */
 function writeEndpoints({ kind, key, value }: DestinationObject, before: DestinationValue | undefined, writer: Writer): void {
-  for (const { name, from } of POOLS) addIndexed(endpointPlace(kind, key, from), before?.[name] ?? [], value[name], writer);
+  for (const { name, from } of POOLS) addIndexed(endpointLocation(kind, key, from), before?.[name] ?? [], value[name], writer);
 }
 
 function verdictText({ verdict, comment }: DestinationValue): string {
   return `${verdict} ${comment}`;
 }
 
-function placeOf(object: StickyObject | LargePoolObject): Place {
-  return object.kind === "sticky" ? { map: "sticky", key: object.key, from: 0 } : largePoolPlace(object);
+function placeOf(object: AffinityEndpointsObject | LargePoolObject): ListLocation {
+  return object.kind === "affinity-endpoints" ? { map: "affinity-endpoints", key: object.key, from: 0 } : largePoolLocation(object);
 }
 
-function addIndexed({ map, key, from }: Place, before: readonly string[], after: readonly string[], writer: Writer): void {
+function addIndexed({ map, key, from }: ListLocation, before: readonly string[], after: readonly string[], writer: Writer): void {
   for (let index = 0; index < after.length; index++) {
     const text = after[index] ?? "";
     if (before[index] !== text) writer.element("add", map, `${key} . ${from + index} : ${text}`);
@@ -165,7 +166,13 @@ function addIndexed({ map, key, from }: Place, before: readonly string[], after:
  * Delete the elements of a list that change (now, so that they can be added anew) or end (`late` where another chain will pick: the
  * rules a packet has entered are those of its arrival, but its lookups are not).
  */
-function deleteIndexed({ map, key, from }: Place, before: readonly string[], after: readonly string[], writer: Writer, late: Writer): void {
+function deleteIndexed(
+  { map, key, from }: ListLocation,
+  before: readonly string[],
+  after: readonly string[],
+  writer: Writer,
+  late: Writer,
+): void {
   for (let index = 0; index < before.length; index++) {
     // An index may be missing on a host that was tampered with; "" stands for such a gap.
     if (before[index] === "" || before[index] === after[index]) continue;

@@ -50,7 +50,7 @@ async function foreignChange(event: NftEvent, { family, echoes }: WatchOptions, 
     return areThere ? "the ruleset changed faster than the kernel could tell" : undefined;
   }
   if (!event.tables.includes(table) || missed.haveCovered(event.generation)) return undefined;
-  return echoes.take() ? undefined : `${event.process} (pid ${event.pid}) changed table ${table}`;
+  return echoes.consume() ? undefined : `${event.process} (pid ${event.pid}) changed table ${table}`;
 }
 
 /** Finds commits of others that no event told of. */

@@ -33,7 +33,7 @@ class ProxyProcess {
 
   /** Bring these Services, and nothing else, into force. */
   async sync(...objects: readonly RawObject[]): Promise<Outcome<UserspaceObject>> {
-    const changes = createStoreView([NODE, ...objects], { settings: { nodePortAddresses: ["primary"] } }).take();
+    const changes = createStoreView([NODE, ...objects], { settings: { nodePortAddresses: ["primary"] } }).pull();
     const { facts } = await userspaceModule.probe(userspaceModule.parseOptions({}), this.host.world, signal);
     const context = { node: changes?.node as NodeContext, host: facts };
     const rows = new Map((changes?.set ?? []).map((row) => [row.key, this.backend.render(row, context)]));

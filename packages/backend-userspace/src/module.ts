@@ -1,5 +1,5 @@
 import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core";
-import { createLinuxWorld, OwnAddresses, Turns } from "@turnout/host";
+import { createLinuxWorld, OwnAddresses, Mutex } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { mayOwnAddresses, probeUserspace } from "./facts.ts";
@@ -63,7 +63,7 @@ function createUserspaceWorld(base: World): UserspaceWorld & { close(): void } {
 }
 
 function openDataplane(options: UserspaceOptions, world: UserspaceWorld): Dataplane<UserspaceFacts, UserspaceObject, Step> {
-  const shared: Shared = { options, world, counters: { connections: 0, sessions: 0 }, turns: new Turns() };
+  const shared: Shared = { options, world, counters: { connections: 0, sessions: 0 }, mutex: new Mutex() };
   const appliers: Applier[] = [];
   return {
     family(family) {
@@ -84,7 +84,7 @@ interface Shared {
   readonly options: UserspaceOptions;
   readonly world: UserspaceWorld;
   readonly counters: Counters;
-  readonly turns: Turns;
+  readonly mutex: Mutex;
 }
 
 interface FamilyParts {
@@ -95,13 +95,13 @@ interface FamilyParts {
   readonly applier: Applier;
 }
 
-function partsOf(traffic: Traffic, { world, turns }: Shared): FamilyParts {
+function partsOf(traffic: Traffic, { world, mutex }: Shared): FamilyParts {
   const bell = new DriftBell();
   const fronts = new Fronts(traffic, (id) => {
     applier.lose(id);
     bell.ring(`${id} failed`);
   });
-  const own = new OwnAddresses(world, DEVICE, traffic.family, turns);
+  const own = new OwnAddresses(world, DEVICE, traffic.family, mutex);
   const applier = new Applier(traffic, fronts, own);
   return { traffic, bell, fronts, own, applier };
 }

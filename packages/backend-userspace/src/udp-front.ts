@@ -37,7 +37,7 @@ export class UdpSessions {
   }
 
   /** Take a datagram of a client: to its endpoint, or, where it has none, to one that is chosen now. */
-  take(front: UdpFront, data: Uint8Array, from: SocketAddress): void {
+  forward(front: UdpFront, data: Uint8Array, from: SocketAddress): void {
     const key = `${front.name} ${hostPort(from.ip, from.port)}`;
     const session = this.#sessions.get(key) ?? this.#begin(key, front, from);
     if (session === undefined) return;
@@ -158,7 +158,7 @@ export class UdpFront {
     this.#traffic = traffic;
     this.#sessions = sessions;
     this.#balancer = new Balancer(traffic);
-    this.#port = traffic.world.sockets.bind(at, (data, from) => this.#sessions.take(this, data, from), onLost);
+    this.#port = traffic.world.sockets.bind(at, (data, from) => this.#sessions.forward(this, data, from), onLost);
   }
 
   /** Resolves when clients are answered. @throws {Error} why they can't be, with the system's `code` */

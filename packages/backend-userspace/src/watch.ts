@@ -23,7 +23,7 @@ export class DriftBell {
   }
 
   /** What is wrong, told once; undefined: nothing new. */
-  take(): string | undefined {
+  drain(): string | undefined {
     const what = this.#unheard;
     this.#unheard = undefined;
     return what;
@@ -48,7 +48,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   let known = JSON.stringify(await readAddresses(world));
   for (let news = await inbox.next(); typeof news !== "string"; news = await inbox.next()) {
     if (news.is === "rung") {
-      const what = bell.take();
+      const what = bell.drain();
       if (what !== undefined) yield { kind: "drift", what };
       continue;
     }

@@ -70,13 +70,9 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip"), ()
   // As a hand or a deployment leaves it: broken, emptied, something else, without the Services, or not there.
   const HARMS = [
     ["head -c 500 good >cart.yaml", 2, "[invalid_object] can't be parsed"],
-    [": >cart.yaml", 1, "[not_found] the source has not one Service, and rules of some are in force here: IPv4 of node node1"],
+    [": >cart.yaml", 1, "[not_found] the source has no Service, but rules of Services are in force here: IPv4 of node node1"],
     ["echo not a manifest >cart.yaml", 2, "[invalid_object] is not an object"],
-    [
-      "printf 'apiVersion: apps/v1\\nkind: Deployment\\nmetadata: {name: x}\\n' >cart.yaml",
-      1,
-      "[not_found] the source has not one Service",
-    ],
+    ["printf 'apiVersion: apps/v1\\nkind: Deployment\\nmetadata: {name: x}\\n' >cart.yaml", 1, "[not_found] the source has no Service"],
     ["rm cart.yaml", 1, "[not_found] the source can't be read"],
   ] as const;
 

@@ -26,7 +26,7 @@ export interface NodeStateOptions {
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Log;
-  /** With `api:`: a brain that refuses is asked again until it doesn't; default: that is an error. */
+  /** With `api:`: a node-state server that refuses is asked again until it doesn't; default: that is an error. */
   readonly isDaemon?: boolean;
   /** With `api:`: rules are made of it, so feeds wait for a Node object that is to come; default: they don't. */
   readonly awaitsNode?: boolean;
@@ -39,7 +39,7 @@ export interface NodeStateOptions {
 }
 
 /**
- * The node state of one node: computed in this process from a store that a source fills, or had from a brain.
+ * The node state of one node: computed in this process from a store that a source fills, or had from a node-state server.
  *
  * Edges: objects, and what is wrong with them, are heard of only where the store is.
  */
@@ -49,7 +49,7 @@ export class NodeStateSource {
   readonly #issues: IssueLog;
   readonly store: Store;
   #link: Promise<NodeLink> | undefined;
-  #eligibility: Eligibility = { isEligible: false, reason: "the brain has not said anything of this node yet" };
+  #eligibility: Eligibility = { isEligible: false, reason: "the node-state server has not said anything of this node yet" };
 
   /** @throws {ProxyError} `invalid_object` for a source that is none. */
   constructor(options: NodeStateOptions) {
@@ -73,7 +73,7 @@ export class NodeStateSource {
     return this.#spec.kind === "api" ? this.#eligibility : eligibilityOf(this.store.node(this.#options.config.nodeName));
   }
 
-  /** The store has this node's Node object; a brain's clients can't tell. */
+  /** The store has this node's Node object; a node-state server's clients can't tell. */
   get hasNode(): boolean {
     return this.#spec.kind === "api" || this.store.node(this.#options.config.nodeName) !== undefined;
   }
@@ -127,11 +127,11 @@ export class NodeStateSource {
     const { clock, config, log } = this.#options;
     if (this.#isNodeKnown() || signal.aborted) return;
     log.info("waiting for this node's Node object", { node: config.nodeName });
-    const settled = new AbortController();
+    const known = new AbortController();
     const stopHearing = this.store.onChange(() => {
-      if (this.#isNodeKnown()) settled.abort();
+      if (this.#isNodeKnown()) known.abort();
     });
-    await clock.sleep(NODE_WAIT_MS, AbortSignal.any([signal, settled.signal]));
+    await clock.sleep(NODE_WAIT_MS, AbortSignal.any([signal, known.signal]));
     stopHearing();
     if (this.#isNodeKnown() || signal.aborted) return;
     // An API server that is away is told of by itself.
@@ -141,7 +141,7 @@ export class NodeStateSource {
   #noteNode(name: string): void {
     const { config, log } = this.#options;
     if (name !== config.nodeName || this.hasNode || this.store.lastingNode(name) === undefined) return;
-    log.warn("this node's Node object is gone, what it said counts on", { node: name });
+    log.warn("this node's Node object is gone, what it said last is still used", { node: name });
   }
 
   #isNodeKnown(): boolean {

@@ -44,15 +44,15 @@ export function addLogOptions(command: Command): Command {
     .addOption(new Option("--log-flush-frequency <duration>", "accepted, without effect").hideHelp());
 }
 
-/** Add the files for a brain over TLS. */
+/** Add the files for a node-state server over TLS. */
 export function addApiOptions(command: Command): Command {
   return command
-    .option("--api-ca <file>", "for api:tls://…: whose certificate the brain needs")
+    .option("--api-ca <file>", "for api:tls://…: whose certificate the node-state server needs")
     .option("--api-cert <file>", "for api:tls://…: our certificate")
     .option("--api-key <file>", "for api:tls://…: its key");
 }
 
-/** The files for a brain over TLS, if any. @throws {ProxyError} `invalid_object` when some of them are missing. */
+/** The files for a node-state server over TLS, if any. @throws {ProxyError} `invalid_object` when some of them are missing. */
 export function apiTls({ apiCa, apiCert, apiKey }: CommonOptions): TlsFiles | undefined {
   return tlsFiles({ ca: apiCa, cert: apiCert, key: apiKey }, "--api");
 }
@@ -62,7 +62,7 @@ export function addSourceOptions(command: Command): Command {
   return addApiOptions(command)
     .option(
       "--source <source>",
-      "where Services come from: kube, file:PATH (a YAML or JSON file, or a directory), or api:TARGET (a brain at unix:///PATH or tls://HOST:PORT)",
+      "where Services come from: kube, file:PATH (a YAML or JSON file, or a directory), or api:TARGET (a node-state server at unix:///PATH or tls://HOST:PORT)",
       "kube",
     )
     .option("--node-name <name>", "the node to compute for (default: this host's name)")

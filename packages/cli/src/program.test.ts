@@ -243,7 +243,7 @@ describe("run", () => {
     await env.file("config.yaml", `${head}clusterCIDR: 10.0.0.0/8\n`);
     const { code, err } = await done;
     expect(code).toBe(1);
-    expect(err).toContain("turnout: [canceled] the configuration file changed");
+    expect(err).toContain("turnout: [restart_needed] the configuration file changed");
     expect(await kernel()).toContain("10.1.2.5");
   });
 });

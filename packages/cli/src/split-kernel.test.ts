@@ -34,13 +34,13 @@ function inNamespace(script: string): Promise<{ readonly code: number; readonly 
   });
 }
 
-describe("a brain and turnout-nft as two processes on a real kernel", needs("root", "netns", "nft", "ip"), () => {
-  test("the rules outlive a brain that is killed, and follow the one that comes after it", async () => {
+describe("a node-state server and turnout-nft as two processes on a real kernel", needs("root", "netns", "nft", "ip"), () => {
+  test("the rules outlive a node-state server that is killed, and follow the one that comes after it", async () => {
     const outcome = await inNamespace(`
-      $S >brain.log 2>&1 & brain=$!
+      $S >server.log 2>&1 & server=$!
       $N >nft.log 2>&1 & nft=$!
       until_so 'nft list map ip turnout services | grep 10.96.0.10'
-      kill -9 $brain
+      kill -9 $server
       until_so 'grep "node-state API is away" nft.log'
       nft -j list ruleset | md5sum >before
       # The socket's file is still there, and stale.
@@ -48,19 +48,19 @@ describe("a brain and turnout-nft as two processes on a real kernel", needs("roo
       sleep 0.3
       nft -j list ruleset | md5sum | cmp - before && echo same
       sed -i s/10.96.0.10/10.96.0.11/g cart.yaml
-      $S >>brain.log 2>&1 & brain=$!
+      $S >>server.log 2>&1 & server=$!
       until_so 'nft list map ip turnout services | grep 10.96.0.11'
       nft list map ip turnout services | grep -c 10.96.0.10
       kill -TERM $nft; wait $nft; echo "nft exit $?"
-      kill -TERM $brain; wait $brain; echo "brain exit $?"
+      kill -TERM $server; wait $server; echo "server exit $?"
       nft list map ip turnout services | grep -c 10.96.0.11
       test -e node.sock || echo gone`);
-    expect(outcome.out).toBe("stale\nsame\n0\nnft exit 0\nbrain exit 0\n1\ngone\n");
+    expect(outcome.out).toBe("stale\nsame\n0\nnft exit 0\nserver exit 0\n1\ngone\n");
   });
 
   test("output that can't be taken ends it with 1 and a line, or quietly", async () => {
     const outcome = await inNamespace(`
-      $S >brain.log 2>&1 &
+      $S >server.log 2>&1 &
       $N --once --dry-run >/dev/full 2>err.log; echo "exit $?"; tail -1 err.log
       $N --once --dry-run >/dev/full 2>&1; echo "exit $?"
       $N --once --dry-run 2>&1 | true`);
@@ -71,15 +71,15 @@ describe("a brain and turnout-nft as two processes on a real kernel", needs("roo
   test("a socket that one has no right to is told at once, and nobody waits for it", async () => {
     const outcome = await inNamespace(`
       chmod 755 .
-      $S --socket-mode 0600 >brain.log 2>&1 &
+      $S --socket-mode 0600 >server.log 2>&1 &
       until_so 'test -S node.sock'
       setpriv --reuid=12345 --regid=12345 --clear-groups $N --once --dry-run 2>&1 >/dev/null | tail -1`);
     expect(outcome.out).toMatch(/^turnout-nft: \[permission_denied\] no connection comes about \(connect EACCES .*see --socket-mode/);
   });
 
-  test("--once programs what the brain says and leaves it; a second time there is nothing to do", async () => {
+  test("--once programs what the node-state server says and leaves it; a second time there is nothing to do", async () => {
     const outcome = await inNamespace(`
-      $S >brain.log 2>&1 &
+      $S >server.log 2>&1 &
       $N --once; echo "exit $?"
       nft list map ip turnout services | grep -c 10.96.0.10
       $N --once --dry-run`);

@@ -6,24 +6,24 @@ import { createAuthority } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
 
-let brain: ToyEnvironment;
+let stateServer: ToyEnvironment;
 let node: ToyEnvironment;
 let target: string;
 let services: string;
 let serving: Promise<Outcome>;
 
 beforeEach(async () => {
-  brain = await ToyEnvironment.create();
+  stateServer = await ToyEnvironment.create();
   node = await ToyEnvironment.create();
-  target = `unix://${join(brain.directory, "node.sock")}`;
-  services = await brain.file("services.yaml", CART);
+  target = `unix://${join(stateServer.directory, "node.sock")}`;
+  services = await stateServer.file("services.yaml", CART);
 });
 
 afterEach(async () => {
-  brain.stop.abort();
+  stateServer.stop.abort();
   node.stop.abort();
   await serving;
-  await brain.remove();
+  await stateServer.remove();
   await node.remove();
 });
 
@@ -32,8 +32,8 @@ async function says(env: ToyEnvironment, text: string): Promise<void> {
 }
 
 async function serve(...flags: readonly string[]): Promise<void> {
-  serving = brain.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);
-  await says(brain, "the source is complete");
+  serving = stateServer.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);
+  await says(stateServer, "the source is complete");
 }
 
 async function freePort(): Promise<number> {
@@ -51,7 +51,7 @@ async function rows(...flags: readonly string[]): Promise<readonly unknown[]> {
   return (JSON.parse(outcome.out) as { rows: unknown[] }[])[0]?.rows ?? [];
 }
 
-describe("a brain in another process", () => {
+describe("a node-state server in another process", () => {
   test("gives what the same source gives in this one, for whatever node and settings are asked", async () => {
     await serve();
     const there = await node.run("print", "--source", `api:${target}`, "--cluster-cidr", "10.1.0.0/16", "-o", "json");
@@ -83,11 +83,11 @@ describe("a brain in another process", () => {
       return await readFile(join(node.directory, "kernel-IPv4.json"), "utf8").catch(() => "");
     };
     await expect.poll(kernel).toContain("10.96.0.10:80");
-    brain.stop.abort();
+    stateServer.stop.abort();
     expect((await serving).code).toBe(0);
     await says(node, "the node-state API is away, rules stay as they are");
     expect(await kernel()).toContain("10.96.0.10:80");
-    await brain.file("services.yaml", CART.replaceAll("10.96.0.10", "10.96.0.11"));
+    await stateServer.file("services.yaml", CART.replaceAll("10.96.0.10", "10.96.0.11"));
     await serve();
     await expect.poll(kernel).toContain("10.96.0.11:80");
     expect(await kernel()).not.toContain("10.96.0.10:80");
@@ -111,7 +111,7 @@ describe("a brain in another process", () => {
 
   test("answers for one node alone when it is told to, on a socket with the mode it is told", async () => {
     await serve("--node-name", "node1", "--socket-mode", "0600");
-    expect((await stat(join(brain.directory, "node.sock"))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(stateServer.directory, "node.sock"))).mode & 0o777).toBe(0o600);
     expect(await rows()).toHaveLength(1);
     const refused = await node.run("print", "--source", `api:${target}`, "--node-name", "node2");
     expect([refused.code, refused.out]).toEqual([1, ""]);
@@ -121,13 +121,13 @@ describe("a brain in another process", () => {
   });
 
   test("over mutual TLS answers a node's certificate for that node", async () => {
-    const authority = createAuthority("brains", Date.now());
+    const authority = createAuthority("node-state servers", Date.now());
     const pems = async (env: ToyEnvironment, commonName: string): Promise<readonly [ca: string, cert: string, key: string]> => {
       const { cert, key } = authority.issue({ commonName, hosts: ["127.0.0.1"] });
       return [await env.file("ca.pem", authority.cert), await env.file("cert.pem", cert), await env.file("key.pem", key)];
     };
     const port = await freePort();
-    const [ca, cert, key] = await pems(brain, "brain");
+    const [ca, cert, key] = await pems(stateServer, "stateServer");
     await serve("--listen", `tls://127.0.0.1:${port}`, "--tls-ca", ca, "--tls-cert", cert, "--tls-key", key);
     const [apiCa, apiCert, apiKey] = await pems(node, "system:node:node1");
     const ask = (name: string): Promise<Outcome> => {
@@ -146,8 +146,8 @@ describe("a brain in another process", () => {
   test("tells how it is, and what it has done", async () => {
     const [metrics, healthz] = [await freePort(), await freePort()];
     await serve("--node-name", "node1", "--metrics-bind-address", `127.0.0.1:${metrics}`, "--healthz-bind-address", `127.0.0.1:${healthz}`);
-    await says(brain, "serving metrics");
-    await says(brain, "serving healthz");
+    await says(stateServer, "serving metrics");
+    await says(stateServer, "serving healthz");
     const get = async (port: number, path: string): Promise<string> => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
     for (const path of ["/livez", "/healthz", "/readyz"])
       expect(JSON.parse(await get(healthz, path))).toMatchObject({ ok: true, complete: true, source: { files: "followed" } });
@@ -187,9 +187,9 @@ describe("a brain in another process", () => {
   });
 
   test("says which flags have no effect on files", async () => {
-    await serve("--kubeconfig", "brain.conf", "--master", "https://10.0.0.1");
+    await serve("--kubeconfig", "server.conf", "--master", "https://10.0.0.1");
     expect(await rows()).toHaveLength(1);
-    brain.stop.abort();
+    stateServer.stop.abort();
     const { err } = await serving;
     for (const flag of ["--kubeconfig", "--master"]) expect(err).toContain(`${flag} has no effect`);
   });
@@ -213,7 +213,7 @@ describe("a brain in another process", () => {
     [["--healthz-bind-address", "10.0.0.1:0"], "is no address to listen on: --healthz-bind-address"],
   ];
   test.each(wrongs)("refuses %j as bad usage", async (flags, reason) => {
-    serving = brain.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);
+    serving = stateServer.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);
     const { code, err } = await serving;
     expect([code, err]).toEqual([2, expect.stringContaining(reason)]);
   });

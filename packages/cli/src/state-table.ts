@@ -65,7 +65,7 @@ export function stateTable(state: PrintedState): string {
 
 function linesOf(row: ServicePort): string[][] {
   const endpoints = endpointsText(row);
-  const affinity = row.affinitySeconds === undefined ? "" : `sticky ${row.affinitySeconds}s`;
+  const affinity = row.affinitySeconds === undefined ? "" : `affinity ${row.affinitySeconds}s`;
   if (row.destinations.length === 0) return [[row.key, affinity, "none", "", endpoints]];
   return row.destinations.map((destination, index) => {
     const address = destination.kind === "nodePort" ? `:${destination.port}` : hostPort(destination.address, destination.port);

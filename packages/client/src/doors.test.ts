@@ -45,7 +45,7 @@ test("neither does anything that it loads later: every file of the API, and the 
   expect(packages).toEqual(["core", "@bufbuild/protobuf"]);
 });
 
-test("the door of backend processes loads what they need, and gRPC only when a brain is asked", async () => {
+test("the door of backend processes loads what they need, and gRPC only when a node-state server is asked", async () => {
   const { packages, rooms } = await loadedBy("@turnout/client/daemon");
   expect(rooms).toEqual(["api", "daemon", "process"]);
   expect(packages).toEqual(expect.arrayContaining(OF_DAEMONS));

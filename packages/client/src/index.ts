@@ -12,7 +12,7 @@ export { NODE_WAIT_MS, NO_NODE_KNOWN } from "./api/watch/node-wait.ts";
 export { createStatePoll } from "./api/watch/state-poll.ts";
 export type { StatePoll } from "./api/watch/state-poll.ts";
 export { DEFAULT_TARGET, parseApiTarget, parseTarget, tlsFiles } from "./api/watch/target.ts";
-export type { Target, TlsFiles } from "./api/watch/target.ts";
+export type { ApiTarget, TlsFiles } from "./api/watch/target.ts";
 export { fetchFullState, openNodeLink, watchFullState, watchNodeState } from "./api/watch/watch-node-state.ts";
 export type { FullState, WatchOptions } from "./api/watch/watch-node-state.ts";
 export { IssueLog } from "./process/issue-log.ts";

@@ -1,6 +1,6 @@
 /**
  * The node-state protocol itself: messages, and the way between them and core's model. For those who serve it or write
- * another client; programs that follow a brain need none of this.
+ * another client; programs that follow a node-state server need none of this.
  *
  * @packageDocumentation
  */
@@ -14,7 +14,7 @@ export { MESSAGE_BYTES_MAX, openNodeStream, WATCH_PATH } from "./api/watch/node-
 export { NodeLink } from "./api/watch/node-link.ts";
 export type { NodeStream } from "./api/watch/node-stream.ts";
 export { parseTarget } from "./api/watch/target.ts";
-export type { Target, TlsFiles } from "./api/watch/target.ts";
+export type { ApiTarget, TlsFiles } from "./api/watch/target.ts";
 export { DeliveryReader, encodeDelivery } from "./api/wire/change-set-codec.ts";
 export type { Delivery, EncodeOptions } from "./api/wire/change-set-codec.ts";
 export { readSettings, wireSettings } from "./api/wire/node-codec.ts";

@@ -7,14 +7,14 @@
 export * from "./play/fake-host.ts";
 export { FaultSwitches } from "./play/fault-switches.ts";
 export * from "./checks/finding.ts";
-export type { Place } from "./checks/findings.ts";
+export type { Checkpoint } from "./checks/findings.ts";
 export * from "./play/scenario.ts";
 export * from "./play/short.ts";
 export * from "./play/stage.ts";
 export * from "./play/words.ts";
 export * from "./checks/check.ts";
-export { paper } from "./reference/paper.ts";
-export { createPaperHost } from "./reference/paper-host.ts";
+export { referenceBackend } from "./reference/reference-backend.ts";
+export { createReferenceHost } from "./reference/reference-host.ts";
 export type { Subject } from "./play/subject.ts";
 export * from "./scenarios/index.ts";
 export { BREAKAGES, catchBreakage } from "./breakages/breakages.ts";

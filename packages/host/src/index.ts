@@ -9,7 +9,7 @@ export { readHostAddresses } from "./addresses/host-addresses.ts";
 export type { HostAddresses } from "./addresses/host-addresses.ts";
 export { OwnAddresses } from "./addresses/own-addresses.ts";
 export type { OwnDevice } from "./addresses/own-addresses.ts";
-export { Turns } from "./addresses/turns.ts";
+export { Mutex } from "./addresses/mutex.ts";
 export { createExec } from "./exec/exec.ts";
 export { Inbox } from "./watch/inbox.ts";
 export { installHint, TOOL_PACKAGES } from "./exec/tool-packages.ts";

@@ -1,5 +1,5 @@
 /**
- * The brain of Turnout: sources that feed Kubernetes objects into core's store. What serves the node-state
+ * Turnout's node-state server: sources that feed Kubernetes objects into core's store. What serves the node-state
  * API is behind the door `./serve`, because it loads gRPC.
  *
  * @packageDocumentation

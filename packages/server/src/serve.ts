@@ -1,11 +1,11 @@
 /**
- * The node-state API's serving side: node states computed from a store, or had from another brain, served over gRPC.
+ * The node-state API's serving side: node states computed from a store, or had from another node-state server, served over gRPC.
  *
  * @packageDocumentation
  */
-export { createRelayOrigin, createStoreOrigin } from "./node-api/node-origin.ts";
-export type { NodeOrigin, NodeStates, RelayOptions, StoreOriginOptions } from "./node-api/node-origin.ts";
-export type { NodeQuestion } from "./node-api/node-question.ts";
+export { createRelayProvider, createStoreProvider } from "./node-api/node-state-provider.ts";
+export type { NodeStateProvider, NodeStates, RelayOptions, StoreProviderOptions } from "./node-api/node-state-provider.ts";
+export type { NodeStateRequest } from "./node-api/node-state-request.ts";
 export { serveNodeState } from "./node-api/node-state-server.ts";
 export type { NodeStateServer, NodeStateServerOptions, ServerStats } from "./node-api/node-state-server.ts";
 export type { ServerLimits } from "./node-api/server-limits.ts";

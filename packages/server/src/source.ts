@@ -7,7 +7,7 @@ import type { Source } from "./source/object-sink.ts";
 /** A `--source` of Kubernetes objects, read. */
 export type ObjectSourceSpec = { readonly kind: "kube" } | { readonly kind: "file"; readonly path: string };
 
-/** A `--source`, read: Kubernetes objects, or another brain's node states. */
+/** A `--source`, read: Kubernetes objects, or another node-state server's node states. */
 export type SourceSpec = ObjectSourceSpec | { readonly kind: "api"; readonly target: string };
 
 /** What sources need; file sources use `clock`, `log`, `report`, `onHealth` and `timings` only. */

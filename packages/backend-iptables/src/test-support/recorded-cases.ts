@@ -51,7 +51,7 @@ export function stateOf(
   for (const object of objectsOf(one)) store.upsert(object.kind, object);
   for (const kind of ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const) store.markSynced(kind);
   const view = new NodeView(store, { nodeName: "node1", family, settings: settingsOf(one) });
-  const node: NodeContext | undefined = view.take()?.node;
+  const node: NodeContext | undefined = view.pull()?.node;
   if (node === undefined) throw new Error("a synced store gives a full change set");
   return { rows: new Map(view.rows), context: { node, host: { ...FACTS, isTcpLiberal: one.name === "liberal" } } };
 }

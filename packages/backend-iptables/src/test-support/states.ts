@@ -14,7 +14,7 @@ export const FACTS: IptablesFacts = {
 };
 
 /** A Service to be, with everything optional. */
-export interface ServiceWish {
+export interface ServiceFixture {
   readonly name: string;
   readonly number: number;
   readonly protocol?: string;
@@ -24,7 +24,7 @@ export interface ServiceWish {
   readonly remote?: number;
 }
 
-/** The API objects of a wish: one Service and one slice per family; its number makes its addresses. */
+/** The API objects of a fixture: one Service and one slice per family; its number makes its addresses. */
 function objectsOf({
   name,
   number,
@@ -33,7 +33,7 @@ function objectsOf({
   loadBalancerIPs = [],
   local = 0,
   remote = 0,
-}: ServiceWish): readonly RawObject[] {
+}: ServiceFixture): readonly RawObject[] {
   const metadata = { namespace: "shop", name };
   const { nodePort, ...rest } = spec;
   const service = {
@@ -61,15 +61,15 @@ function objectsOf({
   return [service, slice("IPv4", "10.1.0."), slice("IPv6", "fd00:1::")];
 }
 
-/** The rows and context that a set of wishes comes to, in one family. */
+/** The rows and context that a set of fixtures comes to, in one family. */
 export function stateOf(
-  wishes: readonly ServiceWish[],
+  fixtures: readonly ServiceFixture[],
   family: IPFamily,
   settings: Partial<NodeSettings> = {},
 ): { readonly rows: ReadonlyMap<string, ServicePort>; readonly node: NodeContext } {
   const node = rawNode("node1", { addresses: ["172.18.0.1", "fd00:18::1"] });
-  const { view, take } = createStoreView([node, ...wishes.flatMap(objectsOf)], { family, settings: { ...POD_SETTINGS, ...settings } });
-  const changes = take();
+  const { view, pull } = createStoreView([node, ...fixtures.flatMap(objectsOf)], { family, settings: { ...POD_SETTINGS, ...settings } });
+  const changes = pull();
   if (changes?.node === undefined) throw new Error("a synced store gives a full change set");
   return { rows: new Map(view.rows), node: changes.node };
 }
@@ -86,8 +86,8 @@ export class Proxy {
     this.#family = family;
   }
 
-  want(wishes: readonly ServiceWish[], settings: Partial<NodeSettings> = {}): void {
-    const { rows, node } = stateOf(wishes, this.#family, settings);
+  want(fixtures: readonly ServiceFixture[], settings: Partial<NodeSettings> = {}): void {
+    const { rows, node } = stateOf(fixtures, this.#family, settings);
     const context = { node, host: FACTS };
     this.ledger.setAll(this.backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, this.backend.render(row, context)])));
   }
@@ -111,7 +111,7 @@ export class Proxy {
 }
 
 /** One service of each treatment there is. */
-export const SHOWCASE: readonly ServiceWish[] = [
+export const SHOWCASE: readonly ServiceFixture[] = [
   { name: "plain", number: 1, local: 1, remote: 2 },
   { name: "internal-local", number: 2, local: 1, remote: 2, spec: { internalTrafficPolicy: "Local" } },
   { name: "nowhere", number: 3 },

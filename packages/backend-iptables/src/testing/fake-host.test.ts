@@ -3,7 +3,7 @@ import type { Packet } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
 import type { NftEvent } from "@turnout/host";
 import { createRandom } from "@turnout/core/testing";
-import { stagePlace } from "@turnout/conformance";
+import { stagePeer } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { MARTIAN_RULE } from "@turnout/host/testing/iptables";
 import type { FakeIptablesOptions } from "@turnout/host/testing/iptables";
@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000;
 const always = (number: number) => (): number => number;
 
 function packet(family: IPFamily, source: string, destination: string, more: Partial<Packet> = {}): Packet {
-  const place = stagePlace(source);
+  const place = stagePeer(source);
   return { family, protocol: "TCP", source: place.addresses[family], destination, port: 80, link: place.link, ...more };
 }
 
@@ -79,10 +79,10 @@ describe.each(FAMILIES)("the fake host under the backend, %s", (family) => {
 
   it("remembers clients for as long as the rule says, and only those that connected", async () => {
     const { host } = await showcase(family);
-    const sticky = packet(family, "client1", ip(family, 7));
-    const where = (random: number): string | undefined => host.trace(sticky, always(random)).endpoint;
+    const withAffinity = packet(family, "client1", ip(family, 7));
+    const where = (random: number): string | undefined => host.trace(withAffinity, always(random)).endpoint;
     expect([where(0), where(0.99)]).toEqual([endpoint(family, 70), endpoint(family, 75)]);
-    expect(host.connect(sticky, always(0.99)).endpoint).toBe(endpoint(family, 75));
+    expect(host.connect(withAffinity, always(0.99)).endpoint).toBe(endpoint(family, 75));
     expect(where(0)).toBe(endpoint(family, 75));
     await host.advance(3 * HOUR_MS);
     expect(where(0)).toBe(endpoint(family, 75));
@@ -92,13 +92,13 @@ describe.each(FAMILIES)("the fake host under the backend, %s", (family) => {
 
   it("forgets clients with the last rule of their list", async () => {
     const { host, proxy } = await showcase(family);
-    const sticky = packet(family, "client1", ip(family, 7));
-    host.connect(sticky, always(0.99));
-    for (const wishes of [SHOWCASE.filter(({ name }) => name !== "sticky"), SHOWCASE]) {
-      proxy.want(wishes);
+    const withAffinity = packet(family, "client1", ip(family, 7));
+    host.connect(withAffinity, always(0.99));
+    for (const fixtures of [SHOWCASE.filter(({ name }) => name !== "sticky"), SHOWCASE]) {
+      proxy.want(fixtures);
       await proxy.sync();
     }
-    expect(host.trace(sticky, always(0)).endpoint).toBe(endpoint(family, 70));
+    expect(host.trace(withAffinity, always(0)).endpoint).toBe(endpoint(family, 70));
   });
 });
 
@@ -213,15 +213,15 @@ describe("a foreign hand", () => {
     const { host, proxy } = await showcase("IPv4");
     const [own, foreign] = [host.own(), host.foreign()];
     const random = createRandom(1);
-    const deeds = new Set<string>();
+    const tamperings = new Set<string>();
     for (let round = 0; round < 200; round++) {
       const what = host.tamper(random) ?? "nothing";
-      deeds.add(/^\S+ \*\w+; (-\w|:)/.exec(what)?.[1] ?? what);
+      tamperings.add(/^\S+ \*\w+; (-\w|:)/.exec(what)?.[1] ?? what);
       await proxy.adopt();
       await proxy.sync();
       expect({ what, own: host.own(), foreign: host.foreign() }).toEqual({ what, own, foreign });
     }
-    expect([...deeds].sort()).toEqual(["-A", "-D", "-F", "-I", "-R", ":"]);
+    expect([...tamperings].sort()).toEqual(["-A", "-D", "-F", "-I", "-R", ":"]);
   });
 
   it("is told to watchers, table by table, where it uses the nft variant", async () => {

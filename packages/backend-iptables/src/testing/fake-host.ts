@@ -99,11 +99,11 @@ class FakeIptablesHost implements IptablesFakeHost {
   }
 
   tamper(random: () => number): string | undefined {
-    const deed = tamperWith(this.#iptables.ruleSets, random);
-    if (deed === undefined) return undefined;
-    const { variant, family } = deed.rules;
-    this.#iptables.write(variant, family, deed.input);
-    return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore: ${deed.input.trimEnd().replaceAll("\n", "; ")}`;
+    const tampering = tamperWith(this.#iptables.ruleSets, random);
+    if (tampering === undefined) return undefined;
+    const { variant, family } = tampering.rules;
+    this.#iptables.write(variant, family, tampering.input);
+    return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore: ${tampering.input.trimEnd().replaceAll("\n", "; ")}`;
   }
 
   own(): readonly string[] {

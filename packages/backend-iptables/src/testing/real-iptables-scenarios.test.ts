@@ -122,7 +122,7 @@ describe("the fake holds what iptables holds", needs("root", "netns", "iptables>
       let scenario = "the host";
       // What it finds is another test's business (conformance.test.ts).
       await checkBackend(iptablesModule, () => recordingHost(scenario, recordings), CHOSEN, {
-        onPlace: (place) => (scenario = place.scenario),
+        onCheckpoint: (place) => (scenario = place.scenario),
       });
       const played = recordings.filter(({ isSpoilt, start }) => !isSpoilt && start !== undefined);
       for (const recording of played)

@@ -136,11 +136,11 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
         expect({ input, code, stderr: withoutComments(stderr) }).toEqual({ input, code: 0, stderr: "" });
       }
       expect(await twins.difference()).toBeUndefined();
-      const deed = step % 2 === 1 ? twins.host.tamper(random) : undefined;
-      if (deed === undefined) continue;
-      const [, tool = "", input = ""] = /^(\S+): (.*)$/s.exec(deed) ?? [];
+      const tampering = step % 2 === 1 ? twins.host.tamper(random) : undefined;
+      if (tampering === undefined) continue;
+      const [, tool = "", input = ""] = /^(\S+): (.*)$/s.exec(tampering) ?? [];
       expect(said(await real.run(`${tool} --noflush`, `${input.replaceAll("; ", "\n")}\n`))).toBe("0 ");
-      expect({ deed, is: await twins.difference() }).toEqual({ deed, is: undefined });
+      expect({ tampering, is: await twins.difference() }).toEqual({ tampering, is: undefined });
       await proxy.adopt();
     }
   });

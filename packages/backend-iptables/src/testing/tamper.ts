@@ -3,13 +3,13 @@ import type { Chain, Chains, RuleSet, TableName } from "@turnout/host/testing/ip
 import { isOwnChain } from "./ownership.ts";
 
 /** Something a foreign hand does: an input of `iptables-restore --noflush` for one variant and family. */
-export interface Deed {
+export interface Tampering {
   readonly rules: RuleSet;
   readonly input: string;
 }
 
 /** A rule of ours, by where it stands. */
-interface Place {
+interface RulePosition {
   readonly chain: Chain;
   /** From 1. */
   readonly number: number;
@@ -20,7 +20,7 @@ interface Place {
 interface Scene {
   readonly chains: Chains;
   readonly own: readonly Chain[];
-  readonly rules: readonly Place[];
+  readonly rules: readonly RulePosition[];
   readonly random: () => number;
 }
 
@@ -32,7 +32,7 @@ type Act = (scene: Scene) => readonly string[] | undefined;
  *
  * `random` in [0, 1) chooses.
  */
-export function tamperWith(sets: readonly RuleSet[], random: () => number): Deed | undefined {
+export function tamperWith(sets: readonly RuleSet[], random: () => number): Tampering | undefined {
   const tables = sets.flatMap((rules) =>
     [...rules.tables].flatMap(([table, chains]): readonly { rules: RuleSet; table: TableName; scene: Scene }[] => {
       const own = sortedChains(chains).filter(({ name }) => isOwnChain(name));
@@ -51,7 +51,7 @@ function pick<T>(from: readonly T[], random: () => number): T | undefined {
   return from[Math.floor(random() * from.length)];
 }
 
-function ownRules(chains: Chains): readonly Place[] {
+function ownRules(chains: Chains): readonly RulePosition[] {
   return [...chains.values()].flatMap((chain) =>
     chain.entries.flatMap(({ rule }, index) => {
       const isOwn = isOwnChain(chain.name) || (rule.chain !== undefined && isOwnChain(rule.chain));

@@ -3,37 +3,37 @@ import { elementsOf } from "./kernel-histories-listing.ts";
 import type { Listed } from "./kernel-histories-listing.ts";
 import { TABLE } from "../names.ts";
 
-type Deed = (own: readonly Listed[], random: () => number) => string | undefined;
+type Tampering = (own: readonly Listed[], random: () => number) => string | undefined;
 
 function anyOf(own: readonly Listed[], random: () => number, isFit: (one: Listed) => boolean): Listed | undefined {
   const fit = own.filter(isFit);
   return fit.length === 0 ? undefined : pickOne(fit, random);
 }
 
-const deleteElement: Deed = (own, random) => {
+const deleteElement: Tampering = (own, random) => {
   const set = anyOf(own, random, ({ name, body }) => name !== "affinity" && elementsOf(body).length > 0);
   if (set === undefined) return undefined;
   const element = pickOne(elementsOf(set.body), random);
   return `delete element ${set.family} ${TABLE} ${set.name} { ${keyText(set.kind === "map" ? (element as readonly unknown[])[0] : element)} }`;
 };
 
-const deleteRule: Deed = (own, random) => {
+const deleteRule: Tampering = (own, random) => {
   const rule = anyOf(own, random, ({ kind }) => kind === "rule");
   return rule && `delete rule ${rule.family} ${TABLE} ${rule.name} handle ${String(rule.body["handle"])}`;
 };
 
-const flushChain: Deed = (own, random) => {
+const flushChain: Tampering = (own, random) => {
   const rule = anyOf(own, random, ({ kind }) => kind === "rule");
   return rule && `flush chain ${rule.family} ${TABLE} ${rule.name}`;
 };
 
-const addRule: Deed = (own, random) => {
+const addRule: Tampering = (own, random) => {
   const chain = anyOf(own, random, ({ kind, name }) => kind === "chain" && !name.startsWith("layout-"));
   const verb = pickOne(["add", "insert"], random);
   return chain && `${verb} rule ${chain.family} ${TABLE} ${chain.name} ${pickOne(["drop", "accept", "counter"], random)} comment "by hand"`;
 };
 
-const dropByPolicy: Deed = (own, random) => {
+const dropByPolicy: Tampering = (own, random) => {
   const chain = anyOf(own, random, ({ kind, body }) => kind === "chain" && body["type"] === "filter");
   return chain && `add chain ${chain.family} ${TABLE} ${chain.name} { policy drop; }`;
 };
@@ -45,7 +45,7 @@ function keyText(key: unknown): string {
   return elem === undefined ? (concat ?? []).map(String).join(" . ") : keyText(elem.val);
 }
 
-const DEEDS: readonly Deed[] = [deleteElement, deleteElement, deleteRule, flushChain, addRule, dropByPolicy];
+const TAMPERINGS: readonly Tampering[] = [deleteElement, deleteElement, deleteRule, flushChain, addRule, dropByPolicy];
 
 /**
  * Think of one thing a foreign hand may do to one of our tables, as an nft command that works; undefined when there are none.
@@ -55,5 +55,5 @@ const DEEDS: readonly Deed[] = [deleteElement, deleteElement, deleteRule, flushC
 export function tamperWith(listed: readonly Listed[], random: () => number): string | undefined {
   const table = anyOf(listed, random, (one) => one.kind === "table" && one.table === TABLE);
   const own = listed.filter((one) => one.family === table?.family && one.table === TABLE);
-  return pickOne(DEEDS, random)(own, random);
+  return pickOne(TAMPERINGS, random)(own, random);
 }

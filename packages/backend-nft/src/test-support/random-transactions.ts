@@ -30,7 +30,7 @@ function wordsOf(statement: string): readonly string[] {
 
 const STRAY_WORDS =
   "{ } ; , : . @services @cluster-ips @nope drop accept return goto jump ip ip6 turnout nope 0 1 80 65536 4294967296 10.96.0.1 10.96.0.0/16 " +
-  'fd00:96::1 tcp udp 6 dport daddr "x" "y*" comment timeout 50m add delete element rule chain mod offset refuse layout-1 ! == != - and map vmap';
+  'fd00:96::1 tcp udp 6 dport daddr "x" "y*" comment timeout 50m add delete element rule chain mod offset refuse layout-2 ! == != - and map vmap';
 
 /** Break a transaction in one place, as a hand that slips, or a backend with a fault, would. */
 export function mutate(statements: readonly string[], others: readonly string[], random: () => number): readonly string[] {
@@ -151,7 +151,7 @@ const RULE_ENDS: readonly string[] = [
   'drop comment "x"',
   `accept comment "${"x".repeat(129)}"`,
   "",
-  "numgen random mod 1 . numgen random mod 1 . numgen random mod 2 vmap @sticky",
+  "numgen random mod 1 . numgen random mod 1 . numgen random mod 2 vmap @affinity-endpoints",
   "goto a",
   "jump b",
   "jump c",
@@ -190,8 +190,8 @@ const ELEMENTS: readonly string[] = [
   "hairpin { 10.1.0.1 }",
   "nodeports { tcp . 30000 : goto b }",
   "nodeports { tcp . 30000 : drop, udp . 30000 : goto refuse }",
-  "sticky { 1 . 2 . 3 : goto c }",
-  "sticky { 1 . 2 . 3 : drop }",
+  "affinity-endpoints { 1 . 2 . 3 : goto c }",
+  "affinity-endpoints { 1 . 2 . 3 : drop }",
   "is { 10.0.0.0/8 }",
   "is { 10.1.0.0/16 }",
   "is { 10.0.0.1-10.0.0.9 }",
@@ -208,7 +208,7 @@ const ELEMENTS: readonly string[] = [
   "marks { 5 : 0x10 }",
   "marks { 5 : 17 }",
 ];
-const DEEDS: readonly string[] = [
+const CHANGES: readonly string[] = [
   "add table ip turnout",
   "create table ip turnout",
   "add table ip other",
@@ -279,7 +279,7 @@ const DEEDS: readonly string[] = [
 /** Make up a statement that a foreign hand might write about the IPv4 table; about half of them are refused somewhere. */
 export function randomStatement(random: () => number): string {
   const kind = random();
-  if (kind < 0.3) return choose(DEEDS, random);
+  if (kind < 0.3) return choose(CHANGES, random);
   if (kind < 0.6)
     return `${choose(["add", "add", "add", "create", "delete", "delete"], random)} element ip turnout ${choose(ELEMENTS, random)}`;
   const parts = Array.from({ length: Math.floor(random() * 3) }, () => choose(RULE_PARTS, random));

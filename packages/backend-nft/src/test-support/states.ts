@@ -22,7 +22,7 @@ const NODE = {
 };
 
 /** A Service to be, with everything optional. */
-export interface ServiceWish {
+export interface ServiceFixture {
   readonly name: string;
   readonly number: number;
   readonly protocol?: string;
@@ -32,9 +32,9 @@ export interface ServiceWish {
   readonly remote?: number;
 }
 
-/** The API objects of a wish: one Service and one slice per family; its number makes its addresses. */
-export function objectsOf(wish: ServiceWish): readonly (readonly [ObjectKind, unknown])[] {
-  const { name, number, protocol = "TCP", spec = {}, loadBalancerIPs = [], local = 0, remote = 0 } = wish;
+/** The API objects of a fixture: one Service and one slice per family; its number makes its addresses. */
+export function objectsOf(fixture: ServiceFixture): readonly (readonly [ObjectKind, unknown])[] {
+  const { name, number, protocol = "TCP", spec = {}, loadBalancerIPs = [], local = 0, remote = 0 } = fixture;
   const metadata = { namespace: "shop", name };
   const service = {
     metadata,
@@ -63,24 +63,24 @@ export function objectsOf(wish: ServiceWish): readonly (readonly [ObjectKind, un
   ];
 }
 
-/** The rows and context that a set of wishes comes to, in one family. */
+/** The rows and context that a set of fixtures comes to, in one family. */
 export function stateOf(
-  wishes: readonly ServiceWish[],
+  fixtures: readonly ServiceFixture[],
   family: IPFamily,
   settings: NodeSettings = SETTINGS,
 ): { readonly rows: ReadonlyMap<string, ServicePort>; readonly node: NodeContext } {
   const store = new Store();
   store.upsert("Node", NODE);
-  for (const wish of wishes) for (const [kind, object] of objectsOf(wish)) store.upsert(kind, object);
+  for (const fixture of fixtures) for (const [kind, object] of objectsOf(fixture)) store.upsert(kind, object);
   for (const kind of ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const) store.markSynced(kind);
   const view = new NodeView(store, { nodeName: "node1", family, settings });
-  const changes = view.take();
+  const changes = view.pull();
   if (changes?.node === undefined) throw new Error("a synced store gives a full change set");
   return { rows: new Map(view.rows), node: changes.node };
 }
 
 /** One service of each treatment there is. */
-export const SHOWCASE: readonly ServiceWish[] = [
+export const SHOWCASE: readonly ServiceFixture[] = [
   { name: "plain", number: 1, local: 1, remote: 2 },
   { name: "internal-local", number: 2, local: 1, remote: 2, spec: { internalTrafficPolicy: "Local" } },
   { name: "nowhere", number: 3 },

@@ -6,7 +6,7 @@ import type { NftObject } from "../objects.ts";
 import type { NftFacts } from "../options.ts";
 import type { Transaction } from "../plan.ts";
 import { FACTS, stateOf } from "./states.ts";
-import type { ServiceWish } from "./states.ts";
+import type { ServiceFixture } from "./states.ts";
 
 /** A backend on a fake host, with its ledger: what a proxy process is to the kernel. For tests. */
 export class TestProxy {
@@ -22,8 +22,8 @@ export class TestProxy {
   }
 
   /** Sync to a state; resolves to the statements of the plan, a list for each transaction. */
-  async sync(wishes: readonly ServiceWish[]): Promise<readonly (readonly string[])[]> {
-    const { rows, node } = stateOf(wishes, this.#family);
+  async sync(fixtures: readonly ServiceFixture[]): Promise<readonly (readonly string[])[]> {
+    const { rows, node } = stateOf(fixtures, this.#family);
     const context = { node, host: FACTS };
     this.ledger.setAll(this.backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, this.backend.render(row, context)])));
     const delta = this.ledger.delta(this.#nowMs());

@@ -2,7 +2,7 @@ import { FAMILIES } from "@turnout/core";
 import type { Packet } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
 import type { NftEvent } from "@turnout/host";
-import { stagePlace } from "@turnout/conformance";
+import { stagePeer } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { nftModule } from "../module.ts";
 import { SHOWCASE } from "../test-support/states.ts";
@@ -19,7 +19,7 @@ const from = (...numbers: readonly number[]): (() => number) => {
 };
 
 function packet(family: IPFamily, source: string, destination: string, more: Partial<Packet> = {}): Packet {
-  const place = stagePlace(source);
+  const place = stagePeer(source);
   return { family, protocol: "TCP", source: place.addresses[family], destination, port: 80, link: place.link, ...more };
 }
 
@@ -65,7 +65,7 @@ describe.each(FAMILIES)("the fake host under the backend, %s", (family) => {
     expect(host.trace(packet(family, "pod-1-1", ip(family, 4)), from(0)).is).toBe("drop");
     expect(host.trace(packet(family, "pod-1-1", ip(family, 1), { port: 81 }), from(0)).is).toBe("reject");
     expect(host.trace(packet(family, "node1", ip(family, 1), { port: 81 }), from(0)).is).toBe("reject");
-    expect(host.trace(packet(family, "pod-1-1", stagePlace("client1").addresses[family]), from(0)).is).toBe("pass");
+    expect(host.trace(packet(family, "pod-1-1", stagePeer("client1").addresses[family]), from(0)).is).toBe("pass");
   });
 
   it("masquerades an endpoint that reaches itself", async () => {
@@ -141,15 +141,15 @@ describe("a foreign hand", () => {
     const before = host.own();
     let seed = 1;
     const random = (): number => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
-    const deeds = new Set<string>();
+    const tamperings = new Set<string>();
     for (let round = 0; round < 400; round++) {
       const what = host.tamper(random) ?? "nothing";
-      deeds.add(what.split(" ").slice(0, 2).join(" "));
+      tamperings.add(what.split(" ").slice(0, 2).join(" "));
       await proxy.adopt();
       await proxy.sync(SHOWCASE);
       expect({ what, own: host.own() }).toEqual({ what, own: before });
     }
-    for (const deed of [
+    for (const tampering of [
       "add chain",
       "add element",
       "add rule",
@@ -159,17 +159,17 @@ describe("a foreign hand", () => {
       "flush chain",
       "replace rule",
     ]) {
-      expect(deeds).toContain(deed);
+      expect(tamperings).toContain(tampering);
     }
   });
 
-  it.each(["delete map ip turnout sticky", "delete chain ip turnout nat-prerouting", "delete chain ip turnout layout-1"])(
+  it.each(["delete map ip turnout affinity-endpoints", "delete chain ip turnout nat-prerouting", "delete chain ip turnout layout-2"])(
     "is mended when it could %s",
-    async (deed) => {
+    async (tampering) => {
       const { host, proxy } = await showcase("IPv4");
-      const wishes = SHOWCASE.filter(({ name }) => name !== "sticky");
-      await proxy.sync(wishes);
-      expect(host.nft(`${deed}\n`).isDone).toBe(true);
+      const fixtures = SHOWCASE.filter(({ name }) => name !== "sticky");
+      await proxy.sync(fixtures);
+      expect(host.nft(`${tampering}\n`).isDone).toBe(true);
       await proxy.adopt();
       await proxy.sync(SHOWCASE);
       const { host: other } = await showcase("IPv4");
@@ -194,7 +194,7 @@ describe("a foreign hand", () => {
     ["add chain ip turnout dispatch", 1],
     ["add set ip turnout cluster-ips { type ipv4_addr; }", 1],
     ["add element ip turnout cluster-ips { 10.96.0.1 }", 0],
-    ["flush chain ip turnout layout-1", 0],
+    ["flush chain ip turnout layout-2", 0],
     ["add element ip turnout cluster-ips { 192.0.2.1 }; delete element ip turnout cluster-ips { 192.0.2.1 }", 1],
     ["add chain ip turnout new; add chain nope nope", 0],
   ])("%s raises the generation by %i", async (text, by) => {

@@ -6,7 +6,7 @@ import type { HostAddress, LinuxWorld } from "@turnout/host";
 import { createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import { FakeNft } from "@turnout/host/testing/nft";
-import type { Answer, FollowOptions } from "@turnout/host/testing/nft";
+import type { NftResult, FollowOptions } from "@turnout/host/testing/nft";
 import { TABLE } from "../names.ts";
 import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
 import { linesOf } from "./inventory.ts";
@@ -20,7 +20,7 @@ export interface NftFakeHost extends FakeHost {
   /** What was logged, `level message {fields}`; the last thousand lines. */
   readonly lines: readonly string[];
   /** Somebody else runs nft; the input is one transaction. */
-  nft(text: string): Answer;
+  nft(text: string): NftResult;
   /** Everything there is, as `nft -j list ruleset` prints it. */
   list(): string;
 }
@@ -110,7 +110,7 @@ class FakeNftHost implements NftFakeHost {
     return linesOf(this.#nft.ruleset, ({ name }) => name !== TABLE);
   }
 
-  nft(text: string): Answer {
+  nft(text: string): NftResult {
     return this.#nft.run(text);
   }
 

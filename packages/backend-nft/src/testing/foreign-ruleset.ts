@@ -25,7 +25,7 @@ export const FOREIGN_RULESET: string = ["ip", "ip6"]
       ]),
       `add table ${family} turnout-of-somebody`,
       `add chain ${family} turnout-of-somebody dispatch`,
-      `add chain ${family} turnout-of-somebody layout-1`,
+      `add chain ${family} turnout-of-somebody layout-2`,
     ];
   })
   .join("\n");

@@ -5,4 +5,4 @@
  */
 export { createFakeHost } from "./fake-host.ts";
 export type { NftFakeHost } from "./fake-host.ts";
-export type { Answer } from "@turnout/host/testing/nft";
+export type { NftResult } from "@turnout/host/testing/nft";

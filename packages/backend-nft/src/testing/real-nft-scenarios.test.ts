@@ -168,7 +168,7 @@ describe("the fake holds what nft holds", needs("root", "netns", "nft>=1.0.6"), 
       let scenario = "the host";
       // What it finds is another test's business (conformance.test.ts).
       await checkBackend(nftModule, () => recordingHost(scenario, recordings), CHOSEN, {
-        onPlace: (place) => (scenario = place.scenario),
+        onCheckpoint: (place) => (scenario = place.scenario),
       });
       const replay = new Replay(namespace.exec);
       for (const recording of recordings.filter(({ isSpoilt }) => !isSpoilt))

@@ -7,7 +7,7 @@ import { NftSession } from "@turnout/host/nft";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
 import { SHOWCASE } from "../test-support/states.ts";
-import type { ServiceWish } from "../test-support/states.ts";
+import type { ServiceFixture } from "../test-support/states.ts";
 import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
@@ -79,7 +79,7 @@ async function outcomeOf(session: NftSession, statements: readonly string[]): Pr
   }
 }
 
-function randomWishes(random: () => number): readonly ServiceWish[] {
+function randomFixtures(random: () => number): readonly ServiceFixture[] {
   const upTo = (count: number): number => Math.floor(random() * count);
   return [1, 2, 3, 4, 5].flatMap((number) => {
     if (random() < 0.4) return [];
@@ -131,20 +131,20 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
     const random = seeded(SEED);
     const proxy = await openProxy(twins.host.world, family);
     for (let step = 0; step < 25; step++) {
-      const transactions = [...(await proxy.sync(step === 0 ? SHOWCASE : randomWishes(random)))];
+      const transactions = [...(await proxy.sync(step === 0 ? SHOWCASE : randomFixtures(random)))];
       await twins.host.advance(700);
-      const deed = step % 3 === 2 ? twins.host.tamper(random) : undefined;
-      if (deed !== undefined) transactions.push([deed]);
+      const tampering = step % 3 === 2 ? twins.host.tamper(random) : undefined;
+      if (tampering !== undefined) transactions.push([tampering]);
       for (const statements of transactions)
         expect({ statements, real: await twins.giveReal(statements) }).toEqual({ statements, real: "done" });
-      if (deed !== undefined) await proxy.adopt();
+      if (tampering !== undefined) await proxy.adopt();
       expect(await twins.difference(true)).toBeUndefined();
     }
   });
 
   it("with other people's tables", async () => {
     await twins.start(FOREIGN_RULESET.split("\n"));
-    expect(JSON.parse(twins.host.list())).toHaveProperty("nftables.length", 35);
+    expect(JSON.parse(twins.host.list())).toHaveProperty("nftables.length", 31);
     expect(await twins.difference(true)).toBeUndefined();
   });
 

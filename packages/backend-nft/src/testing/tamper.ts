@@ -11,7 +11,7 @@ export function tamperWith({ tables }: Ruleset, random: () => number): string | 
   const own = [...tables.values()].filter(({ name }) => name === TABLE);
   const table = pick(own, random);
   if (table === undefined) return undefined;
-  const deeds = [
+  const tamperings = [
     deleteElement,
     deleteElement,
     changeElement,
@@ -24,11 +24,11 @@ export function tamperWith({ tables }: Ruleset, random: () => number): string | 
     addChain,
   ];
   // Larger ones are rarer.
-  const deed = random() < 0.04 ? pick(LARGE_DEEDS, random) : pick(deeds, random);
-  return deed?.(table, random) ?? addChain(table, random);
+  const tampering = random() < 0.04 ? pick(LARGE_TAMPERINGS, random) : pick(tamperings, random);
+  return tampering?.(table, random) ?? addChain(table, random);
 }
 
-type Deed = (table: Table, random: () => number) => string | undefined;
+type Tampering = (table: Table, random: () => number) => string | undefined;
 
 function pick<T>(from: readonly T[], random: () => number): T | undefined {
   return from[Math.floor(random() * from.length)];
@@ -46,12 +46,12 @@ function anElement(table: Table, random: () => number): { readonly set: NftSet; 
   return set === undefined || element === undefined ? undefined : { set, element };
 }
 
-const deleteElement: Deed = (table, random) => {
+const deleteElement: Tampering = (table, random) => {
   const found = anElement(table, random);
   return found && `delete element ${placeOf(table)} ${found.set.name} { ${keyText(found.set, found.element.key)} }`;
 };
 
-const changeElement: Deed = (table, random) => {
+const changeElement: Tampering = (table, random) => {
   const found = anElement(table, random);
   if (found?.element.data === undefined) return undefined;
   const { set, element } = found;
@@ -62,7 +62,7 @@ const changeElement: Deed = (table, random) => {
   return `delete ${head} ${key} }; add ${head} ${key} : ${dataText(data)} }`;
 };
 
-const addElement: Deed = (table, random) => {
+const addElement: Tampering = (table, random) => {
   const set = pick(
     [...table.sets.values()].filter(({ flags }) => !flags.includes("dynamic")),
     random,
@@ -74,19 +74,19 @@ const addElement: Deed = (table, random) => {
   return `add element ${placeOf(table)} ${set.name} { ${keyText(set, key)}${data} }`;
 };
 
-const deleteRule: Deed = (table, random) => {
+const deleteRule: Tampering = (table, random) => {
   const chain = pick(chainsWithRules(table), random);
   const rule = chain && pick(chain.rules, random);
   return rule && `delete rule ${placeOf(table)} ${chain.name} handle ${rule.handle}`;
 };
 
-const replaceRule: Deed = (table, random) => {
+const replaceRule: Tampering = (table, random) => {
   const chain = pick(chainsWithRules(table), random);
   const rule = chain && pick(chain.rules, random);
   return rule && `replace rule ${placeOf(table)} ${chain.name} handle ${rule.handle} ${pick(["accept", "drop", "counter"], random)}`;
 };
 
-const addRule: Deed = (table, random) => {
+const addRule: Tampering = (table, random) => {
   const chain = pick(
     [...table.chains.values()].filter(({ name }) => !name.startsWith("layout-")),
     random,
@@ -97,7 +97,7 @@ const addRule: Deed = (table, random) => {
   );
 };
 
-const dropByPolicy: Deed = (table, random) => {
+const dropByPolicy: Tampering = (table, random) => {
   const chain = pick(
     [...table.chains.values()].filter(({ base }) => base?.type === "filter"),
     random,
@@ -108,7 +108,7 @@ const dropByPolicy: Deed = (table, random) => {
   );
 };
 /** A chain that nothing called in but the kernel is made anew, for nobody. */
-const unhookChain: Deed = (table, random) => {
+const unhookChain: Tampering = (table, random) => {
   const chain = pick(
     [...table.chains.values()].filter(({ base, uses }) => base !== undefined && uses === 0),
     random,
@@ -116,31 +116,31 @@ const unhookChain: Deed = (table, random) => {
   return chain && `delete chain ${placeOf(table)} ${chain.name}; add chain ${placeOf(table)} ${chain.name}`;
 };
 
-const addChain: Deed = (table, random) => {
+const addChain: Tampering = (table, random) => {
   const name = `foreign-${Math.floor(random() * 1_000_000)}`;
   return `add chain ${placeOf(table)} ${name}; add rule ${placeOf(table)} ${name} drop`;
 };
 
-const deleteTable: Deed = (table) => `delete table ${placeOf(table)}`;
-const flushTable: Deed = (table) => `flush table ${placeOf(table)}`;
-const flushChain: Deed = (table, random) => {
+const deleteTable: Tampering = (table) => `delete table ${placeOf(table)}`;
+const flushTable: Tampering = (table) => `flush table ${placeOf(table)}`;
+const flushChain: Tampering = (table, random) => {
   const chain = pick(chainsWithRules(table), random);
   return chain && `flush chain ${placeOf(table)} ${chain.name}`;
 };
-const flushSet: Deed = (table, random) => {
+const flushSet: Tampering = (table, random) => {
   const set = pick([...table.sets.values()], random);
   return set && `flush ${set.data === undefined ? "set" : "map"} ${placeOf(table)} ${set.name}`;
 };
 
 // Only what nothing refers to can be deleted: base chains, idle ones, the layout's; sets that no rule asks at present.
-const deleteChain: Deed = (table, random) => {
+const deleteChain: Tampering = (table, random) => {
   const chain = pick(
     [...table.chains.values()].filter(({ uses }) => uses === 0),
     random,
   );
   return chain && `delete chain ${placeOf(table)} ${chain.name}`;
 };
-const deleteSet: Deed = (table, random) => {
+const deleteSet: Tampering = (table, random) => {
   const set = pick(
     [...table.sets.values()].filter(({ uses }) => uses === 0),
     random,
@@ -177,4 +177,13 @@ function foreignPart(type: string, random: () => number): string {
   return type === "inet_proto" ? "6" : String(number + 1);
 }
 
-const LARGE_DEEDS: readonly Deed[] = [deleteTable, flushTable, flushChain, flushSet, deleteChain, deleteSet, dropByPolicy, unhookChain];
+const LARGE_TAMPERINGS: readonly Tampering[] = [
+  deleteTable,
+  flushTable,
+  flushChain,
+  flushSet,
+  deleteChain,
+  deleteSet,
+  dropByPolicy,
+  unhookChain,
+];

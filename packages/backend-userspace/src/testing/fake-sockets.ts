@@ -50,7 +50,7 @@ interface UdpDoor {
  */
 export class FakeSockets implements Sockets {
   readonly #isLocal: (ip: string) => boolean;
-  readonly #takeFault: (ip: string) => "before" | "after" | undefined;
+  readonly #consumeFault: (ip: string) => "before" | "after" | undefined;
   readonly #tcp = new Map<string, Door>();
   readonly #udp = new Map<string, UdpDoor>();
   /** The client that is being answered: who is dialled for is known by the call. */
@@ -61,7 +61,7 @@ export class FakeSockets implements Sockets {
   /** @param takeFault whether this opening at an address is to fail, without having been done or although it was */
   constructor(isLocal: (ip: string) => boolean, takeFault: (ip: string) => "before" | "after" | undefined = () => undefined) {
     this.#isLocal = isLocal;
-    this.#takeFault = takeFault;
+    this.#consumeFault = takeFault;
   }
 
   /** Open sockets: `TCP ip:port`, `UDP ip:port` and, when everybody is refused there, `UDP ip:port refusing`; sorted. */
@@ -107,7 +107,7 @@ export class FakeSockets implements Sockets {
   }
 
   listen(at: SocketAddress, onClient: (stream: ClientStream) => void, onFailure: (error: Error) => void): Listening {
-    return this.#take(this.#tcp, at, { at, onClient, onFailure });
+    return this.#open(this.#tcp, at, { at, onClient, onFailure });
   }
 
   dial(to: SocketAddress, timeoutMs: number, events: DialEvents): EndpointStream {
@@ -123,7 +123,7 @@ export class FakeSockets implements Sockets {
   bind(at: SocketAddress, onDatagram: UdpDoor["onDatagram"], onFailure: (error: Error) => void): DatagramPort {
     const door: UdpDoor = { at, onDatagram, onFailure, isRefusing: false };
     return {
-      ...this.#take(this.#udp, at, door),
+      ...this.#open(this.#udp, at, door),
       send: (_, to) => {
         for (const flow of this.#flows) if (flow.lastTo === undefined) flow.lastTo = to;
       },
@@ -149,9 +149,9 @@ export class FakeSockets implements Sockets {
     };
   }
 
-  #take<D extends { readonly at: SocketAddress }>(doors: Map<string, D>, at: SocketAddress, door: D): Listening {
+  #open<D extends { readonly at: SocketAddress }>(doors: Map<string, D>, at: SocketAddress, door: D): Listening {
     const key = hostPort(at.ip, at.port);
-    const fault = this.#takeFault(at.ip);
+    const fault = this.#consumeFault(at.ip);
     const code = fault === "before" ? "ENOBUFS" : doors.has(key) ? "EADDRINUSE" : this.#isLocal(at.ip) ? undefined : "EADDRNOTAVAIL";
     if (code === undefined) doors.set(key, door);
     const failure = code ?? (fault === "after" ? "ENOBUFS" : undefined);

@@ -139,7 +139,7 @@ async function openBackend(endpointPorts: readonly number[], udpEndpoint: number
     tcpPort,
     udpPort,
     holdings: async () => {
-      await settled(() => Object.values(numbers()).every((value) => value === 0));
+      await waitUntil(() => Object.values(numbers()).every((value) => value === 0));
       return await holdings(numbers());
     },
     close: () => dataplane.close(AbortSignal.timeout(1_000)),
@@ -260,7 +260,7 @@ function portOf(server: Server): number {
 }
 
 /** Wait until something is so, for a few seconds at most. */
-async function settled(isSo: () => boolean): Promise<void> {
+async function waitUntil(isSo: () => boolean): Promise<void> {
   for (let tries = 0; tries < 200 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 25));
   // Closed handles go with the next turn of the loop.
   await new Promise((resolve) => setTimeout(resolve, 50));

@@ -1,5 +1,5 @@
 import { ProxyError, type BackendModule } from "@turnout/core";
-import type { CreateFakeHost, Place } from "@turnout/conformance";
+import type { CreateFakeHost, Checkpoint } from "@turnout/conformance";
 
 /** Where it is heard that nothing is left to do; `process` is one. */
 export interface IdleSource {
@@ -12,7 +12,7 @@ export class CallWatch {
   readonly module: BackendModule;
   readonly createFakeHost: CreateFakeHost;
   readonly #pending: string[] = [];
-  #place: Pick<Place, "scenario" | "step"> | undefined;
+  #checkpoint: Pick<Checkpoint, "scenario" | "step"> | undefined;
 
   constructor(module: BackendModule, createFakeHost: CreateFakeHost) {
     this.module = this.#watched(module);
@@ -20,8 +20,8 @@ export class CallWatch {
   }
 
   /** Hear where the kit looks now. */
-  readonly onPlace = (place: Place): void => {
-    this.#place = place;
+  readonly onCheckpoint = (place: Checkpoint): void => {
+    this.#checkpoint = place;
   };
 
   /**
@@ -46,7 +46,7 @@ export class CallWatch {
   }
 
   #complaint(): ProxyError {
-    const { scenario, step } = this.#place ?? { scenario: "none", step: "before the first" };
+    const { scenario, step } = this.#checkpoint ?? { scenario: "none", step: "before the first" };
     return new ProxyError("tool_failed", `${this.#pending.join(", ") || "a call"} never settles`, {
       object: `backend ${this.module.name}, scenario ${JSON.stringify(scenario)}, step ${JSON.stringify(step)}`,
       hint: "what it waits for can't happen any more",

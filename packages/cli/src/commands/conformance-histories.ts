@@ -15,14 +15,14 @@ const LIFE_STEPS = 500;
  * @throws {ProxyError} `canceled` when somebody does.
  */
 export async function playHistories(
-  { module, createFakeHost, onPlace }: Pick<CallWatch, "module" | "createFakeHost" | "onPlace">,
+  { module, createFakeHost, onCheckpoint }: Pick<CallWatch, "module" | "createFakeHost" | "onCheckpoint">,
   { steps, seed }: Histories,
   backendOptions: Readonly<Record<string, Plain>>,
   { signal, isTerminal, err }: Pick<Environment, "signal" | "isTerminal" | "err">,
 ): Promise<readonly Finding[]> {
   for (let done = 0; done < steps; done += LIFE_STEPS) {
     const life = { seed: seed + done / LIFE_STEPS, steps: Math.min(LIFE_STEPS, steps - done), lifeSteps: LIFE_STEPS };
-    const { findings } = await checkHistories(module, createFakeHost, { ...life, backendOptions, onPlace });
+    const { findings } = await checkHistories(module, createFakeHost, { ...life, backendOptions, onCheckpoint });
     const played = done + life.steps;
     await setImmediate();
     const isEnd = findings.length > 0 || signal.aborted || played === steps;

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createPaperHost, paper } from "@turnout/conformance";
+import { createReferenceHost, referenceBackend } from "@turnout/conformance";
 import { CallWatch } from "./conformance-calls.ts";
 import { playHistories } from "./conformance-histories.ts";
 import type { BackendReport } from "./conformance-report.ts";
@@ -11,24 +11,24 @@ import { ToyEnvironment } from "../test-support/toy-environment.ts";
 const KIT = fileURLToPath(import.meta.resolve("@turnout/conformance"));
 
 /** The kit's own reference backend, as a third party's module. */
-const PAPER = `import { createPaperHost, paper } from ${JSON.stringify(KIT)};
-export { createPaperHost as createFakeHost };
-export default paper;
+const REFERENCE = `import { createReferenceHost, referenceBackend } from ${JSON.stringify(KIT)};
+export { createReferenceHost as createFakeHost };
+export default referenceBackend;
 `;
 
 /** The same, but it refuses where it should drop. */
-const RUDE = `import { createPaperHost, paper } from ${JSON.stringify(KIT)};
-export { createPaperHost as createFakeHost };
+const RUDE = `import { createReferenceHost, referenceBackend } from ${JSON.stringify(KIT)};
+export { createReferenceHost as createFakeHost };
 const refuse = (rules) => rules.map((rule) => (rule.to === "drop" ? { ...rule, to: "reject" } : rule));
 export default {
-  ...paper,
+  ...referenceBackend,
   name: "rude",
   parseOptions: (raw) => {
     if (raw.polite !== undefined) throw Object.assign(new Error("[invalid_object] no such option"), { name: "ProxyError", code: "invalid_object" });
-    return paper.parseOptions(raw);
+    return referenceBackend.parseOptions(raw);
   },
   open: async (...args) => {
-    const dataplane = await paper.open(...args);
+    const dataplane = await referenceBackend.open(...args);
     const rude = (backend) => ({
       ...backend,
       render: (row, context) => backend.render({ ...row, destinations: row.destinations.map((one) => ({ ...one, rules: refuse(one.rules) })) }, context),
@@ -42,7 +42,7 @@ let env: ToyEnvironment;
 
 beforeEach(async () => {
   env = await ToyEnvironment.create();
-  await env.file("paper.mjs", PAPER);
+  await env.file("reference.mjs", REFERENCE);
   await env.file("rude.mjs", RUDE);
 });
 
@@ -50,11 +50,11 @@ afterEach(() => env.remove());
 
 describe("conformance", () => {
   test("a backend that does what it must: a matrix, and exit code 0", async () => {
-    const { code, out, err } = await env.run("conformance", "--backend", "./paper.mjs");
+    const { code, out, err } = await env.run("conformance", "--backend", "./reference.mjs");
     expect([code, err]).toEqual([0, ""]);
-    expect(out).toMatch(/^backend paper\n {2}can't do {2}nothing is missing\n/);
+    expect(out).toMatch(/^backend reference\n {2}can't do {2}nothing is missing\n/);
     expect(out).toMatch(/^R-22( +\d+){6}$/m);
-    expect(out).toMatch(/\npaper conforms: (\d+) of \1 rules passed\n$/);
+    expect(out).toMatch(/\nreference conforms: (\d+) of \1 rules passed\n$/);
   });
 
   test("one that doesn't: findings with what was expected and what came, and exit code 1", async () => {
@@ -76,13 +76,13 @@ describe("conformance", () => {
   });
 
   test("--only takes a rule or words; --host another module", async () => {
-    await env.file("bare.mjs", `export { default } from "./paper.mjs";`);
+    await env.file("bare.mjs", `export { default } from "./reference.mjs";`);
     const { code, out } = await env.run(
       "conformance",
       "--backend",
       "./bare.mjs",
       "--host",
-      "./paper.mjs",
+      "./reference.mjs",
       "--only",
       "a service address nobody has",
     );
@@ -96,8 +96,8 @@ describe("conformance", () => {
     await mkdir(join(env.directory, home), { recursive: true });
     const exports = { ".": "./index.mjs", "./testing": "./fake.mjs" };
     await env.file(join(home, "package.json"), JSON.stringify({ name: "@third/backend", exports }));
-    await env.file(join(home, "index.mjs"), PAPER.replace(/^export \{.*\n/m, ""));
-    await env.file(join(home, "fake.mjs"), PAPER.replace(/^export default.*\n/m, ""));
+    await env.file(join(home, "index.mjs"), REFERENCE.replace(/^export \{.*\n/m, ""));
+    await env.file(join(home, "fake.mjs"), REFERENCE.replace(/^export default.*\n/m, ""));
     expect((await env.run("conformance", "--backend", "@third/backend", "--only", "R-48")).code).toBe(0);
     expect((await env.run("conformance", "--backend", "./node_modules/@third/backend/", "--only", "R-48")).code).toBe(0);
   });
@@ -105,22 +105,24 @@ describe("conformance", () => {
   test("on a terminal histories say how far they are", async () => {
     let said = "";
     const err = (text: string): void => void (said += text);
-    const watch = new CallWatch(paper, createPaperHost);
+    const watch = new CallWatch(referenceBackend, createReferenceHost);
     const terminal = { signal: new AbortController().signal, isTerminal: true, err };
     expect(await playHistories(watch, { steps: 600, seed: 3 }, {}, terminal)).toEqual([]);
     expect(said).toBe("\r500 of 600 steps\r600 of 600 steps\n");
   });
 
   test("histories end when somebody wants them to, and say where to go on", async () => {
-    const done = env.run("conformance", "--backend", "./paper.mjs", "--only", "R-48", "--histories", "100000000", "--seed", "7");
+    const done = env.run("conformance", "--backend", "./reference.mjs", "--only", "R-48", "--histories", "100000000", "--seed", "7");
     env.stop.abort();
     const { code, err } = await done;
     expect(code).toBe(1);
-    expect(err).toMatch(/^turnout: \[canceled\] stopped after 500 steps without a finding: backend paper: --seed 8 goes on from there\n$/);
+    expect(err).toMatch(
+      /^turnout: \[canceled\] stopped after 500 steps without a finding: backend reference: --seed 8 goes on from there\n$/,
+    );
   });
 
   test("--histories plays random changes too; the seed is said and can be given", async () => {
-    const first = await env.run("conformance", "--backend", "./paper.mjs", "--only", "R-48", "--histories", "60");
+    const first = await env.run("conformance", "--backend", "./reference.mjs", "--only", "R-48", "--histories", "60");
     expect(first.out).toContain("\n  histories 60 steps, seed 0\n");
     expect(first.code).toBe(0);
     const rude = await env.run(
@@ -142,8 +144,8 @@ describe("conformance", () => {
   });
 
   test.each([
-    ["histories of no number", ["--backend", "./paper.mjs", "--histories", "many"], /"many" is no whole number from 1: --histories/],
-    ["a seed of nothing", ["--backend", "./paper.mjs", "--seed", "1"], /nothing it could be the seed of: --seed: pass --histories too/],
+    ["histories of no number", ["--backend", "./reference.mjs", "--histories", "many"], /"many" is no whole number from 1: --histories/],
+    ["a seed of nothing", ["--backend", "./reference.mjs", "--seed", "1"], /nothing it could be the seed of: --seed: pass --histories too/],
     [
       "no fake host",
       ["--backend", "./bare.mjs"],
@@ -151,14 +153,18 @@ describe("conformance", () => {
     ],
     [
       "a host that isn't there",
-      ["--backend", "./paper.mjs", "--host", "./no.mjs"],
+      ["--backend", "./reference.mjs", "--host", "./no.mjs"],
       /it can't be loaded .*: fake host .\/no.mjs: .*pass --host with a package/,
     ],
-    ["a host without a backend", ["--host", "./paper.mjs"], /it belongs to one backend: --host: pass --backend too/],
-    ["no such rule", ["--backend", "./paper.mjs", "--only", "nonsense"], /no scenario is of a rule, or has the words, "nonsense": --only/],
+    ["a host without a backend", ["--host", "./reference.mjs"], /it belongs to one backend: --host: pass --backend too/],
+    [
+      "no such rule",
+      ["--backend", "./reference.mjs", "--only", "nonsense"],
+      /no scenario is of a rule, or has the words, "nonsense": --only/,
+    ],
     ["an option the backend doesn't know", ["--backend", "./rude.mjs", "--backend-option", "polite=true"], /no such option/],
   ])("%s is one line and exit code 2", async (_name, args, message) => {
-    await env.file("bare.mjs", `export { default } from "./paper.mjs";`);
+    await env.file("bare.mjs", `export { default } from "./reference.mjs";`);
     const { code, out, err } = await env.run("conformance", ...args);
     expect(err).toMatch(message);
     expect([code, out]).toEqual([2, ""]);

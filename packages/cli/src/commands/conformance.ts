@@ -86,8 +86,8 @@ async function examineOne(name: string, host: string | undefined, exam: Exam, en
   const { scenarios, histories, options } = exam;
   module.parseOptions(options);
   const watch = new CallWatch(module, createFakeHost);
-  const { onPlace } = watch;
-  const checked = checkBackend(watch.module, watch.createFakeHost, scenarios, { backendOptions: options, onPlace });
+  const { onCheckpoint } = watch;
+  const checked = checkBackend(watch.module, watch.createFakeHost, scenarios, { backendOptions: options, onCheckpoint });
   const report = await watch.ended(checked, process);
   if (histories === undefined) return backendReport(report);
   const found = await watch.ended(playHistories(watch, histories, options, env), process);

@@ -32,7 +32,7 @@ Examples:
   turnout run --kubeconfig /etc/kubernetes/kubelet.conf --cluster-cidr 10.244.0.0/16
   turnout run --config /var/lib/kube-proxy/config.conf --backend ${EXAMPLE_BACKEND}
   turnout run --source file:services.yaml --once --dry-run
-  turnout run --source api:unix:///run/turnout/node.sock       # a brain ("turnout serve") does the thinking
+  turnout run --source api:unix:///run/turnout/node.sock       # a node-state server ("turnout serve") computes the rows
 
 SIGTERM ends it and leaves the rules in force; "turnout cleanup" removes them.`;
 
@@ -48,7 +48,7 @@ export function addRun(program: Command, env: Environment): void {
     .option("--once", "sync one time, leave the rules in place and exit")
     .option("--dry-run", "print what would be done, and do nothing")
     .option("--keep-other-rules", "leave in force what another backend or kube-proxy left, instead of removing it once ours is")
-    .option("--allow-empty", "a source without any Service is meant: remove the rules it finds at the start");
+    .option("--allow-empty", "accept a source without any Service: remove the rules that are in force at the start");
   addTimeout(command, "with --once: give up after this long");
   addLogOptions(command);
   addConfigFlags(command, "all");

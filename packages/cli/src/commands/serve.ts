@@ -2,12 +2,12 @@ import { DEFAULT_TARGET, IssueLog, parseApiTarget, tlsFiles, type TlsFiles } fro
 import { runConfig } from "@turnout/client/daemon";
 import { isDNSName, ProxyError, Store, type Log, type ObjectKind, type World } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
-import type { NodeOrigin, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
+import type { NodeStateProvider, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
-import type { BrainCondition } from "../brain-health.ts";
-import { BrainMetrics } from "../brain-metrics.ts";
-import { brainAddresses, BRAIN_PORTS, serveBrainPorts } from "../brain-ports.ts";
+import type { NodeStateCondition } from "../node-state-health.ts";
+import { NodeStateMetrics } from "../node-state-metrics.ts";
+import { nodeStateAddresses, NODE_STATE_PORTS, serveNodeStatePorts } from "../node-state-ports.ts";
 import { fillStore } from "../object-store.ts";
 import { addApiOptions, addLogOptions, apiTls, collect, configFor, logFor, type CommonOptions } from "../options.ts";
 import { DEFAULT_MODE, EXAMPLE_BACKEND } from "../registry.ts";
@@ -33,7 +33,7 @@ const EXAMPLES = `
 Examples:
   turnout serve                                              # for this and any other node, on ${DEFAULT_TARGET}
   turnout serve --source file:services.yaml --listen unix:///tmp/node.sock
-  turnout serve --source api:unix:///run/brain/node.sock     # a relay: asks another brain what it is asked
+  turnout serve --source api:unix:///run/turnout-server/node.sock     # a relay: asks another node-state server what it is asked
 
 Then, on the same host: turnout run --source api:${DEFAULT_TARGET}, or turnout-${EXAMPLE_BACKEND} --api ${DEFAULT_TARGET}.
 Who may write to the socket may ask for any node's state; nothing can be changed through it. Over tls:// a certificate of
@@ -50,7 +50,7 @@ export function addServe(program: Command, env: Environment): void {
       `where backends connect: unix:///PATH or tls://HOST:PORT; repeatable (default: ${DEFAULT_TARGET})`,
       collect,
     )
-    .option("--source <source>", "where Services come from: kube, file:PATH, or api:unix:///PATH (another brain)", "kube")
+    .option("--source <source>", "where Services come from: kube, file:PATH, or api:unix:///PATH (another node-state server)", "kube")
     .option("--node-name <name>", "the one node that may be asked for (default: any node)")
     .option("--socket-mode <octal>", "file mode of the socket", "0660")
     .option("--socket-owner <uid:gid>", "owner and group of the socket, as numbers (default: who starts it)")
@@ -59,10 +59,13 @@ export function addServe(program: Command, env: Environment): void {
     .option("--tls-key <file>", "for tls://: its key")
     .option("--tls-any-node <name>", "common name of a client's certificate that may ask for any node; repeatable", collect)
     .option("--streams-per-client <n>", "streams of one certificate, or for one node of those that may ask for any (default: 16)")
-    .option("--metrics-bind-address <ip:port>", `where /metrics is answered, port ${BRAIN_PORTS.metrics} unless given (default: nowhere)`)
+    .option(
+      "--metrics-bind-address <ip:port>",
+      `where /metrics is answered, port ${NODE_STATE_PORTS.metrics} unless given (default: nowhere)`,
+    )
     .option(
       "--healthz-bind-address <ip:port>",
-      `where /livez, /healthz and /readyz are answered, port ${BRAIN_PORTS.healthz} unless given (default: nowhere)`,
+      `where /livez, /healthz and /readyz are answered, port ${NODE_STATE_PORTS.healthz} unless given (default: nowhere)`,
     )
     .option("--kubeconfig <file>", "how to reach the API server")
     .option("--master <url>", "API server address, beats the kubeconfig's");
@@ -122,21 +125,21 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
   if (onlyNode !== undefined && !isDNSName(onlyNode)) {
     throw new ProxyError("invalid_object", `"${onlyNode}" is no name of a node`, { object: "--node-name" });
   }
-  const addresses = brainAddresses(options);
+  const addresses = nodeStateAddresses(options);
   const tls = listenTls(options);
   const spec = parseSourceSpec(options.source);
   const log = logFor(options, env);
   for (const flag of idleFlags(options, spec)) log.warn(`${flag} has no effect`, { reason: `the source is ${options.source}` });
   const world = env.createWorld(log);
-  const metrics = new BrainMetrics();
+  const metrics = new NodeStateMetrics();
   const issues = new IssueLog({ log, clock: world.clock, count: (object) => metrics.objectIssue(object) });
   try {
-    const brain = await makeBrain({ command, options, env, spec, world, log, metrics, issues });
+    const stateSource = await makeStateSource({ command, options, env, spec, world, log, metrics, issues });
     const version = `turnout ${env.version}`;
     const { serveNodeState } = await import("@turnout/server/serve");
     const { clock } = world;
     const server = await serveNodeState({
-      origin: brain.origin,
+      provider: stateSource.provider,
       listen: options.listen ?? [DEFAULT_TARGET],
       tls,
       anyNode: options.tlsAnyNode,
@@ -148,12 +151,12 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       log,
       limits,
     });
-    const condition = (): BrainCondition => ({ ...brain.condition(), listenTrouble: server.stats.listenTrouble });
-    metrics.watch({ stats: () => server.stats, condition, store: brain.store });
+    const condition = (): NodeStateCondition => ({ ...stateSource.condition(), listenTrouble: server.stats.listenTrouble });
+    metrics.watch({ stats: () => server.stats, condition, store: stateSource.store });
     try {
       const tasks = [
-        (stop: AbortSignal) => brain.run(server, stop),
-        (stop: AbortSignal) => serveBrainPorts({ addresses, metrics, condition, clock, log }, stop),
+        (stop: AbortSignal) => stateSource.run(server, stop),
+        (stop: AbortSignal) => serveNodeStatePorts({ addresses, metrics, condition, clock, log }, stop),
       ];
       await untilOneFails(tasks, env.signal);
     } finally {
@@ -180,33 +183,33 @@ async function untilOneFails(tasks: readonly ((signal: AbortSignal) => Promise<v
 }
 
 /** Where node states come from, and what has to run meanwhile. */
-interface Brain {
-  readonly origin: NodeOrigin;
+interface StateSource {
+  readonly provider: NodeStateProvider;
   /** Undefined for a relay. */
   readonly store: Store | undefined;
-  readonly condition: () => Omit<BrainCondition, "listenTrouble">;
+  readonly condition: () => Omit<NodeStateCondition, "listenTrouble">;
   readonly run: (server: NodeStateServer, signal: AbortSignal) => Promise<void>;
 }
 
-interface BrainParts {
+interface StateSourceParts {
   readonly command: Command;
   readonly options: ServeOptions;
   readonly env: Environment;
   readonly spec: SourceSpec;
   readonly world: World;
   readonly log: Log;
-  readonly metrics: BrainMetrics;
+  readonly metrics: NodeStateMetrics;
   readonly issues: IssueLog;
 }
 
-async function makeBrain({ command, options, env, spec, world, log, metrics, issues }: BrainParts): Promise<Brain> {
-  const { createRelayOrigin, createStoreOrigin } = await import("@turnout/server/serve");
+async function makeStateSource({ command, options, env, spec, world, log, metrics, issues }: StateSourceParts): Promise<StateSource> {
+  const { createRelayProvider: createRelayOrigin, createStoreProvider: createStoreOrigin } = await import("@turnout/server/serve");
   const { clock } = world;
   if (spec.kind === "api") {
     const tls = apiTls(options);
     parseApiTarget(spec.target, tls);
     return {
-      origin: createRelayOrigin({ target: spec.target, tls, version: `turnout ${env.version}`, clock, log }),
+      provider: createRelayOrigin({ target: spec.target, tls, version: `turnout ${env.version}`, clock, log }),
       store: undefined,
       condition: () => ({ isComplete: true, sources: new Map() }),
       async run(server, signal) {
@@ -221,7 +224,7 @@ async function makeBrain({ command, options, env, spec, world, log, metrics, iss
   const store = new Store({ report, keepsPodNames: true });
   const sources = new Map<string, string>();
   return {
-    origin: createStoreOrigin(store, report, { hasNodes: spec.kind === "kube" }),
+    provider: createStoreOrigin(store, report, { hasNodes: spec.kind === "kube" }),
     store,
     condition: () => ({ isComplete: store.isSynced, sources }),
     async run(server, signal) {

@@ -1,13 +1,13 @@
 import type { IPFamily } from "@turnout/core";
 import type { TargetRequest } from "@turnout/lab";
-import type { RefusedFinding, SourceFinding, SpreadFinding, StickyFinding } from "./findings.ts";
+import type { RefusedFinding, SourceFinding, SpreadFinding, AffinityFinding } from "./findings.ts";
 import { addressOf, NODE_PORT, portOf, SHOP, type ShopService, type Way } from "./shop.ts";
 import type { Stage } from "./stage.ts";
 import { REFUSAL_MS } from "./waiting.ts";
 
 const SPREAD_REQUESTS = 300;
 const SOURCE_REQUESTS = 40;
-const STICKY_REQUESTS = 40;
+const AFFINITY_REQUESTS = 40;
 
 function targetOf(service: ShopService, way: Way, family: IPFamily): TargetRequest {
   return { address: addressOf(service, way, family), port: portOf(service), transport: service.protocol };
@@ -108,17 +108,17 @@ export function seeSources(stage: Stage): Promise<readonly SourceFinding[]> {
 }
 
 /** See whether clients of a service with session affinity keep their server. */
-export function seeAffinity(stage: Stage): Promise<readonly StickyFinding[]> {
+export function seeAffinity(stage: Stage): Promise<readonly AffinityFinding[]> {
   return inEachFamily(
     stage,
     async (family) =>
       await Promise.all(
-        ["pod-1-4", "pod-2-4", "node2"].map(async (from): Promise<StickyFinding> => {
+        ["pod-1-4", "pod-2-4", "node2"].map(async (from): Promise<AffinityFinding> => {
           const agent = stage.cluster.place(from).agent();
           const request = targetOf(SHOP.checkout, "clusterIP", family);
           // The first request decides; several at once would each be a first one.
           await agent.attempt(request);
-          return { from, family, tally: await agent.burst({ ...request, count: STICKY_REQUESTS }) };
+          return { from, family, tally: await agent.burst({ ...request, count: AFFINITY_REQUESTS }) };
         }),
       ),
   );

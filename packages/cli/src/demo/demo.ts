@@ -5,7 +5,7 @@ import type { Findings } from "./findings.ts";
 import { NODES, SHOP } from "./shop.ts";
 import { buildStage, type Stage } from "./stage.ts";
 import { startTraffic } from "./traffic.ts";
-import { startAndSettle } from "./waiting.ts";
+import { startAndWait } from "./waiting.ts";
 
 /** What a demo runs on. */
 export interface DemoOptions {
@@ -43,7 +43,7 @@ export async function playDemo(options: DemoOptions): Promise<PlayedDemo> {
   try {
     const stageMs = nowMs() - startMs;
     progress("Starting turnout run on every node");
-    const readyMs = await startAndSettle(stage, SHOP.cart);
+    const readyMs = await startAndWait(stage, SHOP.cart);
     const setup = { backend: options.backend, versions: options.versions, nodes: NODES.length, pods, families, stageMs, readyMs };
     return { findings: await playActs(stage, setup, options), stage };
   } catch (error) {
@@ -59,7 +59,7 @@ async function playActs(stage: Stage, setup: Findings["setup"], { nowMs, progres
   progress("Looking at who answers, and whom they see");
   const spread = await seeSpread(stage);
   const sources = await seeSources(stage);
-  const sticky = await seeAffinity(stage);
+  const affinity = await seeAffinity(stage);
   const refused = await seeRefusal(stage);
   progress("Moving a service between pods, to zero and back");
   const switches = await switchBackAndForth(stage);
@@ -76,7 +76,7 @@ async function playActs(stage: Stage, setup: Findings["setup"], { nowMs, progres
     setup,
     spread,
     sources,
-    sticky,
+    affinity,
     refused,
     switches,
     toZero,

@@ -36,7 +36,7 @@ export interface SourceFinding {
 }
 
 /** Where the requests of one client of a service with session affinity went. */
-export interface StickyFinding {
+export interface AffinityFinding {
   readonly from: string;
   readonly family: IPFamily;
   readonly tally: Tally;
@@ -97,7 +97,7 @@ export interface Findings {
   readonly setup: SetupFinding;
   readonly spread: readonly SpreadFinding[];
   readonly sources: readonly SourceFinding[];
-  readonly sticky: readonly StickyFinding[];
+  readonly affinity: readonly AffinityFinding[];
   readonly refused: readonly RefusedFinding[];
   readonly switches: readonly ChangeFinding[];
   readonly toZero: readonly ChangeFinding[];

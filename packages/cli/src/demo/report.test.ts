@@ -42,7 +42,7 @@ describe("the verdict", () => {
     ],
     [
       "a client that changed its server",
-      { sticky: [{ from: "pod-1-4", family: "IPv4", tally: tallyOf({ a: 39, b: 1 }) }] },
+      { affinity: [{ from: "pod-1-4", family: "IPv4", tally: tallyOf({ a: 39, b: 1 }) }] },
       "pod-1-4 → checkout, IPv4: answered by a, b",
     ],
     ["silence instead of a refusal", { refused: [{ family: "IPv6", outcome: "timeout" }] }, "search, IPv6: timeout instead of refused"],

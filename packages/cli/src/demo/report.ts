@@ -135,8 +135,8 @@ function sourceSection(sources: readonly SourceFinding[]): ReportSection {
   return { title: "Whose address the pods saw", lines };
 }
 
-function policySection({ sticky, refused, flows }: Findings): ReportSection {
-  const kept = sticky.filter(({ tally }) => Object.keys(tally.servers).length === 1 && failedCount(tally) === 0).length;
+function policySection({ affinity, refused, flows }: Findings): ReportSection {
+  const kept = affinity.filter(({ tally }) => Object.keys(tally.servers).length === 1 && failedCount(tally) === 0).length;
   const outcomes = [...new Set(refused.map(({ outcome }) => outcome))].join(" or ");
   return {
     title: "Rules at work",
@@ -144,7 +144,7 @@ function policySection({ sticky, refused, flows }: Findings): ReportSection {
       {
         cells: [
           "session affinity",
-          `${kept} of ${sticky.length} clients of checkout stayed with one pod, ${requestsOf(sticky)} requests each`,
+          `${kept} of ${affinity.length} clients of checkout stayed with one pod, ${requestsOf(affinity)} requests each`,
         ],
       },
       { cells: ["no endpoints", `a request to search is ${outcomes}, not left hanging`] },
@@ -159,8 +159,8 @@ function policySection({ sticky, refused, flows }: Findings): ReportSection {
   };
 }
 
-function requestsOf(sticky: Findings["sticky"]): string {
-  return [...new Set(sticky.map(({ tally }) => tally.attempts))].join(" or ");
+function requestsOf(affinity: Findings["affinity"]): string {
+  return [...new Set(affinity.map(({ tally }) => tally.attempts))].join(" or ");
 }
 
 function changeSection({ switches, toZero, fromZero, rollout }: Findings): ReportSection {

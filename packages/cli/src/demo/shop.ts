@@ -38,7 +38,7 @@ export const NODE_PORT = 30_080;
 /** The frontend's node port for HTTP. */
 export const HTTP_NODE_PORT = 30_081;
 
-interface Wish {
+interface ShopEntry {
   readonly name: string;
   readonly number: number;
   readonly about: string;
@@ -52,23 +52,23 @@ interface Wish {
   readonly fields?: Partial<ServiceManifest>;
 }
 
-function shopService(wish: Wish): ShopService {
-  const { name, number, about, port, protocol = "TCP", replicas, startWith = replicas.length } = wish;
+function shopService(entry: ShopEntry): ShopService {
+  const { name, number, about, port, protocol = "TCP", replicas, startWith = replicas.length } = entry;
   const serverPort = 9_000 + number;
   const main: PortManifest = {
     name: "main",
     protocol,
     port,
     targetPort: serverPort,
-    ...(wish.nodePort === undefined ? {} : { nodePort: wish.nodePort }),
+    ...(entry.nodePort === undefined ? {} : { nodePort: entry.nodePort }),
   };
   const manifest: ServiceManifest = {
     namespace: NAMESPACE,
     name,
     clusterIPs: [`10.96.0.${number}`, `fd00:96::${number}`],
-    ports: [main, ...(wish.morePorts ?? [])],
-    ...(wish.hasLoadBalancer === true ? { ingress: [{ ip: `198.51.100.${number}` }, { ip: `fd00:198::${number}` }] } : {}),
-    ...wish.fields,
+    ports: [main, ...(entry.morePorts ?? [])],
+    ...(entry.hasLoadBalancer === true ? { ingress: [{ ip: `198.51.100.${number}` }, { ip: `fd00:198::${number}` }] } : {}),
+    ...entry.fields,
   };
   return { manifest, about, serverPort, protocol, replicas, startWith };
 }

@@ -27,7 +27,7 @@ function spreadFailures({ spread }: Findings): readonly string[] {
   });
 }
 
-function ruleFailures({ sources, sticky, refused, flows }: Findings): readonly string[] {
+function ruleFailures({ sources, affinity, refused, flows }: Findings): readonly string[] {
   return [
     ...sources
       .filter(({ seen, expected }) => seen.join() !== expected.join())
@@ -35,7 +35,7 @@ function ruleFailures({ sources, sticky, refused, flows }: Findings): readonly s
         ({ from, to, family, seen, expected }) =>
           `${from} → ${to}, ${family}: seen as ${seen.join(", ") || "nobody"} instead of ${expected.join(", ")}`,
       ),
-    ...sticky
+    ...affinity
       .filter(({ tally }) => Object.keys(tally.servers).length !== 1 || tally.ok < tally.attempts)
       .map(({ from, family, tally }) =>
         `${from} → checkout, ${family}: answered by ${Object.keys(tally.servers).join(", ") || "nobody"} ${failedText(tally)}`.trim(),

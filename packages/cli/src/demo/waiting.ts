@@ -78,7 +78,7 @@ export async function timeChange(
  * Start the proxies and wait until every one has the shop in force; how long it took in ms.
  * @throws {ProxyError} `tool_failed` with the end of its log when one ended or does not get there.
  */
-export async function startAndSettle(stage: Stage, service: ShopService): Promise<number> {
+export async function startAndWait(stage: Stage, service: ShopService): Promise<number> {
   const findings = await timeChange(stage, {
     service,
     change: () => Promise.resolve(stage.startProxies()),

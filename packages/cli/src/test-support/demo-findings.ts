@@ -26,7 +26,7 @@ export const GOOD: Findings = {
     { from: "client1", to: "frontend", family: "IPv4", expected: ["node1"], seen: ["node1"], why: "masqueraded" },
     { from: "client1", to: "frontend", family: "IPv6", expected: ["node1"], seen: ["node1"], why: "masqueraded" },
   ],
-  sticky: [{ from: "pod-1-4", family: "IPv4", tally: tallyOf({ "checkout-1": 40 }) }],
+  affinity: [{ from: "pod-1-4", family: "IPv4", tally: tallyOf({ "checkout-1": 40 }) }],
   refused: [
     { family: "IPv4", outcome: "refused" },
     { family: "IPv6", outcome: "refused" },

@@ -1,5 +1,5 @@
 import { Store, createFeed, OBJECT_KINDS, type Issue } from "@turnout/core";
-import { RecordingLog, settle, TestClock } from "@turnout/core/testing";
+import { RecordingLog, flushPromises, TestClock } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { IssueLog } from "./issue-log.ts";
 
@@ -57,7 +57,7 @@ describe("a log of issues", () => {
     const { clock, issues, warnings, leftOut } = setUp();
     for (let number = 0; number < 50; number++) issues.report(issue(number));
     issues.close();
-    await settle();
+    await flushPromises();
     expect(leftOut()).toEqual([30]);
     expect(clock.sleeping).toBe(0);
     for (let number = 0; number < 50; number++) issues.report(issue(number));

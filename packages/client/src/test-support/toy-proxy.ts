@@ -2,7 +2,7 @@ import type { BackendModule, IPFamily } from "@turnout/core";
 import { loadConfig, runConfig, type RunConfig } from "../daemon/config/config.ts";
 import { run, type RunOptions } from "../daemon/run/main.ts";
 import { Metrics } from "../daemon/metrics/metrics.ts";
-import { settled, ToyFeed, toyFull, ToyKernel, toyModule, toyNode, toyRow, toyWorld } from "./toys.ts";
+import { flushPromises, ToyFeed, toyFull, ToyKernel, toyModule, toyNode, toyRow, toyWorld } from "./toys.ts";
 
 /** What the toy backend calls the one service {@link ToyProxy.pushBoth} has. */
 export const SERVICE = "service 10.96.0.10:80";
@@ -47,7 +47,7 @@ export class ToyProxy {
   /** Stop and wait for the end, however it comes. */
   async end(): Promise<void> {
     this.stop.abort();
-    await settled();
+    await flushPromises();
     await this.#running;
     this.metrics.close();
   }

@@ -41,12 +41,12 @@ export class ToyClock implements Clock {
     const due = this.#sleepers.filter(({ atMs }) => atMs <= this.#nowMs);
     this.#sleepers = this.#sleepers.filter(({ atMs }) => atMs > this.#nowMs);
     for (const { wake } of due) wake();
-    await settled();
+    await flushPromises();
   }
 }
 
 /** Let everything run that waits for nothing but its turn. */
-export async function settled(): Promise<void> {
+export async function flushPromises(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -4,7 +4,7 @@ import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
 import { AffinityBook } from "./affinity-book.ts";
-import { paper } from "../reference/paper.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
 import { addressesOf, service, slices } from "../play/short.ts";
 import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
 
@@ -21,7 +21,7 @@ function worldOf(seconds: number | undefined, endpoints: readonly string[] = ["p
     settings: STAGE_SETTINGS,
     hostAddresses: HOST_ADDRESSES,
     nodePortAddressesDefault: ["primary"],
-    ...abilitiesOf(paper),
+    ...abilitiesOf(referenceBackend),
   };
 }
 

@@ -5,9 +5,9 @@ import { withBackend } from "../breakages/broken-backend.ts";
 import { checkBackend } from "./check.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
-import { paper } from "../reference/paper.ts";
-import { createPaperHost } from "../reference/paper-host.ts";
-import type { PaperFacts, PaperObject, PaperStep, PaperWorld } from "../reference/paper-objects.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
+import { createReferenceHost } from "../reference/reference-host.ts";
+import type { ReferenceFacts, ReferenceObject, ReferenceStep, ReferenceWorld } from "../reference/reference-objects.ts";
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, service, slices } from "../play/short.ts";
 
@@ -58,8 +58,8 @@ const AFFINE: Scenario = {
 
 async function check(
   scenarios: readonly Scenario[],
-  module: BackendModule = paper,
-  host: CreateFakeHost = createPaperHost,
+  module: BackendModule = referenceBackend,
+  host: CreateFakeHost = createReferenceHost,
 ): Promise<ConformanceReport> {
   return await checkBackend(module, host, scenarios);
 }
@@ -73,7 +73,7 @@ function basicThatSees(sees: string): Scenario {
 describe("what the kit says of a backend", () => {
   it("that is right: nothing, and how much it looked at", async () => {
     const { backend, findings, cells } = await check([BASIC, AFFINE]);
-    expect([backend, findings]).toEqual(["paper", []]);
+    expect([backend, findings]).toEqual(["reference", []]);
     expect(cells).toContainEqual({ rule: "R-22", family: "IPv6", protocol: "SCTP", probes: 4, findings: 0 });
     expect(cells).toHaveLength(4 * 6);
   });
@@ -87,7 +87,7 @@ describe("what the kit says of a backend", () => {
   });
 
   it("that lacks a protocol: what it does not have is skipped with its reason", async () => {
-    const module: BackendModule = { ...paper, capabilities: { ...paper.capabilities, SCTP: "not in the kernel" } };
+    const module: BackendModule = { ...referenceBackend, capabilities: { ...referenceBackend.capabilities, SCTP: "not in the kernel" } };
     const { findings, cells } = await check([BASIC], module);
     expect(findings).toEqual([]);
     const skipped = cells.filter((cell) => cell.skipped !== undefined);
@@ -96,24 +96,27 @@ describe("what the kit says of a backend", () => {
   });
 
   it("whose probe finds that this host lacks a protocol: the same, and its report says so", async () => {
-    const probe: typeof paper.probe = async (...args) => ({
-      ...(await paper.probe(...args)),
+    const probe: typeof referenceBackend.probe = async (...args) => ({
+      ...(await referenceBackend.probe(...args)),
       capabilities: { SCTP: "not in this kernel" },
     });
-    const { findings, cells, abilities } = await check([BASIC], { ...paper, probe });
+    const { findings, cells, abilities } = await check([BASIC], { ...referenceBackend, probe });
     expect(findings).toEqual([]);
     expect(cells.find(({ skipped }) => skipped !== undefined)).toMatchObject({ protocol: "SCTP", skipped: "no SCTP: not in this kernel" });
     expect(abilities.capabilities.SCTP).toBe("not in this kernel");
   });
 
   it("whose probe finds another variant than its module says: each packet that shows that it is not so", async () => {
-    const probe: typeof paper.probe = async (...args) => ({ ...(await paper.probe(...args)), variants: { unallocatedClusterIP: "pass" } });
-    const { findings } = await check([BASIC], { ...paper, probe });
+    const probe: typeof referenceBackend.probe = async (...args) => ({
+      ...(await referenceBackend.probe(...args)),
+      variants: { unallocatedClusterIP: "pass" },
+    });
+    const { findings } = await check([BASIC], { ...referenceBackend, probe });
     expect(new Set(findings.map(({ expected, got }) => `${expected} ${got}`))).toEqual(new Set(["untouched dropped"]));
   });
 
   it("that is no module: each thing that is wrong, and nothing is played", async () => {
-    const module = { ...paper, residence: "cloud", capabilities: { SCTP: false } } as unknown as BackendModule;
+    const module = { ...referenceBackend, residence: "cloud", capabilities: { SCTP: false } } as unknown as BackendModule;
     const { findings, cells } = await check([BASIC], module);
     expect(findings.map(({ kind, scenario, got }) => [kind, scenario, got])).toEqual([
       ["contract", "the module", 'residence is "cloud", not "kernel" or "process"'],
@@ -123,14 +126,21 @@ describe("what the kit says of a backend", () => {
   });
 
   it("whose probe adds to its module: that", async () => {
-    const probe: typeof paper.probe = async (...args) => ({ ...(await paper.probe(...args)), capabilities: { SCTP: true } });
-    const { findings } = await check([BASIC], { ...paper, capabilities: { ...paper.capabilities, SCTP: "never" }, probe });
+    const probe: typeof referenceBackend.probe = async (...args) => ({
+      ...(await referenceBackend.probe(...args)),
+      capabilities: { SCTP: true },
+    });
+    const { findings } = await check([BASIC], {
+      ...referenceBackend,
+      capabilities: { ...referenceBackend.capabilities, SCTP: "never" },
+      probe,
+    });
     expect(findings.map(({ kind, what }) => [kind, what])).toEqual([["error", "the probe"]]);
     expect(findings[0]?.got).toContain("capabilities.SCTP is true, and the module refuses it: never");
   });
 
   it("that declares a variant it does not have: each packet that shows it", async () => {
-    const module: BackendModule = { ...paper, variants: { ...paper.variants, unallocatedClusterIP: "pass" } };
+    const module: BackendModule = { ...referenceBackend, variants: { ...referenceBackend.variants, unallocatedClusterIP: "pass" } };
     const { findings } = await check([BASIC], module);
     expect(new Set(findings.map(({ kind, expected, got, rules }) => `${kind} ${expected} ${got} ${rules.join()}`))).toEqual(
       new Set(["verdict untouched dropped R-48,R-62"]),
@@ -146,7 +156,7 @@ describe("what the kit says of a backend", () => {
         const objects = new Map([...(observed?.objects ?? [])].map(([id, object]) => [id, { ...object, value: asText(object.value) }]));
         return { objects, lingering: [] };
       },
-    }))({ module: paper, createFakeHost: createPaperHost });
+    }))({ module: referenceBackend, createFakeHost: createReferenceHost });
     const { findings } = await check([BASIC], module, createFakeHost);
     const first = findings.find(({ kind, scenario }) => kind === "not-idempotent" && scenario === BASIC.name);
     expect(first).toMatchObject({ rules: ["R-58"], what: "what a new process would change" });
@@ -154,11 +164,11 @@ describe("what the kit says of a backend", () => {
   });
 
   it("whose dataplane lives and dies with its process: nothing, as it may forget", async () => {
-    const module: BackendModule<undefined, PaperFacts, PaperObject, PaperStep, PaperWorld> = {
-      ...paper,
+    const module: BackendModule<undefined, ReferenceFacts, ReferenceObject, ReferenceStep, ReferenceWorld> = {
+      ...referenceBackend,
       // What ends takes everything along.
       async open(options, world, signal) {
-        const { family } = await paper.open(options, world, signal);
+        const { family } = await referenceBackend.open(options, world, signal);
         const close = async (stop: AbortSignal): Promise<void> => {
           for (const one of FAMILIES) await cleanUpBackend(family(one), world.clock.nowMs(), stop);
         };
@@ -172,7 +182,7 @@ describe("what the kit says of a backend", () => {
   });
 
   it("that can't be opened: that it threw", async () => {
-    const module: BackendModule = { ...paper, open: () => Promise.reject(new Error("no way in")) };
+    const module: BackendModule = { ...referenceBackend, open: () => Promise.reject(new Error("no way in")) };
     const { findings } = await check([BASIC], module);
     expect(findings).toMatchObject(
       [
@@ -190,7 +200,7 @@ describe("what the kit says of a backend", () => {
   });
 
   it("stops where it was told to", async () => {
-    const { findings } = await checkBackend(paper, createPaperHost, [basicThatSees("refused"), BASIC], { maxFindings: 2 });
+    const { findings } = await checkBackend(referenceBackend, createReferenceHost, [basicThatSees("refused"), BASIC], { maxFindings: 2 });
     expect(findings).toHaveLength(2);
   });
 });

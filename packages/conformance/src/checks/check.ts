@@ -4,7 +4,7 @@ import { Cells, partsOf, rulesAsked } from "../play/cells.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
-import type { Place } from "./findings.ts";
+import type { Checkpoint } from "./findings.ts";
 import { checkHost, isWholeHost } from "./host-checks.ts";
 import { Player } from "../play/player.ts";
 import { checkRecovery } from "./recovery-checks.ts";
@@ -25,7 +25,7 @@ export interface CheckOptions {
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
   /** Told where the kit looks before it does. */
-  readonly onPlace?: (place: Place) => void;
+  readonly onCheckpoint?: (place: Checkpoint) => void;
 }
 
 /**
@@ -43,7 +43,7 @@ export async function checkBackend(
   scenarios: readonly Scenario[],
   options: CheckOptions = {},
 ): Promise<ConformanceReport> {
-  const findings = new Findings(options.maxFindings, options.onPlace);
+  const findings = new Findings(options.maxFindings, options.onCheckpoint);
   const random = createRandom(options.seed ?? 1);
   const subject: Subject = { module, createFakeHost };
   if (!isWholeHost(createFakeHost, findings)) return unplayed(module, findings);
@@ -60,7 +60,7 @@ export async function checkBackend(
 
 /** Check what the module says of itself, and have it look at a host; undefined: nothing can be played, and a finding says why. */
 async function checkModule(subject: Subject, setting: PlayerOptions, findings: Findings): Promise<Abilities | undefined> {
-  findings.place = { scenario: "the module", step: "as it is loaded", rules: [] };
+  findings.checkpoint = { scenario: "the module", step: "as it is loaded", rules: [] };
   const faults = moduleFaults(subject.module);
   const expected = "a BackendModule of @turnout/core/backend";
   for (const got of faults) findings.add({ kind: "contract", family: "IPv4", what: "the module", expected, got, details: [] });
@@ -82,7 +82,7 @@ export async function checkScenarios(
   subject: Subject,
   scenarios: readonly Scenario[],
   options: CheckOptions,
-  findings: Findings = new Findings(options.maxFindings, options.onPlace),
+  findings: Findings = new Findings(options.maxFindings, options.onCheckpoint),
 ): Promise<ConformanceReport> {
   const abilities = await checkModule(subject, settingOf(options), findings);
   if (abilities === undefined) return unplayed(subject.module, findings);
@@ -115,7 +115,7 @@ async function checkScenario(subject: Subject, scenario: Scenario, options: Play
   for (const part of parts) for (const rule of scenario.rules) cells.open(rule, part);
   const first = parts.find(({ skipped }) => skipped === undefined);
   if (first === undefined) return;
-  findings.place = { scenario: scenario.name, step: "the start", rules: rulesAsked(scenario.rules, options.abilities) };
+  findings.checkpoint = { scenario: scenario.name, step: "the start", rules: rulesAsked(scenario.rules, options.abilities) };
   const setting: PlayerOptions = {
     ...settingOf(options),
     settings: { ...STAGE_SETTINGS, ...scenario.settings },

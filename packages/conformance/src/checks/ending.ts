@@ -9,9 +9,9 @@ const REST_MS = 10_000;
 
 /** Look whether a history has ended where one sync from nothing ends. */
 export async function checkEnd(player: Player, newPlayer: () => Promise<Player>, findings: Findings): Promise<void> {
-  await settle(player, findings);
+  await syncToRest(player, findings);
   const fresh = await newPlayer();
-  await settle(fresh, findings);
+  await syncToRest(fresh, findings);
   const details = differenceOf(fresh.host.own(), player.host.own());
   await checkLeftovers(fresh, findings);
   await fresh.close();
@@ -28,7 +28,7 @@ export async function checkEnd(player: Player, newPlayer: () => Promise<Player>,
 }
 
 /** Sync, let what lingers go, and sync until that is done. */
-async function settle(player: Player, findings: Findings): Promise<void> {
+async function syncToRest(player: Player, findings: Findings): Promise<void> {
   await syncAndNote(player, findings);
   await player.host.advance(REST_MS);
   await syncAndNote(player, findings, "again");

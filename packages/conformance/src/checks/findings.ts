@@ -6,7 +6,7 @@ import { offendedByKind } from "./offended.ts";
 export type Found = Omit<Finding, "scenario" | "step" | "rules"> & { readonly rules?: readonly string[] };
 
 /** Where somebody looks: what a finding is filed under. */
-export interface Place {
+export interface Checkpoint {
   readonly scenario: string;
   readonly step: string;
   readonly rules: readonly string[];
@@ -16,23 +16,23 @@ export interface Place {
 export class Findings {
   readonly list: Finding[] = [];
   readonly #max: number;
-  readonly #onPlace: ((place: Place) => void) | undefined;
-  #place: Place = { scenario: "", step: "", rules: [] };
+  readonly #onCheckpoint: ((place: Checkpoint) => void) | undefined;
+  #checkpoint: Checkpoint = { scenario: "", step: "", rules: [] };
 
-  /** @param onPlace told where somebody looks, whenever that changes */
-  constructor(max: number = Number.POSITIVE_INFINITY, onPlace?: (place: Place) => void) {
+  /** @param onCheckpoint told where somebody looks, whenever that changes */
+  constructor(max: number = Number.POSITIVE_INFINITY, onCheckpoint?: (checkpoint: Checkpoint) => void) {
     this.#max = max;
-    this.#onPlace = onPlace;
+    this.#onCheckpoint = onCheckpoint;
   }
 
   /** Where somebody looks now. */
-  get place(): Place {
-    return this.#place;
+  get checkpoint(): Checkpoint {
+    return this.#checkpoint;
   }
 
-  set place(place: Place) {
-    this.#place = place;
-    this.#onPlace?.(place);
+  set checkpoint(place: Checkpoint) {
+    this.#checkpoint = place;
+    this.#onCheckpoint?.(place);
   }
 
   /** As many as were asked for. */
@@ -42,8 +42,8 @@ export class Findings {
 
   /** Add one; where it says no rules it offends against those of its kind, or of the place. */
   add(found: Found): void {
-    const rules = found.rules ?? offendedByKind(found.kind) ?? this.#place.rules;
-    if (!this.isFull) this.list.push({ ...this.#place, ...found, rules });
+    const rules = found.rules ?? offendedByKind(found.kind) ?? this.#checkpoint.rules;
+    if (!this.isFull) this.list.push({ ...this.#checkpoint, ...found, rules });
   }
 
   /** Note that something threw. */

@@ -3,13 +3,13 @@ import type { BackendModule } from "@turnout/core";
 import { withHost } from "../breakages/broken-backend.ts";
 import { checkBackend } from "./check.ts";
 import type { FakeHost } from "../play/fake-host.ts";
-import { paper } from "../reference/paper.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
-import { createPaperHost } from "../reference/paper-host.ts";
+import { createReferenceHost } from "../reference/reference-host.ts";
 
-/** What is found of paper on a host that was changed, before any scenario. */
-async function found(change: (host: FakeHost) => Partial<FakeHost>, module: BackendModule = paper): Promise<readonly string[]> {
-  const { createFakeHost } = withHost(change)({ module, createFakeHost: createPaperHost });
+/** What is found of reference on a host that was changed, before any scenario. */
+async function found(change: (host: FakeHost) => Partial<FakeHost>, module: BackendModule = referenceBackend): Promise<readonly string[]> {
+  const { createFakeHost } = withHost(change)({ module, createFakeHost: createReferenceHost });
   const { findings } = await checkBackend(module, createFakeHost, []);
   return findings.map(({ kind, scenario, family, what, got }) => `${kind} ${scenario} ${family}: ${what}: ${got}`);
 }
@@ -42,15 +42,15 @@ describe("what the kit says of a host", () => {
   });
 
   it.each(["trace", "setFault", "refuse", "world", "flows"] as const)("that lacks %s: that, once, and nothing else", async (name) => {
-    const createFakeHost = (): FakeHost => Object.defineProperty(createPaperHost(), name, { value: undefined });
-    const { findings, cells } = await checkBackend(paper, createFakeHost, SCENARIOS);
+    const createFakeHost = (): FakeHost => Object.defineProperty(createReferenceHost(), name, { value: undefined });
+    const { findings, cells } = await checkBackend(referenceBackend, createFakeHost, SCENARIOS);
     expect(findings.map(({ kind, what, got }) => `${kind} ${what}: ${got}`)).toEqual([`contract the host's ${name}: undefined`]);
     expect(cells).toEqual([]);
   });
 
   it("that can't be made: that, once", async () => {
     const { findings } = await checkBackend(
-      paper,
+      referenceBackend,
       () => {
         throw new Error("no room");
       },
@@ -60,15 +60,17 @@ describe("what the kit says of a host", () => {
   });
 
   it("that remembers no flows, of a backend without UDP: nothing", async () => {
-    expect(await found(forgetful, { ...paper, capabilities: { ...paper.capabilities, UDP: "not spoken" } })).toEqual([]);
+    expect(await found(forgetful, { ...referenceBackend, capabilities: { ...referenceBackend.capabilities, UDP: "not spoken" } })).toEqual(
+      [],
+    );
   });
 
   it("that nobody can tamper with, of a backend that lives in its process: nothing", async () => {
-    expect(await found(() => ({ tamper: () => undefined }), { ...paper, residence: "process" })).toEqual([]);
+    expect(await found(() => ({ tamper: () => undefined }), { ...referenceBackend, residence: "process" })).toEqual([]);
   });
 
   it("of a family that the backend doesn't have: nothing", async () => {
-    const module: BackendModule = { ...paper, capabilities: { ...paper.capabilities, IPv6: "not spoken" } };
+    const module: BackendModule = { ...referenceBackend, capabilities: { ...referenceBackend.capabilities, IPv6: "not spoken" } };
     expect(await found(() => ({ foreign: () => [] }), module)).toEqual([both("foreign() at the start: nothing")[0]]);
   });
 });

@@ -6,7 +6,7 @@ import type { Findings } from "./findings.ts";
 import { Player } from "../play/player.ts";
 import type { PlayerOptions } from "../play/player.ts";
 import { addressesOf, service, SERVICE_PORT, slices } from "../play/short.ts";
-import { stagePlace, STAGE_OBJECTS } from "../play/stage.ts";
+import { stagePeer, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
 import { checkWatch } from "./watch-checks.ts";
 import { checkWrites } from "./write-checks.ts";
@@ -34,7 +34,7 @@ export async function checkHost(
   const { capabilities } = abilities;
   for (const family of FAMILIES.filter((one) => capabilities[one] === true)) {
     if (findings.isFull) return;
-    findings.place = { scenario: "the host in memory", step: "the start", rules: [] };
+    findings.checkpoint = { scenario: "the host in memory", step: "the start", rules: [] };
     const known = findings.list.length;
     const of: CheckOf = { module: subject.module, family, findings, random };
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.look());
@@ -63,7 +63,7 @@ const HOST_MEMBERS: Readonly<Record<Exclude<keyof FakeHost, "written">, "functio
 
 /** Look whether a host has all its members; each that is missing is said once, and nothing can be played then. */
 export function isWholeHost(createFakeHost: Subject["createFakeHost"], findings: Findings): boolean {
-  findings.place = { scenario: "the host in memory", step: "the start", rules: [] };
+  findings.checkpoint = { scenario: "the host in memory", step: "the start", rules: [] };
   let host: FakeHost;
   try {
     host = createFakeHost();
@@ -167,7 +167,7 @@ class HostCheck {
 
   async #checkFlows(): Promise<void> {
     if (this.#player.abilities.capabilities.UDP !== true) return;
-    const { addresses, link } = stagePlace("client1");
+    const { addresses, link } = stagePeer("client1");
     const family = this.#family;
     const destination = addressesOf(1, "clusterIP")[family];
     const packet: Packet = { family, protocol: "UDP", source: addresses[family], destination, port: SERVICE_PORT, link };
@@ -187,15 +187,15 @@ class HostCheck {
   #checkTamper(): void {
     if (this.#module.residence === "process") return;
     const before = this.#host.own();
-    const deeds: string[] = [];
+    const tamperings: string[] = [];
     for (let tries = 0; tries < TAMPER_TRIES; tries++) {
-      const deed = this.#host.tamper(this.#random);
-      if (deed === undefined) continue;
-      deeds.push(deed);
+      const tampering = this.#host.tamper(this.#random);
+      if (tampering === undefined) continue;
+      tamperings.push(tampering);
       if (!isEqual(this.#host.own(), before)) return;
     }
-    if (deeds.length === 0) this.#found("tamper() with something in force", "what was done", `nothing, ${TAMPER_TRIES} times`);
-    else if (before.length > 0) this.#found("own() after tamper()", "other than before", "the same", deeds);
+    if (tamperings.length === 0) this.#found("tamper() with something in force", "what was done", `nothing, ${TAMPER_TRIES} times`);
+    else if (before.length > 0) this.#found("own() after tamper()", "other than before", "the same", tamperings);
   }
 
   #addService(): void {

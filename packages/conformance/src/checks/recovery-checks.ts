@@ -91,7 +91,7 @@ async function failEachCall(desk: Desk, when: Fault["when"]): Promise<void> {
 async function onHost(desk: Desk, name: string, check: (run: RecoveryRun) => Promise<void>): Promise<void> {
   const { findings, subject, setting, rules } = desk;
   if (findings.list.length > desk.known) return;
-  findings.place = { scenario: name, step: "the start", rules };
+  findings.checkpoint = { scenario: name, step: "the start", rules };
   const start = (objects = STAGE_OBJECTS): Promise<Player> => Player.start(subject, setting, objects);
   try {
     const player = await start();
@@ -133,13 +133,13 @@ class RecoveryRun {
     this.#put(TROUBLED);
     this.#put(1, { externalIPs: FAMILIES.map((family) => refused[family]) });
     await this.#restart();
-    this.#place("the first sync of the new process");
+    this.#checkpoint("the first sync of the new process");
     const isRefused = (await this.#syncAndLook(before, before, WORKING)).some(({ error }) => error !== undefined);
     if (!isRefused) this.#found("a sync with a row that the host refuses", "it says so", "it succeeds");
-    this.#place("a Service comes while the row is refused");
+    this.#checkpoint("a Service comes while the row is refused");
     this.#put(LATER);
     await this.#syncAndLook(before, { ...before, objects: [...before.objects, ...objectsOf(LATER)] }, [...WORKING, LATER]);
-    this.#place("Services of the same shape go while the row is refused");
+    this.#checkpoint("Services of the same shape go while the row is refused");
     for (const number of [2, 3, LATER]) for (const ref of refs(nameOf(number))) this.#player.remove(ref);
     await this.#player.sync();
     this.#judge(before, [1]);
@@ -165,7 +165,7 @@ class RecoveryRun {
     this.#put(LATER);
     for (const ref of refs(nameOf(3))) this.#player.remove(ref);
     await this.#restart();
-    this.#place("the first sync of the new process");
+    this.#checkpoint("the first sync of the new process");
     return before;
   }
 
@@ -188,14 +188,14 @@ class RecoveryRun {
     const before = player.world;
     this.#put(TROUBLED);
     await this.#restart();
-    this.#place("the first sync of the new process");
+    this.#checkpoint("the first sync of the new process");
     await this.#syncAndLook(before, player.world, [...WORKING, TROUBLED]);
     const between = player.world;
-    this.#place("a Service comes, and the host gets another address");
+    this.#checkpoint("a Service comes, and the host gets another address");
     this.#put(LATER);
     await player.setHostAddresses(withOneMore(HOST_ADDRESSES));
     await this.#syncAndLook(between, player.world, [...WORKING, TROUBLED, LATER]);
-    this.#place("what failed is tried again");
+    this.#checkpoint("what failed is tried again");
     await player.host.advance(REST_MS);
     await this.#syncAndLook(player.world, player.world, [...WORKING, TROUBLED, LATER]);
   }
@@ -204,7 +204,7 @@ class RecoveryRun {
   async #recover(working: readonly number[]): Promise<void> {
     const { findings, subject, setting } = this.#desk;
     const player = this.#player;
-    this.#place("afterwards");
+    this.#checkpoint("afterwards");
     for (let tries = 1; tries < SYNCS; tries++) {
       await player.host.advance(REST_MS);
       await player.sync();
@@ -290,8 +290,8 @@ class RecoveryRun {
     for (const raw of objectsOf(number, spec)) this.#player.put(raw);
   }
 
-  #place(step: string): void {
-    this.#desk.findings.place = { scenario: this.#name, step, rules: this.#desk.rules };
+  #checkpoint(step: string): void {
+    this.#desk.findings.checkpoint = { scenario: this.#name, step, rules: this.#desk.rules };
   }
 
   #found(what: string, expected: string, got: string): void {

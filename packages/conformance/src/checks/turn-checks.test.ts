@@ -4,8 +4,8 @@ import type { Delta, KernelObject } from "@turnout/core";
 import { rememberDeltas, withBackend } from "../breakages/broken-backend.ts";
 import type { AnyBackend } from "../breakages/broken-backend.ts";
 import { Findings } from "./findings.ts";
-import { paper } from "../reference/paper.ts";
-import { createPaperHost } from "../reference/paper-host.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
+import { createReferenceHost } from "../reference/reference-host.ts";
 import { STAGE_SETTINGS } from "../play/stage.ts";
 import { checkTurns } from "./turn-checks.ts";
 
@@ -35,8 +35,8 @@ async function findingsOf(atOnce: number): Promise<{ readonly findings: Findings
   const deferred: number[] = [];
   const findings = new Findings();
   const subject = withBackend((inner) => oneByOne(inner, (count) => void deferred.push(count), atOnce))({
-    module: paper,
-    createFakeHost: createPaperHost,
+    module: referenceBackend,
+    createFakeHost: createReferenceHost,
   });
   await checkTurns(subject, { settings: STAGE_SETTINGS }, findings);
   return { findings, deferred };

@@ -6,8 +6,8 @@ import type { RawObject } from "@turnout/core/testing";
 import { BROKEN_ORDER } from "../breakages/broken-order.ts";
 import { checkBackend } from "./check.ts";
 import type { FakeHost, Trace } from "../play/fake-host.ts";
-import { paper } from "../reference/paper.ts";
-import { createPaperHost } from "../reference/paper-host.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
+import { createReferenceHost } from "../reference/reference-host.ts";
 import { packetOf } from "../play/probe-packet.ts";
 import { createRandom } from "@turnout/core/testing";
 import { REFERENCE_VARIANTS } from "../play/scenario-run.ts";
@@ -87,7 +87,7 @@ describe("while a change is under way", () => {
   it("somebody looks after every command, and after every line of a tool that is kept", async () => {
     const seen: string[] = [];
     let done = "";
-    const { world } = createPaperHost();
+    const { world } = createReferenceHost();
     const session = { write: (text: string) => void (done += text), readUntil: () => Promise.resolve("x"), pid: 7, close: () => undefined };
     const run = (file: string): Promise<{ code: number; stdout: string; stderr: string }> => {
       done += file;
@@ -106,8 +106,8 @@ describe("while a change is under way", () => {
 
   it("nothing else tells who tears down and rebuilds from who conforms", async () => {
     const [, breakIt] = BROKEN_ORDER["tears down and rebuilds"] ?? [];
-    const broken = breakIt?.({ module: paper, createFakeHost: createPaperHost });
-    const { findings } = await checkBackend(broken?.module ?? paper, createPaperHost, SCENARIOS.slice(0, 12));
+    const broken = breakIt?.({ module: referenceBackend, createFakeHost: createReferenceHost });
+    const { findings } = await checkBackend(broken?.module ?? referenceBackend, createReferenceHost, SCENARIOS.slice(0, 12));
     expect(findings.length).toBeGreaterThan(10);
     const isMeanwhile = ({ kind, what }: (typeof findings)[number]): boolean =>
       kind === "verdict" && what.endsWith(", while the change was under way");
@@ -127,7 +127,7 @@ describe("while a change is under way", () => {
       readUntil: () => Promise.resolve("read"),
       close: () => undefined,
     };
-    const { world } = createPaperHost();
+    const { world } = createReferenceHost();
     const { exec } = watchTools({ ...world, exec: { run, open: () => session } }, { look: () => undefined, failure: () => due.pop() });
     due.push(new ProxyError("timed_out", "now"));
     await expect(exec.run("one", [])).rejects.toThrow("now");

@@ -26,12 +26,12 @@ export async function checkWatch(player: Player, complain: Complain, random: () 
   if (life.watches && ear.end !== undefined) complain("watch() while nothing happens", "it goes on until its signal aborts", ear.end);
   const before = host.own();
   const known = ear.drifts;
-  const deed = tamper(player, random, before);
-  if (deed !== undefined) {
+  const tampering = tamper(player, random, before);
+  if (tampering !== undefined) {
     await host.advance(REST_MS);
     if (life.tellsDrift && ear.end === undefined && ear.drifts === known)
-      complain("watch() after somebody else changed what is in force", "drift", "nothing", [deed]);
-    await checkMended(player, life, before, deed, complain);
+      complain("watch() after somebody else changed what is in force", "drift", "nothing", [tampering]);
+    await checkMended(player, life, before, tampering, complain);
   }
   ear.stop();
   await host.advance(REST_MS);
@@ -43,7 +43,7 @@ async function checkMended(
   player: Player,
   life: FamilyProcess,
   before: readonly string[],
-  deed: string,
+  tampering: string,
   complain: Complain,
 ): Promise<void> {
   life.audit();
@@ -51,16 +51,16 @@ async function checkMended(
   await player.host.advance(REST_MS);
   const after = error === undefined ? player.host.own() : before;
   if (error instanceof Error)
-    complain("comparing everything after somebody else changed what is in force", "it is mended", error.message, [deed]);
+    complain("comparing everything after somebody else changed what is in force", "it is mended", error.message, [tampering]);
   else if (!isEqual(after, before))
-    complain("comparing everything after somebody else changed what is in force", "it is mended", "it stays as it is", [deed]);
+    complain("comparing everything after somebody else changed what is in force", "it is mended", "it stays as it is", [tampering]);
 }
 
 /** Have somebody else change something that shows; undefined: nothing does. */
 function tamper({ host }: Player, random: () => number, before: readonly string[]): string | undefined {
   for (let tries = 0; tries < TAMPER_TRIES; tries++) {
-    const deed = host.tamper(random);
-    if (deed !== undefined && !isEqual(host.own(), before)) return deed;
+    const tampering = host.tamper(random);
+    if (tampering !== undefined && !isEqual(host.own(), before)) return tampering;
   }
   return undefined;
 }

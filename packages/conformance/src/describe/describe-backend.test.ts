@@ -2,8 +2,8 @@ import type { BackendModule } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { BREAKAGES } from "../breakages/breakages.ts";
 import type { Breakage } from "../breakages/breakages.ts";
-import { paper } from "../reference/paper.ts";
-import { createPaperHost } from "../reference/paper-host.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
+import { createReferenceHost } from "../reference/reference-host.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 import { describeBackend } from "./describe-backend.ts";
 import type { DescribeOptions } from "./describe-backend.ts";
@@ -16,7 +16,7 @@ const FEW = SCENARIOS.filter(({ rules }) => rules.includes("R-46")).slice(0, 2);
 /** The tests of a backend by name, none of which has run. */
 function testsOf(module: BackendModule, options: Omit<DescribeOptions, "it"> = {}): ReadonlyMap<string, Run> {
   const tests = new Map<string, Run>();
-  describeBackend(module, createPaperHost, { scenarios: FEW, ...options, it: (name, run) => tests.set(name, run) });
+  describeBackend(module, createReferenceHost, { scenarios: FEW, ...options, it: (name, run) => tests.set(name, run) });
   return tests;
 }
 
@@ -28,13 +28,17 @@ function runTest(tests: ReadonlyMap<string, Run>, beginning: string): Promise<vo
 
 const CAUGHT = "is caught when it ";
 const LOSES_AFFINITY = "loses affinity";
-const forgetful = BREAKAGES.find(({ name }) => name === LOSES_AFFINITY)?.apply(paper, createPaperHost).module ?? paper;
-const without: BackendModule = { ...paper, capabilities: { ...paper.capabilities, sessionAffinity: "paper forgets" } };
+const forgetful =
+  BREAKAGES.find(({ name }) => name === LOSES_AFFINITY)?.apply(referenceBackend, createReferenceHost).module ?? referenceBackend;
+const without: BackendModule = {
+  ...referenceBackend,
+  capabilities: { ...referenceBackend.capabilities, sessionAffinity: "reference forgets" },
+};
 
 describe("describeBackend", () => {
   it("has a test for the scenarios, one for random changes, and one for each defect but those that can't be seen", () => {
     const [first, ...others] = BREAKAGES.map(({ name }) => name);
-    const names = [...testsOf(paper, { skipsNothing: true, notSeen: { [first ?? ""]: "because" } }).keys()];
+    const names = [...testsOf(referenceBackend, { skipsNothing: true, notSeen: { [first ?? ""]: "because" } }).keys()];
     expect(names.slice(0, 2)).toEqual([
       "does in every scenario what it should, skipping nothing",
       expect.stringContaining("R-58 ends where one sync from nothing ends"),
@@ -44,11 +48,11 @@ describe("describeBackend", () => {
   });
 
   it("takes no name that is no breakage's", () => {
-    expect(() => testsOf(paper, { notSeen: { "is renamed": "because" } })).toThrow("no breakage has this name: is renamed");
+    expect(() => testsOf(referenceBackend, { notSeen: { "is renamed": "because" } })).toThrow("no breakage has this name: is renamed");
   });
 
   it("passes where nothing is wrong", async () => {
-    const tests = testsOf(paper, { steps: 20, skipsNothing: true });
+    const tests = testsOf(referenceBackend, { steps: 20, skipsNothing: true });
     for (const beginning of ["does in every scenario", "R-58", `${CAUGHT}${LOSES_AFFINITY}`])
       await expect(runTest(tests, beginning)).resolves.toBeUndefined();
   });
@@ -70,7 +74,7 @@ describe("describeBackend", () => {
       rules: ["R-46"],
       apply: (module, createFakeHost) => ({ module, createFakeHost }),
     };
-    await expect(runTest(testsOf(paper, { breakages: [harmless] }), `${CAUGHT}does nothing`)).rejects.toThrow(
+    await expect(runTest(testsOf(referenceBackend, { breakages: [harmless] }), `${CAUGHT}does nothing`)).rejects.toThrow(
       "wanted a finding of kind affinity that shows the offence against R-46; nothing was found",
     );
   });

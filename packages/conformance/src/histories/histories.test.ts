@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { withHost } from "../breakages/broken-backend.ts";
 import { checkHistories } from "./histories.ts";
-import { paper } from "../reference/paper.ts";
-import { createPaperHost } from "../reference/paper-host.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
+import { createReferenceHost } from "../reference/reference-host.ts";
 import { FAMILIES } from "@turnout/core";
 import { verdictOf } from "../oracle/verdict-of.ts";
 import { Player } from "../play/player.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
-import { randomDeed, randomPacket, randomSettings } from "./random-objects.ts";
+import { randomEvent, randomPacket, randomSettings } from "./random-objects.ts";
 import { STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
 
-/** Paper on hosts that say what is done to them. */
+/** The reference backend on hosts that say what is done to them. */
 function subjectWithLog(log: string[]): Subject {
   return withHost((host) => ({
     world: {
@@ -41,10 +41,10 @@ function subjectWithLog(log: string[]): Subject {
       log.push("tamper");
       return host.tamper(random);
     },
-  }))({ module: paper, createFakeHost: createPaperHost });
+  }))({ module: referenceBackend, createFakeHost: createReferenceHost });
 }
 
-/** Paper on hosts that, once somebody's hand was at them, show a stain on every thing that was not there before. */
+/** The reference backend on hosts that, once somebody's hand was at them, show a stain on every thing that was not there before. */
 function stained(): Subject {
   return withHost((host) => {
     let isStained = false;
@@ -55,12 +55,12 @@ function stained(): Subject {
       },
       own: () => (isStained ? [...host.own(), "a stain"] : host.own()),
     };
-  })({ module: paper, createFakeHost: createPaperHost });
+  })({ module: referenceBackend, createFakeHost: createReferenceHost });
 }
 
-describe("R-58 random histories on paper", () => {
+describe("R-58 random histories on the reference backend", () => {
   it("end where one sync from nothing ends, whatever happens in between", async () => {
-    const report = await checkHistories(paper, createPaperHost, { seed: 1, steps: 6000 });
+    const report = await checkHistories(referenceBackend, createReferenceHost, { seed: 1, steps: 6000 });
     expect(report.findings).toEqual([]);
     expect(report.steps).toBe(6000);
     expect(report.looks).toBeGreaterThan(60);
@@ -79,8 +79,8 @@ describe("R-58 random histories on paper", () => {
       throw new Error("packets can't be followed here");
     };
     const { module, createFakeHost } = withHost(() => ({ trace: refuse, connect: refuse }))({
-      module: paper,
-      createFakeHost: createPaperHost,
+      module: referenceBackend,
+      createFakeHost: createReferenceHost,
     });
     const report = await checkHistories(module, createFakeHost, { seed: 1, steps: 2000, looksAtPackets: false });
     expect(report).toMatchObject({ findings: [], packets: 0, steps: 2000 });
@@ -109,19 +109,19 @@ describe("R-58 random histories on paper", () => {
   });
 });
 
-describe("random deeds", () => {
+describe("random events", () => {
   it("make worlds in which packets meet every fate, by most of the rules", async () => {
     const fates = new Map<string, number>();
     const because = new Set<string>();
     for (let seed = 1; seed <= 20; seed++) {
       const random = createRandom(seed);
       const player = await Player.start(
-        { module: paper, createFakeHost: createPaperHost },
+        { module: referenceBackend, createFakeHost: createReferenceHost },
         { settings: randomSettings(random) },
         STAGE_OBJECTS,
       );
       for (let count = 0; count < 60; count++) {
-        const { put = [], remove = [] } = randomDeed(random);
+        const { put = [], remove = [] } = randomEvent(random);
         for (const raw of put) player.put(raw);
         for (const ref of remove) player.remove(ref);
       }
@@ -138,11 +138,11 @@ describe("random deeds", () => {
 
   it("make and remove every kind of object, and say so", () => {
     const random = createRandom(1);
-    const deeds = Array.from({ length: 3000 }, () => randomDeed(random));
-    const put = new Set(deeds.flatMap((deed) => deed.put ?? []).map(({ kind }) => kind));
-    const removed = new Set(deeds.flatMap((deed) => deed.remove ?? []).map(({ kind }) => kind));
+    const clusterEvents = Array.from({ length: 3000 }, () => randomEvent(random));
+    const put = new Set(clusterEvents.flatMap((clusterEvent) => clusterEvent.put ?? []).map(({ kind }) => kind));
+    const removed = new Set(clusterEvents.flatMap((clusterEvent) => clusterEvent.remove ?? []).map(({ kind }) => kind));
     expect([...put].toSorted((a, b) => (String(a) < String(b) ? -1 : 1))).toEqual(["EndpointSlice", "Node", "Service", "ServiceCIDR"]);
     expect([...removed].toSorted((a, b) => (a < b ? -1 : 1))).toEqual(["EndpointSlice", "Node", "Service", "ServiceCIDR"]);
-    expect(deeds.some(({ hostAddresses }) => hostAddresses !== undefined)).toBe(true);
+    expect(clusterEvents.some(({ hostAddresses }) => hostAddresses !== undefined)).toBe(true);
   });
 });

@@ -1,5 +1,5 @@
 import type { Plain } from "@turnout/core";
-import type { Place } from "../checks/findings.ts";
+import type { Checkpoint } from "../checks/findings.ts";
 
 /** How histories are made up. */
 export interface HistoryOptions {
@@ -18,5 +18,5 @@ export interface HistoryOptions {
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
   /** Told where the kit looks before it does. */
-  readonly onPlace?: (place: Place) => void;
+  readonly onCheckpoint?: (place: Checkpoint) => void;
 }

@@ -11,8 +11,8 @@ import { offendedByFlow } from "../checks/offended.ts";
 import { Player } from "../play/player.ts";
 import type { PlayerOptions } from "../play/player.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
-import { randomDeed, randomPacket, randomSettings } from "./random-objects.ts";
-import type { Deed } from "./random-objects.ts";
+import { randomEvent, randomPacket, randomSettings } from "./random-objects.ts";
+import type { ClusterEvent } from "./random-objects.ts";
 import { placeNameOf, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
 import { deltaText } from "../play/watched-backend.ts";
@@ -45,7 +45,7 @@ export class HistoryRun {
   /** Since something was made to fail until all is well again, syncs may fail. */
   #isDisturbed = false;
   #dies = false;
-  #hostAddresses: Deed["hostAddresses"];
+  #hostAddresses: ClusterEvent["hostAddresses"];
   /** What was wanted when all was last in force; undefined: since then more than objects changed. */
   #inForce: OracleWorld | undefined;
 
@@ -67,7 +67,7 @@ export class HistoryRun {
 
   /** Live for some steps, or until a finding ends it. Never throws: what throws is a finding. */
   async live(steps: number, lookEvery: number): Promise<void> {
-    this.#place();
+    this.#checkpoint();
     try {
       const player = await Player.start(this.#subject, this.#setting, STAGE_OBJECTS);
       this.#newborn(player);
@@ -83,10 +83,10 @@ export class HistoryRun {
   }
 
   async #step(player: Player): Promise<void> {
-    const deed = randomDeed(this.#random);
+    const clusterEvent = randomEvent(this.#random);
     this.steps++;
-    this.#place(deed.say);
-    await this.#carryOut(player, deed);
+    this.#checkpoint(clusterEvent.say);
+    await this.#carryOut(player, clusterEvent);
     if (this.#chance(0.04)) this.#setFault(player);
     const isTampered = this.#chance(0.015);
     if (isTampered) this.#tamper(player);
@@ -98,7 +98,7 @@ export class HistoryRun {
     if (isTampered && this.#chance(0.25)) await this.#look(player);
   }
 
-  async #carryOut(player: Player, { put = [], remove = [], hostAddresses }: Deed): Promise<void> {
+  async #carryOut(player: Player, { put = [], remove = [], hostAddresses }: ClusterEvent): Promise<void> {
     for (const raw of put) player.put(raw);
     for (const ref of remove) player.remove(ref);
     // What a node port answers on changes with these: what becomes of flows then is nobody's rule.
@@ -140,13 +140,13 @@ export class HistoryRun {
       for (const failure of life.notes.failures)
         if (failure.error !== error) this.#findings.threw(failure.call, life.family, failure.error, this.#happened);
     }
-    this.#takeNotes(player);
+    this.#drainNotes(player);
     if (player.processes.some(({ isDead }) => isDead)) await this.#restart(player);
     this.#inForce = this.#isDisturbed || !this.#watchesFlows ? undefined : player.world;
     if (before !== undefined && this.#inForce !== undefined) this.#checkFlows(player, before, this.#inForce, flows);
   }
 
-  #takeNotes(player: Player): void {
+  #drainNotes(player: Player): void {
     for (const { notes, family } of player.processes) {
       for (const name of new Set(notes.impure))
         this.#findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two", details: [] });
@@ -194,7 +194,7 @@ export class HistoryRun {
           details: [...life.notes.deltas.map(deltaText), ...this.#happened],
         });
     }
-    this.#takeNotes(player);
+    this.#drainNotes(player);
     await this.#compare(player);
     const packets = this.#looksAtPackets ? PACKETS : 0;
     for (const { family } of player.processes) for (let count = 0; count < packets; count++) this.#ask(player, family);
@@ -206,7 +206,7 @@ export class HistoryRun {
     let errors: readonly unknown[] = [];
     for (let tries = 0; tries < RECOVERY_SYNCS; tries++) {
       errors = (await player.sync()).flatMap(({ error }) => (error === undefined ? [] : [error]));
-      this.#takeNotes(player);
+      this.#drainNotes(player);
       if (player.processes.some(({ isDead }) => isDead)) await this.#restart(player);
       // The last of these waits is for what lingers.
       await player.host.advance(REST_MS);
@@ -248,7 +248,7 @@ export class HistoryRun {
         family,
         protocol,
         what: `${source} → ${destination} port ${port}`,
-        rules: complaint.rules.length === 0 ? this.#findings.place.rules : complaint.rules,
+        rules: complaint.rules.length === 0 ? this.#findings.checkpoint.rules : complaint.rules,
         details: [...complaint.details, ...this.#happened],
       });
   }
@@ -269,10 +269,10 @@ export class HistoryRun {
     this.#happened.push(what);
   }
 
-  #place(say: string = "the start"): void {
+  #checkpoint(say: string = "the start"): void {
     this.#happened.push(`${this.steps}: ${say}`);
     this.#happened.splice(0, this.#happened.length - REMEMBERED);
-    this.#findings.place = { scenario: `history ${this.#seed}`, step: `change ${this.steps}: ${say}`, rules: ["R-58"] };
+    this.#findings.checkpoint = { scenario: `history ${this.#seed}`, step: `change ${this.steps}: ${say}`, rules: ["R-58"] };
   }
 
   #chance(of: number): boolean {

@@ -14,7 +14,7 @@ import { HOST_ADDRESSES, PLACES, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, STAGE_
 type Random = () => number;
 
 /** One thing that happens to the API objects. */
-export interface Deed {
+export interface ClusterEvent {
   readonly say: string;
   readonly put?: readonly RawObject[];
   readonly remove?: readonly ObjectRef[];
@@ -50,7 +50,7 @@ const SERVERS: readonly string[] = PLACES.filter(({ kind }) => kind !== "client"
 
 const HERE_AND_OUTSIDE = PLACES.filter(({ node }) => node === undefined || node === STAGE_NODE);
 
-/** Settle how a node is configured, mostly as on the stage. */
+/** Choose how a node is configured, mostly as on the stage. */
 export function randomSettings(random: Random): NodeSettings {
   const modes: readonly DetectLocal[] = [
     STAGE_SETTINGS.detectLocal,
@@ -69,7 +69,7 @@ export function randomSettings(random: Random): NodeSettings {
 }
 
 /** Think up one change: mostly of slices, as in life. */
-export function randomDeed(random: Random): Deed {
+export function randomEvent(random: Random): ClusterEvent {
   const number = 1 + Math.floor(random() * SERVICES);
   const name = `s${number}`;
   const chance = random();
@@ -138,7 +138,7 @@ function randomNode(random: Random): RawObject {
   });
 }
 
-function randomRanges(random: Random): Deed {
+function randomRanges(random: Random): ClusterEvent {
   if (random() < 0.4) return { say: "no service ranges", remove: [{ kind: "ServiceCIDR", namespace: "", name: "kubernetes" }] };
   const ranges = STAGE_OBJECTS.filter(({ kind }) => kind === "ServiceCIDR");
   return { say: "service ranges", put: random() < 0.7 ? ranges : [rawServiceCIDR("kubernetes", [STAGE_RANGES.services.IPv6])] };

@@ -10,7 +10,7 @@ const PORTS = [
   { name: "admin", port: 81, protocol: "TCP" },
 ];
 
-function sticky(spec: RawObject = {}, slicePorts: readonly unknown[] = PORTS): OracleWorld {
+function withAffinity(spec: RawObject = {}, slicePorts: readonly unknown[] = PORTS): OracleWorld {
   const service = rawService("web", { ports: PORTS, externalIPs: ["198.51.100.1"], sessionAffinity: "ClientIP", ...spec });
   return worldOf([service, rawSlice("web", [{ ip: "10.1.1.1" }], { ports: slicePorts })]);
 }
@@ -23,11 +23,11 @@ describe("R-08 how long", () => {
     ["as long as is said", { sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } }, 60],
     ["three hours where what is said is none", { sessionAffinityConfig: { clientIP: { timeoutSeconds: 0 } } }, 10_800],
     ["not at all", { sessionAffinity: "None" }, undefined],
-  ])("%s", (_name, spec, expected) => expect(affinityOf(sticky(spec), packetOf("client", "10.96.0.1 80"))?.seconds).toBe(expected));
+  ])("%s", (_name, spec, expected) => expect(affinityOf(withAffinity(spec), packetOf("client", "10.96.0.1 80"))?.seconds).toBe(expected));
 });
 
 describe("R-46 one client and one row", () => {
-  const world = sticky();
+  const world = withAffinity();
   const cluster = key(world, "client", "10.96.0.1 80");
   it("through whichever address it comes", () => {
     expect(cluster).toBeDefined();
@@ -36,7 +36,7 @@ describe("R-46 one client and one row", () => {
   it("another client has another", () => expect(key(world, "stranger", "10.96.0.1 80")).not.toBe(cluster));
   it("another port has another", () => expect(key(world, "client", "10.96.0.1 81")).not.toBe(cluster));
   it("nobody's port has none", () => expect(key(world, "client", "10.96.0.1 82")).toBeUndefined());
-  it("who is refused has none", () => expect(key(sticky({}, []), "client", "10.96.0.1 80")).toBeUndefined());
+  it("who is refused has none", () => expect(key(withAffinity({}, []), "client", "10.96.0.1 80")).toBeUndefined());
   it("variant: an address each", () => {
     const perAddress = { ...world, variants: { ...NFT_VARIANTS, affinityScope: "address" } } as const;
     expect(key(perAddress, "client", "198.51.100.1 80")).not.toBe(key(perAddress, "client", "10.96.0.1 80"));
@@ -44,5 +44,5 @@ describe("R-46 one client and one row", () => {
 });
 
 it("R-56 a backend without affinity has none", () => {
-  expect(key({ ...sticky(), capabilities: capabilitiesWithout("sessionAffinity") }, "client", "10.96.0.1 80")).toBeUndefined();
+  expect(key({ ...withAffinity(), capabilities: capabilitiesWithout("sessionAffinity") }, "client", "10.96.0.1 80")).toBeUndefined();
 });

@@ -28,8 +28,8 @@ function rowsWorld(world: OracleWorld, family: IPFamily): RowsWorld {
     return !HIDING.some((label) => labels !== undefined && label in labels);
   });
   const { nodeName, settings, bindAddress, capabilities, variants, nodePortAddressesDefault } = world;
-  const { view, take } = createStoreView(seen, { nodeName, family, settings, ...(bindAddress === undefined ? {} : { bindAddress }) });
-  const node = take()?.node;
+  const { view, pull } = createStoreView(seen, { nodeName, family, settings, ...(bindAddress === undefined ? {} : { bindAddress }) });
+  const node = pull()?.node;
   if (node === undefined) throw new Error("the first change set has a node");
   const rows = capabilities[family] === true ? [...view.rows.values()].flatMap((row) => fitRow(row, capabilities).row ?? []) : [];
   return { rows, node, hostAddresses: world.hostAddresses[family], nodePortAddressesDefault, capabilities, variants };

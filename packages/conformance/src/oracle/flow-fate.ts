@@ -1,6 +1,6 @@
 import { isServing } from "./pools.ts";
 import { sceneOf } from "./scene.ts";
-import type { Owner, Scene, Target } from "./scene.ts";
+import type { Owner, Scene, RequestAddress } from "./scene.ts";
 import type { OracleRow } from "./read-services.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 import type { Flow } from "./packet.ts";
@@ -19,7 +19,7 @@ export type FlowFate = "forget" | "keep" | "either";
 export function flowFate(before: OracleWorld, after: OracleWorld, flow: Flow): FlowFate {
   const then = sceneOf(before, flow.family);
   const now = sceneOf(after, flow.family);
-  const target: Target = { destination: flow.destination, port: flow.port, protocol: "UDP" };
+  const target: RequestAddress = { destination: flow.destination, port: flow.port, protocol: "UDP" };
   const had = then.ownerOf(target);
   const has = now.ownerOf(target);
   if (isMixedUp(then, had, now, has, target)) return "either";
@@ -63,7 +63,7 @@ function servingOf(scene: Scene, row: OracleRow): string {
 }
 
 /** Whether all that changed is that the host's address began or ceased to answer node ports: no row's change. */
-function isSameElsewhere(then: Scene, had: Owner | undefined, now: Scene, has: Owner | undefined, target: Target): boolean {
+function isSameElsewhere(then: Scene, had: Owner | undefined, now: Scene, has: Owner | undefined, target: RequestAddress): boolean {
   if ((had === undefined) === (has === undefined) || (had ?? has)?.kind !== "nodePort") return false;
   const [before, after] = [then.nodePortOwner(target), now.nodePortOwner(target)];
   return before !== undefined && before.key === after?.key;
@@ -73,7 +73,7 @@ function isSameElsewhere(then: Scene, had: Owner | undefined, now: Scene, has: O
  * Whether an address of the host, an external IP at that or nobody's, has a port that is somebody's node port too: which of the two a
  * flow is for can't be told from outside.
  */
-function isMixedUp(then: Scene, had: Owner | undefined, now: Scene, has: Owner | undefined, target: Target): boolean {
+function isMixedUp(then: Scene, had: Owner | undefined, now: Scene, has: Owner | undefined, target: RequestAddress): boolean {
   if (!now.node.hostAddresses.has(target.destination)) return false;
   const [before, after] = [then.nodePortOwner(target), now.nodePortOwner(target)];
   if (has === undefined && after !== undefined) return true;

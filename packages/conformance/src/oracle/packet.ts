@@ -15,7 +15,7 @@ export interface Packet {
 }
 
 /** An endpoint that may answer, and whether it sees the packet's own source address. */
-export interface Answer {
+export interface AllowedEndpoint {
   /** `ip:port` ([ip]:port for IPv6). */
   readonly endpoint: string;
   readonly masquerade: boolean;
@@ -28,7 +28,7 @@ export interface Answer {
  * `pass` leaves the packet alone. `because` holds the numbers of the rules that decided, the most telling first.
  */
 export type Verdict =
-  | { readonly is: "forward"; readonly answers: readonly Answer[]; readonly because: readonly string[] }
+  | { readonly is: "forward"; readonly answers: readonly AllowedEndpoint[]; readonly because: readonly string[] }
   | { readonly is: "reject" | "drop" | "pass"; readonly because: readonly string[] };
 
 /** A UDP flow the kernel remembers: who asked for what, and which endpoint (`ip:port`) answers. */

@@ -18,7 +18,7 @@ export interface Owner {
 }
 
 /** Where something is sent to. */
-export interface Target {
+export interface RequestAddress {
   readonly destination: string;
   readonly port: number;
   readonly protocol: Protocol;
@@ -28,9 +28,9 @@ export interface Target {
 export interface Scene {
   readonly node: OracleNode;
   /** Find who answers; undefined when nobody does. */
-  ownerOf(target: Target): Owner | undefined;
+  ownerOf(target: RequestAddress): Owner | undefined;
   /** Find whose a node port is, on whatever address. */
-  nodePortOwner(target: Target): OracleRow | undefined;
+  nodePortOwner(target: RequestAddress): OracleRow | undefined;
   /** Cluster IPs that some row answers on. */
   readonly clusterIPs: ReadonlySet<string>;
   /** The rule that leaves a load-balancer address without rules, if one does. */
@@ -51,7 +51,7 @@ function see(world: OracleWorld, family: IPFamily): Scene {
   // Rule R-56: what the backend can't do has no row.
   const rows =
     capabilities[family] === true ? readServices(world.objects, family).filter((row) => capabilities[row.protocol] === true) : [];
-  const { byAddress, byNodePort } = settle(rows, node, readNodeAddresses(world, family));
+  const { byAddress, byNodePort } = assignOwners(rows, node, readNodeAddresses(world, family));
   const isLeftOut = ({ row, kind }: Owner): boolean =>
     kind === "loadBalancerIP" && row.sourceRanges !== undefined && capabilities.sourceRanges !== true;
   return {
@@ -81,7 +81,7 @@ interface Owners {
  * Give every address and port to one row: cluster IPs first, then load-balancer IPs, then external IPs, and of one kind to the oldest
  * (rule R-53). External IPs in a service range are nobody's (R-64). What is a node's address and a node port is the node port's (R-65).
  */
-function settle(rows: readonly OracleRow[], { serviceRanges }: OracleNode, nodeAddresses: ReadonlySet<string>): Owners {
+function assignOwners(rows: readonly OracleRow[], { serviceRanges }: OracleNode, nodeAddresses: ReadonlySet<string>): Owners {
   const byAddress = new Map<string, Owner>();
   const byNodePort = new Map<string, OracleRow>();
   const byAge = rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
@@ -109,10 +109,10 @@ function allowedSources(row: OracleRow, { primary }: OracleNode): readonly CIDR[
   return [...sourceRanges, ...own];
 }
 
-function targetKey({ destination, port, protocol }: Target): string {
+function targetKey({ destination, port, protocol }: RequestAddress): string {
   return `${destination} ${port} ${protocol}`;
 }
 
-function nodePortKey({ port, protocol }: Pick<Target, "port" | "protocol">): string {
+function nodePortKey({ port, protocol }: Pick<RequestAddress, "port" | "protocol">): string {
   return `${port} ${protocol}`;
 }

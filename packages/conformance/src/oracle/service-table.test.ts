@@ -34,7 +34,7 @@ class Watcher {
 
   /** Take what there is; undefined when there is nothing. */
   look(): ReturnType<TableView["changesSince"]> {
-    if (!this.#table.settle()) return undefined;
+    if (!this.#table.update()) return undefined;
     const changes = this.view.changesSince(this.revision);
     if (changes === undefined) return undefined;
     this.rows = applyChangeSet(this.rows, { ...changes, instance: "", family: "IPv4" });
@@ -98,7 +98,7 @@ function play(seed: number, changesKept: number, family: IPFamily): void {
   const check = (index: number, watcher: Watcher): void => {
     watcher.look();
     const truth = new NodeView(store, { ...(options[index] as TableViewOptions), family });
-    const full = truth.take();
+    const full = truth.pull();
     truth.close();
     expect(sorted(watcher.rows)).toEqual(sorted(truth.rows));
     expect(watcher.node).toEqual(full?.node);
@@ -294,7 +294,7 @@ describe("the node", () => {
     for (const watcher of watchers) watcher.look();
     watchers[0]?.view.close();
     upsertRaw(store, rawNode("node1", { zone: "b" }));
-    table.settle();
+    table.update();
     expect(table.revision).toBe(1);
   });
 });
@@ -307,7 +307,7 @@ describe("a log at its end", () => {
     const old = watcher?.clone();
     for (let turn = 0; turn < 60; turn++) {
       upsertRaw(store, rawService(`t${turn}`, { clusterIP: `10.96.1.${turn + 1}` }));
-      table.settle();
+      table.update();
     }
     for (let turn = 0; turn < 60; turn++) {
       store.remove("Service", "shop", `t${turn}`);
@@ -324,7 +324,7 @@ describe("a log at its end", () => {
     const old = watcher?.clone();
     for (let turn = 0; turn < 200; turn++) {
       upsertRaw(store, rawService("s0", { ports: [{ name: `p${turn % 7}`, port: 80 }] }));
-      table.settle();
+      table.update();
     }
     const changes = old?.look();
     expect(changes?.full).toBe(false);
@@ -336,7 +336,7 @@ describe("a log at its end", () => {
 describe("R-53 contested addresses", () => {
   const young = rawService("young", { clusterIP: "10.96.0.1" }, { created: "2024-02-01T00:00:00Z" });
 
-  it("are settled for all nodes at once, reported once, and come back", () => {
+  it("are resolved for all nodes at once, reported once, and come back", () => {
     const { store, issues, watchers } = tableOf([rawService("old"), young], ["node1", "node2", "node3"]);
     for (const watcher of watchers) {
       watcher.look();

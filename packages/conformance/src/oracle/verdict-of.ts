@@ -56,10 +56,10 @@ function verdictOnExternal(world: OracleWorld, scene: Scene, packet: Packet, row
   const { cluster, local } = scene.poolsOf(row);
   const sources = isBalanced ? scene.sourcesOf(row) : undefined;
   const isBlocked = sources !== undefined && !isIn(packet.source, sources);
-  const hasAny = cluster.endpoints.length > 0;
-  if (isBlocked && (hasAny || world.variants.blockedWithoutEndpoints === "drop")) return { is: "drop", because: ["R-39"] };
+  const hasUsableEndpoints = cluster.endpoints.length > 0;
+  if (isBlocked && (hasUsableEndpoints || world.variants.blockedWithoutEndpoints === "drop")) return { is: "drop", because: ["R-39"] };
   const admitted = sources === undefined || isBlocked ? [] : isIn(packet.source, row.sourceRanges ?? []) ? ["R-39"] : ["R-40"];
-  if (!hasAny) return { is: "reject", because: ["R-29", ...admitted] };
+  if (!hasUsableEndpoints) return { is: "reject", because: ["R-29", ...admitted] };
   if (!row.externalLocal) return forward(world, packet, cluster, true, ["R-28", ...admitted]);
   const { isFromPod } = scene.node;
   if (isFromPod?.(packet) === true)

@@ -5,19 +5,19 @@ import { rulesAsked } from "./cells.ts";
 import { checkBackend } from "../checks/check.ts";
 import type { Cell, ConformanceReport } from "../checks/finding.ts";
 import { withBackend } from "../breakages/broken-backend.ts";
-import { paper } from "../reference/paper.ts";
-import { createPaperHost } from "../reference/paper-host.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
+import { createReferenceHost } from "../reference/reference-host.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 
-/** The paper backend, saying that it can't do something. */
+/** The reference backend, saying that it can't do something. */
 const without = (...missing: readonly string[]): BackendModule => ({
-  ...paper,
-  capabilities: { ...paper.capabilities, ...Object.fromEntries(missing.map((name) => [name, "not here"])) },
+  ...referenceBackend,
+  capabilities: { ...referenceBackend.capabilities, ...Object.fromEntries(missing.map((name) => [name, "not here"])) },
 });
 
 async function cellsOf(module: BackendModule, rule: string): Promise<readonly Cell[]> {
   const scenarios = SCENARIOS.filter(({ rules }) => rules.includes(rule));
-  return (await checkBackend(module, createPaperHost, scenarios)).cells;
+  return (await checkBackend(module, createReferenceHost, scenarios)).cells;
 }
 
 const probesOf = (cells: readonly Cell[], rule: string): readonly number[] =>
@@ -40,7 +40,7 @@ describe("a rule about what a backend can't do", () => {
   });
 
   it("is asked of a backend that can", async () => {
-    const cells = await cellsOf(paper, "R-46");
+    const cells = await cellsOf(referenceBackend, "R-46");
     expect(probesOf(cells, "R-46").every((probes) => probes > 0)).toBe(true);
     expect(cells.filter(({ skipped }) => skipped !== undefined)).toEqual([]);
   });
@@ -48,7 +48,7 @@ describe("a rule about what a backend can't do", () => {
   it("does not fail closed: that is a finding of R-56", async () => {
     const { module, createFakeHost } = withBackend(() => ({ render: () => [] }))({
       module: without("hairpin"),
-      createFakeHost: createPaperHost,
+      createFakeHost: createReferenceHost,
     });
     const scenarios = SCENARIOS.filter(({ rules }) => rules.join() === "R-36");
     const report: ConformanceReport = await checkBackend(module, createFakeHost, scenarios);
@@ -59,6 +59,6 @@ describe("a rule about what a backend can't do", () => {
 
   it("counts once where several of a scenario's rules are left out", () => {
     expect(rulesAsked(["R-08", "R-22", "R-46"], abilitiesOf(without("sessionAffinity")))).toEqual(["R-56", "R-22"]);
-    expect(rulesAsked(["R-08", "R-22"], abilitiesOf(paper))).toEqual(["R-08", "R-22"]);
+    expect(rulesAsked(["R-08", "R-22"], abilitiesOf(referenceBackend))).toEqual(["R-08", "R-22"]);
   });
 });

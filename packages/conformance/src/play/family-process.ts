@@ -73,7 +73,7 @@ export class FamilyProcess {
     const { clock } = world;
     this.#loop = new SyncLoop({
       backend: watchBackend(inner, this.notes),
-      feed: { next: () => Promise.resolve(this.#view.take() ?? nothingNew(family)) },
+      feed: { next: () => Promise.resolve(this.#view.pull() ?? nothingNew(family)) },
       family,
       host: facts,
       clock,
@@ -154,7 +154,7 @@ export class FamilyProcess {
     if (node === undefined || this.#options.subject.module.residence === "process") return "";
     const { fresh, observed } = await this.#asNewborn(async (backend) => {
       const wanted = new WantedRows(backend, this.#facts, {});
-      wanted.take({ ...nothingNew(this.family), full: true, node, set: [...rows.values()] });
+      wanted.accept({ ...nothingNew(this.family), full: true, node, set: [...rows.values()] });
       return { fresh: wanted, observed: await backend.observe(this.#life.signal) };
     });
     this.defects.push(...fresh.ledger.defects);

@@ -4,7 +4,7 @@ import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
 import type { Probe } from "./scenario.ts";
 import { SERVICE_PORT } from "./short.ts";
-import { stagePlace, STAGE_SETTINGS } from "./stage.ts";
+import { stagePeer, STAGE_SETTINGS } from "./stage.ts";
 
 type Addressed = NonNullable<Probe["as"]>;
 type Way = "clusterIP" | "externalIP" | "loadBalancerIP" | "nodePort";
@@ -22,7 +22,7 @@ export function packetOf(
   services: ReadonlyMap<string, RawObject>,
   ownBit: number = STAGE_SETTINGS.masqueradeBit,
 ): Packet {
-  const from = stagePlace(probe.from);
+  const from = stagePeer(probe.from);
   const target = resolve(probe.to, family, protocol, services);
   const marks = probe.isMarked === true ? { mark: ~(1 << ownBit) >>> 0 } : {};
   const source = probe.as === undefined ? from.addresses[family] : resolve(probe.as, family, protocol, services).address;
@@ -48,7 +48,7 @@ function resolve(
   if (service === undefined) throw new Error(`no Service was ever called ${JSON.stringify(name)}`);
   const ports = list(at(service, "spec", "ports"));
   const port = ports.find((one) => (at(one, "protocol") ?? "TCP") === protocol) ?? ports[0];
-  if (kind === "nodePort") return { address: stagePlace(place).addresses[family], port: Number(at(port, "nodePort")) };
+  if (kind === "nodePort") return { address: stagePeer(place).addresses[family], port: Number(at(port, "nodePort")) };
   const address = addressesBy(kind as Way, service)
     .map((text) => canonicalIP(String(text)))
     .find((one) => one?.family === family);

@@ -91,11 +91,11 @@ export class ScenarioRun {
   async play(newPlayer: () => Promise<Player>): Promise<void> {
     const { name, steps } = this.#scenario;
     for (const step of steps) {
-      this.#findings.place = { scenario: name, step: step.say, rules: this.#rules };
+      this.#findings.checkpoint = { scenario: name, step: step.say, rules: this.#rules };
       await this.#playStep(step);
       if (this.#findings.isFull) return;
     }
-    this.#findings.place = { scenario: name, step: "the end", rules: ["R-58"] };
+    this.#findings.checkpoint = { scenario: name, step: "the end", rules: ["R-58"] };
     await checkEnd(this.#player, newPlayer, this.#findings);
     await checkCleanup(this.#player, this.#module, this.#findings);
     checkForeign(this.#player, this.#foreign, this.#findings);

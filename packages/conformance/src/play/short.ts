@@ -1,7 +1,7 @@
 import type { IPFamily, Protocol } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
 import type { ObjectRef } from "./scenario.ts";
-import { SERVER_PORT, stagePlace } from "./stage.ts";
+import { SERVER_PORT, stagePeer } from "./stage.ts";
 
 const NAMESPACE = "kit";
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
@@ -145,7 +145,7 @@ function sliceName(name: string, family: IPFamily, suffix: string): string {
 }
 
 function endpointObject({ on, zones, nodes, nodeName, ...conditions }: EndpointOn, family: IPFamily): RawObject {
-  const place = stagePlace(on);
+  const place = stagePeer(on);
   const node = nodeName ?? place.node;
   const hints = {
     ...(zones === undefined ? {} : { forZones: zones.map((name) => ({ name })) }),

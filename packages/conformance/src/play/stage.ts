@@ -5,7 +5,7 @@ import type { RawObject } from "@turnout/core/testing";
 import type { HostAddress } from "./fake-host.ts";
 
 /** Somebody in the cluster that every scenario plays in. */
-export interface StagePlace {
+export interface StagePeer {
   readonly name: string;
   readonly kind: "node" | "pod" | "client";
   readonly addresses: Readonly<Record<IPFamily, string>>;
@@ -32,8 +32,8 @@ export const STAGE_RANGES: Readonly<Record<"pods" | "services" | "external", Rea
 };
 
 /** Two nodes with three pods each (pods 1 to 3 of node1 hang on `veth1` to `veth3`) and two clients outside. */
-export const PLACES: readonly StagePlace[] = [
-  ...[1, 2].map((node): StagePlace => ({
+export const PLACES: readonly StagePeer[] = [
+  ...[1, 2].map((node): StagePeer => ({
     name: `node${node}`,
     kind: "node",
     node: `node${node}`,
@@ -41,7 +41,7 @@ export const PLACES: readonly StagePlace[] = [
     link: node === 1 ? "" : UPLINK,
   })),
   ...[1, 2].flatMap((node) =>
-    [1, 2, 3].map((pod): StagePlace => ({
+    [1, 2, 3].map((pod): StagePeer => ({
       name: `pod-${node}-${pod}`,
       kind: "pod",
       node: `node${node}`,
@@ -49,7 +49,7 @@ export const PLACES: readonly StagePlace[] = [
       link: node === 1 ? `veth${pod}` : UPLINK,
     })),
   ),
-  ...[1, 2].map((client): StagePlace => ({
+  ...[1, 2].map((client): StagePeer => ({
     name: `client${client}`,
     kind: "client",
     addresses: { IPv4: `203.0.113.${client}`, IPv6: `fd00:203::${client}` },
@@ -58,7 +58,7 @@ export const PLACES: readonly StagePlace[] = [
 ];
 
 /** Find a place. @throws {Error} when the stage has none of that name. */
-export function stagePlace(name: string): StagePlace {
+export function stagePeer(name: string): StagePeer {
   const place = PLACES.find((candidate) => candidate.name === name);
   if (place === undefined) throw new Error(`the stage has no place ${JSON.stringify(name)}`);
   return place;
@@ -71,8 +71,8 @@ export function placeNameOf(address: string): string {
 
 /** node1's addresses on its links, loopback included. */
 export const HOST_ADDRESSES: Readonly<Record<IPFamily, readonly string[]>> = {
-  IPv4: ["127.0.0.1", stagePlace(STAGE_NODE).addresses.IPv4],
-  IPv6: ["::1", stagePlace(STAGE_NODE).addresses.IPv6],
+  IPv4: ["127.0.0.1", stagePeer(STAGE_NODE).addresses.IPv4],
+  IPv6: ["::1", stagePeer(STAGE_NODE).addresses.IPv6],
 };
 
 /** The same, as a host lists them: what a fake host begins with. */

@@ -1,6 +1,6 @@
 import type { Scenario } from "../play/scenario.ts";
 import { slices } from "../play/short.ts";
-import { STICKY } from "./affinity.ts";
+import { AFFINE } from "./affinity.ts";
 import { asks, EVERY_WAY } from "./probes.ts";
 
 /** Clients that stay with their endpoint, until it goes. */
@@ -11,7 +11,7 @@ export const AFFINITY_ENDPOINTS: readonly Scenario[] = [
     steps: [
       {
         say: "a client meets a single endpoint",
-        put: [STICKY, ...slices("web", ["pod-1-1"])],
+        put: [AFFINE, ...slices("web", ["pod-1-1"])],
         probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
       },
       {
@@ -33,7 +33,7 @@ export const AFFINITY_ENDPOINTS: readonly Scenario[] = [
     steps: [
       {
         say: "a client meets a single endpoint",
-        put: [STICKY, ...slices("web", ["pod-1-1"])],
+        put: [AFFINE, ...slices("web", ["pod-1-1"])],
         probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
       },
       {
@@ -56,7 +56,7 @@ export const AFFINITY_ENDPOINTS: readonly Scenario[] = [
     steps: [
       {
         say: "a client meets a single endpoint",
-        put: [STICKY, ...slices("web", ["pod-1-1"])],
+        put: [AFFINE, ...slices("web", ["pod-1-1"])],
         probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
       },
       {

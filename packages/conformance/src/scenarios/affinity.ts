@@ -8,7 +8,7 @@ const THREE = ["pod-1-1", "pod-1-2", "pod-2-1"];
 const ALL = "pod-1-1 pod-1-2 pod-2-1";
 
 /** The fields of a spec that keep a client with an endpoint. */
-function sticky(seconds?: number): RawObject {
+function withAffinity(seconds?: number): RawObject {
   return {
     sessionAffinity: "ClientIP",
     ...(seconds === undefined ? {} : { sessionAffinityConfig: { clientIP: { timeoutSeconds: seconds } } }),
@@ -16,7 +16,7 @@ function sticky(seconds?: number): RawObject {
 }
 
 /** A Service called `web`, in every way, whose clients are kept for ten minutes. */
-export const STICKY: RawObject = service("web", { number: 1, ways: WAYS, spec: sticky(600) });
+export const AFFINE: RawObject = service("web", { number: 1, ways: WAYS, spec: withAffinity(600) });
 const LOOSE = service("web", { number: 1, ways: WAYS });
 
 /** Clients that stay with their endpoint. */
@@ -28,7 +28,7 @@ export const AFFINITY: readonly Scenario[] = [
     steps: [
       {
         say: "clients meet a single endpoint",
-        put: [STICKY, ...slices("web", ["pod-1-1"])],
+        put: [AFFINE, ...slices("web", ["pod-1-1"])],
         probes: [
           ...asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "client1" }),
           ...asks("pod-1-3", "web externalIP", "pod-1-1 saw node1", { keep: "pod" }),
@@ -60,7 +60,7 @@ export const AFFINITY: readonly Scenario[] = [
     steps: [
       {
         say: "a client meets the single endpoint of a Service that remembers for a day",
-        put: [service("web", { number: 1, ways: WAYS, spec: sticky(86_400) }), ...slices("web", ["pod-1-1"])],
+        put: [service("web", { number: 1, ways: WAYS, spec: withAffinity(86_400) }), ...slices("web", ["pod-1-1"])],
         probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "client1" }),
       },
       {
@@ -83,7 +83,7 @@ export const AFFINITY: readonly Scenario[] = [
     steps: [
       {
         say: "a client meets a single endpoint",
-        put: [service("web", { number: 1, spec: sticky(4) }), ...slices("web", ["pod-1-1"])],
+        put: [service("web", { number: 1, spec: withAffinity(4) }), ...slices("web", ["pod-1-1"])],
         probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
       },
       {
@@ -111,7 +111,7 @@ export const AFFINITY: readonly Scenario[] = [
     steps: [
       {
         say: "no timeout is given",
-        put: [service("web", { number: 1, spec: sticky() }), ...slices("web", ["pod-1-1"])],
+        put: [service("web", { number: 1, spec: withAffinity() }), ...slices("web", ["pod-1-1"])],
         probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
       },
       {
@@ -138,7 +138,7 @@ export const AFFINITY: readonly Scenario[] = [
       },
       {
         say: "on: what was before doesn't count",
-        put: [STICKY, ...slices("web", THREE)],
+        put: [AFFINE, ...slices("web", THREE)],
         probes: asks("client1", "web clusterIP", `${ALL} saw node1`, { like: { kept: "off", goes: "free" } }),
       },
       {
@@ -164,12 +164,12 @@ export const AFFINITY: readonly Scenario[] = [
     steps: [
       {
         say: "a long timeout",
-        put: [STICKY, ...slices("web", ["pod-1-1"])],
+        put: [AFFINE, ...slices("web", ["pod-1-1"])],
         probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "long" }),
       },
       {
         say: "a short one; the client comes",
-        put: [service("web", { number: 1, ways: WAYS, spec: sticky(2) })],
+        put: [service("web", { number: 1, ways: WAYS, spec: withAffinity(2) })],
         probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "short" }),
       },
       {
@@ -188,8 +188,11 @@ export const AFFINITY: readonly Scenario[] = [
       {
         say: "a client meets a single endpoint on one port",
         put: [
-          service("web", { number: 1, spec: { ...sticky(600), ports: servicePorts({ name: "a", port: 80 }, { name: "b", port: 81 }) } }),
-          service("api", { number: 2, spec: { ...sticky(600), ports: servicePorts({ name: "a", port: 80 }) } }),
+          service("web", {
+            number: 1,
+            spec: { ...withAffinity(600), ports: servicePorts({ name: "a", port: 80 }, { name: "b", port: 81 }) },
+          }),
+          service("api", { number: 2, spec: { ...withAffinity(600), ports: servicePorts({ name: "a", port: 80 }) } }),
           ...slices("web", ["pod-1-1"], "1", { ports: slicePorts(["a", "b"]) }),
           ...slices("api", THREE, "1", { ports: slicePorts(["a"]) }),
         ],
@@ -214,7 +217,7 @@ export const AFFINITY: readonly Scenario[] = [
       {
         say: "a client meets an endpoint elsewhere",
         put: [
-          service("web", { number: 1, ways: WAYS, spec: { ...sticky(600), externalTrafficPolicy: "Local" } }),
+          service("web", { number: 1, ways: WAYS, spec: { ...withAffinity(600), externalTrafficPolicy: "Local" } }),
           ...slices("web", ["pod-2-1"]),
         ],
         probes: asks("client1", "web clusterIP", "pod-2-1 saw node1", { keep: "elsewhere" }),
@@ -240,7 +243,7 @@ export const AFFINITY: readonly Scenario[] = [
           service("web", {
             number: 1,
             ways: WAYS,
-            spec: { ...sticky(600), externalTrafficPolicy: "Local", internalTrafficPolicy: "Local" },
+            spec: { ...withAffinity(600), externalTrafficPolicy: "Local", internalTrafficPolicy: "Local" },
           }),
           ...slices("web", ["pod-1-1", "pod-2-1"]),
         ],
@@ -271,7 +274,7 @@ export const AFFINITY: readonly Scenario[] = [
           service("web", {
             number: 1,
             ways: WAYS,
-            spec: { ...sticky(600), externalTrafficPolicy: "Local", internalTrafficPolicy: "Local" },
+            spec: { ...withAffinity(600), externalTrafficPolicy: "Local", internalTrafficPolicy: "Local" },
           }),
           ...slices("web", ["pod-2-1"]),
         ],

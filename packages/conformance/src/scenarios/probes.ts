@@ -1,5 +1,5 @@
 import type { IPFamily } from "@turnout/core";
-import { STAGE_NODE, stagePlace } from "../play/stage.ts";
+import { STAGE_NODE, stagePeer } from "../play/stage.ts";
 import type { Probe } from "../play/scenario.ts";
 
 /** What a probe may say besides from where, to what and what it sees. */
@@ -30,7 +30,7 @@ export function asksUnmasked(
 }
 
 /** node1's own addresses, for packets to node ports of Services that have none (any more). */
-export const NODE1: Readonly<Record<IPFamily, string>> = stagePlace(STAGE_NODE).addresses;
+export const NODE1: Readonly<Record<IPFamily, string>> = stagePeer(STAGE_NODE).addresses;
 
 /** The node port a Service of a number has. */
 export function nodePortOf(number: number): number {

@@ -5,7 +5,7 @@ import { asks } from "./probes.ts";
 
 const THREE = ["pod-1-1", "pod-1-2", "pod-2-1"];
 const FIVE = [...THREE, "pod-1-3", "pod-2-2"];
-const STICKY: RawObject = { sessionAffinity: "ClientIP" };
+const AFFINE: RawObject = { sessionAffinity: "ClientIP" };
 
 /** More ports than a statement, a batch or a page of a tool holds. */
 const MANY = Array.from({ length: 1_100 }, (_, index) => ({ name: `p${index}`, port: 1_000 + index, protocols: ["TCP"] as const }));
@@ -24,7 +24,7 @@ export const SHARES: readonly Scenario[] = [
         say: "three endpoints",
         put: [
           service("web", { number: 1, ways: ["nodePort"] }),
-          service("api", { number: 2, spec: STICKY }),
+          service("api", { number: 2, spec: AFFINE }),
           ...["web", "api"].flatMap((name) => slices(name, THREE)),
         ],
         probes: [

@@ -10,8 +10,10 @@ const CODES: Readonly<Record<ErrorCode, boolean>> = {
   tool_failed: true,
   not_found: false,
   already_exists: false,
+  limit_reached: true,
   timed_out: true,
   canceled: false,
+  restart_needed: false,
   feed_lost: true,
 };
 

@@ -7,8 +7,10 @@ export type ErrorCode =
   | "tool_failed"
   | "not_found"
   | "already_exists"
+  | "limit_reached"
   | "timed_out"
   | "canceled"
+  | "restart_needed"
   | "feed_lost";
 
 /** Parts of an error's one line: `[code] what failed: which object: what to try`. */
@@ -28,8 +30,10 @@ const RETRYABLE: Readonly<Record<ErrorCode, boolean>> = {
   tool_failed: true,
   not_found: false,
   already_exists: false,
+  limit_reached: true,
   timed_out: true,
   canceled: false,
+  restart_needed: false,
   feed_lost: true,
 };
 

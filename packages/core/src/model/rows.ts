@@ -166,7 +166,7 @@ export interface NodeState {
  * Edges: `full` replaces everything the receiver has, also when `set` is empty; `delete` holds row keys.
  */
 export interface ChangeSet {
-  /** Identity of the brain's run; a revision means something only within one instance. */
+  /** Identity of the node-state server's run; a revision means something only within one instance. */
   readonly instance: string;
   readonly revision: number;
   readonly family: IPFamily;

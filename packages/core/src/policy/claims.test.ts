@@ -39,7 +39,7 @@ function ground(ranges: readonly string[], nodeAddresses: readonly string[] = []
 }
 
 function held(claims: Claims, key: string): readonly string[] {
-  return claims.settled(key)?.row.destinations.map(({ address }) => address) ?? [];
+  return claims.resolve(key)?.row.destinations.map(({ address }) => address) ?? [];
 }
 
 describe("R-53 claims: when two rows want one address and port", () => {
@@ -48,7 +48,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
     claims.set("young", row("young", 2, ["x", "y"]));
     expect([...claims.set("old", row("old", 1, ["x"]))]).toEqual(["young"]);
     expect([held(claims, "old"), held(claims, "young")]).toEqual([["x"], ["y"]]);
-    expect(claims.settled("young")?.lost).toMatchObject([{ winner: "old", destination: { address: "x" } }]);
+    expect(claims.resolve("young")?.lost).toMatchObject([{ winner: "old", destination: { address: "x" } }]);
   });
 
   it("the address comes back when the winner goes, or stops wanting it", () => {
@@ -92,8 +92,8 @@ describe("R-53 claims: when two rows want one address and port", () => {
     const claims = new Claims();
     const alone = row("a", 1, ["x"]);
     claims.set("a", alone);
-    expect(claims.settled("a")?.row).toBe(alone);
-    expect(claims.settled("b")).toBeUndefined();
+    expect(claims.resolve("a")?.row).toBe(alone);
+    expect(claims.resolve("b")).toBeUndefined();
   });
 
   it("the kind goes before the age: cluster IP, load-balancer IP, external IP", () => {
@@ -103,7 +103,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
     expect([...claims.set("owner", wanting("owner", 3, "clusterIP x 80"))]).toEqual(["balanced"]);
     claims.set("later", wanting("later", 0, "externalIP x 80"));
     expect(["external", "balanced", "owner", "later"].map((key) => held(claims, key))).toEqual([[], [], ["x"], []]);
-    expect(claims.settled("external")?.lost).toMatchObject([{ winner: "owner", wonAs: "clusterIP" }]);
+    expect(claims.resolve("external")?.lost).toMatchObject([{ winner: "owner", wonAs: "clusterIP" }]);
     claims.set("owner", undefined);
     expect([...claims.set("balanced", undefined)]).toEqual(["later"]);
     expect([held(claims, "external"), held(claims, "later")]).toEqual([[], ["x"]]);
@@ -136,7 +136,7 @@ describe("R-64 external IPs in a service range", () => {
       ["10.96.0.1", "198.51.100.1"],
       ["10.96.0.20", ""],
     ]);
-    expect(claims.settled("a")?.lost).toMatchObject([{ winner: "10.96.0.0/16", wonAs: "serviceRange" }]);
+    expect(claims.resolve("a")?.lost).toMatchObject([{ winner: "10.96.0.0/16", wonAs: "serviceRange" }]);
     claims.set("b", undefined);
     expect([...claims.setGround(ground([]))]).toEqual(["a"]);
     expect(held(claims, "a")).toEqual(["10.96.0.1", "10.96.0.20", "198.51.100.1"]);
@@ -160,7 +160,7 @@ describe("R-65 node ports on the addresses of nodes", () => {
     claims.set("balanced", wanting("balanced", 1, `loadBalancerIP ${NODE} 30081`));
     expect([...claims.set("web", wanting("web", 2, "nodePort 30080"))]).toEqual(["squatter"]);
     expect([held(claims, "squatter"), held(claims, "balanced"), held(claims, "web")]).toEqual([["x"], [NODE], [""]]);
-    expect(claims.settled("squatter")?.lost).toMatchObject([{ winner: "web", wonAs: "nodePort" }]);
+    expect(claims.resolve("squatter")?.lost).toMatchObject([{ winner: "web", wonAs: "nodePort" }]);
     expect([...claims.set("web", wanting("web", 2, "nodePort 30081"))].toSorted()).toEqual(["balanced", "squatter"]);
     expect([held(claims, "squatter"), held(claims, "balanced")]).toEqual([[NODE, "x"], []]);
     claims.set("owner", wanting("owner", 3, `clusterIP ${NODE} 30081`));
@@ -240,10 +240,10 @@ describe("R-53 between Services", () => {
   );
 
   it("one report names winner and loser; the node port comes back when the first Service goes", () => {
-    const { store, view, issues, take } = createStoreView([second]);
-    take();
+    const { store, view, issues, pull } = createStoreView([second]);
+    pull();
     upsertRaw(store, first);
-    take();
+    pull();
     const kinds = (): unknown => view.rows.get("shop/second:http/TCP")?.destinations.map(({ kind }) => kind);
     expect(kinds()).toEqual(["clusterIP"]);
     expect(issues).toMatchObject([
@@ -254,10 +254,10 @@ describe("R-53 between Services", () => {
     ]);
     upsertRaw(store, second);
     upsertRaw(store, first);
-    take();
+    pull();
     expect(issues).toHaveLength(1);
     store.remove("Service", "shop", "first");
-    expect(take()?.set.map(({ key }) => key)).toEqual(["shop/second:http/TCP"]);
+    expect(pull()?.set.map(({ key }) => key)).toEqual(["shop/second:http/TCP"]);
     expect(kinds()).toEqual(["clusterIP", "nodePort"]);
   });
 
@@ -267,8 +267,8 @@ describe("R-53 between Services", () => {
       { name: "a", port: 80, nodePort: 30080 },
     ];
     for (const order of [ports, ports.toReversed()]) {
-      const { view, issues, take } = createStoreView([rawService("cart", { type: "NodePort", ports: order })]);
-      take();
+      const { view, issues, pull } = createStoreView([rawService("cart", { type: "NodePort", ports: order })]);
+      pull();
       const withPort = [...view.rows.values()].filter(({ destinations }) => destinations.some(({ kind }) => kind === "nodePort"));
       expect(withPort.map(({ name }) => name.port)).toEqual(["a"]);
       expect(issues).toHaveLength(1);

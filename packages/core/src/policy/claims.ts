@@ -4,13 +4,13 @@ import type { Destination, DestinationKind, ServicePort } from "../model/rows.ts
 import type { IPFamily, Protocol } from "../model/api-objects.ts";
 
 /** What of a destination is claimed: its address and port, in its row's protocol, and as what. */
-export type ClaimedPlace = Pick<Destination, "kind" | "address" | "port">;
+export type ClaimedAddress = Pick<Destination, "kind" | "address" | "port">;
 
-/** What of a row claims are settled by. */
+/** What of a row decides its claims. */
 export interface Claimant {
   readonly createdMs: number;
   readonly name: { readonly protocol: Protocol };
-  readonly destinations: readonly ClaimedPlace[];
+  readonly destinations: readonly ClaimedAddress[];
 }
 
 /** What the cluster has of its own, in one family: no Service can claim it by its age. */
@@ -23,7 +23,7 @@ export interface Ground {
 
 /** A destination a row wanted and did not get. */
 export interface LostClaim {
-  readonly destination: ClaimedPlace;
+  readonly destination: ClaimedAddress;
   /** Who has it: a row's key, or the service range that an external IP lies in. */
   readonly winner: string;
   readonly wonAs: DestinationKind | "serviceRange";
@@ -54,7 +54,7 @@ export function groundOf(store: { serviceCIDRs(): readonly string[]; nodeAddress
  * external IP), then age, then the key.
  *
  * Shape: a node port stands for its number on the address of every Node that is known. An external IP in a service range is
- * nobody's. Who goes without says so in {@link Claims.settled}.
+ * nobody's. Who goes without says so in {@link Claims.resolve}.
  * Edges: the loser's destination comes back when the winner goes. Result never depends on the order of calls.
  * @source rules R-53, R-64, R-65
  */
@@ -74,8 +74,8 @@ export class Claims<Wanted extends Claimant = ServicePort> {
     else this.#wanted.set(key, row);
     if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return NOBODY;
     const affected = new Set<string>();
-    for (const place of before?.destinations ?? []) this.#release(place, before as Wanted, key, affected);
-    for (const place of row?.destinations ?? []) this.#claim(place, row as Wanted, key, affected);
+    for (const claimed of before?.destinations ?? []) this.#release(claimed, before as Wanted, key, affected);
+    for (const claimed of row?.destinations ?? []) this.#claim(claimed, row as Wanted, key, affected);
     affected.delete(key);
     return affected;
   }
@@ -84,7 +84,7 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   setGround(ground: Ground): ReadonlySet<string> {
     const before = this.#ground;
     this.#ground = ground;
-    const isTouched = ({ kind, address }: ClaimedPlace): boolean =>
+    const isTouched = ({ kind, address }: ClaimedAddress): boolean =>
       before.nodeAddresses.has(address) !== ground.nodeAddresses.has(address) ||
       (kind === "externalIP" && rangeAround(address, before) !== rangeAround(address, ground));
     const affected = new Set<string>();
@@ -94,16 +94,16 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   }
 
   /** A row with the destinations it holds, and those it lost; undefined when there is no such row. */
-  settled(key: string): { readonly row: Wanted; readonly lost: readonly LostClaim[] } | undefined {
+  resolve(key: string): { readonly row: Wanted; readonly lost: readonly LostClaim[] } | undefined {
     const row = this.#wanted.get(key);
     if (row === undefined) return undefined;
     const lost = row.destinations.flatMap((destination) => this.#lostTo(destination, row.name.protocol, key) ?? []);
     if (lost.length === 0) return { row, lost };
-    const gone = new Set<ClaimedPlace>(lost.map(({ destination }) => destination));
+    const gone = new Set<ClaimedAddress>(lost.map(({ destination }) => destination));
     return { row: { ...row, destinations: row.destinations.filter((destination) => !gone.has(destination)) }, lost };
   }
 
-  #lostTo(destination: ClaimedPlace, protocol: Protocol, key: string): LostClaim | undefined {
+  #lostTo(destination: ClaimedAddress, protocol: Protocol, key: string): LostClaim | undefined {
     const range = destination.kind === "externalIP" ? rangeAround(destination.address, this.#ground) : undefined;
     if (range !== undefined) return { destination, winner: range, wonAs: "serviceRange" };
     const first = this.#first(destination, protocol);
@@ -111,7 +111,7 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   }
 
   /** Who has a place. */
-  #first({ kind, address, port }: ClaimedPlace, protocol: Protocol): Contender | undefined {
+  #first({ kind, address, port }: ClaimedAddress, protocol: Protocol): Contender | undefined {
     const first = this.#firstOf(claimOf({ address, port }, protocol));
     if (!this.#ground.nodeAddresses.has(address) || kind === "clusterIP" || first?.kind === "clusterIP") return first;
     return this.#firstOf(claimOf({ address: "", port }, protocol)) ?? first;
@@ -124,29 +124,29 @@ export class Claims<Wanted extends Claimant = ServicePort> {
 
   #contender(claim: string, key: string): Contender | undefined {
     const row = this.#wanted.get(key);
-    const place = row?.destinations.find((destination) => claimOf(destination, row.name.protocol) === claim);
-    return row === undefined || place === undefined ? undefined : { key, kind: place.kind, createdMs: row.createdMs };
+    const claimed = row?.destinations.find((destination) => claimOf(destination, row.name.protocol) === claim);
+    return row === undefined || claimed === undefined ? undefined : { key, kind: claimed.kind, createdMs: row.createdMs };
   }
 
-  #claim(place: ClaimedPlace, { createdMs, name }: Claimant, key: string, affected: Set<string>): void {
-    const claim = claimOf(place, name.protocol);
+  #claim(claimed: ClaimedAddress, { createdMs, name }: Claimant, key: string, affected: Set<string>): void {
+    const claim = claimOf(claimed, name.protocol);
     const contenders = this.#contenders.get(claim);
     if (contenders === undefined) {
       this.#contenders.set(claim, key);
     } else {
-      const contender = { key, kind: place.kind, createdMs };
+      const contender = { key, kind: claimed.kind, createdMs };
       const others = typeof contenders === "string" ? [this.#contender(claim, contenders)].filter((one) => one !== undefined) : contenders;
       const next = others.findIndex((other) => goesBefore(contender, other));
       this.#contenders.set(claim, others.toSpliced(next === -1 ? others.length : next, 0, contender));
       // All others went without before, too.
       if (next === 0 && others[0] !== undefined) affected.add(others[0].key);
     }
-    if (place.kind === "nodePort") this.#touchNodeAddresses(place, name.protocol, affected);
-    if (isOutside(place)) this.#note(place, name.protocol, key);
+    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
+    if (isOutside(claimed)) this.#note(claimed, name.protocol, key);
   }
 
-  #release(place: ClaimedPlace, { name }: Claimant, key: string, affected: Set<string>): void {
-    const claim = claimOf(place, name.protocol);
+  #release(claimed: ClaimedAddress, { name }: Claimant, key: string, affected: Set<string>): void {
+    const claim = claimOf(claimed, name.protocol);
     const contenders = this.#contenders.get(claim);
     if (contenders === undefined || typeof contenders === "string") {
       this.#contenders.delete(claim);
@@ -156,24 +156,24 @@ export class Claims<Wanted extends Claimant = ServicePort> {
       if (first !== undefined && contenders[0]?.key === key) affected.add(first.key);
       this.#contenders.set(claim, others.length === 1 && first !== undefined ? first.key : others);
     }
-    if (place.kind === "nodePort") this.#touchNodeAddresses(place, name.protocol, affected);
-    if (isOutside(place)) this.#unnote(place, name.protocol, key);
+    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
+    if (isOutside(claimed)) this.#unnote(claimed, name.protocol, key);
   }
 
   /** Another row has a node port now: whoever has its number on a node's address may get or lose that. */
-  #touchNodeAddresses({ port }: ClaimedPlace, protocol: Protocol, affected: Set<string>): void {
+  #touchNodeAddresses({ port }: ClaimedAddress, protocol: Protocol, affected: Set<string>): void {
     const { nodeAddresses } = this.#ground;
     for (const key of this.#outside.get(`${port} ${protocol}`) ?? NOBODY)
       if (this.#wanted.get(key)?.destinations.some(({ address }) => nodeAddresses.has(address)) === true) affected.add(key);
   }
 
-  #note({ port }: ClaimedPlace, protocol: Protocol, key: string): void {
+  #note({ port }: ClaimedAddress, protocol: Protocol, key: string): void {
     const keys = this.#outside.get(`${port} ${protocol}`);
     if (keys === undefined) this.#outside.set(`${port} ${protocol}`, new Set([key]));
     else keys.add(key);
   }
 
-  #unnote({ port }: ClaimedPlace, protocol: Protocol, key: string): void {
+  #unnote({ port }: ClaimedAddress, protocol: Protocol, key: string): void {
     const keys = this.#outside.get(`${port} ${protocol}`);
     keys?.delete(key);
     if (keys?.size === 0) this.#outside.delete(`${port} ${protocol}`);
@@ -181,7 +181,7 @@ export class Claims<Wanted extends Claimant = ServicePort> {
 }
 
 /** Write a claim as text; equal texts want the same. */
-export function claimOf({ address, port }: Pick<ClaimedPlace, "address" | "port">, protocol: Protocol): string {
+export function claimOf({ address, port }: Pick<ClaimedAddress, "address" | "port">, protocol: Protocol): string {
   return `${address} ${port} ${protocol}`;
 }
 
@@ -190,7 +190,7 @@ function goesBefore(a: Contender, b: Contender): boolean {
   return a.createdMs === b.createdMs ? a.key < b.key : a.createdMs < b.createdMs;
 }
 
-function isOutside({ kind }: ClaimedPlace): boolean {
+function isOutside({ kind }: ClaimedAddress): boolean {
   return kind === "externalIP" || kind === "loadBalancerIP";
 }
 

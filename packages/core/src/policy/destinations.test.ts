@@ -18,10 +18,10 @@ function node({ detector = true, masqueradeAll = false, addresses = ["172.18.0.1
   };
 }
 
-const PLENTY: PoolSizes = { cluster: 3, local: 1, hasAny: true };
-const ELSEWHERE: PoolSizes = { cluster: 2, local: 0, hasAny: true };
-const ELSEWHERE_LOCAL_ONLY: PoolSizes = { cluster: 0, local: 0, hasAny: true };
-const NONE: PoolSizes = { cluster: 0, local: 0, hasAny: false };
+const PLENTY: PoolSizes = { cluster: 3, local: 1, hasUsableEndpoints: true };
+const ELSEWHERE: PoolSizes = { cluster: 2, local: 0, hasUsableEndpoints: true };
+const ELSEWHERE_LOCAL_ONLY: PoolSizes = { cluster: 0, local: 0, hasUsableEndpoints: true };
+const NONE: PoolSizes = { cluster: 0, local: 0, hasUsableEndpoints: false };
 
 describe("a cluster IP", () => {
   it.each([

@@ -7,7 +7,7 @@ import type { Service, ServiceAddresses, ServicePortSpec } from "../model/api-ob
 export interface PoolSizes {
   readonly cluster: number;
   readonly local: number;
-  readonly hasAny: boolean;
+  readonly hasUsableEndpoints: boolean;
 }
 
 /** What of the node decides rules. */
@@ -74,7 +74,7 @@ export function clusterIPRules(internalLocal: boolean, pools: PoolSizes, { detec
  * @source rules R-28 to R-36
  */
 export function externalRules(externalLocal: boolean, pools: PoolSizes, { detector }: RuleContext): readonly Rule[] {
-  if (!pools.hasAny) return REJECT;
+  if (!pools.hasUsableEndpoints) return REJECT;
   if (!externalLocal) return [{ from: "anyone", to: targetFor("cluster", pools), masquerade: true }];
   const shortCircuits: readonly Rule[] = [
     ...(detector === undefined ? [] : [{ from: "localPod", to: "cluster", masquerade: false } as const]),
@@ -85,7 +85,7 @@ export function externalRules(externalLocal: boolean, pools: PoolSizes, { detect
 
 function targetFor(pool: "cluster" | "local", pools: PoolSizes): Target {
   if (pools[pool] > 0) return pool;
-  return pools.hasAny ? "drop" : "reject";
+  return pools.hasUsableEndpoints ? "drop" : "reject";
 }
 
 /** The ranges, plus the load-balancer IPs themselves where a range holds this node: a host may use a VIP it has bound as its source. */

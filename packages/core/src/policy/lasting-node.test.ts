@@ -94,13 +94,13 @@ describe("a store", () => {
     store.upsert("EndpointSlice", rawSlice("cart", [{ ip: "10.1.1.5" }]));
     const settings = { ...DEFAULT_SETTINGS, detectLocal: { mode: "NodeCIDR" } } as const;
     const view = new NodeView(store, { nodeName: "node1", family: "IPv4", settings });
-    const first = view.take();
+    const first = view.pull();
     expect(first?.node).toMatchObject({ addresses: ["172.18.0.1"], zone: "a", detector: { cidrs: ["10.1.1.0/24"] } });
     store.remove("Node", "", "node1");
-    expect(view.take()).toBeUndefined();
+    expect(view.pull()).toBeUndefined();
     // Nor for who asks anew.
-    expect(new NodeView(store, { nodeName: "node1", family: "IPv4", settings }).take()?.node).toEqual(first?.node);
+    expect(new NodeView(store, { nodeName: "node1", family: "IPv4", settings }).pull()?.node).toEqual(first?.node);
     store.upsert("Node", rawNode("node1", { addresses: ["172.18.0.2"], zone: "a", podCIDRs: ["10.1.1.0/24"] }));
-    expect(view.take()).toMatchObject({ full: false, node: { addresses: ["172.18.0.2"] } });
+    expect(view.pull()).toMatchObject({ full: false, node: { addresses: ["172.18.0.2"] } });
   });
 });

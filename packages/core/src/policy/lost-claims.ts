@@ -1,5 +1,5 @@
 import { hostPort } from "../model/addresses.ts";
-import type { Claimant, ClaimedPlace, LostClaim } from "./claims.ts";
+import type { Claimant, ClaimedAddress, LostClaim } from "./claims.ts";
 import type { Issue } from "../model/api-objects.ts";
 
 type Named = Pick<Claimant, "name">;
@@ -46,7 +46,7 @@ export class LostClaimReports {
 }
 
 /** Name a destination for people: `10.96.0.1:80/TCP`, `node port 30080/TCP`. */
-export function destinationName({ address, port }: Pick<ClaimedPlace, "address" | "port">, { name }: Named): string {
+export function destinationName({ address, port }: Pick<ClaimedAddress, "address" | "port">, { name }: Named): string {
   return address === "" ? `node port ${port}/${name.protocol}` : `${hostPort(address, port)}/${name.protocol}`;
 }
 

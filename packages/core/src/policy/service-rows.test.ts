@@ -147,15 +147,15 @@ describe("the whole walk, from objects to rules", () => {
       { ...HERE, zones: ["a"] },
       { ...THERE, zones: ["b"] },
     ];
-    const { store, view, take } = createStoreView([rawNode("node1", { zone: "a" }), rawService("cart"), rawSlice("cart", endpoints)]);
-    take();
+    const { store, view, pull } = createStoreView([rawNode("node1", { zone: "a" }), rawService("cart"), rawSlice("cart", endpoints)]);
+    pull();
     const row = (): ServicePort => view.rows.get("shop/cart:http/TCP") as ServicePort;
     expect([row().topology, ips(row(), row().cluster)]).toEqual(["PreferSameZone", ["10.1.1.1"]]);
     store.upsert("Node", rawNode("node1", { zone: "b" }));
-    expect(take()).toMatchObject({ full: false, node: { zone: "b" } });
+    expect(pull()).toMatchObject({ full: false, node: { zone: "b" } });
     expect(ips(row(), row().cluster)).toEqual(["10.1.2.1"]);
     store.upsert("Node", rawNode("node1"));
-    take();
+    pull();
     expect([row().topology, row().cluster.length]).toEqual(["", 2]);
   });
 

@@ -87,7 +87,7 @@ function rowFor(
     usesCluster: !service.internalLocal || isExternal,
     usesLocal: service.internalLocal || (service.externalLocal && isExternal),
   });
-  const sizes = { cluster: pools.cluster.length, local: pools.local.length, hasAny: pools.hasAny };
+  const sizes = { cluster: pools.cluster.length, local: pools.local.length, hasUsableEndpoints: pools.hasUsableEndpoints };
   return {
     key: rowKey(service.namespace, service.name, port.name, port.protocol),
     name: { namespace: service.namespace, name: service.name, port: port.name, protocol: port.protocol },

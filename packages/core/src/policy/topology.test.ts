@@ -22,8 +22,8 @@ function candidate({ ip = "10.1.1.1", is = "RS-", here = false, zones = [], node
 const BOTH: PoolQuestion = { nodeName: "node1", zone: "a", usesCluster: true, usesLocal: true };
 
 function pools(shorts: readonly Short[], question: Partial<PoolQuestion> = {}): readonly unknown[] {
-  const { cluster, local, hasAny, topology } = poolsFor(shorts.map(candidate), { ...BOTH, ...question });
-  return [cluster, local, hasAny, topology];
+  const { cluster, local, hasUsableEndpoints, topology } = poolsFor(shorts.map(candidate), { ...BOTH, ...question });
+  return [cluster, local, hasUsableEndpoints, topology];
 }
 
 describe("R-17 which states are used: a local endpoint in each state, alone", () => {
@@ -46,18 +46,20 @@ describe("R-17 which states are used: a local endpoint in each state, alone", ()
 
 describe("R-18 terminating endpoints step in, for each pool on its own", () => {
   const readyHere: Short = { here: true };
-  const fadingHere: Short = { here: true, is: "-ST" };
+  const servingTerminatingHere: Short = { here: true, is: "-ST" };
   const readyThere: Short = {};
-  const fadingThere: Short = { is: "-ST" };
+  const servingTerminatingThere: Short = { is: "-ST" };
   it.each([
     ["ready here and there", [readyHere, readyThere], [[0, 1], [0], true]],
-    ["ready beats terminating", [readyHere, fadingHere, readyThere, fadingThere], [[0, 2], [0], true]],
-    ["cluster has ready ones, local falls back", [fadingHere, readyThere], [[1], [0], true]],
-    ["only terminating ones", [fadingHere, fadingThere], [[0, 1], [0], true]],
-    ["terminating there only", [fadingThere], [[0], [], true]],
+    ["ready beats terminating", [readyHere, servingTerminatingHere, readyThere, servingTerminatingThere], [[0, 2], [0], true]],
+    ["cluster has ready ones, local falls back", [servingTerminatingHere, readyThere], [[1], [0], true]],
+    ["only terminating ones", [servingTerminatingHere, servingTerminatingThere], [[0, 1], [0], true]],
+    ["terminating there only", [servingTerminatingThere], [[0], [], true]],
     ["ready there only", [readyThere], [[0], [], true]],
     ["useless ones", [{ is: "---", here: true }, { is: "--T", here: true }, { is: "-S-" }], [[], [], false]],
-  ])("%s", (_name, shorts, [cluster, local, hasAny]) => expect(pools(shorts)).toEqual([cluster, local, hasAny, ""]));
+  ])("%s", (_name, shorts, [cluster, local, hasUsableEndpoints]) =>
+    expect(pools(shorts)).toEqual([cluster, local, hasUsableEndpoints, ""]),
+  );
 
   it("the cluster pool falls back to all nodes whatever the hints", () => {
     expect(
@@ -133,10 +135,10 @@ describe("properties", () => {
     fc.assert(
       fc.property(fc.array(anyShort, { maxLength: 8 }), (shorts) => {
         const all = shorts.map(candidate);
-        const { cluster, local, hasAny } = poolsFor(all, BOTH);
+        const { cluster, local, hasUsableEndpoints } = poolsFor(all, BOTH);
         const isUsable = ({ endpoint }: Candidate): boolean => endpoint.ready || (endpoint.serving && endpoint.terminating);
-        expect(hasAny).toBe(all.some(isUsable));
-        expect(cluster.length > 0).toBe(hasAny);
+        expect(hasUsableEndpoints).toBe(all.some(isUsable));
+        expect(cluster.length > 0).toBe(hasUsableEndpoints);
         expect(local.length > 0).toBe(all.some((one) => isUsable(one) && one.endpoint.isLocal));
         for (const pool of [cluster, local]) {
           expect(pool.every((index) => isUsable(all[index] as Candidate))).toBe(true);

@@ -17,7 +17,7 @@ export interface Pools {
   readonly cluster: readonly number[];
   readonly local: readonly number[];
   /** A usable endpoint exists anywhere: an empty pool then means drop, otherwise reject. */
-  readonly hasAny: boolean;
+  readonly hasUsableEndpoints: boolean;
   readonly topology: TopologyMode;
 }
 
@@ -25,18 +25,18 @@ export interface Pools {
  * Decide which endpoints this node may use for one service port.
  *
  * Shape: `all` is every endpoint of the port in canonical order; pools keep that order.
- * Edges: empty `all` gives empty pools and `hasAny: false`. Each pool falls back on its own to serving+terminating
+ * Edges: empty `all` gives empty pools and `hasUsableEndpoints: false`. Each pool falls back on its own to serving+terminating
  * endpoints when it has no ready one; the cluster pool's fallback ignores topology.
  * @source kube-proxy pkg/proxy/topology.go CategorizeEndpoints; KEP-1669, KEP-2086, KEP-2433; rules R-17 to R-21
  */
 export function poolsFor(all: readonly Candidate[], question: PoolQuestion): Pools {
   const ready = indexesWhere(all, ({ endpoint }) => endpoint.ready);
-  const fading = indexesWhere(all, ({ endpoint }) => !endpoint.ready && endpoint.serving && endpoint.terminating);
+  const servingTerminating = indexesWhere(all, ({ endpoint }) => !endpoint.ready && endpoint.serving && endpoint.terminating);
   const topology = question.usesCluster ? topologyMode(all, ready, question) : "";
   return {
-    cluster: question.usesCluster ? clusterPool(all, ready, fading, topology, question) : [],
-    local: question.usesLocal ? localPool(all, ready, fading) : [],
-    hasAny: ready.length > 0 || fading.length > 0,
+    cluster: question.usesCluster ? clusterPool(all, ready, servingTerminating, topology, question) : [],
+    local: question.usesLocal ? localPool(all, ready, servingTerminating) : [],
+    hasUsableEndpoints: ready.length > 0 || servingTerminating.length > 0,
     topology,
   };
 }
@@ -63,20 +63,20 @@ function appliesTo(hinted: readonly Candidate[], level: "nodeHints" | "zoneHints
 function clusterPool(
   all: readonly Candidate[],
   ready: readonly number[],
-  fading: readonly number[],
+  servingTerminating: readonly number[],
   topology: TopologyMode,
   { nodeName, zone }: PoolQuestion,
 ): readonly number[] {
-  if (ready.length === 0) return fading;
+  if (ready.length === 0) return servingTerminating;
   if (topology === "") return ready;
   const [level, here] = topology === "PreferSameNode" ? (["nodeHints", nodeName] as const) : (["zoneHints", zone] as const);
   return ready.filter((index) => (all[index] as Candidate)[level].includes(here));
 }
 
-function localPool(all: readonly Candidate[], ready: readonly number[], fading: readonly number[]): readonly number[] {
+function localPool(all: readonly Candidate[], ready: readonly number[], servingTerminating: readonly number[]): readonly number[] {
   const isLocal = (index: number): boolean => (all[index] as Candidate).endpoint.isLocal;
   const readyHere = ready.filter(isLocal);
-  return readyHere.length > 0 ? readyHere : fading.filter(isLocal);
+  return readyHere.length > 0 ? readyHere : servingTerminating.filter(isLocal);
 }
 
 function indexesWhere(all: readonly Candidate[], fits: (candidate: Candidate) => boolean): readonly number[] {

@@ -3,7 +3,7 @@ import type { IP } from "../model/addresses.ts";
 import type { NodeContext } from "../model/rows.ts";
 
 /** A node as far as rows hang on it. */
-export interface NodePlace {
+export interface NodeFacts {
   readonly context: NodeContext;
   /** Its primary address, parsed. */
   readonly address: IP | undefined;
@@ -12,13 +12,13 @@ export interface NodePlace {
 }
 
 /** See a node as rows see it. */
-export function placeOf(context: NodeContext): NodePlace {
+export function nodeFactsOf(context: NodeContext): NodeFacts {
   const { addresses, detector, settings } = context;
   const address = addresses[0] === undefined ? undefined : parseIP(addresses[0]);
   return { context, address, rules: `${detector === undefined ? "all" : "pods"}${settings.masqueradeAll ? "+masquerade" : ""}` };
 }
 
 /** Tell whether the same node at two times has the same rows of everything. */
-export function isSamePlace(a: NodePlace, b: NodePlace): boolean {
+export function isSameNode(a: NodeFacts, b: NodeFacts): boolean {
   return a.rules === b.rules && a.context.zone === b.context.zone && a.context.addresses[0] === b.context.addresses[0];
 }

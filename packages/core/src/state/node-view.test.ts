@@ -4,7 +4,7 @@ import { createFeed, NodeView } from "./node-view.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
 import { Store } from "./store.ts";
 import { rawNode, rawService, rawServiceCIDR, rawSlice } from "../testing/objects.ts";
-import { settle } from "../testing/clock.ts";
+import { flushPromises } from "../testing/clock.ts";
 import { createStoreView, POD_SETTINGS, upsertRaw } from "../testing/view.ts";
 
 const OPTIONS = { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS } as const;
@@ -17,10 +17,10 @@ describe("R-54 the first state", () => {
     const view = new NodeView(store, OPTIONS);
     for (const raw of CART) upsertRaw(store, raw);
     for (const kind of OBJECT_KINDS) {
-      expect(view.take()).toBeUndefined();
+      expect(view.pull()).toBeUndefined();
       store.markSynced(kind);
     }
-    expect(view.take()).toMatchObject({
+    expect(view.pull()).toMatchObject({
       full: true,
       revision: 1,
       family: "IPv4",
@@ -31,42 +31,42 @@ describe("R-54 the first state", () => {
   });
 
   it("is given when it is empty too", () => {
-    expect(createStoreView([]).take()).toMatchObject({ full: true, set: [], delete: [], node: { name: "node1" } });
+    expect(createStoreView([]).pull()).toMatchObject({ full: true, set: [], delete: [], node: { name: "node1" } });
   });
 
   it("a view of a store that is already full starts whole", () => {
     const { store } = createStoreView(CART);
-    expect(new NodeView(store, OPTIONS).take()?.set).toHaveLength(1);
+    expect(new NodeView(store, OPTIONS).pull()?.set).toHaveLength(1);
   });
 });
 
 describe("R-57 only what changed is told", () => {
   it("one endpoint, one Service, its deletion", () => {
-    const { store, view, take } = createStoreView([...CART, ...TILL]);
-    take();
+    const { store, view, pull } = createStoreView([...CART, ...TILL]);
+    pull();
     upsertRaw(store, rawSlice("cart", [{ ip: "10.1.1.1" }, { ip: "10.1.1.3" }]));
-    expect(take()).toMatchObject({ full: false, revision: 2, set: [{ key: "shop/cart:http/TCP" }], delete: [] });
+    expect(pull()).toMatchObject({ full: false, revision: 2, set: [{ key: "shop/cart:http/TCP" }], delete: [] });
     store.remove("Service", "shop", "till");
-    const gone = take();
+    const gone = pull();
     expect(gone).toMatchObject({ full: false, revision: 3, set: [], delete: ["shop/till:http/TCP"] });
     expect(gone?.node).toBeUndefined();
     expect([...view.rows.keys()]).toEqual(["shop/cart:http/TCP"]);
   });
 
   it("a port that is renamed goes and comes", () => {
-    const { store, take } = createStoreView(CART);
-    take();
+    const { store, pull } = createStoreView(CART);
+    pull();
     upsertRaw(store, rawService("cart", { ports: [{ name: "web", port: 80 }] }));
-    expect(take()).toMatchObject({ set: [{ key: "shop/cart:web/TCP" }], delete: ["shop/cart:http/TCP"] });
+    expect(pull()).toMatchObject({ set: [{ key: "shop/cart:web/TCP" }], delete: ["shop/cart:http/TCP"] });
   });
 
   it("R-01 headless is gone, and back", () => {
-    const { store, take } = createStoreView(CART);
-    take();
+    const { store, pull } = createStoreView(CART);
+    pull();
     upsertRaw(store, rawService("cart", { clusterIP: "None" }));
-    expect(take()?.delete).toEqual(["shop/cart:http/TCP"]);
+    expect(pull()?.delete).toEqual(["shop/cart:http/TCP"]);
     upsertRaw(store, rawService("cart"));
-    expect(take()?.set).toHaveLength(1);
+    expect(pull()?.set).toHaveLength(1);
   });
 
   it.each([
@@ -87,18 +87,18 @@ describe("R-57 only what changed is told", () => {
     ],
     ["a Service without an address", [rawService("alias", { clusterIP: "None" })]],
   ])("%s is no change", (_name, objects) => {
-    const { store, take } = createStoreView(CART);
-    take();
+    const { store, pull } = createStoreView(CART);
+    pull();
     for (const raw of objects) upsertRaw(store, raw);
-    expect(take()).toBeUndefined();
+    expect(pull()).toBeUndefined();
   });
 
   it("many changes between two looks are one", () => {
-    const { store, take } = createStoreView(CART);
-    take();
+    const { store, pull } = createStoreView(CART);
+    pull();
     for (let last = 2; last < 50; last++) upsertRaw(store, rawSlice("cart", [{ ip: `10.1.1.${last}` }]));
-    expect(take()?.set[0]?.endpoints.map(({ ip }) => ip)).toEqual(["10.1.1.49"]);
-    expect(take()).toBeUndefined();
+    expect(pull()?.set[0]?.endpoints.map(({ ip }) => ip)).toEqual(["10.1.1.49"]);
+    expect(pull()).toBeUndefined();
   });
 });
 
@@ -107,25 +107,25 @@ describe("the node and its ranges", () => {
     ["the node appears", [rawNode("node1", { zone: "a" })], { zone: "a" }],
     ["R-62 service ranges", [rawServiceCIDR("k", ["10.96.0.0/16", "fd00:96::/112"])], { serviceCIDRs: ["10.96.0.0/16"] }],
   ])("%s: the context is told", (_name, objects, node) => {
-    const { store, take } = createStoreView(CART);
-    take();
+    const { store, pull } = createStoreView(CART);
+    pull();
     for (const raw of objects) upsertRaw(store, raw);
-    expect(take()).toMatchObject({ full: false, node });
+    expect(pull()).toMatchObject({ full: false, node });
   });
 
   it("R-60 leaving or tainted changes no rule", () => {
-    const { store, take } = createStoreView([rawNode("node1"), ...CART]);
-    take();
+    const { store, pull } = createStoreView([rawNode("node1"), ...CART]);
+    pull();
     upsertRaw(store, rawNode("node1", { taints: [{ key: "ToBeDeletedByClusterAutoscaler" }] }));
-    expect(take()).toBeUndefined();
+    expect(pull()).toBeUndefined();
   });
 
   it("asking for everything gives everything, once", () => {
-    const { view, take } = createStoreView([...CART, ...TILL]);
-    take();
+    const { view, pull } = createStoreView([...CART, ...TILL]);
+    pull();
     view.askFull();
-    expect(take()).toMatchObject({ full: true, set: [{}, {}], node: { name: "node1" } });
-    expect(take()).toBeUndefined();
+    expect(pull()).toMatchObject({ full: true, set: [{}, {}], node: { name: "node1" } });
+    expect(pull()).toBeUndefined();
   });
 });
 
@@ -134,33 +134,33 @@ describe("trigger times", () => {
   const triggeredMs = 1_704_067_210_000;
 
   it("go with the change they caused", () => {
-    const { store, take } = createStoreView(CART);
-    take();
+    const { store, pull } = createStoreView(CART);
+    pull();
     upsertRaw(store, rawSlice("cart", [{ ip: "10.1.1.9" }], { triggered }));
-    expect(take()?.triggersMs).toEqual([triggeredMs]);
+    expect(pull()?.triggersMs).toEqual([triggeredMs]);
     upsertRaw(store, rawSlice("cart", [{ ip: "10.1.1.8" }]));
-    expect(take()?.triggersMs).toEqual([]);
+    expect(pull()?.triggersMs).toEqual([]);
   });
 
   it("of a slice that changed nothing are not charged to somebody else's later change", () => {
-    const { store, take } = createStoreView([...CART, ...TILL]);
-    take();
+    const { store, pull } = createStoreView([...CART, ...TILL]);
+    pull();
     upsertRaw(store, rawSlice("cart", [{ ip: "10.1.1.1" }], { triggered }));
-    expect(take()).toBeUndefined();
+    expect(pull()).toBeUndefined();
     upsertRaw(store, rawSlice("till", [{ ip: "10.1.1.9" }]));
-    expect(take()?.triggersMs).toEqual([]);
+    expect(pull()?.triggersMs).toEqual([]);
   });
 
   it("nor to a change that is told together with it", () => {
-    const { store, take } = createStoreView([...CART, ...TILL]);
-    take();
+    const { store, pull } = createStoreView([...CART, ...TILL]);
+    pull();
     upsertRaw(store, rawSlice("ghost", [{ ip: "10.1.1.1" }], { triggered }));
     upsertRaw(store, rawSlice("till", [{ ip: "10.1.1.9" }]));
-    expect(take()?.triggersMs).toEqual([]);
+    expect(pull()?.triggersMs).toEqual([]);
   });
 
   it("of the first state are history, not latency", () => {
-    expect(createStoreView([rawService("cart"), rawSlice("cart", [{ ip: "10.1.1.1" }], { triggered })]).take()?.triggersMs).toEqual([]);
+    expect(createStoreView([rawService("cart"), rawSlice("cart", [{ ip: "10.1.1.1" }], { triggered })]).pull()?.triggersMs).toEqual([]);
   });
 });
 
@@ -170,9 +170,9 @@ describe("what the cluster has of its own", () => {
   const THIEF = "shop/thief:http/TCP";
 
   it("R-64, R-65 takes external IPs from whoever claims it, and from no other row, as soon as it is known and until it goes", () => {
-    const { store, view, take, issues } = createStoreView([thief, victim, ...CART]);
+    const { store, view, pull, issues } = createStoreView([thief, victim, ...CART]);
     const addresses = (): readonly string[] => (view.rows.get(THIEF)?.destinations ?? []).map(({ address }) => address);
-    take();
+    pull();
     const steps: readonly (readonly [() => void, readonly string[]])[] = [
       [(): void => upsertRaw(store, rawNode("node2", { addresses: ["172.18.0.2"] })), ["10.96.0.9", "10.96.0.20"]],
       [(): void => store.remove("Service", "shop", "victim"), ["10.96.0.9", "10.96.0.20", "172.18.0.2"]],
@@ -183,7 +183,7 @@ describe("what the cluster has of its own", () => {
     ];
     for (const [happen, expected] of steps) {
       happen();
-      const keys = take()?.set.map(({ key }) => key) ?? [];
+      const keys = pull()?.set.map(({ key }) => key) ?? [];
       expect(keys.filter((key) => key !== "shop/victim:http/TCP")).toEqual([THIEF]);
       expect(addresses()).toEqual(expected);
     }
@@ -191,11 +191,11 @@ describe("what the cluster has of its own", () => {
   });
 
   it("R-61, R-65 keeps a node port on a node's address from external IPs also when the Node object is gone", () => {
-    const { store, view, take } = createStoreView([thief, victim, rawNode("node1", { addresses: ["172.18.0.2"] }), ...CART]);
+    const { store, view, pull } = createStoreView([thief, victim, rawNode("node1", { addresses: ["172.18.0.2"] }), ...CART]);
     const addresses = (): readonly string[] => (view.rows.get(THIEF)?.destinations ?? []).map(({ address }) => address);
-    take();
+    pull();
     store.remove("Node", "", "node1");
-    take();
+    pull();
     expect(addresses()).toEqual(["10.96.0.9", "10.96.0.20"]);
   });
 });
@@ -213,7 +213,7 @@ describe("waiting", () => {
       return changes;
     });
     upsertRaw(store, rawService("alias", { clusterIP: "None" }));
-    await settle();
+    await flushPromises();
     expect(isGiven).toBe(false);
     for (const raw of CART) upsertRaw(store, raw);
     expect(await second).toMatchObject({ full: false, set: [{ key: "shop/cart:http/TCP" }] });
@@ -229,10 +229,10 @@ describe("waiting", () => {
   });
 
   it("a closed view hears nothing", () => {
-    const { store, view, take } = createStoreView(CART);
-    take();
+    const { store, view, pull } = createStoreView(CART);
+    pull();
     view.close();
     store.remove("Service", "shop", "cart");
-    expect(take()).toBeUndefined();
+    expect(pull()).toBeUndefined();
   });
 });

@@ -18,7 +18,7 @@ export interface NodeViewOptions {
   readonly settings: NodeSettings;
   /** Canonical; goes before the node's own addresses of its family, as the primary one. */
   readonly bindAddress?: string;
-  /** Identity of this run of the brain. */
+  /** Identity of this run of the node-state server. */
   readonly instance?: string;
   readonly report?: (issue: Issue) => void;
 }
@@ -51,7 +51,7 @@ export class NodeView {
     this.#news = new StoreNews(store, { isFollowed: (name) => name === options.nodeName, onNews: () => this.#wakeUp() });
   }
 
-  /** All rows as of the last {@link take}. */
+  /** All rows as of the last {@link pull}. */
   get rows(): ReadonlyMap<string, ServicePort> {
     return this.#rows;
   }
@@ -61,13 +61,13 @@ export class NodeView {
     this.#news.close();
   }
 
-  /** Make the next {@link take} a full one. */
+  /** Make the next {@link pull} a full one. */
   askFull(): void {
     this.#isFullDue = true;
     this.#wakeUp();
   }
 
-  /** Resolve when {@link take} may have something to give. @throws {ProxyError} `canceled` on abort. */
+  /** Resolve when {@link pull} may have something to give. @throws {ProxyError} `canceled` on abort. */
   async wait(signal: AbortSignal): Promise<void> {
     while (!this.#hasNews()) {
       if (signal.aborted) throw new ProxyError("canceled", "waiting for node state was stopped");
@@ -76,7 +76,7 @@ export class NodeView {
   }
 
   /** Compute what changed since the last call; undefined when nothing did, or the store isn't synced yet. */
-  take(): ChangeSet | undefined {
+  pull(): ChangeSet | undefined {
     if (!this.#store.isSynced) return undefined;
     const isFull = this.#isFullDue;
     const context = this.#refreshContext();
@@ -137,7 +137,7 @@ export class NodeView {
     const touched = new Set(this.#consumeGround());
     for (const serviceKey of dirty) this.#recomputeService(serviceKey, touched);
     const changed = new Set<string>();
-    for (const key of touched) if (this.#settle(key)) changed.add(key);
+    for (const key of touched) if (this.#resolve(key)) changed.add(key);
     return changed;
   }
 
@@ -163,13 +163,13 @@ export class NodeView {
     for (const other of this.#claims.set(key, row)) touched.add(other);
   }
 
-  #settle(key: string): boolean {
-    const settled = this.#claims.settled(key);
-    this.#lost.note(key, settled?.row, settled?.lost ?? []);
+  #resolve(key: string): boolean {
+    const resolved = this.#claims.resolve(key);
+    this.#lost.note(key, resolved?.row, resolved?.lost ?? []);
     const before = this.#rows.get(key);
-    if (settled === undefined) return this.#rows.delete(key);
-    if (isEqual(before, settled.row)) return false;
-    this.#rows.set(key, settled.row);
+    if (resolved === undefined) return this.#rows.delete(key);
+    if (isEqual(before, resolved.row)) return false;
+    this.#rows.set(key, resolved.row);
     return true;
   }
 }
@@ -185,7 +185,7 @@ export function feedOf(view: NodeView): Feed {
     async next(signal: AbortSignal): Promise<ChangeSet> {
       for (;;) {
         await view.wait(signal);
-        const changes = view.take();
+        const changes = view.pull();
         if (changes !== undefined) return changes;
       }
     },

@@ -12,7 +12,7 @@ import type { ServiceParts } from "../policy/service-rows.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 /** Neither decides on which addresses a row answers. */
-const NO_POOLS: PoolSizes = { cluster: 0, local: 0, hasAny: false };
+const NO_POOLS: PoolSizes = { cluster: 0, local: 0, hasUsableEndpoints: false };
 const NO_NODE: RuleContext = { addresses: [], detector: undefined, settings: DEFAULT_SETTINGS };
 
 /** Which Service has a contested address; the same on every node, so it is worked out once for all. */
@@ -45,11 +45,11 @@ export class ServiceClaims {
   lostBy(rowKeys: Iterable<string>): readonly string[] {
     const texts: string[] = [];
     for (const key of rowKeys) {
-      const settled = this.#claims.settled(key);
-      this.#reports.note(key, settled?.row, settled?.lost ?? []);
-      if (settled === undefined) continue;
-      const { protocol } = settled.row.name;
-      for (const { destination } of settled.lost) texts.push(lostText(key, claimOf(destination, protocol)));
+      const resolved = this.#claims.resolve(key);
+      this.#reports.note(key, resolved?.row, resolved?.lost ?? []);
+      if (resolved === undefined) continue;
+      const { protocol } = resolved.row.name;
+      for (const { destination } of resolved.lost) texts.push(lostText(key, claimOf(destination, protocol)));
     }
     return texts;
   }

@@ -31,7 +31,7 @@ const NO_TIMES: readonly number[] = [];
 /**
  * All Services of a store in one family, for views of any number of nodes: what does not depend on the node exists once.
  *
- * Shape: {@link ServiceTable.settle} takes in what the store heard, as one revision; each Service that changed is then
+ * Shape: {@link ServiceTable.update} takes in what the store heard, as one revision; each Service that changed is then
  * looked at once, whatever the number of views. A view's rows are worked out when somebody asks.
  */
 export class ServiceTable {
@@ -58,12 +58,12 @@ export class ServiceTable {
     this.#news = new StoreNews(store, { isFollowed: (nodeName) => this.#views.has(nodeName), onNews });
   }
 
-  /** As of the last {@link ServiceTable.settle}; 0 before the first state. */
+  /** As of the last {@link ServiceTable.update}; 0 before the first state. */
   get revision(): number {
     return this.#revision;
   }
 
-  /** Hear when {@link ServiceTable.settle} may find something; called synchronously, must not throw. Returns the way to stop. */
+  /** Hear when {@link ServiceTable.update} may find something; called synchronously, must not throw. Returns the way to stop. */
   onNews(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -87,11 +87,11 @@ export class ServiceTable {
   }
 
   /** Take in what the store heard; false while the store isn't synced, and nothing may be said. */
-  settle(): boolean {
+  update(): boolean {
     if (!this.#store.isSynced) return false;
     const isFirst = this.#revision === 0;
     const revision = this.#revision + 1;
-    const areServicesNew = this.#settleServices(revision);
+    const areServicesNew = this.#updateServices(revision);
     const areNodesNew = this.#views.refresh(this.#news.consumeNodes(), revision);
     if (isFirst || areServicesNew || areNodesNew) this.#revision = revision;
     return true;
@@ -108,7 +108,7 @@ export class ServiceTable {
     this.#listeners.clear();
   }
 
-  #settleServices(revision: number): boolean {
+  #updateServices(revision: number): boolean {
     const isGroundNew = this.#news.consumeGround();
     const touched = new Set(isGroundNew ? this.#claims.setGround(groundOf(this.#store, this.#family)) : []);
     const changed = this.#changedParts(this.#news.consumeServices());

@@ -3,7 +3,7 @@ import type { CIDR } from "../model/addresses.ts";
 import type { NodeContext, ServicePort } from "../model/rows.ts";
 import { localizedParts, rowKeysOf, rowsOfParts } from "../policy/service-rows.ts";
 import type { ServiceParts } from "../policy/service-rows.ts";
-import type { NodePlace } from "./node-place.ts";
+import type { NodeFacts } from "./node-place.ts";
 import type { RecentRows } from "./recent-rows.ts";
 import { withoutLost } from "./service-claims.ts";
 
@@ -47,18 +47,18 @@ export class ServiceVersion {
   }
 
   /** Get the rows of a node. Those of nodes with a name here are kept in `recent`, all others for as long as this is. */
-  rowsAt(place: NodePlace, recent: RecentRows): readonly ServicePort[] {
-    const { context, address } = place;
+  rowsAt(node: NodeFacts, recent: RecentRows): readonly ServicePort[] {
+    const { context, address } = node;
     const zone = this.#zones.has(context.zone) ? context.zone : "";
     const isInside = address !== undefined && this.#ranges.some((range) => cidrContains(range, address));
-    const standing = zone === "" && !isInside ? place.rules : `${place.rules} ${isInside ? "inside" : ""} ${zone}`;
+    const cacheKey = zone === "" && !isInside ? node.rules : `${node.rules} ${isInside ? "inside" : ""} ${zone}`;
     const addresses = isInside ? context.addresses : [];
     if (this.#names.has(context.name)) {
       const make = (): readonly ServicePort[] => this.#make({ ...context, zone, addresses });
-      return recent.get(`${this.#serial} ${context.name} ${standing}`, this.weight, make);
+      return recent.get(`${this.#serial} ${context.name} ${cacheKey}`, this.weight, make);
     }
-    let rows = this.#shared.get(standing);
-    if (rows === undefined) this.#shared.set(standing, (rows = this.#make({ ...context, name: "", zone, addresses })));
+    let rows = this.#shared.get(cacheKey);
+    if (rows === undefined) this.#shared.set(cacheKey, (rows = this.#make({ ...context, name: "", zone, addresses })));
     return rows;
   }
 

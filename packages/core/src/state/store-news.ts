@@ -46,7 +46,7 @@ export class StoreNews {
 
   /** When the endpoint changes of Services were triggered, ms since the epoch. */
   consumeTriggers(): ReadonlyMap<string, readonly number[]> {
-    return this.#triggers.take();
+    return this.#triggers.drain();
   }
 
   /** Followed nodes of which something else may be known now; "all" when the service ranges are others. */

@@ -81,7 +81,7 @@ export class Store {
       this.#report({ object: kind, what: `no usable name, the object is skipped: ${shown(given)}`, hint: "set metadata.name" });
       return;
     }
-    this.#take(kind, raw, kind === "Node" || kind === "ServiceCIDR" ? { namespace: "", name: name.name } : name);
+    this.#accept(kind, raw, kind === "Node" || kind === "ServiceCIDR" ? { namespace: "", name: name.name } : name);
   }
 
   /** Forget an object; unknown ones are ignored. `namespace` is "" for cluster-scoped kinds. */
@@ -146,7 +146,7 @@ export class Store {
     return [...this.#serviceCIDRs.values()].flatMap(({ cidrs }) => cidrs);
   }
 
-  #take(kind: ObjectKind, raw: Raw, name: ObjectName): void {
+  #accept(kind: ObjectKind, raw: Raw, name: ObjectName): void {
     const key = namespacedName(name.namespace, name.name);
     const findings = new Findings(`${kind} ${key}`);
     if (kind === "Service") this.#setService(key, readService(raw, name, findings));

@@ -4,8 +4,8 @@ import { nodeContextFor } from "../policy/node-context.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 import type { RecentRows } from "./recent-rows.ts";
 import type { ServiceLog, ServicePast } from "./service-log.ts";
-import { isSamePlace, placeOf } from "./node-place.ts";
-import type { NodePlace } from "./node-place.ts";
+import { isSameNode, nodeFactsOf } from "./node-place.ts";
+import type { NodeFacts } from "./node-place.ts";
 import { RowDifference } from "./row-difference.ts";
 import type { ServiceVersion } from "./service-version.ts";
 import type { Store } from "./store.ts";
@@ -33,39 +33,39 @@ export interface TableParts {
 }
 
 /** Where the node stood, from which revision on. */
-interface Standing {
+interface NodeEpoch {
   readonly from: number;
-  readonly place: NodePlace;
+  readonly node: NodeFacts;
 }
 
 /** A difference that was worked out. */
-interface Answer {
+interface CachedDifference {
   readonly since: number;
   readonly revision: number;
   readonly changes: NodeChanges | undefined;
 }
 
 /** Changes of the node that are remembered; who is behind more needs everything. */
-const STANDINGS_MAX = 16;
+const EPOCHS_MAX = 16;
 
 /** One node's state, as a view of a table: it holds what it knows of the node, and no row. */
 export class TableView {
   readonly #table: TableParts;
   readonly #options: TableViewOptions;
   /** Oldest first, never empty. */
-  #standings: readonly Standing[];
+  #epochs: readonly NodeEpoch[];
   /** The latest difference: all watchers of the node ask for the same at about the same time. */
-  #latest: WeakRef<Answer> | undefined;
+  #latest: WeakRef<CachedDifference> | undefined;
 
   constructor(table: TableParts, options: TableViewOptions) {
     this.#table = table;
     this.#options = options;
-    this.#standings = [{ from: table.revision(), place: placeOf(this.#makeContext()) }];
+    this.#epochs = [{ from: table.revision(), node: nodeFactsOf(this.#makeContext()) }];
   }
 
   /** The node, as of the table's revision. */
   get context(): NodeContext {
-    return this.#now.place.context;
+    return this.#now.node.context;
   }
 
   /** Stop being told of the node. */
@@ -77,7 +77,7 @@ export class TableView {
   refresh(revision: number): boolean {
     const context = this.#makeContext();
     if (isEqual(context, this.context)) return false;
-    this.#standings = [...this.#standings, { from: revision, place: placeOf(context) }].slice(-STANDINGS_MAX);
+    this.#epochs = [...this.#epochs, { from: revision, node: nodeFactsOf(context) }].slice(-EPOCHS_MAX);
     return true;
   }
 
@@ -87,7 +87,7 @@ export class TableView {
    */
   changesSince(since: number | undefined): NodeChanges | undefined {
     const { log, revision } = this.#table;
-    const then = since === undefined || since > revision() || !log.reaches(since) ? undefined : this.#standingAt(since)?.place;
+    const then = since === undefined || since > revision() || !log.reaches(since) ? undefined : this.#epochAt(since)?.node;
     if (since === undefined || then === undefined) return this.#everything();
     const latest = this.#latest?.deref();
     if (latest?.since === since && latest.revision === revision()) return latest.changes;
@@ -96,13 +96,13 @@ export class TableView {
     return answer.changes;
   }
 
-  #difference(since: number, then: NodePlace): NodeChanges | undefined {
+  #difference(since: number, then: NodeFacts): NodeChanges | undefined {
     const { log, versions, recent, revision } = this.#table;
-    const now = this.#now.place;
+    const now = this.#now.node;
     const found = new RowDifference();
     const pasts = log.since(since);
     for (const [key, past] of pasts) this.#compare(past, versions.get(key), then, found);
-    if (!isSamePlace(then, now)) {
+    if (!isSameNode(then, now)) {
       for (const [key, version] of versions) if (!pasts.has(key)) found.add(version.rowsAt(then, recent), version.rowsAt(now, recent));
     }
     const isNode = then !== now && !isEqual(then.context, now.context);
@@ -117,12 +117,12 @@ export class TableView {
     };
   }
 
-  get #now(): Standing {
-    return this.#standings[this.#standings.length - 1] as Standing;
+  get #now(): NodeEpoch {
+    return this.#epochs[this.#epochs.length - 1] as NodeEpoch;
   }
 
-  #standingAt(revision: number): Standing | undefined {
-    return this.#standings.findLast(({ from }) => from <= revision);
+  #epochAt(revision: number): NodeEpoch | undefined {
+    return this.#epochs.findLast(({ from }) => from <= revision);
   }
 
   #makeContext(): NodeContext {
@@ -135,13 +135,13 @@ export class TableView {
   #everything(): NodeChanges {
     const { versions, recent, revision } = this.#table;
     const set: ServicePort[] = [];
-    for (const version of versions.values()) for (const row of version.rowsAt(this.#now.place, recent)) set.push(row);
+    for (const version of versions.values()) for (const row of version.rowsAt(this.#now.node, recent)) set.push(row);
     return { revision: revision(), full: true, node: this.context, set, delete: [], triggersMs: [] };
   }
 
-  #compare({ before, rowKeys, triggersMs }: ServicePast, version: ServiceVersion | undefined, then: NodePlace, found: RowDifference): void {
+  #compare({ before, rowKeys, triggersMs }: ServicePast, version: ServiceVersion | undefined, then: NodeFacts, found: RowDifference): void {
     const { recent } = this.#table;
-    const rows = version?.rowsAt(this.#now.place, recent) ?? [];
+    const rows = version?.rowsAt(this.#now.node, recent) ?? [];
     const isNew = before === undefined ? found.replace(rowKeys, rows) : found.add(before.version?.rowsAt(then, recent) ?? [], rows);
     if (isNew) found.triggersMs.push(...triggersMs);
   }

@@ -13,7 +13,7 @@ export class TriggerTimes {
   }
 
   /** What was noted; begins anew. */
-  take(): ReadonlyMap<string, readonly number[]> {
+  drain(): ReadonlyMap<string, readonly number[]> {
     const times = this.#times;
     if (times.size > 0) this.#times = new Map<string, number[]>();
     return times;

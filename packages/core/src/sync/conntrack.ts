@@ -17,8 +17,8 @@ export interface RowChange {
  */
 export function flowsToForget(changes: Iterable<RowChange>): readonly FlowFilter[] {
   const list = [...changes].filter(({ before, after }) => (after ?? before)?.name.protocol === "UDP");
-  const held = new Set(list.flatMap(({ after }) => (after?.destinations ?? []).map(destinationKey)));
-  return list.flatMap((change) => [...staleFlows(change), ...flowsOfGivenUp(change, held)]);
+  const owned = new Set(list.flatMap(({ after }) => (after?.destinations ?? []).map(destinationKey)));
+  return list.flatMap((change) => [...staleFlows(change), ...flowsOfGivenUp(change, owned)]);
 }
 
 /** Where rows answered, answer, or are about to: what flows there are judged by changes with them. Keys of {@link destinationKey}, UDP alone. */
@@ -60,11 +60,11 @@ function staleFlows({ before, after }: RowChange): readonly FlowFilter[] {
  * Flows to destinations that the row gave up, as far as its endpoints answered them.
  * @source k/k#141371; rules R-44, R-45
  */
-function flowsOfGivenUp({ before, after }: RowChange, held: ReadonlySet<string>): readonly FlowFilter[] {
+function flowsOfGivenUp({ before, after }: RowChange, owned: ReadonlySet<string>): readonly FlowFilter[] {
   const only = endpointsOf(before);
   if (before === undefined || only.length === 0) return [];
   return before.destinations
-    .filter((destination) => !hasDestination(after, destination) && !held.has(destinationKey(destination)))
+    .filter((destination) => !hasDestination(after, destination) && !owned.has(destinationKey(destination)))
     .map(({ address, port }) => ({ protocol: "UDP", address, port, keep: [], only }));
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ProxyError } from "../model/errors.ts";
 import { FlowForgetter } from "./flow-forgetter.ts";
 import { RecordingLog, RecordingObserver } from "../testing/records.ts";
-import { settle, TestClock } from "../testing/clock.ts";
+import { flushPromises, TestClock } from "../testing/clock.ts";
 import type { FlowFilter } from "../contract/world.ts";
 
 const never = new AbortController().signal;
@@ -32,7 +32,7 @@ function createBench(): {
   const forgetter = new FlowForgetter({ backend: { forgetFlows }, family: "IPv4", clock: new TestClock(), log, observer });
   const end = async (error?: ProxyError): Promise<void> => {
     finish?.(error);
-    await settle();
+    await flushPromises();
   };
   return { forgetter, batches, end, log, observer };
 }
@@ -87,11 +87,11 @@ describe("R-42 forgetting beside the syncs", () => {
   it("a batch is stopped by a change where it looks, and left alone by any other", async () => {
     const { forgetter, batches, log } = createBench();
     forgetter.forget([flow("a", []), flow("b", ["1"])]);
-    forgetter.withhold(["c 53", "a 54"]);
-    await settle();
+    forgetter.postpone(["c 53", "a 54"]);
+    await flushPromises();
     expect(batches).toHaveLength(1);
-    forgetter.withhold(["c 53", "a 53"]);
-    await settle();
+    forgetter.postpone(["c 53", "a 53"]);
+    await flushPromises();
     expect(batches.slice(1)).toEqual([[flow("b", ["1"])]]);
     expect(log.lines).toEqual([]);
   });
@@ -100,11 +100,11 @@ describe("R-42 forgetting beside the syncs", () => {
     const { forgetter, batches, end } = createBench();
     forgetter.forget([flow("a", []), flow("b", []), flow("c", [], ["1"])]);
     const changing = ["a 53", "b 53", "c 53"];
-    forgetter.withhold(changing);
-    await settle();
+    forgetter.postpone(changing);
+    await flushPromises();
     // The sync failed, and is tried again.
-    forgetter.withhold(changing);
-    await settle();
+    forgetter.postpone(changing);
+    await flushPromises();
     expect(batches).toHaveLength(1);
     forgetter.forget([flow("a", ["2"])]);
     expect(batches.slice(1)).toEqual([[flow("a", ["2"]), flow("b", []), flow("c", [], ["1"])]]);
@@ -125,13 +125,13 @@ describe("R-42 forgetting beside the syncs", () => {
     const { log, observer } = createBench();
     const forgetter = new FlowForgetter({ backend, family: "IPv4", clock: new TestClock(), log, observer });
     forgetter.forget([flow("a", [])]);
-    forgetter.withhold(["a 53"]);
+    forgetter.postpone(["a 53"]);
     forgetter.forget([flow("a", ["1"])]);
-    forgetter.withhold(["a 53"]);
-    forgetter.withhold(["a 53"]);
+    forgetter.postpone(["a 53"]);
+    forgetter.postpone(["a 53"]);
     forgetter.forget([]);
     ends[0]?.();
-    await settle();
+    await flushPromises();
     expect(batches.slice(1)).toEqual([[flow("a", ["1"])]]);
   });
 
@@ -139,13 +139,13 @@ describe("R-42 forgetting beside the syncs", () => {
     const { forgetter, batches, end, observer } = createBench();
     forgetter.forget([flow("x", [])]);
     forgetter.forget([flow("a", []), flow("b", [])]);
-    forgetter.withhold(["a 53"]);
+    forgetter.postpone(["a 53"]);
     await end();
     expect(batches.slice(1)).toEqual([[flow("b", [])]]);
     for (const keep of ["1", "2", "3"]) {
       forgetter.forget([flow("a", [keep])]);
-      forgetter.withhold(["a 53"]);
-      await settle();
+      forgetter.postpone(["a 53"]);
+      await flushPromises();
     }
     expect(batches).toHaveLength(2);
     await end();

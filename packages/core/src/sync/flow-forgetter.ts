@@ -24,13 +24,13 @@ interface Batch {
  * Has the backend forget connections beside the syncs, one batch at a time.
  *
  * Edges: what arrives while a batch runs is merged into the next; a failure is logged, never fails a sync, and what it
- * left is tried again after the next one. Flows are judged by rows in force: see {@link FlowForgetter.withhold}.
+ * left is tried again after the next one. Flows are judged by rows in force: see {@link FlowForgetter.postpone}.
  */
 export class FlowForgetter {
   readonly #options: FlowForgetterOptions;
   readonly #waiting = new WaitingFlows();
   /** Not to be judged before the sync that is under way has succeeded. */
-  readonly #withheld = new WaitingFlows();
+  readonly #postponed = new WaitingFlows();
   #batch: Batch | undefined;
   /** What the backend threw that is no operating error: whoever asks next, ends with it. */
   #defect: { readonly error: unknown } | undefined;
@@ -44,15 +44,15 @@ export class FlowForgetter {
   /**
    * A sync succeeded: have these forgotten soon, and what could not be before; returns at once.
    *
-   * @param changing destinations that it left undone in part, as {@link FlowForgetter.withhold} has them: nothing is forgotten there yet
+   * @param changing destinations that it left undone in part, as {@link FlowForgetter.postpone} has them: nothing is forgotten there yet
    * @throws a backend's defect, once it has shown.
    */
   forget(flows: readonly FlowFilter[], changing: Iterable<string> = []): void {
     if (this.#defect !== undefined) throw this.#defect.error;
     if (this.#options.backend.forgetFlows === undefined || this.#isStopped) return;
     const disputed = new Set(changing);
-    for (const flow of [...this.#withheld.take(), ...flows])
-      (disputed.has(destinationKey(flow)) ? this.#withheld : this.#waiting).add(flow);
+    for (const flow of [...this.#postponed.drain(), ...flows])
+      (disputed.has(destinationKey(flow)) ? this.#postponed : this.#waiting).add(flow);
     if (this.#waiting.size > 0) this.#running ??= this.#run();
   }
 
@@ -64,7 +64,7 @@ export class FlowForgetter {
    *
    * Shape: keys as {@link destinationKey} makes them; only read when there is something to withhold.
    */
-  withhold(destinations: Iterable<string>): void {
+  postpone(destinations: Iterable<string>): void {
     if (this.#waiting.size === 0 && this.#batch === undefined) return;
     const disputed = new Set(destinations);
     const isDisputed = (flow: FlowFilter): boolean => disputed.has(destinationKey(flow));
@@ -73,8 +73,8 @@ export class FlowForgetter {
       this.#putBack(batch);
       batch.stop.abort(new ProxyError("canceled", "the rows are changing"));
     }
-    const waiting = this.#waiting.take();
-    for (const flow of waiting) (isDisputed(flow) ? this.#withheld : this.#waiting).add(flow);
+    const waiting = this.#waiting.drain();
+    for (const flow of waiting) (isDisputed(flow) ? this.#postponed : this.#waiting).add(flow);
   }
 
   /** Resolve when nothing is left to forget; once `signal` aborts, stop what runs and begin nothing more. */
@@ -93,7 +93,7 @@ export class FlowForgetter {
   async #run(): Promise<void> {
     const { backend, clock, family, log, observer } = this.#options;
     while (this.#waiting.size > 0 && !this.#isStopped) {
-      const batch: Batch = { flows: this.#waiting.take(), stop: new AbortController() };
+      const batch: Batch = { flows: this.#waiting.drain(), stop: new AbortController() };
       this.#batch = batch;
       const startMs = clock.nowMs();
       try {
@@ -116,7 +116,7 @@ export class FlowForgetter {
 
   /** What a batch left undone comes before what was said since. */
   #putBack({ flows }: Batch): void {
-    for (const flow of [...flows, ...this.#waiting.take()]) this.#waiting.add(flow);
+    for (const flow of [...flows, ...this.#waiting.drain()]) this.#waiting.add(flow);
   }
 }
 
@@ -142,7 +142,7 @@ class WaitingFlows {
   }
 
   /** Take all out. */
-  take(): readonly FlowFilter[] {
+  drain(): readonly FlowFilter[] {
     const flows = [...this.#flows.values()];
     this.#flows.clear();
     return flows;

@@ -6,12 +6,12 @@ import { NodeView } from "../state/node-view.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
 import { Store } from "../state/store.ts";
 import { carryOut } from "../testing/history.ts";
-import type { Deed } from "../testing/history.ts";
+import type { ObjectEvent } from "../testing/history.ts";
 import { createSyncBench } from "../testing/sync-bench.ts";
 import { POD_SETTINGS } from "../testing/view.ts";
 import { ToyHost } from "../testing/toy-backend.ts";
 
-const deed: fc.Arbitrary<Deed> = fc.record({
+const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
   do: fc.constantFrom("service", "service", "slice", "slice", "node", "removeService", "removeSlice"),
   which: fc.nat(11),
   form: fc.nat(17),
@@ -39,7 +39,7 @@ class Follower {
 
 function fresh(store: Store): Follower {
   const follower = new Follower();
-  follower.hear(new NodeView(store, OPTIONS).take());
+  follower.hear(new NodeView(store, OPTIONS).pull());
   return follower;
 }
 
@@ -48,9 +48,9 @@ function sorted<T>(map: ReadonlyMap<string, T>): readonly (readonly [string, T])
 }
 
 /** What a host holds after one sync of this store, from nothing. */
-async function fromScratch(deeds: readonly Deed[]): Promise<ToyHost> {
+async function fromScratch(objectEvents: readonly ObjectEvent[]): Promise<ToyHost> {
   const bench = await createSyncBench([], { isSynced: false });
-  for (const one of deeds) bench.carryOut(one);
+  for (const one of objectEvents) bench.carryOut(one);
   bench.markSynced();
   await bench.clock.advance(0);
   await bench.stop();
@@ -60,20 +60,20 @@ async function fromScratch(deeds: readonly Deed[]): Promise<ToyHost> {
 describe("R-57 any history of changes", () => {
   it("told in change sets, leaves the rows of a fresh view of the same store", () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(deed, fc.boolean()), { maxLength: 40 }), (history) => {
+      fc.property(fc.array(fc.tuple(objectEvent, fc.boolean()), { maxLength: 40 }), (history) => {
         const store = syncedStore();
         const view = new NodeView(store, OPTIONS);
         const follower = new Follower();
         for (const [one, isTaken] of history) {
           carryOut(store, one);
-          if (isTaken) follower.hear(view.take());
+          if (isTaken) follower.hear(view.pull());
         }
-        follower.hear(view.take());
+        follower.hear(view.pull());
         const { rows, node } = fresh(store);
         expect(sorted(follower.rows)).toEqual(sorted(rows));
         expect(sorted(view.rows)).toEqual(sorted(rows));
         expect(follower.node).toEqual(node);
-        expect(view.take()).toBeUndefined();
+        expect(view.pull()).toBeUndefined();
       }),
       { numRuns: 300 },
     );
@@ -81,8 +81,8 @@ describe("R-57 any history of changes", () => {
 
   it("does not depend on the order in which the last word on each object came", () => {
     fc.assert(
-      fc.property(fc.array(deed, { maxLength: 15 }), fc.infiniteStream(fc.nat()), (deeds, order) => {
-        const last = new Map(deeds.map((one) => [objectOf(one), one]));
+      fc.property(fc.array(objectEvent, { maxLength: 15 }), fc.infiniteStream(fc.nat()), (objectEvents, order) => {
+        const last = new Map(objectEvents.map((one) => [objectOf(one), one]));
         const shuffled = [...last.values()].map((one) => [order.next().value as number, one] as const).toSorted(([a], [b]) => a - b);
         const [one, other] = [syncedStore(), syncedStore()];
         for (const each of last.values()) carryOut(one, each);
@@ -94,7 +94,7 @@ describe("R-57 any history of changes", () => {
 
   it("the difference of two sets of rows, applied to the first, gives the second", () => {
     fc.assert(
-      fc.property(fc.array(deed, { maxLength: 20 }), fc.array(deed, { maxLength: 20 }), (before, more) => {
+      fc.property(fc.array(objectEvent, { maxLength: 20 }), fc.array(objectEvent, { maxLength: 20 }), (before, more) => {
         const store = syncedStore();
         for (const one of before) carryOut(store, one);
         const from = fresh(store).rows;
@@ -108,7 +108,7 @@ describe("R-57 any history of changes", () => {
   });
 });
 
-function objectOf({ do: what, which }: Deed): string {
+function objectOf({ do: what, which }: ObjectEvent): string {
   if (what === "node") return "node";
   return what === "slice" || what === "removeSlice" ? `slice ${which % 6}` : `service ${which % 4}`;
 }
@@ -116,7 +116,7 @@ function objectOf({ do: what, which }: Deed): string {
 describe("R-58 any history of syncs", () => {
   it("leaves on the host what one full sync from nothing would; the next sync is empty", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(deed, fc.boolean()), { maxLength: 25 }), async (history) => {
+      fc.asyncProperty(fc.array(fc.tuple(objectEvent, fc.boolean()), { maxLength: 25 }), async (history) => {
         const bench = await createSyncBench([]);
         for (const [one, isSynced] of history) {
           bench.carryOut(one);
@@ -138,7 +138,7 @@ describe("R-58 any history of syncs", () => {
   it("with faults at random (before or after the effect, blind moments, a wiped host) loses nothing", async () => {
     const fault = fc.constantFrom("none", "none", "none", "before", "after", "blind", "wipe");
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(deed, fault, fc.nat(3)), { maxLength: 25 }), async (history) => {
+      fc.asyncProperty(fc.array(fc.tuple(objectEvent, fault, fc.nat(3)), { maxLength: 25 }), async (history) => {
         const bench = await createSyncBench([]);
         for (const [one, what, times] of history) {
           let left = times;
@@ -164,7 +164,7 @@ describe("R-58 any history of syncs", () => {
 
   it("with a restart at any point adopts what is there", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(deed, { maxLength: 12 }), fc.array(deed, { maxLength: 12 }), async (before, after) => {
+      fc.asyncProperty(fc.array(objectEvent, { maxLength: 12 }), fc.array(objectEvent, { maxLength: 12 }), async (before, after) => {
         const host = new ToyHost();
         const first = await createSyncBench([], { host });
         for (const one of before) first.carryOut(one);

@@ -62,7 +62,7 @@ export class HostLink<H, K extends KernelObject, S> {
   }
 
   /** What came of looking since this was asked last. */
-  takeFindings(): Findings {
+  drainFindings(): Findings {
     const findings = this.#findings;
     this.#findings = { hasLooked: false, drifted: 0 };
     return findings;

@@ -211,7 +211,7 @@ export class Ledger<K extends KernelObject> {
 
   #plan(id: string, put: Put<K>[], remove: K[]): void {
     const entry = this.#entries.get(id);
-    if (entry === undefined || this.#isSettled(id, entry)) return this.#settle(id, entry);
+    if (entry === undefined || this.#isInForce(id, entry)) return this.#markInForce(id, entry);
     if (this.#failed.size > 0 && this.#failed.has(id)) return;
     if (entry.wanted === undefined) {
       if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#doubtful.get(id)) as K);
@@ -244,11 +244,11 @@ export class Ledger<K extends KernelObject> {
     this.#setApplied(entry, object);
     this.#doubtful.delete(id);
     this.#lingering.ends(id);
-    if (this.#isSettled(id, entry)) this.#settle(id, entry);
+    if (this.#isInForce(id, entry)) this.#markInForce(id, entry);
   }
 
-  #isSettled(id: string, entry: Entry<K>): boolean {
-    return isSettled(entry) && !(this.#doubtful.size > 0 && this.#doubtful.has(id));
+  #isInForce(id: string, entry: Entry<K>): boolean {
+    return isInForce(entry) && !(this.#doubtful.size > 0 && this.#doubtful.has(id));
   }
 
   #setApplied(entry: Entry<K>, object: K | undefined): void {
@@ -257,7 +257,7 @@ export class Ledger<K extends KernelObject> {
     entry.applied = object;
   }
 
-  #settle(id: string, entry: Entry<K> | undefined): void {
+  #markInForce(id: string, entry: Entry<K> | undefined): void {
     this.#dirty.delete(id);
     this.#failed.delete(id);
     this.#deferred.delete(id);
@@ -268,7 +268,7 @@ export class Ledger<K extends KernelObject> {
   }
 
   #touch(id: string, entry: Entry<K>): void {
-    if (this.#isSettled(id, entry)) this.#settle(id, entry);
+    if (this.#isInForce(id, entry)) this.#markInForce(id, entry);
     else this.#dirty.add(id);
   }
 
@@ -317,7 +317,7 @@ export class Ledger<K extends KernelObject> {
   }
 }
 
-function isSettled<K extends KernelObject>({ wanted, applied }: Entry<K>): boolean {
+function isInForce<K extends KernelObject>({ wanted, applied }: Entry<K>): boolean {
   if (wanted === applied) return true;
   return wanted !== undefined && applied !== undefined && isEqual(wanted.value, applied.value);
 }

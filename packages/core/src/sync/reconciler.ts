@@ -50,18 +50,18 @@ export class Reconciler<H, K extends KernelObject, S> {
 
   /** What the host refuses now: rows (kept as they were, or with an object that failed), and objects that failed. */
   get refused(): { readonly rows: readonly string[]; readonly objects: readonly string[] } {
-    const { ledger, held, failing } = this.#options.wanted;
-    return { rows: [...new Set([...held, ...failing])], objects: [...ledger.failed.keys()] };
+    const { ledger, quarantined, failing } = this.#options.wanted;
+    return { rows: [...new Set([...quarantined, ...failing])], objects: [...ledger.failed.keys()] };
   }
 
   /** Try what changed, and what is due again. @throws what the host failed with. */
   async reconcile(signal: AbortSignal): Promise<AppliedCount> {
     const { clock, wanted } = this.#options;
     const known = new Set(wanted.ledger.failed.keys());
-    const before = new Set([...known, ...wanted.held]);
+    const before = new Set([...known, ...wanted.quarantined]);
     const isDue = clock.nowMs() >= this.#retryAtMs;
     if (isDue) {
-      for (const key of wanted.held) wanted.release(key);
+      for (const key of wanted.quarantined) wanted.release(key);
       wanted.ledger.retryFailed();
     }
     const count = await this.#bringInForce(signal);
@@ -69,7 +69,7 @@ export class Reconciler<H, K extends KernelObject, S> {
       this.#retryAtMs = 0;
       this.#backoff.reset();
     } else if (isDue) this.#retryAtMs = clock.nowMs() + this.#backoff.next();
-    else if ([...wanted.held, ...wanted.ledger.failed.keys()].some((one) => !before.has(one))) {
+    else if ([...wanted.quarantined, ...wanted.ledger.failed.keys()].some((one) => !before.has(one))) {
       // What fails for the first time waits no longer because something else has failed for long.
       this.#backoff.reset();
       this.#retryAtMs = Math.min(this.#retryAtMs, clock.nowMs() + this.#backoff.next());
@@ -79,8 +79,8 @@ export class Reconciler<H, K extends KernelObject, S> {
   }
 
   #isRefused(): boolean {
-    const { held, ledger } = this.#options.wanted;
-    return held.size + ledger.failed.size > 0;
+    const { quarantined, ledger } = this.#options.wanted;
+    return quarantined.size + ledger.failed.size > 0;
   }
 
   /** Try what changed; if that fails the whole difference; if that fails too, and a row can be to blame, row by row. */
@@ -103,14 +103,14 @@ export class Reconciler<H, K extends KernelObject, S> {
 
   async #applyRowByRow(signal: AbortSignal): Promise<AppliedCount> {
     const { wanted } = this.#options;
-    wanted.leaveHeld();
+    wanted.leaveQuarantined();
     wanted.suspect();
-    const keys = wanted.pending.filter((key) => !wanted.held.has(key));
+    const keys = wanted.pending.filter((key) => !wanted.quarantined.has(key));
     for (const key of keys) wanted.suspend(key);
     try {
       return await this.#tryRows(keys, signal);
     } catch (error) {
-      for (const key of keys) if (!wanted.held.has(key)) wanted.release(key);
+      for (const key of keys) if (!wanted.quarantined.has(key)) wanted.release(key);
       throw error;
     }
   }
@@ -137,7 +137,7 @@ export class Reconciler<H, K extends KernelObject, S> {
       throw blame;
     }
     for (const [row, error] of refused) {
-      wanted.hold(row);
+      wanted.quarantine(row);
       log.error("row refused by the host, kept as it was", { family, row, error: String((error as ProxyError).message) });
     }
     // What trials left half done of the refused rows, and what nothing has to wait for any more.
@@ -160,7 +160,7 @@ export class Reconciler<H, K extends KernelObject, S> {
     } catch (error) {
       hostLink.distrust();
       if (signal.aborted || !ProxyError.is(error) || isAboutHost(error)) throw error;
-      wanted.leaveHeld();
+      wanted.leaveQuarantined();
       return await this.#applyAll(signal);
     }
   }

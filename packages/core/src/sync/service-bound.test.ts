@@ -33,15 +33,15 @@ describe("R-67 a Service that is too large", () => {
     const [first, second, third] = rows("big", 3, 2) as [ServicePort, ServicePort, ServicePort];
     const other = rows("other", 1, BOUND);
     const full = changeSet({ full: true, set: [first, second, third, ...other] });
-    expect(bound.take(full)).toBe(full);
+    expect(bound.limit(full)).toBe(full);
     const [more] = rows("big", 3, 3) as [ServicePort];
-    const left = bound.take(changeSet({ set: [more] }));
+    const left = bound.limit(changeSet({ set: [more] }));
     expect({ set: left.set, gone: left.delete.toSorted() }).toEqual({ set: [], gone: keys([first, second, third]) });
-    expect(bound.take(changeSet({ set: [more] })).set).toEqual([]);
-    expect(bound.take({ ...full, set: [more, second, third, ...other] }).set).toEqual(other);
+    expect(bound.limit(changeSet({ set: [more] })).set).toEqual([]);
+    expect(bound.limit({ ...full, set: [more, second, third, ...other] }).set).toEqual(other);
     expect(told).toEqual(["Service shop/big"]);
-    expect(keys(bound.take(changeSet({ delete: [third.key] })).set).toSorted()).toEqual(keys([more, second]));
-    expect(bound.take(changeSet({ set: [third] })).delete.toSorted()).toEqual(keys([first, second, third]));
+    expect(keys(bound.limit(changeSet({ delete: [third.key] })).set).toSorted()).toEqual(keys([more, second]));
+    expect(bound.limit(changeSet({ set: [third] })).delete.toSorted()).toEqual(keys([first, second, third]));
     expect(told).toEqual(["Service shop/big", "Service shop/big"]);
   });
 
@@ -60,7 +60,7 @@ describe("R-67 a Service that is too large", () => {
       const isFull = random() < 0.05;
       const changes = isFull ? changeSet({ full: true, set: [...set] }) : changeSet({ set, delete: gone });
       all = applyChangeSet(all, changes);
-      held = applyChangeSet(held, bound.take(changes));
+      held = applyChangeSet(held, bound.limit(changes));
       const sizes = new Map<string, number>();
       for (const { key, endpoints, destinations } of all.values()) {
         const service = serviceKeyOf(key);

@@ -28,7 +28,7 @@ export class ServiceBound {
   }
 
   /** Say what a change set comes to without the Services that are too large. */
-  take(changes: ChangeSet): ChangeSet {
+  limit(changes: ChangeSet): ChangeSet {
     const before = this.#leftOut;
     this.#leftOut = new Set(changes.full ? [] : before);
     if (changes.full) this.#services.clear();
@@ -83,5 +83,5 @@ function changesByService({ set, delete: gone }: ChangeSet): ReadonlyMap<string,
 /** A feed without the Services that are too large. */
 export function boundedFeed(feed: Feed, options: ServiceBoundOptions): Feed {
   const bound = new ServiceBound(options);
-  return { next: async (signal) => bound.take(await feed.next(signal)) };
+  return { next: async (signal) => bound.limit(await feed.next(signal)) };
 }

@@ -276,16 +276,16 @@ describe("connections to forget", () => {
 describe("the feed is lost", () => {
   it("rules stay, it is asked again, and what it then says is applied", async () => {
     const bench = await createSyncBench([service(1)], { scripted: true, retryMs: 30_000 });
-    const first = createStoreView([service(1)]).take() as ChangeSet;
+    const first = createStoreView([service(1)]).pull() as ChangeSet;
     bench.feed.push(first);
     await bench.clock.advance(1000);
-    bench.feed.push(new ProxyError("feed_lost", "the brain is away"));
+    bench.feed.push(new ProxyError("feed_lost", "the node-state server is away"));
     await bench.clock.advance(1000);
     expect(bench.addresses()).toEqual(["10.96.0.1"]);
     const { asked } = bench.feed;
     await bench.clock.advance(29_000);
     expect(bench.feed.asked).toBe(asked + 1);
-    bench.feed.push({ ...(createStoreView([service(2)]).take() as ChangeSet), instance: "other" });
+    bench.feed.push({ ...(createStoreView([service(2)]).pull() as ChangeSet), instance: "other" });
     await bench.clock.advance(1000);
     expect(bench.addresses()).toEqual(["10.96.0.2"]);
     expect(bench.observer.failures).toEqual([]);
@@ -294,9 +294,9 @@ describe("the feed is lost", () => {
 
   it("drift is mended meanwhile", async () => {
     const bench = await createSyncBench([], { scripted: true, retryMs: 30_000 });
-    bench.feed.push(createStoreView([service(1)]).take() as ChangeSet);
+    bench.feed.push(createStoreView([service(1)]).pull() as ChangeSet);
     await bench.clock.advance(1000);
-    bench.feed.push(new ProxyError("feed_lost", "the brain is away"));
+    bench.feed.push(new ProxyError("feed_lost", "the node-state server is away"));
     await bench.clock.advance(1000);
     bench.host.objects.clear();
     bench.loop.audit();

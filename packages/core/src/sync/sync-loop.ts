@@ -116,7 +116,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
       const heard = await this.#reader.wait(schedule.dueMs, signal);
       if (signal.aborted) break;
       if (heard === "lost") continue;
-      if (heard !== "due") this.#take(heard);
+      if (heard !== "due") this.#accept(heard);
       if (this.node === undefined) schedule.idle();
       else await this.#sync(signal);
     }
@@ -125,7 +125,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
 
   /** Sync once, in as many turns as it takes. @throws {ProxyError} what it failed with (also if only some rows were refused), or `canceled`. */
   async once(signal: AbortSignal): Promise<void> {
-    this.#take(await this.#options.feed.next(signal));
+    this.#accept(await this.#options.feed.next(signal));
     await this.#syncFully(signal);
     await this.#forgetter.idle(signal);
     const { rows, objects } = this.#reconciler.refused;
@@ -154,12 +154,12 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#reader.wake();
   }
 
-  #take(changes: ChangeSet): void {
+  #accept(changes: ChangeSet): void {
     const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
     this.#progress.queued(atMs, changes.triggersMs);
     observer.queued({ family, atMs });
-    this.#wanted.take(changes);
+    this.#wanted.accept(changes);
   }
 
   /** @throws {ProxyError} what a sync failed with, or `canceled`. */
@@ -180,7 +180,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     schedule.began(startMs, isFull);
     this.#wanted.setHost(this.#host);
     // From here on the new rules may let flows in that the old rows say should go.
-    this.#forgetter.withhold(changingDestinations(this.#wanted.unsettled()));
+    this.#forgetter.postpone(changingDestinations(this.#wanted.uncommitted()));
     try {
       const count = await this.#reconciler.reconcile(signal);
       this.#succeeded(isFull, startMs, count);
@@ -212,12 +212,12 @@ export class SyncLoop<H, K extends KernelObject, S> {
     let triggersMs: readonly number[] = [];
     if (deferred > 0) this.#progress.paused(startMs);
     else triggersMs = this.#progress.succeeded(atMs);
-    const { hasLooked, drifted } = this.#hostLink.takeFindings();
+    const { hasLooked, drifted } = this.#hostLink.drainFindings();
     const full = isFull || hasLooked;
     const objects = ledger.appliedCount;
     observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, deferred, drifted, objects, atMs });
-    const flows = this.#wanted.settled();
-    const changing = deferred > 0 ? changingDestinations(this.#wanted.unsettled()) : [];
+    const flows = this.#wanted.commit();
+    const changing = deferred > 0 ? changingDestinations(this.#wanted.uncommitted()) : [];
     if (this.#options.dryRun === undefined) this.#forgetter.forget(flows, changing);
   }
 }

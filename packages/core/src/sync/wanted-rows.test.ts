@@ -45,8 +45,8 @@ class Rendering {
   }
 
   take(): void {
-    const changes = this.#view.take();
-    if (changes !== undefined) this.rows.take(changes);
+    const changes = this.#view.pull();
+    if (changes !== undefined) this.rows.accept(changes);
   }
 
   /** Rows rendered since this was asked last, by their Services. */
@@ -122,8 +122,8 @@ describe("new host facts", () => {
       },
     };
     const rows = new WantedRows(backend, new Map([["a", 1]]), {});
-    const changes = createStoreView([NODE, ...SERVICES]).take();
-    if (changes !== undefined) rows.take(changes);
+    const changes = createStoreView([NODE, ...SERVICES]).pull();
+    if (changes !== undefined) rows.accept(changes);
     expect(asked).toEqual([1, 1, 1]);
   });
 });

@@ -22,7 +22,7 @@ interface Baseline<K> {
 /**
  * The rows a backend should have in force, and the ledger of what that means on the host.
  *
- * Shape: `pending` rows differ from what was last in force; `held` ones (a subset) are kept back as they were because
+ * Shape: `pending` rows differ from what was last in force; `quarantined` ones (a subset) are kept back as they were because
  * the host refused them.
  * Edges: a row that was in force before this process began is kept back as the host has it.
  */
@@ -33,9 +33,9 @@ export class WantedRows<H, K extends KernelObject> {
   readonly #report: (issue: Issue) => void;
   readonly #rows = new Map<string, ServicePort>();
   readonly #pending = new Map<string, Baseline<K>>();
-  readonly #held = new Set<string>();
+  readonly #quarantined = new Set<string>();
   readonly #reads = new ContextReads();
-  #hasSettled = false;
+  #hasCommitted = false;
   #host: H;
   #context: Context<H> | undefined;
   /** The same for rows: what they read of it is noted. */
@@ -66,12 +66,12 @@ export class WantedRows<H, K extends KernelObject> {
   }
 
   /** Rows kept as they were because the host refused them. */
-  get held(): ReadonlySet<string> {
-    return this.#held;
+  get quarantined(): ReadonlySet<string> {
+    return this.#quarantined;
   }
 
   /** Take a change set in. */
-  take(changes: ChangeSet): void {
+  accept(changes: ChangeSet): void {
     const kept = new Set(changes.set.map(({ key }) => key));
     const gone = changes.full ? [...this.#rows.keys()].filter((key) => !kept.has(key)) : changes.delete;
     for (const key of [...gone, ...kept]) this.#remember(key);
@@ -84,7 +84,7 @@ export class WantedRows<H, K extends KernelObject> {
     if (changes.node !== undefined && this.#isRenderedAnew({ node: changes.node, host: this.#host })) return;
     const rendered = new Map<string, readonly K[]>();
     for (const key of [...gone, ...kept]) {
-      this.#held.delete(key);
+      this.#quarantined.delete(key);
       rendered.set(key, this.#render(this.#rows.get(key)));
     }
     // All at once: rows of one change may trade addresses.
@@ -111,8 +111,8 @@ export class WantedRows<H, K extends KernelObject> {
   }
 
   /** Keep a pending row as it was when the host last took it. */
-  hold(key: string): void {
-    this.#held.add(key);
+  quarantine(key: string): void {
+    this.#quarantined.add(key);
     const before = this.#pending.get(key)?.objects;
     if (before === undefined) return this.ledger.keepRow(key, undefined);
     this.ledger.setRow(key, []);
@@ -123,9 +123,9 @@ export class WantedRows<H, K extends KernelObject> {
     );
   }
 
-  /** Leave held rows as the host has them: it refuses what they were, too. */
-  leaveHeld(): void {
-    for (const key of this.#held) this.ledger.keepRow(key, this.#pending.get(key)?.objects?.map(objectId));
+  /** Leave quarantined rows as the host has them: it refuses what they were, too. */
+  leaveQuarantined(): void {
+    for (const key of this.#quarantined) this.ledger.keepRow(key, this.#pending.get(key)?.objects?.map(objectId));
   }
 
   /** Have every row pending that the host does not hold as it should, e.g. because a foreign hand took it: it may be the one that is refused. */
@@ -135,25 +135,25 @@ export class WantedRows<H, K extends KernelObject> {
 
   /** Want a row as it should be. */
   release(key: string): void {
-    this.#held.delete(key);
+    this.#quarantined.delete(key);
     this.ledger.setRow(key, this.#render(this.#rows.get(key)));
   }
 
   /** Rows not yet in force, as they were and as they should be. */
-  *unsettled(): Iterable<RowChange> {
+  *uncommitted(): Iterable<RowChange> {
     for (const [key, { row }] of this.#pending) yield { before: row, after: this.#rows.get(key) };
   }
 
   /** Everything is in force now but for rows that are held, objects that failed, and what was deferred; returns the connections to forget. */
-  settled(): readonly FlowFilter[] {
+  commit(): readonly FlowFilter[] {
     const changes: RowChange[] = [];
     const { failing } = this;
     if (this.ledger.deferred.size === 0) {
-      this.#hasSettled = true;
+      this.#hasCommitted = true;
       this.ledger.account((object) => this.#backend.isShared?.(object) === true);
     }
     for (const [key, baseline] of this.#pending) {
-      if (this.#held.has(key) || this.#isDeferred(key, baseline)) continue;
+      if (this.#quarantined.has(key) || this.#isDeferred(key, baseline)) continue;
       const { row } = baseline;
       if (failing.has(key)) {
         this.#pending.set(key, { row, objects: this.ledger.objectsOf(key) });
@@ -176,7 +176,7 @@ export class WantedRows<H, K extends KernelObject> {
 
   #remember(key: string): void {
     if (this.#pending.has(key)) return;
-    this.#pending.set(key, { row: this.#rows.get(key), objects: this.#hasSettled ? this.ledger.objectsOf(key) : undefined });
+    this.#pending.set(key, { row: this.#rows.get(key), objects: this.#hasCommitted ? this.ledger.objectsOf(key) : undefined });
   }
 
   #fit(row: ServicePort): ServicePort | undefined {
@@ -207,7 +207,7 @@ export class WantedRows<H, K extends KernelObject> {
   #renderAll(skeleton: readonly K[]): void {
     // Every row may take a new form, so each may be the one that the host refuses.
     for (const key of this.#rows.keys()) this.#remember(key);
-    this.#held.clear();
+    this.#quarantined.clear();
     const rendered = new Map<string, readonly K[]>();
     for (const [key, row] of this.#rows) rendered.set(key, this.#render(row));
     this.ledger.setAll(skeleton, rendered);

@@ -6,7 +6,7 @@ interface Sleeper {
 }
 
 /** Let everything that waits for no time run as far as it gets. */
-export function settle(): Promise<void> {
+export function flushPromises(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -48,11 +48,11 @@ export class TestClock implements Clock {
    */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms;
-    await settle();
+    await flushPromises();
     for (let next = this.#firstDue(endMs); next !== undefined; next = this.#firstDue(endMs)) {
       this.#nowMs = Math.max(this.#nowMs, next.untilMs);
       next.wake();
-      await settle();
+      await flushPromises();
     }
     this.#nowMs = endMs;
   }

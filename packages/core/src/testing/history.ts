@@ -4,7 +4,7 @@ import type { Store } from "../state/store.ts";
 import { upsertRaw } from "./view.ts";
 
 /** One thing that happens to the API objects; everything in it is a small number, so that any generator can make it. */
-export interface Deed {
+export interface ObjectEvent {
   readonly do: "service" | "slice" | "node" | "removeService" | "removeSlice";
   /** Which object. */
   readonly which: number;
@@ -48,8 +48,8 @@ const ENDPOINTS: readonly (readonly EndpointShort[])[] = [
 ];
 const ZONES: readonly (string | undefined)[] = [undefined, "a", "b"];
 
-/** Carry out one deed on a store. Four Services with clashing addresses, six slices that wander between them, one node. */
-export function carryOut(store: Store, { do: what, which, form }: Deed): void {
+/** Carry out one event on a store. Four Services with clashing addresses, six slices that wander between them, one node. */
+export function carryOut(store: Store, { do: what, which, form }: ObjectEvent): void {
   const service = which % SERVICES;
   const slice = which % SLICES;
   if (what === "service") {

@@ -4,9 +4,9 @@ import type { Issue } from "../model/api-objects.ts";
 import { Store } from "../state/store.ts";
 import { SyncLoop } from "../sync/sync-loop.ts";
 import type { SyncLoopOptions } from "../sync/sync-loop.ts";
-import { settle, TestClock } from "./clock.ts";
+import { flushPromises, TestClock } from "./clock.ts";
 import { carryOut } from "./history.ts";
-import type { Deed } from "./history.ts";
+import type { ObjectEvent } from "./history.ts";
 import type { RawObject } from "./objects.ts";
 import { RecordingLog, RecordingObserver, ScriptedFeed } from "./records.ts";
 import type { KernelObject } from "../contract/backend.ts";
@@ -41,7 +41,7 @@ export interface SyncBench {
   readonly feed: ScriptedFeed;
   readonly issues: readonly Issue[];
   upsert(raw: RawObject): void;
-  carryOut(deed: Deed): void;
+  carryOut(objectEvent: ObjectEvent): void;
   /** Remove a Service of namespace "shop". */
   remove(name: string): void;
   markSynced(): void;
@@ -83,7 +83,7 @@ export async function createSyncBench(objects: readonly RawObject[], options: Sy
   if (options.isSynced !== false) markSynced();
   const abort = new AbortController();
   const running = options.isIdle === true ? Promise.resolve() : loop.run(abort.signal);
-  await settle();
+  await flushPromises();
   return {
     loop,
     host,
@@ -94,7 +94,7 @@ export async function createSyncBench(objects: readonly RawObject[], options: Sy
     issues,
     markSynced,
     upsert: (raw: RawObject): void => upsertRaw(store, raw),
-    carryOut: (deed: Deed): void => carryOut(store, deed),
+    carryOut: (objectEvent: ObjectEvent): void => carryOut(store, objectEvent),
     remove: (name: string): void => store.remove("Service", "shop", name),
     addresses: (): readonly string[] => addressesOf(host),
     syncTimes: (): readonly number[] => observer.syncs.map(({ atMs }) => atMs - startMs),

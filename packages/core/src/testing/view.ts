@@ -29,7 +29,7 @@ export interface StoreView {
   readonly view: NodeView;
   readonly issues: Issue[];
   /** Take what changed; undefined when nothing did. */
-  take(): ChangeSet | undefined;
+  pull(): ChangeSet | undefined;
 }
 
 /** Put one API object of any kind into a store. */
@@ -52,12 +52,12 @@ export function createStoreView(objects: readonly RawObject[], short: ViewShort 
   });
   for (const raw of objects) upsertRaw(store, raw);
   for (const kind of OBJECT_KINDS) store.markSynced(kind);
-  return { store, view, issues, take: (): ChangeSet | undefined => view.take() };
+  return { store, view, issues, pull: (): ChangeSet | undefined => view.pull() };
 }
 
 /** Compute the rows of a node for these objects, by key. */
 export function rowsOf(objects: readonly RawObject[], short: ViewShort = {}): ReadonlyMap<string, ServicePort> {
   const { view } = createStoreView(objects, short);
-  view.take();
+  view.pull();
   return view.rows;
 }

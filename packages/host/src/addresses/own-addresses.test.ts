@@ -4,7 +4,7 @@ import { createFakeNetlink } from "../testing/fake-netlink.ts";
 import type { LinuxWorld } from "../world.ts";
 import { describe, expect, it } from "vitest";
 import { OwnAddresses } from "./own-addresses.ts";
-import { Turns } from "./turns.ts";
+import { Mutex } from "./mutex.ts";
 
 const { signal } = new AbortController();
 const DEVICE = { name: "turnout0", hint: "rename it" };
@@ -28,7 +28,7 @@ describe("addresses of ours", () => {
       batch("-4", ...UP, "address replace 10.96.0.2/32 dev turnout0 scope host"),
       batch("-4", "address del 10.96.0.1/32 dev turnout0"),
     ]);
-    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Turns());
+    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Mutex());
     await own.add([], signal);
     await own.add(["10.96.0.1"], signal);
     await own.add(["10.96.0.2"], signal);
@@ -43,13 +43,13 @@ describe("addresses of ours", () => {
       batch("-6", "link add turnout0 type bridge"),
       batch("-6", ...UP, "address replace fd00:96::1/128 dev turnout0 nodad preferred_lft 0"),
     ]);
-    await new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv6", new Turns()).add(["fd00:96::1"], signal);
+    await new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv6", new Mutex()).add(["fd00:96::1"], signal);
     expect(() => exec.done()).not.toThrow();
   });
 
   it("leave a device alone that isn't ours, and say so", async () => {
     const exec = createFakeExec([{ ...SHOW, result: { stdout: "7: turnout0: <UP> mtu 1500 \\    vxlan id 4 numtxqueues 1" } }]);
-    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Turns());
+    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Mutex());
     await expect(own.add(["10.96.0.1"], signal)).rejects.toThrow(
       "[host_unsupported] a device that isn't ours has our name: turnout0: rename it",
     );
@@ -62,7 +62,7 @@ describe("addresses of ours", () => {
       { ...SHOW, result: ABSENT },
       { ...batch("-4", "link add turnout0 type dummy"), result: refused },
     ]);
-    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Turns());
+    const own = new OwnAddresses({ exec, netlink: createFakeNetlink() }, DEVICE, "IPv4", new Mutex());
     await expect(own.add(["10.96.0.1"], signal)).rejects.toThrow("(RTNETLINK answers: Operation not permitted): turnout0");
   });
 
@@ -75,9 +75,9 @@ describe("addresses of ours", () => {
       batch("-6", "link del turnout0"),
       { ...SHOW, result: ABSENT },
     ]);
-    const turns = new Turns();
+    const mutex = new Mutex();
     const of = (family: IPFamily): OwnAddresses =>
-      new OwnAddresses({ exec, netlink } satisfies Pick<LinuxWorld, "exec" | "netlink">, DEVICE, family, turns);
+      new OwnAddresses({ exec, netlink } satisfies Pick<LinuxWorld, "exec" | "netlink">, DEVICE, family, mutex);
     expect(await of("IPv6").list()).toEqual(["fd00:96::1"]);
     await of("IPv4").removeAll(signal);
     netlink.setAddresses("IPv4", []);

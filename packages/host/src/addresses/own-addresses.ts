@@ -2,7 +2,7 @@ import { FAMILIES, ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import { ipError, isUnknownKind } from "./ip-errors.ts";
-import type { Turns } from "./turns.ts";
+import type { Mutex } from "./mutex.ts";
 
 const FLAG: Readonly<Record<IPFamily, string>> = { IPv4: "-4", IPv6: "-6" };
 /**
@@ -28,7 +28,7 @@ export interface OwnDevice {
 export class OwnAddresses {
   readonly #world: { readonly exec: Exec; readonly netlink: Pick<Netlink, "addresses"> };
   readonly #family: IPFamily;
-  readonly #turns: Turns;
+  readonly #mutex: Mutex;
   readonly #device: string;
   readonly #hint: string;
 
@@ -37,13 +37,13 @@ export class OwnAddresses {
     world: { readonly exec: Exec; readonly netlink: Pick<Netlink, "addresses"> },
     { name, hint }: OwnDevice,
     family: IPFamily,
-    turns: Turns,
+    mutex: Mutex,
   ) {
     this.#world = world;
     this.#device = name;
     this.#hint = hint;
     this.#family = family;
-    this.#turns = turns;
+    this.#mutex = mutex;
   }
 
   /** Those that are there now. */
@@ -54,7 +54,7 @@ export class OwnAddresses {
   /** Put addresses on the device, which is made when it isn't there. @throws {ProxyError} what `ip` complains about; some may be there. */
   async add(ips: readonly string[], signal: AbortSignal): Promise<void> {
     if (ips.length === 0) return;
-    await this.#turns.take(async () => {
+    await this.#mutex.run(async () => {
       // Looked at anew each time: somebody may have removed it.
       await this.#makeDevice(signal);
       await this.#batch(
@@ -77,7 +77,7 @@ export class OwnAddresses {
 
   /** Take all of this family off, and remove the device when nothing of the other family is left on it. */
   async removeAll(signal: AbortSignal): Promise<void> {
-    await this.#turns.take(async () => {
+    await this.#mutex.run(async () => {
       const own = await this.list();
       const others = (await Promise.all(FAMILIES.filter((family) => family !== this.#family).map((family) => this.#listOf(family)))).flat();
       if (others.length > 0) await this.remove(own, signal);

@@ -36,7 +36,7 @@ class ChildSession implements ExecSession {
   #readers: Reader[] = [];
   #stderrTail = "";
   #ended: ProxyError | undefined;
-  #isSettling = false;
+  #isAnswering = false;
 
   constructor(start: () => ChildProcess, object: string, startError: (error: unknown) => ProxyError) {
     this.#object = object;
@@ -91,7 +91,7 @@ class ChildSession implements ExecSession {
       buffer.push(text);
       this.#serve();
       if (this.#stdout.size + this.#stderr.size > MAX_UNREAD) {
-        this.#end(new ProxyError("tool_failed", "too much output that nobody reads", { object: this.#object }));
+        this.#end(new ProxyError("tool_failed", "too much output that is not read", { object: this.#object }));
       }
     });
   }
@@ -108,17 +108,17 @@ class ChildSession implements ExecSession {
   #serve(): void {
     if (this.#ended !== undefined) return this.#serveLast(this.#ended);
     const marker = this.#readers[0]?.marker;
-    if (this.#isSettling || marker === undefined || this.#holder(marker) === undefined) return;
+    if (this.#isAnswering || marker === undefined || this.#holder(marker) === undefined) return;
     // Two streams, two reads: what the child printed on the other one before the marker is already in the pipe, and is
     // read in the coming turn of the event loop at the latest.
-    this.#isSettling = true;
-    setImmediate(() => setImmediate(() => this.#settle()));
+    this.#isAnswering = true;
+    setImmediate(() => setImmediate(() => this.#answerReader()));
   }
 
-  #settle(): void {
-    this.#isSettling = false;
+  #answerReader(): void {
+    this.#isAnswering = false;
     const reader = this.#readers[0];
-    const text = reader && this.#take(reader.marker);
+    const text = reader && this.#extract(reader.marker);
     if (reader !== undefined && text !== undefined) this.#answer(reader, text);
     this.#serve();
   }
@@ -126,7 +126,7 @@ class ChildSession implements ExecSession {
   /** Nothing more will come: answer what can be answered, refuse the rest. */
   #serveLast(reason: ProxyError): void {
     for (let reader = this.#readers[0]; reader !== undefined; reader = this.#readers[0]) {
-      this.#answer(reader, this.#take(reader.marker) ?? reason);
+      this.#answer(reader, this.#extract(reader.marker) ?? reason);
     }
   }
 
@@ -141,10 +141,10 @@ class ChildSession implements ExecSession {
     return [this.#stdout, this.#stderr].find((buffer) => buffer.holds(marker));
   }
 
-  #take(marker: string): string | undefined {
+  #extract(marker: string): string | undefined {
     const holder = this.#holder(marker);
     const other = holder === this.#stdout ? this.#stderr : this.#stdout;
-    return holder && other.takeAll() + (holder.take(marker) ?? "");
+    return holder && other.extractAll() + (holder.extract(marker) ?? "");
   }
 
   // The first reason stays. SIGKILL because nothing else is sure; Node reaps the child, so there is no zombie.

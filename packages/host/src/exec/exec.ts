@@ -49,13 +49,13 @@ function run(file: string, args: readonly string[], options: ExecOptions): Promi
     let stdoutBytes = 0;
     const onAbort = (): void => stop(canceled(object, signal));
     const timer = setTimeout(() => stop(timedOut(object, timeoutMs, stderr.text())), timeoutMs);
-    const settle = (): void => {
+    const cleanUp = (): void => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
     };
     // The pipes are let go as well: a grandchild that holds them must not keep us waiting.
     const stop = (reason: ProxyError): void => {
-      settle();
+      cleanUp();
       child.kill("SIGKILL");
       child.stdin?.destroy();
       child.stdout?.destroy();
@@ -71,7 +71,7 @@ function run(file: string, args: readonly string[], options: ExecOptions): Promi
     });
     child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
     child.once("close", (code, killedBy) => {
-      settle();
+      cleanUp();
       try {
         resolve({ code: exitCode(code, killedBy), stdout: Buffer.concat(stdout).toString(), stderr: stderr.text() });
       } catch (error) {

@@ -17,19 +17,19 @@ describe("MarkerBuffer", () => {
     let found: string | undefined;
     for (const piece of pieces) {
       buffer.push(piece);
-      found ??= buffer.take(marker);
+      found ??= buffer.extract(marker);
     }
     expect(found).toBe(taken);
     expect(buffer.size).toBe(rest.length);
-    expect(buffer.takeAll()).toBe(rest);
+    expect(buffer.extractAll()).toBe(rest);
     expect(buffer.size).toBe(0);
   });
 
   it("finds a second marker in what was searched for the first", () => {
     const buffer = new MarkerBuffer();
     buffer.push("one two");
-    expect(buffer.take("three")).toBeUndefined();
-    expect(buffer.take("one")).toBe("one");
-    expect(buffer.take("two")).toBe(" two");
+    expect(buffer.extract("three")).toBeUndefined();
+    expect(buffer.extract("one")).toBe("one");
+    expect(buffer.extract("two")).toBe(" two");
   });
 });

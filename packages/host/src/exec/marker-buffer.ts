@@ -23,7 +23,7 @@ export class MarkerBuffer {
   }
 
   /** Take everything up to and including the first `marker`; undefined while it isn't there. */
-  take(marker: string): string | undefined {
+  extract(marker: string): string | undefined {
     if (!this.holds(marker)) return undefined;
     const all = this.#pieces.join("");
     const end = all.indexOf(marker) + marker.length;
@@ -35,7 +35,7 @@ export class MarkerBuffer {
   }
 
   /** Take everything. */
-  takeAll(): string {
+  extractAll(): string {
     const all = this.#pieces.join("");
     this.#pieces = [];
     this.#size = 0;

@@ -10,7 +10,7 @@ const MEANINGS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [
     /Parsing nftables rule failed|Table `\w+' is incompatible/,
     "host_unsupported",
-    "somebody added rules with nft that iptables can't read (nft list ruleset): have them use a table of their own, or use the nft backend",
+    "another program added rules with nft that iptables can't read (nft list ruleset): have them use a table of their own, or use the nft backend",
   ],
   [
     /Couldn't load (match|target)|missing kernel module|revision \d+ not supported|Table does not exist|can't initialize iptables table/i,
@@ -20,9 +20,9 @@ const MEANINGS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [
     /No chain\/target\/match by that name|does a matching rule exist|Chain '[^']*' does not exist|No such file or directory/,
     "not_found",
-    "somebody removed part of it; it is compared and repaired",
+    "another program removed part of it; it is compared and repaired",
   ],
-  [/Chain already exists|File exists/, "already_exists", "somebody added to it; it is compared and repaired"],
+  [/Chain already exists|File exists/, "already_exists", "another program added to it; it is compared and repaired"],
 ];
 
 /** Tell whether the tool gave up because somebody else held the xtables lock. */

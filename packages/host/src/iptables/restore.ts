@@ -52,7 +52,7 @@ export async function runLocked(
       if (!isLockHeld(result.code, result.stderr)) return result;
       waitedMs = clock.nowMs() - startMs;
       if (waitedMs >= PATIENCE_MS) {
-        throw new ProxyError("timed_out", "somebody else holds the xtables lock", {
+        throw new ProxyError("timed_out", "another program holds the xtables lock", {
           object: `${file}, for ${Math.round(waitedMs / 1000)} s`,
           hint: "see who: lslocks | grep xtables",
         });

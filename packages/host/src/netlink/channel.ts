@@ -121,7 +121,7 @@ export class NetlinkChannel {
   #receive(datagram: Buffer): void {
     try {
       for (const message of messagesOf(datagram)) {
-        if (this.#current?.open.has(message.seq) === true) this.#take(this.#current, message);
+        if (this.#current?.open.has(message.seq) === true) this.#handle(this.#current, message);
       }
     } catch (error) {
       // netlink 0.3.0 loses what is thrown in here, so it goes to whoever waits. A dump may be half read: a new socket.
@@ -129,7 +129,7 @@ export class NetlinkChannel {
     }
   }
 
-  #take(operation: Operation, message: NetlinkMessage): void {
+  #handle(operation: Operation, message: NetlinkMessage): void {
     if ((message.flags & NLM_F.dumpInterrupted) !== 0) operation.interrupted = true;
     if (message.type !== NLMSG.error && message.type !== NLMSG.done) {
       operation.onReply(message.type, message.payload);

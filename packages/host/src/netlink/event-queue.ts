@@ -62,13 +62,13 @@ export class EventQueue<T> implements AsyncIterableIterator<T, undefined> {
 
   #serve(): void {
     while (this.#waiting.length > 0) {
-      const result = this.#take();
+      const result = this.#shift();
       if (result === undefined) return;
       this.#waiting.shift()?.(result);
     }
   }
 
-  #take(): Promise<IteratorResult<T, undefined>> | undefined {
+  #shift(): Promise<IteratorResult<T, undefined>> | undefined {
     if (this.#values.length > 0) return Promise.resolve({ done: false, value: this.#values.shift() as T });
     if (!this.#hasEnded) return undefined;
     if (!this.#hasFailed) return Promise.resolve({ done: true, value: undefined });

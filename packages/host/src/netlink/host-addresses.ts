@@ -70,9 +70,9 @@ export function parseLink(payload: Buffer): { readonly index: number; readonly n
  * @throws {ProxyError} what the channel throws, and the kernel's refusal.
  */
 export async function listAddresses(channel: NetlinkChannel, family: IPFamily): Promise<readonly HostAddress[]> {
-  const found = await settledDump(channel, RTM.getAddress, addressRequest(family), (payload) => parseAddress(payload, family));
+  const found = await consistentDump(channel, RTM.getAddress, addressRequest(family), (payload) => parseAddress(payload, family));
   if (found.length === 0) return [];
-  const links = await settledDump(channel, RTM.getLink, Buffer.alloc(IFINFOMSG_LENGTH), parseLink);
+  const links = await consistentDump(channel, RTM.getLink, Buffer.alloc(IFINFOMSG_LENGTH), parseLink);
   const names = new Map(links.map((link) => [link.index, link.name]));
   return found.flatMap(({ ip, prefixLength, linkIndex }) => {
     const link = names.get(linkIndex);
@@ -87,7 +87,7 @@ function addressRequest(family: IPFamily): Buffer {
 }
 
 /** Dump a small table; once more when it changed meanwhile, and then what came counts. */
-async function settledDump<T>(
+async function consistentDump<T>(
   channel: NetlinkChannel,
   type: number,
   request: Buffer,

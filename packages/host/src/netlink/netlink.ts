@@ -85,7 +85,7 @@ function watchNft(clock: Clock, signal: AbortSignal): AsyncIterable<NftEvent> {
   const reader = new NftEventReader();
   const handlers: WatchHandlers<NftEvent> = {
     onMessage(message, put): void {
-      const event = reader.take(message);
+      const event = reader.receive(message);
       if (event !== undefined) put(event);
     },
     onLost(put): void {

@@ -47,7 +47,7 @@ export class NftEventReader {
   #lastName: Buffer = Buffer.alloc(0);
 
   /** Take one notification; the last of a commit gives the event. */
-  take(message: NetlinkMessage): NftEvent | undefined {
+  receive(message: NetlinkMessage): NftEvent | undefined {
     const { type, payload } = message;
     if (type >> 8 !== SUBSYSTEM || payload.length < NFGENMSG_LENGTH) return undefined;
     if (type !== NEWGEN) {

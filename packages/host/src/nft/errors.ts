@@ -3,8 +3,8 @@ import { ProxyError } from "@turnout/core";
 /** What nft's first complaint means, by the error text of the kernel or the parser. */
 const MEANINGS: readonly (readonly [RegExp, ConstructorParameters<typeof ProxyError>[0], string])[] = [
   [/Operation not permitted/, "permission_denied", "run as root, or with CAP_NET_ADMIN"],
-  [/No such file or directory/, "not_found", "somebody removed part of the table; it is compared and repaired"],
-  [/File exists/, "already_exists", "somebody added to the table; it is compared and repaired"],
+  [/No such file or directory/, "not_found", "another program removed part of the table; it is compared and repaired"],
+  [/File exists/, "already_exists", "another program added to the table; it is compared and repaired"],
   [
     /Operation not supported|not supported by|syntax error|Could not resolve service/,
     "host_unsupported",

@@ -161,7 +161,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     tool("nft", ["add table ip turnout; add table inet other"]);
     tool("nft", ["add chain ip turnout c"]);
     const after = await netlink.nftGeneration();
-    const seen = [await take(events), await take(events)];
+    const seen = [await nextEvent(events), await nextEvent(events)];
     ending.abort();
     const end = await events.next();
     const commits = seen.map((event) =>
@@ -176,7 +176,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const reader = new NftEventReader();
     const handlers: WatchHandlers<NftEvent> = {
       onMessage(message, put): void {
-        const event = reader.take(message);
+        const event = reader.receive(message);
         if (event !== undefined) put(event);
       },
       onLost: (put) => put({ kind: "lost" }),
@@ -187,9 +187,9 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const events = watch(open, handlers, clock, ending.signal)[Symbol.asyncIterator]();
     const elements = Array.from({ length: 1_000 }, (_, index) => `10.0.${index >> 8}.${index & 255}`).join(", ");
     tool("nft", ["-f", "-"], `add table ip big\nadd set ip big s { type ipv4_addr; }\nadd element ip big s { ${elements} }\n`);
-    const first = await take(events);
+    const first = await nextEvent(events);
     tool("nft", ["add table ip afterwards"]);
-    const second = await take(events);
+    const second = await nextEvent(events);
     ending.abort();
     return { first: first?.kind, second: second?.kind === "commit" ? second.tables : second };
   },
@@ -225,7 +225,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-async function take(events: AsyncIterator<NftEvent, unknown>): Promise<NftEvent | undefined> {
+async function nextEvent(events: AsyncIterator<NftEvent, unknown>): Promise<NftEvent | undefined> {
   const result = await events.next();
   return result.done === true ? undefined : result.value;
 }

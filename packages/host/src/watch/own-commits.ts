@@ -100,7 +100,7 @@ export class EchoCount {
   }
 
   /** Count one echo off; false when none was due. */
-  take(): boolean {
+  consume(): boolean {
     if (this.#expected === 0) return false;
     this.#expected--;
     return true;

@@ -1,4 +1,4 @@
-import type { Answer, Outcome } from "./protocol.ts";
+import type { ServerReply, Outcome } from "./protocol.ts";
 
 /** How long an attempt waits unless told otherwise. */
 export const DEFAULT_TIMEOUT_MS = 2_000;
@@ -33,7 +33,7 @@ export function isFiltered(error: unknown): boolean {
 }
 
 /** Say who answers and whom it sees; a v4 client of a dual-stack socket gets its v4 name back. Pure. */
-export function answerFor(name: string, address: string, port: number): Answer {
+export function answerFor(name: string, address: string, port: number): ServerReply {
   const client = address.replace(/^::ffff:(?=\d+\.)/i, "");
   return { server: name, client, clientPort: port, family: client.includes(":") ? "IPv6" : "IPv4" };
 }

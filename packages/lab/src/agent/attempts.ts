@@ -3,7 +3,7 @@ import { Agent as HttpAgent, get as httpGet } from "node:http";
 import { connect } from "node:net";
 import { attemptSctp } from "../raw/sctp-client.ts";
 import { DEFAULT_TIMEOUT_MS, isFiltered, outcomeOf } from "./answer.ts";
-import type { Answer, Attempt, GetRequest, GetResult, TargetRequest } from "./protocol.ts";
+import type { ServerReply, Attempt, GetRequest, GetResult, TargetRequest } from "./protocol.ts";
 import { afterSilence } from "./silence.ts";
 
 /** Reach a target once. @throws {Error} for a caller's mistake, such as a `fromAddress` that is not here. */
@@ -33,12 +33,12 @@ function attemptTcp(request: TargetRequest): Promise<Result> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: request.address, port: request.port, ...from(request) });
     let text = "";
-    const settle = (result: Result): void => {
+    const finish = (result: Result): void => {
       stopWaiting();
       resolve(result);
     };
     const stopWaiting = afterSilence(request.timeoutMs ?? DEFAULT_TIMEOUT_MS, () => {
-      settle({ outcome: "timeout" });
+      finish({ outcome: "timeout" });
       socket.destroy();
     });
     let local: Pick<Result, "localAddress" | "localPort"> = {};
@@ -48,7 +48,7 @@ function attemptTcp(request: TargetRequest): Promise<Result> {
     });
     socket.setEncoding("utf8").on("data", (chunk: string) => {
       text += chunk;
-      if (text.endsWith("\n")) settle({ outcome: "ok", ...local, ...(JSON.parse(text) as Answer) });
+      if (text.endsWith("\n")) finish({ outcome: "ok", ...local, ...(JSON.parse(text) as ServerReply) });
     });
     socket.on("error", (error) => {
       const outcome = outcomeOf(error);
@@ -56,7 +56,7 @@ function attemptTcp(request: TargetRequest): Promise<Result> {
       if (outcome === undefined) reject(error);
       else resolve({ outcome, ...local });
     });
-    socket.on("close", () => settle({ outcome: "closed", ...local }));
+    socket.on("close", () => finish({ outcome: "closed", ...local }));
   });
 }
 
@@ -64,25 +64,27 @@ function attemptUdp(request: TargetRequest): Promise<Result> {
   return new Promise((resolve, reject) => {
     const socket = createSocket(request.address.includes(":") ? "udp6" : "udp4");
     let local: Pick<Result, "localAddress" | "localPort"> = {};
-    let isSettled = false;
-    const settle = (act: () => void): void => {
-      if (isSettled) return;
-      isSettled = true;
+    let isFinished = false;
+    const finish = (act: () => void): void => {
+      if (isFinished) return;
+      isFinished = true;
       stopWaiting();
       socket.close();
       act();
     };
     const stopWaiting = afterSilence(request.timeoutMs ?? DEFAULT_TIMEOUT_MS, () =>
-      settle(() => resolve({ outcome: "timeout", ...local })),
+      finish(() => resolve({ outcome: "timeout", ...local })),
     );
     const failed = (error: Error | null): void => {
       // The host's own filter stopped the datagram: rejected, if an ICMP error follows, else dropped.
       if (error === null || isFiltered(error)) return;
       const outcome = outcomeOf(error);
-      settle(() => (outcome === undefined ? reject(error) : resolve({ outcome, ...local })));
+      finish(() => (outcome === undefined ? reject(error) : resolve({ outcome, ...local })));
     };
     socket.on("error", failed);
-    socket.on("message", (message) => settle(() => resolve({ outcome: "ok", ...local, ...(JSON.parse(message.toString()) as Answer) })));
+    socket.on("message", (message) =>
+      finish(() => resolve({ outcome: "ok", ...local, ...(JSON.parse(message.toString()) as ServerReply) })),
+    );
     socket.bind({ port: request.fromPort ?? 0, ...(request.fromAddress === undefined ? {} : { address: request.fromAddress }) }, () => {
       // Connected, so that an ICMP port unreachable comes back as ECONNREFUSED; without a callback, so that a failure is an error event.
       socket.once("connect", () => {
@@ -97,7 +99,7 @@ function attemptUdp(request: TargetRequest): Promise<Result> {
 
 async function attemptHttp(request: TargetRequest, keepAlive?: HttpAgent): Promise<Result> {
   const { outcome, body } = await getOnce({ ...request, path: "/" }, keepAlive, from(request));
-  return outcome === "ok" ? { outcome, ...(JSON.parse(body) as Answer) } : { outcome };
+  return outcome === "ok" ? { outcome, ...(JSON.parse(body) as ServerReply) } : { outcome };
 }
 
 /** One HTTP GET; every status is an outcome `ok`. @throws {Error} for a caller's mistake. */

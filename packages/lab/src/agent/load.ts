@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ProxyError } from "@turnout/core";
 import { attempt, createKeepAlive } from "./attempts.ts";
 import { eachLine } from "./lines.ts";
-import type { Answer, Attempt, BurstRequest, HoldRequest, HoldStatus, LoadRequest, Outcome, Tally } from "./protocol.ts";
+import type { ServerReply, Attempt, BurstRequest, HoldRequest, HoldStatus, LoadRequest, Outcome, Tally } from "./protocol.ts";
 
 /** Sum attempts up; grows with their number. */
 export interface Counter {
@@ -107,7 +107,7 @@ export async function hold(request: HoldRequest): Promise<Held> {
   let server = "";
   eachLine(socket, (line) => {
     answers += 1;
-    ({ server } = JSON.parse(line) as Answer);
+    ({ server } = JSON.parse(line) as ServerReply);
   });
   const ask = (): void => {
     if (answers < asked) late += 1;

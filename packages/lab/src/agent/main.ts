@@ -18,10 +18,10 @@ const calls: AgentCalls = {
   burst,
   startLoad: async (request) => loads.add(startLoad(request)),
   peekLoad: async (handle) => loads.get(handle).peek(),
-  stopLoad: (handle) => loads.take(handle).stop(),
+  stopLoad: (handle) => loads.remove(handle).stop(),
   hold: async (request) => held.add(await hold(request)),
   holdStatus: async (handle) => held.get(handle).status(),
-  release: async (handle) => held.take(handle).release(),
+  release: async (handle) => held.remove(handle).release(),
   get: (request) => getOnce(request),
 };
 
@@ -29,7 +29,7 @@ const calls: AgentCalls = {
 interface Handles<T> {
   add(thing: T): number;
   get(handle: number): T;
-  take(handle: number): T;
+  remove(handle: number): T;
 }
 
 function createHandles<T>(what: string): Handles<T> {
@@ -47,7 +47,7 @@ function createHandles<T>(what: string): Handles<T> {
       return last;
     },
     get,
-    take: (handle) => {
+    remove: (handle) => {
       const thing = get(handle);
       things.delete(handle);
       return thing;

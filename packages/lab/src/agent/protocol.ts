@@ -12,7 +12,7 @@ export type Outcome = "ok" | "refused" | "timeout" | "reset" | "closed" | "unrea
 export type Transport = "TCP" | "UDP" | "HTTP" | "SCTP";
 
 /** What a server answers: who it is and whom it saw. */
-export interface Answer {
+export interface ServerReply {
   readonly server: string;
   /** The client's address as the server saw it, canonical, and its port. */
   readonly client: string;
@@ -21,7 +21,7 @@ export interface Answer {
 }
 
 /** One attempt; the answer's fields are there when `outcome` is `ok`. */
-export interface Attempt extends Partial<Answer> {
+export interface Attempt extends Partial<ServerReply> {
   readonly outcome: Outcome;
   readonly latencyMs: number;
   readonly localAddress?: string;

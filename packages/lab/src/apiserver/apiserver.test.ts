@@ -15,7 +15,7 @@ async function start(options: ApiServerOptions = {}): Promise<void> {
   api = await createApiServer({ nowMs: () => Date.parse("2026-03-04T05:06:07.890Z"), ...options });
 }
 
-interface Answer {
+interface Reply {
   readonly status: number;
   // The emulator answers with whatever JSON was stored.
   readonly body: {
@@ -35,9 +35,9 @@ interface Answer {
   };
 }
 
-async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
+async function ask(path: string, init: RequestInit = {}): Promise<Reply> {
   const response = await fetch(api.url + path, init);
-  return { status: response.status, body: (await response.json()) as Answer["body"] };
+  return { status: response.status, body: (await response.json()) as Reply["body"] };
 }
 
 const body = (value: unknown): string => JSON.stringify(value);
@@ -46,7 +46,7 @@ const service = (name: string, spec: unknown = { clusterIP: "10.0.0.1" }, labels
   metadata: { name, namespace: "shop", labels },
   spec,
 });
-const names = ({ body: list }: Answer): readonly string[] => (list.items ?? []).map(({ metadata }) => metadata.name);
+const names = ({ body: list }: Reply): readonly string[] => (list.items ?? []).map(({ metadata }) => metadata.name);
 
 /** Open a watch and read `count` events as `TYPE name` (bookmarks: `BOOKMARK revision`). */
 async function watch(query: string, count: number, act: () => void = () => undefined): Promise<readonly string[]> {

@@ -13,13 +13,13 @@ export interface WriteRequest {
 }
 
 /** An answer with its HTTP status. */
-export interface WriteAnswer {
+export interface WriteResponse {
   readonly status: number;
   readonly body: ApiObject | StatusBody;
 }
 
 /** Carry out POST, PUT, PATCH (merge only) or DELETE, with Kubernetes' answers to conflicts and mistakes. */
-export function write(store: ObjectStore, request: WriteRequest, nowMs: number): Result<WriteAnswer> {
+export function write(store: ObjectStore, request: WriteRequest, nowMs: number): Result<WriteResponse> {
   const { method, route } = request;
   if (method === "POST" && route.name === undefined) return create(store, request, nowMs);
   if (route.name === undefined) return failed(failure(405, `${method} needs the name of an object`));
@@ -59,7 +59,7 @@ export function notFound(route: Route): StatusBody {
   });
 }
 
-function create(store: ObjectStore, request: WriteRequest, nowMs: number): Result<WriteAnswer> {
+function create(store: ObjectStore, request: WriteRequest, nowMs: number): Result<WriteResponse> {
   const { route } = request;
   const body = bodyFor(route, request.body);
   if (!body.ok) return body;
@@ -73,7 +73,7 @@ function create(store: ObjectStore, request: WriteRequest, nowMs: number): Resul
   return ok({ status: 201, body: store.put(route.resource.kind, admit(route.resource, fresh, undefined, nowMs)) });
 }
 
-function replace(store: ObjectStore, request: WriteRequest, before: ApiObject, nowMs: number): Result<WriteAnswer> {
+function replace(store: ObjectStore, request: WriteRequest, before: ApiObject, nowMs: number): Result<WriteResponse> {
   const { route } = request;
   const body = bodyFor(route, request.body);
   if (!body.ok) return body;
@@ -88,7 +88,7 @@ function replace(store: ObjectStore, request: WriteRequest, before: ApiObject, n
   return storeParts(store, route, before, body.value, nowMs);
 }
 
-function patch(store: ObjectStore, request: WriteRequest, before: ApiObject, nowMs: number): Result<WriteAnswer> {
+function patch(store: ObjectStore, request: WriteRequest, before: ApiObject, nowMs: number): Result<WriteResponse> {
   const { route } = request;
   if (!request.contentType.startsWith("application/merge-patch+json")) {
     return failed(failure(415, "the emulator takes application/merge-patch+json only"));
@@ -99,7 +99,7 @@ function patch(store: ObjectStore, request: WriteRequest, before: ApiObject, now
   return storeParts(store, route, before, merged, nowMs);
 }
 
-function storeParts(store: ObjectStore, route: Route, before: ApiObject, wanted: ApiObject, nowMs: number): Result<WriteAnswer> {
+function storeParts(store: ObjectStore, route: Route, before: ApiObject, wanted: ApiObject, nowMs: number): Result<WriteResponse> {
   // The main path leaves the status alone, /status leaves everything else alone.
   const next = route.isStatus
     ? { ...before, status: wanted["status"] }

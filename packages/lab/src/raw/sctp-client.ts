@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { isIPv6 } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DEFAULT_TIMEOUT_MS, isFiltered, outcomeOf } from "../agent/answer.ts";
-import type { Answer, Attempt, TargetRequest } from "../agent/protocol.ts";
+import type { ServerReply, Attempt, TargetRequest } from "../agent/protocol.ts";
 import { openRawSocket } from "./raw-socket.ts";
 import type { RawSocket } from "./raw-socket.ts";
 import type { SctpPacket } from "./sctp-packet.ts";
@@ -67,7 +67,7 @@ function sendOrStop(socket: RawSocket, packet: Buffer): void {
 }
 
 /** The socket is connected, so the kernel hands over only packets from the address asked. */
-function answerTo(init: SctpPacket, socket: RawSocket): Answer | undefined {
+function answerTo(init: SctpPacket, socket: RawSocket): ServerReply | undefined {
   for (let packet = socket.receive(); packet !== undefined; packet = socket.receive()) {
     const answer = decodeSctp(packet.payload);
     const isOurs =
@@ -75,7 +75,7 @@ function answerTo(init: SctpPacket, socket: RawSocket): Answer | undefined {
       answer.verificationTag === init.initiateTag &&
       answer.sourcePort === init.destinationPort &&
       answer.destinationPort === init.sourcePort;
-    if (isOurs) return JSON.parse(Buffer.from(answer.cookie).toString()) as Answer;
+    if (isOurs) return JSON.parse(Buffer.from(answer.cookie).toString()) as ServerReply;
   }
   return undefined;
 }

@@ -39,7 +39,7 @@ export interface Shadowed {
 }
 
 /** Which file gives which object, of those that were asked for. */
-export interface Settlement {
+export interface FileOwners {
   readonly winners: ReadonlyMap<string, { readonly path: string; readonly entry: FileEntry }>;
   readonly shadowed: readonly Shadowed[];
 }
@@ -83,14 +83,14 @@ export function replaceDocuments(path: string, documents: readonly DocumentSumma
 }
 
 /**
- * Settle which file gives each object of `ids`: the first by name, in it the first document.
+ * Decide which file gives each object of `ids`: the first by name, in it the first document.
  *
  * Shape: `files` in any order. Costs a look at every entry, and memory for those asked for only.
  */
-export function settleFiles(files: Iterable<FileSummary>, ids: ReadonlySet<string>): Settlement {
+export function resolveFiles(files: Iterable<FileSummary>, ids: ReadonlySet<string>): FileOwners {
   const winners = new Map<string, { path: string; entry: FileEntry }>();
   const shadowed: Shadowed[] = [];
-  const settle = (entries: readonly FileEntry[], path: string, line: number): void => {
+  const consider = (entries: readonly FileEntry[], path: string, line: number): void => {
     for (const entry of entries) {
       if (!ids.has(entry.id)) continue;
       const winner = winners.get(entry.id);
@@ -99,8 +99,8 @@ export function settleFiles(files: Iterable<FileSummary>, ids: ReadonlySet<strin
     }
   };
   for (const { path, documents, kept } of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
-    for (const { entries, line } of documents) settle(entries, path, line);
-    settle(kept, path, 1);
+    for (const { entries, line } of documents) consider(entries, path, line);
+    consider(kept, path, 1);
   }
   return { winners, shadowed };
 }

@@ -3,7 +3,7 @@ import { ProxyError, type Issue, type Log } from "@turnout/core";
 import {
   entriesOf,
   replaceDocuments,
-  settleFiles,
+  resolveFiles,
   splitEntryId,
   summarize,
   type DocumentSummary,
@@ -51,8 +51,8 @@ export class FileReader {
   readonly #files = new Map<string, FileState>();
   /** The hash of what was handed on, by the object's id. */
   readonly #handed = new Map<string, string>();
-  /** Objects whose files changed: who gives them has to be settled again. */
-  #unsettled = new Set<string>();
+  /** Objects whose files changed: which file gives them has to be decided again. */
+  #unresolved = new Set<string>();
   #shadowed: readonly Shadowed[] = [];
   readonly #ignored = new Set<string>();
   #reported = new Set<string>();
@@ -78,28 +78,28 @@ export class FileReader {
    */
   async read(scan: FileScan, how: ReadHow): Promise<boolean> {
     const fresh: FreshObjects = new Map();
-    let isSettled = true;
+    let isComplete = true;
     if (this.#root !== "read") this.#options.log.info("the source can be read again", { path: this.#options.root });
     this.#root = "read";
     for (const [path, fingerprint] of scan.files) {
       if (this.#files.get(path)?.fingerprint === fingerprint) continue;
-      if (!(await this.#readFile(path, fresh, how.acceptsSuspects))) isSettled = false;
+      if (!(await this.#readFile(path, fresh, how.acceptsSuspects))) isComplete = false;
       if (how.isFirst && fresh.size >= FIRST_OBJECTS) await this.#handOn(fresh);
     }
     for (const path of scan.dangling) {
       const state = danglingState(path, this.#files.get(path));
       this.#files.set(path, state);
-      if (state.error === undefined) isSettled = false;
+      if (state.error === undefined) isComplete = false;
     }
-    for (const path of this.#files.keys()) if (!scan.files.has(path) && !isDangling(path, scan) && !this.#forget(path)) isSettled = false;
+    for (const path of this.#files.keys()) if (!scan.files.has(path) && !isDangling(path, scan) && !this.#forget(path)) isComplete = false;
     await this.#handOn(fresh);
     if (how.isFirst) {
-      if (!isSettled) return false;
+      if (!isComplete) return false;
       const broken = brokenAtStart(this.#files.values());
       if (broken !== undefined) throw broken;
     }
     this.#reportAll();
-    return isSettled;
+    return isComplete;
   }
 
   /** The source's path itself can't be read: a file's objects go after a second look, a directory's stay. */
@@ -140,8 +140,8 @@ export class FileReader {
       if (isWhole && before !== undefined && (before.error !== undefined || before.summary.kept.length > 0))
         this.#options.log.info("the file can be read again", { path });
       this.#files.set(path, { fingerprint, suspect: "", suspects: 0, summary, error: undefined });
-      if (before !== undefined) this.#unsettle(before.summary);
-      this.#unsettle(summary);
+      if (before !== undefined) this.#markUnresolved(before.summary);
+      this.#markUnresolved(summary);
       return true;
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
@@ -175,7 +175,7 @@ export class FileReader {
     const state = this.#files.get(path);
     if (state === undefined) return true;
     if (state.suspect === GONE) {
-      this.#unsettle(state.summary);
+      this.#markUnresolved(state.summary);
       return this.#files.delete(path);
     }
     this.#files.set(path, { ...state, fingerprint: "", suspect: GONE });
@@ -192,17 +192,17 @@ export class FileReader {
     }
   }
 
-  #unsettle(summary: FileSummary): void {
-    for (const { id } of entriesOf(summary)) this.#unsettled.add(id);
+  #markUnresolved(summary: FileSummary): void {
+    for (const { id } of entriesOf(summary)) this.#unresolved.add(id);
   }
 
-  /** Settle who gives the objects of files that changed, and bring the sink up to it. `fresh` is used up. */
+  /** Decide which file gives the objects of files that changed, and bring the sink up to it. `fresh` is used up. */
   async #handOn(fresh: FreshObjects): Promise<void> {
-    if (this.#unsettled.size === 0) return;
+    if (this.#unresolved.size === 0) return;
     const { sink } = this.#options;
-    const ids = this.#unsettled;
-    this.#unsettled = new Set();
-    const { winners, shadowed } = settleFiles(
+    const ids = this.#unresolved;
+    this.#unresolved = new Set();
+    const { winners, shadowed } = resolveFiles(
       [...this.#files.values()].map(({ summary }) => summary),
       ids,
     );
@@ -218,7 +218,7 @@ export class FileReader {
       const object = fresh.get(versionOf(entry)) ?? (await this.#readAgain(path, entry, fresh));
       // The file changed since; the next look will bring it.
       if (object === undefined) {
-        this.#unsettled.add(id);
+        this.#unresolved.add(id);
         continue;
       }
       this.#handed.set(id, entry.hash);

@@ -9,7 +9,7 @@ import { createFileSource, type FileTimings } from "./file-source.ts";
 import { eventually, RecordingLog, RecordingSink, TestClock } from "../test-support/world.ts";
 
 /** Polling is off, so that what is seen is seen by watching. */
-const QUICK: Partial<FileTimings> = { debounceMs: 10, settleMs: 60, pollMs: 3_600_000 };
+const QUICK: Partial<FileTimings> = { debounceMs: 10, graceMs: 60, pollMs: 3_600_000 };
 
 let directory: string;
 let sink: RecordingSink;
@@ -186,9 +186,9 @@ describe("a change", () => {
   it("hands on the changed object alone", async () => {
     await writeFile(at("a.yaml"), [service("a"), service("b"), service("c")].join("---\n"));
     await follow();
-    sink.take();
+    sink.drain();
     await change(() => writeFile(at("a.yaml"), [`# moved\n${service("a")}`, service("b", 81), service("c")].join("---\n")));
-    expect(sink.take()).toEqual(["+Service shop/b"]);
+    expect(sink.drain()).toEqual(["+Service shop/b"]);
   });
 
   it("by an atomic rename is seen, in a single file too", async () => {
@@ -279,29 +279,29 @@ describe("a change", () => {
 describe("a file in the making", () => {
   it("that is deleted and written anew, or emptied first, takes nothing away in between", async () => {
     await writeFile(at("a.yaml"), service("a"));
-    await follow(at("a.yaml"), { settleMs: 2_000 });
-    sink.take();
-    const settling = (): number => clock.sleeps.filter((ms) => ms === 2_000).length;
+    await follow(at("a.yaml"), { graceMs: 2_000 });
+    sink.drain();
+    const graces = (): number => clock.sleeps.filter((ms) => ms === 2_000).length;
     await change(async () => {
       await unlink(at("a.yaml"));
-      await eventually(() => settling() === 1);
+      await eventually(() => graces() === 1);
       await writeFile(at("a.yaml"), service("a"));
     });
     await change(async () => {
       await writeFile(at("a.yaml"), "");
-      await eventually(() => settling() === 2);
+      await eventually(() => graces() === 2);
       await writeFile(at("a.yaml"), service("a"));
     });
-    expect(sink.take()).toEqual([]);
+    expect(sink.drain()).toEqual([]);
   });
 
   it("that stays empty keeps what it said, with one report, until it says something again", async () => {
     await writeFile(at("a.yaml"), service("a"));
     await follow();
-    sink.take();
+    sink.drain();
     await change(() => writeFile(at("a.yaml"), ""));
     await change(() => writeFile(at("a.yaml"), "# nothing yet\n"));
-    expect(sink.take()).toEqual([]);
+    expect(sink.drain()).toEqual([]);
     expect(issues).toMatchObject([{ object: at("a.yaml"), what: "the file is empty" }]);
     expect(issues[0]?.hint).toContain("delete the file or write an empty List");
     await writeFile(at("a.yaml"), service("b"));
@@ -311,15 +311,15 @@ describe("a file in the making", () => {
 
   it("by somebody slow, in place, is read when it is whole", async () => {
     await writeFile(at("a.yaml"), `${service("a")}---\n${service("b")}---\n${service("c")}`);
-    await follow(directory, { settleMs: 1_000 });
-    sink.take();
-    const settling = (): number => clock.sleeps.filter((ms) => ms === 1_000).length;
+    await follow(directory, { graceMs: 1_000 });
+    sink.drain();
+    const graces = (): number => clock.sleeps.filter((ms) => ms === 1_000).length;
     await change(async () => {
       await writeFile(at("a.yaml"), `${service("a")}---\n`);
-      await eventually(() => settling() === 1);
+      await eventually(() => graces() === 1);
       await appendFile(at("a.yaml"), `${service("b")}---\n${service("c", 81)}`);
     });
-    expect(sink.take()).toEqual(["+Service shop/c"]);
+    expect(sink.drain()).toEqual(["+Service shop/c"]);
   });
 
   it("that never comes to rest is read all the same", async () => {
@@ -331,16 +331,16 @@ describe("a file in the making", () => {
     }
     // The first version, then eight that are waited for, and the tenth.
     expect(outcomes).toEqual([true, ...Array.from({ length: 8 }, () => false), true]);
-    expect(sink.take()).toEqual(["+Service shop/a", "+Service shop/a"]);
+    expect(sink.drain()).toEqual(["+Service shop/a", "+Service shop/a"]);
   });
 
   it("that can't be parsed keeps what it said, with one report of file and line", async () => {
     await writeFile(at("a.yaml"), `${service("a")}---\n${service("b")}`);
     await follow();
-    sink.take();
+    sink.drain();
     await change(() => writeFile(at("a.yaml"), `${service("a", 81)}---\n${service("b")}  ports: [{ port: 80 }\nmore: 1\n`));
     // Half-broken: the good document counts, the bad one's object stays.
-    expect(sink.take()).toEqual(["+Service shop/a"]);
+    expect(sink.drain()).toEqual(["+Service shop/a"]);
     expect(issues).toHaveLength(1);
     expect(issues[0]?.object).toMatch(/a\.yaml:1[0-9]$/);
     expect(issues[0]?.what).toContain("can't be parsed");
@@ -348,12 +348,12 @@ describe("a file in the making", () => {
     expect(issues).toHaveLength(1);
     await writeFile(at("a.yaml"), service("a", 81));
     await expectObjects("Service shop/a");
-    expect(sink.take()).toEqual(["-Service shop/b"]);
+    expect(sink.drain()).toEqual(["-Service shop/b"]);
   });
 
   it("is not reported when it is whole soon after", async () => {
     await writeFile(at("a.yaml"), service("a"));
-    await follow(directory, { settleMs: 1_000 });
+    await follow(directory, { graceMs: 1_000 });
     await writeFile(at("a.yaml"), `${service("b")}  ports: [`);
     await eventually(() => clock.sleeps.includes(1_000));
     await writeFile(at("a.yaml"), service("b"));
@@ -363,7 +363,7 @@ describe("a file in the making", () => {
 });
 
 describe("two files that give one object", () => {
-  it("settle it by name, and the other comes into its own when the first goes", async () => {
+  it("decide it by name, and the other comes into its own when the first goes", async () => {
     await writeFile(at("a.yaml"), service("cart", 1));
     await writeFile(at("b.yaml"), `${service("till")}---\n${service("cart", 2)}`);
     await follow();
@@ -376,10 +376,10 @@ describe("two files that give one object", () => {
         hint: "the first one counts; delete one of them",
       },
     ]);
-    sink.take();
+    sink.drain();
     await unlink(at("a.yaml"));
     await sink.until(({ calls }) => calls.length > 0);
-    expect(sink.take()).toEqual(["+Service shop/cart"]);
+    expect(sink.drain()).toEqual(["+Service shop/cart"]);
     expect(port()).toBe("2");
   });
 
@@ -397,7 +397,7 @@ describe("two files that give one object", () => {
     expect(issues).toHaveLength(2);
   });
 
-  it("settle it by name also where the other is read first, and handed on before", async () => {
+  it("decide it by name also where the other is read first, and handed on before", async () => {
     const others = Array.from({ length: 1_500 }, (_, index) => service(`s${index}`).replaceAll("\n", "\n  ").trim());
     const list = [
       "apiVersion: v1",
@@ -450,11 +450,11 @@ it("keeps what a directory said when the directory itself is gone", async () => 
   await mkdir(at("conf"));
   await writeFile(at("conf", "a.yaml"), service("a"));
   await follow(at("conf"));
-  sink.take();
+  sink.drain();
   await rename(at("conf"), at("moved"));
   await eventually(() => issues.length > 0);
   expect(issues[0]).toMatchObject({ object: at("conf"), hint: "what it said before stays in force" });
-  expect(sink.take()).toEqual([]);
+  expect(sink.drain()).toEqual([]);
 });
 
 it("says when a directory that was gone is back, once", async () => {

@@ -10,7 +10,7 @@ export interface FileTimings {
   /** Quiet time after a change before files are read; default 50. */
   readonly debounceMs: number;
   /** How long a file that looks half-written, or is gone, is given to become whole; default 250. */
-  readonly settleMs: number;
+  readonly graceMs: number;
   /** How often everything is looked at without any event; default 10,000. */
   readonly pollMs: number;
 }
@@ -29,8 +29,8 @@ export interface FileSourceOptions {
   readonly timings?: Partial<FileTimings> | undefined;
 }
 
-const DEFAULT_TIMINGS: FileTimings = { debounceMs: 50, settleMs: 250, pollMs: 10_000 };
-const SETTLE_ROUNDS_MAX = 8;
+const DEFAULT_TIMINGS: FileTimings = { debounceMs: 50, graceMs: 250, pollMs: 10_000 };
+const GRACE_ROUNDS_MAX = 8;
 const PART = "files";
 
 /**
@@ -53,23 +53,23 @@ async function follow(options: FileSourceOptions, sink: ObjectSink, signal: Abor
   const watcher = new DirectoryWatcher(log, () => bell.ring());
   try {
     let round = 0;
-    let isSettled = false;
+    let isComplete = false;
     // The first read is waited for until it is whole: a file being written at the start must not look like fewer services.
-    while (!isSettled && !signal.aborted) {
-      if (round > 0) await clock.sleep(timings.settleMs, signal);
+    while (!isComplete && !signal.aborted) {
+      if (round > 0) await clock.sleep(timings.graceMs, signal);
       const scan = await scanPath(path);
       watcher.set(scan.directories);
-      isSettled = await reader.read(scan, { acceptsSuspects: ++round > SETTLE_ROUNDS_MAX, isFirst: true });
+      isComplete = await reader.read(scan, { acceptsSuspects: ++round > GRACE_ROUNDS_MAX, isFirst: true });
     }
     if (signal.aborted) return;
     for (const kind of OBJECT_KINDS) sink.markSynced(kind);
     onHealth(PART, "");
     log.info("following files", { path, objects: reader.size });
     while (!signal.aborted) {
-      await bell.wait(clock, isSettled ? timings.pollMs : timings.settleMs, signal);
+      await bell.wait(clock, isComplete ? timings.pollMs : timings.graceMs, signal);
       // Writers come in bursts: read after a quiet moment, but not for ever later.
-      for (let quiet = 0; quiet < SETTLE_ROUNDS_MAX && bell.take(); quiet++) await clock.sleep(timings.debounceMs, signal);
-      if (!signal.aborted) isSettled = await readAgain(path, reader, watcher, onHealth);
+      for (let quiet = 0; quiet < GRACE_ROUNDS_MAX && bell.consume(); quiet++) await clock.sleep(timings.debounceMs, signal);
+      if (!signal.aborted) isComplete = await readAgain(path, reader, watcher, onHealth);
     }
   } finally {
     watcher.close();
@@ -85,9 +85,9 @@ async function readAgain(
   try {
     const scan = await scanPath(path);
     watcher.set(scan.directories);
-    const isSettled = await reader.read(scan, { acceptsSuspects: false, isFirst: false });
+    const isComplete = await reader.read(scan, { acceptsSuspects: false, isFirst: false });
     onHealth(PART, "");
-    return isSettled;
+    return isComplete;
   } catch (error) {
     if (!ProxyError.is(error)) throw error;
     onHealth(PART, error.message);
@@ -106,7 +106,7 @@ class Bell {
   }
 
   /** Tell whether it rang since the last time, and forget it. */
-  take(): boolean {
+  consume(): boolean {
     const hasRung = this.#hasRung;
     this.#hasRung = false;
     return hasRung;

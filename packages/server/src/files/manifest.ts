@@ -145,7 +145,7 @@ function lineOffsetOf(text: string, position: number): number {
   return text.slice(0, position).split("\n").length - 1;
 }
 
-interface Place {
+interface ItemPosition {
   readonly lineOffset: number;
   /** "" or ` items[3]`. */
   readonly where: string;
@@ -154,7 +154,7 @@ interface Place {
   readonly inherited?: { readonly apiVersion: unknown; readonly kind: string };
 }
 
-function collect(value: unknown, place: Place): void {
+function collect(value: unknown, place: ItemPosition): void {
   const { found, lineOffset, where, inherited } = place;
   const isItem = where !== "";
   const wrong = (what: string, hint: string, isUnclear: boolean): void => {

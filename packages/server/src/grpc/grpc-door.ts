@@ -18,7 +18,7 @@ export interface DoorLimits {
 
 /** A gRPC server that is handed its connections. */
 export interface GrpcDoor {
-  readonly take: (socket: Socket) => void;
+  readonly accept: (socket: Socket) => void;
   close(): void;
 }
 
@@ -55,7 +55,7 @@ export function openGrpcDoor(services: readonly GrpcService[], limits: DoorLimit
   for (const { definition, handlers } of services) server.addService(definition, handlers);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   return {
-    take: (socket) => injector.injectConnection(socket),
+    accept: (socket) => injector.injectConnection(socket),
     close() {
       injector.destroy();
       server.forceShutdown();

@@ -24,7 +24,7 @@ export interface ListenOptions {
 }
 
 /** What becomes of connections, by the kind of address they came to. */
-export interface ConnectionTakers {
+export interface ConnectionHandlers {
   readonly unix: (socket: Socket) => void;
   readonly tls: (socket: Socket) => void;
 }
@@ -32,10 +32,10 @@ export interface ConnectionTakers {
 const DEFAULT_MODE = 0o660;
 
 /** Listen on every address, or on none. @throws {ProxyError} what the first one that can't be listened on fails with. */
-export async function listenAll(options: ListenOptions, takers: ConnectionTakers): Promise<readonly Listener[]> {
+export async function listenAll(options: ListenOptions, handlers: ConnectionHandlers): Promise<readonly Listener[]> {
   const listeners: Listener[] = [];
   try {
-    for (const text of options.listen) listeners.push(await listenOn(text, options, takers));
+    for (const text of options.listen) listeners.push(await listenOn(text, options, handlers));
     return listeners;
   } catch (error) {
     for (const listener of listeners) await listener.close();
@@ -43,11 +43,11 @@ export async function listenAll(options: ListenOptions, takers: ConnectionTakers
   }
 }
 
-async function listenOn(text: string, options: ListenOptions, takers: ConnectionTakers): Promise<Listener> {
+async function listenOn(text: string, options: ListenOptions, handlers: ConnectionHandlers): Promise<Listener> {
   const { tls: files, mode = DEFAULT_MODE, owner, clock, log } = options;
   const target = parseTarget(text);
   if (target.kind === "unix") {
-    const listener = await listenUnix({ path: target.path, mode, owner, onConnection: takers.unix, clock, log });
+    const listener = await listenUnix({ path: target.path, mode, owner, onConnection: handlers.unix, clock, log });
     log.info("serving the node-state API", { listen: text, mode: mode.toString(8).padStart(4, "0") });
     return listener;
   }
@@ -55,7 +55,7 @@ async function listenOn(text: string, options: ListenOptions, takers: Connection
     const hint = "pass --tls-ca, --tls-cert and --tls-key";
     throw new ProxyError("invalid_object", "listening on TLS needs certificates", { object: JSON.stringify(text), hint });
   }
-  const listener = await listenTls({ host: target.host, port: target.port, files, log, onConnection: takers.tls });
+  const listener = await listenTls({ host: target.host, port: target.port, files, log, onConnection: handlers.tls });
   log.info("serving the node-state API", { listen: text });
   return listener;
 }

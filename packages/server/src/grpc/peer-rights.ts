@@ -47,7 +47,7 @@ export function certificateRights(anyNode: ReadonlySet<string>): PeerRightsOf {
       checkAll() {
         if (mayAskForAll) return;
         throw new ProxyError("permission_denied", `the certificate of ${said(commonName)} gives no right to ask for all nodes`, {
-          hint: "its common name has to be one that this brain lets ask for any node",
+          hint: "its common name has to be one that this node-state server lets ask for any node",
         });
       },
       check(nodeName) {
@@ -57,7 +57,7 @@ export function certificateRights(anyNode: ReadonlySet<string>): PeerRightsOf {
           `the certificate of ${said(commonName)} may ask for ${own(commonName)}, not for this one`,
           {
             object: `node ${nodeName}`,
-            hint: "its common name is system:node:NAME of the one node it may ask for, or one that this brain lets ask for any",
+            hint: "its common name is system:node:NAME of the one node it may ask for, or one that this node-state server lets ask for any",
           },
         );
       },

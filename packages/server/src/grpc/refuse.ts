@@ -1,21 +1,21 @@
 import { status, type ServerDuplexStream } from "@grpc/grpc-js";
 import { ProxyError, type Log } from "@turnout/core";
 import type { PeerRights } from "./peer-rights.ts";
-import type { StreamGate, StreamPlace } from "./stream-gate.ts";
+import type { StreamGate, StreamSlot } from "./stream-gate.ts";
 import type { Traffic } from "./traffic.ts";
 
 /** A stream as grpc-js hands it in; messages are bytes, so that bad ones can be answered. */
 export type WatchCall = ServerDuplexStream<Buffer, Buffer>;
 
 /** Runs a stream if there is room for one more, and refuses it otherwise. */
-export type Admit = (call: WatchCall, rights: PeerRights, run: (place: StreamPlace) => Promise<void>) => Promise<void>;
+export type Admit = (call: WatchCall, rights: PeerRights, run: (slot: StreamSlot) => Promise<void>) => Promise<void>;
 
 /** gRPC's status for our codes. */
 const STATUS: Readonly<Partial<Record<ProxyError["code"], status>>> = {
   feed_lost: status.INVALID_ARGUMENT,
   invalid_object: status.INVALID_ARGUMENT,
   permission_denied: status.PERMISSION_DENIED,
-  already_exists: status.RESOURCE_EXHAUSTED,
+  limit_reached: status.RESOURCE_EXHAUSTED,
   timed_out: status.DEADLINE_EXCEEDED,
   canceled: status.UNAVAILABLE,
 };
@@ -28,7 +28,7 @@ export interface RefusalContext {
 
 /** Have a gate decide which streams run. */
 export function admitBy(gate: StreamGate, context: RefusalContext): Admit {
-  const placeFor = (call: WatchCall, rights: PeerRights): StreamPlace | undefined => {
+  const slotFor = (call: WatchCall, rights: PeerRights): StreamSlot | undefined => {
     try {
       return gate.arrive(rights, (error) => refuse(call, error, context));
     } catch (error) {
@@ -38,12 +38,12 @@ export function admitBy(gate: StreamGate, context: RefusalContext): Admit {
     }
   };
   return async (call, rights, run) => {
-    const place = placeFor(call, rights);
-    if (place === undefined) return;
+    const slot = slotFor(call, rights);
+    if (slot === undefined) return;
     try {
-      await run(place);
+      await run(slot);
     } finally {
-      place.leave();
+      slot.leave();
     }
   };
 }

@@ -1,8 +1,8 @@
 import type { Issue, ProxyError } from "@turnout/core";
-import { settle, TestClock } from "@turnout/core/testing";
+import { flushPromises, TestClock } from "@turnout/core/testing";
 import { describe, expect, test } from "vitest";
 import { ALL_RIGHTS, certificateRights, type PeerRights } from "./peer-rights.ts";
-import { StreamGate, type StreamPlace } from "./stream-gate.ts";
+import { StreamGate, type StreamSlot } from "./stream-gate.ts";
 
 const rightsOf = (CN: string): PeerRights =>
   certificateRights(new Set(["relay"]))({ subject: { CN } } as unknown as Parameters<ReturnType<typeof certificateRights>>[0]);
@@ -16,17 +16,17 @@ function setUp(limits: { readonly streamsMax?: number; readonly streamsOfClientM
   const issues: Issue[] = [];
   const gate = new StreamGate({ streamsMax: 100, streamsOfClientMax: 3, ...limits, clock, report: (issue) => void issues.push(issue) });
   const ended: string[] = [];
-  const arrive = (rights: PeerRights): StreamPlace => gate.arrive(rights, (error: ProxyError) => void ended.push(error.message));
+  const arrive = (rights: PeerRights): StreamSlot => gate.arrive(rights, (error: ProxyError) => void ended.push(error.message));
   /** As a stream that says at once what it wants. */
-  const watch = (rights: PeerRights, nodeName: string): StreamPlace => {
-    const place = arrive(rights);
+  const watch = (rights: PeerRights, nodeName: string): StreamSlot => {
+    const slot = arrive(rights);
     try {
-      place.settle(nodeName);
+      slot.assign(nodeName);
     } catch (error) {
-      place.leave();
+      slot.leave();
       throw error;
     }
-    return place;
+    return slot;
   };
   return { clock, gate, issues, ended, arrive, watch };
 }
@@ -61,11 +61,11 @@ describe("a share of streams", () => {
 
   test("moves with a stream that wants another node", () => {
     const { gate, watch } = setUp({ streamsOfClientMax: 1 });
-    const place = watch(RELAY, "a");
-    place.settle("b");
+    const slot = watch(RELAY, "a");
+    slot.assign("b");
     watch(RELAY, "a").leave();
     expect(() => watch(RELAY, "b")).toThrow("for node b");
-    place.leave();
+    slot.leave();
     watch(RELAY, "b");
     expect(gate.streams).toBe(1);
   });
@@ -73,10 +73,10 @@ describe("a share of streams", () => {
   test("is reported again when all of it had been let go of", () => {
     const { issues, watch } = setUp({ streamsOfClientMax: 1 });
     for (let round = 0; round < 2; round++) {
-      const place = watch(NODE, "a");
+      const slot = watch(NODE, "a");
       expect(() => watch(NODE, "a")).toThrow("no more at a time");
       expect(() => watch(NODE, "a")).toThrow("no more at a time");
-      place.leave();
+      slot.leave();
     }
     expect(issues).toHaveLength(2);
   });
@@ -88,15 +88,15 @@ describe("all streams together", () => {
     for (let stream = 0; stream < 3; stream++) arrive(STRANGER);
     watch(NODE, "a");
     watch(OTHER, "b");
-    expect(() => watch(NODE, "a")).toThrow("this brain serves 2 streams already, and no more at a time");
+    expect(() => watch(NODE, "a")).toThrow("this node-state server serves 2 streams already, and no more at a time");
     expect(gate.streams).toBe(2);
   });
 
   test("give their room back, also when they were refused", () => {
     const { gate, watch } = setUp({ streamsMax: 1 });
-    const place = watch(NODE, "a");
+    const slot = watch(NODE, "a");
     expect(() => watch(OTHER, "b")).toThrow("serves 1 streams");
-    place.leave();
+    slot.leave();
     watch(OTHER, "b").leave();
     expect([gate.streams, gate.silent]).toEqual([0, 0]);
   });
@@ -131,7 +131,7 @@ describe("a silent stream", () => {
   test("that leaves holds nothing, and no timer", async () => {
     const { clock, gate, arrive } = setUp();
     arrive(NODE).leave();
-    await settle();
+    await flushPromises();
     expect([gate.silent, clock.sleeping]).toEqual([0, 0]);
   });
 });

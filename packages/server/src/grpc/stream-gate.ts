@@ -13,12 +13,12 @@ export interface StreamGateOptions {
 }
 
 /** A stream's place at the gate. */
-export interface StreamPlace {
+export interface StreamSlot {
   /**
    * It has said what it wants, the state of a node or "" for all of the cluster, and counts from now on. Again: it wants something else.
-   * @throws {ProxyError} `already_exists` when there is no room.
+   * @throws {ProxyError} `limit_reached` when there is no room.
    */
-  settle(nodeName: string): void;
+  assign(nodeName: string): void;
   /** It is over. */
   leave(): void;
 }
@@ -38,7 +38,7 @@ const HELLO_MS = 10_000;
 export class StreamGate {
   readonly #options: StreamGateOptions;
   /** What ends them, oldest first. */
-  readonly #silent = new Map<StreamPlace, (error: ProxyError) => void>();
+  readonly #silent = new Map<StreamSlot, (error: ProxyError) => void>();
   readonly #shares = new Map<string, number>();
   /** Who was reported to want more; until they have nothing left. */
   readonly #greedy = new Set<string>();
@@ -60,36 +60,36 @@ export class StreamGate {
 
   /**
    * Take in a stream of a client; `end` is called when it was silent for too long.
-   * @throws {ProxyError} `already_exists` when the client has its share.
+   * @throws {ProxyError} `limit_reached` when the client has its share.
    */
-  arrive({ client, mayAskForAll }: PeerRights, end: (error: ProxyError) => void): StreamPlace {
+  arrive({ client, mayAskForAll }: PeerRights, end: (error: ProxyError) => void): StreamSlot {
     const gone = new AbortController();
     let share = mayAskForAll ? undefined : client;
     let isCounted = false;
-    if (share !== undefined) this.#take(share);
-    const place: StreamPlace = {
-      settle: (nodeName) => {
+    if (share !== undefined) this.#reserve(share);
+    const slot: StreamSlot = {
+      assign: (nodeName) => {
         if (!isCounted) this.#count();
         isCounted = true;
-        this.#silent.delete(place);
+        this.#silent.delete(slot);
         if (!mayAskForAll) return;
         const next = `${client} for ${nodeName === "" ? "the cluster" : `node ${nodeName}`}`;
         if (next === share) return;
-        this.#take(next);
+        this.#reserve(next);
         if (share !== undefined) this.#release(share);
         share = next;
       },
       leave: () => {
         gone.abort();
-        this.#silent.delete(place);
+        this.#silent.delete(slot);
         if (share !== undefined) this.#release(share);
         if (isCounted) this.#streams -= 1;
       },
     };
     this.#makeRoom();
-    this.#silent.set(place, end);
-    void this.#options.clock.sleep(HELLO_MS, gone.signal).then(() => this.#endSilent(place, "no first message came"));
-    return place;
+    this.#silent.set(slot, end);
+    void this.#options.clock.sleep(HELLO_MS, gone.signal).then(() => this.#endSilent(slot, "no first message came"));
+    return slot;
   }
 
   #makeRoom(): void {
@@ -97,23 +97,23 @@ export class StreamGate {
     if (oldest !== undefined && this.#silent.size >= SILENT_MAX) this.#endSilent(oldest, "no first message came, and others wait");
   }
 
-  #endSilent(place: StreamPlace, what: string): void {
-    const end = this.#silent.get(place);
-    this.#silent.delete(place);
+  #endSilent(slot: StreamSlot, what: string): void {
+    const end = this.#silent.get(slot);
+    this.#silent.delete(slot);
     end?.(new ProxyError("timed_out", what, { hint: "it says whose state is wanted" }));
   }
 
   #count(): void {
     const { streamsMax, report } = this.#options;
     if (this.#streams >= streamsMax) {
-      const what = `this brain serves ${streamsMax} streams already, and no more at a time`;
-      report({ object: "serve", what, hint: "run another brain; turnout_api_watchers counts streams" });
-      throw new ProxyError("already_exists", what);
+      const what = `this node-state server serves ${streamsMax} streams already, and no more at a time`;
+      report({ object: "serve", what, hint: "run another node-state server; turnout_api_watchers counts streams" });
+      throw new ProxyError("limit_reached", what);
     }
     this.#streams += 1;
   }
 
-  #take(share: string): void {
+  #reserve(share: string): void {
     const { streamsOfClientMax: most, report } = this.#options;
     const taken = this.#shares.get(share) ?? 0;
     if (taken < most) {
@@ -124,7 +124,7 @@ export class StreamGate {
     if (!this.#greedy.has(share))
       report({ object: share, what: `more streams than one client may have are refused: it has ${most}`, hint });
     this.#greedy.add(share);
-    throw new ProxyError("already_exists", `there are ${most} streams already, and no more at a time`, { object: share, hint });
+    throw new ProxyError("limit_reached", `there are ${most} streams already, and no more at a time`, { object: share, hint });
   }
 
   #release(share: string): void {

@@ -101,7 +101,7 @@ describe("a listener on a unix socket", () => {
   test("does not take the place of a live one, which goes on", async () => {
     await listen();
     await expect(listenUnix({ path, mode: 0o660, onConnection: () => undefined, clock, log })).rejects.toThrow(
-      `[already_exists] somebody listens on this socket already: ${path}: stop it, or listen elsewhere`,
+      `[already_exists] another process listens on this socket already: ${path}: stop it, or listen elsewhere`,
     );
     const socket = connect(path);
     await once(socket, "connect");
@@ -110,7 +110,7 @@ describe("a listener on a unix socket", () => {
 
   test("does not touch what is no socket", async () => {
     await writeFile(path, "precious");
-    await expect(listen()).rejects.toThrow(`[already_exists] something that is no socket is in the way: ${path}`);
+    await expect(listen()).rejects.toThrow(`[already_exists] a file that is not a socket has this path: ${path}`);
     expect((await lstat(path)).size).toBe(8);
   });
 
@@ -131,13 +131,13 @@ describe("a listener on a unix socket", () => {
   test("says how long a path may be, and that a directory is in the way", async () => {
     const long = join(directory, "x".repeat(105 - directory.length));
     await expect(listen({ path: long })).rejects.toThrow(/^\[invalid_object\] the path of a socket to listen on has at most 10\d bytes/);
-    await expect(listen({ path: directory })).rejects.toThrow(/^\[already_exists\] something that is no socket is in the way/);
+    await expect(listen({ path: directory })).rejects.toThrow(/^\[already_exists\] a file that is not a socket has this path/);
   });
 });
 
 describe("a socket that somebody removes", () => {
   const REMOVED = "warn our socket was removed, and is made again";
-  const TROUBLE = "warn nobody new can connect; who is connected stays so";
+  const TROUBLE = "warn new clients can't connect; existing connections stay";
 
   test("is made again with its mode, and who is connected stays so", async () => {
     let taken = 0;

@@ -50,7 +50,7 @@ async function found(path: string): Promise<"nothing" | "stale" | "live"> {
     throw problem(error, path);
   });
   if (stats === undefined) return "nothing";
-  if (!stats.isSocket()) throw new ProxyError("already_exists", "something that is no socket is in the way", { object: path });
+  if (!stats.isSocket()) throw new ProxyError("already_exists", "a file that is not a socket has this path", { object: path });
   const socket = connect(path);
   try {
     await once(socket, "connect");
@@ -91,7 +91,7 @@ async function make({ path, mode, owner, onConnection, log }: UnixListenerOption
   await lstat(dirname(path)).catch((error: unknown) => {
     throw problem(error, path);
   });
-  // Left by one of our number that died in the middle: in containers each brain may have the number of the one before.
+  // Left by one of our number that died in the middle: in containers each node-state server may have the number of the one before.
   const isInTheWay = (await found(made)) === "stale";
   const server = createServer(onConnection);
   try {
@@ -172,7 +172,7 @@ class KeptSocket implements UnixListener {
     this.#trouble = trouble;
     const { path, log } = this.#options;
     if (trouble === "") log.info("our socket is back", { listen: path });
-    else log.warn("nobody new can connect; who is connected stays so", { listen: path, reason: trouble });
+    else log.warn("new clients can't connect; existing connections stay", { listen: path, reason: trouble });
   }
 }
 
@@ -189,7 +189,7 @@ export async function listenUnix(options: UnixListenerOptions): Promise<UnixList
   const { path } = options;
   if ((await found(path)) === "live") {
     const hint = "stop it, or listen elsewhere";
-    throw new ProxyError("already_exists", "somebody listens on this socket already", { object: path, hint });
+    throw new ProxyError("already_exists", "another process listens on this socket already", { object: path, hint });
   }
   return new KeptSocket(options, await make(options));
 }

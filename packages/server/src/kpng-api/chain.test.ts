@@ -2,32 +2,32 @@ import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, FAMILIES, type ChangeSet, type Clock, type IPFamily, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, rawService, rawSlice, rowsOf, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { createRelayOrigin } from "../node-api/node-origin.ts";
-import { TestBrain } from "../test-support/brain.ts";
-import { KpngBrain } from "../test-support/kpng-brain.ts";
+import { createRelayProvider } from "../node-api/node-state-provider.ts";
+import { TestStateServer } from "../test-support/state-server.ts";
+import { TestKpngServer } from "../test-support/test-kpng-server.ts";
 import { KpngWatcher } from "../test-support/kpng-watcher.ts";
 import { eventually, ManualClock, RecordingLog, TestClock } from "../test-support/world.ts";
 
 type Raw = ReturnType<typeof rawService>;
 
-let brain: KpngBrain;
+let stateServer: TestKpngServer;
 let link: NodeLink;
 let log: RecordingLog;
 
 afterEach(async () => {
   await link.close();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 async function follow(protocols: readonly ("globalv1" | "localv1")[], objects: readonly Raw[]): Promise<void> {
-  brain = await KpngBrain.start(protocols);
-  for (const raw of objects) upsertRaw(brain.store, raw);
+  stateServer = await TestKpngServer.start(protocols);
+  for (const raw of objects) upsertRaw(stateServer.store, raw);
   log = new RecordingLog();
   link = open();
 }
 
 function open(clock: Clock = new TestClock()): NodeLink {
-  return new NodeLink({ target: brain.target, nodeName: "node1", settings: POD_SETTINGS, log, clock });
+  return new NodeLink({ target: stateServer.target, nodeName: "node1", settings: POD_SETTINGS, log, clock });
 }
 
 const next = (family: IPFamily): Promise<ChangeSet> => link.feed(family).next(new AbortController().signal);
@@ -164,40 +164,44 @@ describe("from our store over kpng's protocol to our rows", () => {
       expect(direct.size).toBeGreaterThan(0);
       expect(by(await rowsOver(family), asGlobal)).toEqual(by(direct, asGlobal));
     }
-    expect(log.of("warn")).toEqual(["warn the brain speaks kpng's globalv1 and no turnout.node.v1; some of what Services say is lost"]);
+    expect(log.of("warn")).toEqual([
+      "warn the node-state server speaks kpng's globalv1 and no turnout.node.v1; some of what Services say is lost",
+    ]);
   });
 
-  test("localv1 gives the pools and rules that our brain chose", async () => {
+  test("localv1 gives the pools and rules that our node-state server chose", async () => {
     await follow(["localv1"], SHOWCASE);
     for (const family of FAMILIES) {
       const direct = rowsOf(SHOWCASE, { family });
       expect(by(await rowsOver(family), asLocal)).toEqual(by(direct, asLocal));
     }
-    expect(log.of("warn")).toEqual(["warn the brain speaks kpng's localv1 and no turnout.node.v1; some of what Services say is lost"]);
+    expect(log.of("warn")).toEqual([
+      "warn the node-state server speaks kpng's localv1 and no turnout.node.v1; some of what Services say is lost",
+    ]);
   });
 
   test.each(["globalv1", "localv1"] as const)("%s: one change is one row, and noise is none", async (protocol) => {
     await follow([protocol], SHOWCASE);
     await rowsOver("IPv4");
-    upsertRaw(brain.store, rawNode("node3"));
-    upsertRaw(brain.store, rawSlice("plain", [{ ip: "10.1.1.99", node: "node1", pod: "plain-a" }]));
+    upsertRaw(stateServer.store, rawNode("node3"));
+    upsertRaw(stateServer.store, rawSlice("plain", [{ ip: "10.1.1.99", node: "node1", pod: "plain-a" }]));
     const { full, set, delete: gone } = await next("IPv4");
     expect([full, gone, set.map(({ key, endpoints }) => [key, endpoints.map(({ ip }) => ip)])]).toEqual([
       false,
       [],
       [["shop/plain:http/TCP", ["10.1.1.99"]]],
     ]);
-    brain.store.remove("Service", "shop", "plain");
+    stateServer.store.remove("Service", "shop", "plain");
     expect((await next("IPv4")).delete).toEqual(["shop/plain:http/TCP"]);
   });
 
-  test("terminating endpoints serve over localv1, where the brain falls back to them, and are lost over globalv1", async () => {
+  test("terminating endpoints serve over localv1, where the node-state server falls back to them, and are lost over globalv1", async () => {
     const ending = { ready: false, serving: true, terminating: true };
     const objects = [rawService("ending", { clusterIP: "10.96.0.1" }), rawSlice("ending", [{ ip: "10.1.1.1", ...ending }])];
     await follow(["localv1"], objects);
     expect([...(await rowsOver("IPv4")).values()][0]?.cluster).toEqual([0]);
-    brain.stop();
-    await brain.serve(["globalv1", "localv1"]);
+    stateServer.stop();
+    await stateServer.serve(["globalv1", "localv1"]);
     const { full, set } = await next("IPv4");
     expect([full, set[0]?.cluster, set[0]?.destinations[0]?.rules]).toEqual([
       true,
@@ -217,40 +221,41 @@ describe("from our store over kpng's protocol to our rows", () => {
     },
   );
 
-  test.each(["globalv1", "localv1"] as const)("%s: a brain that was away costs what changed meanwhile", async (protocol) => {
+  test.each(["globalv1", "localv1"] as const)("%s: a node-state server that was away costs what changed meanwhile", async (protocol) => {
     await follow([protocol], SHOWCASE);
     await rowsOver("IPv4");
     const waiting = next("IPv4");
-    brain.stop();
-    brain.store.remove("Service", "shop", "sticky");
-    await brain.serve([protocol]);
+    stateServer.stop();
+    stateServer.store.remove("Service", "shop", "sticky");
+    await stateServer.serve([protocol]);
     const { full, set, delete: gone } = await waiting;
     expect([full, set, gone]).toEqual([false, [], ["shop/sticky:http/TCP"]]);
   });
 
-  test("a brain that begins anew with a part of what there is takes nothing away, and goes on from what it tells then", async () => {
+  test("a node-state server that begins anew with a part of what there is takes nothing away, and goes on from what it tells then", async () => {
     await follow(["globalv1"], SHOWCASE);
     await link.close();
     const clock = new ManualClock();
     link = open(clock);
     await rowsOver("IPv4");
     const waiting = next("IPv4");
-    brain.stop();
-    for (const key of brain.store.serviceKeys()) if (key !== "shop/plain") brain.store.remove("Service", "shop", key.slice("shop/".length));
-    await brain.serve(["globalv1"]);
+    stateServer.stop();
+    for (const key of stateServer.store.serviceKeys())
+      if (key !== "shop/plain") stateServer.store.remove("Service", "shop", key.slice("shop/".length));
+    await stateServer.serve(["globalv1"]);
     await eventually(() => {
       clock.advance(100);
-      return log.of("info").some((line) => line.includes("told less than before"));
+      return log.of("info").some((line) => line.includes("sent less than before"));
     });
-    for (const raw of SHOWCASE) upsertRaw(brain.store, raw);
-    upsertRaw(brain.store, rawService("late", { clusterIP: "10.96.0.77" }));
+    for (const raw of SHOWCASE) upsertRaw(stateServer.store, raw);
+    upsertRaw(stateServer.store, rawService("late", { clusterIP: "10.96.0.77" }));
     const { full, set, delete: gone } = await waiting;
     expect([full, set.map(({ key }) => key), gone]).toEqual([false, ["shop/late:http/TCP"], []]);
   });
 
-  test("a brain with neither protocol is refused as one that speaks something else", async () => {
+  test("a node-state server with neither protocol is refused as one that speaks something else", async () => {
     await follow([], []);
-    const strict = new NodeLink({ target: brain.target, nodeName: "node1", failOnRefusal: true });
+    const strict = new NodeLink({ target: stateServer.target, nodeName: "node1", failOnRefusal: true });
     await expect(strict.feed("IPv4").next(new AbortController().signal)).rejects.toMatchObject({
       code: "host_unsupported",
       hint: expect.stringContaining("turnout.node.v1") as string,
@@ -258,34 +263,34 @@ describe("from our store over kpng's protocol to our rows", () => {
     await strict.close();
   });
 
-  test("a brain that learns the node-state API is followed by that, from its whole state, and back", async () => {
+  test("a node-state server that learns the node-state API is followed by that, from its whole state, and back", async () => {
     await follow(["globalv1"], SHOWCASE);
     await rowsOver("IPv4");
     let waiting = next("IPv4");
-    brain.stop();
-    const grown = await TestBrain.start({ listen: [brain.target] });
+    stateServer.stop();
+    const grown = await TestStateServer.start({ listen: [stateServer.target] });
     upsertRaw(grown.store, rawService("plain", { clusterIP: "10.96.0.1" }));
     let { full, set } = await waiting;
     expect([full, set.map(({ key, createdMs }) => [key, createdMs > 0])]).toEqual([true, [["shop/plain:http/TCP", true]]]);
     waiting = next("IPv4");
     await grown.remove();
-    await brain.serve(["globalv1"]);
+    await stateServer.serve(["globalv1"]);
     ({ full, set } = await waiting);
     expect([full, set.length]).toEqual([true, rowsOf(SHOWCASE).size]);
     expect(log.of("warn").filter((line) => line.includes("speaks kpng's"))).toHaveLength(2);
   });
 
-  test("the node is eligible while the brain knows it, and its own address is what it is told to be", async () => {
+  test("the node is eligible while the node-state server knows it, and its own address is what it is told to be", async () => {
     await follow(["globalv1"], []);
-    const options = { target: brain.target, nodeName: "node1", bindAddress: "172.18.0.9", clock: new TestClock() };
+    const options = { target: stateServer.target, nodeName: "node1", bindAddress: "172.18.0.9", clock: new TestClock() };
     const told: boolean[] = [];
     const own = new NodeLink({ ...options, onEligibility: ({ isEligible }) => void told.push(isEligible) });
     const feed = own.feed("IPv4");
     expect((await feed.next(new AbortController().signal)).node?.addresses).toEqual(["172.18.0.9"]);
     expect(own.eligibility.isEligible).toBe(false);
-    upsertRaw(brain.store, rawNode("node1"));
+    upsertRaw(stateServer.store, rawNode("node1"));
     await eventually(() => own.eligibility.isEligible);
-    brain.store.remove("Node", "", "node1");
+    stateServer.store.remove("Node", "", "node1");
     await eventually(() => !own.eligibility.isEligible);
     expect(told.slice(-2)).toEqual([true, false]);
     await own.close();
@@ -294,9 +299,9 @@ describe("from our store over kpng's protocol to our rows", () => {
   test.each(["globalv1", "localv1"] as const)("%s: a relay asks it for each node, and serves what it says", async (protocol) => {
     await follow([protocol], SHOWCASE);
     const clock = new TestClock();
-    const relay = await TestBrain.start();
+    const relay = await TestStateServer.start();
     await relay.server?.close();
-    await relay.serve({ origin: createRelayOrigin({ target: brain.target, version: "relay", clock, log }) });
+    await relay.serve({ provider: createRelayProvider({ target: stateServer.target, version: "relay", clock, log }) });
     for (const nodeName of ["node1", "node2"]) {
       const own = new NodeLink({ target: relay.target, nodeName, settings: POD_SETTINGS, log: new RecordingLog(), clock });
       const { set } = await own.feed("IPv4").next(new AbortController().signal);

@@ -22,8 +22,8 @@ export function nodeItem({ name, zone }: Node): Item {
 /**
  * Say what one Service is to the whole cluster: itself, and its endpoints in whatever condition, each once.
  *
- * Shape: `rows` are those of the Service as no node has them, of both families: who is to have an address that several want is settled
- * in them, and kpng has no ages to settle it by.
+ * Shape: `rows` are those of the Service as no node has them, of both families: who is to have an address that several want is decided
+ * in them, and kpng has no ages to decide it by.
  * Edges: a Service without a cluster IP (headless, ExternalName) has none and gives nothing, and neither do its endpoints.
  */
 export function globalItems(rows: readonly ServicePort[], slices: Iterable<EndpointSlice>): readonly Item[] {

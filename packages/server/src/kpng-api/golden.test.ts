@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-support/brain.ts";
+import { TestStateServer } from "../test-support/state-server.ts";
 import { KpngWatcher } from "../test-support/kpng-watcher.ts";
 
-let brain: TestBrain;
+let stateServer: TestStateServer;
 let watcher: KpngWatcher;
 
 afterEach(async () => {
   watcher.close();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 /** A stream as it is written down: who says what, in hex. */
@@ -33,7 +33,7 @@ const webPorts = [
 
 function db(...ips: readonly string[]): void {
   upsertRaw(
-    brain.store,
+    stateServer.store,
     rawSlice(
       "db",
       ips.map((ip) => ({ ip, node: "node2" })),
@@ -44,7 +44,7 @@ function db(...ips: readonly string[]): void {
 
 /** The store of both streams. */
 function fill(): void {
-  const { store } = brain;
+  const { store } = stateServer;
   upsertRaw(store, rawNode("node1", { zone: "a" }));
   upsertRaw(store, rawService("db", { clusterIP: "10.96.0.20", ports: [{ port: 5432, targetPort: 5433 }] }));
   db("10.1.2.20", "10.1.2.21");
@@ -91,9 +91,9 @@ describe("whole streams", () => {
     ["global-stream.txt", GLOBAL_WATCH_PATH],
   ])("%s is said byte for byte", async (file, path) => {
     const golden = streamOf(file);
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     fill();
-    watcher = new KpngWatcher(brain.target, path);
+    watcher = new KpngWatcher(stateServer.target, path);
     let asked = 0;
     for (const { isRequest, hex } of golden) {
       if (!isRequest) continue;
@@ -101,7 +101,7 @@ describe("whole streams", () => {
       watcher.send(Buffer.from(hex, "hex"));
       if (asked === 2) {
         db("10.1.2.22");
-        brain.store.remove("Service", "shop", "web");
+        stateServer.store.remove("Service", "shop", "web");
       }
       await watcher.changes();
     }

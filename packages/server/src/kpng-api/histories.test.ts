@@ -1,16 +1,16 @@
 import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, NodeView, OBJECT_KINDS, Store, type ObjectKind, type ServicePort } from "@turnout/core";
-import { carryOut, POD_SETTINGS, type Deed } from "@turnout/core/testing";
+import { carryOut, POD_SETTINGS, type ObjectEvent } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { KpngBrain } from "../test-support/kpng-brain.ts";
+import { TestKpngServer } from "../test-support/test-kpng-server.ts";
 import { RecordingLog, TestClock } from "../test-support/world.ts";
 import { GlobalState } from "./global-state.ts";
 import { ItemImage } from "./item-image.ts";
 import type { Item } from "./kpng-item.ts";
 import { LocalState } from "./local-state.ts";
 
-const deed: fc.Arbitrary<Deed> = fc.record({
+const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
   do: fc.constantFrom("service", "service", "slice", "slice", "node", "removeService", "removeSlice"),
   which: fc.nat(11),
   form: fc.nat(17),
@@ -53,7 +53,7 @@ describe("any history of changes", () => {
     ["the cluster", (store: Store) => new GlobalState(store, () => undefined)],
   ])("leaves whoever looks now and then with what is said to who comes new, of %s", (_whom, stateOf) => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(deed, fc.nat(2)), { maxLength: 40 }), (history) => {
+      fc.property(fc.array(fc.tuple(objectEvent, fc.nat(2)), { maxLength: 40 }), (history) => {
         const store = synced(new Store({ keepsPodNames: true }));
         const image = new ItemImage(store, stateOf(store));
         const [often, seldom] = [new Watcher(), new Watcher()];
@@ -89,7 +89,7 @@ class KpngStore extends Store {
 }
 
 /** Of an address in two slices the one that is not terminating counts, which a store that can't tell gets wrong. */
-const endsNobody = ({ do: what, form }: Deed): boolean => what !== "slice" || form % 7 !== 3;
+const endsNobody = ({ do: what, form }: ObjectEvent): boolean => what !== "slice" || form % 7 !== 3;
 
 /** A port that has lost every address is not told, nor its node port; a Service that has lost its cluster IP not at all. */
 function isTold({ name, destinations }: ServicePort, all: ReadonlyMap<string, ServicePort>): boolean {
@@ -111,9 +111,9 @@ const used = (rows: Iterable<ServicePort>): ReadonlyMap<string, ServicePort> => 
 
 describe("a history over globalv1", () => {
   test("gives the rows that a store without what is lost gives, at every step", async () => {
-    const brain = await KpngBrain.start(["globalv1"], new KpngStore());
+    const stateServer = await TestKpngServer.start(["globalv1"], new KpngStore());
     const log = new RecordingLog();
-    const link = new NodeLink({ target: brain.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: new TestClock() });
+    const link = new NodeLink({ target: stateServer.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: new TestClock() });
     const stop = new AbortController();
     const beside = synced(new KpngStore());
     const view = new NodeView(beside, { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS });
@@ -124,12 +124,12 @@ describe("a history over globalv1", () => {
     const following = follow();
     const seed = 20_261_121;
     try {
-      for (const history of fc.sample(fc.array(deed.filter(endsNobody), { minLength: 1, maxLength: 4 }), { numRuns: 150, seed })) {
+      for (const history of fc.sample(fc.array(objectEvent.filter(endsNobody), { minLength: 1, maxLength: 4 }), { numRuns: 150, seed })) {
         for (const one of history) {
-          carryOut(brain.store, one);
+          carryOut(stateServer.store, one);
           carryOut(beside, one);
         }
-        view.take();
+        view.pull();
         const wanted = used([...view.rows.values()].filter((row) => isTold(row, view.rows)));
         await expect.poll(() => used(rows.values()), { interval: 1, timeout: 5_000 }).toEqual(wanted);
       }
@@ -137,7 +137,7 @@ describe("a history over globalv1", () => {
       stop.abort();
       await expect(following).rejects.toMatchObject({ code: "canceled" });
       await link.close();
-      await brain.remove();
+      await stateServer.remove();
     }
   });
 });

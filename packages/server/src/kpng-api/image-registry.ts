@@ -4,7 +4,7 @@ import { ItemImage } from "./item-image.ts";
 import { LocalState } from "./local-state.ts";
 
 /** An image, while somebody holds it. */
-export interface HeldImage {
+export interface ImageLease {
   readonly image: ItemImage;
   /** Let go; once. */
   release(): void;
@@ -13,7 +13,7 @@ export interface HeldImage {
 /** Objects that are remembered to have been reported. */
 const SAID_MAX = 10_000;
 
-/** The images of a brain: one for each node that is asked for, one for the cluster; there while they are watched. */
+/** The images of a node-state server: one for each node that is asked for, one for the cluster; there while they are watched. */
 export class ImageRegistry {
   readonly #store: Store;
   readonly #imagesMax: number;
@@ -34,14 +34,14 @@ export class ImageRegistry {
     return this.#entries.size;
   }
 
-  /** Hold what one node is told. @throws {ProxyError} `already_exists` when so many others are watched. */
-  holdNode(nodeName: string): HeldImage {
-    return this.#hold(`node ${nodeName}`, () => new LocalState(this.#store, nodeName, this.#reportOnce));
+  /** Hold what one node is told. @throws {ProxyError} `limit_reached` when so many others are watched. */
+  acquireNode(nodeName: string): ImageLease {
+    return this.#acquire(`node ${nodeName}`, () => new LocalState(this.#store, nodeName, this.#reportOnce));
   }
 
-  /** Hold what is said of the cluster. @throws {ProxyError} as {@link holdNode}. */
-  holdCluster(): HeldImage {
-    return this.#hold("cluster", () => new GlobalState(this.#store, this.#reportOnce));
+  /** Hold what is said of the cluster. @throws {ProxyError} as {@link acquireNode}. */
+  acquireCluster(): ImageLease {
+    return this.#acquire("cluster", () => new GlobalState(this.#store, this.#reportOnce));
   }
 
   readonly #reportOnce = (issue: Issue): void => {
@@ -51,14 +51,14 @@ export class ImageRegistry {
     this.#report(issue);
   };
 
-  #hold(key: string, makeState: () => LocalState | GlobalState): HeldImage {
+  #acquire(key: string, makeState: () => LocalState | GlobalState): ImageLease {
     const known = this.#entries.get(key);
     if (known === undefined && this.#entries.size >= this.#imagesMax) {
       throw new ProxyError(
-        "already_exists",
-        `this brain holds ${this.#imagesMax} nodes' states for kpng's protocols already, and no more at a time`,
+        "limit_reached",
+        `this node-state server holds ${this.#imagesMax} nodes' states for kpng's protocols already, and no more at a time`,
         {
-          hint: "ask by turnout.node.v1, which holds no state, or run a brain on each node",
+          hint: "ask by turnout.node.v1, which holds no state, or run a node-state server on each node",
         },
       );
     }

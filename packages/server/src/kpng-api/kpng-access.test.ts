@@ -6,29 +6,29 @@ import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH, localv1 } from "@turnout/client/pr
 import { rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { createAuthority } from "@turnout/lab";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-support/brain.ts";
+import { TestStateServer } from "../test-support/state-server.ts";
 import { KpngWatcher } from "../test-support/kpng-watcher.ts";
 import { eventually } from "../test-support/world.ts";
 
-let brain: TestBrain;
+let stateServer: TestStateServer;
 const watchers: KpngWatcher[] = [];
 
 afterEach(async () => {
   for (const watcher of watchers.splice(0)) watcher.close();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 function open(path: string = LOCAL_WATCH_PATH): KpngWatcher {
-  const watcher = new KpngWatcher(brain.target, path);
+  const watcher = new KpngWatcher(stateServer.target, path);
   watchers.push(watcher);
   return watcher;
 }
 
 /** A Service `cart` with a pod on each of two nodes. */
 function cart(ips: readonly [string, string] = ["10.1.1.1", "10.1.2.1"]): void {
-  upsertRaw(brain.store, rawService("cart", { clusterIP: "10.96.0.10" }));
+  upsertRaw(stateServer.store, rawService("cart", { clusterIP: "10.96.0.10" }));
   upsertRaw(
-    brain.store,
+    stateServer.store,
     rawSlice("cart", [
       { ip: ips[0], node: "node1", pod: "cart-a" },
       { ip: ips[1], node: "node2", pod: "cart-b" },
@@ -43,7 +43,7 @@ describe("requests that make no sense", () => {
     ["a name that is none", "0a0361206200", /^3 /],
     ["more than fits", "0a".padEnd(140_000, "0"), /^8 /],
   ])("%s is refused", async (_what, hex, fate) => {
-    brain = await TestBrain.start({ onlyNode: "node1" });
+    stateServer = await TestStateServer.start({ onlyNode: "node1" });
     const watcher = open();
     watcher.send(Buffer.from(hex, "hex"));
     expect(await watcher.fate()).toMatch(fate);
@@ -53,20 +53,20 @@ describe("requests that make no sense", () => {
   });
 
   test("what is held for a node is let go when the stream asks for another, and when it ends", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     cart();
     const watcher = open();
     watcher.ask("node1");
     await watcher.changes();
     watcher.ask("node2");
     await watcher.changes();
-    expect(brain.server?.stats.kpngImages).toBe(1);
+    expect(stateServer.server?.stats.kpngImages).toBe(1);
     watcher.close();
-    await eventually(() => brain.server?.stats.kpngImages === 0);
+    await eventually(() => stateServer.server?.stats.kpngImages === 0);
   });
 
   test("more nodes than may be held are refused", async () => {
-    brain = await TestBrain.start({ limits: { kpngImagesMax: 1 } });
+    stateServer = await TestStateServer.start({ limits: { kpngImagesMax: 1 } });
     const [first, second, third] = [open(), open(), open()];
     first.ask("node1");
     await first.changes();
@@ -75,21 +75,21 @@ describe("requests that make no sense", () => {
     // One more who asks for the same node costs next to nothing.
     third.ask("node1");
     expect(await third.changes()).toEqual(["reset", "sync"]);
-    expect(await (await brain.watch({ nodeName: "node3" })).next()).toMatchObject({ changes: { full: true } });
+    expect(await (await stateServer.watch({ nodeName: "node3" })).next()).toMatchObject({ changes: { full: true } });
   });
 
   test("a stream that asks for nothing is ended", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     const silent = open();
-    await eventually(() => brain.server?.stats.silentStreams === 1);
-    brain.clock.advance(10_000);
+    await eventually(() => stateServer.server?.stats.silentStreams === 1);
+    stateServer.clock.advance(10_000);
     expect(await silent.fate()).toMatch(/^4 .*no first message came/);
   });
 
   test("more streams than there may be are refused", async () => {
-    brain = await TestBrain.start({ limits: { streamsMax: 1 } });
+    stateServer = await TestStateServer.start({ limits: { streamsMax: 1 } });
     open().ask("node1");
-    await eventually(() => brain.server?.stats.streams === 1);
+    await eventually(() => stateServer.server?.stats.streams === 1);
     const second = open();
     second.ask("node1");
     expect(await second.fate()).toMatch(/^8 .*serves 1 streams already/);
@@ -98,9 +98,9 @@ describe("requests that make no sense", () => {
 
 describe("over mutual TLS", () => {
   test("a certificate's node is what may be asked for, and what is meant without a name", async () => {
-    const authority = createAuthority("brains", Date.now());
+    const authority = createAuthority("node-state servers", Date.now());
     const directory = await mkdtemp(join(tmpdir(), "turnout-kpng-tls-"));
-    const server = authority.issue({ commonName: "brain", hosts: ["localhost"] });
+    const server = authority.issue({ commonName: "stateServer", hosts: ["localhost"] });
     const file = async (name: string, text: string): Promise<string> => {
       await writeFile(join(directory, name), text);
       return join(directory, name);
@@ -110,13 +110,13 @@ describe("over mutual TLS", () => {
       cert: await file("cert.pem", server.cert),
       key: await file("key.pem", server.key),
     };
-    brain = await TestBrain.start({ listen: ["tls://127.0.0.1:0"], tls, anyNode: ["replica"] });
+    stateServer = await TestStateServer.start({ listen: ["tls://127.0.0.1:0"], tls, anyNode: ["replica"] });
     await rm(directory, { recursive: true });
     cart();
     const connect = (commonName: string, path: string): KpngWatcher => {
       const own = authority.issue({ commonName, hosts: [] });
       const channel = credentials.createSsl(Buffer.from(authority.cert), Buffer.from(own.key), Buffer.from(own.cert));
-      const watcher = new KpngWatcher(`dns:localhost:${brain.server?.ports[0]}`, path, channel);
+      const watcher = new KpngWatcher(`dns:localhost:${stateServer.server?.ports[0]}`, path, channel);
       watchers.push(watcher);
       return watcher;
     };

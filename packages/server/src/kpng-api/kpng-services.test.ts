@@ -1,29 +1,29 @@
 import { GLOBAL_WATCH_PATH, globalv1, LOCAL_WATCH_PATH, localv1 } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-support/brain.ts";
+import { TestStateServer } from "../test-support/state-server.ts";
 import { KpngWatcher } from "../test-support/kpng-watcher.ts";
 import { eventually } from "../test-support/world.ts";
 
-let brain: TestBrain;
+let stateServer: TestStateServer;
 const watchers: KpngWatcher[] = [];
 
 afterEach(async () => {
   for (const watcher of watchers.splice(0)) watcher.close();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 function open(path: string = LOCAL_WATCH_PATH): KpngWatcher {
-  const watcher = new KpngWatcher(brain.target, path);
+  const watcher = new KpngWatcher(stateServer.target, path);
   watchers.push(watcher);
   return watcher;
 }
 
 /** A Service `cart` with a pod on each of two nodes. */
 function cart(ips: readonly [string, string] = ["10.1.1.1", "10.1.2.1"]): void {
-  upsertRaw(brain.store, rawService("cart", { clusterIP: "10.96.0.10" }));
+  upsertRaw(stateServer.store, rawService("cart", { clusterIP: "10.96.0.10" }));
   upsertRaw(
-    brain.store,
+    stateServer.store,
     rawSlice("cart", [
       { ip: ips[0], node: "node1", pod: "cart-a" },
       { ip: ips[1], node: "node2", pod: "cart-b" },
@@ -35,40 +35,40 @@ const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 3
 
 describe("localv1", () => {
   test("says nothing before a request, Reset at once, and the state when the lists are complete", async () => {
-    brain = await TestBrain.start({ isSynced: false });
+    stateServer = await TestStateServer.start({ isSynced: false });
     const watcher = open();
     cart();
-    await eventually(() => brain.server?.stats.silentStreams === 1);
+    await eventually(() => stateServer.server?.stats.silentStreams === 1);
     await turn();
     expect(watcher.messages).toEqual([]);
     watcher.ask("node1");
     await eventually(() => watcher.messages.length === 1);
     await turn();
     expect(watcher.messages.map((bytes) => bytes.toString("hex"))).toEqual(["2200"]);
-    brain.sync();
+    stateServer.sync();
     expect(await watcher.changes()).toEqual(["reset", "set shop/cart", "set shop/cart/cart-a", "set shop/cart/cart-b", "sync"]);
     expect(watcher.messages.at(-1)?.toString("hex")).toBe("0a00");
   });
 
   test("gives an empty cluster its Sync too", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     const watcher = open();
     watcher.ask("node1");
     expect(await watcher.changes()).toEqual(["reset", "sync"]);
   });
 
   test("sends one change set for each request, with everything since the last", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     cart();
     const watcher = open();
     watcher.ask("node1");
     await watcher.changes();
     for (let update = 1; update <= 20; update++) {
       cart(["10.1.1.1", `10.1.2.${update}`]);
-      brain.service(update);
+      stateServer.service(update);
       await new Promise((resolve) => setImmediate(resolve));
     }
-    for (let gone = 2; gone <= 20; gone++) brain.store.remove("Service", "shop", `s${gone}`);
+    for (let gone = 2; gone <= 20; gone++) stateServer.store.remove("Service", "shop", `s${gone}`);
     await turn();
     expect(watcher.messages).toHaveLength(5);
     watcher.ask("node1");
@@ -77,21 +77,21 @@ describe("localv1", () => {
   });
 
   test("answers requests sent ahead one after the other, each with its own change", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     const watcher = open();
     for (let credit = 0; credit < 40; credit++) watcher.ask("node1");
     await watcher.changes();
     for (let index = 0; index < 39; index++) {
-      brain.service(index);
+      stateServer.service(index);
       expect((await watcher.changes()).filter((op) => !/\/s\d+\//.test(op))).toEqual([`set shop/s${index}`, "sync"]);
     }
-    brain.service(99);
+    stateServer.service(99);
     await turn();
     expect(watcher.messages.length).toBe(2 + 39 * 3);
   });
 
   test("noise is not told", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     cart();
     const watcher = open();
     watcher.ask("node1");
@@ -99,23 +99,23 @@ describe("localv1", () => {
     watcher.ask("node1");
     for (let round = 0; round < 20; round++) {
       cart();
-      upsertRaw(brain.store, rawNode("node7"));
+      upsertRaw(stateServer.store, rawNode("node7"));
       await new Promise((resolve) => setImmediate(resolve));
     }
     await turn();
     expect(watcher.messages).toHaveLength(5);
-    brain.store.remove("EndpointSlice", "shop", "cart-1");
+    stateServer.store.remove("EndpointSlice", "shop", "cart-1");
     expect(await watcher.changes()).toEqual(
       ["delete shop/cart/cart-b", "delete shop/cart/cart-a", "set shop/cart", "sync"].toSorted(byGroup),
     );
   });
 
   test("a Service goes after its endpoints, and both families at once", async () => {
-    brain = await TestBrain.start();
-    upsertRaw(brain.store, rawService("dual", { clusterIP: "10.96.0.9", clusterIPs: ["10.96.0.9", "fd00:96::9"] }));
-    upsertRaw(brain.store, rawSlice("dual", [{ ip: "10.1.1.9", node: "node1", pod: "dual-a" }]));
+    stateServer = await TestStateServer.start();
+    upsertRaw(stateServer.store, rawService("dual", { clusterIP: "10.96.0.9", clusterIPs: ["10.96.0.9", "fd00:96::9"] }));
+    upsertRaw(stateServer.store, rawSlice("dual", [{ ip: "10.1.1.9", node: "node1", pod: "dual-a" }]));
     const six = { name: "dual-6", addressType: "IPv6" };
-    upsertRaw(brain.store, rawSlice("dual", [{ ip: "fd00:1::9", node: "node1", pod: "dual-a" }], six));
+    upsertRaw(stateServer.store, rawSlice("dual", [{ ip: "fd00:1::9", node: "node1", pod: "dual-a" }], six));
     const watcher = open();
     watcher.ask("node1");
     expect(await watcher.changes()).toEqual(["reset", "set shop/dual", "set shop/dual/dual-a", "sync"]);
@@ -126,14 +126,14 @@ describe("localv1", () => {
       Scopes: { Internal: true, External: true },
     });
     watcher.ask("node1");
-    brain.store.remove("Service", "shop", "dual");
+    stateServer.store.remove("Service", "shop", "dual");
     expect(await watcher.changes()).toEqual(["delete shop/dual/dual-a", "delete shop/dual", "sync"]);
   });
 
   test("another node's name in the stream gives the difference, without a Reset", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     cart();
-    brain.service(1);
+    stateServer.service(1);
     const watcher = open();
     watcher.ask("node1");
     await watcher.changes();
@@ -146,14 +146,14 @@ describe("localv1", () => {
   });
 
   test("who can't say its node is at none, or at the only one there is", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     cart();
     const somewhere = open();
     somewhere.ask("");
     await somewhere.changes();
     expect(localv1.Endpoint.decode(somewhere.value("shop/cart/cart-a")).Local).toBe(false);
-    await brain.server?.close();
-    await brain.serve({ onlyNode: "node1" });
+    await stateServer.server?.close();
+    await stateServer.serve({ onlyNode: "node1" });
     const here = open();
     here.ask("");
     await here.changes();
@@ -161,42 +161,42 @@ describe("localv1", () => {
   });
 
   test("of two Services with one address the older has it, and that is told once, however many nodes ask", async () => {
-    brain = await TestBrain.start();
-    upsertRaw(brain.store, rawService("old", { clusterIP: "10.96.0.7" }, { created: "2020-01-01T00:00:00Z" }));
-    upsertRaw(brain.store, rawService("new", { clusterIP: "10.96.0.7" }));
+    stateServer = await TestStateServer.start();
+    upsertRaw(stateServer.store, rawService("old", { clusterIP: "10.96.0.7" }, { created: "2020-01-01T00:00:00Z" }));
+    upsertRaw(stateServer.store, rawService("new", { clusterIP: "10.96.0.7" }));
     for (const node of ["node1", "node2"]) {
       const watcher = open();
       watcher.ask(node);
       expect(await watcher.changes()).toEqual(["reset", "set shop/old", "sync"]);
     }
-    expect(brain.log.of("warn")).toEqual([expect.stringContaining("an address it can't have is left out")]);
+    expect(stateServer.log.of("warn")).toEqual([expect.stringContaining("an address it can't have is left out")]);
   });
 
   test("many watchers of one node are one computation, and leave nothing behind", async () => {
-    brain = await TestBrain.start();
-    for (let index = 0; index < 50; index++) brain.service(index);
+    stateServer = await TestStateServer.start();
+    for (let index = 0; index < 50; index++) stateServer.service(index);
     const many = Array.from({ length: 10 }, () => open());
     for (const watcher of many) watcher.ask("node1");
     for (const watcher of many) expect(await watcher.changes()).toHaveLength(102);
     const [first, second] = many;
     expect(first?.messages.map(String)).toEqual(second?.messages.map(String));
     for (const watcher of many) watcher.close();
-    await eventually(() => brain.server?.stats.streams === 0);
+    await eventually(() => stateServer.server?.stats.streams === 0);
   });
 
   test("a peer that does not read is sent no more than its window, and the newest state when it reads", async () => {
-    brain = await TestBrain.start();
-    for (let index = 0; index < 5_000; index++) brain.service(index);
+    stateServer = await TestStateServer.start();
+    for (let index = 0; index < 5_000; index++) stateServer.service(index);
     const watcher = open();
     watcher.pause();
     watcher.ask("node1");
-    await eventually(() => brain.server?.stats.streams === 1);
+    await eventually(() => stateServer.server?.stats.streams === 1);
     await turn();
     expect(watcher.messages).toEqual([]);
     const other = open();
     other.ask("node1");
     expect(await other.changes()).toHaveLength(10_002);
-    brain.service(1, "node9", "10.1.9.9");
+    stateServer.service(1, "node9", "10.1.9.9");
     watcher.resume();
     expect(await watcher.changes()).toHaveLength(10_002);
     watcher.ask("node1");
@@ -212,11 +212,11 @@ function byGroup(a: string, b: string): number {
 
 describe("globalv1", () => {
   test("says nodes, Services and endpoints in whatever condition, each once", async () => {
-    brain = await TestBrain.start();
-    upsertRaw(brain.store, rawNode("node1", { zone: "a" }));
-    upsertRaw(brain.store, rawService("cart", { clusterIP: "10.96.0.10" }));
-    upsertRaw(brain.store, rawSlice("cart", [{ ip: "10.1.1.1", node: "node1", pod: "cart-a", ready: false, zones: ["a"] }]));
-    upsertRaw(brain.store, rawService("headless", { clusterIP: "None" }));
+    stateServer = await TestStateServer.start();
+    upsertRaw(stateServer.store, rawNode("node1", { zone: "a" }));
+    upsertRaw(stateServer.store, rawService("cart", { clusterIP: "10.96.0.10" }));
+    upsertRaw(stateServer.store, rawSlice("cart", [{ ip: "10.1.1.1", node: "node1", pod: "cart-a", ready: false, zones: ["a"] }]));
+    upsertRaw(stateServer.store, rawService("headless", { clusterIP: "None" }));
     const watcher = open(GLOBAL_WATCH_PATH);
     watcher.askGlobal();
     const ops = await watcher.changes();
@@ -240,25 +240,25 @@ describe("globalv1", () => {
     });
     expect(path.split("|")[3]).toBe(BigInt(info.Hash).toString(16));
     watcher.askGlobal();
-    brain.store.remove("Node", "", "node1");
-    brain.store.remove("Service", "shop", "cart");
+    stateServer.store.remove("Node", "", "node1");
+    stateServer.store.remove("Service", "shop", "cart");
     expect(await watcher.changes()).toEqual([`delete ${path}`, "delete shop|cart||", "delete |node1||", "sync"]);
   });
 
   test("a change of hints alone is one", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     cart();
     const watcher = open(GLOBAL_WATCH_PATH);
     watcher.askGlobal();
     await watcher.changes();
     watcher.askGlobal();
-    upsertRaw(brain.store, rawSlice("cart", [{ ip: "10.1.1.1", node: "node1", pod: "cart-a", zones: ["b"] }]));
+    upsertRaw(stateServer.store, rawSlice("cart", [{ ip: "10.1.1.1", node: "node1", pod: "cart-a", zones: ["b"] }]));
     const ops = await watcher.changes();
     expect(ops.map((op) => op.split(" ")[0])).toEqual(["set", "delete", "delete", "sync"]);
   });
 
   test("is not for who may ask for one node alone", async () => {
-    brain = await TestBrain.start({ onlyNode: "node1" });
+    stateServer = await TestStateServer.start({ onlyNode: "node1" });
     const watcher = open(GLOBAL_WATCH_PATH);
     watcher.askGlobal();
     expect(await watcher.fate()).toMatch(/^7 .*only node node1 may be asked for here/);

@@ -39,7 +39,7 @@ export function createKpngApi(options: KpngApiOptions): KpngApi {
   const services = (rightsOf: PeerRightsOf): readonly GrpcService[] => {
     const service = (path: string, question: KpngQuestion): GrpcService =>
       watchService(path, rightsOf, (call, rights) =>
-        admit(call, rights, (place) => new KpngSession(call, question, { registry, rights, place, onlyNode, traffic, log }).run()),
+        admit(call, rights, (slot) => new KpngSession(call, question, { registry, rights, slot, onlyNode, traffic, log }).run()),
       );
     return [service(LOCAL_WATCH_PATH, "node"), service(GLOBAL_WATCH_PATH, "cluster")];
   };

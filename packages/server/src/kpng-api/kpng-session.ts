@@ -4,15 +4,15 @@ import { isDNSName, ProxyError, Waiters, type Log } from "@turnout/core";
 import type { PeerRights } from "../grpc/peer-rights.ts";
 import type { Traffic } from "../grpc/traffic.ts";
 import { refuse, type WatchCall } from "../grpc/refuse.ts";
-import type { StreamPlace } from "../grpc/stream-gate.ts";
-import type { HeldImage, ImageRegistry } from "./image-registry.ts";
+import type { StreamSlot } from "../grpc/stream-gate.ts";
+import type { ImageLease, ImageRegistry } from "./image-registry.ts";
 import { opsOf, RESET_OP, SYNC_OP, type Item, type ItemChange } from "./kpng-item.ts";
 
 /** What a stream of kpng's needs. */
 export interface KpngContext {
   readonly registry: ImageRegistry;
   readonly rights: PeerRights;
-  readonly place: StreamPlace;
+  readonly slot: StreamSlot;
   /** The one node that may be asked for; undefined: any. */
   readonly onlyNode: string | undefined;
   readonly traffic: Traffic;
@@ -37,8 +37,8 @@ export class KpngSession {
   readonly #context: KpngContext;
   readonly #gone = new AbortController();
   readonly #items = new Map<string, Item>();
-  #held: HeldImage | undefined;
-  #heldName: string | undefined;
+  #lease: ImageLease | undefined;
+  #leasedName: string | undefined;
   /** The image's, when the watcher was last brought to it; undefined: it has its items from another image, or none. */
   #revision: number | undefined;
   #isFirst = true;
@@ -64,7 +64,7 @@ export class KpngSession {
     // A peer that died gives neither "end" nor "error".
     for (const event of ["cancelled", "close", "error"]) call.on(event, gone);
     if (!this.#gone.signal.aborted) await once(this.#gone.signal, "abort");
-    this.#held?.release();
+    this.#lease?.release();
     this.#items.clear();
   }
 
@@ -87,13 +87,13 @@ export class KpngSession {
   /** Hold the image that a request is about. */
   #look(bytes: Buffer): void {
     const name = this.#question === "cluster" ? this.#clusterAsked(bytes) : this.#nodeAsked(bytes);
-    if (this.#held !== undefined && name === this.#heldName) return;
-    const { registry, place, log } = this.#context;
-    place.settle(name);
-    const held = this.#question === "cluster" ? registry.holdCluster() : registry.holdNode(name);
-    this.#held?.release();
-    this.#held = held;
-    this.#heldName = name;
+    if (this.#lease !== undefined && name === this.#leasedName) return;
+    const { registry, slot, log } = this.#context;
+    slot.assign(name);
+    const lease = this.#question === "cluster" ? registry.acquireCluster() : registry.acquireNode(name);
+    this.#lease?.release();
+    this.#lease = lease;
+    this.#leasedName = name;
     this.#revision = undefined;
     log.debug("a watcher of kpng's came", { asks: this.#question === "cluster" ? "the cluster" : `node ${JSON.stringify(name)}` });
   }
@@ -126,7 +126,7 @@ export class KpngSession {
 
   /** Wait for something to say; the first time, nothing is something. */
   async #changes(): Promise<readonly ItemChange[]> {
-    const image = this.#held?.image;
+    const image = this.#lease?.image;
     const { signal } = this.#gone;
     while (image !== undefined && !signal.aborted) {
       const changes = image.changesFrom(this.#items, this.#revision);

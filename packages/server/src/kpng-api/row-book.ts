@@ -21,7 +21,7 @@ export class RowBook {
   /** Take in what the store heard; gives the Services, by `namespace/name`, that may be others now. */
   refresh(): ReadonlySet<string> {
     for (const { family, view } of this.#views) {
-      const changes = view.take();
+      const changes = view.pull();
       for (const row of changes?.set ?? []) this.#setRow(`${row.name.namespace}/${row.name.name}`, `${family} ${row.key}`, row);
       for (const key of changes?.delete ?? []) this.#setRow(key.slice(0, key.indexOf(":")), `${family} ${key}`, undefined);
     }

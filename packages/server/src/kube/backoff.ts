@@ -30,7 +30,7 @@ export function backoffMs(failures: number, retryAfterMs: number, random: number
  * Counts failures in a row by what they are, and says how long to wait after each.
  *
  * Edges: a server that answers is no longer unreached, and one that accepted the credentials has authorized: these counts begin anew. What
- * it refuses is counted until {@link Retries.settle}, whatever it did in between.
+ * it refuses is counted until {@link Retries.reset}, whatever it did in between.
  */
 export class Retries {
   readonly #limits: BackoffLimits;
@@ -68,7 +68,7 @@ export class Retries {
   }
 
   /** It works, and has for a while. */
-  settle(): void {
+  reset(): void {
     this.answered();
     this.#counts.refused = 0;
   }

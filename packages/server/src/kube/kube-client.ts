@@ -7,7 +7,7 @@ import { parseRefusal, type Refusal } from "./refusal.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** A body under way. */
-export interface OpenAnswer {
+export interface OpenResponse {
   readonly kind: "open";
   /** Chunks until the proper end; a broken connection or an idle limit throws {@link ProxyError} `feed_lost` or `timed_out`. */
   readonly chunks: AsyncIterable<Buffer>;
@@ -27,7 +27,7 @@ export interface KubeClient {
    * Edges: any status but 200 is a refusal, not an error.
    * @throws {ProxyError} `feed_lost` or `timed_out` once a connection was there, `canceled` on abort, `tool_failed` of a login program.
    */
-  get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal | Unreached>;
+  get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenResponse | Refusal | Unreached>;
   /** Another text when what is known of the server's address or our credentials changed on disk. */
   accessStamp(): string;
   /** The server didn't accept the credentials: read them anew for the next request. */
@@ -64,7 +64,7 @@ class HttpKubeClient implements KubeClient {
     this.#options = options;
   }
 
-  async get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenAnswer | Refusal | Unreached> {
+  async get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenResponse | Refusal | Unreached> {
     const endpoint = await this.#options.access.endpoint().catch(unreachable);
     if ("kind" in endpoint) return endpoint;
     // A kept connection that the server closed meanwhile says nothing about the server: ask once more.

@@ -43,7 +43,7 @@ describe("410", () => {
       api.misbehave({ disableWatchList: true });
       await run.follow(api);
       await watching(api);
-      sink.take();
+      sink.drain();
       await api.pause();
       api.apply(service("changed", { type: "NodePort" }));
       api.delete("Service", "shop", "vanished");
@@ -51,7 +51,7 @@ describe("410", () => {
       api.compact();
       await api.resume();
       await sink.until(({ calls }) => calls.includes("=Service"));
-      expect(sink.take().filter((call) => call.includes("Service shop"))).toEqual([
+      expect(sink.drain().filter((call) => call.includes("Service shop"))).toEqual([
         "+Service shop/changed",
         "+Service shop/new",
         "-Service shop/vanished",
@@ -64,13 +64,13 @@ describe("410", () => {
     await start({}, [service("same"), service("vanished")]);
     await run.follow(api);
     await watching(api);
-    sink.take();
+    sink.drain();
     await api.pause();
     api.delete("Service", "shop", "vanished");
     api.compact();
     await api.resume();
     await sink.until(({ calls }) => calls.includes("=Service"));
-    expect(sink.take().filter((call) => call.includes("Service shop"))).toEqual(["-Service shop/vanished"]);
+    expect(sink.drain().filter((call) => call.includes("Service shop"))).toEqual(["-Service shop/vanished"]);
   });
 
   it("after an outage of many tries leads to a list at once, and nothing is waited for any more", async () => {
@@ -88,7 +88,7 @@ describe("410", () => {
     expect(waits.slice(0, 6)).toEqual([800, 800, 1_600, 3_200, 5_000, 5_000]);
     expect(new Set(waits.slice(6))).toEqual(new Set([5_000]));
     expect(retriesOf("Service").filter(({ fields }) => String(fields["error"]).includes("410"))).toEqual([]);
-    expect(log.of("info").filter((line) => line.startsWith("info Service: listing anew"))).toHaveLength(1);
+    expect(log.of("info").filter((line) => line.startsWith("info Service: listing again"))).toHaveLength(1);
   });
 
   it("again and again is not answered with a list each time", async () => {
@@ -107,7 +107,7 @@ describe("410", () => {
     await watching(api);
     const { url } = api;
     await api.close();
-    sink.take();
+    sink.drain();
     await start({ port: Number(new URL(url).port) }, [service("cart")]);
     await sink.until(({ objects }) => !objects.has("Service shop/gone") && !objects.has("Service shop/till"));
     expect(sink.objects.has("Service shop/cart")).toBe(true);
@@ -119,14 +119,14 @@ describe("a bad server", () => {
     await start({}, [service("cart"), node("node-1")]);
     await run.follow(api);
     await watching(api);
-    sink.take();
+    sink.drain();
     await api.pause();
     await eventually(() => log.of("debug").filter((line) => line.includes("still failing")).length > 8);
-    expect(sink.take()).toEqual([]);
+    expect(sink.drain()).toEqual([]);
     api.apply(service("till"));
     await api.resume();
     await sink.until(({ objects }) => objects.has("Service shop/till"));
-    expect(sink.take()).toEqual(["+Service shop/till"]);
+    expect(sink.drain()).toEqual(["+Service shop/till"]);
     await watching(api);
     // One warning and one recovery for each trouble, however many kinds had it and however many tries it took.
     const warned = log.lines.filter(({ line }) => line.startsWith("warn "));

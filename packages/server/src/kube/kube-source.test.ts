@@ -58,14 +58,14 @@ describe("what is delivered", () => {
     await start({}, [service("cart")]);
     await run.follow(api);
     await watching(api);
-    sink.take();
+    sink.drain();
     api.apply(service("till"));
     api.apply(service("cart", { type: "NodePort" }));
     api.apply(service("till", {}, { "service.kubernetes.io/service-proxy-name": "other" }));
     api.apply(service("till"));
     api.delete("Service", "shop", "cart");
     await sink.until(({ calls }) => calls.length >= 5);
-    expect(sink.take()).toEqual([
+    expect(sink.drain()).toEqual([
       "+Service shop/till",
       "+Service shop/cart",
       "-Service shop/till",
@@ -131,7 +131,7 @@ describe("the first list", () => {
     await run.follow(api);
     await watching(api);
     api.compact();
-    sink.take();
+    sink.drain();
     api.dropWatches();
     await eventually(() => asked(api, "services").filter((query) => query.has("continue")).length === 2);
     await watching(api);
@@ -144,7 +144,7 @@ describe("the first list", () => {
     expect([first?.get("limit"), next?.has("continue")]).toEqual(["500", true]);
     expect([whole?.has("limit"), whole?.has("continue"), whole?.has("resourceVersion")]).toEqual([false, false, false]);
     // Nothing changed, so nothing was handed on, by three lists.
-    expect(sink.take().filter((call) => !call.startsWith("="))).toEqual([]);
+    expect(sink.drain().filter((call) => !call.startsWith("="))).toEqual([]);
   });
 });
 
@@ -156,11 +156,11 @@ describe("a lost watch", () => {
     api.apply(service("till"));
     await sink.until(({ objects }) => objects.has("Service shop/till"));
     const { revision } = api;
-    sink.take();
+    sink.drain();
     api.dropWatches();
     api.apply(service("meanwhile"));
     await sink.until(({ objects }) => objects.has("Service shop/meanwhile"));
-    expect(sink.take()).toEqual(["+Service shop/meanwhile"]);
+    expect(sink.drain()).toEqual(["+Service shop/meanwhile"]);
     expect(asked(api, "services").at(-1)?.get("resourceVersion")).toBe(String(revision));
     expect(asked(api, "services")).toHaveLength(2);
   });
@@ -243,13 +243,13 @@ describe("a lost watch", () => {
     await watching(api);
     api.misbehave({ truncateEvents: true, times: 1 });
     api.misbehave({ duplicateEvents: true });
-    sink.take();
+    sink.drain();
     api.apply(service("till"));
     await sink.until(({ objects }) => objects.has("Service shop/till"));
     api.delete("Service", "shop", "till");
     api.apply(service("last"));
     await sink.until(({ objects }) => objects.has("Service shop/last"));
-    expect(sink.take()).toEqual(["+Service shop/till", "-Service shop/till", "+Service shop/last"]);
+    expect(sink.drain()).toEqual(["+Service shop/till", "-Service shop/till", "+Service shop/last"]);
     expect(asked(api, "services").every((query) => query.has("watch"))).toBe(true);
   });
 });

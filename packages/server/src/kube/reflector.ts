@@ -118,12 +118,12 @@ export class Reflector {
     }
   }
 
-  /** Settle what follows from an outcome; returns how long to wait before the next request. */
+  /** Decide what follows from an outcome; returns how long to wait before the next request. */
   #react(outcome: Outcome): Pause {
     const { steadyMs } = this.#options.timings;
     const hasLived = this.#openedMs !== undefined && this.#options.clock.nowMs() - this.#openedMs >= steadyMs;
     if (hasLived) {
-      this.#retries.settle();
+      this.#retries.reset();
       this.#hasStartedOver = false;
     }
     if (outcome.is === "listed") return AT_ONCE;
@@ -164,7 +164,7 @@ export class Reflector {
     this.#listsFromCache = false;
     if (this.#hasStartedOver) return this.#retry("refused", refusalError(refusal), refusal.retryAfterMs);
     this.#hasStartedOver = true;
-    log.info(`${kind}: listing anew, the API server forgot where we were`, { message: refusal.message });
+    log.info(`${kind}: listing again, the API server no longer has our resourceVersion`, { message: refusal.message });
     return { ms: refusal.retryAfterMs, endsWithAccess: false };
   }
 
@@ -231,7 +231,7 @@ export class Reflector {
     const listing = { seen: initial, changed: 0 };
     for await (const chunk of answer.chunks) {
       for (const line of lines.push(chunk)) {
-        const refusal = this.#take(line, listing);
+        const refusal = this.#receive(line, listing);
         if (refusal !== undefined) return { is: "refused", refusal };
       }
     }
@@ -240,7 +240,7 @@ export class Reflector {
   }
 
   /** Take one line of a watch; `listing.seen` is set until the initial events are complete. */
-  #take(line: string, listing: { seen: Set<string> | undefined; changed: number }): Refusal | undefined {
+  #receive(line: string, listing: { seen: Set<string> | undefined; changed: number }): Refusal | undefined {
     const event = parseWatchEvent(line);
     if (event.type === "error") return event.refusal;
     if (event.type === "put" && this.#known.put(event.object, listing.seen)) listing.changed++;

@@ -104,7 +104,7 @@ describe("retries", () => {
   it("all begin anew when it has worked for a while", () => {
     const retries = new Retries(limits, () => 0.5);
     for (const trouble of ["unreached", "unauthorized", "refused"] as const) retries.note(trouble);
-    retries.settle();
+    retries.reset();
     expect([retries.count("unreached"), retries.count("unauthorized"), retries.count("refused")]).toEqual([0, 0, 0]);
   });
 });

@@ -4,31 +4,31 @@ import { NodeLink } from "@turnout/client/protocol";
 import type { ChangeSet, Clock, Feed } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-support/brain.ts";
+import { TestStateServer } from "../test-support/state-server.ts";
 import { eventually, ManualClock, RecordingLog } from "../test-support/world.ts";
-import { createRelayOrigin, createStoreOrigin } from "./node-origin.ts";
+import { createRelayProvider, createStoreProvider } from "./node-state-provider.ts";
 import { serveNodeState } from "./node-state-server.ts";
 
-let brain: TestBrain;
+let stateServer: TestStateServer;
 let log: RecordingLog;
 const ends: (() => void | Promise<void>)[] = [];
 const never = new AbortController().signal;
 
 beforeEach(async () => {
-  brain = await TestBrain.start();
+  stateServer = await TestStateServer.start();
   log = new RecordingLog();
 });
 
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
-  await brain.remove();
+  await stateServer.remove();
 });
 
-/** A brain whose source has Node objects, or not, beside the one every test has. */
+/** A node-state server whose source has Node objects, or not, beside the one every test has. */
 async function serve(hasNodes: boolean): Promise<string> {
-  const target = `${brain.target}.other`;
-  const origin = createStoreOrigin(brain.store, () => undefined, { hasNodes });
-  const server = await serveNodeState({ origin, listen: [target], version: "test", clock: brain.clock, log: brain.log });
+  const target = `${stateServer.target}.other`;
+  const provider = createStoreProvider(stateServer.store, () => undefined, { hasNodes });
+  const server = await serveNodeState({ provider, listen: [target], version: "test", clock: stateServer.clock, log: stateServer.log });
   ends.push(() => server.close());
   return target;
 }
@@ -48,12 +48,12 @@ function bothOf(feeds: readonly Feed[]): Promise<readonly ChangeSet[]> {
 }
 
 describe("a process that programs", () => {
-  test("waits for the Node object that a brain expects, and gets all at once with its addresses", async () => {
-    brain.service(1);
+  test("waits for the Node object that a node-state server expects, and gets all at once with its addresses", async () => {
+    stateServer.service(1);
     const states = bothOf(follow(await serve(true)));
     await isWaiting();
-    brain.service(2);
-    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    stateServer.service(2);
+    upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
     const [four, six] = await states;
     expect(four).toMatchObject({ full: true, node: { addresses: ["172.18.0.1"] }, delete: [] });
     expect(four?.set).toHaveLength(2);
@@ -62,36 +62,36 @@ describe("a process that programs", () => {
   });
 
   test("in mode NodeCIDR waits for pod CIDRs too", async () => {
-    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
     const states = bothOf(follow(await serve(true), { ...POD_SETTINGS, detectLocal: { mode: "NodeCIDR" } }));
     await isWaiting();
-    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }));
+    upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }));
     expect((await states)[0]).toMatchObject({ node: { podCIDRs: ["10.1.1.0/24"] } });
   });
 
   test("waits half a minute at most, for Services matter more, and hears of the node when it is there", async () => {
-    brain.service(1);
+    stateServer.service(1);
     const clock = new ManualClock();
     const feeds = follow(await serve(true), POD_SETTINGS, clock);
     let isLetThrough = false;
     const states = bothOf(feeds).finally(() => (isLetThrough = true));
     await isWaiting();
     clock.advance(29_999);
-    brain.service(2);
+    stateServer.service(2);
     await setImmediate();
     expect([isLetThrough, log.of("warn")]).toEqual([false, []]);
     clock.advance(1);
     expect((await states)[0]).toMatchObject({ full: true, node: { addresses: [] } });
     expect(log.of("warn")).toEqual([`warn ${NO_NODE_KNOWN}`]);
-    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
     let changes = await feeds[0]?.next(never);
     while (changes?.node === undefined) changes = await feeds[0]?.next(never);
     expect(changes.node.addresses).toEqual(["172.18.0.1"]);
   });
 
-  test("does not wait for a Node object that is gone: what it said counts on", async () => {
-    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
-    brain.store.remove("Node", "", "node1");
+  test("does not wait for a Node object that is gone: what it said last is still used", async () => {
+    upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    stateServer.store.remove("Node", "", "node1");
     expect((await bothOf(follow(await serve(true))))[0]).toMatchObject({ full: true, node: { addresses: ["172.18.0.1"] } });
   });
 
@@ -100,13 +100,19 @@ describe("a process that programs", () => {
   });
 
   test("waits behind a relay too", async () => {
-    const relayTarget = `${brain.target}.relay`;
-    const origin = createRelayOrigin({ target: await serve(true), version: "relay", clock: brain.clock, log: brain.log });
-    const relay = await serveNodeState({ origin, listen: [relayTarget], version: "relay", clock: brain.clock, log: brain.log });
+    const relayTarget = `${stateServer.target}.relay`;
+    const provider = createRelayProvider({ target: await serve(true), version: "relay", clock: stateServer.clock, log: stateServer.log });
+    const relay = await serveNodeState({
+      provider,
+      listen: [relayTarget],
+      version: "relay",
+      clock: stateServer.clock,
+      log: stateServer.log,
+    });
     ends.push(() => relay.close());
     const states = bothOf(follow(relayTarget));
     await isWaiting();
-    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
     expect((await states)[0]).toMatchObject({ full: true, node: { addresses: ["172.18.0.1"] } });
   });
 });

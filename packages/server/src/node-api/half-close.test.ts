@@ -1,20 +1,20 @@
 import { Client, credentials, type ClientDuplexStream } from "@grpc/grpc-js";
 import { FAMILY_WORDS, WATCH_PATH, wire } from "@turnout/client/protocol";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain, testHello } from "../test-support/brain.ts";
+import { TestStateServer, testHello } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
-let brain: TestBrain;
+let stateServer: TestStateServer;
 let client: Client;
 
 afterEach(async () => {
   client.close();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 /** Say all that is to be said, as a tool does that was given a list of requests. */
 function say(...requests: readonly wire.WatchRequest[]): ClientDuplexStream<Buffer, Buffer> {
-  client = new Client(brain.target, credentials.createInsecure());
+  client = new Client(stateServer.target, credentials.createInsecure());
   const same = (bytes: Buffer): Buffer => bytes;
   const call = client.makeBidiStreamRequest(WATCH_PATH, same, same);
   for (const request of requests) call.write(Buffer.from(wire.WatchRequest.encode(request).finish()));
@@ -45,27 +45,27 @@ const ASKS = (["IPv4", "IPv6"] as const).map((family): wire.WatchRequest => ({
 
 describe("a client that has said all it will say", () => {
   test("gets the answers it waits for, also when they take their time, and then the end", async () => {
-    brain = await TestBrain.start({ isSynced: false });
+    stateServer = await TestStateServer.start({ isSynced: false });
     const answers = answersOf(say(HELLO, ...ASKS));
-    await eventually(() => brain.server?.stats.questions === 1);
-    brain.service(1);
-    brain.sync();
+    await eventually(() => stateServer.server?.stats.questions === 1);
+    stateServer.service(1);
+    stateServer.sync();
     expect(await answers).toEqual(["IPv4 true", "IPv6 true", "welcome", 0]);
-    await eventually(() => brain.server?.stats.streams === 0);
+    await eventually(() => stateServer.server?.stats.streams === 0);
   });
 
   test("is let go at once when it asked for nothing", async () => {
-    brain = await TestBrain.start();
+    stateServer = await TestStateServer.start();
     expect(await answersOf(say(HELLO))).toEqual(["welcome", 0]);
   });
 
   test("is let go when it leaves while it waits", async () => {
-    brain = await TestBrain.start({ isSynced: false });
+    stateServer = await TestStateServer.start({ isSynced: false });
     const call = say(HELLO, ...ASKS);
     const answers = answersOf(call);
-    await eventually(() => brain.server?.stats.questions === 1);
+    await eventually(() => stateServer.server?.stats.questions === 1);
     call.cancel();
     expect(await answers).toEqual(expect.arrayContaining([1]));
-    await eventually(() => brain.server?.stats.streams === 0);
+    await eventually(() => stateServer.server?.stats.streams === 0);
   });
 });

@@ -4,8 +4,8 @@ import { watchService, type GrpcService } from "../grpc/grpc-door.ts";
 import type { PeerRightsOf } from "../grpc/peer-rights.ts";
 import type { Admit } from "../grpc/refuse.ts";
 import type { Traffic } from "../grpc/traffic.ts";
-import { Turnstile } from "../grpc/turnstile.ts";
-import type { NodeOrigin } from "./node-origin.ts";
+import { Semaphore } from "../grpc/semaphore.ts";
+import type { NodeStateProvider } from "./node-state-provider.ts";
 import { RowBytes } from "./row-bytes.ts";
 import type { ServerLimits } from "./server-limits.ts";
 import { ViewRegistry } from "./view-registry.ts";
@@ -13,14 +13,14 @@ import { WatchSession } from "./watch-session.ts";
 
 /** What the node-state API is served with. */
 export interface NodeStateApiOptions {
-  readonly origin: NodeOrigin;
+  readonly provider: NodeStateProvider;
   /** Identity of this run. */
   readonly instance: string;
   /** Program and version, for the clients' logs. */
   readonly version: string;
   /** The one node that may be asked for; undefined: any. */
   readonly onlyNode: string | undefined;
-  readonly limits: Pick<ServerLimits, "lingerMs" | "questionsMax">;
+  readonly limits: Pick<ServerLimits, "lingerMs" | "requestsMax">;
   readonly clock: Clock;
   readonly traffic: Traffic;
   readonly log: Log;
@@ -48,11 +48,11 @@ const FIRST_STATE_MS = 2_000;
 
 /** Serve the node-state API; one set of views for all doors, which differ in rights. */
 export function createNodeStateApi(options: NodeStateApiOptions): NodeStateApi {
-  const { origin, instance, version, onlyNode, limits, clock, traffic, log, streams, admit } = options;
-  const registry = new ViewRegistry({ origin, instance, clock, lingerMs: limits.lingerMs, questionsMax: limits.questionsMax });
+  const { provider, instance, version, onlyNode, limits, clock, traffic, log, streams, admit } = options;
+  const registry = new ViewRegistry({ provider, instance, clock, lingerMs: limits.lingerMs, requestsMax: limits.requestsMax });
   const bytes = new RowBytes();
-  const turnstile = new Turnstile({ most: FIRST_STATES_MAX, patienceMs: FIRST_STATE_MS, clock });
-  const context = { registry, bytes, turnstile, traffic, streams, version, onlyNode, log };
+  const semaphore = new Semaphore({ most: FIRST_STATES_MAX, patienceMs: FIRST_STATE_MS, clock });
+  const context = { registry, bytes, semaphore, traffic, streams, version, onlyNode, log };
   return {
     get questions() {
       return registry.size;
@@ -62,7 +62,7 @@ export function createNodeStateApi(options: NodeStateApiOptions): NodeStateApi {
     },
     services: (rightsOf) => [
       watchService(WATCH_PATH, rightsOf, (call, rights) =>
-        admit(call, rights, (place) => new WatchSession(call, rights, place, context).run()),
+        admit(call, rights, (slot) => new WatchSession(call, rights, slot, context).run()),
       ),
     ],
     close: () => registry.close(),

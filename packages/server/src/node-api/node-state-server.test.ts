@@ -1,19 +1,19 @@
 import { encodeRow } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-support/brain.ts";
+import { TestStateServer } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
-let brain: TestBrain;
+let stateServer: TestStateServer;
 
-afterEach(() => brain.remove());
+afterEach(() => stateServer.remove());
 
-describe("a brain's first answer", () => {
+describe("a node-state server's first answer", () => {
   test("is the whole state, with the node, in each family", async () => {
-    brain = await TestBrain.start();
-    upsertRaw(brain.store, rawNode("node1", { zone: "a", addresses: ["172.18.0.1", "fd00::1"] }));
-    brain.service(1, "node1");
-    const watcher = await brain.watch();
+    stateServer = await TestStateServer.start();
+    upsertRaw(stateServer.store, rawNode("node1", { zone: "a", addresses: ["172.18.0.1", "fd00::1"] }));
+    stateServer.service(1, "node1");
+    const watcher = await stateServer.watch();
     const first = await watcher.next("IPv4");
     expect(first.changes).toMatchObject({ family: "IPv4", full: true, node: { name: "node1", zone: "a", addresses: ["172.18.0.1"] } });
     expect(first.changes.set.map(({ key, local }) => [key, local])).toEqual([["shop/s1:http/TCP", []]]);
@@ -25,34 +25,34 @@ describe("a brain's first answer", () => {
   });
 
   test("comes for an empty cluster too, and to a node nobody has heard of", async () => {
-    brain = await TestBrain.start();
-    const { changes, eligibility } = await (await brain.watch({ nodeName: "elsewhere" })).next();
+    stateServer = await TestStateServer.start();
+    const { changes, eligibility } = await (await stateServer.watch({ nodeName: "elsewhere" })).next();
     expect(changes).toMatchObject({ full: true, set: [], delete: [], node: { name: "elsewhere", addresses: [] } });
     expect(eligibility).toEqual({ isEligible: false, reason: "this node's Node object is unknown" });
   });
 
   test("waits until the lists are complete, and not longer", async () => {
-    brain = await TestBrain.start({ isSynced: false });
-    const watcher = await brain.watch();
+    stateServer = await TestStateServer.start({ isSynced: false });
+    const watcher = await stateServer.watch();
     watcher.ask();
-    brain.service(1);
+    stateServer.service(1);
     await eventually(() => watcher.received.length === 1);
-    brain.service(2);
+    stateServer.service(2);
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(watcher.deliveries).toEqual([]);
-    brain.sync();
+    stateServer.sync();
     expect((await watcher.delivery()).changes.set).toHaveLength(2);
   });
 });
 
 describe("what changes after that", () => {
   test("costs what changed: rows set and rows deleted", async () => {
-    brain = await TestBrain.start();
-    for (let index = 0; index < 20; index++) brain.service(index);
-    const watcher = await brain.watch();
+    stateServer = await TestStateServer.start();
+    for (let index = 0; index < 20; index++) stateServer.service(index);
+    const watcher = await stateServer.watch();
     expect((await watcher.next()).changes.set).toHaveLength(20);
-    brain.service(3, "node9", "10.1.9.9");
-    brain.store.remove("Service", "shop", "s4");
+    stateServer.service(3, "node9", "10.1.9.9");
+    stateServer.store.remove("Service", "shop", "s4");
     const { changes } = await watcher.next();
     expect(changes).toMatchObject({ full: false, delete: ["shop/s4:http/TCP"] });
     expect(changes.set.map(({ endpoints }) => endpoints[0]?.ip)).toEqual(["10.1.9.9"]);
@@ -60,30 +60,30 @@ describe("what changes after that", () => {
   });
 
   test("noise gives no answer", async () => {
-    brain = await TestBrain.start();
-    brain.service(1);
-    const watcher = await brain.watch();
+    stateServer = await TestStateServer.start();
+    stateServer.service(1);
+    const watcher = await stateServer.watch();
     await watcher.next();
     watcher.ask("IPv4", watcher.deliveries[0]!.changes.instance, watcher.deliveries[0]!.changes.revision);
     for (let turn = 0; turn < 100; turn++) {
-      brain.service(1);
-      upsertRaw(brain.store, rawNode("node7"));
+      stateServer.service(1);
+      upsertRaw(stateServer.store, rawNode("node7"));
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(watcher.deliveries).toHaveLength(1);
-    brain.service(2);
+    stateServer.service(2);
     expect((await watcher.delivery()).changes.set.map(({ key }) => key)).toEqual(["shop/s2:http/TCP"]);
   });
 
   test("any number of updates while nobody asks is one change set, also beside a watcher that follows each", async () => {
-    brain = await TestBrain.start();
-    brain.service(1);
-    const slow = await brain.watch();
-    const fast = await brain.watch();
+    stateServer = await TestStateServer.start();
+    stateServer.service(1);
+    const slow = await stateServer.watch();
+    const fast = await stateServer.watch();
     await slow.next();
     await fast.next();
     for (let update = 1; update <= 50; update++) {
-      brain.service(1, "node9", `10.1.1.${update}`);
+      stateServer.service(1, "node9", `10.1.1.${update}`);
       if (update % 2 === 0) await fast.next();
     }
     const { changes } = await slow.next();
@@ -95,11 +95,11 @@ describe("what changes after that", () => {
   });
 
   test("a node that is drained is told without a row", async () => {
-    brain = await TestBrain.start();
-    upsertRaw(brain.store, rawNode("node1"));
-    const watcher = await brain.watch();
+    stateServer = await TestStateServer.start();
+    upsertRaw(stateServer.store, rawNode("node1"));
+    const watcher = await stateServer.watch();
     await watcher.next();
-    upsertRaw(brain.store, rawNode("node1", { taints: [{ key: "ToBeDeletedByClusterAutoscaler", effect: "NoSchedule" }] }));
+    upsertRaw(stateServer.store, rawNode("node1", { taints: [{ key: "ToBeDeletedByClusterAutoscaler", effect: "NoSchedule" }] }));
     const { changes, eligibility } = await watcher.next();
     expect(eligibility).toMatchObject({ isEligible: false });
     expect(changes).toMatchObject({ full: false, set: [], delete: [] });
@@ -109,14 +109,14 @@ describe("what changes after that", () => {
 
 describe("a watcher that comes back", () => {
   test("gets what changed meanwhile, and at once", async () => {
-    brain = await TestBrain.start();
-    for (let index = 0; index < 20; index++) brain.service(index);
-    const before = await brain.watch();
+    stateServer = await TestStateServer.start();
+    for (let index = 0; index < 20; index++) stateServer.service(index);
+    const before = await stateServer.watch();
     const { changes: held } = await before.next();
     before.stream.cancel();
-    await eventually(() => brain.server?.stats.streams === 0);
-    brain.service(3, "node9", "10.1.9.9");
-    const after = await brain.watch();
+    await eventually(() => stateServer.server?.stats.streams === 0);
+    stateServer.service(3, "node9", "10.1.9.9");
+    const after = await stateServer.watch();
     after.ask("IPv4", held.instance, held.revision);
     const { changes } = await after.delivery();
     expect(changes).toMatchObject({ full: false, instance: held.instance });
@@ -124,11 +124,11 @@ describe("a watcher that comes back", () => {
   });
 
   test("to nothing new is not answered; asking without a cursor is answered in full", async () => {
-    brain = await TestBrain.start();
-    brain.service(1);
-    const watcher = await brain.watch();
+    stateServer = await TestStateServer.start();
+    stateServer.service(1);
+    const watcher = await stateServer.watch();
     const { changes } = await watcher.next();
-    const again = await brain.watch();
+    const again = await stateServer.watch();
     again.ask("IPv4", changes.instance, changes.revision);
     again.ask("IPv6");
     expect((await again.delivery()).changes.family).toBe("IPv6");
@@ -141,25 +141,25 @@ describe("a watcher that comes back", () => {
     ["another instance", "someone-else", 1],
     ["a revision of the future", undefined, 99],
   ])("with %s gets everything", async (_name, instance, revision) => {
-    brain = await TestBrain.start();
-    brain.service(1);
-    const watcher = await brain.watch();
+    stateServer = await TestStateServer.start();
+    stateServer.service(1);
+    const watcher = await stateServer.watch();
     const { changes } = await watcher.next();
     watcher.ask("IPv4", instance ?? changes.instance, revision);
     expect((await watcher.delivery()).changes).toMatchObject({ full: true, set: [{ key: "shop/s1:http/TCP" }] });
   });
 
   test("later than views are kept gets everything, under another instance", async () => {
-    brain = await TestBrain.start();
-    brain.service(1);
-    const before = await brain.watch();
+    stateServer = await TestStateServer.start();
+    stateServer.service(1);
+    const before = await stateServer.watch();
     const { changes: held } = await before.next();
     before.stream.cancel();
-    await eventually(() => brain.server?.stats.streams === 0);
-    expect(brain.server?.stats.questions).toBe(1);
-    brain.clock.advance(120_000);
-    await eventually(() => brain.server?.stats.questions === 0);
-    const after = await brain.watch();
+    await eventually(() => stateServer.server?.stats.streams === 0);
+    expect(stateServer.server?.stats.questions).toBe(1);
+    stateServer.clock.advance(120_000);
+    await eventually(() => stateServer.server?.stats.questions === 0);
+    const after = await stateServer.watch();
     after.ask("IPv4", held.instance, held.revision);
     const { changes } = await after.delivery();
     expect(changes.full).toBe(true);
@@ -167,10 +167,10 @@ describe("a watcher that comes back", () => {
   });
 });
 
-test("a brain that closed keeps nothing for whoever watched", async () => {
-  brain = await TestBrain.start();
-  const { server } = brain;
-  await (await brain.watch()).next();
+test("a node-state server that closed keeps nothing for whoever watched", async () => {
+  stateServer = await TestStateServer.start();
+  const { server } = stateServer;
+  await (await stateServer.watch()).next();
   await server?.close();
   await eventually(() => server?.stats.streams === 0);
   expect(server?.stats.questions).toBe(0);
@@ -178,64 +178,64 @@ test("a brain that closed keeps nothing for whoever watched", async () => {
 
 describe("many watchers", () => {
   test("of one node share one view and its bytes", async () => {
-    brain = await TestBrain.start();
-    for (let index = 0; index < 30; index++) brain.service(index, "node1");
-    const watchers = await Promise.all(Array.from({ length: 10 }, () => brain.watch()));
-    await eventually(() => brain.server?.stats.streams === 10);
+    stateServer = await TestStateServer.start();
+    for (let index = 0; index < 30; index++) stateServer.service(index, "node1");
+    const watchers = await Promise.all(Array.from({ length: 10 }, () => stateServer.watch()));
+    await eventually(() => stateServer.server?.stats.streams === 10);
     await Promise.all(watchers.map((watcher) => watcher.next()));
     const sent = { changeSets: 10, fullStates: 10, operations: 300 };
-    expect(brain.server?.stats).toMatchObject({ ...sent, streams: 10, questions: 1, rowsEncoded: 30 });
-    brain.service(1, "node1", "10.1.9.9");
+    expect(stateServer.server?.stats).toMatchObject({ ...sent, streams: 10, questions: 1, rowsEncoded: 30 });
+    stateServer.service(1, "node1", "10.1.9.9");
     const all = await Promise.all(watchers.map((watcher) => watcher.next()));
     expect(all.map(({ changes }) => changes.set.length)).toEqual(Array(10).fill(1));
-    expect(brain.server?.stats).toMatchObject({ changeSets: 20, fullStates: 10, operations: 310, rowsEncoded: 31 });
+    expect(stateServer.server?.stats).toMatchObject({ changeSets: 20, fullStates: 10, operations: 310, rowsEncoded: 31 });
   });
 
   test("that come at once are all told, though few at a time", async () => {
-    brain = await TestBrain.start();
-    brain.service(1);
-    const watchers = await Promise.all(Array.from({ length: 40 }, (_, index) => brain.watch({ nodeName: `node${index}` })));
+    stateServer = await TestStateServer.start();
+    stateServer.service(1);
+    const watchers = await Promise.all(Array.from({ length: 40 }, (_, index) => stateServer.watch({ nodeName: `node${index}` })));
     const all = await Promise.all(watchers.map((watcher) => watcher.next()));
     expect(all.every(({ changes }) => changes.full && changes.set.length === 1)).toBe(true);
-    brain.service(1, "node9", "10.1.9.9");
+    stateServer.service(1, "node9", "10.1.9.9");
     const next = await Promise.all(watchers.map((watcher) => watcher.next()));
     expect(next.every(({ changes }) => !changes.full && changes.set.length === 1)).toBe(true);
   });
 
   test("of different nodes share the bytes of rows without an endpoint on either", async () => {
-    brain = await TestBrain.start();
-    for (let index = 0; index < 30; index++) brain.service(index, index === 0 ? "node1" : "node9");
-    const one = await brain.watch({ nodeName: "node1" });
-    const two = await brain.watch({ nodeName: "node2" });
-    await eventually(() => brain.server?.stats.streams === 2);
+    stateServer = await TestStateServer.start();
+    for (let index = 0; index < 30; index++) stateServer.service(index, index === 0 ? "node1" : "node9");
+    const one = await stateServer.watch({ nodeName: "node1" });
+    const two = await stateServer.watch({ nodeName: "node2" });
+    await eventually(() => stateServer.server?.stats.streams === 2);
     const [first, second] = [await one.next(), await two.next()];
-    expect(brain.server?.stats).toMatchObject({ questions: 2, rowsEncoded: 31 });
+    expect(stateServer.server?.stats).toMatchObject({ questions: 2, rowsEncoded: 31 });
     expect(first.changes.set.filter(({ endpoints }) => endpoints[0]?.isLocal)).toHaveLength(1);
     expect(second.changes.set.filter(({ endpoints }) => endpoints[0]?.isLocal)).toHaveLength(0);
   });
 
   test("with other addresses of their own have other views, computed with those", async () => {
-    brain = await TestBrain.start();
-    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
+    stateServer = await TestStateServer.start();
+    upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
     const addresses: (readonly string[] | undefined)[] = [];
     for (const bindAddress of ["", "192.0.2.7", "192.0.2.8"]) {
-      const { changes } = await (await brain.watch({ bindAddress })).next();
+      const { changes } = await (await stateServer.watch({ bindAddress })).next();
       addresses.push(changes.node?.addresses);
     }
     expect(addresses).toEqual([["172.18.0.1"], ["192.0.2.7", "172.18.0.1"], ["192.0.2.8", "172.18.0.1"]]);
   });
 
   test("with other settings have other views, computed with those", async () => {
-    brain = await TestBrain.start();
-    upsertRaw(brain.store, rawService("web", { type: "NodePort", ports: [{ name: "http", port: 80, nodePort: 30080 }] }));
-    upsertRaw(brain.store, rawSlice("web", [{ ip: "10.1.0.1" }]));
+    stateServer = await TestStateServer.start();
+    upsertRaw(stateServer.store, rawService("web", { type: "NodePort", ports: [{ name: "http", port: 80, nodePort: 30080 }] }));
+    upsertRaw(stateServer.store, rawSlice("web", [{ ip: "10.1.0.1" }]));
     const settings = {
       masqueradeAll: true,
       masqueradeBit: 3,
       detectLocal: { mode: { $case: "nodeCidr" as const, value: {} } },
       nodePortAddresses: undefined,
     };
-    const [usual, other] = [await brain.watch(), await brain.watch({ settings })];
+    const [usual, other] = [await stateServer.watch(), await stateServer.watch({ settings })];
     const rows = [(await usual.next()).changes.set[0]!, (await other.next()).changes.set[0]!];
     expect(rows.map(({ destinations }) => destinations[0]?.rules.map(({ from, masquerade }) => [from, masquerade]))).toEqual([
       [
@@ -244,7 +244,7 @@ describe("many watchers", () => {
       ],
       [["anyone", true]],
     ]);
-    expect(brain.server?.stats.questions).toBe(2);
+    expect(stateServer.server?.stats.questions).toBe(2);
     expect(encodeRow(rows[0]!)).not.toEqual(encodeRow(rows[1]!));
   });
 });

@@ -11,13 +11,13 @@ import { createToolServices } from "../grpc/tool-services.ts";
 import { Traffic, type TrafficCounts } from "../grpc/traffic.ts";
 import type { UnixListenerOptions } from "../grpc/unix-listener.ts";
 import { createKpngApi, KPNG_SERVICES, type KpngApi } from "../kpng-api/kpng-services.ts";
-import type { NodeOrigin } from "./node-origin.ts";
+import type { NodeStateProvider } from "./node-state-provider.ts";
 import { createNodeStateApi, NODE_STATE_SERVICES, type NodeStateApi } from "./node-state-api.ts";
 import { SERVER_LIMITS, type ServerLimits } from "./server-limits.ts";
 
-/** What a brain serves with. */
+/** What a node-state server serves with. */
 export interface NodeStateServerOptions {
-  readonly origin: NodeOrigin;
+  readonly provider: NodeStateProvider;
   /** `unix:///absolute/path` or `tls://HOST:PORT`, each. */
   readonly listen: readonly string[];
   /** For listening on TLS; clients need a certificate of this authority. */
@@ -54,7 +54,7 @@ export interface ServerStats extends TrafficCounts {
   readonly listenTrouble: string;
 }
 
-/** A brain that serves. */
+/** A node-state server that serves. */
 export interface NodeStateServer {
   /** Say to whoever checks health whether state is complete. */
   setServing(isServing: boolean): void;
@@ -62,7 +62,7 @@ export interface NodeStateServer {
   readonly stats: ServerStats;
   /** Ports of the TLS addresses, in their order. */
   readonly ports: readonly number[];
-  /** Stop; streams end with UNAVAILABLE, and their clients wait for the next brain. */
+  /** Stop; streams end with UNAVAILABLE, and their clients wait for the next node-state server. */
   close(): Promise<void>;
 }
 
@@ -73,15 +73,15 @@ export interface NodeStateServer {
  */
 export async function serveNodeState(options: NodeStateServerOptions): Promise<NodeStateServer> {
   const limits = { ...SERVER_LIMITS, ...options.limits };
-  const { origin, clock, log, version, onlyNode } = options;
+  const { provider, clock, log, version, onlyNode } = options;
   const instance = options.instance ?? crypto.randomUUID();
   const traffic = new Traffic();
   const issues = new IssueLog({ log, clock });
   const { streamsMax, streamsOfClientMax, kpngImagesMax: imagesMax } = limits;
   const gate = new StreamGate({ streamsMax, streamsOfClientMax, clock, report: issues.report });
   const common = { onlyNode, traffic, log, admit: admitBy(gate, { traffic, log }) };
-  const api = createNodeStateApi({ ...common, origin, instance, version, limits, clock, streams: () => gate.streams });
-  const { store } = origin;
+  const api = createNodeStateApi({ ...common, provider, instance, version, limits, clock, streams: () => gate.streams });
+  const { store } = provider;
   const kpng = store === undefined ? undefined : createKpngApi({ ...common, store, imagesMax, report: issues.report });
   const names = [...NODE_STATE_SERVICES, ...(kpng === undefined ? [] : KPNG_SERVICES)];
   const tools = createToolServices(names, [DESCRIPTORS, OWN_DESCRIPTORS]);
@@ -96,7 +96,7 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     limits,
   );
   const tls = openGrpcDoor(servicesFor(certificateRights(new Set(options.anyNode))), limits);
-  const listeners = await listenAll(options, { unix: unix.take, tls: tls.take });
+  const listeners = await listenAll(options, { unix: unix.accept, tls: tls.accept });
   return {
     ports: listeners.flatMap(({ port }) => port ?? []),
     setServing: (isServing) => tools.setServing(isServing),

@@ -4,7 +4,7 @@ import type { ServicePort } from "@turnout/core";
 /**
  * The bytes of rows, made once for all watchers of a row.
  *
- * Edges: nothing is kept for a brain with one watcher, which gets each row once; bytes go when their row goes.
+ * Edges: nothing is kept for a node-state server with one watcher, which gets each row once; bytes go when their row goes.
  */
 export class RowBytes {
   readonly #bytes = new WeakMap<ServicePort, Uint8Array>();

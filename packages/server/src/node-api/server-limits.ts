@@ -5,7 +5,7 @@ export interface ServerLimits {
   /** Streams of one certificate, or, of one that may ask for any node and over a socket, for one node; default 16. */
   readonly streamsOfClientMax: number;
   /** Nodes times settings that are answered at a time; default 5,000. */
-  readonly questionsMax: number;
+  readonly requestsMax: number;
   /** Nodes, and the cluster, whose state is held whole for kpng's protocols at a time; default 64. */
   readonly kpngImagesMax: number;
   /** Bytes of a client's message; default 64 KiB. */
@@ -21,7 +21,7 @@ export interface ServerLimits {
 export const SERVER_LIMITS: ServerLimits = {
   streamsMax: 5_000,
   streamsOfClientMax: 16,
-  questionsMax: 5_000,
+  requestsMax: 5_000,
   kpngImagesMax: 64,
   requestBytesMax: 65_536,
   lingerMs: 120_000,

@@ -1,5 +1,5 @@
 import { applyChangeSet, feedOf, isEqual, NodeView, OBJECT_KINDS, Store, type NodeContext, type ServicePort } from "@turnout/core";
-import { carryOut, POD_SETTINGS, type Deed } from "@turnout/core/testing";
+import { carryOut, POD_SETTINGS, type ObjectEvent } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { SharedView } from "./shared-view.ts";
@@ -53,17 +53,17 @@ class Watcher {
   }
 }
 
-const deed: fc.Arbitrary<Deed> = fc.record({
+const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
   do: fc.constantFrom("service", "service", "slice", "slice", "node", "removeService", "removeSlice"),
   which: fc.nat(11),
   form: fc.nat(17),
 });
 /** Something happens, or one of three watchers looks. */
-const step = fc.oneof(deed, fc.nat(2));
+const step = fc.oneof(objectEvent, fc.nat(2));
 
 describe("a shared view", () => {
   test("brings every watcher to the same state, whenever and however often each looks", async () => {
-    const agree = async (steps: readonly (Deed | number)[], changesKept: number): Promise<boolean> => {
+    const agree = async (steps: readonly (ObjectEvent | number)[], changesKept: number): Promise<boolean> => {
       const store = syncedStore();
       const view = viewOf(store, changesKept);
       const watchers = [new Watcher(), new Watcher(), new Watcher()];

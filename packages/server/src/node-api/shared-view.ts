@@ -29,7 +29,7 @@ export interface SharedViewOptions {
 const FIRST = 1;
 
 /**
- * One node's state in one family as a feed tells it, for however many watchers: what a relay has of the brain behind it.
+ * One node's state in one family as a feed tells it, for however many watchers: what a relay has of the node-state server behind it.
  *
  * Shape: revisions count what was pulled from the feed; a watcher is a {@link Cursor} it brings along, and costs nothing
  * here while it does not ask. What happens while none asks is merged by the feed; while some ask, by the log. A feed that
@@ -107,7 +107,7 @@ export class SharedView implements StateView {
   async #pullOne(): Promise<void> {
     let refusal: ProxyError | undefined;
     try {
-      this.#take(await this.#options.feed.next(this.#life.signal));
+      this.#accept(await this.#options.feed.next(this.#life.signal));
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       // A feed ends with its view alone; if it does before, nobody may be left waiting for it.
@@ -119,7 +119,7 @@ export class SharedView implements StateView {
     }
   }
 
-  #take(changes: ChangeSet): void {
+  #accept(changes: ChangeSet): void {
     const revision = this.#revision + 1;
     const touched = changes.full ? this.#replace(changes.set) : this.#change(changes);
     const isNewNode = changes.node !== undefined && !isEqual(changes.node, this.#node);

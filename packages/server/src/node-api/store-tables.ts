@@ -1,4 +1,4 @@
-import { ProxyError, ServiceTable, Waiters, type IPFamily, type Issue, type Store } from "@turnout/core";
+import { invariant, ServiceTable, Waiters, type IPFamily, type Issue, type Store } from "@turnout/core";
 
 /**
  * A table with those who wait for it.
@@ -16,9 +16,9 @@ export class AwaitedTable {
   }
 
   /** Bring the table up to date; false while nothing may be said yet. */
-  settle(): boolean {
+  update(): boolean {
     const before = this.table.revision;
-    const isReady = this.table.settle();
+    const isReady = this.table.update();
     if (this.table.revision !== before) this.wake();
     return isReady;
   }
@@ -38,7 +38,7 @@ export class AwaitedTable {
     this.#isDue = true;
     setImmediate(() => {
       this.#isDue = false;
-      this.settle();
+      this.update();
     });
   }
 }
@@ -47,29 +47,29 @@ export class AwaitedTable {
 export class StoreTables {
   readonly #store: Store;
   readonly #report: (issue: Issue) => void;
-  readonly #held = new Map<IPFamily, { readonly awaited: AwaitedTable; holders: number }>();
+  readonly #entries = new Map<IPFamily, { readonly awaited: AwaitedTable; holders: number }>();
 
   constructor(store: Store, report: (issue: Issue) => void) {
     this.#store = store;
     this.#report = report;
   }
 
-  /** Hold a family's table; a brain that nobody asks has none. */
-  hold(family: IPFamily): AwaitedTable {
+  /** Hold a family's table; a node-state server that nobody asks has none. */
+  acquire(family: IPFamily): AwaitedTable {
     const table = (): ServiceTable => new ServiceTable(this.#store, { family, report: this.#report });
-    const held = this.#held.get(family) ?? { awaited: new AwaitedTable(table()), holders: 0 };
-    held.holders += 1;
-    this.#held.set(family, held);
-    return held.awaited;
+    const entry = this.#entries.get(family) ?? { awaited: new AwaitedTable(table()), holders: 0 };
+    entry.holders += 1;
+    this.#entries.set(family, entry);
+    return entry.awaited;
   }
 
-  /** Let go of a family's table; once for each {@link StoreTables.hold}. */
+  /** Let go of a family's table; once for each {@link StoreTables.acquire}. */
   release(family: IPFamily): void {
-    const held = this.#held.get(family);
-    if (held === undefined) throw new ProxyError("not_found", "a table was let go that nobody held", { object: family });
-    held.holders -= 1;
-    if (held.holders > 0) return;
-    this.#held.delete(family);
-    held.awaited.table.close();
+    const entry = this.#entries.get(family);
+    invariant(entry !== undefined, `the table of ${family} is released once more than it was acquired`);
+    entry.holders -= 1;
+    if (entry.holders > 0) return;
+    this.#entries.delete(family);
+    entry.awaited.table.close();
   }
 }

@@ -1,8 +1,8 @@
 import { applyChangeSet, isEqual, NodeView, OBJECT_KINDS, Store, type Issue, type NodeContext, type ServicePort } from "@turnout/core";
-import { carryOut, POD_SETTINGS, rawNode, rawService, rawSlice, upsertRaw, type Deed } from "@turnout/core/testing";
+import { carryOut, POD_SETTINGS, rawNode, rawService, rawSlice, upsertRaw, type ObjectEvent } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { createStoreOrigin, type NodeOrigin } from "./node-origin.ts";
+import { createStoreProvider, type NodeStateProvider } from "./node-state-provider.ts";
 import type { Cursor, StateView } from "./state-view.ts";
 import { StoreTables } from "./store-tables.ts";
 
@@ -20,14 +20,14 @@ function syncedStore(): Store {
   return store;
 }
 
-function viewOf(origin: NodeOrigin, nodeName = "node1"): StateView {
-  const states = origin.open({ nodeName, settings: POD_SETTINGS, bindAddress: "" });
+function viewOf(provider: NodeStateProvider, nodeName = "node1"): StateView {
+  const states = provider.open({ nodeName, settings: POD_SETTINGS, bindAddress: "" });
   opened.push(states);
   return states.view("IPv4", `i-${opened.length}`);
 }
 
-function originOf(store: Store, issues: Issue[] = []): NodeOrigin {
-  return createStoreOrigin(store, (issue) => void issues.push(issue));
+function providerOf(store: Store, issues: Issue[] = []): NodeStateProvider {
+  return createStoreProvider(store, (issue) => void issues.push(issue));
 }
 
 /** A turn of the event loop: what was told in it is one revision after it. */
@@ -69,21 +69,21 @@ class Follower {
   }
 }
 
-const deed: fc.Arbitrary<Deed> = fc.record({
+const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
   do: fc.constantFrom("service", "service", "slice", "slice", "node", "removeService", "removeSlice"),
   which: fc.nat(11),
   form: fc.nat(17),
 });
 /** Something happens, one of three watchers rests or goes on, or time passes. */
-const step = fc.oneof(deed, fc.nat(2), fc.constant("turn" as const));
+const step = fc.oneof(objectEvent, fc.nat(2), fc.constant("turn" as const));
 
 describe("views of one store", () => {
   test("bring every watcher to its node's state, whoever waits or rests while things happen", async () => {
-    const agree = async (steps: readonly (Deed | number | "turn")[]): Promise<boolean> => {
+    const agree = async (steps: readonly (ObjectEvent | number | "turn")[]): Promise<boolean> => {
       const store = syncedStore();
-      const origin = originOf(store);
-      const here = viewOf(origin);
-      const followers = [new Follower(here), new Follower(here), new Follower(viewOf(origin, "node2"))];
+      const provider = providerOf(store);
+      const here = viewOf(provider);
+      const followers = [new Follower(here), new Follower(here), new Follower(viewOf(provider, "node2"))];
       const resting = new Set([0, 1, 2]);
       for (const one of steps) {
         if (one === "turn") await turn();
@@ -99,7 +99,7 @@ describe("views of one store", () => {
       await turn();
       return followers.every(({ rows, node }, index) => {
         const truth = new NodeView(store, { nodeName: index === 2 ? "node2" : "node1", family: "IPv4", settings: POD_SETTINGS });
-        const full = truth.take();
+        const full = truth.pull();
         truth.close();
         return isEqual(node, full?.node) && isEqual(Object.fromEntries(rows), Object.fromEntries(truth.rows));
       });
@@ -113,8 +113,8 @@ describe("views of one store", () => {
       upsertRaw(store, rawService(`s${index}`, { clusterIP: `10.96.0.${index + 1}` }));
       upsertRaw(store, rawSlice(`s${index}`, [{ ip: `10.1.0.${index + 1}`, node: `n${index}` }]));
     }
-    const origin = originOf(store);
-    const followers = Array.from({ length: 1_000 }, (_, index) => new Follower(viewOf(origin, `n${index}`)));
+    const provider = providerOf(store);
+    const followers = Array.from({ length: 1_000 }, (_, index) => new Follower(viewOf(provider, `n${index}`)));
     for (const follower of followers) follower.follow();
     await turn();
     expect(followers.every(({ heard, rows }) => heard === 1 && rows.size === 50)).toBe(true);
@@ -136,7 +136,7 @@ describe("views of one store", () => {
     const store = syncedStore();
     upsertRaw(store, rawService("cart"));
     upsertRaw(store, rawNode("node1"));
-    const follower = new Follower(viewOf(originOf(store)));
+    const follower = new Follower(viewOf(providerOf(store)));
     follower.follow();
     await turn();
     const { revision } = follower.cursor;
@@ -153,12 +153,12 @@ describe("views of one store", () => {
 
   test("a cursor from before the view, or from the future, gets everything", async () => {
     const store = syncedStore();
-    const origin = originOf(store);
-    const other = viewOf(origin, "node2");
+    const provider = providerOf(store);
+    const other = viewOf(provider, "node2");
     const { changes: empty } = await other.next(NOTHING, never);
     upsertRaw(store, rawService("s1"));
     await other.next(empty, never);
-    const view = viewOf(origin);
+    const view = viewOf(provider);
     const { changes } = await view.next(NOTHING, never);
     expect(changes.revision).toBeGreaterThan(empty.revision);
     for (const revision of [0, changes.revision - 1, changes.revision + 1]) {
@@ -168,7 +168,7 @@ describe("views of one store", () => {
 
   test("what is told in one turn is one change set", async () => {
     const store = syncedStore();
-    const follower = new Follower(viewOf(originOf(store)));
+    const follower = new Follower(viewOf(providerOf(store)));
     follower.follow();
     await turn();
     for (let index = 1; index <= 20; index++) upsertRaw(store, rawService(`s${index}`, { clusterIP: `10.96.0.${index}` }));
@@ -180,18 +180,18 @@ describe("views of one store", () => {
   test("contested addresses are reported once, however many nodes look", async () => {
     const store = syncedStore();
     const issues: Issue[] = [];
-    const origin = originOf(store, issues);
+    const provider = providerOf(store, issues);
     for (const name of ["old", "young"]) upsertRaw(store, rawService(name));
-    for (const node of ["node1", "node2", "node3"]) await viewOf(origin, node).next(NOTHING, never);
+    for (const node of ["node1", "node2", "node3"]) await viewOf(provider, node).next(NOTHING, never);
     expect(issues).toHaveLength(1);
   });
 
   test("a view that is closed cancels whoever waits, and does not end the others", async () => {
     const store = syncedStore();
-    const origin = originOf(store);
-    const states = origin.open({ nodeName: "node1", settings: POD_SETTINGS, bindAddress: "" });
+    const provider = providerOf(store);
+    const states = provider.open({ nodeName: "node1", settings: POD_SETTINGS, bindAddress: "" });
     const view = states.view("IPv4", "mine");
-    const other = new Follower(viewOf(origin));
+    const other = new Follower(viewOf(provider));
     other.follow();
     const { changes } = await view.next(NOTHING, never);
     const waiting = view.next(changes, never);
@@ -217,12 +217,12 @@ describe("the tables of a store", () => {
       };
     };
     const tables = new StoreTables(store, () => undefined);
-    const first = tables.hold("IPv4");
-    expect(tables.hold("IPv4")).toBe(first);
-    expect(tables.hold("IPv6")).not.toBe(first);
+    const first = tables.acquire("IPv4");
+    expect(tables.acquire("IPv4")).toBe(first);
+    expect(tables.acquire("IPv6")).not.toBe(first);
     expect(listeners).toBe(2);
     for (const family of ["IPv4", "IPv6", "IPv4"] as const) tables.release(family);
     expect(listeners).toBe(0);
-    expect(tables.hold("IPv4")).not.toBe(first);
+    expect(tables.acquire("IPv4")).not.toBe(first);
   });
 });

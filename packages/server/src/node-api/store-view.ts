@@ -2,12 +2,12 @@ import type { Delivery, Eligibility } from "@turnout/client/protocol";
 import { isEqual, ProxyError, type IPFamily, type NodeChanges, type TableView } from "@turnout/core";
 import type { Cursor, StateView } from "./state-view.ts";
 import type { AwaitedTable, StoreTables } from "./store-tables.ts";
-import type { NodeQuestion } from "./node-question.ts";
+import type { NodeStateRequest } from "./node-state-request.ts";
 
 /** What a view of a store is made of. */
 export interface StoreViewOptions {
   readonly tables: StoreTables;
-  readonly question: NodeQuestion;
+  readonly request: NodeStateRequest;
   readonly family: IPFamily;
   /** Identity of this history; never used again for another. */
   readonly instance: string;
@@ -29,17 +29,17 @@ export class StoreView implements StateView {
   #isClosed = false;
 
   constructor(options: StoreViewOptions) {
-    const { tables, family, question } = options;
-    const { nodeName, settings, bindAddress } = question;
+    const { tables, family, request } = options;
+    const { nodeName, settings, bindAddress } = request;
     this.#options = options;
     this.#eligibility = options.eligibility;
-    this.#awaited = tables.hold(family);
+    this.#awaited = tables.acquire(family);
     this.#view = this.#awaited.table.view({ nodeName, settings, ...(bindAddress === "" ? {} : { bindAddress }) });
   }
 
   /** What it answers. */
-  get question(): NodeQuestion {
-    return this.#options.question;
+  get request(): NodeStateRequest {
+    return this.#options.request;
   }
 
   /** {@inheritDoc StateView.next} */
@@ -49,7 +49,7 @@ export class StoreView implements StateView {
     let since = cursor.instance === instance ? cursor.revision : undefined;
     for (;;) {
       if (signal.aborted || this.#isClosed) throw new ProxyError("canceled", "watching the node state was stopped");
-      if (this.#awaited.settle()) {
+      if (this.#awaited.update()) {
         const changes = this.#changesSince(since);
         if (changes !== undefined) return this.#delivery(changes, since);
         // Nothing of this node's up to here: later differences are to this.

@@ -8,14 +8,14 @@ import { openNodeStream, type NodeStream } from "@turnout/client/protocol";
 import { createAuthority, type Authority } from "@turnout/lab";
 import { POD_SETTINGS } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestBrain, testHello } from "../test-support/brain.ts";
+import { TestStateServer, testHello } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
 const NOW = Date.now();
 /** Node warns once a process, so whichever test comes first would hear it. */
 const warnings: string[] = [];
 process.on("warning", ({ message }) => warnings.push(message));
-let brain: TestBrain;
+let stateServer: TestStateServer;
 let directory: string;
 let authority: Authority;
 
@@ -42,19 +42,19 @@ async function files(
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "turnout-tls-"));
-  authority = createAuthority("brains", NOW);
-  const tls = await files("server", "brain");
-  brain = await TestBrain.start({ listen: ["tls://127.0.0.1:0"], tls, anyNode: ["relay"] });
-  brain.service(1, "node1");
+  authority = createAuthority("node-state servers", NOW);
+  const tls = await files("server", "stateServer");
+  stateServer = await TestStateServer.start({ listen: ["tls://127.0.0.1:0"], tls, anyNode: ["relay"] });
+  stateServer.service(1, "node1");
 });
 
 afterEach(async () => {
-  await brain.remove();
+  await stateServer.remove();
   await rm(directory, { recursive: true });
 });
 
 /** What a client with these files gets of a node: how many rows, or why not. */
-async function ask(tls: TlsFiles, nodeName: string, target = `tls://127.0.0.1:${brain.server?.ports[0]}`): Promise<number | string> {
+async function ask(tls: TlsFiles, nodeName: string, target = `tls://127.0.0.1:${stateServer.server?.ports[0]}`): Promise<number | string> {
   const stop = new AbortController();
   let said = "";
   const note = (_message: string, fields: { readonly error?: unknown } = {}): void => {
@@ -80,11 +80,11 @@ async function ask(tls: TlsFiles, nodeName: string, target = `tls://127.0.0.1:${
 
 /** What was said of clients that did not get in. */
 function refused(): readonly Readonly<Record<string, unknown>>[] {
-  const said = brain.log.lines.filter(({ line }) => line === "warn a client is refused, its TLS handshake failed");
+  const said = stateServer.log.lines.filter(({ line }) => line === "warn a client is refused, its TLS handshake failed");
   return said.map(({ fields }) => fields);
 }
 
-describe("a brain over mutual TLS", () => {
+describe("a node-state server over mutual TLS", () => {
   test("answers a node's certificate for that node, and for no other", async () => {
     const tls = await files("node", "system:node:node1");
     expect(await ask(tls, "node1")).toBe(1);
@@ -105,78 +105,78 @@ describe("a brain over mutual TLS", () => {
   test("does not talk to a certificate of another authority", async () => {
     const other = createAuthority("somebody", NOW);
     const tls = await files("foreign", "system:node:node1", other);
-    expect(await ask(tls, "node1")).toMatch(/\[feed_lost\].*it may not take our certificate, and its log says why/);
+    expect(await ask(tls, "node1")).toMatch(/\[feed_lost\].*it may refuse our certificate, and its log says why/);
     expect(await ask(tls, "node1")).toMatch(/\[feed_lost\]/);
-    expect(brain.server?.stats).toMatchObject({ questions: 0, streams: 0, bytes: 0 });
+    expect(stateServer.server?.stats).toMatchObject({ questions: 0, streams: 0, bytes: 0 });
     expect(refused()).toEqual([{ reason: expect.stringMatching(/^its certificate: \w*(?:SELF_SIGNED|UNABLE)/) as string }]);
   });
 
   test("does not talk to somebody without a certificate", async () => {
-    const socket = connect({ host: "127.0.0.1", port: brain.server?.ports[0], rejectUnauthorized: false, ALPNProtocols: ["h2"] });
+    const socket = connect({ host: "127.0.0.1", port: stateServer.server?.ports[0], rejectUnauthorized: false, ALPNProtocols: ["h2"] });
     socket.resume();
     await expect(once(socket, "close")).rejects.toThrow(/certificate required/);
     await eventually(() => refused().length === 1);
     expect(refused()).toMatchObject([{ reason: expect.stringContaining("did not return a certificate") as string }]);
-    expect(brain.server?.stats.streams).toBe(0);
+    expect(stateServer.server?.stats.streams).toBe(0);
   });
 
   test("is not believed by a client that trusts another authority", async () => {
     const other = createAuthority("somebody", NOW);
     expect(await ask(await files("careful", "system:node:node1", authority, other), "node1")).toMatch(/\[feed_lost\]/);
-    expect(brain.server?.stats.questions).toBe(0);
+    expect(stateServer.server?.stats.questions).toBe(0);
   });
 
   test("uses a certificate that was rotated, from the next connection on, and keeps the last good one", async () => {
     const next = createAuthority("the next ones", NOW);
-    await files("server", "brain", next, next);
+    await files("server", "stateServer", next, next);
     const tls = await files("node", "system:node:node1", next, next);
     expect(await ask(tls, "node1")).toBe(1);
-    expect(brain.log.of("info")).toContain("info new certificates are in use");
+    expect(stateServer.log.of("info")).toContain("info new certificates are in use");
     await writeFile(join(directory, "server.pem"), "half a certi");
     expect(await ask(tls, "node1")).toBe(1);
-    expect(brain.log.of("warn")).toEqual(["warn changed certificates can't be used, the last good ones stay"]);
+    expect(stateServer.log.of("warn")).toEqual(["warn changed certificates can't be used, the last good ones stay"]);
   });
 
   test.each(["", "half an authori"])("keeps its authority while the file says %j", async (text) => {
     await writeFile(join(directory, "server-ca.pem"), text);
     expect(await ask(await files("node", "system:node:node1"), "node1")).toBe(1);
-    expect(brain.log.of("warn")).toEqual(["warn changed certificates can't be used, the last good ones stay"]);
+    expect(stateServer.log.of("warn")).toEqual(["warn changed certificates can't be used, the last good ones stay"]);
   });
 
   test("is checked by its address when it is asked at one, and nothing warns of that", async () => {
     const tls = await files("node", "system:node:node1");
     expect(await ask(tls, "node1")).toBe(1);
-    await files("server", "brain", authority, authority, ["localhost", "127.0.0.2"]);
+    await files("server", "stateServer", authority, authority, ["localhost", "127.0.0.2"]);
     expect(await ask(tls, "node1")).toMatch(/\[feed_lost\].*IP: 127\.0\.0\.1 is not in the cert's list/);
-    expect(await ask(tls, "node1", `tls://localhost:${brain.server?.ports[0]}`)).toBe(1);
+    expect(await ask(tls, "node1", `tls://localhost:${stateServer.server?.ports[0]}`)).toBe(1);
     expect(warnings).toEqual([]);
   });
 
   test("is found again by a client whose own certificate and authority were rotated too", async () => {
     const tls = await files("node", "system:node:node1");
-    const port = brain.server?.ports[0];
+    const port = stateServer.server?.ports[0];
     const link = await openNodeLink({ target: `tls://127.0.0.1:${port}`, nodeName: "node1", tls, settings: POD_SETTINGS });
     const feed = link.feed("IPv4");
     const never = new AbortController().signal;
     expect((await feed.next(never)).set).toHaveLength(1);
     const next = createAuthority("the next ones", NOW);
-    const serverTls = await files("server", "brain", next, next);
+    const serverTls = await files("server", "stateServer", next, next);
     await files("node", "system:node:node1", next, next);
     const following = feed.next(never);
-    const first = brain.server;
+    const first = stateServer.server;
     await first?.close();
-    await brain.serve({ listen: [`tls://127.0.0.1:${port}`], tls: serverTls });
-    brain.service(2, "node1");
+    await stateServer.serve({ listen: [`tls://127.0.0.1:${port}`], tls: serverTls });
+    stateServer.service(2, "node1");
     expect((await following).set).toHaveLength(2);
-    await eventually(() => brain.server?.stats.streams === 1);
+    await eventually(() => stateServer.server?.stats.streams === 1);
     await link.close();
   });
 
   test("gives one certificate its share of streams and no more, whatever it does, and others theirs", async () => {
-    await brain.server?.close();
-    const server = await files("server", "brain");
-    await brain.serve({ listen: ["tls://127.0.0.1:0"], tls: server, limits: { streamsMax: 20, streamsOfClientMax: 4 } });
-    const target = `tls://127.0.0.1:${brain.server?.ports[0]}`;
+    await stateServer.server?.close();
+    const server = await files("server", "stateServer");
+    await stateServer.serve({ listen: ["tls://127.0.0.1:0"], tls: server, limits: { streamsMax: 20, streamsOfClientMax: 4 } });
+    const target = `tls://127.0.0.1:${stateServer.server?.ports[0]}`;
     const streams: NodeStream[] = [];
     const open = async (tls: TlsFiles, nodeName?: string): Promise<void> => {
       const stream = await openNodeStream(target, () => undefined, tls);
@@ -192,15 +192,15 @@ describe("a brain over mutual TLS", () => {
       await open(node1, "node1");
       await open(stranger);
     }
-    await eventually(() => brain.server?.stats.refused.get("RESOURCE_EXHAUSTED") === 52);
-    expect(brain.server?.stats).toMatchObject({ streams: 4, silentStreams: 4 });
+    await eventually(() => stateServer.server?.stats.refused.get("RESOURCE_EXHAUSTED") === 52);
+    expect(stateServer.server?.stats).toMatchObject({ streams: 4, silentStreams: 4 });
     expect(await ask(node1, "node1", target)).toMatch(
       /there are 4 streams already, and no more at a time: the certificate of "system:node:node1": let the others end/,
     );
     expect(await ask(node2, "node2", target)).toBe(1);
-    expect(brain.log.of("warn").filter((line) => line.includes("more streams than one client may have"))).toHaveLength(2);
+    expect(stateServer.log.of("warn").filter((line) => line.includes("more streams than one client may have"))).toHaveLength(2);
     for (const stream of streams) stream.cancel();
-    await eventually(() => brain.server?.stats.streams === 0);
+    await eventually(() => stateServer.server?.stats.streams === 0);
     expect(await ask(node1, "node1", target)).toBe(1);
   });
 
@@ -220,20 +220,22 @@ describe("a brain over mutual TLS", () => {
     await expect(
       fetchFullState("tls://127.0.0.1:1", { nodeName: "node1", tls: { ...tls, ca: join(directory, "empty.pem") } }),
     ).rejects.toThrow(/^\[invalid_object\] the certificates can't be used/);
-    await expect(brain.serve({ listen: ["tls://127.0.0.1:0"] })).rejects.toThrow(/^\[invalid_object\] listening on TLS needs certificates/);
-    await expect(brain.serve({ listen: ["tls://127.0.0.1:0"], tls: { ...tls, cert: "/no/such" } })).rejects.toThrow(
+    await expect(stateServer.serve({ listen: ["tls://127.0.0.1:0"] })).rejects.toThrow(
+      /^\[invalid_object\] listening on TLS needs certificates/,
+    );
+    await expect(stateServer.serve({ listen: ["tls://127.0.0.1:0"], tls: { ...tls, cert: "/no/such" } })).rejects.toThrow(
       /certificates can't be used/,
     );
-    const taken = [`tls://127.0.0.1:${brain.server?.ports[0]}`];
-    await expect(brain.serve({ listen: taken, tls })).rejects.toThrow(/^\[already_exists\] the port can't be listened on/);
+    const taken = [`tls://127.0.0.1:${stateServer.server?.ports[0]}`];
+    await expect(stateServer.serve({ listen: taken, tls })).rejects.toThrow(/^\[already_exists\] the port can't be listened on/);
   });
 
   test("listens on a unix socket beside it", async () => {
-    const tls = await files("server", "brain");
-    const first = brain.server;
-    await brain.serve({ listen: [brain.target, "tls://127.0.0.1:0"], tls });
-    expect(brain.server?.ports).toHaveLength(1);
-    expect((await (await brain.watch({ nodeName: "anybody" })).next()).changes.full).toBe(true);
+    const tls = await files("server", "stateServer");
+    const first = stateServer.server;
+    await stateServer.serve({ listen: [stateServer.target, "tls://127.0.0.1:0"], tls });
+    expect(stateServer.server?.ports).toHaveLength(1);
+    expect((await (await stateServer.watch({ nodeName: "anybody" })).next()).changes.full).toBe(true);
     expect(await ask(await files("node", "system:node:node1"), "node1")).toBe(1);
     await first?.close();
   });

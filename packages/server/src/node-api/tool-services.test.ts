@@ -2,20 +2,20 @@ import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js"
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { HealthCheckRequest, HealthCheckResponse } from "../gen/grpc/health/v1/health.ts";
 import { ServerReflectionRequest, ServerReflectionResponse } from "../gen/grpc/reflection/v1/reflection.ts";
-import { TestBrain } from "../test-support/brain.ts";
+import { TestStateServer } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
-let brain: TestBrain;
+let stateServer: TestStateServer;
 let client: Client;
 
 beforeEach(async () => {
-  brain = await TestBrain.start();
-  client = new Client(brain.target, credentials.createInsecure());
+  stateServer = await TestStateServer.start();
+  client = new Client(stateServer.target, credentials.createInsecure());
 });
 
 afterEach(async () => {
   client.close();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 const ask = (service: string): Buffer => Buffer.from(HealthCheckRequest.encode({ service }).finish());
@@ -31,9 +31,9 @@ function check(service: string): Promise<number> {
 }
 
 describe("gRPC health", () => {
-  test("follows what the brain says of itself, per service and for all", async () => {
+  test("follows what the node-state server says of itself, per service and for all", async () => {
     expect([await check(""), await check("turnout.node.v1.NodeState")]).toEqual([2, 2]);
-    brain.server?.setServing(true);
+    stateServer.server?.setServing(true);
     expect([await check(""), await check("turnout.node.v1.NodeState")]).toEqual([1, 1]);
     await expect(check("no.Such")).rejects.toMatchObject({ code: 5 } satisfies Partial<ServiceError>);
   });
@@ -44,15 +44,15 @@ describe("gRPC health", () => {
     call.on("data", (value: number) => heard.push(value));
     call.on("error", () => undefined);
     await eventually(() => heard.length === 1);
-    brain.server?.setServing(true);
-    brain.server?.setServing(true);
+    stateServer.server?.setServing(true);
+    stateServer.server?.setServing(true);
     await eventually(() => heard.length === 2);
     expect(heard).toEqual([2, 1]);
     call.cancel();
   });
 
   test("is SERVICE_UNKNOWN for what somebody watches that is not here, which is no error", async () => {
-    brain.server?.setServing(true);
+    stateServer.server?.setServing(true);
     const call = client.makeServerStreamRequest("/grpc.health.v1.Health/Watch", same, statusOf, ask("no.Such"), new Metadata());
     call.on("error", () => undefined);
     expect(await new Promise<number>((resolve) => call.on("data", resolve))).toBe(3);

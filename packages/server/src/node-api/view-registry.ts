@@ -1,22 +1,22 @@
 import { ProxyError, type Clock, type IPFamily } from "@turnout/core";
-import type { NodeOrigin, NodeStates } from "./node-origin.ts";
-import type { NodeQuestion } from "./node-question.ts";
+import type { NodeStateProvider, NodeStates } from "./node-state-provider.ts";
+import type { NodeStateRequest } from "./node-state-request.ts";
 import type { Cursor, StateView } from "./state-view.ts";
 
 /** What a registry is made of. */
 export interface ViewRegistryOptions {
-  readonly origin: NodeOrigin;
-  /** Identity of this run of the brain. */
+  readonly provider: NodeStateProvider;
+  /** Identity of this run of the node-state server. */
   readonly instance: string;
   readonly clock: Clock;
   /** How long a view nobody watches is kept, so that whoever comes back gets a difference. */
   readonly lingerMs: number;
-  /** Questions that are answered at a time, those kept for whoever comes back included. */
-  readonly questionsMax: number;
+  /** Requests that are answered at a time, those kept for whoever comes back included. */
+  readonly requestsMax: number;
 }
 
-/** One question's views, while it is held. */
-export interface HeldViews {
+/** One request's views, while it is held. */
+export interface ViewLease {
   view(family: IPFamily): StateView;
   /** Tell whether a cursor is of a family's history, so that a difference may answer it. */
   knows(family: IPFamily, cursor: Cursor): boolean;
@@ -24,7 +24,7 @@ export interface HeldViews {
   release(): void;
 }
 
-/** One question, its views and who watches them. */
+/** One request, its views and who watches them. */
 interface Entry {
   readonly key: string;
   readonly states: NodeStates;
@@ -34,7 +34,7 @@ interface Entry {
   linger: AbortController | undefined;
 }
 
-/** The views of a brain: one for each node, settings and family that is asked for, however many ask. */
+/** The views of a node-state server: one for each node, settings and family that is asked for, however many ask. */
 export class ViewRegistry {
   readonly #options: ViewRegistryOptions;
   /** In the order in which they were last let go, or made. */
@@ -45,19 +45,19 @@ export class ViewRegistry {
     this.#options = options;
   }
 
-  /** Questions held at this moment. */
+  /** Requests held at this moment. */
   get size(): number {
     return this.#entries.size;
   }
 
   /**
-   * Hold the views that answer a question.
-   * @throws {ProxyError} `already_exists` when so many others are watched that there is no room.
+   * Hold the views that answer a request.
+   * @throws {ProxyError} `limit_reached` when so many others are watched that there is no room.
    */
-  hold(question: NodeQuestion): HeldViews {
-    const { nodeName, settings, bindAddress } = question;
+  acquire(request: NodeStateRequest): ViewLease {
+    const { nodeName, settings, bindAddress } = request;
     const key = JSON.stringify([nodeName, bindAddress, settings]);
-    const entry = this.#entries.get(key) ?? this.#open(key, question);
+    const entry = this.#entries.get(key) ?? this.#open(key, request);
     entry.watchers += 1;
     entry.linger?.abort();
     entry.linger = undefined;
@@ -77,10 +77,10 @@ export class ViewRegistry {
     for (const entry of this.#entries.values()) this.#drop(entry);
   }
 
-  #open(key: string, question: NodeQuestion): Entry {
-    const { origin, questionsMax } = this.#options;
-    if (this.#entries.size >= questionsMax) this.#makeRoom(questionsMax);
-    const entry: Entry = { key, states: origin.open(question), views: new Map(), watchers: 0, linger: undefined };
+  #open(key: string, request: NodeStateRequest): Entry {
+    const { provider, requestsMax } = this.#options;
+    if (this.#entries.size >= requestsMax) this.#makeRoom(requestsMax);
+    const entry: Entry = { key, states: provider.open(request), views: new Map(), watchers: 0, linger: undefined };
     this.#entries.set(key, entry);
     return entry;
   }
@@ -88,8 +88,8 @@ export class ViewRegistry {
   /** Drop the one that nobody has watched for longest. */
   #makeRoom(most: number): void {
     for (const entry of this.#entries.values()) if (entry.watchers === 0) return this.#drop(entry);
-    throw new ProxyError("already_exists", `this brain answers ${most} questions already, and no more at a time`, {
-      hint: "clients with the same node and settings share one; or start another brain",
+    throw new ProxyError("limit_reached", `this node-state server answers ${most} requests already, and no more at a time`, {
+      hint: "clients with the same node and settings share one; or start another node-state server",
     });
   }
 

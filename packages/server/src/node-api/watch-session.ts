@@ -4,13 +4,13 @@ import { canonicalIP, isDNSName, ProxyError, Waiters, type IPFamily, type Log } 
 import { status } from "@grpc/grpc-js";
 import type { PeerRights } from "../grpc/peer-rights.ts";
 import { endWith, refuse, type WatchCall } from "../grpc/refuse.ts";
-import type { NodeQuestion } from "./node-question.ts";
+import type { NodeStateRequest } from "./node-state-request.ts";
 import type { RowBytes } from "./row-bytes.ts";
 import type { Cursor } from "./state-view.ts";
-import type { StreamPlace } from "../grpc/stream-gate.ts";
+import type { StreamSlot } from "../grpc/stream-gate.ts";
 import type { Traffic } from "../grpc/traffic.ts";
-import type { Turnstile } from "../grpc/turnstile.ts";
-import type { HeldViews, ViewRegistry } from "./view-registry.ts";
+import type { Semaphore } from "../grpc/semaphore.ts";
+import type { ViewLease, ViewRegistry } from "./view-registry.ts";
 
 /** What all streams of a server have in common. */
 export interface SessionContext {
@@ -20,7 +20,7 @@ export interface SessionContext {
   readonly streams: () => number;
   readonly traffic: Traffic;
   /** Before those who want everything. */
-  readonly turnstile: Turnstile;
+  readonly semaphore: Semaphore;
   /** Program and version. */
   readonly version: string;
   /** The one node that may be asked for; undefined: any. */
@@ -33,7 +33,7 @@ const PART_BYTES = 65_536;
 const VERSION_MAX = 100;
 
 /** Read a hello. @throws {ProxyError} saying what is wrong with it. */
-export function readQuestion({ nodeName, settings, bindAddress }: wire.Hello, onlyNode: string | undefined): NodeQuestion {
+export function readQuestion({ nodeName, settings, bindAddress }: wire.Hello, onlyNode: string | undefined): NodeStateRequest {
   if (!isDNSName(nodeName))
     throw new ProxyError("invalid_object", "hello.node_name is no name of a node", { object: JSON.stringify(nodeName) });
   if (settings === undefined) throw new ProxyError("invalid_object", "hello.settings is missing", { object: `node ${nodeName}` });
@@ -51,19 +51,19 @@ export class WatchSession {
   readonly #call: WatchCall;
   readonly #context: SessionContext;
   readonly #rights: PeerRights;
-  readonly #place: StreamPlace;
+  readonly #slot: StreamSlot;
   readonly #gone = new AbortController();
   readonly #asked = new Set<IPFamily>();
-  #held: HeldViews | undefined;
+  #lease: ViewLease | undefined;
   /** Its client closed its half: it gets what it asked for, and asks for nothing more. */
   #hasSaidAll = false;
   /** What was sent last is out. */
   #sent: Promise<void> = Promise.resolve();
 
-  constructor(call: WatchCall, rights: PeerRights, place: StreamPlace, context: SessionContext) {
+  constructor(call: WatchCall, rights: PeerRights, slot: StreamSlot, context: SessionContext) {
     this.#call = call;
     this.#rights = rights;
-    this.#place = place;
+    this.#slot = slot;
     this.#context = context;
   }
 
@@ -81,7 +81,7 @@ export class WatchSession {
     call.on("close", gone);
     call.on("error", gone);
     if (!this.#gone.signal.aborted) await once(this.#gone.signal, "abort");
-    this.#held?.release();
+    this.#lease?.release();
   }
 
   #hear(bytes: Buffer): void {
@@ -98,20 +98,20 @@ export class WatchSession {
 
   #greet(hello: wire.Hello): void {
     const { registry, onlyNode, version, log } = this.#context;
-    if (this.#held !== undefined)
+    if (this.#lease !== undefined)
       throw new ProxyError("invalid_object", "a second hello", { hint: "open another stream for another node" });
-    const question = readQuestion(hello, onlyNode);
-    this.#rights.check(question.nodeName);
-    this.#place.settle(question.nodeName);
-    this.#held = registry.hold(question);
-    log.debug("a watcher came", { node: question.nodeName, version: hello.version.slice(0, VERSION_MAX) });
+    const request = readQuestion(hello, onlyNode);
+    this.#rights.check(request.nodeName);
+    this.#slot.assign(request.nodeName);
+    this.#lease = registry.acquire(request);
+    log.debug("a watcher came", { node: request.nodeName, version: hello.version.slice(0, VERSION_MAX) });
     const welcome = wire.WatchResponse.encode({ response: { $case: "welcome", value: { version, capabilities: [] } } }).finish();
     this.#sent = this.#send(Buffer.from(welcome));
   }
 
   #ask({ family: number, instance, revision }: wire.Ask): void {
-    const held = this.#held;
-    if (held === undefined) throw new ProxyError("invalid_object", "an ask before hello");
+    const lease = this.#lease;
+    if (lease === undefined) throw new ProxyError("invalid_object", "an ask before hello");
     const family = FAMILY_WORDS.read(number);
     if (this.#asked.has(family)) {
       const details = `${family} was asked for again before the answer to the first was read`;
@@ -119,15 +119,15 @@ export class WatchSession {
       return;
     }
     this.#asked.add(family);
-    void this.#answer(held, family, { instance, revision });
+    void this.#answer(lease, family, { instance, revision });
   }
 
-  async #answer(held: HeldViews, family: IPFamily, cursor: Cursor): Promise<void> {
+  async #answer(lease: ViewLease, family: IPFamily, cursor: Cursor): Promise<void> {
     const { signal } = this.#gone;
-    const { bytes, streams, traffic, turnstile } = this.#context;
-    const leave = held.knows(family, cursor) ? undefined : await turnstile.enter(signal);
+    const { bytes, streams, traffic, semaphore } = this.#context;
+    const leave = lease.knows(family, cursor) ? undefined : await semaphore.enter(signal);
     try {
-      const delivery = await held.view(family).next(cursor, signal);
+      const delivery = await lease.view(family).next(cursor, signal);
       const messages = encodeDelivery(delivery, { partBytes: PART_BYTES, encode: (row) => bytes.of(row, streams() > 1) });
       for (let message = messages.next(); message.done !== true;) {
         // Whoever does not read what was sent gets nothing more, and what is not sent is not made.

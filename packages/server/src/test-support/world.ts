@@ -42,7 +42,7 @@ export class RecordingSink implements ObjectSink {
   }
 
   /** Take the calls since the last time. */
-  take(): readonly string[] {
+  drain(): readonly string[] {
     return this.calls.splice(0);
   }
 

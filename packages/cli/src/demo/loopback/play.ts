@@ -15,7 +15,7 @@ export interface LoopbackFindings {
   /** From the start of the proxy until it answered. */
   readonly readyMs: number;
   readonly spread: Tally;
-  readonly sticky: Tally;
+  readonly affinity: Tally;
   readonly refused: Outcome;
   /** A UDP client that keeps its port: who answered, and who once that one was gone. */
   readonly flow: { readonly before: string; readonly after: string; readonly tookMs: number };
@@ -64,7 +64,7 @@ async function playActs(stage: LoopbackStage, progress: (text: string) => void):
   for (let count = 0; count < HELD; count++) handles.push(await client.hold({ ...addressOf("cart"), everyMs: ASK_EVERY_MS }));
   progress("Looking at who answers");
   const spread = await client.burst({ ...addressOf("cart"), count: 300 });
-  const sticky = await client.burst({ ...addressOf("checkout"), count: 60 });
+  const affinity = await client.burst({ ...addressOf("checkout"), count: 60 });
   const { outcome: refused } = await client.attempt(addressOf("search"));
   progress("Taking the server away from a UDP client");
   const flow = await moveFlow(stage);
@@ -74,7 +74,7 @@ async function playActs(stage: LoopbackStage, progress: (text: string) => void):
   await stage.pause(STEP_MS);
   const held = await Promise.all(handles.map((handle) => client.release(handle)));
   const traffic = { cart: await client.stopLoad(cart), dns: await client.stopLoad(dns) };
-  return { spread, sticky, refused, flow, rollout, traffic, trafficMs: stage.nowMs() - startMs, held };
+  return { spread, affinity, refused, flow, rollout, traffic, trafficMs: stage.nowMs() - startMs, held };
 }
 
 /** Let a UDP client that never changes its port lose its server. */

@@ -15,7 +15,7 @@ const FINE: LoopbackFindings = {
   stageMs: 900,
   readyMs: 400,
   spread: tally({ "cart-1": 100, "cart-2": 100, "cart-3": 100 }),
-  sticky: tally({ "cart-2": 60 }),
+  affinity: tally({ "cart-2": 60 }),
   refused: "reset",
   flow: { before: "dns-1", after: "dns-2", tookMs: 120 },
   rollout: { durationMs: 1_500, answering: ["cart-v2-1", "cart-v2-2", "cart-v2-3"], followedMs: 300 },
@@ -33,8 +33,8 @@ test("what went well is counted", () => {
 
 test.each<[Partial<LoopbackFindings>, string]>([
   [{ spread: tally({ "cart-1": 1, "cart-2": 1 }) }, "no request to cart reached cart-3"],
-  [{ sticky: tally({ "cart-1": 1, "cart-2": 1 }) }, "checkout sent one client to cart-1, cart-2"],
-  [{ sticky: tally({ "cart-1": 1 }, { timeout: 2 }) }, "checkout: timeout 2"],
+  [{ affinity: tally({ "cart-1": 1, "cart-2": 1 }) }, "checkout sent one client to cart-1, cart-2"],
+  [{ affinity: tally({ "cart-1": 1 }, { timeout: 2 }) }, "checkout: timeout 2"],
   [{ refused: "ok" }, "search: ok instead of a refusal"],
   [{ flow: { before: "dns-1", after: "dns-1", tookMs: 1 } }, "a UDP client stayed with dns-1, which was gone"],
   [{ rollout: { durationMs: 1, answering: ["cart-1"], followedMs: 1 } }, "after the rollout cart was cart-1"],

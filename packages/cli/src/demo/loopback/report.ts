@@ -49,14 +49,14 @@ function spreadSection({ servers, attempts }: Tally): ReportSection {
   return { title: "How requests to cart spread over servers", lines };
 }
 
-function ruleSection({ sticky, refused, flow }: LoopbackFindings): ReportSection {
+function ruleSection({ affinity, refused, flow }: LoopbackFindings): ReportSection {
   return {
     title: "Rules that hold",
     lines: [
       {
         cells: [
           "checkout",
-          `${countText(sticky.attempts, "request")} of one client went to ${Object.keys(sticky.servers).join(", ")}: session affinity`,
+          `${countText(affinity.attempts, "request")} of one client went to ${Object.keys(affinity.servers).join(", ")}: session affinity`,
         ],
       },
       { cells: ["search", `has no endpoints: ${refused}`] },
@@ -98,14 +98,14 @@ function trafficSection({ traffic, held }: LoopbackFindings): ReportSection {
   };
 }
 
-function failuresOf({ spread, sticky, refused, flow, rollout, traffic, held }: LoopbackFindings): readonly string[] {
+function failuresOf({ spread, affinity, refused, flow, rollout, traffic, held }: LoopbackFindings): readonly string[] {
   const wanted = NEW.map(({ name }) => name).toSorted();
   const silent = OLD.filter(({ name }) => (spread.servers[name] ?? 0) === 0);
   return [
     ...silent.map(({ name }) => `no request to cart reached ${name}`),
     ...failedOf("cart, who answers", spread),
-    ...(Object.keys(sticky.servers).length === 1 ? [] : [`checkout sent one client to ${Object.keys(sticky.servers).join(", ")}`]),
-    ...failedOf("checkout", sticky),
+    ...(Object.keys(affinity.servers).length === 1 ? [] : [`checkout sent one client to ${Object.keys(affinity.servers).join(", ")}`]),
+    ...failedOf("checkout", affinity),
     ...(refused === "reset" || refused === "refused" ? [] : [`search: ${refused} instead of a refusal`]),
     ...(flow.before === flow.after ? [`a UDP client stayed with ${flow.before}, which was gone`] : []),
     ...(rollout.answering.join() === wanted.join() ? [] : [`after the rollout cart was ${rollout.answering.join(", ")}`]),

@@ -7,7 +7,7 @@ import { eventually, ToyClock, ToyLog, toyNode } from "../../test-support/toys.t
 import { KpngLink } from "./kpng-link.ts";
 import { GLOBAL_WATCH_PATH } from "./paths.ts";
 
-test("a brain that takes the question and never begins to answer is given up after 10 s", async () => {
+test("a node-state server that takes the question and never begins to answer is given up after 10 s", async () => {
   const directory = await mkdtemp(join(tmpdir(), "turnout-kpng-link-"));
   const server = new Server();
   const same = (bytes: Buffer): Buffer => bytes;

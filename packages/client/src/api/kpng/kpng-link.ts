@@ -19,7 +19,7 @@ import type { TlsFiles } from "../watch/target.ts";
 import { KpngObjects } from "./kpng-objects.ts";
 import { OpCollector } from "./op-collector.ts";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "./paths.ts";
-import { RemovalHold } from "./removal-hold.ts";
+import { RemovalDelay } from "./removal-delay.ts";
 import { SCOPE_ZONE } from "./scopes.ts";
 
 /** kpng's protocols, the one that says more first. */
@@ -34,14 +34,14 @@ export interface KpngLinkOptions {
   readonly bindAddress: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
-  /** There may be something to {@link KpngLink.take}. */
+  /** There may be something to {@link KpngLink.pull}. */
   readonly onNews: () => void;
 }
 
 /** What the protocols can't say, in a few words for the log; docs/kpng.md has it all. */
 const LOST: Readonly<Record<KpngProtocol, string>> = {
   globalv1: "terminating endpoints, node hints, ages of Services, node addresses and pod CIDRs, service ranges, drains",
-  localv1: "all but the endpoints the brain chose for this node, ages of Services, node addresses and pod CIDRs, service ranges, drains",
+  localv1: "all but the endpoints the node-state server chose for this node, ages of Services, node addresses and pod CIDRs, service ranges, drains",
 };
 const FIRST_OP_MS = 10_000;
 /** grpc-go drops a client that pings more often than every 5 minutes. @source grpc-go keepalive.EnforcementPolicy.MinTime */
@@ -54,14 +54,14 @@ interface Told {
   readonly issues: IssueLog;
   readonly ops: OpCollector;
   readonly objects: KpngObjects;
-  readonly hold: RemovalHold;
+  readonly removals: RemovalDelay;
   readonly views: Readonly<Record<IPFamily, NodeView>>;
 }
 
 /**
- * A brain that speaks kpng's protocols: a store of what it says, and one node's views of that.
+ * A node-state server that speaks kpng's protocols: a store of what it says, and one node's views of that.
  *
- * Edges: neither a Reset nor a stream that breaks takes anything away; what is not told again goes when the brain told as much as before, or
+ * Edges: neither a Reset nor a stream that breaks takes anything away; what is not told again goes when the node-state server told as much as before, or
  * is quiet.
  */
 export class KpngLink {
@@ -88,8 +88,8 @@ export class KpngLink {
   }
 
   /** What changed in a family since the last call; the first is full. */
-  take(family: IPFamily): ChangeSet | undefined {
-    return this.#isActive ? this.#told?.views[family].take() : undefined;
+  pull(family: IPFamily): ChangeSet | undefined {
+    return this.#isActive ? this.#told?.views[family].pull() : undefined;
   }
 
   /** Want everything of a family with the next change set. */
@@ -97,7 +97,7 @@ export class KpngLink {
     this.#told?.views[family].askFull();
   }
 
-  /** The brain speaks something better now. */
+  /** The node-state server speaks something better now. */
   rest(): void {
     this.#isActive = false;
     for (const family of FAMILIES) this.askFull(family);
@@ -106,7 +106,7 @@ export class KpngLink {
   /** Let go of what was told. */
   close(): void {
     this.#isActive = false;
-    this.#told?.hold.stop();
+    this.#told?.removals.stop();
     if (this.#told !== undefined) for (const family of FAMILIES) this.#told.views[family].close();
     this.#told?.issues.close();
     this.#told = undefined;
@@ -137,7 +137,7 @@ export class KpngLink {
     const silent = giveUp(AbortSignal.any([over.signal, heard.signal]));
     const reason = await stream.ended;
     over.abort();
-    this.#told?.hold.stop();
+    this.#told?.removals.stop();
     await silent;
     signal.removeEventListener("abort", stream.cancel);
     if (heard.signal.aborted || signal.aborted || !ProxyError.is(reason, "canceled")) return reason;
@@ -157,7 +157,7 @@ export class KpngLink {
       this.#told = this.#begin(protocol);
     }
     if (!this.#isActive) {
-      log.warn(`the brain speaks kpng's ${protocol} and no turnout.node.v1; some of what Services say is lost`, {
+      log.warn(`the node-state server speaks kpng's ${protocol} and no turnout.node.v1; some of what Services say is lost`, {
         target,
         lost: LOST[protocol],
       });
@@ -174,7 +174,7 @@ export class KpngLink {
     const viewOf = (family: IPFamily): NodeView =>
       new NodeView(store, { nodeName, family, settings, report, ...(bindAddress === undefined ? {} : { bindAddress }) });
     if (protocol === "localv1") {
-      // The brain knows the node, or it would not have an answer.
+      // The node-state server knows the node, or it would not have an answer.
       const labels = { "topology.kubernetes.io/zone": SCOPE_ZONE };
       store.upsert("Node", { metadata: { name: nodeName, labels } });
     }
@@ -190,7 +190,7 @@ export class KpngLink {
       issues,
       ops,
       objects,
-      hold: new RemovalHold({ clock, log, missing: () => ops.missing, onRelease }),
+      removals: new RemovalDelay({ clock, log, missing: () => ops.missing, onRelease }),
       views: { IPv4: viewOf("IPv4"), IPv6: viewOf("IPv6") },
     };
   }
@@ -198,11 +198,11 @@ export class KpngLink {
   /** Tells whether it was a Sync, for which another request is due. */
   #hear(bytes: Buffer): boolean {
     const told = this.#told;
-    told?.hold.heard();
-    const news = told?.ops.take(bytes);
+    told?.removals.heard();
+    const news = told?.ops.receive(bytes);
     if (told === undefined || news === undefined) return false;
     told.objects.apply(news);
-    told.hold.settle();
+    told.removals.synced();
     for (const kind of OBJECT_KINDS) told.store.markSynced(kind);
     this.#options.onNews();
     return true;

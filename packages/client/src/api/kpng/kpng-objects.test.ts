@@ -45,14 +45,14 @@ function info(ip: string, overrides: Partial<globalv1.EndpointInfo> = {}): Buffe
 
 const item = (setNumber: number, path: string, bytes: Buffer | undefined): ItemNews => ({ set: setNumber, path, bytes });
 const rows = (): readonly ServicePort[] => {
-  view.take();
+  view.pull();
   return [...view.rows.values()];
 };
 const endpoints = (): readonly string[] => rows().flatMap((row) => row.endpoints.map(({ ip, port }) => `${ip}:${port}`));
 const pool = (pick: "cluster" | "local"): readonly (string | undefined)[] =>
   rows().flatMap((row) => row[pick].map((index) => row.endpoints[index]?.ip));
 
-describe("what a brain says becomes objects", () => {
+describe("what a node-state server says becomes objects", () => {
   test("whatever comes first", () => {
     objects.apply([item(2, "shop/cart/a", local("10.1.0.1"))]);
     expect(rows()).toEqual([]);

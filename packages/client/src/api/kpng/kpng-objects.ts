@@ -27,7 +27,7 @@ type Known = { readonly kind: "service" | "endpoint"; readonly key: string } | {
 const ZONE_LABEL = "topology.kubernetes.io/zone";
 
 /**
- * Turns what a kpng brain says into the API objects it might have come from, so that this side's rules of service proxying apply.
+ * Turns what a kpng server says into the API objects it might have come from, so that this side's rules of service proxying apply.
  *
  * Edges: an item that can't be read counts as absent and is reported; what is in the objects the Store checks.
  */
@@ -56,7 +56,7 @@ export class KpngObjects {
         this.#learn(id, item, item.bytes, touched);
       } catch (error) {
         const what = `it can't be read and counts as absent (${error instanceof Error ? error.message : String(error)})`;
-        this.#report({ object: `item ${JSON.stringify(item.path)}`, what, hint: "is the brain a kpng, and sound?" });
+        this.#report({ object: `item ${JSON.stringify(item.path)}`, what, hint: "is the node-state server a kpng, and sound?" });
       }
     }
     for (const key of touched) this.#show(key);
@@ -145,7 +145,7 @@ export class KpngObjects {
     const { Namespace: namespace, Name: name } = service;
     group.shown = { namespace, name };
     const refuse = (what: string): void =>
-      this.#report({ object: `Service ${key}`, what, hint: "a brain that speaks turnout.node.v1 can say it" });
+      this.#report({ object: `Service ${key}`, what, hint: "a node-state server that speaks turnout.node.v1 can say it" });
     this.#sink.upsert("Service", rawServiceOf(service, refuse));
     for (const slice of slices) this.#sink.upsert("EndpointSlice", slice);
   }

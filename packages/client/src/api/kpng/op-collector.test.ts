@@ -13,7 +13,7 @@ const gone = (path: string, kind: 1 | 2 = 1): Buffer => bytesOf({ $case: "Delete
 function played(...messages: readonly Buffer[]): readonly (readonly string[])[] {
   const ops = new OpCollector();
   return messages.flatMap((message) => {
-    const news = ops.take(message);
+    const news = ops.receive(message);
     return news === undefined ? [] : [news.map(({ path, bytes }) => (bytes === undefined ? `-${path}` : `${path}=${bytes.toString()}`))];
   });
 }
@@ -50,29 +50,29 @@ describe("ops", () => {
   test.each(rows)("%s", (_what, messages, news) => expect(played(...messages)).toEqual(news));
 
   describe("of a stream that broke are forgotten, and what was in force", () => {
-    const shown = (news: ReturnType<OpCollector["take"]>): unknown => news?.map(({ path, bytes }) => [path, bytes?.toString()]);
+    const shown = (news: ReturnType<OpCollector["receive"]>): unknown => news?.map(({ path, bytes }) => [path, bytes?.toString()]);
     /** After three of which the next stream has told one, and that anew. */
     let ops: OpCollector;
-    let first: ReturnType<OpCollector["take"]>;
+    let first: ReturnType<OpCollector["receive"]>;
     beforeEach(() => {
       ops = new OpCollector();
-      for (const message of [set("a"), set("b"), set("c"), SYNC, set("half")]) ops.take(message);
+      for (const message of [set("a"), set("b"), set("c"), SYNC, set("half")]) ops.receive(message);
       ops.restart();
-      ops.take(set("b", "new"));
-      first = ops.take(SYNC);
+      ops.receive(set("b", "new"));
+      first = ops.receive(SYNC);
     });
 
     test("stays while the next one told less, and is no news when it is told again", () => {
       expect([shown(first), ops.missing]).toEqual([[["b", "new"]], 2]);
-      ops.take(set("a"));
-      expect([ops.take(SYNC), ops.missing]).toEqual([[], 1]);
-      ops.take(set("c", "other"));
-      expect([shown(ops.take(SYNC)), ops.missing]).toEqual([[["c", "other"]], 0]);
+      ops.receive(set("a"));
+      expect([ops.receive(SYNC), ops.missing]).toEqual([[], 1]);
+      ops.receive(set("c", "other"));
+      expect([shown(ops.receive(SYNC)), ops.missing]).toEqual([[["c", "other"]], 0]);
     });
 
     test("goes when as much is told as before", () => {
-      for (const message of [set("d"), set("e")]) ops.take(message);
-      expect(shown(ops.take(SYNC))).toEqual([
+      for (const message of [set("d"), set("e")]) ops.receive(message);
+      expect(shown(ops.receive(SYNC))).toEqual([
         ["d", "x"],
         ["e", "x"],
         ["a", undefined],
@@ -82,17 +82,17 @@ describe("ops", () => {
     });
 
     test("goes when it is said to be gone, or taken for gone, once", () => {
-      ops.take(gone("a"));
-      expect([shown(ops.take(SYNC)), ops.missing]).toEqual([[["a", undefined]], 1]);
+      ops.receive(gone("a"));
+      expect([shown(ops.receive(SYNC)), ops.missing]).toEqual([[["a", undefined]], 1]);
       expect(shown(ops.release())).toEqual([["c", undefined]]);
       expect([ops.release(), ops.missing]).toEqual([[], 0]);
     });
 
     test("is not forgotten over another break", () => {
       ops.restart();
-      expect([ops.take(SYNC), ops.missing]).toEqual([[], 3]);
+      expect([ops.receive(SYNC), ops.missing]).toEqual([[], 3]);
     });
   });
 
-  test("that are no messages are refused", () => expect(() => new OpCollector().take(Buffer.from("0aff", "hex"))).toThrow(/./));
+  test("that are no messages are refused", () => expect(() => new OpCollector().receive(Buffer.from("0aff", "hex"))).toThrow(/./));
 });

@@ -25,7 +25,7 @@ const UNKNOWN: Ref = { Set: KpngSet.UnknownSet, Path: "" };
  * {@link OpCollector.release} is called. Paths mean nothing here.
  */
 export class OpCollector {
-  readonly #held = new Map<string, { readonly ref: ItemRef; readonly bytes: Buffer }>();
+  readonly #known = new Map<string, { readonly ref: ItemRef; readonly bytes: Buffer }>();
   #coming = new Map<string, ItemNews>();
   /** Held, and not told again since the new beginning. */
   #missing = new Set<string>();
@@ -49,7 +49,7 @@ export class OpCollector {
    * Edges: an op of a kind that is not known is passed over, as a field that is not known is.
    * @throws {ProxyError} `feed_lost` for a change set without end; any other error for bytes that are no OpItem.
    */
-  take(bytes: Buffer): readonly ItemNews[] | undefined {
+  receive(bytes: Buffer): readonly ItemNews[] | undefined {
     const { Op } = OpItem.decode(bytes);
     switch (Op?.$case) {
       case "Reset":
@@ -62,7 +62,7 @@ export class OpCollector {
         this.#note(Op.value, undefined);
         return undefined;
       case "Sync":
-        return this.#settle();
+        return this.#complete();
       case undefined:
         return undefined;
     }
@@ -72,9 +72,9 @@ export class OpCollector {
   release(): readonly ItemNews[] {
     const gone: ItemNews[] = [];
     for (const id of this.#missing) {
-      const held = this.#held.get(id);
-      if (held !== undefined) gone.push({ ...held.ref, bytes: undefined });
-      this.#held.delete(id);
+      const known = this.#known.get(id);
+      if (known !== undefined) gone.push({ ...known.ref, bytes: undefined });
+      this.#known.delete(id);
     }
     this.#missing = new Set();
     return gone;
@@ -85,25 +85,25 @@ export class OpCollector {
     if (this.#coming.size > ITEMS_MAX) throw notUnderstood("a change set without end", this.#coming.size);
   }
 
-  #settle(): readonly ItemNews[] {
+  #complete(): readonly ItemNews[] {
     const news: ItemNews[] = [];
     if (this.#isWhole) {
       // A new beginning while something was missing: what there was before counts.
-      this.#sizeBefore = this.#held.size;
-      this.#missing = new Set(this.#held.keys());
+      this.#sizeBefore = this.#known.size;
+      this.#missing = new Set(this.#known.keys());
     }
     for (const [id, item] of this.#coming) {
       this.#missing.delete(id);
-      const before = this.#held.get(id)?.bytes;
+      const before = this.#known.get(id)?.bytes;
       const { set, path, bytes } = item;
       if (before === undefined ? bytes === undefined : bytes !== undefined && before.equals(bytes)) continue;
-      if (bytes === undefined) this.#held.delete(id);
-      else this.#held.set(id, { ref: { set, path }, bytes });
+      if (bytes === undefined) this.#known.delete(id);
+      else this.#known.set(id, { ref: { set, path }, bytes });
       news.push(item);
     }
     this.#coming = new Map();
     this.#isWhole = false;
-    const isAsLarge = this.#held.size - this.#missing.size >= this.#sizeBefore;
+    const isAsLarge = this.#known.size - this.#missing.size >= this.#sizeBefore;
     return isAsLarge ? [...news, ...this.release()] : news;
   }
 }

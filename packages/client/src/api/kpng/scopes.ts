@@ -31,16 +31,16 @@ function isOfNode(service: Service, endpoint: Endpoint): boolean {
 }
 
 /**
- * Tell whether the scopes of a Service's endpoints need hints to be respected: the brain narrowed the cluster's pool.
+ * Tell whether the scopes of a Service's endpoints need hints to be respected: the node-state server narrowed the cluster's pool.
  *
  * Shape: an endpoint hinted for {@link SCOPE_ZONE} is in the pool of a node of that zone, one hinted for another is not. That a node
- * without any gets all is the API's rule for hints, so a pool the brain left empty is not left so.
+ * without any gets all is the API's rule for hints, so a pool the node-state server left empty is not left so.
  */
 export function scopeZones(service: Service, endpoints: readonly Endpoint[]): boolean {
   return endpoints.some((endpoint) => !isOfCluster(service, endpoint));
 }
 
-/** Write an endpoint of localv1 as one that this side's rules put where its brain wants it. */
+/** Write an endpoint of localv1 as one that this side's rules put where its node-state server wants it. */
 export function scopedEndpoint(service: Service, endpoint: Endpoint, nodeName: string, needsZones: boolean): KpngEndpoint {
   const zone = isOfCluster(service, endpoint) ? SCOPE_ZONE : OTHER_ZONE;
   return {

@@ -76,9 +76,9 @@ export class FamilyCursor {
    * Edges: one that changes nothing a consumer sees (eligibility alone, or to what was forgotten) wakes nobody, and is due again.
    * @throws {ProxyError} `feed_lost` for an answer nobody asked for, or one that can't be.
    */
-  take(part: WireChangeSet): Delivery | undefined {
+  receive(part: WireChangeSet): Delivery | undefined {
     if (!this.#isAsked) throw notUnderstood("an answer nobody asked for", part.instance);
-    const delivery = this.#reader.take(part);
+    const delivery = this.#reader.receive(part);
     if (delivery === undefined) return undefined;
     const { changes } = delivery;
     if (this.#isOutdated && !changes.full) {

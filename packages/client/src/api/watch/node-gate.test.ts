@@ -1,11 +1,11 @@
 import type { ChangeSet, Feed } from "@turnout/core";
 import { expect, test } from "vitest";
-import { settled, toyChange, toyFull, toyNode, toyRow } from "../../test-support/toys.ts";
+import { flushPromises, toyChange, toyFull, toyNode, toyRow } from "../../test-support/toys.ts";
 import { NodeGate } from "./node-gate.ts";
 
 const AWAITED = { changes: { full: true }, eligibility: { isEligible: false, reason: "unknown", isAwaited: true } };
 const KNOWN = { changes: { full: false }, eligibility: { isEligible: true, reason: "" } };
-/** Of a brain that does not know of waiting, or has nothing to say. */
+/** Of a node-state server that does not know of waiting, or has nothing to say. */
 const SILENT = { changes: { full: true }, eligibility: undefined };
 const never = new AbortController().signal;
 
@@ -51,7 +51,7 @@ test("what comes before the node is known comes as one with it, and what comes l
   feed.give(toyFull([toyRow("cart"), toyRow("till")], toyNode({ addresses: [] })));
   feed.give(toyChange({ set: [toyRow("new")], delete: ["shop/cart:http/TCP"] }));
   const next = gate.next(feed, never, () => (waits += 1));
-  await settled();
+  await flushPromises();
   const node = toyNode();
   feed.give(toyChange({ revision: 3, node }));
   gate.heard(KNOWN);
@@ -69,7 +69,7 @@ test("it opens when nothing but the node's standing is told", async () => {
   gate.heard(AWAITED);
   feed.give(toyFull([toyRow("cart")]));
   const next = gate.next(feed, never, () => undefined);
-  await settled();
+  await flushPromises();
   gate.heard(KNOWN);
   expect((await next).set).toHaveLength(1);
 });
@@ -80,12 +80,12 @@ test("who stops waiting and comes back misses nothing", async () => {
   gate.heard(AWAITED);
   feed.give(toyFull([toyRow("cart")]));
   const stopped = gate.next(feed, stop.signal, () => undefined);
-  await settled();
+  await flushPromises();
   stop.abort();
   await expect(stopped).rejects.toThrow("stopped");
   const next = gate.next(feed, never, () => undefined);
   feed.give(toyChange({ set: [toyRow("till")] }));
-  await settled();
+  await flushPromises();
   gate.heard(KNOWN);
   expect((await next).set).toHaveLength(2);
 });

@@ -2,21 +2,21 @@ import { applyChangeSet, type ChangeSet, type Feed, type NodeContext, type Servi
 import type { Eligibility } from "../eligibility.ts";
 
 /** What came while nothing was let through. */
-interface Held {
+interface Buffered {
   readonly rows: ReadonlyMap<string, ServicePort>;
   readonly node: NodeContext | undefined;
   readonly newest: ChangeSet;
 }
 
 /**
- * Lets one family's change sets through once the brain knows of the node what rules need: what stands in a kernel
+ * Lets one family's change sets through once the node-state server knows of the node what rules need: what stands in a kernel
  * before then is better than rules without node ports.
  */
 export class NodeGate {
   readonly #known = new AbortController();
-  #held: Held | undefined;
+  #buffered: Buffered | undefined;
 
-  /** The brain said this; whoever waits for it is told after. A whole state that says nothing of the node awaits nothing. */
+  /** The node-state server said this; whoever waits for it is told after. A whole state that says nothing of the node awaits nothing. */
   heard({ changes, eligibility }: { readonly changes: Pick<ChangeSet, "full">; readonly eligibility: Eligibility | undefined }): void {
     if (eligibility === undefined ? changes.full : eligibility.isAwaited !== true) this.open();
   }
@@ -37,16 +37,16 @@ export class NodeGate {
    */
   async next(feed: Feed, signal: AbortSignal, onWait: () => void): Promise<ChangeSet> {
     const known = this.#known.signal;
-    if (this.#held === undefined) {
+    if (this.#buffered === undefined) {
       const first = await feed.next(signal);
       if (known.aborted) return first;
-      this.#hold(first);
+      this.#buffer(first);
       onWait();
     }
     const either = AbortSignal.any([signal, known]);
     while (!known.aborted) {
       try {
-        this.#hold(await feed.next(either));
+        this.#buffer(await feed.next(either));
       } catch (error) {
         if (signal.aborted || !known.aborted) throw error;
       }
@@ -54,16 +54,16 @@ export class NodeGate {
     return this.#release();
   }
 
-  #hold(changes: ChangeSet): void {
-    const rows = applyChangeSet(this.#held?.rows ?? new Map(), changes);
-    this.#held = { rows, node: changes.node ?? this.#held?.node, newest: changes };
+  #buffer(changes: ChangeSet): void {
+    const rows = applyChangeSet(this.#buffered?.rows ?? new Map(), changes);
+    this.#buffered = { rows, node: changes.node ?? this.#buffered?.node, newest: changes };
   }
 
   #release(): ChangeSet {
-    const held = this.#held;
-    if (held === undefined) throw new Error("nothing was held");
-    this.#held = undefined;
-    const { rows, node, newest } = held;
+    const buffered = this.#buffered;
+    if (buffered === undefined) throw new Error("nothing was held");
+    this.#buffered = undefined;
+    const { rows, node, newest } = buffered;
     return { ...newest, full: true, ...(node === undefined ? {} : { node }), set: [...rows.values()], delete: [], triggersMs: [] };
   }
 }

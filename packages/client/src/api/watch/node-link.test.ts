@@ -3,11 +3,11 @@ import { createServer, type Socket } from "node:net";
 import type { ChangeSet, Feed } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as wire from "../../gen/turnout/node/v1/node.ts";
-import { asksOf, ToyBrain, type ToyStream } from "../../test-support/toy-brain.ts";
-import { eventually, settled, toyChange, ToyClock, toyFull, ToyLog, toyNode, toyRow } from "../../test-support/toys.ts";
+import { asksOf, ToyStateServer, type ToyStream } from "../../test-support/toy-state-server.ts";
+import { eventually, flushPromises, toyChange, ToyClock, toyFull, ToyLog, toyNode, toyRow } from "../../test-support/toys.ts";
 import { NodeLink, type NodeLinkOptions } from "./node-link.ts";
 
-let brain: ToyBrain;
+let stateServer: ToyStateServer;
 let link: NodeLink;
 let feed: Feed;
 let clock: ToyClock;
@@ -16,25 +16,25 @@ const never = new AbortController().signal;
 const FULL: ChangeSet = toyFull([toyRow("cart"), toyRow("till")]);
 
 beforeEach(async () => {
-  brain = await ToyBrain.create();
+  stateServer = await ToyStateServer.create();
   clock = new ToyClock();
   log = new ToyLog();
 });
 
 afterEach(async () => {
   await link.close();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 function open(options: Partial<NodeLinkOptions> = {}): void {
   const { settings } = toyNode();
-  link = new NodeLink({ target: brain.target, nodeName: "node1", settings, version: "test 1", clock, log, random: () => 0.5, ...options });
+  link = new NodeLink({ target: stateServer.target, nodeName: "node1", settings, version: "test 1", clock, log, random: () => 0.5, ...options });
   feed = link.feed("IPv4");
 }
 
 async function stream(index: number): Promise<ToyStream> {
-  await eventually(`stream ${index}`, () => brain.streams[index] !== undefined);
-  return brain.streams[index]!;
+  await eventually(`stream ${index}`, () => stateServer.streams[index] !== undefined);
+  return stateServer.streams[index]!;
 }
 
 async function asked(index: number, times: number): Promise<ToyStream> {
@@ -43,21 +43,21 @@ async function asked(index: number, times: number): Promise<ToyStream> {
   return one;
 }
 
-/** Let time pass until the brain has seen one more stream. */
+/** Let time pass until the node-state server has seen one more stream. */
 async function retried(index: number): Promise<ToyStream> {
   await eventually("another try", async () => {
     await clock.advance(1_000);
-    return brain.streams[index] !== undefined;
+    return stateServer.streams[index] !== undefined;
   });
-  return brain.streams[index]!;
+  return stateServer.streams[index]!;
 }
 
 describe("a link", () => {
   test("says hello, and asks only when somebody waits", async () => {
-    await brain.listen();
+    await stateServer.listen();
     open({ bindAddress: "192.0.2.1" });
-    await settled();
-    expect(brain.streams).toHaveLength(0);
+    await flushPromises();
+    expect(stateServer.streams).toHaveLength(0);
     const first = feed.next(never);
     const one = await asked(0, 1);
     const [hello] = one.requests;
@@ -65,7 +65,7 @@ describe("a link", () => {
     expect(asksOf(one)).toEqual([{ family: 1, instance: "", revision: 0 }]);
     one.answer(FULL);
     expect(await first).toEqual(FULL);
-    await settled();
+    await flushPromises();
     expect(asksOf(one)).toHaveLength(1);
     const second = feed.next(never);
     await asked(0, 2);
@@ -75,7 +75,7 @@ describe("a link", () => {
   });
 
   test("carries both families over one stream, each at its own pace", async () => {
-    await brain.listen();
+    await stateServer.listen();
     open();
     const [four, six] = [feed.next(never), link.feed("IPv6").next(never)];
     const one = await asked(0, 2);
@@ -83,11 +83,11 @@ describe("a link", () => {
     expect((await six).family).toBe("IPv6");
     one.answer(FULL);
     expect((await four).family).toBe("IPv4");
-    expect(brain.streams).toHaveLength(1);
+    expect(stateServer.streams).toHaveLength(1);
   });
 
   test("hands nothing on that changes nothing, and notes the node's eligibility", async () => {
-    await brain.listen();
+    await stateServer.listen();
     const heard: boolean[] = [];
     open({ onEligibility: ({ isEligible }) => heard.push(isEligible) });
     expect(link.eligibility.isEligible).toBe(false);
@@ -107,7 +107,7 @@ describe("a link", () => {
   });
 
   test("keeps an answer that came after its asker had gone", async () => {
-    await brain.listen();
+    await stateServer.listen();
     open();
     const stop = new AbortController();
     const first = feed.next(stop.signal);
@@ -121,7 +121,7 @@ describe("a link", () => {
   });
 
   test("asks for everything when told to", async () => {
-    await brain.listen();
+    await stateServer.listen();
     open();
     const first = feed.next(never);
     (await asked(0, 1)).answer(FULL);
@@ -132,7 +132,7 @@ describe("a link", () => {
   });
 
   test("passes over the difference that was asked for before it was told to want everything", async () => {
-    await brain.listen();
+    await stateServer.listen();
     open();
     const first = feed.next(never);
     const one = await asked(0, 1);
@@ -146,14 +146,14 @@ describe("a link", () => {
     expect(link.eligibility.isEligible).toBe(false);
     one.answer(toyFull([toyRow("new")]));
     expect(await second).toEqual(toyFull([toyRow("new")]));
-    expect(brain.streams).toHaveLength(1);
+    expect(stateServer.streams).toHaveLength(1);
     expect(log.lines.filter((line) => line.startsWith("warn"))).toEqual([]);
   });
 });
 
 describe("a link that is cut", () => {
   test("goes on from what was handed out, whatever was on its way", async () => {
-    await brain.listen();
+    await stateServer.listen();
     open();
     const first = feed.next(never);
     const one = await asked(0, 1);
@@ -164,9 +164,9 @@ describe("a link that is cut", () => {
     // The first of many parts, and then nothing.
     const [part] = [...FULL.set].map((row) => toyChange({ set: [row] }));
     one.sendBytes(Buffer.from(wire.WatchResponse.encode(firstPart(part!)).finish()));
-    await settled();
-    brain.stop();
-    await brain.listen();
+    await flushPromises();
+    stateServer.stop();
+    await stateServer.listen();
     const two = await retried(1);
     await asked(1, 1);
     expect(asksOf(two)).toEqual([{ family: 1, instance: "toy", revision: 1 }]);
@@ -192,13 +192,13 @@ describe("a link that is cut", () => {
     expect(waits[6]).toBeGreaterThan(waits[2]! * 3);
     expect(log.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);
     expect(log.lines[0]).toMatch(/^warn the node-state API is away, rules stay as they are; trying again error=\[feed_lost\]/);
-    await brain.listen();
+    await stateServer.listen();
     await retried(0);
     await eventually("it is back", () => log.lines.some((line) => line.startsWith("info following the node-state API")));
   });
 });
 
-describe("a peer that is no brain, or a bad one", () => {
+describe("a peer that is no node-state server, or a bad one", () => {
   /** What the link says of it. */
   async function complaint(): Promise<string> {
     void Promise.allSettled([feed.next(never)]);
@@ -218,14 +218,14 @@ describe("a peer that is no brain, or a bad one", () => {
     ["a plain end", (one) => one.end(), /ended the stream/],
   ];
   test.each(answers)("%s ends the stream and is told", async (_name, act, reason) => {
-    await brain.listen();
+    await stateServer.listen();
     open();
     const said = complaint();
     const one = await asked(0, 1);
     act(one);
     expect(await said).toMatch(reason);
     // It was no reason to give up.
-    brain.onStream = (next): void => next.welcome();
+    stateServer.onStream = (next): void => next.welcome();
     const two = await retried(1);
     await asked(1, 1);
     two.answer(FULL);
@@ -233,11 +233,11 @@ describe("a peer that is no brain, or a bad one", () => {
   });
 
   test("a refusal is an error for who wants it so, and the next ask tries again", async () => {
-    await brain.listen();
-    brain.onStream = (one): void => one.fail(7, "not for you");
+    await stateServer.listen();
+    stateServer.onStream = (one): void => one.fail(7, "not for you");
     open({ failOnRefusal: true });
     await expect(feed.next(never)).rejects.toThrow(/^\[permission_denied\].*not for you/);
-    brain.onStream = (one): void => one.welcome();
+    stateServer.onStream = (one): void => one.welcome();
     const next = feed.next(never);
     (await asked(1, 1)).answer(FULL);
     expect((await next).full).toBe(true);
@@ -246,19 +246,19 @@ describe("a peer that is no brain, or a bad one", () => {
   test("nobody at all: where to look is said", async () => {
     open();
     expect(await complaint()).toMatch(
-      /error=\[feed_lost\] no connection comes about \(connect ENOENT \S+node\.sock\): unix:\S+: is a brain \(turnout serve\) running there\?$/,
+      /error=\[feed_lost\] no connection comes about \(connect ENOENT \S+node\.sock\): unix:\S+: is a node-state server \(turnout serve\) running there\?$/,
     );
   });
 
   test("another gRPC service", async () => {
-    await brain.listen(false);
+    await stateServer.listen(false);
     open();
     expect(await complaint()).toMatch(/\[host_unsupported\].*is it a turnout\? this one speaks turnout\.node\.v1/);
   });
 
   test("someone who takes the connection and says nothing", async () => {
-    await brain.listen();
-    brain.onStream = (): void => undefined;
+    await stateServer.listen();
+    stateServer.onStream = (): void => undefined;
     open();
     const said = complaint();
     await stream(0);
@@ -272,7 +272,7 @@ describe("a peer that is no brain, or a bad one", () => {
       sockets.add(socket);
       socket.on("error", () => undefined);
       socket.end("SSH-2.0-OpenSSH_9.2\r\n");
-    }).listen(brain.path);
+    }).listen(stateServer.path);
     await once(server, "listening");
     open();
     expect(await complaint()).toMatch(/\[feed_lost\]/);

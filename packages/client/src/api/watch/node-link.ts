@@ -33,19 +33,19 @@ export interface NodeLinkOptions {
   readonly settings?: NodeSettings | undefined;
   /** Canonical; goes before the node's own addresses of its family, as the primary one. */
   readonly bindAddress?: string | undefined;
-  /** Program and version, for the brain's log. */
+  /** Program and version, for the node-state server's log. */
   readonly version?: string | undefined;
   readonly clock?: Clock | undefined;
   readonly log?: Log | undefined;
   /** 0 up to 1; default Math.random. */
   readonly random?: (() => number) | undefined;
   /**
-   * Let feeds reject when the brain refuses what is asked (no right to the node, another protocol) rather than try again
+   * Let feeds reject when the node-state server refuses what is asked (no right to the node, another protocol) rather than try again
    * until it doesn't; default false, as a daemon wants it.
    */
   readonly failOnRefusal?: boolean | undefined;
   /**
-   * Let feeds wait until the brain knows of the node what rules need, where it expects to: a process that programs does
+   * Let feeds wait until the node-state server knows of the node what rules need, where it expects to: a process that programs does
    * better with the rules that stand than with new ones without node ports. Default false.
    */
   readonly awaitsNode?: boolean | undefined;
@@ -61,10 +61,10 @@ const WELCOME_MS = 10_000;
 const SILENT: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /**
- * A lasting connection to a brain: the node state of one node as feeds, one for each family.
+ * A lasting connection to a node-state server: the node state of one node as feeds, one for each family.
  *
  * Edges: connects when first asked. A stream that breaks is opened again with growing, spread waits for ever, and goes on
- * from what was handed out last; meanwhile feeds just wait. A brain that was started again answers with full change sets. One
+ * from what was handed out last; meanwhile feeds just wait. A node-state server that was started again answers with full change sets. One
  * that does not know this API is asked for kpng's, and followed in what that can say.
  */
 export class NodeLink {
@@ -82,7 +82,7 @@ export class NodeLink {
   #failures = 0;
   /** Code of the trouble that was told of last. */
   #said: ErrorCode | undefined;
-  #eligibility: Eligibility = { isEligible: false, reason: "the brain has not said anything of this node yet" };
+  #eligibility: Eligibility = { isEligible: false, reason: "the node-state server has not said anything of this node yet" };
 
   /** @throws {ProxyError} `invalid_object` for a target that is none. */
   constructor(options: NodeLinkOptions) {
@@ -95,7 +95,7 @@ export class NodeLink {
     this.#cursors = { IPv4: new FamilyCursor("IPv4", settings), IPv6: new FamilyCursor("IPv6", settings) };
   }
 
-  /** What the brain last said of the node. */
+  /** What the node-state server last said of the node. */
   get eligibility(): Eligibility {
     return this.#eligibility;
   }
@@ -149,7 +149,7 @@ export class NodeLink {
     for (const family of FAMILIES) {
       const cursor = this.#cursors[family];
       if (!cursor.isDue) continue;
-      const told = this.#kpng?.take(family);
+      const told = this.#kpng?.pull(family);
       if (told !== undefined) cursor.give(told);
       else if (this.#isWelcome) this.#stream?.send({ request: { $case: "ask", value: cursor.ask() } });
     }
@@ -174,7 +174,7 @@ export class NodeLink {
     }
   }
 
-  /** As {@link NodeLink.#follow}, of kpng's protocols too: a brain without this API may have one of those. */
+  /** As {@link NodeLink.#follow}, of kpng's protocols too: a node-state server without this API may have one of those. */
   async #followAny(signal: AbortSignal): Promise<ProxyError> {
     const reason = await this.#follow(signal);
     if (!ProxyError.is(reason, "host_unsupported") || signal.aborted) return reason;
@@ -248,7 +248,7 @@ export class NodeLink {
       return;
     }
     if (response?.$case !== "changeSet" || !this.#isWelcome) throw notUnderstood("a message", response?.$case ?? "");
-    const delivery = this.#cursors[FAMILY_WORDS.read(response.value.family)].take(response.value);
+    const delivery = this.#cursors[FAMILY_WORDS.read(response.value.family)].receive(response.value);
     if (delivery === undefined) return;
     this.#failures = 0;
     this.#gates?.[delivery.changes.family].heard(delivery);

@@ -2,23 +2,23 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ToyBrain } from "../../test-support/toy-brain.ts";
+import { ToyStateServer } from "../../test-support/toy-state-server.ts";
 import { openByteStream, WATCH_PATH } from "./node-stream.ts";
 
-let brain: ToyBrain;
+let stateServer: ToyStateServer;
 
 beforeEach(async () => {
-  brain = await ToyBrain.create();
-  await brain.listen();
+  stateServer = await ToyStateServer.create();
+  await stateServer.listen();
 });
 
-afterEach(() => brain.remove());
+afterEach(() => stateServer.remove());
 
 test("a peer that was there, and then says nothing any more, is found by the keepalive", async () => {
-  const path = join(brain.directory, "between.sock");
+  const path = join(stateServer.directory, "between.sock");
   const halves: Socket[] = [];
   const between = createServer((socket) => {
-    const further = connect(brain.path);
+    const further = connect(stateServer.path);
     halves.push(socket, further);
     for (const half of [socket, further]) half.on("error", () => half.destroy());
     socket.pipe(further).pipe(socket);

@@ -5,14 +5,14 @@ import { checkServerIdentity } from "node:tls";
 import { ProxyError, type ErrorCode } from "@turnout/core";
 import type { ServiceError, VerifyOptions } from "@grpc/grpc-js";
 import { WatchRequest, WatchResponse } from "../../gen/turnout/node/v1/node.ts";
-import { parseApiTarget, type Target, type TlsFiles } from "./target.ts";
+import { parseApiTarget, type ApiTarget, type TlsFiles } from "./target.ts";
 
 /** The method's name on the wire. */
 export const WATCH_PATH = "/turnout.node.v1.NodeState/Watch";
 /** One message holds at most so many bytes: a part of a change set, or a single row that is larger than a part. */
 export const MESSAGE_BYTES_MAX = 67_108_864;
 
-/** A stream to a brain of some protocol; messages are bytes. */
+/** A stream to a node-state server of some protocol; messages are bytes. */
 export interface ByteStream {
   send(bytes: Uint8Array): void;
   /** Break it off; {@link ByteStream.ended} resolves soon after. */
@@ -21,7 +21,7 @@ export interface ByteStream {
   readonly ended: Promise<ProxyError>;
 }
 
-/** A stream to a brain. */
+/** A stream to a node-state server. */
 export interface NodeStream extends Omit<ByteStream, "send"> {
   send(request: WatchRequest): void;
 }
@@ -44,7 +44,7 @@ const NO_SERVER_NAME = "address.invalid";
 const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
 
-/** gRPC's numbers for what a brain refuses. Everything else may be mended by trying again. */
+/** gRPC's numbers for what a node-state server refuses. Everything else may be mended by trying again. */
 const CODES: Readonly<Record<number, ErrorCode>> = {
   3: "invalid_object",
   7: "permission_denied",
@@ -55,13 +55,13 @@ const UNIMPLEMENTED = 12;
 /** What to try when no connection comes about, by what the system says. */
 const CONNECT_HINTS: Readonly<Record<string, string>> = {
   EACCES: "see --socket-mode and --socket-owner of turnout serve, and who may enter the directories above",
-  ENOENT: "is a brain (turnout serve) running there?",
-  ECONNREFUSED: "nobody listens there: is a brain (turnout serve) running?",
-  "Failed to connect": "whoever listens there hangs up; over TLS it may not take our certificate, and its log says why",
+  ENOENT: "is a node-state server (turnout serve) running there?",
+  ECONNREFUSED: "no process listens there: is a node-state server (turnout serve) running?",
+  "Failed to connect": "the process that listens there closes the connection; over TLS it may refuse our certificate, and its log says why",
 };
 
 /** The target as gRPC writes it. */
-function addressOf(target: Target): string {
+function addressOf(target: ApiTarget): string {
   if (target.kind === "unix") return `unix:${target.path}`;
   return `dns:${target.host.includes(":") ? `[${target.host}]` : target.host}:${target.port}`;
 }

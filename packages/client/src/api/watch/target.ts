@@ -1,10 +1,10 @@
 import { ProxyError } from "@turnout/core";
 
-/** Where a brain listens unless somebody says otherwise. */
+/** Where a node-state server listens unless somebody says otherwise. */
 export const DEFAULT_TARGET = "unix:///run/turnout/node.sock";
 
 /** An address, read. */
-export type Target =
+export type ApiTarget =
   | { readonly kind: "unix"; readonly path: string }
   /** `host` is a name or an address without brackets. */
   | { readonly kind: "tls"; readonly host: string; readonly port: number };
@@ -26,7 +26,7 @@ const PORT_MAX = 65_535;
  * Read a target or a listen address: `unix:///absolute/path` (also `unix:/absolute/path`) or `tls://HOST:PORT`.
  * @throws {ProxyError} `invalid_object` for anything else.
  */
-export function parseTarget(text: string): Target {
+export function parseTarget(text: string): ApiTarget {
   const hint = `write unix:///absolute/path, e.g. ${DEFAULT_TARGET}, or tls://HOST:PORT`;
   const [, bracketed, plain, port] = /^tls:\/\/(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -46,7 +46,7 @@ export function parseTarget(text: string): Target {
  * Read a target that is to be connected to, and see that files are there for one that needs them.
  * @throws {ProxyError} `invalid_object`.
  */
-export function parseApiTarget(text: string, tls: TlsFiles | undefined): Target {
+export function parseApiTarget(text: string, tls: TlsFiles | undefined): ApiTarget {
   const target = parseTarget(text);
   if (target.kind === "tls" && tls === undefined) {
     const hint = "pass --api-ca, --api-cert and --api-key";

@@ -10,7 +10,7 @@ export interface WatchOptions extends Omit<NodeLinkOptions, "target" | "failOnRe
 }
 
 /**
- * Make a lasting connection to a brain. The protocol is loaded by this, and gRPC when it is first asked: a program that
+ * Make a lasting connection to a node-state server. The protocol is loaded by this, and gRPC when it is first asked: a program that
  * never does has neither in memory.
  * @throws {ProxyError} `invalid_object` for a target that is none.
  */
@@ -23,7 +23,7 @@ export async function openNodeLink(options: NodeLinkOptions): Promise<NodeLink> 
  * Follow the state of one node as change sets.
  *
  * Shape: the first one of each family is full; what happens while nobody iterates is merged into one per family.
- * Edges: a brain that goes away is waited for; ends when `signal` aborts or the loop is left.
+ * Edges: a node-state server that goes away is waited for; ends when `signal` aborts or the loop is left.
  * @throws {ProxyError} `invalid_object` for a target that is none; `permission_denied`, `invalid_object` or
  * `host_unsupported` when whoever listens there refuses.
  */

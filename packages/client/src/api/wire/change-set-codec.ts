@@ -5,7 +5,7 @@ import { readNode, wireNode } from "./node-codec.ts";
 import { encodeRow, keyOf, readName, RowReader, wireName } from "./row-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "./words.ts";
 
-/** A change set with what the brain says beside it. */
+/** A change set with what the node-state server says beside it. */
 export interface Delivery {
   readonly changes: ChangeSet;
   /** Undefined: as before. */
@@ -135,7 +135,7 @@ export class DeliveryReader {
   }
 
   /** Take a part; gives the delivery when it was the last one. @throws {ProxyError} `feed_lost` for what can't be. */
-  take(part: wire.ChangeSet): Delivery | undefined {
+  receive(part: wire.ChangeSet): Delivery | undefined {
     const partial = (this.#partial ??= { first: part, set: [], delete: [], triggersMs: [], parts: 0 });
     const { first } = partial;
     if (part.instance !== first.instance || part.revision !== first.revision || part.full !== first.full) {

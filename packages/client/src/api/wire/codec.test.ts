@@ -9,7 +9,7 @@ import {
   type NodeSettings,
   type ServicePort,
 } from "@turnout/core";
-import { carryOut, POD_SETTINGS, type Deed } from "@turnout/core/testing";
+import { carryOut, POD_SETTINGS, type ObjectEvent } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as wire from "../../gen/turnout/node/v1/node.ts";
@@ -29,12 +29,12 @@ function parts(changes: ChangeSet, options?: EncodeOptions, eligibility?: Delive
 /** There and back again. */
 function carried(changes: ChangeSet, settings: NodeSettings, options?: EncodeOptions): ChangeSet | undefined {
   const reader = new DeliveryReader(changes.family, settings);
-  const deliveries = parts(changes, options).map((part) => reader.take(part));
+  const deliveries = parts(changes, options).map((part) => reader.receive(part));
   expect(deliveries.slice(0, -1).every((one) => one === undefined)).toBe(true);
   return deliveries.at(-1)?.changes;
 }
 
-const deed: fc.Arbitrary<Deed> = fc.record({
+const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
   do: fc.constantFrom("service", "service", "slice", "slice", "node", "removeService", "removeSlice"),
   which: fc.nat(11),
   form: fc.nat(17),
@@ -54,17 +54,17 @@ const settingsArbitrary: fc.Arbitrary<NodeSettings> = fc.record({
 
 describe("change sets on the wire", () => {
   test("come out as they went in, whatever the world and however small the parts", () => {
-    const survives = (deeds: readonly Deed[], settings: NodeSettings, partBytes: number): boolean => {
+    const survives = (objectEvents: readonly ObjectEvent[], settings: NodeSettings, partBytes: number): boolean => {
       const store = new Store();
       const views = FAMILIES.map((family) => new NodeView(store, { nodeName: "node1", family, settings }));
       for (const kind of OBJECT_KINDS) store.markSynced(kind);
-      return [undefined, ...deeds].every((one) => {
+      return [undefined, ...objectEvents].every((one) => {
         if (one !== undefined) carryOut(store, one);
-        const taken = views.flatMap((view) => view.take() ?? []);
+        const taken = views.flatMap((view) => view.pull() ?? []);
         return taken.every((changes) => isEqual(carried(changes, settings, { partBytes }), changes));
       });
     };
-    const worlds = fc.property(fc.array(deed, { maxLength: 30 }), settingsArbitrary, fc.integer({ min: 1, max: 600 }), survives);
+    const worlds = fc.property(fc.array(objectEvent, { maxLength: 30 }), settingsArbitrary, fc.integer({ min: 1, max: 600 }), survives);
     expect(() => fc.assert(worlds, { numRuns: 60 })).not.toThrow();
   });
 
@@ -110,14 +110,14 @@ describe("change sets on the wire", () => {
   test("carry the node's eligibility", () => {
     const reader = new DeliveryReader("IPv4", POD_SETTINGS);
     const [part] = parts(toyChange({}), {}, { isEligible: false, reason: "leaving" });
-    expect(reader.take(part!)?.eligibility).toEqual({ isEligible: false, reason: "leaving" });
+    expect(reader.receive(part!)?.eligibility).toEqual({ isEligible: false, reason: "leaving" });
   });
 
   test("parts of two change sets are not made one", () => {
     const reader = new DeliveryReader("IPv4", POD_SETTINGS);
     const [part] = parts(toyFull([toyRow("a"), toyRow("b")]), { partBytes: 1 });
-    reader.take(part!);
-    expect(() => reader.take({ ...part!, revision: 9, more: false })).toThrow(/\[feed_lost\].*parts of different change sets/);
+    reader.receive(part!);
+    expect(() => reader.receive({ ...part!, revision: 9, more: false })).toThrow(/\[feed_lost\].*parts of different change sets/);
   });
 });
 

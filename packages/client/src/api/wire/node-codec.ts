@@ -42,7 +42,7 @@ function wireDetector(detector: LocalDetector): wire.LocalDetector["by"] {
 /**
  * Read the node a state is for, and put the settings back that were asked with.
  *
- * Edges: how pods are told is worked out again from those settings: what a brain says of it is for clients that can't.
+ * Edges: how pods are told is worked out again from those settings: what a node-state server says of it is for clients that can't.
  * @throws {ProxyError} `feed_lost` for anything a node can't be.
  */
 export function readNode(message: wire.Node, family: IPFamily, settings: NodeSettings): NodeContext {

@@ -5,7 +5,7 @@ import type * as wire from "../../gen/turnout/node/v1/node.ts";
 export function notUnderstood(what: string, said: string | number): ProxyError {
   return new ProxyError("feed_lost", `the other side said ${what} that this version does not understand`, {
     object: JSON.stringify(said),
-    hint: "is it a turnout of a newer version, or something else altogether?",
+    hint: "is it a newer version of turnout, or another program?",
   });
 }
 

@@ -162,7 +162,7 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     fallback: "",
     flag: "detect-local-mode",
     check: oneOf(DETECT_LOCAL_MODES),
-    help: "how a pod's packets are told: ClusterCIDR (default), NodeCIDR, BridgeInterface or InterfaceNamePrefix",
+    help: "how a pod's packets are recognised: ClusterCIDR (default), NodeCIDR, BridgeInterface or InterfaceNamePrefix",
   },
   "detectLocal.bridgeInterface": { kind: TEXT, fallback: "", flag: "pod-bridge-interface", help: "the bridge of mode BridgeInterface" },
   "detectLocal.interfaceNamePrefix": {

@@ -70,7 +70,7 @@ const SECTION_OF: Readonly<Record<string, string>> = { kernelspace: "winkernel" 
 const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAll", "syncPeriod", "minSyncPeriod"]);
 
 /**
- * Read file and flags, and settle which counts.
+ * Read file and flags, and decide which counts.
  *
  * Edges: with a file, configuration flags are ignored, with a warning, except the host name's (kube-proxy's rule).
  * @throws {ProxyError} `invalid_object` naming the flag or the file's field.

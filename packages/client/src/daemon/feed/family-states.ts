@@ -41,7 +41,7 @@ export class FamilyStates {
 
   /**
    * Whether the other families have no rows either, now that this one told a whole state without any; undefined: some have not told since.
-   * What a family said before another brain came counts for nothing.
+   * What a family said before another node-state server came counts for nothing.
    */
   areOthersEmpty(family: IPFamily): boolean | undefined {
     const { round } = this.#said.get(family) ?? NOTHING;

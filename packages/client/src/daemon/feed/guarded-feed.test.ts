@@ -1,9 +1,19 @@
 import { ProxyError, type ChangeSet, type IPFamily } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
-import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow, withBackends } from "../../test-support/toys.ts";
+import {
+  eventually,
+  freePort,
+  flushPromises,
+  toyChange,
+  toyFull,
+  toyModule,
+  toyNode,
+  toyRow,
+  withBackends,
+} from "../../test-support/toys.ts";
 import { FamilyStates } from "./family-states.ts";
-import { GuardedFeed, heldForRows } from "./guarded-feed.ts";
+import { GuardedFeed, countForRows } from "./guarded-feed.ts";
 
 let proxy: ToyProxy;
 
@@ -36,8 +46,8 @@ describe("a start on a source without any Service, where rules are in force", ()
     pushEmpty("IPv4");
     pushEmpty("IPv6");
     await expect(proxy.start({ once: true })).rejects.toThrow(
-      "[not_found] the source has not one Service, and rules of some are in force here: IPv4 of node node1: " +
-        "they stay; check --source, or pass --allow-empty if no Service is meant",
+      "[not_found] the source has no Service, but rules of Services are in force here: IPv4 of node node1: " +
+        "the rules stay; check --source, or pass --allow-empty if there should be no Service",
     );
     expect(inForce()).toEqual(["table IPv4", SERVICE]);
   });
@@ -53,16 +63,16 @@ describe("a start on a source without any Service, where rules are in force", ()
     void proxy.start();
     pushEmpty("IPv4");
     pushEmpty("IPv6");
-    await settled();
+    await flushPromises();
     proxy.feeds.IPv4.push(toyChange({ node: toyNode({ zone: "b" }) }));
-    await settled();
+    await flushPromises();
     expect(inForce()).toEqual(["table IPv4", SERVICE]);
     expect(errors()).toHaveLength(1);
     proxy.feeds.IPv4.push(toyChange({ set: [toyRow("cart"), toyRow("till", { destinations: [] })] }));
-    await settled();
+    await flushPromises();
     expect(inForce()).toEqual(["table IPv4", SERVICE]);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(inForce()).toEqual(["table IPv4"]);
   });
@@ -74,23 +84,23 @@ describe("a start on a source without any Service, where rules are in force", ()
     await eventually("the health server", () => proxy.world.log.lines.some((line) => line.startsWith("info serving healthz")));
     pushEmpty("IPv4");
     pushEmpty("IPv6");
-    await settled();
+    await flushPromises();
     expect(await code()).toBe(200);
     await proxy.world.clock.advance(60_000);
     expect(await code()).toBe(503);
     proxy.feeds.IPv4.push(toyChange({ set: [toyRow("cart")] }));
-    await settled();
+    await flushPromises();
     expect(await code()).toBe(200);
   });
 
   test("is believed of a family when the other has Services", async () => {
     void proxy.start();
     pushEmpty("IPv4");
-    await settled();
+    await flushPromises();
     // IPv6 has not told yet: nothing is removed, and nothing is complained of.
     expect([inForce(), errors()]).toEqual([["table IPv4", SERVICE], []]);
     proxy.feeds.IPv6.push(toyFull([toyRow("six", { family: "IPv6" })], toyNode({ family: "IPv6" })));
-    await settled();
+    await flushPromises();
     expect(inForce()).toEqual(["table IPv4"]);
     expect(errors()).toEqual([]);
   });
@@ -99,10 +109,10 @@ describe("a start on a source without any Service, where rules are in force", ()
     void proxy.start();
     pushEmpty("IPv4");
     pushEmpty("IPv6");
-    await settled();
+    await flushPromises();
     expect(inForce()).toEqual(["table IPv4", SERVICE]);
     proxy.feeds.IPv6.push(toyChange({ family: "IPv6", set: [toyRow("six", { family: "IPv6" })] }));
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(inForce()).toEqual(["table IPv4"]);
   });
@@ -120,7 +130,7 @@ describe("a start on a source without any Service, where rules are in force", ()
     );
     pushEmpty("IPv4");
     pushEmpty("IPv6");
-    await settled();
+    await flushPromises();
     for (let second = 0; second < 31; second += 1) await proxy.world.clock.advance(1_000);
     expect(inForce()).toEqual(["table IPv4", SERVICE]);
     expect(looks).toBe(4);
@@ -141,44 +151,44 @@ describe("while it runs", () => {
   test("the last Service may go", async () => {
     void proxy.start();
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(inForce()).toEqual(["table IPv4"]);
   });
 
-  test("another brain without any Service is not believed until it has one", async () => {
+  test("another node-state server without any Service is not believed until it has one", async () => {
     void proxy.start();
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     pushEmpty("IPv4", "another-1");
-    await settled();
+    await flushPromises();
     // Whether it has any of the other family is not known yet, whatever the one before had.
     expect([inForce(), errors()]).toEqual([["table IPv4", SERVICE], []]);
     pushEmpty("IPv6", "another-2");
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(inForce()).toEqual(["table IPv4", SERVICE]);
     expect(errors()).toHaveLength(1);
     proxy.feeds.IPv4.push({ ...toyFull([toyRow("till", { destinations: [] })]), instance: "another-1" });
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(inForce()).toEqual(["table IPv4"]);
   });
 });
 
-test("another brain without a Service of one family is believed when it has some of the other", async () => {
+test("another node-state server without a Service of one family is believed when it has some of the other", async () => {
   void proxy.start();
   proxy.pushBoth();
-  await settled();
+  await flushPromises();
   pushEmpty("IPv4", "another-1");
-  await settled();
+  await flushPromises();
   await proxy.world.clock.advance(100);
   expect(inForce()).toEqual(["table IPv4", SERVICE]);
   const six = toyFull([toyRow("six", { family: "IPv6" })], toyNode({ family: "IPv6" }));
   proxy.feeds.IPv6.push({ ...six, instance: "another-2" });
-  await settled();
+  await flushPromises();
   await proxy.world.clock.advance(100);
   expect([inForce(), errors()]).toEqual([["table IPv4"], []]);
 });
@@ -190,9 +200,9 @@ test("what lingers, and the skeleton, is not held for rows", () => {
     ["table t", { ...table, value: 2 }],
     ["chain idle", idle],
   ]);
-  expect(heldForRows({ objects, lingering: [] }, [table])).toBe(1);
-  expect(heldForRows({ objects, lingering: [idle] }, [table])).toBe(0);
-  expect(heldForRows(undefined, [])).toBe(0);
+  expect(countForRows({ objects, lingering: [] }, [table])).toBe(1);
+  expect(countForRows({ objects, lingering: [idle] }, [table])).toBe(0);
+  expect(countForRows(undefined, [])).toBe(0);
 });
 
 describe("a feed that is lost while a state is in doubt", () => {
@@ -212,7 +222,7 @@ describe("a feed that is lost while a state is in doubt", () => {
       feed: { next },
       family: "IPv4",
       states: new FamilyStates(),
-      countHeld: () => Promise.resolve(1),
+      countOnHost: () => Promise.resolve(1),
       failsAtOnce: false,
       nowMs: () => 0,
       log: proxy.world.log,
@@ -228,20 +238,20 @@ describe("a feed that is lost while a state is in doubt", () => {
     const { guard, push, lose } = createGuard();
     push(toyFull([toyRow("cart")]));
     await guard.next(never);
-    push({ ...toyFull([]), instance: "another brain" });
+    push({ ...toyFull([]), instance: "another node-state server" });
     const doubted = Promise.allSettled([guard.next(never)]);
-    await settled();
+    await flushPromises();
     lose();
     expect(await doubted).toMatchObject([{ status: "rejected" }]);
     const again = guard.next(never).then(({ set }) => set.length);
-    expect(await Promise.race([again, settled().then(() => "still in doubt")])).toBe("still in doubt");
+    expect(await Promise.race([again, flushPromises().then(() => "still in doubt")])).toBe("still in doubt");
   });
 
   test("is followed again at a start", async () => {
     const { guard, push, lose } = createGuard();
     push(toyFull([]));
     const doubted = Promise.allSettled([guard.next(never)]);
-    await settled();
+    await flushPromises();
     lose();
     expect(await doubted).toMatchObject([{ status: "rejected" }]);
     push(toyFull([toyRow("cart")]));

@@ -7,7 +7,7 @@ export interface GuardedFeedOptions {
   readonly family: IPFamily;
   readonly states: FamilyStates;
   /** How many objects of ours the host holds for rows; asked before the first state is handed on. */
-  readonly countHeld: (first: ChangeSet, signal: AbortSignal) => Promise<number>;
+  readonly countOnHost: (first: ChangeSet, signal: AbortSignal) => Promise<number>;
   /** A state that isn't believed is an error, and not something to wait for the end of. */
   readonly failsAtOnce: boolean;
   readonly nowMs: () => number;
@@ -16,9 +16,9 @@ export interface GuardedFeedOptions {
 
 /**
  * A feed that doesn't believe in a whole state without any row, in no family, where rows are in force: that is a wrong file or API server
- * rather than a wish. It says so, leaves rules alone, and hands on whatever has rows again.
+ * rather than a fixture. It says so, leaves rules alone, and hands on whatever has rows again.
  *
- * Edges: rows that go one by one are believed, also the last one. Between brains and after restarts only whole states tell.
+ * Edges: rows that go one by one are believed, also the last one. Between node-state servers and after restarts only whole states tell.
  */
 export class GuardedFeed implements Feed {
   readonly #options: GuardedFeedOptions;
@@ -57,16 +57,16 @@ export class GuardedFeed implements Feed {
   }
 
   async #isDoubtful(changes: ChangeSet, hadRows: boolean, signal: AbortSignal): Promise<boolean> {
-    const { countHeld, failsAtOnce, family, log, nowMs, states } = this.#options;
+    const { countOnHost, failsAtOnce, family, log, nowMs, states } = this.#options;
     // Nothing of this family can go, or the other one has rows: one family alone is often without.
     if (!this.#isFirst && !hadRows) return false;
     const areOthersEmpty = states.areOthersEmpty(family);
     if (areOthersEmpty === false) return false;
     if (areOthersEmpty === undefined || this.#refusedSinceMs !== undefined) return true;
-    if (this.#isFirst && (await countHeld(changes, signal)) === 0) return false;
-    const error = new ProxyError("not_found", "the source has not one Service, and rules of some are in force here", {
+    if (this.#isFirst && (await countOnHost(changes, signal)) === 0) return false;
+    const error = new ProxyError("not_found", "the source has no Service, but rules of Services are in force here", {
       object: `${family} of node ${changes.node?.name ?? "unknown"}`,
-      hint: "they stay; check --source, or pass --allow-empty if no Service is meant",
+      hint: "the rules stay; check --source, or pass --allow-empty if there should be no Service",
     });
     if (failsAtOnce) throw error;
     this.#refusedSinceMs = nowMs();
@@ -99,7 +99,7 @@ export class GuardedFeed implements Feed {
 }
 
 /** Count what a host holds beyond the skeleton, and is not about to go. */
-export function heldForRows<K extends KernelObject>(observed: Observed<K> | undefined, skeleton: readonly K[]): number {
+export function countForRows<K extends KernelObject>(observed: Observed<K> | undefined, skeleton: readonly K[]): number {
   const others = new Set([...skeleton, ...(observed?.lingering ?? [])].map(objectId));
   return [...(observed?.objects.keys() ?? [])].filter((id) => !others.has(id)).length;
 }

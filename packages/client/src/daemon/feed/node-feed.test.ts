@@ -22,19 +22,19 @@ test("a feed tells once when health check node ports may have changed", async ()
   for (const [changes, expected] of steps) {
     source.push(changes);
     expect(await feed.next(signal)).toEqual(changes);
-    expect([feed.takeHealthTouched(), feed.takeHealthTouched()]).toEqual([expected, false]);
+    expect([feed.consumeHealthTouched(), feed.consumeHealthTouched()]).toEqual([expected, false]);
   }
   expect(log.lines).toEqual([]);
   // They are answered on the node's own address.
   source.push(toyChange({ node: toyNode({ addresses: ["127.0.0.9"] }) }));
   await feed.next(signal);
-  expect(feed.takeHealthTouched()).toBe(true);
+  expect(feed.consumeHealthTouched()).toBe(true);
   expect(log.lines).toEqual(["info this node has another address node=node1 family=IPv4 before=127.0.0.1 now=127.0.0.9"]);
   source.push(toyChange({ node: toyNode({ addresses: [] }) }));
   expect((await feed.next(signal)).node?.addresses).toEqual([]);
   source.push(toyChange({ node: toyNode({ addresses: ["127.0.0.9"] }) }));
   await feed.next(signal);
-  // A brain that was started anew and doesn't know the node yet changes nothing of that.
+  // A node-state server that was started anew and doesn't know the node yet changes nothing of that.
   source.push(toyFull([], toyNode({ addresses: [] })));
   expect((await feed.next(signal)).node?.addresses).toEqual(["127.0.0.9"]);
 });

@@ -17,7 +17,7 @@ export class NodeFeed implements Feed {
   }
 
   /** Tell, once, whether health check node ports may have changed since the last call. */
-  takeHealthTouched(): boolean {
+  consumeHealthTouched(): boolean {
     const isTouched = this.#isHealthTouched;
     this.#isHealthTouched = false;
     return isTouched;
@@ -32,7 +32,7 @@ export class NodeFeed implements Feed {
 
   #noteNode(told: NodeContext, isFull: boolean): NodeContext {
     const before = this.#node;
-    // A brain that only tells what changed knows the node: it has no address of this family any more.
+    // A node-state server that only tells what changed knows the node: it has no address of this family any more.
     const node = isFull ? lastingContext(before, told) : told;
     this.#node = node;
     if (before === undefined || before.addresses[0] === node.addresses[0]) return node;

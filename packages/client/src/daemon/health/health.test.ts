@@ -2,7 +2,7 @@ import type { IPFamily, Node } from "@turnout/core";
 import { describe, expect, test } from "vitest";
 import { ToyLog } from "../../test-support/toys.ts";
 import { eligibilityOf } from "../../api/eligibility.ts";
-import { healthReply, judge, ReplyTurns, serviceHealthReply, unhealthyReason, type SyncProgress } from "./health.ts";
+import { healthReply, judge, HealthTransitions, serviceHealthReply, unhealthyReason, type SyncProgress } from "./health.ts";
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
 const PERIOD = 30_000;
@@ -30,8 +30,8 @@ test("why: waiting changes with their families, and what the node says", () => {
 
 test("an answer that turns is logged with its reason, one that stays is not", () => {
   const log = new ToyLog();
-  const turns = new ReplyTurns("/healthz", log);
-  for (const status of [200, 503, 503, 200, 200]) turns.answered(status, "late");
+  const transitions = new HealthTransitions("/healthz", log);
+  for (const status of [200, 503, 503, 200, 200]) transitions.answered(status, "late");
   expect(log.lines).toEqual(["warn /healthz answers 503 reason=late", "info /healthz answers 200 again"]);
 });
 

@@ -84,7 +84,7 @@ export function unhealthyReason(report: HealthReport, eligibility: Eligibility |
 }
 
 /** Logs when the answer of a path turns to 503 and back: the prober's log says that, ours says why. */
-export class ReplyTurns {
+export class HealthTransitions {
   readonly #path: string;
   readonly #log: Log;
   #isOK = true;
@@ -113,10 +113,10 @@ export interface Verdict {
 
 /** Make what answers a probe's path, e.g. `/healthz`, and logs when the answer turns. */
 export function probe(path: string, log: Log, judgeNow: () => Verdict): () => Reply {
-  const turns = new ReplyTurns(path, log);
+  const transitions = new HealthTransitions(path, log);
   return () => {
     const { reply, reason } = judgeNow();
-    turns.answered(reply.status, reason);
+    transitions.answered(reply.status, reason);
     return reply;
   };
 }

@@ -24,7 +24,7 @@ interface OpenPort {
  * The HTTP servers of Services with a health check node port, one family.
  *
  * Edges: a port that can't be bound on every chosen address is closed again, reported once, and tried at the next sync;
- * one service's failure never stops the others. Syncs may overlap: the latest wish wins.
+ * one service's failure never stops the others. Syncs may overlap: the latest call wins.
  * @source rules R-50, R-51; kube-proxy healthcheck/service_health.go
  */
 export class ServiceHealthServers {
@@ -47,7 +47,7 @@ export class ServiceHealthServers {
   /** Open, close and update ports until they are as wished. */
   sync(wanted: ReadonlyMap<string, ServiceHealth>): Promise<void> {
     this.#wanted = wanted;
-    this.#work = this.#work.then(() => this.#settle());
+    this.#work = this.#work.then(() => this.#reconcile());
     return this.#work;
   }
 
@@ -57,21 +57,21 @@ export class ServiceHealthServers {
     return this.sync(new Map());
   }
 
-  async #settle(): Promise<void> {
+  async #reconcile(): Promise<void> {
     const wanted = this.#wanted;
     const addresses = wanted.size === 0 ? [] : await this.#addresses();
     const listening = addresses.join(" ");
     for (const [key, open] of this.#open) {
-      const wish = wanted.get(key);
-      if (wish?.port === open.port && listening === open.addresses) {
-        open.readyLocal = wish.readyLocal;
+      const desired = wanted.get(key);
+      if (desired?.port === open.port && listening === open.addresses) {
+        open.readyLocal = desired.readyLocal;
       } else {
         this.#open.delete(key);
         await Promise.all(open.servers.map(closeServer));
       }
     }
     for (const key of this.#reported.keys()) if (!wanted.has(key)) this.#reported.delete(key);
-    for (const [key, wish] of wanted) if (!this.#open.has(key) && !this.#isClosed) await this.#openPort(key, wish, addresses);
+    for (const [key, desired] of wanted) if (!this.#open.has(key) && !this.#isClosed) await this.#openPort(key, desired, addresses);
   }
 
   async #addresses(): Promise<readonly string[]> {
@@ -86,12 +86,12 @@ export class ServiceHealthServers {
     }
   }
 
-  async #openPort(key: string, wish: ServiceHealth, addresses: readonly string[]): Promise<void> {
+  async #openPort(key: string, desired: ServiceHealth, addresses: readonly string[]): Promise<void> {
     const open: { port: number; addresses: string; servers: Server[]; readyLocal: number } = {
-      port: wish.port,
+      port: desired.port,
       addresses: addresses.join(" "),
       servers: [],
-      readyLocal: wish.readyLocal,
+      readyLocal: desired.readyLocal,
     };
     const [namespace = "", name = ""] = key.split("/");
     const handler = (): ReturnType<typeof serviceHealthReply> =>
@@ -99,10 +99,10 @@ export class ServiceHealthServers {
     try {
       if (addresses.length === 0)
         throw new ProxyError("not_found", "no address of this host is chosen for node ports", { hint: "see --nodeport-addresses" });
-      for (const ip of addresses) open.servers.push(await listen({ ip, port: wish.port }, handler, this.#options.log));
+      for (const ip of addresses) open.servers.push(await listen({ ip, port: desired.port }, handler, this.#options.log));
     } catch (error) {
       await Promise.all(open.servers.map(closeServer));
-      this.#report(key, wish.port, ProxyError.from(error, "tool_failed", "can't listen"));
+      this.#report(key, desired.port, ProxyError.from(error, "tool_failed", "can't listen"));
       return;
     }
     this.#reported.delete(key);

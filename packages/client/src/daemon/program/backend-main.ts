@@ -15,7 +15,7 @@ export interface BackendMainOptions {
 }
 
 /**
- * Be a backend's own program: read this process's arguments, follow a brain until told to stop, and exit.
+ * Be a backend's own program: read this process's arguments, follow a node-state server until told to stop, and exit.
  *
  * Shape: the whole of a program is its imports and this call; see the README.
  */

@@ -3,21 +3,21 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { asksOf, ToyBrain } from "../../test-support/toy-brain.ts";
+import { asksOf, ToyStateServer } from "../../test-support/toy-state-server.ts";
 import { eventually, toyFull, ToyKernel, toyModule, toyNode, toyRow, toyWorld } from "../../test-support/toys.ts";
 import { runBackendProgram } from "./backend-program.ts";
 import { parseProgramFlags } from "./program-flags.ts";
 
 const SERVICE = "service 10.96.0.10:80";
 const QUIET = ["--healthz-bind-address", "", "--metrics-bind-address="];
-let brain: ToyBrain;
+let stateServer: ToyStateServer;
 let kernel: ToyKernel;
 let stop: AbortController;
 let out: string;
 let err: string;
 
 beforeEach(async () => {
-  brain = await ToyBrain.create();
+  stateServer = await ToyStateServer.create();
   kernel = new ToyKernel();
   stop = new AbortController();
   [out, err] = ["", ""];
@@ -25,7 +25,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   stop.abort();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 function program(...args: readonly string[]): Promise<number> {
@@ -43,10 +43,10 @@ function program(...args: readonly string[]): Promise<number> {
   });
 }
 
-/** A brain that answers both families once, with one service in IPv4. */
+/** A node-state server that answers both families once, with one service in IPv4. */
 async function serveOnce(): Promise<void> {
-  await brain.listen();
-  brain.onStream = (stream): void => {
+  await stateServer.listen();
+  stateServer.onStream = (stream): void => {
     stream.welcome();
     const answer = async (): Promise<void> => {
       await eventually("both families are asked for", () => asksOf(stream).length === 2);
@@ -58,11 +58,19 @@ async function serveOnce(): Promise<void> {
 }
 
 describe("a backend's own program", () => {
-  test("follows the brain with the settings of its flags until it is stopped, and leaves the rules", async () => {
+  test("follows the node-state server with the settings of its flags until it is stopped, and leaves the rules", async () => {
     await serveOnce();
-    const running = program("--api", brain.target, "--node-name", "node7", "--masquerade-all", "--cluster_cidr=10.1.0.0/16", ...QUIET);
+    const running = program(
+      "--api",
+      stateServer.target,
+      "--node-name",
+      "node7",
+      "--masquerade-all",
+      "--cluster_cidr=10.1.0.0/16",
+      ...QUIET,
+    );
     await eventually("the service is there", () => kernel.objects.IPv4.has(SERVICE));
-    const hello = brain.streams[0]?.requests[0]?.request;
+    const hello = stateServer.streams[0]?.requests[0]?.request;
     expect(hello).toMatchObject({
       $case: "hello",
       value: {
@@ -79,36 +87,36 @@ describe("a backend's own program", () => {
 
   test("--once syncs one time and exits with 0", async () => {
     await serveOnce();
-    expect(await program("--api", brain.target, "--once", ...QUIET)).toBe(0);
+    expect(await program("--api", stateServer.target, "--once", ...QUIET)).toBe(0);
     expect(kernel.objects.IPv4.has(SERVICE)).toBe(true);
   });
 
-  test("--once without a brain fails when its time is over", async () => {
-    expect(await program("--api", brain.target, "--once", "--timeout=200ms", ...QUIET)).toBe(1);
-    expect(err).toContain(`turnout-toy: [timed_out] nothing complete within 0.2 s: brain ${brain.target}`);
+  test("--once without a node-state server fails when its time is over", async () => {
+    expect(await program("--api", stateServer.target, "--once", "--timeout=200ms", ...QUIET)).toBe(1);
+    expect(err).toContain(`turnout-toy: [timed_out] nothing complete within 0.2 s: node-state server ${stateServer.target}`);
     expect(kernel.applies).toBe(0);
   });
 
   test("--once says why the host refused", async () => {
     await serveOnce();
     kernel.failures.push(...Array.from({ length: 9 }, () => new ProxyError("tool_failed", "toy refuses")));
-    expect(await program("--api", brain.target, "--once", ...QUIET)).toBe(1);
+    expect(await program("--api", stateServer.target, "--once", ...QUIET)).toBe(1);
     expect(err).toContain("turnout-toy: [tool_failed] toy refuses");
   });
 
   test("--dry-run prints the plan and touches nothing", async () => {
     await serveOnce();
-    expect(await program("--api", brain.target, "--once", "--dry-run", ...QUIET)).toBe(0);
+    expect(await program("--api", stateServer.target, "--once", "--dry-run", ...QUIET)).toBe(0);
     expect(out).toContain(SERVICE);
     expect(kernel.objects.IPv4.size).toBe(0);
   });
 
   test("takes a KubeProxyConfiguration file", async () => {
-    const file = join(brain.directory, "config.yaml");
+    const file = join(stateServer.directory, "config.yaml");
     await writeFile(file, "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nhostnameOverride: filed\n");
     await serveOnce();
-    expect(await program("--api", brain.target, "--config", file, "--once")).toBe(0);
-    expect(brain.streams[0]?.requests[0]?.request).toMatchObject({ value: { nodeName: "filed" } });
+    expect(await program("--api", stateServer.target, "--config", file, "--once")).toBe(0);
+    expect(stateServer.streams[0]?.requests[0]?.request).toMatchObject({ value: { nodeName: "filed" } });
   });
 
   test("helps, and says its version", async () => {

@@ -31,7 +31,7 @@ const FAILED = 1;
 const BAD_USAGE = 2;
 
 /**
- * Run a backend as a program of its own that follows a brain: one command line, to its end.
+ * Run a backend as a program of its own that follows a node-state server: one command line, to its end.
  *
  * Shape: `args` without node and script; resolves to the exit code: 0 done, 1 failed, 2 bad usage or configuration.
  * Edges: an operating error is one line on standard error, with cause and stack under -v; any other rejects.
@@ -101,7 +101,7 @@ async function runWith<H, K extends KernelObject, S>(
       ...(flags.dryRun ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
     });
   try {
-    if (flags.once) await withTimeout(`brain ${flags.api}`, flags.timeoutMs, clock, env.signal, body);
+    if (flags.once) await withTimeout(`node-state server ${flags.api}`, flags.timeoutMs, clock, env.signal, body);
     else await body(env.signal);
   } finally {
     await link.close();

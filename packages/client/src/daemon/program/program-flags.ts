@@ -5,9 +5,9 @@ import { DEFAULT_TARGET, tlsFiles, type TlsFiles } from "../../api/watch/target.
 
 /** A backend program's command line, read. */
 export interface ProgramFlags {
-  /** Where the brain is. */
+  /** Where the node-state server is. */
   readonly api: string;
-  /** For a brain over TLS. */
+  /** For a node-state server over TLS. */
   readonly tls: TlsFiles | undefined;
   /** A KubeProxyConfiguration file. */
   readonly config: string | undefined;
@@ -15,7 +15,7 @@ export interface ProgramFlags {
   readonly dryRun: boolean;
   /** Leave in force what a former proxy left. */
   readonly keepOtherRules: boolean;
-  /** A brain that knows of no Service is believed. */
+  /** A node-state server that knows of no Service is believed. */
   readonly allowEmpty: boolean;
   /** How long --once may take. */
   readonly timeoutMs: number;
@@ -129,15 +129,15 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
 }
 
 const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
-  ["--api <target>", `where the brain ("turnout serve") listens (default: ${DEFAULT_TARGET})`],
-  ["--api-ca, --api-cert, --api-key <file>", "for a brain at tls://HOST:PORT: its authority, our certificate and key"],
+  ["--api <target>", `where the node-state server ("turnout serve") listens (default: ${DEFAULT_TARGET})`],
+  ["--api-ca, --api-cert, --api-key <file>", "for a node-state server at tls://HOST:PORT: its authority, our certificate and key"],
   ["--node-name <name>", "the node to program (default: this host's name)"],
   ["--config <file>", "a KubeProxyConfiguration file; kube-proxy's other flags are then ignored"],
   ["--max-service-entries <n>", "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)"],
   ["--once", "sync one time, leave the rules in place and exit"],
   ["--dry-run", "print what would be done, and do nothing"],
   ["--keep-other-rules", "leave in force what another proxy left where this backend works, instead of removing it"],
-  ["--allow-empty", "a brain without any Service is meant: remove the rules it finds at the start"],
+  ["--allow-empty", "a node-state server without any Service is right: remove the rules that are in force at the start"],
   ["--timeout <duration>", `with --once: give up after this long (default: ${TIMEOUT})`],
   ["--backend-option <name=value>", "an option of the backend itself; repeatable"],
   ["-v, --verbose", "log more; errors come with cause and stack"],
@@ -156,7 +156,7 @@ export function programHelp(name: string, backend: string): string {
   return [
     `Usage: ${name} [options]`,
     "",
-    `Programs this node's services with ${backend}, as a brain computes them, and keeps them in step.`,
+    `Programs this node's services with ${backend}, as a node-state server computes them, and keeps them in step.`,
     "",
     "Options:",
     ...OWN_HELP.map(line),

@@ -6,7 +6,7 @@ const SINGLE_LINES = 3;
 const QUIET_MS = 60_000;
 /** A quarrel that goes on is told again after this long, in ms: who looks at the last lines of the log must find it. */
 const REMIND_MS = 60_000;
-const NOBODY = "nobody was seen; comparing everything found it";
+const NOBODY = "no process was seen; the comparison found it";
 
 /** Tells of changes that somebody made to what is ours, and only of those: each at first, and once a minute how many while they go on. */
 export class QuarrelLog {
@@ -34,13 +34,17 @@ export class QuarrelLog {
     const fields = { family, what: what ?? NOBODY, objects: drifted };
     if (this.#changes <= SINGLE_LINES) {
       this.#untold = 0;
-      log.warn("somebody changed what is ours, it was mended", fields);
+      log.warn("another program changed Turnout's objects; they were repaired", fields);
       return;
     }
     this.#untold += 1;
     if (this.#changes > SINGLE_LINES + 1 && nowMs - this.#toldMs < REMIND_MS) return;
     const hint = "is another proxy running in this network namespace? stop one of them";
-    log.warn("somebody keeps changing what is ours, it is mended as often as that is cheap", { ...fields, times: this.#untold, hint });
+    log.warn("another program keeps changing Turnout's objects; they are repaired in at most a tenth of the time", {
+      ...fields,
+      times: this.#untold,
+      hint,
+    });
     this.#toldMs = nowMs;
     this.#untold = 0;
   }

@@ -5,7 +5,7 @@ export interface RepairBudget {
   readonly atMs: number;
 }
 
-/** The part of the time that goes on repairs while somebody keeps changing what is ours. */
+/** The part of the time that goes on repairs while another program keeps changing Turnout's objects. */
 const SHARE = 0.1;
 /** What can be saved up, in ms: so much work is done at once before the share counts. */
 const CREDIT_MAX_MS = 3_000;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { settled, ToyClock, ToyLog } from "../../test-support/toys.ts";
+import { flushPromises, ToyClock, ToyLog } from "../../test-support/toys.ts";
 import { RepairPacer } from "./repair-pacer.ts";
 
 const MAX_WAIT_MS = 30_000;
@@ -30,7 +30,7 @@ async function compare(durationMs: number, drifted: number): Promise<void> {
   await clock.advance(durationMs);
   isAsked = false;
   pacer.synced({ full: true, durationMs, drifted });
-  await settled();
+  await flushPromises();
 }
 
 /** Somebody changes something each 100 ms, and a comparison, which mends it, takes `costMs`. */
@@ -57,7 +57,7 @@ describe("somebody's changes", () => {
     }
     expect(audits).toEqual([0, 300_000, 600_000, 900_000, 1_200_000]);
     expect(warnings()).toHaveLength(5);
-    expect(warnings()[0]).toBe("warn somebody changed what is ours, it was mended family=IPv4 what=nft (pid 7) objects=3");
+    expect(warnings()[0]).toBe("warn another program changed Turnout's objects; they were repaired family=IPv4 what=nft (pid 7) objects=3");
   });
 
   test("a suspicion that comes to nothing is no warning", async () => {
@@ -81,13 +81,13 @@ describe("somebody's changes", () => {
     pacer.changed("a");
     pacer.changed("b");
     pacer.synced({ full: false, durationMs: 5, drifted: 0 });
-    await settled();
+    await flushPromises();
     expect(audits).toEqual([0]);
   });
 
   test("what a comparison finds of itself is told", async () => {
     await compare(20, 1);
-    expect(warnings()[0]).toContain("nobody was seen");
+    expect(warnings()[0]).toContain("no process was seen");
   });
 
   test("cheap repairs go on as often as things are changed", async () => {
@@ -111,9 +111,9 @@ describe("somebody's changes", () => {
     expect(
       warnings()
         .slice(0, 3)
-        .every((line) => line.includes("it was mended")),
+        .every((line) => line.includes("they were repaired")),
     ).toBe(true);
-    expect(warnings()[3]).toContain("somebody keeps changing what is ours, it is mended as often as that is cheap");
+    expect(warnings()[3]).toContain("another program keeps changing Turnout's objects; they are repaired in at most a tenth of the time");
     expect(warnings()[3]).toContain("is another proxy running");
     expect(warnings()).toHaveLength(3 + 3);
     expect(Number(/times=(\d+)/.exec(warnings()[4] ?? "")?.[1])).toBeGreaterThan(100);
@@ -124,7 +124,7 @@ describe("somebody's changes", () => {
     audits.length = 0;
     pacer.changed("x");
     stop.abort();
-    await settled();
+    await flushPromises();
     pacer.changed("x");
     await clock.advance(60_000);
     expect(audits).toEqual([]);

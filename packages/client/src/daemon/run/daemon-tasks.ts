@@ -59,7 +59,7 @@ export async function watchConfigFile({ config, world, readFile }: DaemonTaskOpt
   const { configFile } = config;
   if (configFile === undefined || readFile === undefined) return;
   if (await fileChanged(configFile, readFile, world.clock, signal)) {
-    throw new ProxyError("canceled", "the configuration file changed", {
+    throw new ProxyError("restart_needed", "the configuration file changed", {
       object: configFile.path,
       hint: "exiting so that a supervisor starts the proxy with it; rules stay in force",
     });

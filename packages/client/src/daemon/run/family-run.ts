@@ -19,7 +19,7 @@ import {
 import type { RunConfig } from "../config/config.ts";
 import { dryBackend } from "./dry-backend.ts";
 import type { FamilyStates } from "../feed/family-states.ts";
-import { GuardedFeed, heldForRows } from "../feed/guarded-feed.ts";
+import { GuardedFeed, countForRows } from "../feed/guarded-feed.ts";
 import type { SyncProgress } from "../health/health.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { watchHost } from "./host-watch.ts";
@@ -148,8 +148,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       failsAtOnce: isOnce,
       nowMs: () => world.clock.nowMs(),
       log: world.log,
-      countHeld: async ({ node }, signal) =>
-        heldForRows(await backend.observe(signal), node === undefined ? [] : backend.skeleton({ node, host })),
+      countOnHost: async ({ node }, signal) =>
+        countForRows(await backend.observe(signal), node === undefined ? [] : backend.skeleton({ node, host })),
     });
   }
 
@@ -205,7 +205,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       queued: (event) => {
         metrics.queued(event);
         // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
-        if (this.#feed.takeHealthTouched()) this.#isHealthDue = true;
+        if (this.#feed.consumeHealthTouched()) this.#isHealthDue = true;
       },
       failed: (event) => metrics.failed(event),
       flowsForgotten: (event) => metrics.flowsForgotten(event),

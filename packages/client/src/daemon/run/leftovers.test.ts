@@ -1,7 +1,7 @@
 import { ProxyError, type BackendModule, type Leftover } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, ToyProxy } from "../../test-support/toy-proxy.ts";
-import { ToyKernel, ToyLog, settled, toyFull, toyModule, toyRow, withBackends } from "../../test-support/toys.ts";
+import { ToyKernel, ToyLog, flushPromises, toyFull, toyModule, toyRow, withBackends } from "../../test-support/toys.ts";
 import { clearLeftovers, type Dataplane } from "./leftovers.ts";
 
 const TOLD_KEPT = "warn rules of another proxy are in force beside ours";
@@ -50,7 +50,7 @@ describe("leftovers of one family", () => {
     expect(removed).toEqual(["table x"]);
     expect(log.lines).toEqual([
       "info rules of a former proxy can't be looked for: its tool is not here family=IPv4 backend=a error=[tool_missing] it says no",
-      "warn rules of a former proxy may still be in force family=IPv4 backend=b error=[already_exists] it says no hint=turnout cleanup --backend b removes what is ours",
+      "warn rules of a former proxy may still be in force family=IPv4 backend=b error=[already_exists] it says no hint=turnout cleanup --backend b removes its rules",
       `${TOLD_REMOVED} family=IPv4 what=table x`,
     ]);
   });
@@ -100,14 +100,14 @@ describe("a proxy that takes another's place", () => {
     proxy.kernel.failures.push(...Array.from({ length: 99 }, () => new ProxyError("tool_failed", "not yet")));
     void proxy.start({ leftovers: { others, isKept: false } });
     proxy.feeds.IPv4.push(toyFull([toyRow("cart")]));
-    await settled();
+    await flushPromises();
     expect(proxy.kernel.applies).toBeGreaterThan(0);
     expect(events).toEqual([]);
     proxy.kernel.failures.length = 0;
     await proxy.world.clock.advance(60_000);
     expect(events).toEqual(["IPv4 looked for, in use: false, ours in force: true", "IPv4 removed", "closed"]);
     proxy.kernel.emit({ kind: "drift", what: "somebody" });
-    await settled();
+    await flushPromises();
     expect(wasRemoved()).toHaveLength(1);
   });
 
@@ -117,13 +117,13 @@ describe("a proxy that takes another's place", () => {
     const own = withBackends(inner, () => ({ leftovers: () => looked.promise }));
     void proxy.start({ leftovers: { others, isKept: false } }, own);
     proxy.feeds.IPv4.push(toyFull([toyRow("cart")]));
-    await settled();
+    await flushPromises();
     proxy.kernel.objects.IPv4.delete(SERVICE);
     proxy.kernel.emit({ kind: "drift", what: "somebody" });
     await proxy.world.clock.advance(1_000);
     const meanwhile = [[...events], proxy.kernel.objects.IPv4.has(SERVICE)];
     looked.resolve([]);
-    await settled();
+    await flushPromises();
     expect(meanwhile).toEqual([[], true]);
     expect(events).toContain("IPv4 removed");
   });
@@ -132,7 +132,7 @@ describe("a proxy that takes another's place", () => {
     proxy.kernel.stepsPerTurn = 1;
     void proxy.start({ leftovers: { others, isKept: false } });
     proxy.feeds.IPv4.push(toyFull([toyRow("cart")]));
-    await settled();
+    await flushPromises();
     expect([proxy.kernel.applies, events]).toEqual([1, []]);
     await proxy.world.clock.advance(10);
     expect(events).toEqual(["IPv4 looked for, in use: false, ours in force: true", "IPv4 removed", "closed"]);
@@ -158,8 +158,8 @@ describe("a proxy that takes another's place", () => {
   ])("tells of its rules and leaves them where %s", async (_name, options, overrides) => {
     void proxy.start(options, toyModule(proxy.kernel, overrides));
     proxy.pushBoth();
-    await settled();
-    await settled();
+    await flushPromises();
+    await flushPromises();
     expect(events.filter((event) => event.includes("removed"))).toEqual([]);
     expect(proxy.world.log.lines.filter((line) => line.startsWith(TOLD_KEPT))).toHaveLength(2);
   });
@@ -171,7 +171,7 @@ describe("a proxy that takes another's place", () => {
     }));
     void proxy.start({ leftovers: { others: () => Promise.resolve([]), isKept: false } }, own);
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     expect(events).toEqual(["removed", "removed"]);
   });
 });

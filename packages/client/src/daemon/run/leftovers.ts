@@ -44,7 +44,7 @@ export function reasonToKeep(isKept: boolean, isDryRun: boolean, residence: Back
   if (isDryRun) return "a run that is not dry removes them once its own rules are in force";
   if (isKept) return "start without --keep-other-rules to have them removed";
   if (residence === "process")
-    return "what this backend answers ends with its process, so it removes nobody's rules; the kernel obeys them first";
+    return "this backend stops answering when its process ends, so it keeps a former proxy's rules; the kernel obeys those first";
   return undefined;
 }
 
@@ -87,7 +87,7 @@ export async function clearLeftovers(work: LeftoverWork, signal: AbortSignal): P
       else
         log.warn("rules of a former proxy may still be in force", {
           ...fields,
-          hint: `turnout cleanup --backend ${name} removes what is ours`,
+          hint: `turnout cleanup --backend ${name} removes its rules`,
         });
     }
   }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
-import { settled, toyFull, toyModule, toyNode, toyRow, withBackends } from "../../test-support/toys.ts";
+import { flushPromises, toyFull, toyModule, toyNode, toyRow, withBackends } from "../../test-support/toys.ts";
 
 let proxy: ToyProxy;
 
@@ -17,7 +17,7 @@ describe("families and hosts", () => {
     proxy.kernel.missing.add("IPv6");
     void proxy.start();
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
     expect(proxy.world.log.lines).toContain("warn this family is left out family=IPv6 error=[host_unsupported] no IPv6 here");
   });
@@ -30,7 +30,7 @@ describe("families and hosts", () => {
   test("a backend without a family says why", async () => {
     const module = toyModule(proxy.kernel);
     void proxy.start({}, { ...module, capabilities: { ...module.capabilities, IPv6: "not written" } });
-    await settled();
+    await flushPromises();
     expect(proxy.world.log.lines.some((line) => line.includes("no IPv6: not written"))).toBe(true);
   });
 
@@ -57,14 +57,14 @@ describe("stopped while it looks at the host", () => {
 
   test("a daemon ends well", async () => {
     const done = proxy.start({}, slow());
-    await settled();
+    await flushPromises();
     proxy.stop.abort();
     await expect(done).resolves.toBeUndefined();
   });
 
   test("a one-time sync is not done", async () => {
     const done = proxy.start({ once: true }, slow());
-    await settled();
+    await flushPromises();
     proxy.stop.abort();
     await expect(done).rejects.toMatchObject({ code: "canceled" });
   });
@@ -87,7 +87,7 @@ describe("one time", () => {
 
   test("being stopped before it is done is a failure", async () => {
     const done = proxy.start({ once: true });
-    await settled();
+    await flushPromises();
     proxy.stop.abort();
     await expect(done).rejects.toMatchObject({ code: "canceled" });
   });
@@ -126,11 +126,11 @@ describe("one time", () => {
     proxy.feeds.IPv4.push(
       toyFull([toyRow("web", { healthCheck: { port: 30_100, readyLocal: 1 } })], toyNode({ addresses: ["192.0.2.1"] })),
     );
-    await settled();
+    await flushPromises();
     const before = plans.length;
     expect(before).toBeGreaterThan(0);
     proxy.kernel.emit({ kind: "drift", what: "the real proxy" });
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(plans).toHaveLength(before);
     expect(proxy.world.log.lines.filter((line) => /listen|port|changed/.test(line))).toEqual([]);
@@ -149,7 +149,7 @@ describe("reasons to start anew", () => {
   test("the configuration file changed", async () => {
     let text = "a";
     const done = proxy.start({ config: toyConfig({ configFile: { path: "c.yaml", text: "a" } }), readFile: () => Promise.resolve(text) });
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(2_000);
     text = "b";
     await proxy.world.clock.advance(2_000);

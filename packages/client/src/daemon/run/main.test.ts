@@ -1,7 +1,17 @@
 import { ProxyError, type BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
-import { eventually, freePort, settled, toyChange, toyFull, toyModule, toyNode, toyRow, withBackends } from "../../test-support/toys.ts";
+import {
+  eventually,
+  freePort,
+  flushPromises,
+  toyChange,
+  toyFull,
+  toyModule,
+  toyNode,
+  toyRow,
+  withBackends,
+} from "../../test-support/toys.ts";
 
 let proxy: ToyProxy;
 
@@ -15,11 +25,11 @@ describe("a running proxy", () => {
   test("brings both families in force, follows changes, and leaves everything in place when it ends", async () => {
     const done = proxy.start();
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4", SERVICE]);
     expect([...proxy.kernel.objects.IPv6.keys()]).toEqual(["table IPv6"]);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
     proxy.stop.abort();
@@ -36,7 +46,7 @@ describe("a running proxy", () => {
     void proxy.start({}, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
     proxy.feeds.IPv4.push(toyFull([small, row]));
     proxy.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
-    await settled();
+    await flushPromises();
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4", SERVICE]);
     const told = proxy.world.log.lines.filter((line) => line.startsWith("warn left out"));
     expect(told).toEqual([expect.stringContaining("object=Service shop/hoard")]);
@@ -44,22 +54,22 @@ describe("a running proxy", () => {
     proxy = new ToyProxy();
     void proxy.start({ config: toyConfig({ serviceEntriesMax: 5 }) }, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
     proxy.feeds.IPv4.push(toyFull([small, row]));
-    await settled();
+    await flushPromises();
     expect([...proxy.kernel.objects.IPv4.keys()]).toContain("service 10.96.0.99:80");
   });
 
   test("Services are followed on when the node has another address, and when nobody knows it any more", async () => {
     const done = proxy.start();
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     proxy.feeds.IPv4.push(toyChange({ node: toyNode({ addresses: ["127.0.0.2"] }) }));
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
-    proxy.feeds.IPv4.push({ ...toyFull([toyRow("cart")], toyNode({ addresses: [] })), instance: "another brain" });
-    await settled();
+    proxy.feeds.IPv4.push({ ...toyFull([toyRow("cart")], toyNode({ addresses: [] })), instance: "another node-state server" });
+    await flushPromises();
     await proxy.world.clock.advance(100);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
     proxy.stop.abort();
@@ -72,7 +82,7 @@ describe("a running proxy", () => {
       apply: async (plan, ending) => {
         if (family === "IPv4" && JSON.stringify(plan).includes("10.96.0.99")) throw new ProxyError("tool_failed", "refused");
         // The other family's sync takes longer.
-        if (family === "IPv6") await settled();
+        if (family === "IPv6") await flushPromises();
         if (ending.aborted) throw new ProxyError("canceled", "it was stopped");
         return await inner.apply(plan, ending);
       },
@@ -96,7 +106,7 @@ describe("a running proxy", () => {
     await eventually("the health server", () => proxy.world.log.lines.some((line) => line.startsWith("info serving healthz")));
     proxy.kernel.failures.push(...Array.from({ length: 200 }, () => new ProxyError("tool_failed", "toy refuses")));
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     expect(await codes()).toEqual([200, 200]);
     for (let second = 0; second < 60; second += 1) await proxy.world.clock.advance(1_000);
     expect(await codes()).toEqual([503, 503]);
@@ -135,9 +145,9 @@ describe("a running proxy", () => {
   test("new host facts render everything again", async () => {
     void proxy.start();
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     proxy.kernel.emit({ kind: "facts", facts: "new facts" });
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect([...proxy.kernel.objects.IPv4.values(), ...proxy.kernel.objects.IPv6.values()].map(({ value }) => value)).toContain("new facts");
   });
@@ -145,11 +155,11 @@ describe("a running proxy", () => {
   test("drift is found and mended", async () => {
     void proxy.start();
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     proxy.kernel.objects.IPv4.clear();
     proxy.kernel.objects.IPv6.clear();
     proxy.kernel.emit({ kind: "drift", what: "somebody flushed" });
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(proxy.kernel.objects.IPv4.size + proxy.kernel.objects.IPv6.size).toBeGreaterThan(0);
     expect(proxy.world.log.lines.some((line) => line.includes("somebody flushed"))).toBe(true);
@@ -177,13 +187,13 @@ describe("a running proxy", () => {
   ])("what others did is mended %s, and told", async (_name, module, withinMs) => {
     void proxy.start({}, module());
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     proxy.kernel.objects.IPv4.clear();
     await proxy.world.clock.advance(withinMs - 1_000);
     expect(proxy.kernel.objects.IPv4.size).toBe(0);
     await proxy.world.clock.advance(1_000);
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
-    expect(proxy.world.log.lines.filter((line) => line.includes("somebody changed what is ours"))).toHaveLength(1);
+    expect(proxy.world.log.lines.filter((line) => line.includes("another program changed Turnout's objects"))).toHaveLength(1);
   });
 
   test("watching the host is taken up again when it breaks, and what was missed is looked for", async () => {
@@ -199,7 +209,7 @@ describe("a running proxy", () => {
     }));
     void proxy.start({}, broken);
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     const before = watches;
     proxy.kernel.objects.IPv4.clear();
     await proxy.world.clock.advance(30_000);
@@ -216,7 +226,7 @@ describe("a host that lacks what the backend can do elsewhere", () => {
   test("is served without it: the family is left out, and rows fail closed", async () => {
     void proxy.start({}, narrowed({ IPv6: "switched off", TCP: "not in this build" }));
     proxy.pushBoth();
-    await settled();
+    await flushPromises();
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
     expect(proxy.kernel.objects.IPv6.size).toBe(0);
     expect(proxy.world.log.lines.some((line) => line.includes("no IPv6: switched off"))).toBe(true);
@@ -242,7 +252,7 @@ test("a module's own world is made once, serves probe and dataplane, and is let 
   };
   const done = proxy.start({}, module);
   proxy.pushBoth();
-  await settled();
+  await flushPromises();
   expect(closed).toBe(0);
   proxy.stop.abort();
   await done;
@@ -269,11 +279,11 @@ describe("health check node ports", () => {
     for (let second = 0; second < 5; second += 1) await proxy.world.clock.advance(1_000);
     await eventually("the port is open", async () => (await status()) === 200);
     proxy.feeds.IPv4.push(toyChange({ set: [toyRow("web", { healthCheck: { port, readyLocal: 0 } })] }));
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     await eventually("no endpoint here", async () => (await status()) === 503);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/web:http/TCP"] }));
-    await settled();
+    await flushPromises();
     await proxy.world.clock.advance(100);
     await eventually("the port is closed", async () => (await status()) === "closed");
     expect(proxy.world.log.lines.filter((line) => line.includes("health check node port"))).toEqual([]);

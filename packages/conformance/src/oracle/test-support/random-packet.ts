@@ -9,7 +9,7 @@ import type { Random } from "./random-address.ts";
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 
 /** Something that can be asked for. */
-interface Target {
+interface RequestAddress {
   readonly destination: string;
   readonly port: number;
   readonly protocol: Protocol;
@@ -17,7 +17,7 @@ interface Target {
 
 /** Draw a packet; most concern the world's Services. */
 export function randomPacket(world: OracleWorld, family: IPFamily, random: Random): Packet {
-  const target = randomTarget(world, family, undefined, random);
+  const target = randomRequestAddress(world, family, undefined, random);
   // A host that has bound an address may use it as its source.
   const sources = [...CLIENTS[family], ...POD_IPS[family], ...HOST_ADDRESSES[family], ...EXTERNAL_IPS[family].slice(0, 2)];
   const source = random() < 0.15 ? target.destination : pickOne(sources, random);
@@ -27,13 +27,13 @@ export function randomPacket(world: OracleWorld, family: IPFamily, random: Rando
 
 /** Draw a UDP flow, answered by a pod, by the address itself, or by a stranger. */
 export function randomFlow(world: OracleWorld, family: IPFamily, random: Random): Flow {
-  const { destination, port } = randomTarget(world, family, "UDP", random);
+  const { destination, port } = randomRequestAddress(world, family, "UDP", random);
   const answerer = random() < 0.15 ? destination : pickOne([...POD_IPS[family], ...POD_IPS[family], ...CLIENTS[family]], random);
   const endpoint = hostPort(answerer, answerer === destination ? port : pickOne([8080, 8080, 8081], random));
   return { family, source: pickOne(CLIENTS[family], random), destination, port, endpoint };
 }
 
-function randomTarget(world: OracleWorld, family: IPFamily, only: Protocol | undefined, random: Random): Target {
+function randomRequestAddress(world: OracleWorld, family: IPFamily, only: Protocol | undefined, random: Random): RequestAddress {
   const wanted = world.objects
     .flatMap((object) => targetsOf(object, family))
     .filter(({ port, protocol }) => (only ?? protocol) === protocol && PROTOCOLS.includes(protocol) && Number.isInteger(port) && port > 0);
@@ -47,7 +47,7 @@ function randomTarget(world: OracleWorld, family: IPFamily, only: Protocol | und
 }
 
 /** What a Service may answer on, read as loosely as possible. */
-function targetsOf(object: OracleObject, family: IPFamily): readonly Target[] {
+function targetsOf(object: OracleObject, family: IPFamily): readonly RequestAddress[] {
   const { spec, status } = object as {
     readonly spec?: Record<string, unknown>;
     readonly status?: { readonly loadBalancer?: { readonly ingress: readonly { readonly ip: unknown }[] } };

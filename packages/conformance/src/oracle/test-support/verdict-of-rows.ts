@@ -1,11 +1,11 @@
 import { cidrContains, hostPort, nodePortAddresses, parseCIDR, parseIP } from "@turnout/core";
 import type { Capabilities, Destination, NodeContext, Rule, ServicePort, Variants } from "@turnout/core";
-import type { Answer, Packet } from "../packet.ts";
+import type { AllowedEndpoint, Packet } from "../packet.ts";
 
 /** What a perfect backend would do to a packet, given the core's rows and nothing else. */
 export interface RowsVerdict {
   readonly is: "forward" | "reject" | "drop" | "pass";
-  readonly answers: readonly Answer[];
+  readonly answers: readonly AllowedEndpoint[];
 }
 
 /** Rows with what else a backend knows. */

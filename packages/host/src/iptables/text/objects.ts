@@ -36,14 +36,14 @@ export type RulesObject = ChainObject | RuleObject | SharedObject | JumpsObject;
 export const MISPLACED = "(not last)";
 
 /** Where an object is: table, chain, and the rule for those that are one. */
-export interface Place {
+export interface RuleLocation {
   readonly table: TableName;
   readonly chain: string;
   readonly rule: string;
 }
 
 /** Take a key of the form `TABLE CHAIN` or `TABLE CHAIN RULE` apart; `rule` is "" where there is none. */
-export function placeOf({ key }: { readonly key: string }): Place {
+export function placeOf({ key }: { readonly key: string }): RuleLocation {
   const [table = "", chain = ""] = key.split(" ", 2);
   return { table: table as TableName, chain, rule: key.slice(table.length + chain.length + 2) };
 }

@@ -4,8 +4,8 @@ import type { IPFamily, LocalDetector } from "@turnout/core";
 /** The parts of a rule; addresses are CIDRs. */
 export interface RuleParts {
   readonly destination?: string;
-  /** Part about the packet's sender or way in, with what inverts it: see {@link originPart}. */
-  readonly origin?: OriginPart | undefined;
+  /** Part about the packet's sender or way in, with what inverts it: see {@link sourcePart}. */
+  readonly source?: SourcePart | undefined;
   readonly protocol?: string;
   /** In the order in which they are written. */
   readonly matches?: readonly string[];
@@ -13,7 +13,7 @@ export interface RuleParts {
 }
 
 /** A match on the source address or the interface a packet came in by. */
-export interface OriginPart {
+export interface SourcePart {
   readonly by: "source" | "interface";
   /** e.g. `-s 10.0.0.0/8`, `! -i veth+`. */
   readonly text: string;
@@ -34,11 +34,11 @@ export const WORDS: Readonly<Record<IPFamily, Words>> = {
 };
 
 /** Write a rule as `iptables-save` prints it: source, destination, interface, protocol, then the matches and the target. */
-export function ruleText({ destination, origin, protocol, matches = [], target }: RuleParts): string {
+export function ruleText({ destination, source, protocol, matches = [], target }: RuleParts): string {
   const parts: string[] = [];
-  if (origin?.by === "source") parts.push(origin.text);
+  if (source?.by === "source") parts.push(source.text);
   if (destination !== undefined) parts.push(destination);
-  if (origin?.by === "interface") parts.push(origin.text);
+  if (source?.by === "interface") parts.push(source.text);
   if (protocol !== undefined) parts.push(`-p ${protocol}`);
   parts.push(...matches);
   if (target !== undefined) parts.push(`-j ${target}`);
@@ -51,7 +51,7 @@ export function toAddress(ip: string, family: IPFamily): string {
 }
 
 /** Match on a source range; undefined for one that holds every address, which `iptables-save` leaves out. */
-export function fromRange(cidr: string): OriginPart | undefined {
+export function fromRange(cidr: string): SourcePart | undefined {
   return cidr.endsWith("/0") ? undefined : { by: "source", text: `-s ${cidr}` };
 }
 
@@ -79,7 +79,7 @@ export function oneOf(remaining: number): string {
  *
  * Edges: undefined when every packet fits; "none" when none can, so that the rule is left out.
  */
-export function originPart(detector: LocalDetector, isLocal: boolean): OriginPart | undefined | "none" {
+export function sourcePart(detector: LocalDetector, isLocal: boolean): SourcePart | undefined | "none" {
   const not = isLocal ? "" : "! ";
   switch (detector.by) {
     case "cidr": {

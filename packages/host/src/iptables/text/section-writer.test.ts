@@ -14,12 +14,12 @@ function chain(key: string, ...rules: readonly string[]): ChainObject {
 function written(fill: (writer: SectionWriter) => void): readonly string[] {
   const writer = new SectionWriter("nat", ORDER);
   fill(writer);
-  return restoreInput(writer.take()).split("\n").slice(0, -1);
+  return restoreInput(writer.finish()).split("\n").slice(0, -1);
 }
 
 describe("SectionWriter", () => {
   it("gives no section when nothing is to be done", () => {
-    expect(new SectionWriter("nat", ORDER).take()).toEqual([]);
+    expect(new SectionWriter("nat", ORDER).finish()).toEqual([]);
   });
 
   it("makes chains before those that jump to them, and deletes them after those", () => {
@@ -60,7 +60,7 @@ describe("SectionWriter", () => {
     const writer = new SectionWriter("nat", ORDER);
     writer.insertRule("nat ALL -d 10.96.0.1/32 -j SVC-A");
     writer.deleteRule("nat ALL -d 10.96.0.2/32 -j SVC-B", 2);
-    const sections = writer.take();
+    const sections = writer.finish();
     expect(restoreInput(sections)).toBe(
       "*nat\n-I ALL -d 10.96.0.1/32 -j SVC-A\n-D ALL -d 10.96.0.2/32 -j SVC-B\n-D ALL -d 10.96.0.2/32 -j SVC-B\nCOMMIT\n",
     );
@@ -71,7 +71,7 @@ describe("SectionWriter", () => {
 it("cutSections leaves the table of a section as it is", () => {
   const writer = new SectionWriter("filter", ORDER);
   for (const name of ["SVC-A", "SVC-B", "SVC-C"]) writer.writeChain(chain(`filter ${name}`), undefined);
-  const cut = cutSections(writer.take(), 2);
+  const cut = cutSections(writer.finish(), 2);
   expect(cut.map(({ table, fresh }) => [table, fresh.length])).toEqual([
     ["filter", 2],
     ["filter", 1],

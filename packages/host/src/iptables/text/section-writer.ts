@@ -92,7 +92,7 @@ export class SectionWriter {
   }
 
   /** The section; none when nothing is to be done. */
-  take(): readonly Section[] {
+  finish(): readonly Section[] {
     const lines = [...this.#changed, ...this.#first, ...this.#tails, ...this.#inserts, ...this.#deletes];
     if (this.#fresh.length + this.#declared.length + lines.length + this.#dead.length === 0) return [];
     const fresh = this.#fresh.toSorted((a, b) => this.#rankOf(a) - this.#rankOf(b));

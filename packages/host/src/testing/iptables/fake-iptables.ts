@@ -8,7 +8,7 @@ import { createIptablesExec } from "./fake-exec.ts";
 import { FOREIGN_RULES, KUBELET_RULES } from "./foreign-rules.ts";
 import { RecentLists } from "./recent-lists.ts";
 import { runProgram } from "./run-program.ts";
-import type { Answer, Program } from "./run-program.ts";
+import type { ToolResult, Program } from "./run-program.ts";
 import type { RuleSet } from "./tables.ts";
 import { tracePacket } from "./tracer.ts";
 
@@ -163,7 +163,7 @@ export class FakeIptables {
     return { code: 4, stdout: "", stderr: `Can't lock /run/xtables.lock: Resource temporarily unavailable\n${stopped}` };
   }
 
-  #commit(program: Program, args: readonly string[], input: string, pid: number): Answer {
+  #commit(program: Program, args: readonly string[], input: string, pid: number): ToolResult {
     const { variant, family, name } = program;
     const rules = this.#rulesOf(variant, family);
     const hasLegacyTables = this.#rulesOf("legacy", family).tables.size > 0;

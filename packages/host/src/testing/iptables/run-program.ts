@@ -14,7 +14,7 @@ import type { IptablesVariant } from "../../iptables/tools.ts";
 const VERSION = "v1.8.9";
 
 /** What a program left, and the tables it handed to the kernel. */
-export interface Answer {
+export interface ToolResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -39,7 +39,7 @@ export interface ProgramHost {
 }
 
 /** Run a program once. */
-export function runProgram(program: Program, args: readonly string[], input: string, host: ProgramHost): Answer {
+export function runProgram(program: Program, args: readonly string[], input: string, host: ProgramHost): ToolResult {
   switch (program.does) {
     case "change":
       return runChange(program, args, host);
@@ -50,7 +50,7 @@ export function runProgram(program: Program, args: readonly string[], input: str
   }
 }
 
-function answer(code: number, stdout: string = "", stderr: string = "", committed: readonly TableName[] = []): Answer {
+function answer(code: number, stdout: string = "", stderr: string = "", committed: readonly TableName[] = []): ToolResult {
   return { code, stdout, stderr, committed };
 }
 
@@ -65,7 +65,7 @@ function withVersion(program: Program): string {
 }
 
 /** Print a complaint; `line` is that of the input, undefined outside of restore. */
-function complain(program: Program, { kind, message }: Refusal, line: number | undefined): Answer {
+function complain(program: Program, { kind, message }: Refusal, line: number | undefined): ToolResult {
   const name = programName(program);
   const where = line === undefined ? "" : `Error occurred at line: ${line}\n`;
   const hint = `${where}Try \`${name} -h' or '${name} --help' for more information.\n`;
@@ -89,7 +89,7 @@ function complain(program: Program, { kind, message }: Refusal, line: number | u
   }
 }
 
-function runChange(program: Program, words: readonly string[], host: ProgramHost): Answer {
+function runChange(program: Program, words: readonly string[], host: ProgramHost): ToolResult {
   try {
     const args = parseArguments(words, program.family, false);
     if (args.verb === "V") return answer(0, `${withVersion(program)}\n`);
@@ -106,7 +106,7 @@ function runChange(program: Program, words: readonly string[], host: ProgramHost
   }
 }
 
-function change({ variant }: Program, args: Arguments, table: TableName, { rules }: ProgramHost): Answer {
+function change({ variant }: Program, args: Arguments, table: TableName, { rules }: ProgramHost): ToolResult {
   let draft = new Draft(table, variant, rules.tables.get(table));
   draft.run(args, 1);
   if (variant === "nft" && draft.faults.length === 0 && draft.verdict() !== undefined) {
@@ -121,7 +121,7 @@ function change({ variant }: Program, args: Arguments, table: TableName, { rules
   return answer(0, "", "", [table]);
 }
 
-function list(program: Program, { chain, number }: Arguments, table: TableName, host: ProgramHost): Answer {
+function list(program: Program, { chain, number }: Arguments, table: TableName, host: ProgramHost): ToolResult {
   const chains = host.rules.tables.get(table) ?? newTable(table);
   const warning = host.hasLegacyTables && program.variant === "nft" ? legacyWarning(program) : "";
   const found = chain === undefined ? undefined : chains.get(chain);
@@ -177,7 +177,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   "--version": "version",
 };
 
-function unknownFlag({ variant, family, does, name }: Program, word: string): Answer {
+function unknownFlag({ variant, family, does, name }: Program, word: string): ToolResult {
   const plain = family === "IPv4" ? "iptables" : "ip6tables";
   const called = variant === "nft" ? name : `${plain}-legacy-${does}`;
   const shown = variant === "nft" ? name : `${plain}-${does}`;
@@ -186,7 +186,7 @@ function unknownFlag({ variant, family, does, name }: Program, word: string): An
   return answer(1, "", `${called}: ${what}\n${hint}\n`);
 }
 
-function runRestore(program: Program, words: readonly string[], input: string, { rules }: ProgramHost): Answer {
+function runRestore(program: Program, words: readonly string[], input: string, { rules }: ProgramHost): ToolResult {
   const flags = readFlags(words);
   if (typeof flags === "string") return unknownFlag(program, flags);
   if (flags.has("version")) return answer(0, `${withVersion(program)}\n`);
@@ -204,7 +204,7 @@ function runRestore(program: Program, words: readonly string[], input: string, {
   return { ...complain(program, complaint.refusal, complaint.line), committed };
 }
 
-function runSave(program: Program, words: readonly string[], { rules, hasLegacyTables, nowMs }: ProgramHost): Answer {
+function runSave(program: Program, words: readonly string[], { rules, hasLegacyTables, nowMs }: ProgramHost): ToolResult {
   // What is `--test` to restore is a table to save.
   const flags = readFlags(words.map((word) => (word === "-t" ? "-T" : word)));
   if (typeof flags === "string") return unknownFlag(program, flags);

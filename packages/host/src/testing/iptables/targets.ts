@@ -66,7 +66,7 @@ const masquerade: Extension<TargetBody> = {
   }),
 };
 
-interface Place {
+interface NatAddress {
   readonly text: string;
   readonly address: string;
   readonly port: number | undefined;
@@ -75,7 +75,7 @@ interface Place {
 const PORT_PROTOCOLS: readonly (string | undefined)[] = ["tcp", "udp", "sctp", "dccp", "icmp", "ipv6-icmp"];
 
 /** Read `ip`, `ip:port` or `[ip]:port`; ranges the fake doesn't know. */
-function readPlace(text: string, { family, protocol }: RuleSurroundings): Place {
+function readNatAddress(text: string, { family, protocol }: RuleSurroundings): NatAddress {
   const bracketed = /^\[(.*)\](?::(.*))?$/.exec(text);
   if (bracketed !== null && family === "IPv4") throw usage("Invalid address format");
   // One colon alone comes before a port, in IPv6, too.
@@ -103,7 +103,7 @@ const dnat: Extension<TargetBody> = {
     { name: "persistent", isFlag: true },
   ],
   finish(given, surroundings): TargetBody {
-    const { text, address, port } = readPlace(given.get("to-destination")?.value ?? "", surroundings);
+    const { text, address, port } = readNatAddress(given.get("to-destination")?.value ?? "", surroundings);
     return {
       text: `-j DNAT --to-destination ${text}${randomFlags(given)}`,
       tables: ["nat"],
@@ -124,7 +124,7 @@ const snat: Extension<TargetBody> = {
     { name: "persistent", isFlag: true },
   ],
   finish(given, surroundings): TargetBody {
-    const { text, address } = readPlace(given.get("to-source")?.value ?? "", surroundings);
+    const { text, address } = readNatAddress(given.get("to-source")?.value ?? "", surroundings);
     return {
       text: `-j SNAT --to-source ${text}${randomFlags(given)}`,
       tables: ["nat"],

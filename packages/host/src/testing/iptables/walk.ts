@@ -63,7 +63,7 @@ export class Walk {
     return this.#port;
   }
 
-  /** Whether a hook's translation is settled: nat chains are asked no more. */
+  /** Whether a hook's translation is decided: nat chains are asked no more. */
   isTranslatedAt(hook: Hook): boolean {
     return hook === "POSTROUTING" || hook === "INPUT" ? this.isSourceTranslated : this.isDestinationTranslated;
   }

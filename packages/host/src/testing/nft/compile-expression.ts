@@ -17,7 +17,7 @@ export interface Selector {
 }
 
 /** Note that a rule is about a transport protocol, because it asks for a field of it. @throws {Refusal} when it is about another already. */
-export function settleProtocol(context: RuleContext, protocol: string, span: Span): void {
+export function requireProtocol(context: RuleContext, protocol: string, span: Span): void {
   const other = context.protocols.find((one) => one !== protocol);
   if (other !== undefined) throw new Refusal(`conflicting protocols specified: ${other} vs. ${protocol}`, span);
   context.protocols = [protocol];
@@ -83,15 +83,15 @@ function payloadSelector(expression: Extract<Expression, { is: "payload" }>, con
     if (field === "daddr") return { types, json, read: (walk) => walk.destination };
     return { types, json, read: (walk) => (types[0] === DATA_TYPES.inet_proto ? walk.protocolNumber : "64") };
   }
-  if (protocol !== "th") settleProtocol(context, protocol, expression);
+  if (protocol !== "th") requireProtocol(context, protocol, expression);
   if (context.dependency !== undefined) context.dependency.isHidden = true;
   context.dependency = undefined;
   const [first] = context.reset !== undefined ? ["tcp"] : context.protocols;
-  const settled = first === undefined || context.protocols.length > 1 ? "th" : first;
+  const resolved = first === undefined || context.protocols.length > 1 ? "th" : first;
   return {
     types: [DATA_TYPES.inet_service],
-    json: { payload: { protocol: settled, field } },
-    read: (walk) => (settled !== "th" && settled !== walk.protocol ? undefined : String(field === "dport" ? walk.port : walk.sourcePort)),
+    json: { payload: { protocol: resolved, field } },
+    read: (walk) => (resolved !== "th" && resolved !== walk.protocol ? undefined : String(field === "dport" ? walk.port : walk.sourcePort)),
   };
 }
 

@@ -1,4 +1,4 @@
-import { compileSelector, settleProtocol } from "./compile-expression.ts";
+import { compileSelector, requireProtocol } from "./compile-expression.ts";
 import type { RuleContext } from "./rule-context.ts";
 import { readConstant } from "./constants.ts";
 import { addressTypeOf, DATA_TYPES, describeTypes, isSameType } from "./data-types.ts";
@@ -27,7 +27,7 @@ export function compileNat(statement: NatSyntax, context: RuleContext): Statemen
   if (needsProtocol && context.protocols.length === 0) {
     throw new Refusal("transport protocol mapping is only valid after transport protocol match", statement.port ?? statement);
   }
-  if (address?.protocol !== undefined) settleProtocol(context, address.protocol, statement);
+  if (address?.protocol !== undefined) requireProtocol(context, address.protocol, statement);
   const body = {
     // nft prints the family where address and port come from a map.
     ...(address?.hasPort === true ? { family: context.table.family } : {}),

@@ -6,7 +6,7 @@ import { putNamed, putRules } from "./ruleset.ts";
 import type { BaseHook, Chain, Rule, Ruleset, Table } from "./ruleset.ts";
 import type { Hook } from "./hooks.ts";
 import type { UndoLog } from "./undo-log.ts";
-import type { Command, HookSyntax, Place } from "./syntax.ts";
+import type { Command, HookSyntax, TableRef } from "./syntax.ts";
 
 /** Longest name in bytes. */
 const NAME_BYTES_MAX = 255;
@@ -75,7 +75,7 @@ export function execute(command: Exclude<Command, { do: "list" | "list table" | 
 }
 
 /** Find the table a command is about. @throws {Refusal}. */
-export function tableOf({ family, table }: Place, ruleset: Ruleset, command: Pick<Command, "do">): Table {
+export function tableOf({ family, table }: TableRef, ruleset: Ruleset, command: Pick<Command, "do">): Table {
   const found = ruleset.table(family, table.name);
   if (found !== undefined) return found;
   // What nft itself looks up (rules and elements) and what it leaves to the kernel have different words.

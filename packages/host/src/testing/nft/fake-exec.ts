@@ -1,12 +1,12 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecOptions, ExecResult, ExecSession } from "@turnout/core";
-import type { Answer } from "./nft-engine.ts";
+import type { NftResult } from "./nft-engine.ts";
 
 const VERSION = "nftables v1.0.6 (Lester Gooch #5)\n";
 const KILLED = 137;
 
 /** What comes of running an input: nft's answer, or nft is killed before or after it did its work. */
-export type RunInput = (text: string, file: string) => Answer | "killed";
+export type RunInput = (text: string, file: string) => NftResult | "killed";
 
 /**
  * The programs of the host: there is nft, under whatever path, and nothing else.

@@ -3,7 +3,7 @@ import type { FaultSwitches, Packet, Trace } from "@turnout/conformance";
 import type { FakeNetlink } from "../fake-netlink.ts";
 import { createNftExec } from "./fake-exec.ts";
 import { NftEngine } from "./nft-engine.ts";
-import type { Answer } from "./nft-engine.ts";
+import type { NftResult } from "./nft-engine.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { tracePacket } from "./tracer.ts";
 import { UndoLog } from "./undo-log.ts";
@@ -12,7 +12,7 @@ import { UndoLog } from "./undo-log.ts";
 const OWN_PID = 4_242;
 const FOREIGN_PID = 6_666;
 
-const NO_MEMORY: Answer = { isDone: false, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n", changed: [] };
+const NO_MEMORY: NftResult = { isDone: false, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n", changed: [] };
 
 /** What the fake shares with the rest of its host. */
 export interface FakeNftHost {
@@ -59,7 +59,7 @@ export class FakeNft {
   }
 
   /** Somebody else runs nft; the input is one transaction. */
-  run(text: string): Answer {
+  run(text: string): NftResult {
     return this.#commit(text, "/dev/stdin", FOREIGN_PID);
   }
 
@@ -85,7 +85,7 @@ export class FakeNft {
     return tracePacket(this.ruleset, packet, { isLocal, random, nowMs: this.#host.clock.nowMs(), undo });
   }
 
-  #runOwn(text: string, file: string): Answer | "killed" {
+  #runOwn(text: string, file: string): NftResult | "killed" {
     const when = isChange(text) ? this.#host.faults.next(text) : undefined;
     switch (when) {
       case undefined:
@@ -100,7 +100,7 @@ export class FakeNft {
     }
   }
 
-  #commit(text: string, file: string, pid: number): Answer {
+  #commit(text: string, file: string, pid: number): NftResult {
     const { clock, netlink } = this.#host;
     const answer = this.#engine.run(text, clock.nowMs(), file);
     if (pid === OWN_PID && answer.changed.length > 0) this.#written += countWritten(text);

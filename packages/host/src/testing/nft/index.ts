@@ -8,6 +8,6 @@ export { FakeNft } from "./fake-nft.ts";
 export type { FakeNftHost, FollowOptions } from "./fake-nft.ts";
 export { dataJson, listedStatements, verdictJson } from "./json.ts";
 export { tokenize } from "./lexer.ts";
-export type { Answer } from "./nft-engine.ts";
+export type { NftResult } from "./nft-engine.ts";
 export { Refusal } from "./refusal.ts";
 export type { Chain, Element, NftSet, Rule, Ruleset, Table } from "./ruleset.ts";

@@ -10,7 +10,7 @@ import type { Command } from "./syntax.ts";
 import { validateTable } from "./validate.ts";
 
 /** What one input came to. */
-export interface Answer {
+export interface NftResult {
   readonly isDone: boolean;
   readonly stdout: string;
   readonly stderr: string;
@@ -23,7 +23,7 @@ export class NftEngine {
   readonly ruleset: Ruleset = new Ruleset();
 
   /** Carry out one input as one transaction; `file` is what messages call the input. */
-  run(text: string, nowMs: number, file: string): Answer {
+  run(text: string, nowMs: number, file: string): NftResult {
     const transaction: Transaction = { ruleset: this.ruleset, undo: new UndoLog(), nowMs, touched: new Set(), rerouted: new Set() };
     let stdout = "";
     try {

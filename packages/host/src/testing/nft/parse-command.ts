@@ -1,7 +1,7 @@
 import { parseComment, parseConcat, parseElements, parseTimeMs } from "./parse-expression.ts";
 import { parseRule } from "./parse-rule.ts";
 import { Refusal } from "./refusal.ts";
-import type { Command, ElementSyntax, HookSyntax, Named, Place, SetSyntax, TypeSyntax } from "./syntax.ts";
+import type { Command, ElementSyntax, HookSyntax, Named, TableRef, SetSyntax, TypeSyntax } from "./syntax.ts";
 import { TokenReader } from "./token-reader.ts";
 
 const PRIORITIES: Readonly<Record<string, number>> = { raw: -300, mangle: -150, dstnat: -100, filter: 0, security: 50, srcnat: 100 };
@@ -16,7 +16,7 @@ export function parseCommands(text: string): readonly Command[] {
   reader.skipSeparators();
   while (reader.peek().kind !== "end") {
     commands.push(parseCommand(reader));
-    if (reader.peek().kind !== "end") reader.takeSeparator();
+    if (reader.peek().kind !== "end") reader.expectSeparator();
   }
   return commands;
 }
@@ -35,13 +35,13 @@ function parseCommand(reader: TokenReader): Command {
   }
 }
 
-function parsePlace(reader: TokenReader): Place {
-  const family = reader.isAt("ip6") || reader.isAt("ip") ? reader.takeOneOf(["ip", "ip6"]) : "ip";
+function parseTableRef(reader: TokenReader): TableRef {
+  const family = reader.isAt("ip6") || reader.isAt("ip") ? reader.expectOneOf(["ip", "ip6"]) : "ip";
   return { family, table: parseNamed(reader) };
 }
 
 function parseNamed(reader: TokenReader): Named {
-  const { text, start, end } = reader.takeName();
+  const { text, start, end } = reader.expectName();
   return { name: text, start, end };
 }
 
@@ -51,7 +51,7 @@ function parseAdd(reader: TokenReader): Command {
   const verb = ADDING.find((word) => reader.isAt(word)) ?? "";
   if (verb !== "") reader.next();
   if (verb === "insert" || verb === "replace") {
-    reader.take("rule");
+    reader.expect("rule");
     return parseAddRule(reader, verb, start);
   }
   const kind = ADDED.find((word) => reader.isAt(word) && (verb !== "create" || word !== "rule"));
@@ -59,7 +59,7 @@ function parseAdd(reader: TokenReader): Command {
   if (kind !== undefined) reader.next();
   if (kind === undefined || kind === "rule") return parseAddRule(reader, "add", start);
   const mustBeNew = verb === "create";
-  const place = parsePlace(reader);
+  const place = parseTableRef(reader);
   if (kind === "table") {
     const comment = parseTableBlock(reader);
     return { do: "add table", mustBeNew, place, ...(comment === undefined ? {} : { comment }), ...reader.since(start) };
@@ -83,7 +83,7 @@ function parseAdd(reader: TokenReader): Command {
 }
 
 function parseAddRule(reader: TokenReader, verb: "add" | "insert" | "replace", start: number): Command {
-  const place = parsePlace(reader);
+  const place = parseTableRef(reader);
   const chain = parseNamed(reader);
   const handle = verb === "replace" || reader.isAt("handle") || reader.isAt("position") ? parseHandle(reader) : undefined;
   const rule = parseRule(reader);
@@ -93,9 +93,9 @@ function parseAddRule(reader: TokenReader, verb: "add" | "insert" | "replace", s
 }
 
 function parseHandle(reader: TokenReader): { readonly number: number; readonly start: number; readonly end: number } {
-  reader.takeOneOf(["handle", "position"]);
+  reader.expectOneOf(["handle", "position"]);
   const start = reader.start;
-  const number = reader.takeNumber();
+  const number = reader.expectNumber();
   return { number, ...reader.since(start) };
 }
 
@@ -107,82 +107,82 @@ function parseTableBlock(reader: TokenReader): string | undefined {
     comment = parseComment(reader).text;
     reader.skipSeparators();
   }
-  reader.take("}");
+  reader.expect("}");
   return comment;
 }
 
 function parseChainBlock(reader: TokenReader): Partial<Pick<Extract<Command, { do: "add chain" }>, "hook" | "policy" | "comment">> {
   let block: ReturnType<typeof parseChainBlock> = {};
-  reader.take("{");
+  reader.expect("{");
   reader.skipSeparators();
   while (!reader.accept("}")) {
     const start = reader.start;
     if (reader.accept("type")) block = { ...block, hook: parseHook(reader, start) };
-    else if (reader.accept("policy")) block = { ...block, policy: reader.takeOneOf(["accept", "drop"]) };
+    else if (reader.accept("policy")) block = { ...block, policy: reader.expectOneOf(["accept", "drop"]) };
     else {
-      reader.take("comment");
+      reader.expect("comment");
       block = { ...block, comment: parseComment(reader).text };
     }
-    reader.takeSeparator();
+    reader.expectSeparator();
   }
   return block;
 }
 
 function parseHook(reader: TokenReader, start: number): HookSyntax {
   const type = reader.next().text;
-  reader.take("hook");
+  reader.expect("hook");
   const { text, start: from, end } = reader.next();
   const hook = { name: text, start: from, end };
-  reader.take("priority");
+  reader.expect("priority");
   return { type, hook, priority: parsePriority(reader), ...reader.since(start) };
 }
 
 function parsePriority(reader: TokenReader): number {
-  if (reader.accept("-")) return -reader.takeNumber();
-  if (reader.peek().kind === "number") return reader.takeNumber();
+  if (reader.accept("-")) return -reader.expectNumber();
+  if (reader.peek().kind === "number") return reader.expectNumber();
   const token = reader.next();
   const named = PRIORITIES[token.text];
   if (named === undefined) throw new Refusal(`'${token.text}' is invalid priority.`, token);
-  if (reader.accept("+")) return named + reader.takeNumber();
-  return reader.accept("-") ? named - reader.takeNumber() : named;
+  if (reader.accept("+")) return named + reader.expectNumber();
+  return reader.accept("-") ? named - reader.expectNumber() : named;
 }
 
 function parseSetBlock(reader: TokenReader, isMap: boolean): SetSyntax {
   let body: SetSyntax = { flags: [], elements: [] };
-  reader.take("{");
+  reader.expect("{");
   reader.skipSeparators();
   while (!reader.accept("}")) {
     body = { ...body, ...parseSetItem(reader, isMap) };
     // The only item that needs nothing behind it.
-    if (!reader.isAt("}") || body.elements.length === 0) reader.takeSeparator();
+    if (!reader.isAt("}") || body.elements.length === 0) reader.expectSeparator();
   }
   return body;
 }
 
 function parseSetItem(reader: TokenReader, isMap: boolean): Partial<SetSyntax> {
-  const word = reader.takeOneOf(["type", "typeof", "flags", "size", "timeout", "comment", "elements"]);
+  const word = reader.expectOneOf(["type", "typeof", "flags", "size", "timeout", "comment", "elements"]);
   switch (word) {
     case "type":
     case "typeof": {
       const parse = word === "type" ? parseTypeName : parseTypeExample;
       const key = parse(reader);
       if (!isMap) return { key };
-      reader.take(":");
+      reader.expect(":");
       return { key, data: parse(reader) };
     }
     case "flags": {
-      const flags: string[] = [reader.takeOneOf(SET_FLAGS)];
-      while (reader.accept(",")) flags.push(reader.takeOneOf(SET_FLAGS));
+      const flags: string[] = [reader.expectOneOf(SET_FLAGS)];
+      while (reader.accept(",")) flags.push(reader.expectOneOf(SET_FLAGS));
       return { flags };
     }
     case "size":
-      return { size: reader.takeNumber() };
+      return { size: reader.expectNumber() };
     case "timeout":
       return { timeoutMs: parseTimeMs(reader) };
     case "comment":
       return { comment: parseComment(reader).text };
     case "elements":
-      reader.take("=");
+      reader.expect("=");
       return { elements: parseElements(reader) };
   }
 }
@@ -207,9 +207,9 @@ function parseTypeExample(reader: TokenReader): TypeSyntax {
 
 function parseDelete(reader: TokenReader): Command {
   const start = reader.start;
-  reader.take("delete");
-  const kind = reader.takeOneOf(["table", "chain", "set", "map", "rule", "element"]);
-  const place = parsePlace(reader);
+  reader.expect("delete");
+  const kind = reader.expectOneOf(["table", "chain", "set", "map", "rule", "element"]);
+  const place = parseTableRef(reader);
   if (kind === "table") return { do: "delete table", place, ...reader.since(start) };
   const thing = parseNamed(reader);
   switch (kind) {
@@ -231,10 +231,10 @@ function parseDelete(reader: TokenReader): Command {
 
 function parseFlush(reader: TokenReader): Command {
   const start = reader.start;
-  reader.take("flush");
-  const kind = reader.takeOneOf(["ruleset", "table", "chain", "set", "map"]);
+  reader.expect("flush");
+  const kind = reader.expectOneOf(["ruleset", "table", "chain", "set", "map"]);
   if (kind === "ruleset") return { do: "flush ruleset", ...parseFamily(reader), ...reader.since(start) };
-  const place = parsePlace(reader);
+  const place = parseTableRef(reader);
   if (kind === "table") return { do: "flush table", place, ...reader.since(start) };
   const thing = parseNamed(reader);
   if (kind === "chain") return { do: "flush chain", place, chain: thing, ...reader.since(start) };
@@ -242,14 +242,14 @@ function parseFlush(reader: TokenReader): Command {
 }
 
 function parseFamily(reader: TokenReader): { readonly family?: "ip" | "ip6" } {
-  return reader.isAt("ip") || reader.isAt("ip6") ? { family: reader.takeOneOf(["ip", "ip6"]) } : {};
+  return reader.isAt("ip") || reader.isAt("ip6") ? { family: reader.expectOneOf(["ip", "ip6"]) } : {};
 }
 
 function parseList(reader: TokenReader): Command {
   const start = reader.start;
-  reader.take("list");
-  const what = reader.takeOneOf(["ruleset", "tables", "table", "set"]);
-  if (what === "table") return { do: "list table", place: parsePlace(reader), ...reader.since(start) };
-  if (what === "set") return { do: "list set", place: parsePlace(reader), set: parseNamed(reader), ...reader.since(start) };
+  reader.expect("list");
+  const what = reader.expectOneOf(["ruleset", "tables", "table", "set"]);
+  if (what === "table") return { do: "list table", place: parseTableRef(reader), ...reader.since(start) };
+  if (what === "set") return { do: "list set", place: parseTableRef(reader), set: parseNamed(reader), ...reader.since(start) };
   return { do: "list", what, ...parseFamily(reader), ...reader.since(start) };
 }

@@ -47,7 +47,7 @@ export function parseValue(reader: TokenReader): Expression {
 export function parseSetReference(reader: TokenReader): SetReference {
   const start = reader.start;
   if (reader.accept("@")) {
-    const { text: name } = reader.takeName();
+    const { text: name } = reader.expectName();
     return { is: "named", name, ...reader.since(start) };
   }
   const elements = parseElements(reader);
@@ -56,7 +56,7 @@ export function parseSetReference(reader: TokenReader): SetReference {
 
 /** Elements in braces. */
 export function parseElements(reader: TokenReader): readonly ElementSyntax[] {
-  reader.take("{");
+  reader.expect("{");
   const elements: ElementSyntax[] = [];
   do {
     reader.skipNewlines();
@@ -66,7 +66,7 @@ export function parseElements(reader: TokenReader): readonly ElementSyntax[] {
     elements.push(parseElement(reader));
     reader.skipNewlines();
   } while (reader.accept(","));
-  reader.take("}");
+  reader.expect("}");
   return elements;
 }
 
@@ -104,7 +104,7 @@ export function parseComment(reader: TokenReader): NonNullable<ElementSyntax["co
 /** A time such as `3h30m`; without unit seconds. */
 export function parseTimeMs(reader: TokenReader): number {
   const token = reader.peek();
-  if (token.kind === "number") return reader.takeNumber() * 1_000;
+  if (token.kind === "number") return reader.expectNumber() * 1_000;
   if (token.kind !== "word" || !/^\d/.test(token.text)) throw reader.unexpected();
   reader.next();
   let ms = 0;
@@ -119,7 +119,7 @@ export function parseVerdict(reader: TokenReader): VerdictSyntax | undefined {
   if (verdict === undefined) return undefined;
   reader.next();
   if (verdict !== "jump" && verdict !== "goto") return { is: "verdict", verdict, ...reader.since(start) };
-  const name = reader.takeName();
+  const name = reader.expectName();
   return { is: "verdict", verdict, chain: { name: name.text, start: name.start, end: name.end }, ...reader.since(start) };
 }
 
@@ -127,7 +127,7 @@ function parseItem(reader: TokenReader): Expression {
   const start = reader.start;
   const left = parseBits(reader);
   if (reader.accept("/")) {
-    const length = reader.takeNumber();
+    const length = reader.expectNumber();
     return { is: "prefix", address: left, length, ...reader.since(start) };
   }
   if (reader.accept("-")) {
@@ -158,7 +158,7 @@ function parsePrimary(reader: TokenReader): Expression {
   } else if (kind === "symbol" || kind === "newline" || kind === "end") {
     if (!reader.accept("(")) throw reader.unexpected();
     const inner = parseBits(reader);
-    reader.take(")");
+    reader.expect(")");
     return inner;
   }
   reader.next();
@@ -184,15 +184,15 @@ function parseSelector(reader: TokenReader): Expression | undefined {
   switch (text) {
     case "meta":
       reader.next();
-      return { is: "meta", key: reader.takeOneOf(META_KEYS), ...reader.since(start) };
+      return { is: "meta", key: reader.expectOneOf(META_KEYS), ...reader.since(start) };
     case "ct":
       reader.next();
-      return { is: "ct", key: reader.takeOneOf(CT_KEYS), ...reader.since(start) };
+      return { is: "ct", key: reader.expectOneOf(CT_KEYS), ...reader.since(start) };
     case "fib": {
       reader.next();
-      const flags: string[] = [reader.takeOneOf(["saddr", "daddr"])];
-      while (reader.accept(".")) flags.push(reader.takeOneOf(["iif", "oif", "mark"]));
-      return { is: "fib", flags, result: reader.takeOneOf(["type"]), ...reader.since(start) };
+      const flags: string[] = [reader.expectOneOf(["saddr", "daddr"])];
+      while (reader.accept(".")) flags.push(reader.expectOneOf(["iif", "oif", "mark"]));
+      return { is: "fib", flags, result: reader.expectOneOf(["type"]), ...reader.since(start) };
     }
     case "numgen":
       return parseNumgen(reader);
@@ -203,11 +203,11 @@ function parseSelector(reader: TokenReader): Expression | undefined {
 
 function parseNumgen(reader: TokenReader): Expression {
   const start = reader.start;
-  reader.take("numgen");
-  const mode = reader.takeOneOf(["random", "inc"]);
-  reader.take("mod");
+  reader.expect("numgen");
+  const mode = reader.expectOneOf(["random", "inc"]);
+  reader.expect("mod");
   // nft keeps the lower 32 bits.
-  const mod = reader.takeNumber() % 2 ** 32;
-  const offset = reader.accept("offset") ? reader.takeNumber() % 2 ** 32 : 0;
+  const mod = reader.expectNumber() % 2 ** 32;
+  const offset = reader.accept("offset") ? reader.expectNumber() % 2 ** 32 : 0;
   return { is: "numgen", mode, mod, offset, ...reader.since(start) };
 }

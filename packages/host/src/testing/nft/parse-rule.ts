@@ -40,13 +40,13 @@ function parseStatement(reader: TokenReader): StatementSyntax {
     case "counter": {
       reader.next();
       if (!reader.accept("packets")) return { is: "counter", packets: 0, bytes: 0, ...reader.since(start) };
-      const packets = reader.takeNumber();
-      reader.take("bytes");
-      return { is: "counter", packets, bytes: reader.takeNumber(), ...reader.since(start) };
+      const packets = reader.expectNumber();
+      reader.expect("bytes");
+      return { is: "counter", packets, bytes: reader.expectNumber(), ...reader.since(start) };
     }
     case "log": {
       reader.next();
-      const prefix = reader.accept("prefix") ? reader.takeQuoted().text : "";
+      const prefix = reader.accept("prefix") ? reader.expectQuoted().text : "";
       return { is: "log", prefix, ...reader.since(start) };
     }
     case "reject":
@@ -91,11 +91,11 @@ function parseList(reader: TokenReader): Expression {
 
 function parseReject(reader: TokenReader): StatementSyntax {
   const start = reader.start;
-  reader.take("reject");
+  reader.expect("reject");
   if (!reader.accept("with")) return { is: "reject", type: "", code: "port-unreachable", ...reader.since(start) };
-  const type = reader.takeOneOf(["icmp", "icmpv6", "tcp"]);
+  const type = reader.expectOneOf(["icmp", "icmpv6", "tcp"]);
   if (type === "tcp") {
-    reader.take("reset");
+    reader.expect("reset");
     return { is: "reject", type: "tcp reset", code: "", ...reader.since(start) };
   }
   reader.accept("type");
@@ -112,15 +112,16 @@ function parseNat(reader: TokenReader, type: NatSyntax["type"]): NatSyntax {
   let address: Expression | undefined;
   let port: Expression | undefined;
   const isTranslating = type === "dnat" || type === "snat";
-  if (isTranslating && (reader.isAt("ip") || reader.isAt("ip6")) && reader.peek(1).text === "to") family = reader.takeOneOf(["ip", "ip6"]);
-  if (isTranslating ? (reader.take("to"), true) : reader.accept("to")) {
+  if (isTranslating && (reader.isAt("ip") || reader.isAt("ip6")) && reader.peek(1).text === "to")
+    family = reader.expectOneOf(["ip", "ip6"]);
+  if (isTranslating ? (reader.expect("to"), true) : reader.accept("to")) {
     if (isTranslating) address = parseValue(reader);
     if (reader.accept(":")) port = parseConcat(reader);
     else if (!isTranslating) throw reader.unexpected();
   }
   const flags: string[] = [];
   if (NAT_FLAGS.some((flag) => reader.isAt(flag))) {
-    do flags.push(reader.takeOneOf(NAT_FLAGS));
+    do flags.push(reader.expectOneOf(NAT_FLAGS));
     while (reader.accept(","));
   }
   return {
@@ -137,8 +138,8 @@ function parseNat(reader: TokenReader, type: NatSyntax["type"]): NatSyntax {
 function parseDynset(reader: TokenReader, operation: "add" | "update"): StatementSyntax {
   const start = reader.start;
   reader.next();
-  reader.take("@");
-  const name = reader.takeName();
+  reader.expect("@");
+  const name = reader.expectName();
   const at = reader.peek();
   const elements = parseElements(reader);
   const [element] = elements;

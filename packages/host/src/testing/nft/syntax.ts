@@ -81,7 +81,7 @@ export interface RuleSyntax extends Span {
 }
 
 /** Names a table, and what is in it; `span` fields say where the names stand. */
-export interface Place {
+export interface TableRef {
   readonly family: "ip" | "ip6";
   readonly table: { readonly name: string } & Span;
 }
@@ -115,11 +115,11 @@ export type Named = { readonly name: string } & Span;
 /** One command. */
 export type Command = Span &
   (
-    | { readonly do: "add table"; readonly mustBeNew: boolean; readonly place: Place; readonly comment?: string }
+    | { readonly do: "add table"; readonly mustBeNew: boolean; readonly place: TableRef; readonly comment?: string }
     | {
         readonly do: "add chain";
         readonly mustBeNew: boolean;
-        readonly place: Place;
+        readonly place: TableRef;
         readonly chain: Named;
         readonly hook?: HookSyntax;
         readonly policy?: "accept" | "drop";
@@ -128,7 +128,7 @@ export type Command = Span &
     | {
         readonly do: "add set";
         readonly mustBeNew: boolean;
-        readonly place: Place;
+        readonly place: TableRef;
         readonly set: Named;
         readonly isMap: boolean;
         readonly body: SetSyntax;
@@ -137,23 +137,23 @@ export type Command = Span &
         readonly do: "add rule";
         readonly where: "end" | "start" | "after" | "before" | "replace";
         readonly handle?: { readonly number: number } & Span;
-        readonly place: Place;
+        readonly place: TableRef;
         readonly chain: Named;
         readonly rule: RuleSyntax;
       }
     | {
         readonly do: "add element" | "delete element";
         readonly mustBeNew: boolean;
-        readonly place: Place;
+        readonly place: TableRef;
         readonly set: Named;
         readonly elements: readonly ElementSyntax[];
       }
-    | { readonly do: "delete table" | "flush table"; readonly place: Place }
-    | { readonly do: "delete chain" | "flush chain"; readonly place: Place; readonly chain: Named }
-    | { readonly do: "delete set" | "flush set"; readonly place: Place; readonly set: Named; readonly isMap: boolean }
-    | { readonly do: "delete rule"; readonly place: Place; readonly chain: Named; readonly handle: { readonly number: number } & Span }
+    | { readonly do: "delete table" | "flush table"; readonly place: TableRef }
+    | { readonly do: "delete chain" | "flush chain"; readonly place: TableRef; readonly chain: Named }
+    | { readonly do: "delete set" | "flush set"; readonly place: TableRef; readonly set: Named; readonly isMap: boolean }
+    | { readonly do: "delete rule"; readonly place: TableRef; readonly chain: Named; readonly handle: { readonly number: number } & Span }
     | { readonly do: "flush ruleset"; readonly family?: "ip" | "ip6" }
     | { readonly do: "list"; readonly what: "ruleset" | "tables"; readonly family?: "ip" | "ip6" }
-    | { readonly do: "list table"; readonly place: Place }
-    | { readonly do: "list set"; readonly place: Place; readonly set: Named }
+    | { readonly do: "list table"; readonly place: TableRef }
+    | { readonly do: "list set"; readonly place: TableRef; readonly set: Named }
   );

@@ -53,13 +53,13 @@ export class TokenReader {
     return true;
   }
 
-  take(text: string): Token {
+  expect(text: string): Token {
     if (!this.isAt(text)) throw this.unexpected();
     return this.next();
   }
 
   /** One of some words. */
-  takeOneOf<W extends string>(words: readonly W[]): W {
+  expectOneOf<W extends string>(words: readonly W[]): W {
     const found = words.find((word) => this.isAt(word));
     if (found === undefined) throw this.unexpected();
     this.#at++;
@@ -67,7 +67,7 @@ export class TokenReader {
   }
 
   /** A name that nft's grammar doesn't use itself. */
-  takeName(): Token {
+  expectName(): Token {
     const token = this.peek();
     // An address is a string to nft.
     const isString = token.kind === "address" || (token.kind === "word" && !RESERVED_WORDS.has(token.text) && !token.text.endsWith("*"));
@@ -76,14 +76,14 @@ export class TokenReader {
   }
 
   /** A number; hexadecimal, too. */
-  takeNumber(): number {
+  expectNumber(): number {
     const token = this.peek();
     if (token.kind !== "number" || BigInt(token.text) > LONGEST_NUMBER) throw this.unexpected();
     this.#at++;
     return Number(token.text);
   }
 
-  takeQuoted(): Token {
+  expectQuoted(): Token {
     const token = this.peek();
     if (token.kind !== "quoted") throw this.unexpected();
     return this.next();
@@ -95,7 +95,7 @@ export class TokenReader {
   }
 
   /** `;` or the end of a line, and any more of them. */
-  takeSeparator(): void {
+  expectSeparator(): void {
     if (!this.isAt(";") && this.peek().kind !== "newline") throw this.unexpected();
     this.skipSeparators();
   }

@@ -69,7 +69,7 @@ export class Walk {
     return (this.ctStatus & CT_SNAT) !== 0;
   }
 
-  /** Whether a hook's translation is settled: nat chains are asked no more. */
+  /** Whether a hook's translation is decided: nat chains are asked no more. */
   isTranslatedAt(hook: Hook): boolean {
     return hook === "postrouting" || hook === "input" ? this.isSourceTranslated : this.isDestinationTranslated;
   }

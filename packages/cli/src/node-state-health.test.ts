@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { judgeBrain, type BrainCondition, type BrainProbe } from "./brain-health.ts";
+import { judgeNodeState, type NodeStateCondition, type NodeStateProbe } from "./node-state-health.ts";
 
-const FINE: BrainCondition = { isComplete: true, listenTrouble: "", sources: new Map([["Service", ""]]) };
+const FINE: NodeStateCondition = { isComplete: true, listenTrouble: "", sources: new Map([["Service", ""]]) };
 
-describe("a brain", () => {
-  const cases: readonly [name: string, condition: BrainCondition, statuses: Readonly<Record<BrainProbe, number>>][] = [
+describe("a node-state server", () => {
+  const cases: readonly [name: string, condition: NodeStateCondition, statuses: Readonly<Record<NodeStateProbe, number>>][] = [
     ["that works", FINE, { livez: 200, healthz: 200, readyz: 200 }],
     ["whose source has not said all", { ...FINE, isComplete: false }, { livez: 200, healthz: 200, readyz: 503 }],
     ["that nobody can connect to", { ...FINE, listenTrouble: "gone" }, { livez: 200, healthz: 503, readyz: 503 }],
@@ -12,7 +12,7 @@ describe("a brain", () => {
   ];
   test.each(cases)("%s", (_name, condition, statuses) => {
     for (const [probe, status] of Object.entries(statuses)) {
-      const { reply, reason } = judgeBrain(probe as BrainProbe, condition, 0);
+      const { reply, reason } = judgeNodeState(probe as NodeStateProbe, condition, 0);
       expect([probe, reply.status, reason === ""]).toEqual([probe, status, status === 200]);
     }
   });
@@ -26,8 +26,8 @@ describe("a brain", () => {
         ["Node", ""],
       ]),
     };
-    const { reply, reason } = judgeBrain("readyz", condition, 0);
-    expect(reason).toBe("nobody new can connect: gone; the source has not said yet what there is");
+    const { reply, reason } = judgeNodeState("readyz", condition, 0);
+    expect(reason).toBe("new clients can't connect: gone; the source has not said yet what there is");
     expect(JSON.parse(reply.body)).toEqual({
       currentTime: "1970-01-01T00:00:00.000Z",
       ok: false,

@@ -1,25 +1,25 @@
 import { parseBindAddress, probe, routes, serveHttp, type BindAddress } from "@turnout/client/daemon";
 import { ProxyError, type Clock, type Log } from "@turnout/core";
-import { judgeBrain, type BrainCondition, type BrainProbe } from "./brain-health.ts";
-import type { BrainMetrics } from "./brain-metrics.ts";
+import { judgeNodeState, type NodeStateCondition, type NodeStateProbe } from "./node-state-health.ts";
+import type { NodeStateMetrics } from "./node-state-metrics.ts";
 
 /** Ports of addresses that are given without one. */
-export const BRAIN_PORTS = { metrics: 12_091, healthz: 12_092 } as const;
+export const NODE_STATE_PORTS = { metrics: 12_091, healthz: 12_092 } as const;
 
-/** Where a brain is asked how it is; undefined: nowhere. */
-export interface BrainAddresses {
+/** Where a node-state server is asked how it is; undefined: nowhere. */
+export interface NodeStateAddresses {
   readonly metrics: BindAddress | undefined;
   readonly healthz: BindAddress | undefined;
 }
 
 /** Read the addresses; "" is none. @throws {ProxyError} `invalid_object` for what is no address. */
-export function brainAddresses(texts: {
+export function nodeStateAddresses(texts: {
   readonly metricsBindAddress?: string | undefined;
   readonly healthzBindAddress?: string | undefined;
-}): BrainAddresses {
+}): NodeStateAddresses {
   return {
-    metrics: read("--metrics-bind-address", texts.metricsBindAddress, BRAIN_PORTS.metrics),
-    healthz: read("--healthz-bind-address", texts.healthzBindAddress, BRAIN_PORTS.healthz),
+    metrics: read("--metrics-bind-address", texts.metricsBindAddress, NODE_STATE_PORTS.metrics),
+    healthz: read("--healthz-bind-address", texts.healthzBindAddress, NODE_STATE_PORTS.healthz),
   };
 }
 
@@ -34,19 +34,19 @@ function read(flag: string, text: string | undefined, port: number): BindAddress
 }
 
 /** What the ports answer from. */
-export interface BrainPorts {
-  readonly addresses: BrainAddresses;
-  readonly metrics: BrainMetrics;
-  readonly condition: () => BrainCondition;
+export interface NodeStatePorts {
+  readonly addresses: NodeStateAddresses;
+  readonly metrics: NodeStateMetrics;
+  readonly condition: () => NodeStateCondition;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Answer metrics and probes until `signal` aborts. An address that can't be had is tried again every 5 s. */
-export async function serveBrainPorts(ports: BrainPorts, signal: AbortSignal): Promise<void> {
+export async function serveNodeStatePorts(ports: NodeStatePorts, signal: AbortSignal): Promise<void> {
   const { addresses, metrics, condition, clock, log } = ports;
-  const probeOf = (path: BrainProbe): ReturnType<typeof probe> =>
-    probe(`/${path}`, log, () => judgeBrain(path, condition(), clock.nowMs()));
+  const probeOf = (path: NodeStateProbe): ReturnType<typeof probe> =>
+    probe(`/${path}`, log, () => judgeNodeState(path, condition(), clock.nowMs()));
   const common = { hardFail: false, clock, log };
   const tasks: Promise<void>[] = [];
   if (addresses.healthz !== undefined) {

@@ -1,15 +1,15 @@
 import type { FlowFilter, IPFamily, KernelObject, LocalDetector, Rule, World } from "@turnout/core";
 import type { HostAddress } from "../play/fake-host.ts";
 
-/** What paper touches beyond what every backend may touch; only a host in memory has it, so paper makes none. */
-export interface PaperWorld extends World {
+/** What reference touches beyond what every backend may touch; only a host in memory has it, so reference makes none. */
+export interface ReferenceWorld extends World {
   addresses(family: IPFamily): Promise<readonly HostAddress[]>;
   deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   watchAddresses(signal: AbortSignal): AsyncIterable<void>;
 }
 
-/** What paper knows of a destination. */
-export interface PaperDestination {
+/** What reference knows of a destination. */
+export interface ReferenceDestination {
   /** The row it belongs to: what affinity is kept for. */
   readonly row: string;
   readonly rules: readonly Rule[];
@@ -22,8 +22,8 @@ export interface PaperDestination {
   readonly affinitySeconds: number;
 }
 
-/** What paper knows of its node. */
-export interface PaperNode {
+/** What reference knows of its node. */
+export interface ReferenceNode {
   /** Absent: pods can't be told. */
   readonly detector?: LocalDetector;
   /** Addresses that answer node ports. */
@@ -34,27 +34,27 @@ export interface PaperNode {
 }
 
 /**
- * Something written on paper.
+ * Something written on the reference backend.
  *
  * Shape: `node` (one, of the skeleton), `destination` (by address, port and protocol; a node port's address is `*`) and `clusterIP` (by
  * address: ports that no destination names are refused there).
  */
-export interface PaperObject extends KernelObject {
+export interface ReferenceObject extends KernelObject {
   readonly kind: "node" | "destination" | "clusterIP";
 }
 
-/** What the paper backend asks of the host: its addresses in both families. */
-export interface PaperFacts {
+/** What the reference backend asks of the host: its addresses in both families. */
+export interface ReferenceFacts {
   readonly addresses: Readonly<Record<"IPv4" | "IPv6", readonly string[]>>;
 }
 
-/** One line for the tool `paper`: `add` must not find its object there, the others must. */
-export interface PaperStep {
+/** One line for the tool `reference`: `add` must not find its object there, the others must. */
+export interface ReferenceStep {
   readonly do: "add" | "replace" | "remove";
-  readonly object: PaperObject;
+  readonly object: ReferenceObject;
 }
 
 /** The key of a destination; `address` is `*` for node ports. */
-export function paperKey(address: string, port: number, protocol: string): string {
+export function referenceKey(address: string, port: number, protocol: string): string {
   return `${address} ${port}/${protocol}`;
 }

@@ -1,15 +1,15 @@
 import { systemClock } from "@turnout/core/process";
 import type { Store } from "@turnout/core";
-import { createStoreOrigin, serveNodeState } from "@turnout/server/serve";
+import { createStoreProvider, serveNodeState } from "@turnout/server/serve";
 import type { Harness } from "../line-channel.ts";
-import { heldMemory } from "../heap-size.ts";
-import type { HeldMemory } from "../heap-size.ts";
+import { memoryInUse } from "../heap-size.ts";
+import type { MemoryInUse } from "../heap-size.ts";
 import { createBenchLog, createStore, fillStore } from "../subject.ts";
 import { nodeObject, NODES, sliceObject } from "../workload.ts";
 import type { Shape } from "../workload.ts";
 
-/** What a brain is to serve and to go through. */
-export interface BrainParameters {
+/** What a node-state server is to serve and to go through. */
+export interface StateServerParameters {
   readonly socket: string;
   readonly shape: Shape;
   /** One-endpoint changes, each when the harness says so. */
@@ -18,12 +18,12 @@ export interface BrainParameters {
   readonly stormMs: number;
 }
 
-/** What a brain saw of itself. */
-export interface BrainReport {
+/** What a node-state server saw of itself. */
+export interface StateServerReport {
   /** Served, and told to the first watchers. */
-  readonly shared: HeldMemory;
+  readonly shared: MemoryInUse;
   /** With all watchers. */
-  readonly all: HeldMemory;
+  readonly all: MemoryInUse;
   /** When each change entered the store, ms of the machine's monotonic clock. */
   readonly changedMs: readonly number[];
   /** CPU time of each change, from its event until the next phase, ms. */
@@ -40,12 +40,15 @@ const STRIDE = 7919;
  * Phases: `serving`; `shared` when it has looked at its memory with the first watchers; `all` with all of them; `quiet` before
  * each change and `changed` after it; `storm` before changes that wait for nobody.
  */
-export async function brain({ socket, shape, changes, stormMs }: BrainParameters, harness: Harness): Promise<BrainReport> {
+export async function stateServer(
+  { socket, shape, changes, stormMs }: StateServerParameters,
+  harness: Harness,
+): Promise<StateServerReport> {
   const store = createStore();
   await fillStore(store, shape);
   for (let index = 0; index < NODES; index++) store.upsert("Node", nodeObject(index));
   const server = await serveNodeState({
-    origin: createStoreOrigin(store, ({ object, what }) => {
+    provider: createStoreProvider(store, ({ object, what }) => {
       throw new Error(`${object}: ${what}`);
     }),
     listen: [`unix://${socket}`],
@@ -56,9 +59,9 @@ export async function brain({ socket, shape, changes, stormMs }: BrainParameters
     limits: { streamsOfClientMax: 5_000 },
   });
   await harness.reached("serving");
-  const shared = await heldMemory();
+  const shared = await memoryInUse();
   await harness.reached("shared");
-  const all = await heldMemory();
+  const all = await memoryInUse();
   await harness.reached("all");
   const changedMs: number[] = [];
   const cpuMs: number[] = [];

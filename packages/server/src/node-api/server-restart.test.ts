@@ -7,21 +7,21 @@ import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, type ChangeSet, type Feed, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestBrain } from "../test-support/brain.ts";
+import { TestStateServer } from "../test-support/state-server.ts";
 import { eventually, RecordingLog } from "../test-support/world.ts";
-import { createRelayOrigin } from "./node-origin.ts";
+import { createRelayProvider } from "./node-state-provider.ts";
 
-let brain: TestBrain;
+let stateServer: TestStateServer;
 const ends: (() => void | Promise<void>)[] = [];
 
 beforeEach(async () => {
-  brain = await TestBrain.start();
-  for (let index = 0; index < 10; index++) brain.service(index);
+  stateServer = await TestStateServer.start();
+  for (let index = 0; index < 10; index++) stateServer.service(index);
 });
 
 afterEach(async () => {
   for (const end of ends.splice(0)) await end();
-  await brain.remove();
+  await stateServer.remove();
 });
 
 /** Someone who applies what a feed gives. */
@@ -38,7 +38,7 @@ class Follower {
     ends.push(() => this.link.close());
   }
 
-  async take(signal: AbortSignal = new AbortController().signal): Promise<ChangeSet> {
+  async receive(signal: AbortSignal = new AbortController().signal): Promise<ChangeSet> {
     const changes = await this.#feed.next(signal);
     this.rows = applyChangeSet(this.rows, changes);
     this.heard.push(changes);
@@ -46,7 +46,7 @@ class Follower {
   }
 }
 
-/** A socket in front of a brain's, whose connections a test can cut. */
+/** A socket in front of a node-state server's, whose connections a test can cut. */
 class CuttableWire {
   readonly target: string;
   readonly #sockets = new Set<Socket>();
@@ -55,7 +55,7 @@ class CuttableWire {
     this.target = target;
   }
 
-  static async lay({ target }: TestBrain): Promise<CuttableWire> {
+  static async lay({ target }: TestStateServer): Promise<CuttableWire> {
     const wire = new CuttableWire(`${target}.cut`);
     const server = createServer((near) => {
       const far = connect(target.slice("unix://".length));
@@ -85,61 +85,61 @@ class CuttableWire {
 
 describe("a client whose connection breaks", () => {
   test("goes on from where it was, for the price of what changed", async () => {
-    const follower = new Follower(brain.target);
-    await follower.take();
-    await brain.server?.close();
-    brain.service(3, "node9", "10.1.9.9");
-    const next = follower.take();
+    const follower = new Follower(stateServer.target);
+    await follower.receive();
+    await stateServer.server?.close();
+    stateServer.service(3, "node9", "10.1.9.9");
+    const next = follower.receive();
     await eventually(() => follower.log.of("warn").length === 1);
     expect(follower.log.of("warn")).toEqual(["warn the node-state API is away, rules stay as they are; trying again"]);
-    await brain.serve();
-    // Another server object has another history: this is the brain that was started again.
+    await stateServer.serve();
+    // Another server object has another history: this is the node-state server that was started again.
     expect(await next).toMatchObject({ full: true });
     expect(follower.rows.get("shop/s3:http/TCP")?.endpoints[0]?.ip).toBe("10.1.9.9");
     expect(follower.log.of("info")).toHaveLength(2);
   });
 
-  test("by a wire that was cut, with the brain alive, resumes with one small difference", async () => {
-    const wire = await CuttableWire.lay(brain);
+  test("by a wire that was cut, with the node-state server alive, resumes with one small difference", async () => {
+    const wire = await CuttableWire.lay(stateServer);
     const follower = new Follower(wire.target);
-    await follower.take();
+    await follower.receive();
     wire.cut();
     await eventually(() => follower.log.of("warn").length === 1);
-    brain.service(4, "node9", "10.1.9.9");
-    expect(await follower.take()).toMatchObject({ full: false, set: [{ key: "shop/s4:http/TCP" }] });
+    stateServer.service(4, "node9", "10.1.9.9");
+    expect(await follower.receive()).toMatchObject({ full: false, set: [{ key: "shop/s4:http/TCP" }] });
     expect(follower.heard[1]?.instance).toBe(follower.heard[0]?.instance);
     // With nothing new it costs nothing at all.
-    const none = follower.take();
+    const none = follower.receive();
     wire.cut();
     await eventually(() => follower.log.of("info").length === 3);
-    brain.service(5, "node9", "10.1.9.9");
+    stateServer.service(5, "node9", "10.1.9.9");
     expect(await none).toMatchObject({ full: false, set: [{ key: "shop/s5:http/TCP" }] });
     expect(follower.heard).toHaveLength(3);
   });
 
   test("waits while the socket's file is gone, and finds it when it is back", async () => {
-    const follower = new Follower(brain.target);
-    await follower.take();
-    await rm(brain.target.slice("unix://".length));
-    await brain.server?.close();
-    const next = follower.take();
+    const follower = new Follower(stateServer.target);
+    await follower.receive();
+    await rm(stateServer.target.slice("unix://".length));
+    await stateServer.server?.close();
+    const next = follower.receive();
     await eventually(() => follower.log.of("debug").length > 1);
     expect(follower.log.of("warn")).toHaveLength(1);
-    brain.store.remove("Service", "shop", "s0");
-    await brain.serve();
+    stateServer.store.remove("Service", "shop", "s0");
+    await stateServer.serve();
     await next;
     expect(follower.rows.size).toBe(9);
   });
 
   test("that stops waiting loses nothing: what came too late comes next time", async () => {
-    const follower = new Follower(brain.target);
-    await follower.take();
+    const follower = new Follower(stateServer.target);
+    await follower.receive();
     const stop = new AbortController();
-    const given = follower.take(stop.signal);
+    const given = follower.receive(stop.signal);
     stop.abort();
     await expect(given).rejects.toThrow(/^\[canceled\]/);
-    brain.service(5, "node9", "10.1.9.9");
-    await follower.take();
+    stateServer.service(5, "node9", "10.1.9.9");
+    await follower.receive();
     expect(follower.rows.get("shop/s5:http/TCP")?.endpoints[0]?.ip).toBe("10.1.9.9");
   });
 });
@@ -149,20 +149,20 @@ describe("the ways to follow a node", () => {
 
   test("watchNodeState gives each family its first state and then the changes, and ends with its loop", async () => {
     const seen: string[] = [];
-    for await (const { family, full, set } of watchNodeState(brain.target, options)) {
+    for await (const { family, full, set } of watchNodeState(stateServer.target, options)) {
       seen.push(`${family} ${full ? "full" : "change"} ${set.length}`);
-      if (seen.length === 2) brain.service(1, "node9", "10.1.9.9");
+      if (seen.length === 2) stateServer.service(1, "node9", "10.1.9.9");
       if (seen.length === 3) break;
     }
     expect(seen.slice(0, 2).toSorted()).toEqual(["IPv4 full 10", "IPv6 full 0"]);
     expect(seen[2]).toBe("IPv4 change 1");
-    await eventually(() => brain.server?.stats.streams === 0);
+    await eventually(() => stateServer.server?.stats.streams === 0);
   });
 
   test("watchNodeState ends without an error when its signal aborts", async () => {
     const stop = new AbortController();
     const seen: ChangeSet[] = [];
-    for await (const changes of watchNodeState(brain.target, { ...options, families: ["IPv4"], signal: stop.signal })) {
+    for await (const changes of watchNodeState(stateServer.target, { ...options, families: ["IPv4"], signal: stop.signal })) {
       seen.push(changes);
       stop.abort();
     }
@@ -170,9 +170,9 @@ describe("the ways to follow a node", () => {
   });
 
   test("watchFullState gives whole states, which stay as they are", async () => {
-    const states = watchFullState(brain.target, options);
+    const states = watchFullState(stateServer.target, options);
     const first = (await states.next()).value!;
-    brain.store.remove("Service", "shop", "s0");
+    stateServer.store.remove("Service", "shop", "s0");
     const second = (await states.next()).value!;
     expect([first, second].map(({ revision, families }) => [revision, families.get("IPv4")?.rows.size, families.size])).toEqual([
       [1, 10, 2],
@@ -182,14 +182,14 @@ describe("the ways to follow a node", () => {
   });
 
   test("fetchFullState gives one and lets go", async () => {
-    const { families } = await fetchFullState(brain.target, options);
+    const { families } = await fetchFullState(stateServer.target, options);
     expect(families.get("IPv4")?.rows.size).toBe(10);
     expect(families.get("IPv6")?.node.name).toBe("node1");
-    await eventually(() => brain.server?.stats.streams === 0);
+    await eventually(() => stateServer.server?.stats.streams === 0);
   });
 
   test("the KEP's long poll answers at once with another state than the caller has, else when there is one", async () => {
-    const poll = createStatePoll(brain.target, options);
+    const poll = createStatePoll(stateServer.target, options);
     const first = await poll.next("", 0);
     expect(await poll.next("other", first.revision)).toBe(first);
     const stop = new AbortController();
@@ -197,7 +197,7 @@ describe("the ways to follow a node", () => {
     stop.abort();
     await expect(waiting).rejects.toThrow(/^\[canceled\]/);
     const both = [poll.next(first.instance, first.revision), poll.next(first.instance, first.revision)];
-    brain.service(1, "node9", "10.1.9.9");
+    stateServer.service(1, "node9", "10.1.9.9");
     const [second, same] = await Promise.all(both);
     expect(second).toBe(same);
     expect(second?.revision).toBe(2);
@@ -207,26 +207,26 @@ describe("the ways to follow a node", () => {
   });
 });
 
-describe("a brain behind a brain", () => {
+describe("a node-state server behind a node-state server", () => {
   test("answers for any node, and survives the first one's restart with a small difference for its own watchers", async () => {
     const log = new RecordingLog();
-    const origin = createRelayOrigin({
-      target: brain.target,
+    const provider = createRelayProvider({
+      target: stateServer.target,
       version: "relay",
       clock: systemClock(),
       log,
     });
-    const relay = await TestBrain.start({ origin });
+    const relay = await TestStateServer.start({ provider });
     ends.push(() => relay.remove());
-    upsertRaw(brain.store, rawNode("node1", { addresses: ["172.18.0.9"] }));
+    upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.9"] }));
     const watcher = await relay.watch();
     const { changes: first, eligibility } = await watcher.next();
     expect(first).toMatchObject({ full: true, node: { addresses: ["172.18.0.9"] } });
     expect(first.set).toHaveLength(10);
     expect(eligibility?.isEligible).toBe(true);
-    await brain.server?.close();
-    brain.service(3, "node9", "10.1.9.9");
-    await brain.serve();
+    await stateServer.server?.close();
+    stateServer.service(3, "node9", "10.1.9.9");
+    await stateServer.serve();
     const { changes } = await watcher.next();
     expect(changes).toMatchObject({ full: false, set: [{ key: "shop/s3:http/TCP" }] });
   });

@@ -8,7 +8,7 @@ import type { Eligibility } from "../api/eligibility.ts";
 import { WATCH_PATH } from "../api/watch/node-stream.ts";
 import { encodeDelivery } from "../api/wire/change-set-codec.ts";
 
-/** One stream as a toy brain sees it. */
+/** One stream as a toy node-state server sees it. */
 export interface ToyStream {
   readonly requests: wire.WatchRequest[];
   welcome(): void;
@@ -18,8 +18,8 @@ export interface ToyStream {
   end(): void;
 }
 
-/** A brain that says what a test tells it to, right or wrong. */
-export class ToyBrain {
+/** A node-state server that says what a test tells it to, right or wrong. */
+export class ToyStateServer {
   readonly directory: string;
   readonly path: string;
   readonly target: string;
@@ -35,8 +35,8 @@ export class ToyBrain {
   }
 
   /** Make the place where it will listen, and nothing in it. */
-  static async create(): Promise<ToyBrain> {
-    return new ToyBrain(await mkdtemp(join(tmpdir(), "turnout-toy-brain-")));
+  static async create(): Promise<ToyStateServer> {
+    return new ToyStateServer(await mkdtemp(join(tmpdir(), "turnout-toy-state-")));
   }
 
   /** Listen; `service` false leaves out the one thing it is asked for. */
@@ -47,7 +47,7 @@ export class ToyBrain {
     if (service) {
       server.addService(
         { watch: { path: WATCH_PATH, requestStream: true, responseStream: true, ...serializers } },
-        { watch: (call: ServerDuplexStream<Buffer, Buffer>) => this.#take(call) },
+        { watch: (call: ServerDuplexStream<Buffer, Buffer>) => this.#receive(call) },
       );
     }
     await new Promise<void>((resolve, reject) => {
@@ -66,7 +66,7 @@ export class ToyBrain {
     await rm(this.directory, { recursive: true });
   }
 
-  #take(call: ServerDuplexStream<Buffer, Buffer>): void {
+  #receive(call: ServerDuplexStream<Buffer, Buffer>): void {
     const requests: wire.WatchRequest[] = [];
     const send = (response: wire.WatchResponse): void => void call.write(Buffer.from(wire.WatchResponse.encode(response).finish()));
     const stream: ToyStream = {

@@ -2,16 +2,16 @@ import { describe, expect, it } from "vitest";
 import type { Packet } from "../oracle/packet.ts";
 import type { World } from "@turnout/core";
 import type { Trace } from "../play/fake-host.ts";
-import { paper } from "./paper.ts";
-import { createPaperHost } from "./paper-host.ts";
-import type { PaperStep } from "./paper-objects.ts";
+import { referenceBackend } from "./reference-backend.ts";
+import { createReferenceHost } from "./reference-host.ts";
+import type { ReferenceStep } from "./reference-objects.ts";
 
 const NEVER = new AbortController().signal;
 const first = (): number => 0;
 const last = (): number => 0.999;
 
 const PACKET: Packet = { family: "IPv4", protocol: "UDP", source: "203.0.113.1", destination: "10.96.0.1", port: 80, link: "eth0" };
-const NODE: PaperStep = {
+const NODE: ReferenceStep = {
   do: "add",
   object: { kind: "node", key: "node", value: { nodePortAddresses: ["172.18.0.1"], serviceCIDRs: ["10.96.0.0/16"] } },
 };
@@ -23,10 +23,10 @@ const VALUE = {
   local: [],
   affinitySeconds: 0,
 } as const;
-const WEB: PaperStep = { do: "add", object: { kind: "destination", key: "10.96.0.1 80/UDP", value: VALUE } };
+const WEB: ReferenceStep = { do: "add", object: { kind: "destination", key: "10.96.0.1 80/UDP", value: VALUE } };
 
-async function write({ exec }: World, ...steps: readonly PaperStep[]): Promise<string> {
-  const { code, stderr } = await exec.run("paper", ["write", "IPv4"], { input: steps.map((step) => JSON.stringify(step)).join("\n") });
+async function write({ exec }: World, ...steps: readonly ReferenceStep[]): Promise<string> {
+  const { code, stderr } = await exec.run("reference", ["write", "IPv4"], { input: steps.map((step) => JSON.stringify(step)).join("\n") });
   return code === 0 ? "" : stderr;
 }
 
@@ -34,23 +34,23 @@ function fate({ is, endpoint, masquerade }: Trace): string {
   return is === "forward" ? `${endpoint ?? ""}${masquerade === true ? " masqueraded" : ""}` : is;
 }
 
-async function hostWith(...steps: readonly PaperStep[]): Promise<ReturnType<typeof createPaperHost>> {
-  const host = createPaperHost();
+async function hostWith(...steps: readonly ReferenceStep[]): Promise<ReturnType<typeof createReferenceHost>> {
+  const host = createReferenceHost();
   expect(await write(host.world, NODE, ...steps)).toBe("");
   return host;
 }
 
-describe("the paper host", () => {
+describe("the reference host", () => {
   it("takes a whole letter or nothing, and says what is wrong with it", async () => {
     const host = await hostWith(WEB);
     const { object } = WEB;
     const before = host.own();
-    const gone: PaperStep = { do: "remove", object: { ...object, key: "elsewhere" } };
+    const gone: ReferenceStep = { do: "remove", object: { ...object, key: "elsewhere" } };
     expect(await write(host.world, { do: "remove", object: NODE.object }, WEB)).toBe("destination 10.96.0.1 80/UDP is there");
     expect(await write(host.world, { do: "remove", object: NODE.object }, gone)).toBe("destination elsewhere is not there");
     expect(await write(host.world, { ...gone, do: "replace" })).toBe("destination elsewhere is not there");
     expect(await write(host.world, { do: "remove", object }, WEB)).toBe("destination 10.96.0.1 80/UDP is touched twice");
-    const withValue = (value: object): PaperStep => ({ do: "replace", object: { ...object, value: { ...VALUE, ...value } } });
+    const withValue = (value: object): ReferenceStep => ({ do: "replace", object: { ...object, value: { ...VALUE, ...value } } });
     expect(await write(host.world, withValue({ cluster: [] }))).toBe("destination 10.96.0.1 80/UDP has a rule with an empty pool");
     expect(await write(host.world, withValue({ rules: [] }))).toBe("destination 10.96.0.1 80/UDP does not say what becomes of anyone");
     expect(host.own()).toEqual(before);
@@ -61,10 +61,10 @@ describe("the paper host", () => {
     ["during", 2],
     ["after", 3],
   ] as const)("fails %s a change when it is told to, once", async (when, count) => {
-    const host = createPaperHost();
+    const host = createReferenceHost();
     host.setFault({ when, afterChanges: 1 });
     expect(await write(host.world, NODE)).toBe("");
-    const other: PaperStep = { do: "add", object: { kind: "clusterIP", key: "10.96.0.1", value: true } };
+    const other: ReferenceStep = { do: "add", object: { kind: "clusterIP", key: "10.96.0.1", value: true } };
     expect(await write(host.world, WEB, other)).toBe("out of ink");
     expect(host.own()).toHaveLength(count);
     expect(await write(host.world, { do: "replace", object: NODE.object })).toBe("");
@@ -77,12 +77,12 @@ describe("the paper host", () => {
     expect(fate(host.trace(other, first))).toBe("drop");
     expect(fate(host.trace({ ...other, destination: "192.0.2.9" }, first))).toBe("pass");
     expect(fate(host.trace({ ...other, destination: "172.18.0.1" }, first))).toBe("pass");
-    expect(fate(createPaperHost().trace(PACKET, first))).toBe("pass");
+    expect(fate(createReferenceHost().trace(PACKET, first))).toBe("pass");
   });
 
   it("keeps a client for its time, and lets it go after", async () => {
-    const sticky: PaperStep = { do: "add", object: { ...WEB.object, value: { ...VALUE, affinitySeconds: 2 } } };
-    const host = await hostWith(sticky);
+    const withAffinity: ReferenceStep = { do: "add", object: { ...WEB.object, value: { ...VALUE, affinitySeconds: 2 } } };
+    const host = await hostWith(withAffinity);
     host.trace(PACKET, last);
     expect(fate(host.connect(PACKET, first))).toBe("10.1.1.1:8080");
     await host.advance(1999);
@@ -122,12 +122,12 @@ describe("the paper host", () => {
       expect(host.own()).not.toEqual(before);
     }
     expect(done).toEqual(new Set(["delete", "change", "add"]));
-    expect(createPaperHost().tamper(first)).toBeUndefined();
+    expect(createReferenceHost().tamper(first)).toBeUndefined();
   });
 
   it("tells the backend of new addresses", async () => {
-    const host = createPaperHost();
-    const backend = (await paper.open(undefined, host.world, NEVER)).family("IPv4");
+    const host = createReferenceHost();
+    const backend = (await referenceBackend.open(undefined, host.world, NEVER)).family("IPv4");
     const stop = new AbortController();
     const events = backend.watch?.(stop.signal)[Symbol.asyncIterator]();
     const next = events?.next();

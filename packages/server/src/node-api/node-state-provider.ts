@@ -1,7 +1,7 @@
 import { eligibilityOf, isNodeKnown, type Eligibility } from "@turnout/client";
 import { NodeLink, type TlsFiles } from "@turnout/client/protocol";
 import { ProxyError, type Clock, type ErrorCode, type Feed, type IPFamily, type Issue, type Log, type Store } from "@turnout/core";
-import type { NodeQuestion } from "./node-question.ts";
+import type { NodeStateRequest } from "./node-state-request.ts";
 import { SharedView } from "./shared-view.ts";
 import type { StateView } from "./state-view.ts";
 import { StoreTables } from "./store-tables.ts";
@@ -15,40 +15,44 @@ export interface NodeStates {
   close(): void | Promise<void>;
 }
 
-/** Where a brain has node states from. */
-export interface NodeOrigin {
+/** Where a node-state server has node states from. */
+export interface NodeStateProvider {
   /** Where they are computed from, if here; then kpng's protocols can be served too. */
   readonly store?: Store;
-  open(question: NodeQuestion): NodeStates;
+  open(request: NodeStateRequest): NodeStates;
 }
 
 /** What is known of a store's source. */
-export interface StoreOriginOptions {
+export interface StoreProviderOptions {
   /** It has a Node object of every node, sooner or later, as an API server does; default false: files need not. */
   readonly hasNodes?: boolean | undefined;
 }
 
 /** Have node states computed from a store. `report` hears of contested addresses, each once however many nodes see it. */
-export function createStoreOrigin(store: Store, report: (issue: Issue) => void, { hasNodes = false }: StoreOriginOptions = {}): NodeOrigin {
+export function createStoreProvider(
+  store: Store,
+  report: (issue: Issue) => void,
+  { hasNodes = false }: StoreProviderOptions = {},
+): NodeStateProvider {
   const tables = new StoreTables(store, report);
   const viewsOf = new Map<string, Set<StoreView>>();
-  const eligibilityFor = ({ nodeName, settings }: NodeQuestion): Eligibility => {
+  const eligibilityFor = ({ nodeName, settings }: NodeStateRequest): Eligibility => {
     // Of one that is gone it is known what it was.
     const isAwaited = hasNodes && !isNodeKnown(store.lastingNode(nodeName), settings);
     return { ...eligibilityOf(store.node(nodeName)), ...(isAwaited ? { isAwaited } : {}) };
   };
   store.onChange((change) => {
     if (change.kind !== "node") return;
-    for (const view of viewsOf.get(change.key) ?? []) view.setEligibility(eligibilityFor(view.question));
+    for (const view of viewsOf.get(change.key) ?? []) view.setEligibility(eligibilityFor(view.request));
   });
   return {
     store,
-    open(question) {
-      const { nodeName } = question;
+    open(request) {
+      const { nodeName } = request;
       const own: StoreView[] = [];
       return {
         view(family, instance) {
-          const view = new StoreView({ tables, question, family, instance, eligibility: eligibilityFor(question) });
+          const view = new StoreView({ tables, request, family, instance, eligibility: eligibilityFor(request) });
           own.push(view);
           viewsOf.set(nodeName, (viewsOf.get(nodeName) ?? new Set()).add(view));
           return view;
@@ -67,7 +71,7 @@ export function createStoreOrigin(store: Store, report: (issue: Issue) => void, 
 
 /** What a relay needs. */
 export interface RelayOptions {
-  /** The brain behind this one. */
+  /** The node-state server behind this one. */
   readonly target: string;
   readonly tls?: TlsFiles | undefined;
   readonly version: string;
@@ -87,7 +91,7 @@ function loggedFeed(feed: Feed, node: string, log: Log): Feed {
       } catch (error) {
         if (ProxyError.is(error) && error.code !== "canceled" && error.code !== said) {
           said = error.code;
-          log.warn("the brain behind this one refuses what is asked; whoever asks is told", { node, error });
+          log.warn("the node-state server behind this one refuses a request; the client is told", { node, error });
         }
         throw error;
       }
@@ -96,12 +100,12 @@ function loggedFeed(feed: Feed, node: string, log: Log): Feed {
 }
 
 /**
- * Have node states from another brain, which is asked with each watcher's own question.
+ * Have node states from another node-state server, which is asked with each watcher's own request.
  *
- * Edges: while the other brain is away watchers wait; what it refuses for good (no right to the node) is refused to whoever
+ * Edges: while the other node-state server is away watchers wait; what it refuses for good (no right to the node) is refused to whoever
  * asks for it, and asked again when somebody asks again.
  */
-export function createRelayOrigin({ target, tls, version, clock, log }: RelayOptions): NodeOrigin {
+export function createRelayProvider({ target, tls, version, clock, log }: RelayOptions): NodeStateProvider {
   return {
     open({ nodeName, settings, bindAddress }) {
       const views: { readonly family: IPFamily; readonly view: SharedView }[] = [];

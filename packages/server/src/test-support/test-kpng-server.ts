@@ -10,8 +10,8 @@ import { Traffic } from "../grpc/traffic.ts";
 import type { Admit } from "../grpc/refuse.ts";
 import { RecordingLog } from "./world.ts";
 
-/** A brain on a socket of its own that speaks nothing but kpng's protocols, or one of them. */
-export class KpngBrain {
+/** A node-state server on a socket of its own that speaks nothing but kpng's protocols, or one of them. */
+export class TestKpngServer {
   readonly target: string;
   readonly store: Store;
   readonly #directory: string;
@@ -26,17 +26,17 @@ export class KpngBrain {
   static async start(
     protocols: readonly ("globalv1" | "localv1")[],
     store: Store = new Store({ keepsPodNames: true }),
-  ): Promise<KpngBrain> {
-    const brain = new KpngBrain(await mkdtemp(join(tmpdir(), "turnout-kpng-")), store);
-    for (const kind of OBJECT_KINDS) brain.store.markSynced(kind);
-    await brain.serve(protocols);
-    return brain;
+  ): Promise<TestKpngServer> {
+    const stateServer = new TestKpngServer(await mkdtemp(join(tmpdir(), "turnout-kpng-")), store);
+    for (const kind of OBJECT_KINDS) stateServer.store.markSynced(kind);
+    await stateServer.serve(protocols);
+    return stateServer;
   }
 
   /** Serve, also again and otherwise. */
   async serve(protocols: readonly ("globalv1" | "localv1")[]): Promise<void> {
-    const place = { settle: () => undefined, leave: () => undefined };
-    const admit: Admit = (_call, _rights, run) => run(place);
+    const slot = { assign: () => undefined, leave: () => undefined };
+    const admit: Admit = (_call, _rights, run) => run(slot);
     const options = { onlyNode: undefined, imagesMax: 10, log: new RecordingLog(), report: () => undefined, traffic: new Traffic(), admit };
     const server = (this.#server = new Server());
     const paths: readonly string[] = protocols.map((protocol) => (protocol === "globalv1" ? GLOBAL_WATCH_PATH : LOCAL_WATCH_PATH));

@@ -1,10 +1,10 @@
 import { beforeEach, expect, test } from "vitest";
 import { ToyClock, ToyLog } from "../../test-support/toys.ts";
-import { RemovalHold } from "./removal-hold.ts";
+import { RemovalDelay } from "./removal-delay.ts";
 
 let clock: ToyClock;
 let log: ToyLog;
-let hold: RemovalHold;
+let delay: RemovalDelay;
 let missing: number;
 let releases: number;
 
@@ -13,7 +13,7 @@ beforeEach(() => {
   log = new ToyLog();
   missing = 5;
   releases = 0;
-  hold = new RemovalHold({
+  delay = new RemovalDelay({
     clock,
     log,
     missing: () => missing,
@@ -26,21 +26,21 @@ beforeEach(() => {
 
 /** A Sync comes. */
 function sync(): void {
-  hold.heard();
-  hold.settle();
+  delay.heard();
+  delay.synced();
 }
 
 test("what is missing goes when nothing came for three seconds, and that is said", async () => {
   sync();
   await clock.advance(2_999);
-  hold.heard();
+  delay.heard();
   await clock.advance(2_999);
   expect(releases).toBe(0);
   await clock.advance(1);
   expect(releases).toBe(1);
   expect(log.lines).toEqual([
-    "info the kpng brain told less than before; what is missing stays in force until it falls silent items=5 quietMs=3000",
-    "info what the kpng brain told no more is gone items=5 afterMs=5999",
+    "info the kpng server sent less than before; what is missing stays in force until it has been quiet items=5 quietMs=3000",
+    "info what the kpng server no longer sends is gone items=5 afterMs=5999",
   ]);
 });
 
@@ -62,7 +62,7 @@ test("nothing goes once all of it was told again, or when the stream is over", a
   await clock.advance(60_000);
   missing = 5;
   sync();
-  hold.stop();
+  delay.stop();
   await clock.advance(60_000);
   expect(releases).toBe(0);
   sync();

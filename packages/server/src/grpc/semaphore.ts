@@ -1,7 +1,7 @@
 import type { Clock } from "@turnout/core";
 
-/** How many a turnstile lets in, and for how long. */
-export interface TurnstileOptions {
+/** How many a semaphore lets in, and for how long. */
+export interface SemaphoreOptions {
   readonly most: number;
   /** Whoever is in for longer is counted no more: somebody slow holds up nobody for longer than this. */
   readonly patienceMs: number;
@@ -17,15 +17,15 @@ interface Ticket {
 /**
  * Lets a few in at a time, in the order in which they came.
  *
- * A thousand clients that come at once, after a brain was started again, all want everything. Served all together, each would
+ * A thousand clients that come at once, after a node-state server was started again, all want everything. Served all together, each would
  * have it when the last has, and parts of all their answers would be in memory; served in turn, most have it far earlier.
  */
-export class Turnstile {
-  readonly #options: TurnstileOptions;
+export class Semaphore {
+  readonly #options: SemaphoreOptions;
   readonly #waiting = new Set<Ticket>();
   #inside = 0;
 
-  constructor(options: TurnstileOptions) {
+  constructor(options: SemaphoreOptions) {
     this.#options = options;
   }
 

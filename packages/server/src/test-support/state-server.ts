@@ -12,12 +12,12 @@ import {
 } from "@turnout/client/protocol";
 import { OBJECT_KINDS, Store, type IPFamily, type Issue, type NodeSettings, type ProxyError } from "@turnout/core";
 import { POD_SETTINGS, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
-import { createStoreOrigin } from "../node-api/node-origin.ts";
+import { createStoreProvider } from "../node-api/node-state-provider.ts";
 import { serveNodeState, type NodeStateServer, type NodeStateServerOptions } from "../node-api/node-state-server.ts";
 import { ManualClock, RecordingLog } from "./world.ts";
 
-/** A brain on a socket of its own, with a store that a test fills. */
-export class TestBrain {
+/** A node-state server on a socket of its own, with a store that a test fills. */
+export class TestStateServer {
   readonly directory: string;
   readonly target: string;
   readonly store: Store = new Store({ keepsPodNames: true });
@@ -32,17 +32,17 @@ export class TestBrain {
     this.target = `unix://${join(directory, "node.sock")}`;
   }
 
-  static async start(options: Partial<NodeStateServerOptions> & { readonly isSynced?: boolean } = {}): Promise<TestBrain> {
-    const brain = new TestBrain(await mkdtemp(join(tmpdir(), "turnout-brain-")));
-    if (options.isSynced !== false) brain.sync();
-    await brain.serve(options);
-    return brain;
+  static async start(options: Partial<NodeStateServerOptions> & { readonly isSynced?: boolean } = {}): Promise<TestStateServer> {
+    const stateServer = new TestStateServer(await mkdtemp(join(tmpdir(), "turnout-state-")));
+    if (options.isSynced !== false) stateServer.sync();
+    await stateServer.serve(options);
+    return stateServer;
   }
 
   /** Serve, also again. */
   async serve(options: Partial<NodeStateServerOptions> = {}): Promise<void> {
-    const origin = createStoreOrigin(this.store, (issue) => void this.issues.push(issue));
-    const common = { origin, listen: [this.target], version: "test brain", clock: this.clock, log: this.log };
+    const provider = createStoreProvider(this.store, (issue) => void this.issues.push(issue));
+    const common = { provider, listen: [this.target], version: "test server", clock: this.clock, log: this.log };
     this.server = await serveNodeState({ ...common, ...options });
   }
 
@@ -121,7 +121,7 @@ export class RawWatcher {
   #hear(response: wire.WatchResponse): void {
     this.received.push(response);
     if (response.response?.$case !== "changeSet") return;
-    const delivery = this.#readers[FAMILY_WORDS.read(response.response.value.family)].take(response.response.value);
+    const delivery = this.#readers[FAMILY_WORDS.read(response.response.value.family)].receive(response.response.value);
     if (delivery !== undefined) this.deliveries.push(delivery);
     this.#wake();
   }

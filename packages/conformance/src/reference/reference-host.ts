@@ -4,30 +4,30 @@ import type { Flow, Packet } from "../oracle/packet.ts";
 import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
 import type { FakeHost, Fault, HostAddress, Trace } from "../play/fake-host.ts";
 import { FaultSwitches } from "../play/fault-switches.ts";
-import type { PaperDestination, PaperNode, PaperObject, PaperStep, PaperWorld } from "./paper-objects.ts";
-import { affinityRow, tracePaper } from "./paper-trace.ts";
-import type { PaperState } from "./paper-trace.ts";
+import type { ReferenceDestination, ReferenceNode, ReferenceObject, ReferenceStep, ReferenceWorld } from "./reference-objects.ts";
+import { affinityRow, traceReference } from "./reference-trace.ts";
+import type { ReferenceState } from "./reference-trace.ts";
 import { STAGE_ADDRESSES } from "../play/stage.ts";
 
 /** Somebody else's words: there from the start, and never the backend's to touch. */
 const FOREIGN: readonly string[] = ["IPv4 note of somebody else", "IPv6 note of somebody else"];
 
-interface Held {
+interface AffinityEntry {
   readonly endpoint: string;
   readonly untilMs: number;
 }
 
-/** Make the host of the paper backend: what the tool `paper` has written is in force. */
-export function createPaperHost(): FakeHost & { readonly world: PaperWorld } {
-  return new PaperHost();
+/** Make the host of the reference backend: what the tool `reference` has written is in force. */
+export function createReferenceHost(): FakeHost & { readonly world: ReferenceWorld } {
+  return new ReferenceHost();
 }
 
-class PaperHost implements FakeHost {
-  readonly world: PaperWorld;
+class ReferenceHost implements FakeHost {
+  readonly world: ReferenceWorld;
   readonly #faults = new FaultSwitches();
   readonly #clock = new TestClock();
-  readonly #written: Readonly<Record<IPFamily, Map<string, PaperObject>>> = { IPv4: new Map(), IPv6: new Map() };
-  readonly #held = new Map<string, Held>();
+  readonly #written: Readonly<Record<IPFamily, Map<string, ReferenceObject>>> = { IPv4: new Map(), IPv6: new Map() };
+  readonly #affinity = new Map<string, AffinityEntry>();
   readonly #watchers = new Waiters();
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #ips: ReadonlySet<string> = new Set(this.#addresses.map(({ ip }) => ip));
@@ -53,16 +53,16 @@ class PaperHost implements FakeHost {
   }
 
   trace(packet: Packet, random: () => number): Trace {
-    return tracePaper(this.#state(packet.family), packet, random);
+    return traceReference(this.#state(packet.family), packet, random);
   }
 
   connect(packet: Packet, random: () => number): Trace {
     const { family, source, destination, port } = packet;
     const state = this.#state(family);
-    const trace = tracePaper(state, packet, random);
+    const trace = traceReference(state, packet, random);
     const row = affinityRow(state, packet);
     if (row !== undefined && trace.endpoint !== undefined)
-      this.#held.set(heldKey(family, row.row, source), {
+      this.#affinity.set(affinityKey(family, row.row, source), {
         endpoint: trace.endpoint,
         untilMs: this.#clock.nowMs() + row.affinitySeconds * 1000,
       });
@@ -105,16 +105,16 @@ class PaperHost implements FakeHost {
     return FOREIGN;
   }
 
-  #state(family: IPFamily): PaperState {
+  #state(family: IPFamily): ReferenceState {
     const written = this.#written[family];
     return {
-      node: written.get("node node")?.value as unknown as PaperNode | undefined,
-      destination: (key) => written.get(`destination ${key}`)?.value as unknown as PaperDestination | undefined,
+      node: written.get("node node")?.value as unknown as ReferenceNode | undefined,
+      destination: (key) => written.get(`destination ${key}`)?.value as unknown as ReferenceDestination | undefined,
       isClusterIP: (address) => written.has(`clusterIP ${address}`),
       hostAddresses: this.#ips,
-      heldBy: (row, client) => {
-        const held = this.#held.get(heldKey(family, row, client));
-        return held !== undefined && held.untilMs > this.#clock.nowMs() ? held.endpoint : undefined;
+      affinityOf: (row, client) => {
+        const entry = this.#affinity.get(affinityKey(family, row, client));
+        return entry !== undefined && entry.untilMs > this.#clock.nowMs() ? entry.endpoint : undefined;
       },
     };
   }
@@ -124,20 +124,20 @@ class PaperHost implements FakeHost {
       run: async (file, args, { input = "" } = {}): Promise<ExecResult> => {
         await Promise.resolve();
         const [verb = "", family = ""] = args;
-        if (file !== "paper") throw new ProxyError("tool_missing", `${file} is not here`);
+        if (file !== "reference") throw new ProxyError("tool_missing", `${file} is not here`);
         if (family !== "IPv4" && family !== "IPv6") return refused(`no family ${family}`);
         if (verb === "list") return { code: 0, stdout: JSON.stringify([...this.#written[family].values()]), stderr: "" };
         if (verb !== "write") return refused(`no verb ${verb}`);
-        return this.#write(family, input === "" ? [] : input.split("\n").map((line) => JSON.parse(line) as PaperStep));
+        return this.#write(family, input === "" ? [] : input.split("\n").map((line) => JSON.parse(line) as ReferenceStep));
       },
       open: () => {
-        throw new Error("paper is never kept open");
+        throw new Error("reference is never kept open");
       },
     };
   }
 
   /** Write all of it or nothing; only a process that is killed in between leaves half. */
-  #write(family: IPFamily, steps: readonly PaperStep[]): ExecResult {
+  #write(family: IPFamily, steps: readonly ReferenceStep[]): ExecResult {
     const due = this.#faults.next(JSON.stringify(steps));
     const written = this.#written[family];
     const complaint = complaintAbout(steps, written);
@@ -151,7 +151,7 @@ class PaperHost implements FakeHost {
     return due === undefined ? { code: 0, stdout: "", stderr: "" } : refused("out of ink");
   }
 
-  #kernel(): Pick<PaperWorld, "addresses" | "deleteFlows" | "watchAddresses"> {
+  #kernel(): Pick<ReferenceWorld, "addresses" | "deleteFlows" | "watchAddresses"> {
     return {
       addresses: (family) => Promise.resolve(this.#addresses.filter(({ ip }) => (ip.includes(":") ? "IPv6" : "IPv4") === family)),
       deleteFlows: async (family, filters, signal) => {
@@ -178,7 +178,7 @@ class PaperHost implements FakeHost {
   }
 }
 
-function heldKey(family: IPFamily, row: string, client: string): string {
+function affinityKey(family: IPFamily, row: string, client: string): string {
   return `${family} ${row} ${client}`;
 }
 
@@ -187,7 +187,7 @@ function refused(why: string): ExecResult {
 }
 
 /** Say which step can't be carried out; undefined: all can. */
-function complaintAbout(steps: readonly PaperStep[], written: ReadonlyMap<string, PaperObject>): string | undefined {
+function complaintAbout(steps: readonly ReferenceStep[], written: ReadonlyMap<string, ReferenceObject>): string | undefined {
   const touched = new Set<string>();
   for (const { do: verb, object } of steps) {
     const id = objectId(object);
@@ -195,7 +195,7 @@ function complaintAbout(steps: readonly PaperStep[], written: ReadonlyMap<string
     touched.add(id);
     if (written.has(id) === (verb === "add")) return `${id} is ${verb === "add" ? "" : "not "}there`;
     if (verb === "remove" || object.kind !== "destination") continue;
-    const { rules, cluster, local } = object.value as unknown as PaperDestination;
+    const { rules, cluster, local } = object.value as unknown as ReferenceDestination;
     if (rules.at(-1)?.from !== "anyone") return `${id} does not say what becomes of anyone`;
     if (rules.some(({ to }) => (to === "cluster" && cluster.length === 0) || (to === "local" && local.length === 0)))
       return `${id} has a rule with an empty pool`;

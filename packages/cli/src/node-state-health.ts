@@ -1,7 +1,7 @@
 import { jsonReply, type Verdict } from "@turnout/client/daemon";
 
-/** What is known of a brain's state. */
-export interface BrainCondition {
+/** What is known of a node-state server's state. */
+export interface NodeStateCondition {
   /** The source's lists are complete, so states are given out. */
   readonly isComplete: boolean;
   /** Why nobody new can connect to one of the addresses; "" when they can. */
@@ -11,16 +11,16 @@ export interface BrainCondition {
 }
 
 /** What a probe asks: does it run, can it be reached, has it something to say. */
-export type BrainProbe = "livez" | "healthz" | "readyz";
+export type NodeStateProbe = "livez" | "healthz" | "readyz";
 
 /**
- * Judge a brain.
+ * Judge a node-state server.
  *
- * Edges: a source that is away makes nothing unhealthy, what is known is served on; the body tells of it. A brain that
+ * Edges: a source that is away makes nothing unhealthy, what is known is served on; the body tells of it. A node-state server that
  * can't be reached by anybody new is alive: who is connected is served, and a new start would break that off.
  */
-export function judgeBrain(probe: BrainProbe, { isComplete, listenTrouble, sources }: BrainCondition, nowMs: number): Verdict {
-  const unreachable = probe === "livez" || listenTrouble === "" ? [] : [`nobody new can connect: ${listenTrouble}`];
+export function judgeNodeState(probe: NodeStateProbe, { isComplete, listenTrouble, sources }: NodeStateCondition, nowMs: number): Verdict {
+  const unreachable = probe === "livez" || listenTrouble === "" ? [] : [`new clients can't connect: ${listenTrouble}`];
   const incomplete = probe !== "readyz" || isComplete ? [] : ["the source has not said yet what there is"];
   const reason = [...unreachable, ...incomplete].join("; ");
   const body = {

@@ -1,18 +1,18 @@
 import { processMetrics, registerIssues, type MetricSet, type Reply } from "@turnout/client/daemon";
 import { OBJECT_KINDS, type ObjectKind, type Store } from "@turnout/core";
 import type { ServerStats } from "@turnout/server/serve";
-import type { BrainCondition } from "./brain-health.ts";
+import type { NodeStateCondition } from "./node-state-health.ts";
 
-/** Where a brain's metrics are read from. */
-export interface BrainReadings {
+/** Where a node-state server's metrics are read from. */
+export interface NodeStateReadings {
   readonly stats: () => ServerStats;
-  readonly condition: () => BrainCondition;
+  readonly condition: () => NodeStateCondition;
   /** Undefined for a relay, which holds no objects. */
   readonly store: Store | undefined;
 }
 
 /** The metrics of a process that serves node states. */
-export class BrainMetrics {
+export class NodeStateMetrics {
   readonly #set: MetricSet = processMetrics();
   readonly #countIssue: (object: string) => void;
   readonly #changes = new Map<ObjectKind, number>();
@@ -32,7 +32,7 @@ export class BrainMetrics {
   }
 
   /** Say where everything else is read from; once. */
-  watch({ stats, condition, store }: BrainReadings): void {
+  watch({ stats, condition, store }: NodeStateReadings): void {
     const one = (type: "gauge" | "counter", name: string, help: string, read: (now: ServerStats) => number): void =>
       this.#set.computed(type, `turnout_api_${name}`, help, [], () => [[{}, read(stats())]]);
     one("gauge", "watchers", "Watch streams that have said what they want", ({ streams }) => streams);
