@@ -1,5 +1,6 @@
-import { objectId, ProxyError, tryInHalves } from "@turnout/core";
-import type { Exec, Log, Outcome, Plan, World } from "@turnout/core";
+import { tryInHalves } from "@turnout/core";
+import { objectId, ProxyError } from "@turnout/core/backend";
+import type { Exec, Log, Outcome, Plan, World } from "@turnout/core/backend";
 import { complainedLine } from "@turnout/host/iptables";
 import { setParameter } from "@turnout/host";
 import type { EchoCount, OwnCommits } from "@turnout/host";

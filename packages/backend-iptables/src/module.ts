@@ -10,8 +10,8 @@ import type {
   Observed,
   Outcome,
   Plan,
-} from "@turnout/core";
-import { ALL_CAPABILITIES, ProxyError } from "@turnout/core";
+} from "@turnout/core/backend";
+import { ALL_CAPABILITIES, ProxyError } from "@turnout/core/backend";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
 import { findIptables, iptablesName, IptablesTool } from "@turnout/host/iptables";

@@ -1,4 +1,4 @@
-import type { BackendMetric } from "@turnout/core";
+import type { BackendMetric } from "@turnout/core/backend";
 import type { LockWaits } from "@turnout/host/iptables";
 import type { ApplyNumbers } from "./apply.ts";
 

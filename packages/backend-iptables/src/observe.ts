@@ -1,5 +1,5 @@
-import { objectId } from "@turnout/core";
-import type { IPFamily } from "@turnout/core";
+import { objectId } from "@turnout/core/backend";
+import type { IPFamily } from "@turnout/core/backend";
 import { placeOf, readSaved, sharedObjects } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 import { GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, isOwnChain, JUMPS, SHARED_CHAINS } from "./layout.ts";

@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core";
-import type { IPFamily, Plain } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
+import type { IPFamily, Plain } from "@turnout/core/backend";
 import type { IptablesVariant } from "@turnout/host/iptables";
 
 /** What this backend can be told. */

@@ -1,4 +1,4 @@
-import type { Delta, Plan, Put } from "@turnout/core";
+import type { Delta, Plan, Put } from "@turnout/core/backend";
 import { deletionsOf, placeOf, restoreInput, rulesOf, SectionWriter } from "@turnout/host/iptables/text";
 import type { ChainObject, Section } from "@turnout/host/iptables/text";
 import { CHAIN_ORDER, GUARD_CHAIN } from "./layout.ts";

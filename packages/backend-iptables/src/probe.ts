@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core";
-import type { HostReport } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
+import type { HostReport } from "@turnout/core/backend";
 import { isAtLeast, parseKernelVersion, probeHost, readHostAddresses, readParameter } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import { chooseIptables, findIptables } from "@turnout/host/iptables";

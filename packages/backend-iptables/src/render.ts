@@ -1,5 +1,6 @@
-import { hostPort, printableName } from "@turnout/core";
-import type { Context, Destination, Endpoint, NodeContext, Rule, ServicePort, Target } from "@turnout/core";
+import { printableName } from "@turnout/core";
+import { hostPort } from "@turnout/core/backend";
+import type { Context, Destination, Endpoint, NodeContext, Rule, ServicePort, Target } from "@turnout/core/backend";
 import { comment, fromRange, oneOf, sourcePart, ruleText, toAddress, toPort, WORDS } from "@turnout/host/iptables/text";
 import { endpointChain, serviceChain } from "./names.ts";
 import type { ServiceChainPrefix } from "./names.ts";

@@ -1,5 +1,5 @@
-import { nodePortAddresses, unusableReason } from "@turnout/core";
-import type { Context, NodeContext } from "@turnout/core";
+import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
+import type { Context, NodeContext } from "@turnout/core/backend";
 import { comment, markBit, ruleText, toAddress, WORDS } from "@turnout/host/iptables/text";
 import type { ChainObject, JumpsObject, SharedObject, TableName } from "@turnout/host/iptables/text";
 import { CANARY, GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, JUMPS, ROUTE_LOCALNET, SHARED_CHAINS } from "./layout.ts";

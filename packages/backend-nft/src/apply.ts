@@ -1,5 +1,6 @@
-import { ProxyError, tryInHalves } from "@turnout/core";
-import type { Log, Outcome, Plan } from "@turnout/core";
+import { tryInHalves } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
+import type { Log, Outcome, Plan } from "@turnout/core/backend";
 import { readListing } from "@turnout/host/nft";
 import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";

@@ -1,7 +1,7 @@
 import { isLargePoolMap, POOLS } from "./objects.ts";
 import type { ChainObject, DestinationKind, PoolName } from "./objects.ts";
 import { digest, fingerprint, quotedInterface, REFUSE_CHAIN } from "./names.ts";
-import type { Destination, NodeContext, Origin, Rule } from "@turnout/core";
+import type { Destination, NodeContext, Origin, Rule } from "@turnout/core/backend";
 
 /** Words of one family in rule text. */
 export interface Words {

@@ -1,4 +1,4 @@
-import type { Leftover } from "@turnout/core";
+import type { Leftover } from "@turnout/core/backend";
 import { readListing } from "@turnout/host/nft";
 import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";

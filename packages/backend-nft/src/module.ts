@@ -1,5 +1,16 @@
-import { ALL_CAPABILITIES } from "@turnout/core";
-import type { Backend, BackendModule, Dataplane, FlowFilter, HostEvent, IPFamily, Leftover, Observed, Outcome, Plan } from "@turnout/core";
+import { ALL_CAPABILITIES } from "@turnout/core/backend";
+import type {
+  Backend,
+  BackendModule,
+  Dataplane,
+  FlowFilter,
+  HostEvent,
+  IPFamily,
+  Leftover,
+  Observed,
+  Outcome,
+  Plan,
+} from "@turnout/core/backend";
 import { createLinuxWorld, OwnCommits } from "@turnout/host";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { NftSession } from "@turnout/host/nft";

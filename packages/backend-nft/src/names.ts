@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { ProxyError } from "@turnout/core";
-import type { IPFamily } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
+import type { IPFamily } from "@turnout/core/backend";
 
 /** The table, one per family; nothing outside it is ever touched. */
 export const TABLE = "turnout";

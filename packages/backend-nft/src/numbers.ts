@@ -1,4 +1,4 @@
-import type { BackendMetric } from "@turnout/core";
+import type { BackendMetric } from "@turnout/core/backend";
 
 /**
  * Name the numbers of a backend: kube-proxy's names.

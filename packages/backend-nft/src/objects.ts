@@ -1,4 +1,4 @@
-import type { Plain } from "@turnout/core";
+import type { Plain } from "@turnout/core/backend";
 import { digest } from "./names.ts";
 
 /** The whole table with its maps and sets; its value is the layout's version. */

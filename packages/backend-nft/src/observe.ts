@@ -1,5 +1,5 @@
-import type { Observed } from "@turnout/core";
-import { objectId } from "@turnout/core";
+import type { Observed } from "@turnout/core/backend";
+import { objectId } from "@turnout/core/backend";
 import { elementComment, elementParts, elementText, readListing, verdictText } from "@turnout/host/nft";
 import type { ListedChain } from "@turnout/host/nft";
 import { affinityKeyOf } from "./chains.ts";

@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core";
-import type { IPFamily, Plain } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
+import type { IPFamily, Plain } from "@turnout/core/backend";
 
 /** What this backend can be told; none of it changes which packets go where. */
 export interface NftOptions {

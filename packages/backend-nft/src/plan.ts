@@ -1,4 +1,4 @@
-import type { Delta, IPFamily, Plan } from "@turnout/core";
+import type { Delta, IPFamily, Plan } from "@turnout/core/backend";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import type { ChainObject, LargePoolObject, NftObject } from "./objects.ts";
 import { mapStatement, tableStatements } from "./skeleton.ts";

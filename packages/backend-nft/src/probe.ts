@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core";
-import type { HostReport } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
+import type { HostReport } from "@turnout/core/backend";
 import { isAtLeast, probeHost, readHostAddresses } from "@turnout/host";
 import type { HostProbe, LinuxWorld } from "@turnout/host";
 import type { NftFacts } from "./options.ts";

@@ -1,5 +1,6 @@
-import { cidrContains, hostPort, parseCIDR, parseIP, printableName } from "@turnout/core";
-import type { Context, Destination, ServicePort } from "@turnout/core";
+import { cidrContains, parseCIDR, parseIP, printableName } from "@turnout/core";
+import { hostPort } from "@turnout/core/backend";
+import type { Context, Destination, ServicePort } from "@turnout/core/backend";
 import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, affinityChain, WORDS } from "./chains.ts";
 import type { PickTargets } from "./chains.ts";
 import { fingerprint } from "./names.ts";

@@ -1,5 +1,5 @@
-import { nodePortAddresses, unusableReason } from "@turnout/core";
-import type { Context } from "@turnout/core";
+import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
+import type { Context } from "@turnout/core/backend";
 import { chain, hexBit, WORDS } from "./chains.ts";
 import { LAYOUT_VERSION, REFUSE_CHAIN } from "./names.ts";
 import { endpointMap, PROTOCOLS } from "./objects.ts";

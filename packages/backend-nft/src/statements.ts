@@ -1,4 +1,4 @@
-import type { IPFamily, Put } from "@turnout/core";
+import type { IPFamily, Put } from "@turnout/core/backend";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { slotsFor } from "./chains.ts";
 import { endpointLocation, largePoolLocation, POOLS, VERDICT_MAPS } from "./objects.ts";

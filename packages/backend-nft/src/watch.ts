@@ -1,4 +1,4 @@
-import type { HostEvent, IPFamily } from "@turnout/core";
+import type { HostEvent, IPFamily } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
 import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits } from "@turnout/host";
 import { NFT_FAMILY, TABLE } from "./names.ts";

@@ -1,5 +1,5 @@
-import { hostPort, objectId } from "@turnout/core";
-import type { IPFamily, Lingering, Observed, Outcome, Plan, ProxyError } from "@turnout/core";
+import { hostPort, objectId } from "@turnout/core/backend";
+import type { IPFamily, Lingering, Observed, Outcome, Plan, ProxyError } from "@turnout/core/backend";
 import type { OwnAddresses } from "@turnout/host";
 import { hostViewOf } from "./decide.ts";
 import type { Fronts } from "./fronts.ts";

@@ -1,5 +1,6 @@
 import { cidrContains, parseCIDR, parseIP } from "@turnout/core";
-import type { CIDR, IP, Origin } from "@turnout/core";
+import type { CIDR, IP } from "@turnout/core";
+import type { Origin } from "@turnout/core/backend";
 import type { HostObject, ListenerValue } from "./objects.ts";
 
 /** An endpoint, ready to be dialled. */

@@ -1,6 +1,7 @@
 import { networkInterfaces } from "node:os";
-import { canonicalIP, ProxyError } from "@turnout/core";
-import type { HostReport, IPFamily } from "@turnout/core";
+import { canonicalIP } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
+import type { HostReport, IPFamily } from "@turnout/core/backend";
 import { hasNetAdmin, readHostAddresses } from "@turnout/host";
 import type { HostAddress, HostAddresses, LinuxWorld } from "@turnout/host";
 import { readFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
-import type { FlowFilter, ProxyError } from "@turnout/core";
-import { objectId } from "@turnout/core";
+import type { FlowFilter, ProxyError } from "@turnout/core/backend";
+import { objectId } from "@turnout/core/backend";
 import { policyOf } from "./decide.ts";
 import type { Policy } from "./decide.ts";
 import { listenError } from "./errors.ts";

@@ -1,4 +1,4 @@
-import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core";
+import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core/backend";
 import { createLinuxWorld, OwnAddresses, Mutex } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { Applier } from "./apply.ts";

@@ -1,4 +1,4 @@
-import type { BackendMetric } from "@turnout/core";
+import type { BackendMetric } from "@turnout/core/backend";
 import type { Fronts } from "./fronts.ts";
 import type { Traffic } from "./traffic.ts";
 

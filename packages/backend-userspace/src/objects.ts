@@ -1,4 +1,4 @@
-import type { Origin, Protocol } from "@turnout/core";
+import type { Origin, Protocol } from "@turnout/core/backend";
 
 /** What this backend answers with: SCTP is left to the kernel. */
 export type Transport = Exclude<Protocol, "SCTP">;

@@ -1,5 +1,6 @@
-import { ProxyError, canonicalIP, hostPort } from "@turnout/core";
-import type { IPFamily, Plain, Protocol } from "@turnout/core";
+import { canonicalIP } from "@turnout/core";
+import { ProxyError, hostPort } from "@turnout/core/backend";
+import type { IPFamily, Plain, Protocol } from "@turnout/core/backend";
 
 /** A destination that is answered at an address of this host: by its address and port, or by the name of the service port. */
 export interface MapEntry {

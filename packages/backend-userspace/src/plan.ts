@@ -1,4 +1,4 @@
-import type { Delta, Due, Plan, Put } from "@turnout/core";
+import type { Delta, Due, Plan, Put } from "@turnout/core/backend";
 import type { UserspaceObject } from "./objects.ts";
 
 /** One thing to do. `finish`: see whether something that lingers is done, and by now has to be. */

@@ -1,5 +1,6 @@
-import { hostPort, nodePortAddresses, printableName, unusableReason } from "@turnout/core";
-import type { Context, Destination, IPFamily, LocalDetector, NodeContext, ServicePort } from "@turnout/core";
+import { printableName } from "@turnout/core";
+import { hostPort, nodePortAddresses, unusableReason } from "@turnout/core/backend";
+import type { Context, Destination, IPFamily, LocalDetector, NodeContext, ServicePort } from "@turnout/core/backend";
 import { OWN_DEVICE } from "./objects.ts";
 import type { HostObject, ListenerObject, ListenerRule, ListenerValue, Transport, UserspaceObject } from "./objects.ts";
 import type { MapEntry, UserspaceOptions } from "./options.ts";

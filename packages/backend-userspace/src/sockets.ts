@@ -1,4 +1,4 @@
-import type { Clock } from "@turnout/core";
+import type { Clock } from "@turnout/core/backend";
 import type { LinuxWorld } from "@turnout/host";
 
 /** One end of a socket; canonical address. */

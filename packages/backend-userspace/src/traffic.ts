@@ -1,4 +1,4 @@
-import type { IPFamily } from "@turnout/core";
+import type { IPFamily } from "@turnout/core/backend";
 import { AffinityTable } from "./affinity.ts";
 import type { HostView } from "./decide.ts";
 import type { UserspaceOptions } from "./options.ts";

@@ -1,5 +1,5 @@
-import { hostPort } from "@turnout/core";
-import type { FlowFilter } from "@turnout/core";
+import { hostPort } from "@turnout/core/backend";
+import type { FlowFilter } from "@turnout/core/backend";
 import { choose, fateOf } from "./decide.ts";
 import type { Endpoint, Policy } from "./decide.ts";
 import type { DatagramFlow, DatagramPort, SocketAddress } from "./sockets.ts";

@@ -1,4 +1,4 @@
-import type { HostEvent } from "@turnout/core";
+import type { HostEvent } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import { readAddresses } from "./facts.ts";
