@@ -90,7 +90,7 @@ class Tracer {
 
   #leave(): Fate {
     const fate = this.#pass("POSTROUTING");
-    if (fate !== "accept" || (this.#walk.mark | FOREIGN_BIT) === (this.#cameWith | FOREIGN_BIT)) return fate;
+    if (fate !== "accept" || this.#walk.mark >>> 0 === (this.#cameWith | FOREIGN_BIT) >>> 0) return fate;
     return this.#dropped(`somebody beyond POSTROUTING: the mark is 0x${this.#walk.mark.toString(16)}`);
   }
 

@@ -22,7 +22,7 @@ type Fate = "accept" | "drop" | "reject";
  *
  * Shape: what comes in by a link meets prerouting, then input or forward; what the host sends meets output, and when it is for
  * the host itself prerouting and input, too (without nat: that was done). All but input lead to postrouting.
- * Beyond postrouting somebody drops what leaves with another mark than it came with, their own bit aside (subtlety 18).
+ * Beyond postrouting somebody drops what leaves with another mark than it came with and their own bit (R-69).
  * Edges: there are no routes: everything that is not for an address of the host leaves by the uplink. What a rule learns goes into the
  * host's undo log; take it back for a mere look.
  */
@@ -30,7 +30,7 @@ export function tracePacket(ruleset: Ruleset, packet: Packet, host: WalkHost): T
   const walk = new Walk(packet, host);
   const cameWith = walk.mark;
   const passed = passHooks(ruleset, walk, packet.link === "");
-  const isMarked = passed === "accept" && walk.hasLeft && (walk.mark | FOREIGN_BIT) !== (cameWith | FOREIGN_BIT);
+  const isMarked = passed === "accept" && walk.hasLeft && walk.mark >>> 0 !== (cameWith | FOREIGN_BIT) >>> 0;
   if (isMarked) walk.path.push(`somebody beyond postrouting: the mark is 0x${(walk.mark >>> 0).toString(16)}`);
   const fate = isMarked ? "drop" : passed;
   const { path } = walk;
