@@ -2,8 +2,6 @@ import type { IPFamily, SyncObserver } from "@turnout/core";
 
 /** The label that tells families apart. */
 export const FAMILY = ["ip_family"] as const;
-/** @see FAMILY */
-export type FamilyLabel = (typeof FAMILY)[number];
 
 /** Some metrics of each family: they hear of its sync loop what they count. */
 export interface FamilyMetrics extends Partial<SyncObserver> {

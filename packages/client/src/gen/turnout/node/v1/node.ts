@@ -130,7 +130,7 @@ export interface WatchRequest {
     | undefined;
 }
 
-/** From the brain. */
+/** From the node-state server. */
 export interface WatchResponse {
   response:
     | //
@@ -160,9 +160,9 @@ export interface Hello {
 
 /** Who answers. */
 export interface Welcome {
-  /** The brain's program and version, for logs. */
+  /** The node-state server's program and version, for logs. */
   version: string;
-  /** Words for what the brain understands beyond the first version of this protocol. There are none yet. */
+  /** Words for what the server understands beyond the first version of this protocol. There are none yet. */
   capabilities: string[];
 }
 
@@ -182,7 +182,7 @@ export interface Ask {
  * It may have no rows and no node at all: then only `eligibility` or the revision changed.
  */
 export interface ChangeSet {
-  /** Identity of the history that `revision` counts in, opaque. Another brain, and the same one started again, has another. */
+  /** Identity of the history that `revision` counts in, opaque. Another server, and the same one started again, has another. */
   instance: string;
   /** The revision the client holds after taking this in. */
   revision: number;
@@ -216,7 +216,7 @@ export interface Eligibility {
   /** Why not, for people; "" when eligible. */
   reason: string;
   /**
-   * The brain's source has a Node object for every node, and of this one it does not have the addresses yet (or the pod
+   * The node-state server's source has a Node object for every node, and of this one it does not have the addresses yet (or the pod
    * CIDRs, where the settings tell pods by them). Rules made now would have no node ports: whoever starts may wait.
    */
   nodeAwaited: boolean;
