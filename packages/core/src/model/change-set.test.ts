@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { applyChangeSet, rowDifference } from "./change-set.ts";
+import { applyChangeSet } from "./change-set.ts";
 import type { ChangeSet, ServicePort } from "./rows.ts";
 import { rawService } from "../testing/objects.ts";
 import { rowsOf } from "../testing/view.ts";
@@ -21,19 +21,5 @@ describe("R-57 applying a change set", () => {
   ])("%s", (_name, parts, expected) => {
     expect([...applyChangeSet(HELD, changeSet(parts)).values()]).toEqual(expected);
     expect([...HELD.values()]).toEqual([a, b]);
-  });
-});
-
-describe("the difference of two sets of rows", () => {
-  it("rows that are equal but not the same object are no difference", () => {
-    expect(
-      rowDifference(
-        HELD,
-        new Map([
-          [a.key, structuredClone(a)],
-          [c.key, c],
-        ]),
-      ),
-    ).toEqual({ set: [c], delete: [b.key] });
   });
 });
