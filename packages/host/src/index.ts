@@ -24,5 +24,3 @@ export type { LinuxWorld } from "./world.ts";
 export { hasNetAdmin, isAtLeast, isRootStatus, parseKernelVersion, parseNftVersion, probeHost } from "./facts/probes.ts";
 export type { HostProbe, ReadText, Version } from "./facts/probes.ts";
 export { readParameter, setParameter } from "./facts/parameters.ts";
-export { createSysctl, sysctlPath } from "./facts/sysctl.ts";
-export type { Sysctl } from "./facts/sysctl.ts";

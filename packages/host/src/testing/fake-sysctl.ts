@@ -1,10 +1,13 @@
 import { ProxyError } from "@turnout/core";
-import { sysctlPath } from "../facts/sysctl.ts";
-import type { Sysctl } from "../facts/sysctl.ts";
 
-/** A {@link Sysctl} in memory; `values` is keyed by slashed name. */
-export interface FakeSysctl extends Sysctl {
+/** Kernel parameters of a network namespace, in memory. */
+export interface FakeSysctl {
+  /** By slashed name. */
   readonly values: ReadonlyMap<string, string>;
+  /** Read one. @throws {ProxyError} `invalid_object` for a bad name, `not_found`. */
+  read(name: string): Promise<string>;
+  /** Set one. @throws as {@link FakeSysctl.read}. */
+  write(name: string, value: string | number): Promise<void>;
 }
 
 /** Make a {@link FakeSysctl} that has exactly the given parameters (dotted or slashed names); any other is `not_found`. */
@@ -22,4 +25,20 @@ export function createFakeSysctl(parameters: Readonly<Record<string, string>>): 
       values.set(known(name), String(value));
     },
   };
+}
+
+/**
+ * Turn a parameter's name into its path below /proc/sys, as sysctl(8) does.
+ *
+ * Edges: whichever of `.` and `/` comes first separates, the other one stands for itself or for a dot in an
+ * interface's name: `net.ipv4.conf.eth0/100.rp_filter` and `net/ipv4/conf/eth0.100/rp_filter` are one parameter.
+ * @throws {ProxyError} `invalid_object` when the name would leave /proc/sys or has an empty part.
+ */
+export function sysctlPath(name: string): string {
+  const first = /[./]/.exec(name)?.[0];
+  const parts = first === "/" ? name.split("/") : name.split(".").map((part) => part.replaceAll("/", "."));
+  if (name.includes("\0") || parts.length < 2 || parts.some((part) => part === "" || part === "." || part === "..")) {
+    throw new ProxyError("invalid_object", "not the name of a kernel parameter", { object: name });
+  }
+  return parts.join("/");
 }

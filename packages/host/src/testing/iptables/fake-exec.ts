@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecOptions, ExecResult, ExecSession } from "@turnout/core";
-import type { Sysctl } from "../../facts/sysctl.ts";
+import type { FakeSysctl } from "../fake-sysctl.ts";
 import type { Program } from "./run-program.ts";
 import type { IptablesVariant } from "../../iptables/tools.ts";
 
@@ -13,7 +13,7 @@ export type RunProgram = (program: Program, args: readonly string[], options: Ex
  *
  * Shape: names without a variant are those of `plain`.
  */
-export function createIptablesExec(plain: IptablesVariant, sysctl: Sysctl, runProgram: RunProgram): Exec {
+export function createIptablesExec(plain: IptablesVariant, sysctl: FakeSysctl, runProgram: RunProgram): Exec {
   return {
     async run(file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
       if (options.signal?.aborted === true)
@@ -40,7 +40,7 @@ function programOf(name: string, plain: IptablesVariant): Program | undefined {
 }
 
 /** `sysctl -n NAME` and `sysctl -q -w NAME=VALUE`. */
-async function runSysctl(args: readonly string[], sysctl: Sysctl): Promise<ExecResult> {
+async function runSysctl(args: readonly string[], sysctl: FakeSysctl): Promise<ExecResult> {
   const words = args.filter((word) => !word.startsWith("-"));
   const [name = "", value] = (words[0] ?? "").split("=", 2);
   try {
