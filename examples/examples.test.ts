@@ -58,7 +58,7 @@ describe("in an empty directory, with packages from their tarballs", () => {
       const printed = (await shell(command)).trimEnd();
       expect(printed === "" ? "" : `${printed}\n`, `line ${line}: ${command}`).toMatch(prints === "" ? /^$/ : patternOf(prints));
     }
-  }, 900_000);
+  }, 300_000);
 
   it("the custom backend, packed and installed elsewhere, asks for Turnout's core and brings none", async () => {
     const elsewhere = join(parent, "elsewhere", "node_modules", "turnout-backend-table");
@@ -69,7 +69,7 @@ describe("in an empty directory, with packages from their tarballs", () => {
     expect(peerDependencies).toEqual({ "@turnout/conformance": "0.1.0", "@turnout/core": "0.1.0" });
     expect(await readdir(elsewhere)).toEqual(["README.md", "dist", "package.json"]);
     expect(await shell("cd ../elsewhere && find . -path '*/@turnout/core/package.json' | wc -l")).toBe("1\n");
-  }, 180_000);
+  }, 60_000);
 
   it("the custom backend keeps its table in step, adopts it after a restart, and cleans up", async () => {
     await mkdir(path("kept"));
@@ -87,7 +87,7 @@ describe("in an empty directory, with packages from their tarballs", () => {
     expect(keys).toEqual(["host self", "route TCP *:30020", "route TCP 10.96.0.20:80"]);
     await shell(`npx turnout cleanup ${backend}`);
     expect(await contents("kept/IPv4.json")).toBe("");
-  }, 180_000);
+  }, 60_000);
 
   describe("the shell backend", needs("jq"), () => {
     it("follows a file", async () => {
@@ -135,7 +135,7 @@ describe("in an empty directory, with packages from their tarballs", () => {
     } finally {
       process.kill(-(child.pid ?? 0), "SIGTERM");
     }
-  }, 180_000);
+  }, 60_000);
 
   it("backends come with programs of their own", async () => {
     expect(await shell("npx turnout-nft --help")).toMatch(/^Usage: turnout-nft \[options\]\n/);

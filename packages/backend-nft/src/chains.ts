@@ -21,7 +21,7 @@ export function chain(name: string, rules: readonly string[]): ChainObject {
   return { kind: "chain", key: name, value: `${digest(rules.join("\n"))}/${rules.length}`, rules };
 }
 
-/** Rule text that asks for masquerade: sets our bit and leaves all others alone (subtlety 18). */
+/** Rule text that asks for masquerade: sets our bit and leaves all others alone (R-69). */
 export function markForMasquerade(bit: number): string {
   return `meta mark set meta mark or ${hexBit(bit)}`;
 }

@@ -15,7 +15,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   "leaves unallocated addresses alone": "it declares that it does",
   "serves one family with the other's hands": "found by what is left after the end, before any packet shows it",
   "clears the host at its start": "where there is nothing to clear",
-  "clears the host when it can't read it": "its sockets are in the process: reading them can't fail",
+  "clears the host when it can't read it": "it ends with the process, so a new one that can't read has nothing to clear",
   "does not recognise what it made": "it ends with the process, so a new one finds nothing",
   "leaves something behind at cleanup": "it ends with the process, and is not cleaned up",
   "takes too much at cleanup": "it ends with the process, and is not cleaned up",

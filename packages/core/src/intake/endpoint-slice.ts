@@ -56,7 +56,7 @@ export function readEndpointSlice(
 
 function readPort(raw: Raw, findings: Findings, intern: Intern): readonly SlicePort[] {
   const { name, port } = raw;
-  // A nil name or number contributes nothing; nil does not mean "all ports" (subtlety 2).
+  // A nil name or number contributes nothing; nil does not mean "all ports".
   if (typeof name !== "string" || port === undefined || port === null || port === 0) return [];
   const protocol = protocolOf(raw["protocol"]);
   if (protocol === undefined || !isPort(port) || (name !== "" && !isDNSName(name))) {
@@ -98,7 +98,7 @@ function sortedByAddress(endpoints: SliceEndpoint[]): readonly SliceEndpoint[] {
   return endpoints;
 }
 
-/** Absent means what Kubernetes takes for granted (subtlety 2). */
+/** Absent means what Kubernetes takes for granted. */
 function readCondition(conditions: Raw, field: string, otherwise: boolean, findings: Findings): boolean {
   const value = conditions[field];
   if (typeof value === "boolean") return value;

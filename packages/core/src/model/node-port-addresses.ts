@@ -18,7 +18,7 @@ const LOCALHOST: Readonly<Record<IPFamily, string>> = { IPv4: "127.0.0.0/8", IPv
  * Choose the addresses that node ports and health check node ports answer on.
  *
  * Shape: `all`, or sorted, unique addresses of the host, loopback among them only where asked for.
- * Edges: a family without a CIDR of its own is match-all, also when `primary` finds no address (subtlety 12), and so is
+ * Edges: a family without a CIDR of its own is match-all, also when `primary` finds no address (R-37), and so is
  * one with a zero CIDR.
  * @source kube-proxy util/nodeport_addresses.go; rules R-37, R-38
  */

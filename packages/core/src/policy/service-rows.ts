@@ -105,7 +105,7 @@ function rowFor(
   };
 }
 
-/** Distinct addresses of ready endpoints on this node over all ports: terminating ones don't count (subtlety 7). */
+/** Distinct addresses of ready endpoints on this node over all ports: terminating ones don't count. */
 function countReadyLocal(candidates: readonly (readonly Candidate[])[]): number {
   const ips = new Set<string>();
   for (const port of candidates) for (const { endpoint } of port) if (endpoint.isLocal && endpoint.ready) ips.add(endpoint.ip);

@@ -37,7 +37,7 @@ type Fate = "accept" | "drop" | "reject";
  * Shape: what comes in by a link meets PREROUTING, then INPUT or FORWARD; what the host sends meets OUTPUT, and when it is for the host itself
  * PREROUTING and INPUT, too (without nat: that was done). All but INPUT lead to POSTROUTING.
  * Edges: there are no routes: everything that is not for an address of the host leaves by the uplink. Beyond POSTROUTING somebody drops what
- * bears another mark than theirs (subtlety 18).
+ * bears another mark than theirs (R-69).
  */
 export function tracePacket(packet: Packet, host: TraceHost): Trace {
   const walk = new Walk(leaving(packet), host);
