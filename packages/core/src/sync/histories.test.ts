@@ -110,6 +110,7 @@ describe("R-57 any history of changes", () => {
           full: false,
           set: difference.set,
           delete: difference.delete,
+          triggersMs: [],
         };
         expect(sorted(applyChangeSet(from, changes))).toEqual(sorted(to));
         expect(difference.add([...to.values()], [...to.values()])).toBe(false);
