@@ -4,5 +4,5 @@ import { nftModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
 
 describe("the nft backend on its host in memory", () => {
-  describeBackend(nftModule, createFakeHost, { it, steps: 50_000, skipsNothing: true });
+  describeBackend(nftModule, createFakeHost, { it, steps: 20_000, skipsNothing: true });
 });

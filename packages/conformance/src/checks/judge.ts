@@ -148,10 +148,12 @@ function draw(
   random: () => number,
 ): ReadonlyMap<string, Trace> {
   const seen = new Map<string, Trace>();
+  const ways = new Set<string>();
   for (let draws = 0; draws < DRAWS_MAX; draws++) {
     const trace = host.trace(packet, random);
-    const words = wordsOfTrace(trace, packet);
-    if (!seen.has(words)) seen.set(words, trace);
+    const way = `${trace.is} ${trace.endpoint} ${trace.masquerade}`;
+    if (!ways.has(way)) seen.set(wordsOfTrace(trace, packet), trace);
+    ways.add(way);
     const isPlain = seen.size === 1 && trace.is !== "forward";
     if (
       draws + 1 >= (isPlain ? PLAIN_DRAWS : DRAWS_MIN) &&

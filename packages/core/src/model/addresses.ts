@@ -43,6 +43,8 @@ export function canonicalIP(text: string): { readonly text: string; readonly fam
 
 /** Parse an address to its value; same reading as {@link canonicalIP}. Never throws. */
 export function parseIP(text: string): IP | undefined {
+  const value = text.includes(":") ? ipv6Value(text) : undefined;
+  if (value !== undefined && value >> 32n !== MAPPED_PREFIX) return { text: ipv6Text(value), family: "IPv6", value };
   const canonical = canonicalIP(text);
   if (canonical === undefined) return undefined;
   return { ...canonical, value: valueOf(canonical.text, canonical.family) };

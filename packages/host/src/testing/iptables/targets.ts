@@ -3,6 +3,7 @@ import type { IPFamily } from "@turnout/core";
 import { hex, unsigned32 } from "./extension.ts";
 import type { Extension, GivenOptions, RuleSurroundings, TargetBody } from "./extension.ts";
 import { usage } from "./refusal.ts";
+import type { Address } from "./walk.ts";
 
 const ALL_BITS = 0xffff_ffff;
 const MARK_OPTIONS = ["set-xmark", "set-mark", "and-mark", "or-mark", "xor-mark"] as const;
@@ -68,7 +69,7 @@ const masquerade: Extension<TargetBody> = {
 
 interface NatAddress {
   readonly text: string;
-  readonly address: string;
+  readonly address: Address;
   readonly port: number | undefined;
 }
 
@@ -88,7 +89,7 @@ function readNatAddress(text: string, { family, protocol }: RuleSurroundings): N
     if (port === undefined || port > 65_535) throw usage(`Port \`${portText}' not valid`);
   }
   if (address?.family !== family) throw usage(`Bad IP address "${addressText}"`);
-  return { text: port === undefined ? address.text : hostPort(address.text, port), address: address.text, port };
+  return { text: port === undefined ? address.text : hostPort(address.text, port), address, port };
 }
 
 function randomFlags(given: GivenOptions): string {

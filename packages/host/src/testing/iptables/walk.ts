@@ -69,20 +69,21 @@ export class Walk {
   }
 
   /** Send it elsewhere; undefined: as it is. */
-  translateDestination(address: string | undefined, port: number | undefined): void {
-    if (address !== undefined) this.#destination = addressOf(address);
+  translateDestination(address: Address | undefined, port: number | undefined): void {
+    this.#destination = address ?? this.#destination;
     this.#port = port ?? this.#port;
     this.isDestinationTranslated = true;
   }
 
   /** Rewrite its source; masquerading takes an address of the host, whose it doesn't matter. */
-  translateSource(address: string | undefined): void {
-    if (address !== undefined) this.#source = addressOf(address);
+  translateSource(address: Address | undefined): void {
+    this.#source = address ?? this.#source;
     this.isSourceTranslated = true;
   }
 }
 
-interface Address {
+/** An address that was read. */
+export interface Address {
   readonly text: string;
   readonly value: bigint;
 }
