@@ -135,7 +135,9 @@ function openTable(file: string, family: IPFamily, { exec, netlink, log }: Table
     },
     forgetFlows: (flows, signal) => netlink.deleteFlows(family, flows, signal),
     async *watch(signal): AsyncIterable<HostEvent<Facts>> {
-      for await (const _ of netlink.watchAddresses(signal)) yield { kind: "facts", facts: await factsOf(netlink) };
+      const changes = netlink.watchAddresses(signal); // listens from here on, so nothing is missed
+      yield { kind: "facts", facts: await factsOf(netlink) };
+      for await (const _ of changes) yield { kind: "facts", facts: await factsOf(netlink) };
     },
     async cleanup(signal) {
       await must("rm", ["-f", file, `${file}.new`], signal);

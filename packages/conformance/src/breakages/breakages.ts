@@ -7,6 +7,7 @@ import { BROKEN_HOSTS } from "./broken-hosts.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
 import { BROKEN_RECOVERY } from "./broken-recovery.ts";
 import { BROKEN_TURNS } from "./broken-turns.ts";
+import { BROKEN_WATCHES } from "./broken-watches.ts";
 import { checkBackend, checkScenarios } from "../checks/check.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { Finding, FindingKind } from "../checks/finding.ts";
@@ -141,6 +142,7 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_ORDER,
   ...BROKEN_RECOVERY,
   ...BROKEN_TURNS,
+  ...BROKEN_WATCHES,
 }).map(([name, [of, apply, kinds = VERDICT]]) => ({
   name,
   of,

@@ -5,6 +5,9 @@ import { offendedByKind } from "./offended.ts";
 /** A finding without where it was found. */
 export type Found = Omit<Finding, "scenario" | "step" | "rules"> & { readonly rules?: readonly string[] };
 
+/** Takes what is wrong: what was tried, what should come of it, and what came. */
+export type Complain = (what: string, expected: string, got: string, details?: readonly string[]) => void;
+
 /** Where somebody looks: what a finding is filed under. */
 export interface Checkpoint {
   readonly scenario: string;

@@ -2,6 +2,7 @@ import type { Abilities, BackendModule, FlowFilter, IPFamily } from "@turnout/co
 import { FAMILIES, isEqual } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
 import type { FakeHost, Fault } from "../play/fake-host.ts";
+import { checkFacts } from "./facts-checks.ts";
 import type { Findings } from "./findings.ts";
 import { Player } from "../play/player.ts";
 import type { PlayerOptions } from "../play/player.ts";
@@ -41,6 +42,7 @@ export async function checkHost(
     // Where nothing works anyway, nothing that fails tells anything.
     if (findings.list.slice(known).some(({ kind }) => kind === "error")) continue;
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.watch());
+    await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.facts());
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.write());
     for (const when of FAULTS) await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.fail(when));
   }
@@ -136,6 +138,12 @@ class HostCheck {
   async watch(): Promise<void> {
     this.#addService();
     if (await this.#isSynced()) await checkWatch(this.#player, (...found) => this.#found(...found), this.#random);
+  }
+
+  /** See whether the backend hears of the host's addresses. */
+  async facts(): Promise<void> {
+    this.#addService();
+    if (await this.#isSynced()) await checkFacts(this.#player, (...found) => this.#found(...found));
   }
 
   /** Have a change fail. It must show: in an error, or, where a backend takes it calmly, in what is not yet in force. */

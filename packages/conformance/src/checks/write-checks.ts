@@ -5,7 +5,7 @@ import type { Player } from "../play/player.ts";
 import { service } from "../play/short.ts";
 import { SERVER_PORT } from "../play/stage.ts";
 import { differenceOf } from "./health-checks.ts";
-import type { Complain } from "./watch-checks.ts";
+import type { Complain } from "./findings.ts";
 
 /** Endpoints of the Service that gets one more. */
 const ENDPOINTS = 40;

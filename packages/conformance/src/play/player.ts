@@ -127,11 +127,16 @@ export class Player {
 
   /** Give the host other addresses, and the processes the facts they would hear of. */
   async setHostAddresses(addresses: Readonly<Record<IPFamily, readonly string[]>>): Promise<void> {
+    const facts = await this.moveHost(addresses);
+    for (const life of this.#processes) life.setFacts(facts);
+  }
+
+  /** Give the host other addresses, without a word to the processes; resolves to what a probe says of it now. */
+  async moveHost(addresses: Readonly<Record<IPFamily, readonly string[]>>): Promise<unknown> {
     this.#hostAddresses = this.#withExtra(addresses);
     this.#world = undefined;
     this.host.setAddresses(hostLinks(this.#hostAddresses));
-    const facts = await this.#probe();
-    for (const life of this.#processes) life.setFacts(facts);
+    return await this.#probe();
   }
 
   /** Have one call of a tool fail while a backend reads what the host holds: after so many that succeed; undefined: none. */

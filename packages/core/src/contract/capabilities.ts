@@ -57,17 +57,7 @@ export const CAPABILITY_DEFAULTS: Capabilities = {
 
 /** The capabilities that contract 2 began with. */
 type FirstCapability =
-  | "IPv4"
-  | "IPv6"
-  | "TCP"
-  | "UDP"
-  | "SCTP"
-  | "sessionAffinity"
-  | "sourceRanges"
-  | "clientAddress"
-  | "hairpin"
-  | "hostOrigin"
-  | "drop";
+  "IPv4" | "IPv6" | "TCP" | "UDP" | "SCTP" | "sessionAffinity" | "sourceRanges" | "clientAddress" | "hairpin" | "hostOrigin" | "drop";
 
 /**
  * What a backend names that can do all that contract 2 began with.

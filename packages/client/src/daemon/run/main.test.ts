@@ -152,6 +152,32 @@ describe("a running proxy", () => {
     expect([...proxy.kernel.objects.IPv4.values(), ...proxy.kernel.objects.IPv6.values()].map(({ value }) => value)).toContain("new facts");
   });
 
+  test("facts that changed between the probe and the watch come into force, and facts that are known change nothing", async () => {
+    const told: ("first facts" | "new facts")[] = ["new facts", "new facts"];
+    const module = withBackends(toyModule(proxy.kernel), () => ({
+      watch: async function* (signal) {
+        const facts = told.shift() ?? "first facts";
+        yield { kind: "facts", facts };
+        yield { kind: "facts", facts };
+        yield* proxy.kernel.events(signal);
+      },
+    }));
+    void proxy.start({}, module);
+    proxy.pushBoth();
+    await flushPromises();
+    await proxy.world.clock.advance(1_000);
+    const skeletons = (): readonly unknown[] =>
+      (["IPv4", "IPv6"] as const).map((one) => proxy.kernel.objects[one].get(`table ${one}`)?.value);
+    expect(skeletons()).toEqual(["new facts", "new facts"]);
+    const { applies } = proxy.kernel;
+    const debug = proxy.world.log.lines.filter((line) => line.startsWith("debug synced")).length;
+    proxy.kernel.emit({ kind: "facts", facts: "new facts" });
+    await flushPromises();
+    await proxy.world.clock.advance(1_000);
+    expect(proxy.kernel.applies).toBe(applies);
+    expect(proxy.world.log.lines.filter((line) => line.startsWith("debug synced"))).toHaveLength(debug);
+  });
+
   test("drift is found and mended", async () => {
     void proxy.start();
     proxy.pushBoth();
