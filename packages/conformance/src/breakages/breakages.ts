@@ -9,7 +9,7 @@ import { BROKEN_RECOVERY } from "./broken-recovery.ts";
 import { BROKEN_TURNS } from "./broken-turns.ts";
 import { BROKEN_WATCHES } from "./broken-watches.ts";
 import { checkBackend, checkScenarios } from "../checks/check.ts";
-import type { CreateFakeHost } from "../play/fake-host.ts";
+import type { CreateFakeHost, OptionalMember } from "../play/fake-host.ts";
 import type { Finding, FindingKind } from "../checks/finding.ts";
 import { checkHistories } from "../histories/histories.ts";
 import type { Scenario } from "../play/scenario.ts";
@@ -24,6 +24,8 @@ export interface Breakage {
   readonly kinds: readonly FindingKind[];
   /** Rules of which such a finding must name one; none: it is a duty of the contract. */
   readonly rules: readonly string[];
+  /** The optional member of the host without which the kit can't catch it; absent: there is none. */
+  readonly needs?: OptionalMember;
   apply(module: BackendModule, createFakeHost: CreateFakeHost): Subject;
 }
 
@@ -143,11 +145,12 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_RECOVERY,
   ...BROKEN_TURNS,
   ...BROKEN_WATCHES,
-}).map(([name, [of, apply, kinds = VERDICT]]) => ({
+}).map(([name, [of, apply, kinds = VERDICT, needs]]) => ({
   name,
   of,
   kinds,
   rules: of.startsWith("R-") ? of.split(", ") : [],
+  ...(needs && { needs }),
   apply: (module, createFakeHost) => apply({ module, createFakeHost }),
 }));
 

@@ -14,15 +14,18 @@ import type {
   ServicePort,
   World,
 } from "@turnout/core";
-import type { FakeHost } from "../play/fake-host.ts";
+import type { FakeHost, OptionalMember } from "../play/fake-host.ts";
 import type { FindingKind } from "../checks/finding.ts";
 import type { Subject } from "../play/subject.ts";
 
 /** A backend of whatever kind. */
 export type AnyBackend = Backend<unknown, KernelObject, unknown>;
 
-/** What a defect offends against (rules, or a duty of the contract), how it comes about, and as what it is found; default `verdict`. */
-export type Defect = readonly [of: string, apply: (subject: Subject) => Subject, kinds?: readonly FindingKind[]];
+/**
+ * Defect of a backend or its host: what it offends against (rules, or a duty of the contract), how it comes about, as what it is found (default
+ * `verdict`), and the optional member of the host without which it can't be.
+ */
+export type Defect = readonly [of: string, apply: (subject: Subject) => Subject, kinds?: readonly FindingKind[], needs?: OptionalMember];
 
 /** Where a broken backend was opened. */
 export interface OpenedAt {

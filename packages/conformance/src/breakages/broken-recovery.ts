@@ -108,7 +108,7 @@ async function rewrite(inner: AnyBackend, { nowMs }: Delta<KernelObject>, signal
 }
 
 /** What can't be removed by a plan goes as in cleaning up, and the other way round: one of them reaches what is in force. */
-async function clear(inner: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
+export async function clear(inner: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
   const remove = [...((await inner.observe(signal))?.objects.values() ?? [])];
   await cleanUpBackend(inner, nowMs, signal);
   const left = new Set((await inner.observe(signal))?.objects.keys() ?? []);

@@ -18,6 +18,8 @@ export interface Checkpoint {
 /** Collects findings. */
 export class Findings {
   readonly list: Finding[] = [];
+  /** What wasn't looked at, each with the reason. */
+  readonly notAsked: Set<string> = new Set();
   readonly #max: number;
   readonly #onCheckpoint: ((place: Checkpoint) => void) | undefined;
   #checkpoint: Checkpoint = { scenario: "", step: "", rules: [] };
@@ -47,6 +49,11 @@ export class Findings {
   add(found: Found): void {
     const rules = found.rules ?? offendedByKind(found.kind) ?? this.#checkpoint.rules;
     if (!this.isFull) this.list.push({ ...this.#checkpoint, ...found, rules });
+  }
+
+  /** Note what isn't looked at, and why, in one text. */
+  leaveOut(what: string): void {
+    this.notAsked.add(what);
   }
 
   /** Note that something threw. */

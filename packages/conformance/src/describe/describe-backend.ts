@@ -12,10 +12,16 @@ import type { Scenario } from "../play/scenario.ts";
 import type { Subject } from "../play/subject.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 
+/** Registers one test. */
+type RegisterTest = (name: string, run: () => Promise<void>, timeoutMs: number) => unknown;
+
 /** A backend's tests, and what it is examined with. */
 export interface DescribeOptions extends Pick<CheckOptions, "backendOptions"> {
   /** Registers one test: `it` or `test` of vitest, jest, mocha or node:test. */
-  readonly it: (name: string, run: () => Promise<void>, timeoutMs: number) => unknown;
+  readonly it: RegisterTest & {
+    /** Registers one that doesn't run, as all of those do; absent: such a test is left out. */
+    readonly skip?: RegisterTest;
+  };
   /** Default {@link SCENARIOS}. */
   readonly scenarios?: readonly Scenario[];
   /** Random changes; default 1,000. The environment's TURNOUT_HISTORY_STEPS overrides it, for a soak. */
@@ -40,7 +46,7 @@ const STEPS = 1_000;
  * ends (from another seed with TURNOUT_HISTORY_SEED in the environment); and each defect of {@link BREAKAGES} is noticed, so that the host hides
  * nothing.
  *
- * Edges: a failing test's message has a line or more for each finding.
+ * Edges: a test of what the host doesn't show is skipped, and says so: name it in `notSeen` with the reason. A failing test's message has a line or more for each finding.
  * @throws {Error} for a name in `notSeen` that is no breakage's.
  */
 export function describeBackend(module: BackendModule, createFakeHost: CreateFakeHost, options: DescribeOptions): void {
@@ -71,7 +77,9 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
   );
   for (const breakage of breakages) {
     if (breakage.name in notSeen || !isAsked(breakage, module)) continue;
-    it(`is caught when it ${breakage.name}`, () => expectCaught(breakage, { module, createFakeHost }, scenarios), TIMEOUT_MS);
+    const [name, run] = [`is caught when it ${breakage.name}`, () => expectCaught(breakage, { module, createFakeHost }, scenarios)];
+    if (isShown(breakage, createFakeHost)) it(name, run, TIMEOUT_MS);
+    else it.skip?.(`${name} (not asked: the host has no ${breakage.needs}())`, run, TIMEOUT_MS);
   }
 }
 
@@ -79,6 +87,11 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
 function isAsked({ rules }: Breakage, module: BackendModule): boolean {
   const asked = rulesAsked(rules, abilitiesOf(module));
   return rules.length === 0 || rules.some((rule) => asked.includes(rule));
+}
+
+/** Tell whether a host has what it takes to show a defect. */
+function isShown({ needs }: Breakage, createFakeHost: CreateFakeHost): boolean {
+  return needs === undefined || createFakeHost()[needs] !== undefined;
 }
 
 /** Have the kit notice a defect. @throws {Error} when it notices none, or another one. */
