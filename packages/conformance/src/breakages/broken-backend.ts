@@ -51,7 +51,8 @@ export function withBackend(change: (inner: AnyBackend, at: OpenedAt) => Partial
         return {
           family(family): AnyBackend {
             const inner = dataplane.family(family);
-            return { ...delegate(inner), ...change(inner, { dataplane, world }) };
+            // Not spread: what is a getter stays one.
+            return Object.defineProperties(delegate(inner), Object.getOwnPropertyDescriptors(change(inner, { dataplane, world })));
           },
           close: (stop) => dataplane.close(stop),
         };
@@ -169,7 +170,9 @@ export function delegate(inner: AnyBackend): AnyBackend {
           forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> =>
             inner.forgetFlows?.(flows, signal) ?? Promise.resolve(0),
         }),
-    tellsDrift: inner.tellsDrift === true,
+    get tellsDrift(): boolean {
+      return inner.tellsDrift === true;
+    },
     ...(inner.watch === undefined ? {} : { watch: (signal: AbortSignal) => inner.watch?.(signal) ?? noEvents() }),
     ...(inner.cleanup === undefined ? {} : { cleanup: (signal: AbortSignal) => inner.cleanup?.(signal) ?? Promise.resolve() }),
     ...(inner.leftovers === undefined

@@ -222,6 +222,38 @@ describe("a running proxy", () => {
     expect(proxy.world.log.lines.filter((line) => line.includes("another program changed Turnout's objects"))).toHaveLength(1);
   });
 
+  test("a backend that learns with its first look that it is told is compared once more, and then within an hour", async () => {
+    let looks = 0;
+    const module = toyModule(proxy.kernel);
+    const learning: BackendModule = {
+      ...module,
+      open: async (options, given, signal) => {
+        const dataplane = await module.open(options, given, signal);
+        const family: typeof dataplane.family = (one) => {
+          const inner = dataplane.family(one);
+          let looked = false;
+          const observe: typeof inner.observe = (stop) => {
+            looked = true;
+            if (one === "IPv4") looks += 1;
+            return inner.observe(stop);
+          };
+          return Object.defineProperty({ ...inner, observe }, "tellsDrift", { get: () => looked });
+        };
+        return { ...dataplane, family };
+      },
+    };
+    void proxy.start({}, learning);
+    proxy.pushBoth();
+    await flushPromises();
+    const first = looks;
+    await proxy.world.clock.advance(30_000);
+    expect(looks).toBe(first + 1);
+    await proxy.world.clock.advance(3_500_000);
+    expect(looks).toBe(first + 1);
+    await proxy.world.clock.advance(100_000);
+    expect(looks).toBe(first + 2);
+  });
+
   test("watching the host is taken up again when it breaks, and what was missed is looked for", async () => {
     const module = toyModule(proxy.kernel);
     let watches = 0;
