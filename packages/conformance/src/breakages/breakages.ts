@@ -1,6 +1,7 @@
 import type { BackendModule, Rule, ServicePort } from "@turnout/core";
 import { breakDestinations, BROKEN_HANDS } from "./broken-hands.ts";
-import { delegate, indexesOf, withBackend, withHost, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
+import { delegate, withBackend, withHost } from "../play/changed-subject.ts";
+import { indexesOf, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
 import type { Defect } from "./broken-backend.ts";
 import { BROKEN_EDGES } from "./broken-edges.ts";
 import { BROKEN_HOSTS } from "./broken-hosts.ts";

@@ -2,8 +2,10 @@ import { objectId } from "@turnout/core";
 import type { KernelObject } from "@turnout/core";
 import type { Trace } from "../play/fake-host.ts";
 import { HOST_ADDRESSES, UPLINK } from "../play/stage.ts";
-import { putsOf, rememberDeltas, withBackend, withHost, withNode, withRows } from "./broken-backend.ts";
-import type { AnyBackend, Defect } from "./broken-backend.ts";
+import { putsOf, rememberDeltas, withBackend, withHost } from "../play/changed-subject.ts";
+import { withNode, withRows } from "./broken-backend.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
 import { clear } from "./broken-recovery.ts";
 
 /** Elements that a batch of a careless backend holds. */

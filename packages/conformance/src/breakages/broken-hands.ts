@@ -1,7 +1,9 @@
 import { cleanUpBackend, FAMILIES, isEqual, objectId } from "@turnout/core";
 import type { Delta, Destination, KernelObject, Outcome, Plan, Rule, ServicePort } from "@turnout/core";
-import { putsOf, withBackend, withHost, withoutEmptyPools } from "./broken-backend.ts";
-import type { AnyBackend, Defect } from "./broken-backend.ts";
+import { putsOf, withBackend, withHost } from "../play/changed-subject.ts";
+import { withoutEmptyPools } from "./broken-backend.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
 
 /** A row with other rules at its destinations. */
 export function breakDestinations(row: ServicePort, rulesOf: (destination: Destination) => readonly Rule[]): ServicePort {

@@ -1,7 +1,8 @@
 import type { Delta, KernelObject } from "@turnout/core";
 import { cleanUpBackend, objectId } from "@turnout/core";
-import { rememberDeltas, withBackend } from "./broken-backend.ts";
-import type { AnyBackend, Defect } from "./broken-backend.ts";
+import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
 
 /** Defects of those that make others pay for trouble with one thing. */
 export const BROKEN_RECOVERY: Readonly<Record<string, Defect>> = {

@@ -1,7 +1,8 @@
 import { objectId, Waiters } from "@turnout/core";
 import type { HostEvent, KernelObject } from "@turnout/core";
-import { putsOf, rememberDeltas, withBackend } from "./broken-backend.ts";
-import type { AnyBackend, Defect } from "./broken-backend.ts";
+import { putsOf, rememberDeltas, withBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
 
 /** Defects of those that should tell what happens to the host, or look. */
 export const BROKEN_WATCHES: Readonly<Record<string, Defect>> = {

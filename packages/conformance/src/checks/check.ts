@@ -1,6 +1,6 @@
 import { abilitiesOf, moduleFaults } from "@turnout/core";
 import type { Abilities, BackendModule, Plain } from "@turnout/core";
-import { Cells, partsOf, rulesAsked } from "../play/cells.ts";
+import { Cells, partsOf, rulesAsked } from "./cells.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
@@ -12,7 +12,7 @@ import { checkTurns } from "./turn-checks.ts";
 import type { PlayerOptions } from "../play/player.ts";
 import { createRandom } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
-import { ScenarioRun } from "../play/scenario-run.ts";
+import { ScenarioRun } from "./scenario-run.ts";
 import { STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
 

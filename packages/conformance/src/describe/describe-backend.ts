@@ -6,7 +6,7 @@ import { checkBackend } from "../checks/check.ts";
 import type { CheckOptions } from "../checks/check.ts";
 import type { Finding } from "../checks/finding.ts";
 import { checkHistories } from "../histories/histories.ts";
-import { rulesAsked } from "../play/cells.ts";
+import { rulesAsked } from "../checks/cells.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { Scenario } from "../play/scenario.ts";
 import type { Subject } from "../play/subject.ts";
@@ -55,6 +55,7 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
   const unknown = Object.keys(notSeen).filter((name) => !breakages.some((breakage) => breakage.name === name));
   if (unknown.length > 0) throw new Error(`no breakage has this name: ${unknown.join("; ")}`);
   const { TURNOUT_HISTORY_STEPS, TURNOUT_HISTORY_SEED } = process.env;
+  const { skip } = it;
   const steps = Number(TURNOUT_HISTORY_STEPS ?? options.steps ?? STEPS);
   const seed = Number(TURNOUT_HISTORY_SEED ?? 1);
   it(
@@ -79,7 +80,7 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
     if (breakage.name in notSeen || !isAsked(breakage, module)) continue;
     const [name, run] = [`is caught when it ${breakage.name}`, () => expectCaught(breakage, { module, createFakeHost }, scenarios)];
     if (isShown(breakage, createFakeHost)) it(name, run, TIMEOUT_MS);
-    else it.skip?.(`${name} (not asked: the host has no ${breakage.needs}())`, run, TIMEOUT_MS);
+    else skip?.(`${name} (not asked: the host has no ${breakage.needs}())`, run, TIMEOUT_MS);
   }
 }
 

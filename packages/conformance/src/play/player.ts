@@ -6,11 +6,11 @@ import type { FakeHost, HostAddress } from "./fake-host.ts";
 import { FamilyProcess } from "./family-process.ts";
 import type { SyncReport } from "./family-process.ts";
 import type { ObjectRef } from "./scenario.ts";
-import { lastingRawNode } from "../histories/lasting-raw-node.ts";
+import { lastingRawNode } from "./lasting-raw-node.ts";
 import { field } from "./raw-field.ts";
 import { HOST_ADDRESSES, STAGE_NODE, UPLINK } from "./stage.ts";
 import type { Subject } from "./subject.ts";
-import { watchTools } from "../checks/under-way.ts";
+import { watchTools } from "./watched-tools.ts";
 
 /** What a player is set up with. */
 export interface PlayerOptions {
