@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ToyHost } from "../testing/toy-backend.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
 import { ProxyError } from "../model/errors.ts";
 import type { BackendModule, Delta, KernelObject } from "./backend.ts";
 import { demandBackend, demandDataplane, demandObserved, demandOutcome, moduleFaults, parseModule } from "./check-module.ts";

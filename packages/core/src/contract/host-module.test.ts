@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { TestClock } from "../testing/clock.ts";
-import { RecordingLog } from "../testing/records.ts";
-import { ToyHost } from "../testing/toy-backend.ts";
+import { RecordingLog } from "../testing/recording-log.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
 import type { BackendModule, HostReport } from "./backend.ts";
 import { ALL_CAPABILITIES, abilitiesOf, CAPABILITY_DEFAULTS } from "./capabilities.ts";
 import { openDataplane, probeModule, withWorldOf } from "./host-module.ts";

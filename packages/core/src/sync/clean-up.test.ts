@@ -3,7 +3,7 @@ import { objectId } from "../contract/backend.ts";
 import type { KernelObject, Outcome } from "../contract/backend.ts";
 import { ProxyError } from "../model/errors.ts";
 import { TestClock } from "../testing/clock.ts";
-import { ToyHost } from "../testing/toy-backend.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
 import { cleanUpBackend } from "./clean-up.ts";
 
 const NEVER = new AbortController().signal;

@@ -9,7 +9,8 @@ import type { World } from "../contract/world.ts";
 import { createFeed } from "../state/node-view.ts";
 import { TestClock } from "../testing/clock.ts";
 import { rawNode, rawService, rawSlice } from "../testing/objects.ts";
-import { RecordingLog, RecordingObserver } from "../testing/records.ts";
+import { RecordingLog } from "../testing/recording-log.ts";
+import { RecordingObserver } from "../test-support/records.ts";
 import { createStoreView, POD_SETTINGS } from "../testing/view.ts";
 import { SyncLoop } from "./sync-loop.ts";
 
