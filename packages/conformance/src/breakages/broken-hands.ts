@@ -94,7 +94,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
     "the contract: cleanup",
     withBackend((_, { dataplane, world }) => ({
       async cleanup(signal) {
-        for (const family of FAMILIES) await cleanUpBackend(dataplane.family(family), world.clock.nowMs(), signal);
+        for (const family of FAMILIES) await cleanUpBackend(dataplane.family(family), world.clock, signal);
       },
     })),
     ["cleanup"],
@@ -105,7 +105,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
 function withLeftovers(isLeftover: (isInUse: boolean) => boolean): Parameters<typeof withBackend>[0] {
   return (inner, { world }) => ({
     leftovers: (isInUse) => {
-      const remove = (stop: AbortSignal): Promise<void> => cleanUpBackend(inner, world.clock.nowMs(), stop);
+      const remove = (stop: AbortSignal): Promise<void> => cleanUpBackend(inner, world.clock, stop);
       return Promise.resolve(isLeftover(isInUse) ? [{ what: "all of it", remove }] : []);
     },
   });

@@ -170,7 +170,7 @@ describe("what the kit says of a backend", () => {
       async open(options, world, signal) {
         const { family } = await referenceBackend.open(options, world, signal);
         const close = async (stop: AbortSignal): Promise<void> => {
-          for (const one of FAMILIES) await cleanUpBackend(family(one), world.clock.nowMs(), stop);
+          for (const one of FAMILIES) await cleanUpBackend(family(one), world.clock, stop);
         };
         return { family, close };
       },

@@ -171,8 +171,8 @@ export class FamilyProcess {
 
   /** Remove everything as `turnout cleanup` does, with a new process: by the backend's own way, or else all that it observes. */
   async cleanUp(): Promise<void> {
-    const nowMs = this.#options.world.clock.nowMs();
-    await this.#asNewborn((backend, signal) => cleanUpBackend(backend, nowMs, signal));
+    const { clock } = this.#options.world;
+    await this.#asNewborn((backend, signal) => cleanUpBackend(backend, clock, signal));
   }
 
   /** Remove what the backend takes for leftovers, with a new process; false where it never has any. */

@@ -1,13 +1,15 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Backend, BackendMetric, HostEvent, KernelObject } from "../contract/backend.ts";
 import { parseModule } from "../contract/check-module.ts";
-import { cleanUpBackend, openDataplane, probeModule, withWorldOf } from "../contract/host-module.ts";
+import { openDataplane, probeModule, withWorldOf } from "../contract/host-module.ts";
 import type { FlowFilter, World } from "../contract/world.ts";
 import { createFeed } from "../state/node-view.ts";
 import type { Store } from "../state/store.ts";
 import { flushPromises, TestClock } from "../testing/clock.ts";
 import { rawNode, rawService, rawSlice } from "../testing/objects.ts";
-import { RecordingLog, RecordingObserver } from "../testing/records.ts";
+import { cleanUpBackend } from "./clean-up.ts";
+import { RecordingObserver } from "../test-support/records.ts";
+import { RecordingLog } from "../testing/recording-log.ts";
 import { createStoreView, POD_SETTINGS, upsertRaw } from "../testing/view.ts";
 import { SyncLoop } from "./sync-loop.ts";
 
@@ -196,7 +198,7 @@ describe("a backend that uses all of contract 2", () => {
       expect(backend.isShared?.({ kind: "size", key: "1", value: true })).toBe(true);
       expect(await backend.leftovers?.(true, stop.signal)).toEqual([]);
       expect(await backend.leftovers?.(false, stop.signal)).toMatchObject([{ what: "table mine" }]);
-      await cleanUpBackend(backend, clock.nowMs(), stop.signal);
+      await cleanUpBackend(backend, clock, stop.signal);
       expect(host.held.size).toBe(0);
     });
     expect(plans).toEqual(["add port x"]);

@@ -3,12 +3,14 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { parseModule } from "../contract/check-module.ts";
 import type { KernelObject } from "../contract/backend.ts";
-import { cleanUpBackend, openDataplane, probeModule, withWorldOf } from "../contract/host-module.ts";
+import { openDataplane, probeModule, withWorldOf } from "../contract/host-module.ts";
+import { cleanUpBackend } from "./clean-up.ts";
 import type { World } from "../contract/world.ts";
 import { createFeed } from "../state/node-view.ts";
 import { TestClock } from "../testing/clock.ts";
 import { rawNode, rawService, rawSlice } from "../testing/objects.ts";
-import { RecordingLog, RecordingObserver } from "../testing/records.ts";
+import { RecordingLog } from "../testing/recording-log.ts";
+import { RecordingObserver } from "../test-support/records.ts";
 import { createStoreView, POD_SETTINGS } from "../testing/view.ts";
 import { SyncLoop } from "./sync-loop.ts";
 
@@ -61,7 +63,7 @@ test("a backend built against the first contract 2 loads, syncs, fails closed on
     store.upsert("EndpointSlice", slice("10.1.2.6"));
     await loop.once(NEVER);
     expect(held()).toEqual(['node node1 = "facts"', 'port 10.96.0.10:80 = ["10.1.2.6"]']);
-    await cleanUpBackend(backend, clock.nowMs(), NEVER);
+    await cleanUpBackend(backend, clock, NEVER);
     expect(held()).toEqual([]);
     await dataplane.close(NEVER);
   });
