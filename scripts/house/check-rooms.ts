@@ -33,6 +33,16 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     nft: ["watch"],
     testing: ["exec", "facts", "netlink", "addresses", "watch", "iptables", "nft"],
   },
+  conformance: {
+    oracle: [],
+    play: ["oracle"],
+    scenarios: ["play"],
+    reference: ["oracle", "play"],
+    checks: ["oracle", "play"],
+    histories: ["oracle", "play", "checks"],
+    breakages: ["play", "checks", "histories"],
+    describe: ["play", "scenarios", "checks", "histories", "breakages"],
+  },
   "client/daemon": {
     config: [],
     feed: [],

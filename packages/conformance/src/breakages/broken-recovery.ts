@@ -1,7 +1,8 @@
 import type { Clock, Delta, KernelObject } from "@turnout/core";
 import { cleanUpBackend, objectId, ProxyError } from "@turnout/core";
-import { rememberDeltas, withBackend } from "./broken-backend.ts";
-import type { AnyBackend, Defect } from "./broken-backend.ts";
+import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
 
 /** Defects of those that make others pay for trouble with one thing. */
 export const BROKEN_RECOVERY: Readonly<Record<string, Defect>> = {
@@ -108,7 +109,7 @@ async function rewrite(inner: AnyBackend, { nowMs }: Delta<KernelObject>, signal
 }
 
 /** What can't be removed by a plan goes as in cleaning up, and the other way round: one of them reaches what is in force. */
-async function clear(inner: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
+export async function clear(inner: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
   const remove = [...((await inner.observe(signal))?.objects.values() ?? [])];
   let atMs = nowMs;
   const hurried: Clock = {

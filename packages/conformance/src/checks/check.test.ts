@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { cleanUpBackend, FAMILIES } from "@turnout/core";
 import type { BackendModule, Plain } from "@turnout/core";
-import { withBackend } from "../breakages/broken-backend.ts";
+import { withBackend } from "../play/changed-subject.ts";
 import { checkBackend } from "./check.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";

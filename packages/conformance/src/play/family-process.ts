@@ -123,6 +123,11 @@ export class FamilyProcess {
     this.#loop.audit();
   }
 
+  /** What it was told of the host last. */
+  get facts(): unknown {
+    return this.#facts;
+  }
+
   setFacts(facts: unknown): void {
     this.#facts = facts;
     this.#loop.setHost(facts);

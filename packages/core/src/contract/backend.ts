@@ -195,10 +195,17 @@ export interface Backend<H, K extends KernelObject, S> {
   forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /**
    * Whether {@link Backend.watch} tells of whatever somebody else does to our objects. Absent: it doesn't, and everything is compared
-   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a tenth of the time; otherwise once an hour.
+   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a tenth of the time; otherwise once an hour. It is asked each time
+   * that everything is compared, so a getter may answer by what was found on the host.
    */
   readonly tellsDrift?: boolean;
-  /** Host facts changed, or somebody touched our objects. Goes on until the signal aborts. */
+  /**
+   * Tell of changed host facts, and of what somebody else did to our objects. Goes on until the signal aborts.
+   *
+   * Edges: it begins with the facts as they are then, since they may have changed after the probe: it is called when the first sync is done, which
+   * waits for the API server, and again when it has ended or failed. Listen before you read them, so that no change is lost in between. Facts
+   * that are equal to those the core knows change nothing.
+   */
   watch?(signal: AbortSignal): AsyncIterable<HostEvent<H>>;
   /** Numbers of its own, from its start on; asked for when somebody reads the metrics, so cheap. */
   metrics?(): readonly BackendMetric[];
