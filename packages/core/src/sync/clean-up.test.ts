@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { objectId } from "../contract/backend.ts";
 import type { KernelObject, Outcome } from "../contract/backend.ts";
 import { ProxyError } from "../model/errors.ts";
-import { TestClock } from "../testing/clock.ts";
+import { flushPromises, TestClock } from "../testing/clock.ts";
 import { ToyHost } from "../test-support/toy-backend.ts";
 import { cleanUpBackend } from "./clean-up.ts";
 
@@ -88,6 +88,18 @@ describe("cleaning up", () => {
     await clock.advance(1);
     await done;
     expect(short.removed).toEqual([["base base"], ["base base"]]);
+    const always = scripted(host, { lingering: [{ object: base, afterMs: 0 }] });
+    const ended = expect(cleanUpBackend(always.backend, clock, NEVER)).rejects.toMatchObject({ code: "timed_out", object: "base base" });
+    await clock.advance(20_000);
+    await ended;
+    expect(always.removed.length).toBeLessThan(200);
+    const stop = new AbortController();
+    const stopped = expect(
+      cleanUpBackend(scripted(host, { lingering: [{ object: base, afterMs: 2_000 }] }).backend, clock, stop.signal),
+    ).rejects.toMatchObject({ code: "canceled" });
+    await flushPromises();
+    stop.abort();
+    await stopped;
     const long = cleanUpBackend(scripted(host, { lingering: [{ object: base, afterMs: 60_000 }] }).backend, clock, NEVER);
     await expect(long).rejects.toMatchObject({ code: "timed_out", object: "base base" });
   });
