@@ -1,4 +1,4 @@
-import { TestClock } from "@turnout/core/testing";
+import { flushPromises, TestClock } from "@turnout/core/testing";
 import { EchoCount, OwnCommits } from "@turnout/host";
 import type { CommitMark } from "@turnout/host";
 import { countedSource, createFakeNetlink } from "@turnout/host/testing";
@@ -96,6 +96,36 @@ describe("watchHost", () => {
       commitOurs();
     });
     expect(kinds(events)).toEqual(["facts"]);
+  });
+
+  it("tells of others after a start with a commit of ours under way and one of others before it", async () => {
+    const clock = new TestClock(0);
+    const mark = await own.mark(netlink);
+    commitForeign(OURS);
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>();
+    const underWay = echoes.during(() => own.during(1, () => done));
+    const told: string[] = [];
+    const watching = (async (): Promise<void> => {
+      for await (const event of watchHost({ world: { netlink, clock }, family: "IPv4", own, echoes, mark }, stop.signal))
+        if (event.kind === "drift") told.push(event.what);
+    })();
+    // It is in the kernel, and its program has not said so yet.
+    netlink.commitNft({ pid: 1, process: "nft", tables: OURS });
+    // Longer than a difference is looked at again.
+    for (let ms = 0; ms < 32_000; ms += 50) {
+      await clock.advance(50);
+      await flushPromises();
+    }
+    expect(told).toEqual([]);
+    finish();
+    await underWay;
+    await clock.advance(50);
+    await flushPromises();
+    commitForeign(OURS);
+    await flushPromises();
+    expect(told).toEqual(["the ruleset changed before it was watched", "firewalld (pid 666) changed table ip turnout"]);
+    stop.abort();
+    await watching;
   });
 
   it("still tells of others after that", async () => {

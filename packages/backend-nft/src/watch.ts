@@ -73,7 +73,7 @@ class MissedCommits {
     const { netlink, clock } = world;
     const mark = this.#mark;
     const quiet = mark === undefined ? undefined : await own.undisturbedMark(mark, netlink, clock, this.#signal);
-    this.#mark = quiet ?? (await own.mark(netlink));
+    this.#mark = quiet ?? (await own.settledMark(netlink, clock, this.#signal));
     return mark !== undefined && quiet === undefined && !this.#signal.aborted;
   }
 

@@ -43,20 +43,18 @@ export class NftSession {
   /** Transactions of ours whose echo from the kernel has not been counted off yet. */
   readonly echoes: EchoCount = new EchoCount();
 
-  /** Carry out one transaction. @throws {ProxyError} what nft complained about; then nothing of it took effect. */
+  /**
+   * Carry out one transaction that changes the table which is watched, so that its echo is expected.
+   * @throws {ProxyError} what nft complained about; then nothing of it took effect.
+   */
   async commit(statements: readonly string[], signal: AbortSignal): Promise<void> {
-    const size = statements.reduce((sum, statement) => sum + statement.length + 2, 0);
-    const commit = (): Promise<void> =>
-      size > KEPT_TEXT_MAX
-        ? this.#alonePatience.during(size, (timeoutMs) => this.#commitAlone(statements, timeoutMs, signal))
-        : this.#keptPatience.during(size, (timeoutMs) => this.#commitKept(statements, timeoutMs));
-    await this.echoes.during(() => this.#own.during(1, commit));
+    await this.echoes.during(() => this.#carryOut(statements, signal));
   }
 
-  /** Remove a table, if it is there. */
+  /** Remove a table that isn't watched, if it is there: an echo that is expected and never comes would hide somebody else's next change. */
   async dropTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<void> {
     // Made first, so that deleting it can't fail for its absence.
-    await this.commit([`add table ${family} ${table}`, `delete table ${family} ${table}`], signal);
+    await this.#carryOut([`add table ${family} ${table}`, `delete table ${family} ${table}`], signal);
   }
 
   /** List a family's tables as JSON. */
@@ -95,6 +93,15 @@ export class NftSession {
     const input = `${statements.join("\n")}\n`;
     const { code, stderr } = await this.#exec.run(this.#nft, ["-f", "-"], { input, signal, timeoutMs });
     if (code !== 0) throw nftError(stderr, "apply a transaction");
+  }
+
+  async #carryOut(statements: readonly string[], signal: AbortSignal): Promise<void> {
+    const size = statements.reduce((sum, statement) => sum + statement.length + 2, 0);
+    const commit = (): Promise<void> =>
+      size > KEPT_TEXT_MAX
+        ? this.#alonePatience.during(size, (timeoutMs) => this.#commitAlone(statements, timeoutMs, signal))
+        : this.#keptPatience.during(size, (timeoutMs) => this.#commitKept(statements, timeoutMs));
+    await this.#own.during(1, commit);
   }
 
   async #commitKept(statements: readonly string[], timeoutMs: number): Promise<void> {

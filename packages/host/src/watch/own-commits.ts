@@ -42,6 +42,21 @@ export class OwnCommits {
     return { generation: await netlink.nftGeneration(), commits };
   }
 
+  /**
+   * Remember a moment at which no commit of ours is under way: each of ours until then is done, and each later one comes after it.
+   *
+   * Edges: after half a minute, or when aborted, whatever moment it is.
+   */
+  async settledMark(netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<CommitMark> {
+    for (let looks = 0; ; looks++) {
+      const isIdle = this.#underWay === 0;
+      const mark = await this.mark(netlink);
+      const isSettled = isIdle && this.#underWay === 0 && this.#count === mark.commits;
+      if (isSettled || looks >= LOOKS_MAX_UNDER_WAY || signal.aborted) return mark;
+      await clock.sleep(LOOK_AGAIN_MS, signal);
+    }
+  }
+
   /** Tell whether nobody else has committed since a mark. Edges: as {@link OwnCommits.undisturbedMark}; true when aborted. */
   async isUndisturbedSince(mark: CommitMark, netlink: Netlink, clock: Clock, signal: AbortSignal): Promise<boolean> {
     return (await this.undisturbedMark(mark, netlink, clock, signal)) !== undefined || signal.aborted;
