@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import { errno, kernelError } from "../netlink/errno.ts";
 import { operationObject } from "./model/model.ts";
-import type { IpvsOperation } from "./model/model.ts";
+import type { IpvsOperation, IpvsTimeouts } from "./model/model.ts";
 
 const WHAT: Readonly<Record<IpvsOperation["verb"], string>> = {
   "add-service": "a virtual server can't be added",
@@ -41,6 +41,11 @@ export function operationError(operation: IpvsOperation, value: number): ProxyEr
     }
   }
   return kernelError(value, what, { object });
+}
+
+/** Put the kernel's refusal of timeouts into an error. */
+export function timeoutsError({ tcp, tcpFin, udp }: IpvsTimeouts, value: number): ProxyError {
+  return kernelError(value, "timeouts of IPVS can't be set", { object: `tcp ${tcp}, tcpfin ${tcpFin}, udp ${udp}` });
 }
 
 function hintOf(operation: IpvsOperation): string {

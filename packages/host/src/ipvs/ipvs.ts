@@ -7,7 +7,7 @@ import { NETLINK } from "../netlink/socket.ts";
 import { parseRealServer, parseService, parseTimeouts, parseVersion } from "./answers.ts";
 import type { ServiceAnswer } from "./answers.ts";
 import { IPVS_FAMILY } from "./constants.ts";
-import { ipvsMissing, operationError } from "./errors.ts";
+import { ipvsMissing, operationError, timeoutsError } from "./errors.ts";
 import { operationObject, virtualServerName } from "./model/model.ts";
 import type { IpvsListing, IpvsOperation, IpvsTimeouts, RealServer, VirtualServerKey } from "./model/model.ts";
 import { operationRequest, questionRequest, realServersRequest, servicesRequest, timeoutsRequest } from "./requests.ts";
@@ -102,7 +102,7 @@ class KernelIpvs implements Ipvs {
 
   async setTimeouts(timeouts: IpvsTimeouts): Promise<void> {
     const value = await this.#channel.request(await this.#familyId(), timeoutsRequest(timeouts));
-    this.#check(value, "timeouts of IPVS can't be set", `tcp ${timeouts.tcp}, tcpfin ${timeouts.tcpFin}, udp ${timeouts.udp}`);
+    if (value !== 0) throw timeoutsError(timeouts, value);
   }
 
   async version(): Promise<string> {
