@@ -6,13 +6,14 @@ import { runInGuest } from "../test-support/guest.ts";
 
 const script = fileURLToPath(new URL("../test-support/ipvs-child.ts", import.meta.url));
 
+const SEED = Number(process.env["SEED"] ?? 7);
 const plain = { scheduler: "rr", flags: 0, timeoutSeconds: 0 };
 const idle = { forward: "masquerade", activeConnections: 0, inactiveConnections: 0 };
 
 describe("IPVS of a real kernel", needs("root", "linux.uml", "ipvsadm", "modprobe", "setpriv"), () => {
   let results: Readonly<Record<string, unknown>>;
   beforeAll(async () => {
-    results = (await runInGuest({ modules: [], script })) as typeof results;
+    results = (await runInGuest({ modules: [], script, args: [String(SEED)] })) as typeof results;
   });
 
   it("isn't there until its module is loaded, and then for those who may", () => {
@@ -143,6 +144,10 @@ describe("IPVS of a real kernel", needs("root", "linux.uml", "ipvsadm", "modprob
       refused: ["604 already_exists a virtual server can't be added (EEXIST)"],
       counts: ["300 300 900", "300 300 900", "0 0 0"],
     });
+  });
+
+  it("does what the fake does", () => {
+    expect({ seed: SEED, found: results["fake"] }).toEqual({ seed: SEED, found: [] });
   });
 
   it("keeps a connection at weight 0, drops its packets once the real server is deleted, and goes on when it is back", () => {

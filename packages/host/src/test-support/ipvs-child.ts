@@ -2,10 +2,17 @@
 import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { isDeepStrictEqual } from "node:util";
 import type { IPFamily, ProxyError } from "@turnout/core";
+import { systemClock } from "@turnout/core/process";
+import { createRandom, pickOne } from "@turnout/core/testing";
+import { FaultSwitches } from "@turnout/conformance";
 import { createIpvs } from "../ipvs/ipvs.ts";
 import { virtualServerName } from "../ipvs/model/model.ts";
 import type { IpvsListing, IpvsOperation, RealServer, VirtualServerKey, VirtualServerSettings } from "../ipvs/model/model.ts";
+import { createFakeSysctl } from "../testing/fake-sysctl.ts";
+import { serverName } from "../testing/ipvs/fake-server.ts";
+import { FakeIpvs } from "../testing/ipvs/fake-ipvs.ts";
 
 const never = new AbortController().signal;
 const ipvs = createIpvs();
@@ -47,7 +54,7 @@ async function change(...operations: readonly IpvsOperation[]): Promise<readonly
 
 /** The kernel's order is that of a hash. */
 function inOrder({ virtualServers, firewallMarks }: IpvsListing): IpvsListing {
-  const sorted = virtualServers.map((one) => ({ ...one, realServers: one.realServers.toSorted((a, b) => (a.address < b.address ? -1 : 1)) }));
+  const sorted = virtualServers.map((one) => ({ ...one, realServers: one.realServers.toSorted((a, b) => (serverName(a) < serverName(b) ? -1 : 1)) }));
   return { virtualServers: sorted.toSorted((a, b) => (virtualServerName(a) < virtualServerName(b) ? -1 : 1)), firewallMarks };
 }
 
@@ -159,6 +166,26 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return { refused, counts: [first, second, emptied].map(count) };
   },
 
+  // The fake and the kernel are given the same.
+  async fake() {
+    const random = createRandom(Number(process.argv[2] ?? 1));
+    const fake = new FakeIpvs({ clock: systemClock(), faults: new FaultSwitches(), sysctl: createFakeSysctl({}) });
+    const found: unknown[] = [];
+    for (let step = 0; step < 60 && found.length < 5; step++) {
+      const operations = Array.from({ length: 1 + Math.floor(random() * 12) }, () => randomOperation(random));
+      const [theirs, ours] = [await ipvs.change(operations, never), await fake.change(operations, never)];
+      for (const [index, operation] of operations.entries()) {
+        const messages = [theirs[index]?.message, ours[index]?.message];
+        if (messages[0] !== messages[1]) found.push({ operation, real: messages[0], fake: messages[1] });
+      }
+      for (const family of ["IPv4", "IPv6"] satisfies readonly IPFamily[]) {
+        const [real, made] = [inOrder(await ipvs.list(family)), inOrder(await fake.list(family))];
+        if (!isDeepStrictEqual(real, made)) found.push({ operations, real, made });
+      }
+    }
+    return found;
+  },
+
   // Connections through a virtual server, in both families, while their real server is taken away in this way and that.
   async draining() {
     const seen: Record<string, unknown> = {};
@@ -190,6 +217,30 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return seen;
   },
 };
+
+const SERVICES = [key("TCP", "10.96.0.1", 80), key("UDP", "10.96.0.1", 80), key("TCP", "fd00:96::1", 80), key("SCTP", "fd00:96::1", 0)];
+const ADDRESSES: Readonly<Record<IPFamily, readonly string[]>> = {
+  IPv4: "10.1.0.1 10.1.0.2 127.0.0.1 169.254.1.1 224.0.0.1 255.255.255.255 0.0.0.1 203.0.113.1".split(" "),
+  IPv6: "fd00:1::1 fd00:1::2 ::1 fe80::1 ff02::1 :: 2001:db8::1".split(" "),
+};
+
+function randomOperation(random: () => number): IpvsOperation {
+  const service = pickOne(SERVICES, random);
+  const scheduler = pickOne(["rr", "wrr", "mh", "sh", "nope", "a-name-too-long-"], random);
+  const flags = pickOne([0, 1, 0x11, 0x10], random);
+  const clientPrefixLength = random() < 0.8 ? (service.family === "IPv4" ? 32 : 128) : pickOne([0, 24, 129], random);
+  // Of IPv4 there is only what fits a mask.
+  const settings = { scheduler, flags, timeoutSeconds: pickOne([0, 100], random), clientPrefixLength };
+  const prefixed = service.family === "IPv4" && clientPrefixLength > 32 ? { ...settings, clientPrefixLength: 16 } : settings;
+  const one = { address: pickOne(ADDRESSES[service.family], random), port: pickOne([80, 8080, 0], random) };
+  const weight = pickOne([0, 1, 100], random);
+  const roll = random();
+  if (roll < 0.2) return { verb: "add-service", service: { ...service, ...prefixed } };
+  if (roll < 0.3) return { verb: "edit-service", service: { ...service, ...prefixed } };
+  if (roll < 0.36) return { verb: "delete-service", service };
+  if (roll < 0.7) return { verb: "add-server", service, server: { ...one, weight } };
+  return roll < 0.85 ? { verb: "edit-server", service, server: { ...one, weight } } : { verb: "delete-server", service, server: one };
+}
 
 function countsOf({ weight, activeConnections, inactiveConnections }: RealServer): string {
   return `weight ${weight}, ${activeConnections} active, ${inactiveConnections} inactive`;

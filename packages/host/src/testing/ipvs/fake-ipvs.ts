@@ -18,7 +18,7 @@ import type { FakeSysctl } from "../fake-sysctl.ts";
 import type { PacketEnds } from "../set-lookup.ts";
 import { FakeRealServer, serverName } from "./fake-server.ts";
 import type { FakeVirtualServer } from "./fake-server.ts";
-import { addressFault, SCHEDULERS, settingsFault } from "./refusals.ts";
+import { addressFault, SCHEDULER_NAME_MAX, SCHEDULERS, settingsFault } from "./refusals.ts";
 import { schedule } from "./scheduling.ts";
 
 /** Whether real servers that take no more lose the clients that stay with them, too. */
@@ -173,6 +173,7 @@ export class FakeIpvs implements Ipvs {
   #carryOut(operation: IpvsOperation): number {
     const name = virtualServerName(operation.service);
     const service = this.#services.get(name);
+    if ("scheduler" in operation.service && operation.service.scheduler.length > SCHEDULER_NAME_MAX) return errno("EINVAL");
     if (operation.verb === "add-service") return this.#addService(name, operation, service);
     if (service === undefined) return errno("ESRCH");
     switch (operation.verb) {
@@ -203,7 +204,6 @@ export class FakeIpvs implements Ipvs {
   }
 
   #addService(name: string, operation: Extract<IpvsOperation, { readonly verb: "add-service" | "edit-service" }>, found: unknown): number {
-    if (operation.service.scheduler.length > 15) return settingsFault(operation.service, this.#schedulers);
     if (found !== undefined) return errno("EEXIST");
     const fault = settingsFault(operation.service, this.#schedulers);
     if (fault !== 0) return fault;
@@ -216,7 +216,7 @@ export class FakeIpvs implements Ipvs {
 
 function addServer(service: FakeVirtualServer, operation: Extract<IpvsOperation, { readonly verb: "add-server" | "edit-server" }>, clock: Clock): number {
   const name = serverName(operation.server);
-  const fault = addressFault({ ...operation, verb: "add-server" });
+  const fault = addressFault(operation.service.family, operation.server.address);
   if (service.servers.has(name)) return errno("EEXIST");
   if (fault !== 0) return fault;
   const old = service.trash.get(name);
