@@ -48,5 +48,8 @@ export function ipsetError(stderr: string, doing: string, line?: string): ProxyE
     .join("; ");
   const object = `${said === "" ? "no message" : said.slice(0, 300)}${line === undefined ? "" : ` (${line.slice(0, 300)})`}`;
   const found = MEANINGS.find(([pattern]) => pattern.test(said));
-  return new ProxyError(found?.[1] ?? "tool_failed", `ipset could not ${doing}`, { object, ...(found === undefined ? {} : { hint: found[2] }) });
+  return new ProxyError(found?.[1] ?? "tool_failed", `ipset could not ${doing}`, {
+    object,
+    ...(found === undefined ? {} : { hint: found[2] }),
+  });
 }

@@ -24,7 +24,9 @@ describe("the program ipset", needs("root", "netns", "ipset"), () => {
       before: {},
       first: [
         ...Array.from({ length: 7 }, () => null),
-        expect.stringContaining(`[invalid_object] ${lines}The value of the CIDR parameter of the IP address is invalid (add B fd00::1,tcp:80,::/0)`),
+        expect.stringContaining(
+          `[invalid_object] ${lines}The value of the CIDR parameter of the IP address is invalid (add B fd00::1,tcp:80,::/0)`,
+        ),
         null,
         expect.stringContaining(`[not_found] ${lines}The set with the given name does not exist (add NOPE 10.96.0.10,tcp:80)`),
         null,

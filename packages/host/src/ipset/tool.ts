@@ -25,7 +25,10 @@ export class IpsetTool {
     const version = /\bv(\d+(?:\.\d+)+)/.exec(stdout)?.[1];
     if (version === undefined) throw new ProxyError("tool_failed", "ipset doesn't say its version", { object: stdout.slice(0, 100) });
     if (Number.parseInt(version, 10) >= OLDEST_MAJOR) return version;
-    throw new ProxyError("host_unsupported", "ipset is too old", { object: `version ${version}`, hint: `install ${OLDEST_MAJOR}.0 or newer` });
+    throw new ProxyError("host_unsupported", "ipset is too old", {
+      object: `version ${version}`,
+      hint: `install ${OLDEST_MAJOR}.0 or newer`,
+    });
   }
 
   /** The names of all sets of the host, whoever's. @throws {ProxyError} what ipset complains about. */

@@ -34,7 +34,19 @@ function bytes(name: keyof typeof ANSWERS): Buffer {
 
 describe("answers of the kernel", () => {
   it.each([
-    ["four", { family: "IPv4", protocol: "TCP", address: "10.96.0.9", port: 80, scheduler: "sh", flags: 0x11, timeoutSeconds: 100, clientPrefixLength: 16 }],
+    [
+      "four",
+      {
+        family: "IPv4",
+        protocol: "TCP",
+        address: "10.96.0.9",
+        port: 80,
+        scheduler: "sh",
+        flags: 0x11,
+        timeoutSeconds: 100,
+        clientPrefixLength: 16,
+      },
+    ],
     ["six", { ...VOICE, scheduler: "wrr", flags: 1, timeoutSeconds: 60, clientPrefixLength: 128 }],
     ["mark", { family: "IPv4", firewallMark: 7 }],
   ] as const)("a virtual server: %s", (name, expected) => {
@@ -76,17 +88,25 @@ describe("requests", () => {
     expect(realServersRequest(WEB).toString("hex")).toBe(`0801000024000180${keyFour}`);
     expect(realServersRequest(VOICE).toString("hex")).toBe(`0801000030000180${keySix}`);
     expect([questionRequest("timeouts"), questionRequest("version")].map((one) => one.toString("hex"))).toEqual(["0d010000", "0f010000"]);
-    expect(timeoutsRequest({ tcp: 0, tcpFin: 30, udp: 10 }).toString("hex")).toBe("0c0100000800040000000000080005001e000000080006000a000000");
+    expect(timeoutsRequest({ tcp: 0, tcpFin: 30, udp: 10 }).toString("hex")).toBe(
+      "0c0100000800040000000000080005001e000000080006000a000000",
+    );
   });
 
   it("that change virtual servers; the kernel's own flag is never sent", () => {
     const tail = "070006006d6800000c00070011000000fdffffff08000800302a0000";
     const four = { ...WEB, ...settings, clientPrefixLength: 32 };
-    expect(operationRequest({ verb: "add-service", service: four }).toString("hex")).toBe(`0101000048000180${keyFour}${tail}08000900ffffffff`);
+    expect(operationRequest({ verb: "add-service", service: four }).toString("hex")).toBe(
+      `0101000048000180${keyFour}${tail}08000900ffffffff`,
+    );
     const wide = { ...four, clientPrefixLength: 0 };
-    expect(operationRequest({ verb: "edit-service", service: wide }).toString("hex")).toBe(`0201000048000180${keyFour}${tail}0800090000000000`);
+    expect(operationRequest({ verb: "edit-service", service: wide }).toString("hex")).toBe(
+      `0201000048000180${keyFour}${tail}0800090000000000`,
+    );
     const six = { ...VOICE, ...settings, clientPrefixLength: 128 };
-    expect(operationRequest({ verb: "edit-service", service: six }).toString("hex")).toBe(`0201000054000180${keySix}${tail}0800090080000000`);
+    expect(operationRequest({ verb: "edit-service", service: six }).toString("hex")).toBe(
+      `0201000054000180${keySix}${tail}0800090080000000`,
+    );
     expect(operationRequest({ verb: "delete-service", service: four }).toString("hex")).toBe(`0301000024000180${keyFour}`);
   });
 

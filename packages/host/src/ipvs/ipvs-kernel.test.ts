@@ -18,9 +18,7 @@ describe("IPVS of a real kernel", needs("root", "linux.uml", "ipvsadm", "modprob
 
   it("isn't there until its module is loaded, and then for those who may", () => {
     expect(results["absent"]).toBe("[host_unsupported] this kernel has no IPVS: load it: modprobe ip_vs");
-    expect(results["noRights"]).toBe(
-      "[permission_denied] virtual servers can't be listed (EPERM): run as root or with CAP_NET_ADMIN",
-    );
+    expect(results["noRights"]).toBe("[permission_denied] virtual servers can't be listed (EPERM): run as root or with CAP_NET_ADMIN");
   });
 
   it("holds what was added, and ipvsadm shows the same", () => {

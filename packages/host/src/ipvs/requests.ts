@@ -88,7 +88,10 @@ function keyOf({ family, protocol, address, port }: VirtualServerKey): Buffer {
   ]);
 }
 
-function serverRequest(command: number, { service, server }: Extract<IpvsOperation, { readonly verb: "add-server" | "edit-server" }>): Buffer {
+function serverRequest(
+  command: number,
+  { service, server }: Extract<IpvsOperation, { readonly verb: "add-server" | "edit-server" }>,
+): Buffer {
   return payload(
     command,
     nested(ATTR.service, keyOf(service)),

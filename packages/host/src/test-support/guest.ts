@@ -33,7 +33,17 @@ export async function runInGuest({ modules, script, args = [] }: GuestRun): Prom
     const init = join(folder, "init.sh");
     await writeFile(init, initScript(folder, modules, [process.execPath, ...FLAGS, script, ...args]));
     await chmod(init, 0o755);
-    const kernel = ["mem=1G", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw", `init=${init}`, "con=null", "con0=fd:0,fd:1", "quiet"];
+    const kernel = [
+      "mem=1G",
+      "root=/dev/root",
+      "rootfstype=hostfs",
+      "rootflags=/",
+      "rw",
+      `init=${init}`,
+      "con=null",
+      "con0=fd:0,fd:1",
+      "quiet",
+    ];
     const own = [`uml_dir=${folder}/`, "umid=guest"];
     const { stdout } = await promisify(execFile)("linux.uml", [...kernel, ...own], { timeout: TIMEOUT_MS, killSignal: "SIGKILL" });
     const read = (name: string): Promise<string> => readFile(join(folder, name), "utf8").catch(() => "");

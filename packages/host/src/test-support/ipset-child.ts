@@ -38,7 +38,8 @@ function differences(inputs: Iterable<readonly [args: string, input: string]>): 
     const [theirs, ours] = [comparable(real(args, input)), comparable(fake.run(args, input))];
     const [theirSets, ourSets] = [comparable(real("save")), comparable(fake.run("save"))];
     if (theirs !== ours) found.push({ args, input, real: theirs, fake: ours });
-    else if (theirSets !== ourSets) found.push({ args, input, onlyReal: without(theirSets, ourSets), onlyFake: without(ourSets, theirSets) });
+    else if (theirSets !== ourSets)
+      found.push({ args, input, onlyReal: without(theirSets, ourSets), onlyFake: without(ourSets, theirSets) });
     if (found.length > 5) break;
   }
   return found;
@@ -83,10 +84,28 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const slip = await said("add A 1.1.1.2,udp:2", "add A 1.1.1.3", "add A 1.1.1.4,udp:4");
     const portless = await tool.restore(["add A 1.1.1.5,udp:2", "add A 1.1.1.3,udp:x"], never).catch((error: ProxyError) => error.message);
     const kept = [...((await tool.save(["A"], never)).get("A")?.entries ?? [])];
-    const many = await tool.restore(Array.from({ length: 150 }, () => "add NOPE 1.1.1.1"), never);
+    const many = await tool.restore(
+      Array.from({ length: 150 }, () => "add NOPE 1.1.1.1"),
+      never,
+    );
     const names = await tool.names(never);
-    const codes = many.reduce<Record<string, number>>((sum, error) => ({ ...sum, [`${error?.code}`]: (sum[`${error?.code}`] ?? 0) + 1 }), {});
-    return { before, first, sets, swapped, after, slip, portless, kept, codes, names, version: /^\d+\.\d+$/.test(await tool.version(never)) };
+    const codes = many.reduce<Record<string, number>>(
+      (sum, error) => ({ ...sum, [`${error?.code}`]: (sum[`${error?.code}`] ?? 0) + 1 }),
+      {},
+    );
+    return {
+      before,
+      first,
+      sets,
+      swapped,
+      after,
+      slip,
+      portless,
+      kept,
+      codes,
+      names,
+      version: /^\d+\.\d+$/.test(await tool.version(never)),
+    };
   },
 
   async refused() {
@@ -101,7 +120,10 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
 
   async random() {
     const random = createRandom(Number(process.argv[3]));
-    const inputs = Array.from({ length: 150 }, (): readonly [string, string] => [pickOne(["restore", "restore -exist"], random), randomInput(random)]);
+    const inputs = Array.from({ length: 150 }, (): readonly [string, string] => [
+      pickOne(["restore", "restore -exist"], random),
+      randomInput(random),
+    ]);
     return differences(inputs);
   },
 };

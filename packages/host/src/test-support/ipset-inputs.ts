@@ -11,8 +11,8 @@ export const ONE_BY_ONE: readonly (readonly [args: string, input: string])[] = [
   ["save NOPE", ""],
   restore("create A hash:ip,port", "add A 10.0.0.1,tcp:80", "add A 10.0.0.1,tcp:80", "add A 10.0.0.2,tcp:80"),
   restore("add A 10.0.0.5,tcp:80", "del A 9.9.9.9,tcp:80", "add A 10.0.0.6,tcp:80"),
-  ...["add NOPE 10.0.0.5,tcp:80", "del NOPE 10.0.0.5,tcp:80", "destroy NOPE", "flush NOPE", "save NOPE", "swap NOPE A", "swap A NOPE"].map((line) =>
-    restore(line),
+  ...["add NOPE 10.0.0.5,tcp:80", "del NOPE 10.0.0.5,tcp:80", "destroy NOPE", "flush NOPE", "save NOPE", "swap NOPE A", "swap A NOPE"].map(
+    (line) => restore(line),
   ),
   ...["", " -exist", " maxelem 99 -exist", " family inet6 -exist", " hashsize 2048 -exist", " counters -exist"].map((words) =>
     restore(`create A hash:ip,port${words}`),
@@ -21,9 +21,16 @@ export const ONE_BY_ONE: readonly (readonly [args: string, input: string])[] = [
   restore("create BAD hash:nope"),
   restore("create N1234567890123456789012345678901 hash:ip"),
   restore("create N123456789012345678901234567890 hash:ip"),
-  ...["fd00::1,tcp:80", "10.0.0.1", "10.0.0.1,tcp:70000", "10.0.0.1,tcp:0", "10.0.0.1,foo:1", "10.0.0.256,tcp:1", "10.0.0.1,80", "10.0.0.1,17:9"].map(
-    (entry) => restore(`add A ${entry}`),
-  ),
+  ...[
+    "fd00::1,tcp:80",
+    "10.0.0.1",
+    "10.0.0.1,tcp:70000",
+    "10.0.0.1,tcp:0",
+    "10.0.0.1,foo:1",
+    "10.0.0.256,tcp:1",
+    "10.0.0.1,80",
+    "10.0.0.1,17:9",
+  ].map((entry) => restore(`add A ${entry}`)),
   restore("add A 10.0.0.1,tcp:80,10.0.0.1"),
   restore("add A 3.3.3.1,tcp:80", "add A 10.0.0.1"),
   restore("add A 3.3.3.1,tcp:80", "add A 10.0.0.1,tcp:70000"),
@@ -48,23 +55,38 @@ export const ONE_BY_ONE: readonly (readonly [args: string, input: string])[] = [
   restore("create P bitmap:port range 0-65535", "add P 1", "add P 65536"),
   restore("add P 10.0.0.1"),
   restore("add P 1,2"),
-  ...["add P 1", "add P 0", "add P tcp:1", "del P 9", "del P 1", "create P bitmap:port range 0-65535 -exist", "create P bitmap:port -exist"].map((line) =>
-    restore(line),
-  ),
+  ...[
+    "add P 1",
+    "add P 0",
+    "add P tcp:1",
+    "del P 9",
+    "del P 1",
+    "create P bitmap:port range 0-65535 -exist",
+    "create P bitmap:port -exist",
+  ].map((line) => restore(line)),
   restore("create C hash:ip,port,net", "add C 10.0.0.1,tcp:80,10.0.0.0/0"),
   restore("add C 10.0.0.1,tcp:80,10.0.0.9/32", "add C 10.0.0.1,tcp:80,10.0.0.9"),
-  ...["10.0.0.1,tcp:80,10.0.0.9/33", "10.0.0.1,tcp:80,10.9.8.7/24", "10.0.0.1,tcp:80", "10.0.0.1,tcp:80,1.1.1.1,1.1.1.1", "10.0.0.1,tcp:80,0.0.0.0/1"].map(
-    (entry) => restore(`add C ${entry}`),
-  ),
+  ...[
+    "10.0.0.1,tcp:80,10.0.0.9/33",
+    "10.0.0.1,tcp:80,10.9.8.7/24",
+    "10.0.0.1,tcp:80",
+    "10.0.0.1,tcp:80,1.1.1.1,1.1.1.1",
+    "10.0.0.1,tcp:80,0.0.0.0/1",
+  ].map((entry) => restore(`add C ${entry}`)),
   restore("create C6 hash:ip,port,net family inet6", "add C6 fd00::1,sctp:80,::/0"),
-  ...["fd00::1,sctp:80,fd00:1:2:3::/64", "fd00::1,sctp:80,fd00::129/127", "fd00::1,sctp:80,8000::/1", "fd00::1,sctp:80,fd00::/129"].map((entry) =>
-    restore(`add C6 ${entry}`),
+  ...["fd00::1,sctp:80,fd00:1:2:3::/64", "fd00::1,sctp:80,fd00::129/127", "fd00::1,sctp:80,8000::/1", "fd00::1,sctp:80,fd00::/129"].map(
+    (entry) => restore(`add C6 ${entry}`),
   ),
   restore("create B hash:ip,port,ip", "add B 10.0.0.1,tcp:80,10.0.0.0/24"),
   restore("add B 10.0.0.1,udp:80,10.0.0.1", "add B 10.0.0.1,udp:80,0.0.0.0"),
-  ...["A 0.0.0.0,tcp:1", "A6 ::,tcp:1", "B 0.0.0.0,tcp:1,1.1.1.1", "C 0.0.0.0,tcp:1,1.1.1.1", "C6 ::,tcp:1,fd00::1", "C 1.1.1.1,tcp:1,0.0.0.0"].map((words) =>
-    restore(`add ${words}`),
-  ),
+  ...[
+    "A 0.0.0.0,tcp:1",
+    "A6 ::,tcp:1",
+    "B 0.0.0.0,tcp:1,1.1.1.1",
+    "C 0.0.0.0,tcp:1,1.1.1.1",
+    "C6 ::,tcp:1,fd00::1",
+    "C 1.1.1.1,tcp:1,0.0.0.0",
+  ].map((words) => restore(`add ${words}`)),
   restore("create E hash:ip", "add E 0.0.0.0"),
   restore("create E6 hash:ip family inet6", "add E6 fd00::1/64"),
   restore("add E6 ::"),
@@ -88,7 +110,9 @@ const SETS: readonly (readonly [name: string, create: string])[] = [
   ["T", "hash:ip,port"],
 ];
 const ENTRIES = [
-  ..."10.0.0.1,tcp:80 10.0.0.2,udp:80 fd00::1,tcp:80 10.0.0.1,tcp:80,10.0.0.1 10.0.0.1,tcp:80,10.0.0.0/8 10.0.0.1,tcp:80,0.0.0.0/0".split(" "),
+  ..."10.0.0.1,tcp:80 10.0.0.2,udp:80 fd00::1,tcp:80 10.0.0.1,tcp:80,10.0.0.1 10.0.0.1,tcp:80,10.0.0.0/8 10.0.0.1,tcp:80,0.0.0.0/0".split(
+    " ",
+  ),
   ..."10.0.0.2,tcp:80,10.0.0.2 10.0.0.3,tcp:80,10.1.0.0/16 30080 1 nope 10.0.0.1 0.0.0.0,tcp:80".split(" "),
 ];
 

@@ -54,7 +54,10 @@ async function change(...operations: readonly IpvsOperation[]): Promise<readonly
 
 /** The kernel's order is that of a hash. */
 function inOrder({ virtualServers, firewallMarks }: IpvsListing): IpvsListing {
-  const sorted = virtualServers.map((one) => ({ ...one, realServers: one.realServers.toSorted((a, b) => (serverName(a) < serverName(b) ? -1 : 1)) }));
+  const sorted = virtualServers.map((one) => ({
+    ...one,
+    realServers: one.realServers.toSorted((a, b) => (serverName(a) < serverName(b) ? -1 : 1)),
+  }));
   return { virtualServers: sorted.toSorted((a, b) => (virtualServerName(a) < virtualServerName(b) ? -1 : 1)), firewallMarks };
 }
 

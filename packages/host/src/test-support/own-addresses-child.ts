@@ -71,7 +71,9 @@ await own("IPv6").removeAll(signal);
 results["left"] = sh(`ip link show dev ${DEVICE} 2>/dev/null | wc -l`);
 
 // What a kube-proxy leaves: the device down, the addresses of global scope.
-sh(`ip link add ${DEVICE} type dummy; ip addr add 10.96.0.1/32 dev ${DEVICE}; ip addr add 10.96.0.9/32 dev ${DEVICE}; ip addr add fd00:96::1/128 dev ${DEVICE}`);
+sh(
+  `ip link add ${DEVICE} type dummy; ip addr add 10.96.0.1/32 dev ${DEVICE}; ip addr add 10.96.0.9/32 dev ${DEVICE}; ip addr add fd00:96::1/128 dev ${DEVICE}`,
+);
 results["kubeProxys"] = { addresses: onDevice(), reached: await reached() };
 const listed = [await own("IPv4").list(), await own("IPv6").list()];
 await own("IPv4").add(["10.96.0.1", "10.96.0.2"], signal);

@@ -24,7 +24,8 @@ export function readSaved(text: string): ReadonlyMap<string, SavedSet> {
   for (const line of text.split("\n")) {
     const [verb, name = "", word = ""] = line.split(" ", 3);
     if (verb === "add") sets.get(name)?.entries.push(word.includes(":") ? canonicalEntry(word) : word);
-    else if (verb === "create") sets.set(name, { type: word, options: optionsIn(line.slice(`create ${name} ${word}`.length)), entries: [] });
+    else if (verb === "create")
+      sets.set(name, { type: word, options: optionsIn(line.slice(`create ${name} ${word}`.length)), entries: [] });
   }
   return sets;
 }

@@ -8,7 +8,9 @@ describe("lines of ipset restore", () => {
       "create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 1048576",
     );
     expect(createLine("KUBE-6-CLUSTER-IP", { type: "hash:ip,port", family: "IPv6" })).toContain(" family inet6 ");
-    expect(createLine("KUBE-NODE-PORT-TCP", { type: "bitmap:port", family: "IPv6" })).toBe("create KUBE-NODE-PORT-TCP bitmap:port range 0-65535");
+    expect(createLine("KUBE-NODE-PORT-TCP", { type: "bitmap:port", family: "IPv6" })).toBe(
+      "create KUBE-NODE-PORT-TCP bitmap:port range 0-65535",
+    );
     expect([addLine("A", "1.1.1.1"), deleteLine("A", "1.1.1.1"), destroyLine("A"), swapLine("A", "B")]).toEqual([
       "add A 1.1.1.1",
       "del A 1.1.1.1",

@@ -173,7 +173,8 @@ function ofSet(verb: "destroy" | "flush" | "save" | "list", name: string | undef
     group: undefined,
     run(host) {
       if (verb === "destroy" && isForgiving && name !== undefined && !host.sets.has(name)) return DONE;
-      if (verb === "list" && (name === "-name" || name === "-n")) return { printed: [...host.sets.keys()].map((one) => `${one}\n`).join("") };
+      if (verb === "list" && (name === "-name" || name === "-n"))
+        return { printed: [...host.sets.keys()].map((one) => `${one}\n`).join("") };
       if (verb === "list") throw usage("the fake lists names alone: what is in a set says save");
       const names = name === undefined ? [...host.sets.keys()] : [name];
       const sets = names.map((one) => [one, setOf(host, one)] as const);

@@ -81,7 +81,9 @@ function readNet(word: string, family: IPFamily): Read {
 
 function ipText(value: bigint, family: IPFamily): string {
   const groups = (size: number, count: number, radix: number): string[] =>
-    Array.from({ length: count }, (_, index) => ((value >> BigInt(size * (count - 1 - index))) & ((1n << BigInt(size)) - 1n)).toString(radix));
+    Array.from({ length: count }, (_, index) =>
+      ((value >> BigInt(size * (count - 1 - index))) & ((1n << BigInt(size)) - 1n)).toString(radix),
+    );
   const text = family === "IPv4" ? groups(8, 4, 10).join(".") : groups(16, 8, 16).join(":");
   return parseIP(text)?.text ?? text;
 }

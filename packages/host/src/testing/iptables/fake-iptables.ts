@@ -182,7 +182,12 @@ export class FakeIptables {
     const { variant, family, name } = program;
     const rules = this.#rulesOf(variant, family);
     const hasLegacyTables = this.#rulesOf("legacy", family).tables.size > 0;
-    const answer = runProgram(program, args, input, { rules, hasLegacyTables, nowMs: this.#host.clock.nowMs(), sets: this.#host.sets ?? NO_SETS });
+    const answer = runProgram(program, args, input, {
+      rules,
+      hasLegacyTables,
+      nowMs: this.#host.clock.nowMs(),
+      sets: this.#host.sets ?? NO_SETS,
+    });
     if (pid === OWN_PID && answer.committed.length > 0) this.#written += input.split("\n").filter((line) => line.startsWith("-")).length;
     if (answer.committed.length > 0) this.#recents.keepOnly(() => this.#named(({ recent }) => recent));
     for (const table of variant === "nft" ? answer.committed : []) {

@@ -29,7 +29,10 @@ function createFake(): FakeParts {
 /** Code, complaint and what is saved of a rule. */
 function said(code: number | null, stderr: string, saved: string): string {
   const rules = saved.split("\n").filter((line) => line.startsWith("-A INPUT") && !line.includes("FOREIGN"));
-  return `${code} ${stderr.replaceAll(/^# Warning.*\n/gm, "").replaceAll(/\s+/g, " ").trim()} ${rules.join()}`.trim();
+  return `${code} ${stderr
+    .replaceAll(/^# Warning.*\n/gm, "")
+    .replaceAll(/\s+/g, " ")
+    .trim()} ${rules.join()}`.trim();
 }
 
 async function fakeSays(iptables: FakeIptables, tool: string, line: string): Promise<string> {
@@ -68,14 +71,19 @@ const TOOLS = ["iptables-nft", "iptables-legacy", "ip6tables-nft", "ip6tables-le
 
 describe("the fake of iptables does what the real one does", needs("root", "netns", "ipset", "iptables>=1.8.9"), () => {
   it.each(TOOLS)("with sets and bridge ports, %s", async (tool) => {
-    const each = LINES.map((line) => `${tool} -F INPUT; ${tool} -A INPUT ${line} -j ACCEPT 2>&1; echo "@$?"; ${tool}-save -t filter; echo @@`);
+    const each = LINES.map(
+      (line) => `${tool} -F INPUT; ${tool} -A INPUT ${line} -j ACCEPT 2>&1; echo "@$?"; ${tool}-save -t filter; echo @@`,
+    );
     const script = `exec 2>/dev/null; ${SETS.map((set) => `ipset create ${set}`).join("; ")}; ${each.join("; ")}`;
     const { stdout } = spawnSync("unshare", ["-n", "sh", "-c", script], { encoding: "utf8", env: { ...process.env, LC_ALL: "C" } });
-    const real = stdout.split("@@\n").slice(0, -1).map((text) => {
-      const [stderr = "", rest = ""] = text.split(/^@(?=\d)/m);
-      const [code = "", ...saved] = rest.split("\n");
-      return said(Number(code), stderr, saved.join("\n"));
-    });
+    const real = stdout
+      .split("@@\n")
+      .slice(0, -1)
+      .map((text) => {
+        const [stderr = "", rest = ""] = text.split(/^@(?=\d)/m);
+        const [code = "", ...saved] = rest.split("\n");
+        return said(Number(code), stderr, saved.join("\n"));
+      });
     const { iptables } = createFake();
     const fake: string[] = [];
     for (const line of LINES) fake.push(await fakeSays(iptables, tool, line));

@@ -21,7 +21,12 @@ function server(verb: "add-server" | "edit-server", one: typeof ONE, weight: num
   return { verb, service: WEB, server: { ...one, weight } };
 }
 
-function created(scheduler: string = "rr", flags: number = 0, timeoutSeconds: number = 0, parameters: Readonly<Record<string, string>> = {}) {
+function created(
+  scheduler: string = "rr",
+  flags: number = 0,
+  timeoutSeconds: number = 0,
+  parameters: Readonly<Record<string, string>> = {},
+) {
   const clock = new TestClock(0);
   const faults = new FaultSwitches();
   const ipvs = new FakeIpvs({ clock, faults, sysctl: createFakeSysctl(parameters) });
@@ -31,7 +36,9 @@ function created(scheduler: string = "rr", flags: number = 0, timeoutSeconds: nu
     undefined,
   ]);
   const counts = async (): Promise<readonly string[]> =>
-    (await ipvs.realServers([WEB])).flat().map(({ weight, activeConnections, inactiveConnections }) => `${weight} ${activeConnections} ${inactiveConnections}`);
+    (await ipvs.realServers([WEB]))
+      .flat()
+      .map(({ weight, activeConnections, inactiveConnections }) => `${weight} ${activeConnections} ${inactiveConnections}`);
   return { ipvs, clock, faults, counts };
 }
 

@@ -214,7 +214,11 @@ export class FakeIpvs implements Ipvs {
   }
 }
 
-function addServer(service: FakeVirtualServer, operation: Extract<IpvsOperation, { readonly verb: "add-server" | "edit-server" }>, clock: Clock): number {
+function addServer(
+  service: FakeVirtualServer,
+  operation: Extract<IpvsOperation, { readonly verb: "add-server" | "edit-server" }>,
+  clock: Clock,
+): number {
   const name = serverName(operation.server);
   const fault = addressFault(operation.service.family, operation.server.address);
   if (service.servers.has(name)) return errno("EEXIST");

@@ -15,7 +15,10 @@ const NO_UNICAST: Readonly<Record<IPFamily, readonly string[]>> = {
 };
 
 /** What the kernel has against a virtual server's settings; 0: nothing. */
-export function settingsFault({ family, scheduler, clientPrefixLength }: VirtualServerKey & VirtualServerSettings, known: readonly string[]): number {
+export function settingsFault(
+  { family, scheduler, clientPrefixLength }: VirtualServerKey & VirtualServerSettings,
+  known: readonly string[],
+): number {
   if (!known.includes(scheduler)) return errno("ENOENT");
   return family === "IPv6" && (clientPrefixLength < 1 || clientPrefixLength > 128) ? errno("EINVAL") : 0;
 }

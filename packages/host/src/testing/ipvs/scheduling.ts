@@ -78,7 +78,11 @@ function byWeight(servers: readonly FakeRealServer[], random: () => number): Fak
   return servers.find(({ weight }) => (left -= weight) < 0) ?? servers.at(-1);
 }
 
-function best(servers: readonly FakeRealServer[], worth: (server: FakeRealServer) => number, random: () => number): FakeRealServer | undefined {
+function best(
+  servers: readonly FakeRealServer[],
+  worth: (server: FakeRealServer) => number,
+  random: () => number,
+): FakeRealServer | undefined {
   const most = Math.max(...servers.map(worth));
   const all = servers.filter((server) => worth(server) === most);
   return all[Math.floor(random() * all.length)];
