@@ -18,6 +18,9 @@ async function inNamespace(scenario: readonly string[], before: readonly string[
 describe("the program ipset", needs("root", "netns", "ipset"), () => {
   it("carries out lines, names each that is refused and goes on, and reads sets back", async () => {
     const lines = "ipset could not apply a line: ";
+    const portless: unknown = expect.stringContaining(
+      "[tool_failed] ipset could not apply a change: Syntax error: 'x' is invalid as number",
+    );
     const inA = (...entries: readonly string[]): unknown => ({ type: "hash:ip,port", options: "family inet maxelem 1048576", entries });
     expect(await inNamespace(["tool"])).toEqual({
       version: true,
@@ -44,7 +47,7 @@ describe("the program ipset", needs("root", "netns", "ipset"), () => {
         B: {
           type: "hash:ip,port,net",
           options: "family inet6 maxelem 1048576",
-          entries: expect.toSatisfy((entries: string[]) => entries.toSorted().join() === "fd00::1,tcp:80,::/1,fd00::1,tcp:80,::102:304"),
+          entries: ["fd00::1,tcp:80,::/1", "fd00::1,tcp:80,::102:304"],
         },
         A: inA("10.96.0.10,tcp:80"),
       },
@@ -52,15 +55,15 @@ describe("the program ipset", needs("root", "netns", "ipset"), () => {
       after: { A: inA("1.1.1.1,udp:1") },
       // What the tool had collected when it stumbled is given again.
       slip: [null, expect.stringContaining(`${lines}Syntax error: Second element is missing from 1.1.1.3.`), null],
-      portless: expect.stringContaining("[tool_failed] ipset could not apply a change: Syntax error: 'x' is invalid as number"),
-      kept: expect.toSatisfy((entries: string[]) => entries.toSorted().join() === "1.1.1.1,udp:1,1.1.1.2,udp:2,1.1.1.4,udp:4"),
+      portless,
+      kept: ["1.1.1.1,udp:1", "1.1.1.2,udp:2", "1.1.1.4,udp:4"],
       codes: { not_found: 100, limit_reached: 50 },
-      names: expect.arrayContaining(["FOREIGN", "A", "B", "FULL", "P"]),
+      names: ["A", "B", "FOREIGN", "FULL", "P"],
     });
   });
 
   it("says when it has no right to", needs("setpriv"), async () => {
-    const denied = expect.stringContaining("[permission_denied]");
+    const denied: unknown = expect.stringContaining("[permission_denied]");
     const without = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"];
     expect(await inNamespace(["refused"], without)).toEqual([denied, denied]);
   });

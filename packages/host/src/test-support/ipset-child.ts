@@ -11,6 +11,10 @@ import { ONE_BY_ONE, randomInput } from "./ipset-inputs.ts";
 const never = new AbortController().signal;
 const exec = createExec();
 
+function messageOf(error: unknown): string {
+  return ProxyError.is(error) ? error.message : String(error);
+}
+
 interface Said {
   readonly code: number | null;
   readonly stdout: string;
@@ -78,17 +82,19 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       "destroy NOPE",
       "add P 30080",
     );
-    const sets = Object.fromEntries(await tool.save(["P", "NOPE", "B", "A"], never));
+    const sets = Object.fromEntries(
+      Array.from(await tool.save(["P", "NOPE", "B", "A"], never), ([name, set]) => [name, { ...set, entries: set.entries.toSorted() }]),
+    );
     const swapped = await said("create A2 hash:ip,port family inet maxelem 1048576", "add A2 1.1.1.1,udp:1", "swap A A2", "destroy A2");
     const after = Object.fromEntries(await tool.save(["A", "A2"], never));
     const slip = await said("add A 1.1.1.2,udp:2", "add A 1.1.1.3", "add A 1.1.1.4,udp:4");
-    const portless = await tool.restore(["add A 1.1.1.5,udp:2", "add A 1.1.1.3,udp:x"], never).catch((error: ProxyError) => error.message);
-    const kept = [...((await tool.save(["A"], never)).get("A")?.entries ?? [])];
+    const portless = await tool.restore(["add A 1.1.1.5,udp:2", "add A 1.1.1.3,udp:x"], never).catch(messageOf);
+    const kept = [...((await tool.save(["A"], never)).get("A")?.entries ?? [])].toSorted();
     const many = await tool.restore(
       Array.from({ length: 150 }, () => "add NOPE 1.1.1.1"),
       never,
     );
-    const names = await tool.names(never);
+    const names = (await tool.names(never)).toSorted();
     const codes = many.reduce<Record<string, number>>(
       (sum, error) => ({ ...sum, [`${error?.code}`]: (sum[`${error?.code}`] ?? 0) + 1 }),
       {},
@@ -110,8 +116,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
 
   async refused() {
     const tool = new IpsetTool(exec);
-    const message = (error: unknown): string => (ProxyError.is(error) ? error.message : String(error));
-    return Promise.all([tool.save(["A"], never).catch(message), tool.restore(["create A hash:ip"], never).catch(message)]);
+    return Promise.all([tool.save(["A"], never).catch(messageOf), tool.restore(["create A hash:ip"], never).catch(messageOf)]);
   },
 
   async oneByOne() {

@@ -3,7 +3,8 @@ import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { isDeepStrictEqual } from "node:util";
-import type { IPFamily, ProxyError } from "@turnout/core";
+import { ProxyError } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
 import { systemClock } from "@turnout/core/process";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { FaultSwitches } from "@turnout/conformance";
@@ -16,6 +17,10 @@ import { FakeIpvs } from "../testing/ipvs/fake-ipvs.ts";
 
 const never = new AbortController().signal;
 const ipvs = createIpvs();
+
+function messageOf(error: unknown): string {
+  return ProxyError.is(error) ? error.message : String(error);
+}
 
 function sh(script: string): string {
   const { status, stdout, stderr } = spawnSync("sh", ["-ec", script], { encoding: "utf8" });
@@ -143,7 +148,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const before = await ipvs.timeouts();
     await ipvs.setTimeouts({ tcp: 0, tcpFin: 30, udp: 10 });
     const after = await ipvs.timeouts();
-    const refused = await ipvs.setTimeouts({ tcp: 2 ** 31 - 1, tcpFin: 0, udp: 0 }).catch((error: ProxyError) => error.message);
+    const refused = await ipvs.setTimeouts({ tcp: 2 ** 31 - 1, tcpFin: 0, udp: 0 }).catch(messageOf);
     return { version: await ipvs.version(), before, after, refused };
   },
 
@@ -316,7 +321,7 @@ async function setUp(): Promise<void> {
   await lines(echo)();
 }
 
-const results: Record<string, unknown> = { absent: await ipvs.list("IPv4").catch((error: ProxyError) => error.message) };
+const results: Record<string, unknown> = { absent: await ipvs.list("IPv4").catch(messageOf) };
 sh("modprobe -a ip_vs ip_vs_rr ip_vs_wrr ip_vs_mh ip_vs_sh dummy veth nf_conntrack");
 results["noRights"] = await withoutRights();
 await setUp();

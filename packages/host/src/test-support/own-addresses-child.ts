@@ -1,8 +1,7 @@
 // Run by addresses/own-addresses-kernel.test.ts in a user-mode Linux guest; prints what it saw as JSON.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:net";
 import { once } from "node:events";
-import { spawn } from "node:child_process";
 import type { IPFamily } from "@turnout/core";
 import { systemClock } from "@turnout/core/process";
 import { Mutex } from "../addresses/mutex.ts";
@@ -48,7 +47,7 @@ async function reached(): Promise<Readonly<Record<string, string>>> {
 
 function onDevice(): readonly string[] {
   const lines = sh(`ip -o addr show dev ${DEVICE}`).split("\n");
-  return lines.map((line) => /inet6? (.*?) *\\/.exec(line)?.[1]?.replace(/ kube-ipvs0$/, "") ?? line);
+  return lines.map((line) => /inet6? (.*?) *\\/.exec(line)?.[1]?.replace(/ kube-ipvs0$/, "") ?? line).toSorted();
 }
 
 sh(`ip link add v3 type veth peer name eth0; ip netns add client; ip link set eth0 netns client
