@@ -14,7 +14,7 @@ export interface CaseContext {
   readonly progress: (text: string) => void;
 }
 
-/** A number issue 2 asks for, and what was measured. */
+/** A target, and what was measured. */
 export interface Goal {
   readonly what: string;
   readonly wanted: string;

@@ -110,11 +110,15 @@ export const TRACES: readonly Trace[] = [
     about: `annotations of Services, order and generation of slices, heartbeats of nodes: ${NOISE.toLocaleString("en-US")} events`,
     events: noise,
   },
-  { name: "everything again", about: "each object as it was, as after a relist", events: relist },
+  { name: "everything again", about: "each object again, unchanged, as after a relist", events: relist },
   {
     name: "rolling restart",
-    about: `${RESTARTED} Services, pod by pod: four updates of a slice each, and ${HEARTBEATS} heartbeats of nodes`,
+    about: `${RESTARTED} Services, pod by pod; for each pod four updates of a slice, and ${HEARTBEATS} heartbeats of nodes`,
     events: rollingRestart,
   },
-  { name: "node churn", about: `${CHURNED} nodes come, report ${HEARTBEATS} times, are drained and go; none has a pod`, events: nodeChurn },
+  {
+    name: "node churn",
+    about: `${CHURNED} nodes are added, report ${HEARTBEATS} times, are drained and deleted; none has a pod`,
+    events: nodeChurn,
+  },
 ];

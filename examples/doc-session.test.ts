@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { patternOf, sessionOf } from "./doc-session.ts";
+import { blocksOf, patternOf, sessionOf } from "./doc-session.ts";
 
 const PAGE = `# A page
 
@@ -39,4 +39,8 @@ test.each([
   ["exit code 1", "exit code 7\n", false],
 ])("%j is printed as %j: %s", (prints, printed, isSo) => {
   expect(patternOf(prints).test(printed)).toBe(isSo);
+});
+
+test("the blocks of a page are those that say that they are TypeScript", () => {
+  expect(blocksOf("# A page\n\n```ts\na();\n```\nText.\n```sh\nls\n```\n```ts\nb();\n\nc();\n```\n")).toEqual(["a();\n", "b();\n\nc();\n"]);
 });

@@ -28,6 +28,11 @@ export function sessionOf(page: string): readonly Typed[] {
   return typed;
 }
 
+/** Find a Markdown page's blocks of TypeScript, between fences that say `ts`. */
+export function blocksOf(page: string): readonly string[] {
+  return [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, block = ""]) => block);
+}
+
 /** Make the pattern that what is printed has to match as a whole, but for blank space at its end. */
 export function patternOf(prints: string): RegExp {
   const source = prints

@@ -19,6 +19,32 @@ const ENV = {
   TURNOUT: ROOT,
 };
 
+/** A release to come: the core has changed, and all that depends on it pins the new one. */
+const LATER_CORE = "0.2.0";
+const LATER = "0.1.1";
+
+/** Pack a package of Turnout again as if it were of that release, and any other as it is. */
+async function raise(tarball: string, to: string): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), "turnout-raised-"));
+  try {
+    await promisify(execFile)("tar", ["-xzf", tarball, "-C", directory]);
+    const file = join(directory, "package", "package.json");
+    const found = JSON.parse(await readFile(file, "utf8")) as Readonly<Record<string, unknown>>;
+    if (String(found["name"]).startsWith("@turnout/")) await writeFile(file, `${JSON.stringify(raised(found), undefined, 2)}\n`);
+    await promisify(execFile)("tar", ["-czf", to, "-C", directory, "package"]);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function raised(found: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const versionOf = (name: string): string => (name === "@turnout/core" ? LATER_CORE : LATER);
+  const pins = (listed: unknown): unknown =>
+    Object.fromEntries(Object.entries(listed ?? {}).map(([name, pin]) => [name, name.startsWith("@turnout/") ? versionOf(name) : pin]));
+  const { name, dependencies, peerDependencies } = found;
+  return { ...found, version: versionOf(String(name)), dependencies: pins(dependencies), peerDependencies: pins(peerDependencies) };
+}
+
 const service = (name: string, ip: string): string => `
 apiVersion: v1
 kind: Service
@@ -65,11 +91,23 @@ describe("in an empty directory, with packages from their tarballs", () => {
     const text = await readFile(join(elsewhere, "package.json"), "utf8");
     expect(text).not.toContain("file:");
     const { dependencies, peerDependencies } = JSON.parse(text) as Record<string, Readonly<Record<string, string>> | undefined>;
-    expect(dependencies).toEqual({ "@turnout/host": "0.1.0" });
-    expect(peerDependencies).toEqual({ "@turnout/conformance": "0.1.0", "@turnout/core": "0.1.0" });
+    expect(dependencies).toEqual({ "@turnout/host": "^0.1.0" });
+    expect(peerDependencies).toEqual({ "@turnout/conformance": ">=0.1.0 <1", "@turnout/core": ">=0.1.0 <1" });
     expect(await readdir(elsewhere)).toEqual(["README.md", "dist", "package.json"]);
     expect(await shell("cd ../elsewhere && find . -path '*/@turnout/core/package.json' | wc -l")).toBe("1\n");
   }, 60_000);
+
+  it("the custom backend installs beside a later core of contract 2, and is used with that one alone", async () => {
+    await mkdir(join(parent, "later"));
+    for (const file of await readdir(directory)) if (/^turnout-.*\.tgz$/.test(file)) await raise(path(file), join(parent, "later", file));
+    await shell("cd ../later && npm install --silent ./*.tgz");
+    expect(await shell("cd ../later && find . -path '*/@turnout/core/package.json' | xargs grep -h '\"version\"'")).toBe(
+      `  "version": "${LATER_CORE}",\n`,
+    );
+    const backend = "--backend turnout-backend-table --source file:../backend/shop.yaml --family IPv4";
+    expect(await shell(`cd ../later && npx turnout render ${backend}`)).toContain("route TCP 10.96.0.20:80");
+    expect(await shell("cd ../later && npx turnout conformance --backend turnout-backend-table --only R-28")).toContain("table conforms");
+  }, 300_000);
 
   it("the custom backend keeps its table in step, adopts it after a restart, and cleans up", async () => {
     await mkdir(path("kept"));

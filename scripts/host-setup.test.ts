@@ -47,6 +47,23 @@ it("updates, then installs what is missing and nothing else, as root", () => {
   ]);
 });
 
+it("wants a package that is built for one machine on that machine only", () => {
+  stub("id", "echo 0");
+  stub("uname", "echo riscv64");
+  stub("apt-get", RECORD);
+  const { output } = setUp("turnout-no-tool:one:riscv64", "turnout-no-other:two:x86_64");
+  expect(output).toBe("turnout: installing one with apt-get\n");
+});
+
+it("lets a package that there isn't keep no other away", () => {
+  stub("id", "echo 0");
+  stub("apt-get", `${RECORD}; case "$*" in *two*) echo "E: no such package"; exit 100;; esac`);
+  const { status, output, aptCalls } = setUp("turnout-no-tool:one", "turnout-no-other:two", "turnout-no-third:three");
+  expect(status).toBe(0);
+  expect(aptCalls.slice(2).map((call) => call.replace(/.*recommends /, ""))).toEqual(["one", "two", "three"]);
+  expect(output).toContain("run: apt-get update && apt-get install -y --no-install-recommends two\n");
+});
+
 it("prints the command and goes on for anyone else", () => {
   stub("id", "echo 1000");
   stub("apt-get", RECORD);

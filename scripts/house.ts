@@ -3,14 +3,16 @@ import { fileURLToPath } from "node:url";
 import { checkBackendNames } from "./house/check-backend-names.ts";
 import { checkCitations } from "./house/check-citations.ts";
 import { checkImports } from "./house/check-imports.ts";
+import { checkInside, checkRoomTables } from "./house/check-pages.ts";
 import { checkPurity } from "./house/check-purity.ts";
-import { checkCircles, checkPublished, checkRooms } from "./house/check-rooms.ts";
-import { checkDocs, checkNames, checkShortcuts, checkSizes, documentedShare } from "./house/check-shape.ts";
+import { checkCircles, checkPublished, checkRooms, ROOMS } from "./house/check-rooms.ts";
+import { checkDocs, checkNames, checkParams, checkShortcuts, checkSizes, documentedShare } from "./house/check-shape.ts";
 import { describeFinding, judge } from "./house/finding.ts";
-import { readPackages, readPages, readSources } from "./house/tree.ts";
+import { readMaps, readPackages, readPages, readSources } from "./house/tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const files = readSources(root);
+const maps = readMaps(root);
 const findings = [
   ...checkImports(files, readPackages(root)),
   ...checkPurity(files),
@@ -19,10 +21,16 @@ const findings = [
   ...checkPublished(files),
   ...checkSizes(files),
   ...checkDocs(files),
+  ...checkParams(files),
   ...checkShortcuts(files),
   ...checkNames(files),
   ...checkBackendNames(files),
   ...checkCitations(files, readPages(root)),
+  ...maps.flatMap((page) => checkRoomTables(page, ROOMS)),
+  ...checkInside(
+    maps,
+    files.map(({ path }) => path),
+  ),
 ];
 const { errors, warnings, outdated } = judge(findings, readFileSync(new URL("house-allowed.txt", import.meta.url), "utf8"));
 

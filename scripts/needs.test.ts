@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { compareVersions, leftOut, needs, unmetNeed } from "./needs.ts";
+import { compareVersions, createNeedsHost, leftOut, needs, unmetNeed } from "./needs.ts";
 import type { NeedsHost } from "./needs.ts";
 
 const host: NeedsHost = {
@@ -7,6 +7,7 @@ const host: NeedsHost = {
   kernel: "6.1.0-18-amd64",
   versionOf: (tool) => ({ nft: "1.0.6", quiet: "" })[tool],
   canUnshare: () => false,
+  canInstall: () => false,
 };
 
 describe("unmetNeed", () => {
@@ -28,8 +29,15 @@ describe("unmetNeed", () => {
   });
 
   it("finds nothing unmet where everything is there", () => {
-    const able: NeedsHost = { ...host, isRoot: true, canUnshare: () => true };
-    expect(["root", "netns"].map((need) => unmetNeed(need, able))).toEqual([undefined, undefined]);
+    const able: NeedsHost = { ...host, isRoot: true, canUnshare: () => true, versionOf: () => "1.0" };
+    expect(["root", "netns", "uml"].map((need) => unmetNeed(need, able))).toEqual([undefined, undefined, undefined]);
+  });
+
+  it.each(["linux.uml", "modprobe"])("misses uml without %s, as a need of its own where no package can be had", (missing) => {
+    const install = "apt-get install -y --no-install-recommends user-mode-linux kmod";
+    const lacking: NeedsHost = { ...host, versionOf: (tool) => (tool === missing ? undefined : "1.0") };
+    expect(unmetNeed("uml", { ...lacking, canInstall: (name) => name === "user-mode-linux" })).toBe(`uml (not installed; run: ${install})`);
+    expect(unmetNeed("uml", lacking)).toBe(`user-mode-linux (no such package here; where there is one: ${install})`);
   });
 
   it.each(["", "nft>1", "nft>=", "Root", "nft >=1"])("refuses %j, which is no need", (need) => {
@@ -41,6 +49,12 @@ it("compares versions by number, a missing part as 0", () => {
   expect(Math.sign(compareVersions("1.0.9", "1.0.10"))).toBe(-1);
   expect(Math.sign(compareVersions("1.1", "1.0.10"))).toBe(1);
   expect(compareVersions("1", "1.0.0")).toBe(0);
+});
+
+it("asks apt-cache, if there is one, whether there is a package", () => {
+  const machine = createNeedsHost();
+  const isDebian = machine.versionOf("apt-cache") !== undefined;
+  expect([machine.canInstall("dpkg"), machine.canInstall("turnout-no-such-package")]).toEqual([isDebian, false]);
 });
 
 it("turns an unmet need into a skip that says why, and a met one into nothing", () => {

@@ -22,6 +22,8 @@ export interface NeedsHost {
   versionOf(tool: string): string | undefined;
   /** Whether a fresh network namespace can be made here. */
   canUnshare(): boolean;
+  /** Whether apt-get could install this package here, as far as its lists say. */
+  canInstall(debianPackage: string): boolean;
 }
 
 const VERSION_FLAG: Readonly<Record<string, string>> = { ip: "-V", tc: "-V", bridge: "-V", unshare: "-V" };
@@ -45,6 +47,7 @@ export function createNeedsHost(): NeedsHost {
       return found ? (/\d+(?:\.\d+)+/.exec(output)?.[0] ?? "") : undefined;
     },
     canUnshare: () => runTool("unshare", [isRoot ? "-n" : "-rn", "true"]).ok,
+    canInstall: (debianPackage) => /^ +Candidate: [^(\s]/m.test(runTool("apt-cache", ["policy", debianPackage]).output),
   };
 }
 
@@ -61,19 +64,31 @@ export function compareVersions(left: string, right: string): number {
   return 0;
 }
 
+/** What user-mode Linux and loading its modules take; in Debian for amd64 alone. */
+const UML_PACKAGE = "user-mode-linux";
+const UML_INSTALL = `apt-get install -y --no-install-recommends ${UML_PACKAGE} kmod`;
+
+/** Where no package is to be had the need is the package: only that may be allowed in scripts/allowed-skips.txt. */
+function unmetUml(host: NeedsHost): string | undefined {
+  if (["linux.uml", "modprobe"].every((tool) => host.versionOf(tool) !== undefined)) return undefined;
+  if (host.canInstall(UML_PACKAGE)) return `uml (not installed; run: ${UML_INSTALL})`;
+  return `${UML_PACKAGE} (no such package here; where there is one: ${UML_INSTALL})`;
+}
+
 /**
  * Tell why a need is not met.
  *
- * Shape: a need is `root`, `netns` (a network namespace can be made), `kernel>=6.1`, a tool (`nft`), or a tool and the oldest
- * version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
+ * Shape: a need is `root`, `netns` (a network namespace can be made), `uml` (a guest of the laboratory can be booted), `kernel>=6.1`, a tool (`nft`),
+ * or a tool and the oldest version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
  * @throws {Error} when the need is none of these.
  */
 export function unmetNeed(need: string, host: NeedsHost): string | undefined {
   if (need === "root") return host.isRoot ? undefined : "root (not root)";
   if (need === "netns") return host.canUnshare() ? undefined : "netns (unshare -n is refused)";
+  if (need === "uml") return unmetUml(host);
   const match = /^([a-z][\w.-]*)(?:>=(\d+(?:\.\d+)*))?$/.exec(need);
   const tool = match?.[1];
-  if (tool === undefined) throw new Error(`"${need}" is no need: say root, netns, kernel>=6.1, nft or nft>=1.0.1`);
+  if (tool === undefined) throw new Error(`"${need}" is no need: say root, netns, uml, kernel>=6.1, nft or nft>=1.0.1`);
   const oldest = match?.[2];
   const found = tool === "kernel" ? host.kernel : host.versionOf(tool);
   if (found === undefined) return `${need} (not installed)`;

@@ -34,10 +34,10 @@ export const changeSets: BenchCase = {
     return {
       title: "Events in, change sets out",
       about:
-        "API objects as a source tells them into a node-state server's store; one watcher of one of 1,000 nodes, which asks again at once. It looks after each event, so nothing is merged, or after each 100. " +
-        "An event is one object that came again in another version; a relist is a trace of its own and in none of the others. The kinds of events in a real cluster, and so the ratio, are its own: what is given here is what each trace is made of. " +
+        "API objects are put into a node-state server's store, as a source does it. One watcher follows one of 1,000 nodes, and asks again at once. It looks after each event, so nothing is merged; " +
+        "for the column *looking every 100*, after each 100 events. An event is one object in a new version. Relists are in the trace *everything again* only. Another cluster has other events, and so another ratio; the traces are made of these. " +
         `${TRACES.map(({ name, about }) => `*${name}*: ${about}`).join(". ")}. ` +
-        "*Busy reader*: one endpoint changes so often while the watcher is busy and another takes each change; *memory* is what the node-state server's process held more afterwards, garbage collected.",
+        "*Busy reader*: one endpoint changes this many times while the watcher is busy, and a second watcher takes each change. *Memory* is how much more the node-state server's process holds afterwards, after garbage collection.",
       columns: [
         "services x endpoints",
         "trace",

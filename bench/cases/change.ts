@@ -41,9 +41,9 @@ export const change: BenchCase = {
     return {
       title: "One endpoint added or removed",
       about:
-        "From the event entering the store to nft's answer, each after quiet, one service after another all over the table; removals " +
-        "anywhere in the list, each brought back ten changes later. *First* is the first change of the process (nft is started, nothing is compiled), " +
-        "the next 19 warm up and are not counted.",
+        "From the event entering the store to nft's answer. Each change is made a moment after the one before is in force, one Service after another, spread over the whole table. Endpoints are removed " +
+        "at any place in a list, and each is added again ten changes later. *First* is the first change of the process: nft is started, and V8 has compiled nothing yet. " +
+        "The next 19 changes warm up and are not counted.",
       columns: ["services x endpoints", "changes", "p50", "p99", "max", "first"],
       rows: data.map(({ shape, changes: { firstMs, samplesMs } }) => {
         const { count, median, p99, max } = summarize(samplesMs);

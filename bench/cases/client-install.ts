@@ -59,9 +59,9 @@ export const clientInstall: BenchCase = {
       title: "What a third party installs",
       about:
         "Each package with its dependencies, installed by npm into an empty project: `@turnout/client` and `@turnout/core` from their tarballs, the other from the registry. " +
-        `*Size* is the sum of the files' sizes. *Import* is \`await import(…)\` in a new process each time, *memory* its resident memory afterwards less that of a process that imports nothing ` +
-        `(${megabytes(median(data.bare.map(({ rssBytes }) => rssBytes)))}); warm page cache, no compile cache, the four kinds of processes in turn. ` +
-        "`@turnout/client` is for who only follows the node-state API, `@turnout/client/daemon` for a backend's process.",
+        `*Size* is the sum of the files' sizes. *Import* is \`await import(…)\` in a new process each time; *memory* is its resident memory afterwards, less that of a process that imports nothing ` +
+        `(${megabytes(median(data.bare.map(({ rssBytes }) => rssBytes)))}). Warm page cache, no compile cache; the four kinds of processes take turns. ` +
+        "`@turnout/client` is for programs that follow the node-state API, `@turnout/client/daemon` for processes that run a backend.",
       columns: ["import of", "packages", "files", "size", "import", "memory over bare Node"],
       rows: [...data.doors.map((door) => rowOf(door, data.bare)), ratiosOf(data)],
       targets: [],

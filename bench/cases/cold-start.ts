@@ -45,9 +45,9 @@ export const coldStart: BenchCase = {
     return {
       title: "Cold start",
       about:
-        "Objects already in the store → rules in force, in a new process and a new network namespace each time. Of Turnout everything " +
-        "is counted (rows, rendering, planning, nft), of the baselines only `nft -f` of a ready file. Runs of the three are interleaved. In brackets the ratio of CPU time, Node's and nft's, which suffers less from neighbours. " +
-        "*Change* is one endpoint taken away or brought back in the baseline by `nft -f`, process start included.",
+        "From objects in the store to rules in force, each time in a new process and a new network namespace. For Turnout everything is counted (rows, rendering, planning, nft), " +
+        "for the layouts only `nft -f` of a ready file. Runs of the three take turns. In brackets: the ratio of CPU times (of Node and nft), which other work on the machine disturbs less. " +
+        "*Change A* and *change B*: one endpoint removed from that layout or added to it by `nft -f`, including the start of nft.",
       columns: [
         "services x endpoints",
         "Turnout",

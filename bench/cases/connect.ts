@@ -42,9 +42,9 @@ export const connect: BenchCase = {
     return {
       title: "Connect latency",
       about:
-        "A client and a server each in a namespace of their own, the node with the rules between them; p50 / p99 of sequential TCP connects " +
-        "as a Node program sees them (its event loop is in it: compare columns, not with other tools). *Direct* goes to an endpoint past all " +
-        "services, in turn with the other two; it shows what the machine did meanwhile.",
+        "The client and the server have a network namespace each; the node with the rules is between them. p50 / p99 of TCP connects, one after another, " +
+        "as a Node program measures them. The times include its event loop, so compare the columns, not these times with those of other tools. *Direct* is a connect to an endpoint without a Service. " +
+        "It takes turns with the other two, and shows how busy the machine was.",
       columns: ["services x endpoints", "rules", "connects each", "direct", "first service", "last service", "last − direct (p50)"],
       rows: data.map(({ shape, rules, times }) => [
         rules === "none" ? "" : shapeText(shape),

@@ -20,8 +20,8 @@ export const firstState: BenchCase = {
     return {
       title: "First state of an empty cluster",
       about:
-        "A client on a unix socket asks for both families before a node-state server's lists are complete; the time from the last list (a Node and a ServiceCIDR are in them, no Service) until the client has both first change sets. " +
-        "Server and client in one process, a new server each time; the first run is in it.",
+        "A client on a unix socket asks for both families before a node-state server's lists are complete. The time is from the last list (the lists have a Node and a ServiceCIDR, no Service) until the client has both first change sets. " +
+        "Server and client are in one process, with a new server each time; the first run counts too.",
       columns: ["runs", "min", "p50", "p99", "max"],
       rows: [[String(count), timeText(min), timeText(median), timeText(p99), timeText(max)]],
       targets: [

@@ -35,8 +35,8 @@ export const flip: BenchCase = {
     return {
       title: "One flipped endpoint, in the core",
       about:
-        `One endpoint's readiness changes, one service after another all over the cluster, ${FLIPS.toLocaleString("en-US")} times, pinned to one CPU: from the slice (parsed JSON) entering the store to the change set in hand. ` +
-        "*Own view* is that of `turnout run`, *shared table* what `turnout serve` computes all its nodes from. Operations are rows set and deleted.",
+        `The readiness of one endpoint changes, ${FLIPS.toLocaleString("en-US")} times, one Service after another, spread over the whole cluster; pinned to one CPU. From the slice (parsed JSON) entering the store until the change set is returned. ` +
+        "*Own view* is the view of one node, as in `turnout run`; *shared table* is the table from which `turnout serve` computes the rows of all its nodes. *Operations* are rows set and deleted.",
       columns: ["services x endpoints", "operations", "own view p50", "p99", "shared table p50", "p99"],
       rows: data.map(({ shape, report: { viewUs, tableUs, operationsMax } }) => [
         shapeText(shape),

@@ -36,10 +36,10 @@ export const iptablesCase: BenchCase = {
     return {
       title: "iptables",
       about:
-        "*Cold start* is from objects in the store to rules in force in an empty namespace, looking at the host and choosing a variant included; *reload* is what " +
-        "`iptables-save` then printed, given to a bare `iptables-restore` in another empty namespace. *Change* is from the event entering the store to the " +
-        "tool's answer, each after quiet, an endpoint taken away or brought back (p50 / p99); *alone* are the same texts in the same order given to a bare " +
-        "`iptables-restore --noflush` in the same namespace, by turns of two. *Lines* is the longest of those texts.",
+        "*Cold start* is from objects in the store to rules in force in an empty namespace, including the time to probe the host and choose a variant. *Reload* gives what " +
+        "`iptables-save` then prints to `iptables-restore`, without Turnout, in another empty namespace. *Change* is one endpoint removed or added, from the event entering the store to the " +
+        "tool's answer, each after a pause (p50 / p99). *Alone*: the same texts in the same order are given to " +
+        "`iptables-restore --noflush` without Turnout, in the same namespace, by turns of two. *Lines* is the length of the longest of those texts.",
       columns: [
         "services x endpoints",
         "variant",

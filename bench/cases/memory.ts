@@ -48,9 +48,9 @@ export const memory: BenchCase = {
     return {
       title: "Memory: the installed command",
       about:
-        "`turnout run` as built, both families, with the lab's API server emulator or a directory of JSON files as its source. Resident memory of the process and all " +
-        `its children, summed every ${SAMPLE_MS} ms. *Peak* is from its start to rules in force, *after* ${IDLE_MS / 1000} s later; *after changes* is ${IDLE_MS / 1000} s after ` +
-        `${CHANGES} one-endpoint changes, 50 a second. Garbage is collected when V8 sees fit. *Start* is from starting the process to rules in force.`,
+        "`turnout run` as built, both families; the source is the lab's API server emulator (`kube`) or a directory of JSON files (`file`). Resident memory of the process and all " +
+        `its children, summed every ${SAMPLE_MS} ms. *Peak* is from the start of the process until rules are in force; *after* is ${IDLE_MS / 1000} s later; *after changes* is ${IDLE_MS / 1000} s after ` +
+        `${CHANGES} one-endpoint changes, 50 a second. Garbage collection is not forced. *Start* is the time from the start of the process until rules are in force.`,
       columns: ["services x endpoints", "source", "peak", "after", "peak in changes", "after changes", "start"],
       rows: data.map(rowOf),
       targets: data.flatMap(targetsOf),

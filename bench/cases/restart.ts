@@ -28,8 +28,8 @@ export const restart: BenchCase = {
     return {
       title: "Restart: adoption",
       about:
-        "A second process on the same host, objects in the store → sure that every rule is as it should be, with nothing changed (that is checked). " +
-        "Old rules forward all the while. *Reading* is nft listing the table and parsing what it printed.",
+        "A second process starts on the same host, and nothing has changed (that is checked). *Total* is from objects in the store until the process knows that every rule is as it should be; " +
+        "the old rules forward packets meanwhile. *Reading* is the part in which nft lists the table and its output is parsed.",
       columns: ["services x endpoints", "kernel objects", "total", "of it reading"],
       rows: data.map(({ shape, adoptions }) => [
         shapeText(shape),

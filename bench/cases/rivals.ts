@@ -33,10 +33,10 @@ export const rivals: BenchCase = {
     return {
       title: `Beside the real kube-proxy ${kubeProxyVersion(binary)}`,
       about:
-        "Each a process of its own in a network namespace of its own, both families, against the lab's API server emulator over HTTP and JSON. *Start* is from " +
-        "the start of the process to IPv4 rules in force (listing included), *first sync* the part of it that begins when the lists are complete, by the program's " +
-        "own log. *Change* is one endpoint taken away, from the write at the API server to the line in the program's log that says it is in force; each " +
-        "after more than a second of quiet, because both wait a second between syncs by default. In brackets: how many times as long as Turnout with nft. " +
+        "Each program is a process in a network namespace of its own, with both families, against the lab's API server emulator over HTTP and JSON. *Start* is from " +
+        "the start of the process to IPv4 rules in force, including lists; *first sync* is the part of it after the lists were complete, by the program's " +
+        "own log. *Change* is one endpoint removed, from the write at the API server to the line in the program's log that says that the change is in force; each " +
+        "is made after more than a second without changes, because both programs wait a second between syncs by default. In brackets: how many times as long as Turnout with nft. " +
         "*Memory* is the resident memory of the process tree after the changes.",
       columns: ["services x endpoints", "program", "start", "first sync", "change p50", "change max", "memory", "load before"],
       rows: data.map((one) => rowOf(one, data)),

@@ -49,9 +49,9 @@ export const store: BenchCase = {
     return {
       title: "Store alone",
       about:
-        "Changed API objects (parsed JSON) into the store, rows of one view out; validation, topology, claims and comparison with the row before " +
-        `included. The process is pinned to one CPU; rounds of ${EVENTS_PER_ROUND.toLocaleString("en-US")} events after two to warm up. Per CPU second counts the CPU time of all its threads, collection of garbage included, so it ` +
-        "does not suffer from neighbours.",
+        "Changed API objects (parsed JSON) go into the store, and the rows of one view are pulled; validation, topology, claims and the comparison with the row before are " +
+        `included. The process is pinned to one CPU; rounds of ${EVENTS_PER_ROUND.toLocaleString("en-US")} events, after two rounds to warm up. *Per CPU second* divides by the CPU time of all threads, including garbage collection, so ` +
+        "other work on the machine disturbs it less.",
       columns: ["services x endpoints", "events", "per second", "per CPU second"],
       rows: data.map(({ shape, text, rates }) => [
         shapeText(shape),

@@ -30,10 +30,10 @@ export const userspaceCase: BenchCase = {
     return {
       title: "The userspace backend",
       about:
-        "Client, proxy and server each a process, on loopback in a namespace of its own; client and server are Node programs, so *direct*, past every " +
-        "proxy, shows how much of the machine they take. Throughput in MB/s over one connection and over 16; *visits* connect, send 64 bytes, hear them " +
-        "and leave, eight at a time; round trips of 64 bytes over one kept connection (p50 / p99). `socat` forks a process for each connection; nginx " +
-        `has one worker. Medians of ${runs} interleaved rounds, round trips of all rounds together.`,
+        "Client, proxy and server are three processes on loopback, in a network namespace of their own. Client and server are Node programs; *nobody (direct)*, without " +
+        "a proxy, shows how much of the machine they use. Throughput is in MB/s over one connection and over 16. A *visit* connects, sends 64 bytes, waits until they come back, " +
+        "and closes; eight run at a time. Round trips are of 64 bytes over one open connection (p50 / p99). `socat` forks a process for each connection; nginx " +
+        `has one worker. Medians of ${runs} rounds in which the proxies take turns; the round trips are of all rounds together.`,
       columns: ["carried by", "1 connection", "16 connections", "visits a second", "round trip", "RSS afterwards"],
       rows: carriers.map((carrier) => rowOf(carrier, rounds)),
       targets: [],

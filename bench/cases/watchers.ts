@@ -49,13 +49,13 @@ export const watchers: BenchCase = {
     return {
       title: "Watchers of one node-state server",
       about:
-        "The real server on a unix socket in one process, all watchers in a second one, streams of HTTP/2 connections of so many streams each; a watcher asks for both " +
-        "families, and again as soon as an answer is whole. It reads heads of messages and counts rows: decoding rows would be the watchers' machine's work, not the node-state server's. " +
-        `${FIRST} watchers of other nodes are told first. *First states* is from the first connect until all watchers have everything, all at once. ` +
-        `*Change to all*: one endpoint's readiness changes in the store, after everybody has the change before; from then until each watcher has read it (${CHANGES} changes times watchers). ` +
-        "*CPU* is the node-state server's of one change, answers and the next asks included; *encoded* the rows made into bytes for it. *Memory* is what an idle watcher costs the node-state server beyond what it held with the first two: " +
-        "objects and what hangs on them after garbage collection; in brackets resident memory, in which the most that was ever on its way to watchers stays with the allocator. " +
-        `*Storm*: change sets a second, all watchers together, while one Service changes in each turn of the node-state server's event loop (${STORM_MS / 1000} s); a watcher that is slower gets the latest.`,
+        "The node-state server is one process, with a unix socket; all watchers are in a second one. A watcher is one stream; *streams each* is the number of streams on one HTTP/2 connection. A watcher asks for both " +
+        "families, and again as soon as an answer is complete. It reads the heads of messages and counts rows, but does not decode them, because in a cluster other machines do that. " +
+        `${FIRST} watchers of other nodes are served first and not counted. *First states* is from the first connect until all watchers, which connect at once, have their first state. ` +
+        `*Change to all*: one endpoint's readiness changes in the store, when all watchers have the change before; from then until a watcher has read the change (${CHANGES} changes, all watchers). ` +
+        "*CPU* is the node-state server's for one change, including answers and the watchers' next requests; *encoded* is the number of rows encoded for it. *Memory each* is what an idle watcher adds to the node-state server: " +
+        "objects and their buffers after garbage collection; in brackets resident memory, where the allocator keeps what was needed to send the first states. With fewer than 1,000 watchers it is the whole process. " +
+        `*Storm*: change sets a second, all watchers together, while one Service changes in each turn of the node-state server's event loop (${STORM_MS / 1000} s); a slower watcher gets only the latest state.`,
       columns: [
         "services x endpoints",
         "watchers",

@@ -6,7 +6,7 @@ import type { SourceFile } from "./source-file.ts";
  * The rooms of each package, by folder below its `src`, and which other rooms of the package each may import. Files directly in `src` are doors and
  * wiring: they may import every room and no room imports them. A key such as `client/daemon` has the rooms within a room. Why these: docs/adr/0022-rooms.md.
  */
-const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   core: {
     model: [],
     contract: ["model"],
@@ -34,6 +34,16 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     ipvs: ["netlink"],
     nft: ["watch"],
     testing: ["exec", "facts", "netlink", "addresses", "watch", "iptables", "ipset", "ipvs", "nft"],
+  },
+  conformance: {
+    oracle: [],
+    play: ["oracle"],
+    scenarios: ["play"],
+    reference: ["oracle", "play"],
+    checks: ["oracle", "play"],
+    histories: ["oracle", "play", "checks"],
+    breakages: ["play", "checks", "histories"],
+    describe: ["play", "scenarios", "checks", "histories", "breakages"],
   },
   "client/daemon": {
     config: [],

@@ -44,6 +44,19 @@ export function checkDocs(files: readonly SourceFile[]): Finding[] {
     );
 }
 
+/** Check that docstrings explain parameters that are there. Pure. */
+export function checkParams(files: readonly SourceFile[]): Finding[] {
+  return files.flatMap(({ path, staleParams }) =>
+    staleParams.map(({ what, line }) => ({
+      rule: "docs",
+      path,
+      line,
+      subject: what,
+      what: `@param ${what}: the function below has no such parameter`,
+    })),
+  );
+}
+
 /** Share of exported declarations that have a docstring, 0–1; 1 when there are none. */
 export function documentedShare(files: readonly SourceFile[]): number {
   const all = files.filter((file) => !file.isTest).flatMap((file) => file.declarations);

@@ -7,7 +7,7 @@ import { checkImports } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
 import { checkPurity } from "./check-purity.ts";
 import { checkCircles, checkPublished, checkRooms } from "./check-rooms.ts";
-import { checkDocs, checkNames, checkShortcuts, checkSizes, documentedShare } from "./check-shape.ts";
+import { checkDocs, checkNames, checkParams, checkShortcuts, checkSizes, documentedShare } from "./check-shape.ts";
 import { describeFinding, findingId, judge } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { parseSource } from "./source-file.ts";
@@ -20,6 +20,19 @@ function whatOf(findings: readonly Finding[]): string[] {
 }
 
 const bodyOf = (lines: number): string => `{\n${"  step();\n".repeat(lines - 2)}}`;
+
+it("a docstring explains parameters that are there", () => {
+  const check = (text: string): string[] => whatOf(checkParams([parseSource("packages/x/src/a.ts", text)]));
+  const stale = "@param turns: the function below has no such parameter";
+  expect(check("class A {\n  /** @param turns shared */\n  constructor({ name }: X, mutex: Mutex) {\n    use(turns);\n  }\n}")).toEqual([
+    stale,
+  ]);
+  expect(check("/** @param turns shared */\nexport const a = 1;")).toEqual([stale]);
+  expect(
+    check("/**\n * Do.\n * @param name whose\n * @param turns shared\n */\nexport function a({ name }: X, turns: T): void {}"),
+  ).toEqual([]);
+  expect(check("export interface A {\n  /** @param turns shared */\n  a(turns: T): void;\n}")).toEqual([]);
+});
 
 describe("imports", () => {
   const declared = [

@@ -26,6 +26,8 @@ export interface Suspects {
   readonly texts: readonly SourcePosition[];
   /** Pages (`*.md`) that comments cite, as they are written there. */
   readonly citedPages: readonly SourcePosition[];
+  /** Parameters (`@param`) that docstrings explain and that the function below doesn't have. */
+  readonly staleParams: readonly SourcePosition[];
 }
 
 type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;
@@ -186,6 +188,34 @@ function citedPagesOf(comments: readonly Comment[], lineAt: LineAt): SourcePosit
   );
 }
 
+const PARAM = /@param (\w+)/g;
+
+function staleParamsOf(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): SourcePosition[] {
+  const documented = comments.filter(({ value }) => value.includes("@param "));
+  if (documented.length === 0) return [];
+  const heads: { readonly start: number; readonly end: number }[] = [];
+  const names: { readonly name: string; readonly start: number }[] = [];
+  const head = (node: FunctionNode): void => void heads.push({ start: node.start, end: node.body?.start ?? node.end });
+  const signature = (node: ESTree.Span): void => void heads.push({ start: node.start, end: node.end });
+  new Visitor({
+    FunctionDeclaration: head,
+    FunctionExpression: head,
+    ArrowFunctionExpression: head,
+    TSDeclareFunction: head,
+    TSMethodSignature: signature,
+    TSFunctionType: signature,
+    Identifier: (node) => void names.push(node),
+  }).visit(program);
+  return documented.flatMap(({ value, start, end }) => {
+    const below = heads.filter((one) => one.start >= end).toSorted((a, b) => a.start - b.start)[0];
+    const has = (name: string): boolean =>
+      below !== undefined && names.some((one) => one.name === name && one.start >= below.start && one.start < below.end);
+    return [...value.matchAll(PARAM)]
+      .filter(([, name = ""]) => !has(name))
+      .map(({ 1: what = "", index }) => ({ what, line: lineAt(start + "//".length + index) }));
+  });
+}
+
 /** Walk a parsed file for what a check may object to. Pure; never throws. */
 export function findSuspects(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Suspects {
   return {
@@ -194,5 +224,6 @@ export function findSuspects(program: ESTree.Program, comments: readonly Comment
     shortcuts: shortcutsOf(program, comments, lineAt),
     texts: textsOf(program, lineAt),
     citedPages: citedPagesOf(comments, lineAt),
+    staleParams: staleParamsOf(program, comments, lineAt),
   };
 }

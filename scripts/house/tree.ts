@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PackageFacts } from "./check-imports.ts";
+import type { Page } from "./check-pages.ts";
 import { parseSource } from "./source-file.ts";
 import type { SourceFile } from "./source-file.ts";
 
@@ -18,6 +19,13 @@ export function readPages(root: string): string[] {
   return globSync("**/*.md", { cwd: root, exclude: NOT_OURS })
     .map((path) => path.replaceAll("\\", "/"))
     .toSorted();
+}
+
+/** Read the pages that say where things are: ARCHITECTURE.md, and the packages' README.md. */
+export function readMaps(root: string): Page[] {
+  return globSync(["ARCHITECTURE.md", "packages/*/README.md"], { cwd: root })
+    .toSorted()
+    .map((path) => ({ path: path.replaceAll("\\", "/"), text: readFileSync(join(root, path), "utf8") }));
 }
 
 interface PackageJson {

@@ -122,12 +122,8 @@ function openTable(file: string, family: IPFamily, { exec, netlink, log }: Table
       return { objects: known, lingering: [] };
     },
     async apply({ steps }, signal) {
-      const objects = new Map(known ?? (await read(signal)));
+      const objects = changed(known ?? (await read(signal)), steps);
       known = undefined; // Until the rename is done nobody knows what the file holds.
-      for (const step of steps) {
-        if (step.do === "put") objects.set(objectId(step.object), step.object);
-        else objects.delete(objectId(step.object));
-      }
       await must("dd", [`of=${file}.new`, "status=none"], signal, tableText(objects));
       await must("mv", ["-f", `${file}.new`, file], signal);
       known = objects;
@@ -135,12 +131,24 @@ function openTable(file: string, family: IPFamily, { exec, netlink, log }: Table
     },
     forgetFlows: (flows, signal) => netlink.deleteFlows(family, flows, signal),
     async *watch(signal): AsyncIterable<HostEvent<Facts>> {
-      for await (const _ of netlink.watchAddresses(signal)) yield { kind: "facts", facts: await factsOf(netlink) };
+      const changes = netlink.watchAddresses(signal); // listens from here on, so nothing is missed
+      yield { kind: "facts", facts: await factsOf(netlink) };
+      for await (const _ of changes) yield { kind: "facts", facts: await factsOf(netlink) };
     },
     async cleanup(signal) {
       await must("rm", ["-f", file, `${file}.new`], signal);
     },
   };
+}
+
+/** What is in force once these steps are done. */
+function changed(known: ReadonlyMap<string, KernelObject>, steps: readonly Step[]): ReadonlyMap<string, KernelObject> {
+  const objects = new Map(known);
+  for (const step of steps) {
+    if (step.do === "put") objects.set(objectId(step.object), step.object);
+    else objects.delete(objectId(step.object));
+  }
+  return objects;
 }
 
 /** What is in the table whatever the services are: how to tell this host and its pods. */

@@ -116,10 +116,12 @@ class FakeDisk implements Exec {
 class FakeNetwork {
   flows: readonly Flow[] = [];
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
+  #changes = 0;
   readonly #watchers = new Waiters();
 
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
+    this.#changes++;
     this.#watchers.resolve();
   }
 
@@ -149,10 +151,19 @@ class FakeNetwork {
     return Promise.resolve(count);
   }
 
-  async *watchAddresses(signal: AbortSignal): AsyncIterable<void> {
+  /** Tells of each change from this call on, as a netlink socket does. */
+  watchAddresses(signal: AbortSignal): AsyncIterable<void> {
+    return this.#changesAfter(this.#changes, signal);
+  }
+
+  async *#changesAfter(told: number, signal: AbortSignal): AsyncIterable<void> {
+    let known = told;
     while (!signal.aborted) {
-      await this.#watchers.wait(signal);
-      if (!signal.aborted) yield;
+      if (known === this.#changes) await this.#watchers.wait(signal);
+      else {
+        known = this.#changes;
+        yield;
+      }
     }
   }
 }

@@ -1,5 +1,5 @@
-import { describeBackend } from "@turnout/conformance";
-import { describe, it } from "vitest";
+import { checkBackend, describeBackend } from "@turnout/conformance";
+import { describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
 
@@ -17,5 +17,16 @@ describe("the iptables backend on its host in memory", () => {
     createHistoryHost: () => createFakeHost({ variant: "legacy" }),
     skipsNothing: true,
     notSeen: NOT_SEEN,
+  });
+
+  it.each(["nft", "legacy"] as const)("finds what others do, told or not (%s variant)", async (variant) => {
+    const { findings } = await checkBackend(iptablesModule, () => createFakeHost({ variant }), []);
+    expect(findings.map(({ what, got }) => `${what}: ${got}`)).toEqual([]);
+    const { world } = createFakeHost({ variant });
+    const { signal } = new AbortController();
+    const backend = (await iptablesModule.open(iptablesModule.parseOptions({}), world, signal)).family("IPv4");
+    expect(backend.tellsDrift).toBe(false);
+    await backend.observe(signal);
+    expect(backend.tellsDrift).toBe(variant === "nft");
   });
 });

@@ -59,8 +59,6 @@ function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<I
 }
 
 class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
-  /** The legacy variant tells of a flush alone; what else is done there the hourly comparison finds. */
-  readonly tellsDrift = true;
   readonly #options: IptablesOptions;
   readonly #family: IPFamily;
   readonly #world: LinuxWorld;
@@ -78,6 +76,11 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     this.#world = world;
     this.#tool = new IptablesTool(world, family, options.variant);
     this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes }, world);
+  }
+
+  /** The kernel tells of commits of the nft variant. Of the legacy variant it tells nothing, and before the first look nobody knows which it is. */
+  get tellsDrift(): boolean {
+    return this.#tool.variant === "nft";
   }
 
   skeleton(context: Parameters<typeof renderSkeleton>[0]): readonly IptablesObject[] {

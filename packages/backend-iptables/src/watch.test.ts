@@ -36,7 +36,8 @@ describe("watchHost", () => {
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
   };
   const commitForeign = (...tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "portmap", tables });
-  const whats = (): readonly string[] => events.map((event) => (event.kind === "drift" ? event.what : event.kind));
+  /** After the facts that it begins with. */
+  const whats = (): readonly string[] => events.slice(1).map((event) => (event.kind === "drift" ? event.what : event.kind));
 
   async function start(variant: IptablesVariant, mark?: CommitMark): Promise<void> {
     const exec = createFakeExec(
@@ -96,6 +97,7 @@ describe("watchHost", () => {
     expect(whats()).toEqual([]);
     stop.abort();
     stop = new AbortController();
+    events = [];
     commitForeign("ip nat");
     const again = start("nft", mark);
     // It looks again for a second: a commit of ours may be under way.
@@ -119,10 +121,12 @@ describe("watchHost", () => {
     expect(whats()).toEqual(["the canary is gone from table mangle: somebody flushed iptables"]);
   });
 
-  it("tells of new addresses", async () => {
-    await start("legacy");
+  it.each(["legacy", "nft"] as const)("tells of the addresses as they are, and of new ones (%s)", async (variant) => {
+    netlink.setAddresses("IPv4", [{ ip: "172.18.0.8", prefixLength: 24, link: "eth0" }]);
+    await start(variant);
     netlink.setAddresses("IPv4", [{ ip: "172.18.0.9", prefixLength: 24, link: "eth0" }]);
     await flushPromises();
-    expect(events).toEqual([{ kind: "facts", facts: { addresses: { IPv4: ["172.18.0.9"], IPv6: [] }, isTcpLiberal: false } }]);
+    const facts = (ip: string): unknown => ({ kind: "facts", facts: { addresses: { IPv4: [ip], IPv6: [] }, isTcpLiberal: false } });
+    expect(events).toEqual([facts("172.18.0.8"), facts("172.18.0.9")]);
   });
 });

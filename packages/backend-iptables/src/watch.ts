@@ -20,8 +20,9 @@ export interface WatchOptions {
 
 /** The canary is looked for this often, in ms. @source kube-proxy pkg/util/iptables/iptables.go Monitor */
 export const CANARY_MS = 30_000;
+
 /**
- * Tell of changed host addresses, and of others' hands on our chains.
+ * Tell of the host's addresses, as they are now and when they change, and of what others do to our chains.
  *
  * Shape: with the nft variant the kernel tells who commits; but the tables are everybody's (CNI plugins, kubelet), so a commit may concern ours or
  * not: comparing tells, and whoever does that knows what it costs. The legacy variant tells nothing: its canary, which shows a flush, is looked
@@ -33,6 +34,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   const inbox = new Inbox<News>(world.clock, signal);
   if (isTold) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
+  yield { kind: "facts", facts: await readFacts(world, signal) };
   echoes.start();
   if (isTold && (await hasMissed(options, signal))) yield { kind: "drift", what: "the ruleset changed before it was watched" };
   let canaryDueMs = world.clock.nowMs() + CANARY_MS;

@@ -31,14 +31,14 @@ describe("watchHost", () => {
   };
   const commitForeign = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });
 
-  /** Start watching, then act; resolves to what was told until the address change that ends it. */
+  /** Start watching, then act; resolves to what was told after the facts it begins with, until the address change that ends it. */
   const told = async (mark: CommitMark | undefined, act: () => void | Promise<void>): Promise<readonly HostEvent<NftFacts>[]> => {
     const clock = new TestClock(0);
     const events: HostEvent<NftFacts>[] = [];
     const ended = (async (): Promise<void> => {
       for await (const event of watchHost({ world: { netlink, clock }, family: "IPv4", own, echoes, mark }, stop.signal)) {
         events.push(event);
-        if (event.kind === "facts") return;
+        if (event.kind === "facts" && events.length > 1) return;
       }
     })();
     for (let turn = 0; turn < 40; turn++) {
@@ -49,9 +49,26 @@ describe("watchHost", () => {
     await new Promise((resolve) => setImmediate(resolve));
     netlink.setAddresses("IPv4", [{ ip: "172.18.0.1", prefixLength: 24, link: "eth0" }]);
     await ended;
+    expect(events.shift()).toEqual({ kind: "facts", facts: { addresses: { IPv4: [], IPv6: [] } } });
     return events;
   };
   const kinds = (events: readonly HostEvent<NftFacts>[]): readonly string[] => events.map(({ kind }) => kind);
+
+  it("begins with the addresses as they are, and loses none that come while it reads them", async () => {
+    const [before, after] = ["172.18.0.8", "172.18.0.9"].map((ip) => [{ ip, prefixLength: 24, link: "eth0" }] as const);
+    netlink.setAddresses("IPv4", before ?? []);
+    const read = netlink.addresses;
+    const addresses: typeof read = async (family) => {
+      const found = await read(family);
+      if (family === "IPv4") netlink.setAddresses("IPv4", after ?? []);
+      return found;
+    };
+    const world = { clock: new TestClock(0), netlink: { ...netlink, addresses } };
+    const watching = watchHost({ world, family: "IPv4", own, echoes, mark: undefined }, stop.signal)[Symbol.asyncIterator]();
+    const facts = (ip: string): HostEvent<NftFacts> => ({ kind: "facts", facts: { addresses: { IPv4: [ip], IPv6: [] } } });
+    expect((await watching.next()).value).toEqual(facts("172.18.0.8"));
+    expect((await watching.next()).value).toEqual(facts("172.18.0.9"));
+  });
 
   it("does not take our own commits for somebody else's", async () => {
     expect(kinds(await told(undefined, commitOurs))).toEqual(["facts"]);
@@ -95,6 +112,7 @@ describe("watchHost", () => {
     const addresses = countedSource<void>();
     const world = { clock: new TestClock(0), netlink: { ...netlink, watchAddresses: () => addresses } };
     const watching = watchHost({ world, family: "IPv4", own, echoes, mark: undefined }, stop.signal)[Symbol.asyncIterator]();
+    await watching.next();
     for (let count = 0; count < 100; count++) {
       const next = watching.next();
       await new Promise((resolve) => setImmediate(resolve));

@@ -17,7 +17,8 @@ export interface WatchOptions {
 }
 
 /**
- * Tell of changed host addresses and of commits to our table by anybody else, also between the last reading and now.
+ * Tell of the host's addresses, as they are now and when they change, and of commits to our table by anybody else, also between the last reading
+ * and now.
  *
  * Edges: where the kernel could not tell everything, the ruleset's generation says whether anybody else was at it.
  */
@@ -26,6 +27,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   const inbox = new Inbox<{ readonly event: NftEvent | "addresses" }>(world.clock, signal);
   inbox.follow(world.netlink.watchNft(signal), (event) => ({ event }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ event: "addresses" }));
+  yield { kind: "facts", facts: await readFacts(world) };
   const missed = new MissedCommits(options, signal);
   const areThere = await missed.areThere();
   // Echoes of what was committed until then are covered.

@@ -16,6 +16,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   "serves one family with the other's hands": "found by what is left after the end, before any packet shows it",
   "clears the host at its start": "where there is nothing to clear",
   "clears the host when it can't read it": "it ends with the process, so a new one that can't read has nothing to clear",
+  "writes again what is as it was": "its sockets are in the process, and its host counts no writing",
   "does not recognise what it made": "it ends with the process, so a new one finds nothing",
   "leaves something behind at cleanup": "it ends with the process, and is not cleaned up",
   "takes too much at cleanup": "it ends with the process, and is not cleaned up",

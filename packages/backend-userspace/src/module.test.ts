@@ -211,6 +211,7 @@ describe("what somebody else does", () => {
     const proxy = await openProxy();
     const stop = new AbortController();
     const events = proxy.backend.watch?.(stop.signal)[Symbol.asyncIterator]();
+    expect(await events?.next()).toMatchObject({ value: { kind: "facts" } });
     const first = events?.next();
     await proxy.sync(CART, SLICE);
     await proxy.host.advance(0);

@@ -1,6 +1,7 @@
+import { isEqual } from "@turnout/core";
 import type { HostEvent } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
-import type { LinuxWorld } from "@turnout/host";
+import type { HostAddresses, LinuxWorld } from "@turnout/host";
 import { readAddresses } from "./facts.ts";
 import type { UserspaceFacts } from "./render.ts";
 
@@ -39,13 +40,18 @@ export interface WatchOptions {
   readonly isDisturbed: () => Promise<boolean>;
 }
 
-/** Tell of changed host addresses, of addresses of ours that somebody touched, and of listeners that failed. Ends on abort. */
+/**
+ * Tell of the host's addresses, as they are now and when they change, of addresses of ours that somebody touched, and of listeners that failed. Ends
+ * on abort.
+ */
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<UserspaceFacts>> {
   const { world, bell, isDisturbed, canOwnAddresses } = options;
   const inbox = new Inbox<{ readonly is: "addresses" | "rung" }>(world.clock, signal);
   inbox.follow(addressChanges(world, signal), () => ({ is: "addresses" }));
   bell.listen(() => inbox.put({ is: "rung" }));
-  let known = JSON.stringify(await readAddresses(world));
+  const factsOf = async (addresses: HostAddresses): Promise<UserspaceFacts> => ({ addresses, canOwnAddresses: await canOwnAddresses() });
+  let known = await readAddresses(world);
+  yield { kind: "facts", facts: await factsOf(known) };
   for (let news = await inbox.next(); typeof news !== "string"; news = await inbox.next()) {
     if (news.is === "rung") {
       const what = bell.drain();
@@ -54,9 +60,9 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
     }
     const now = await readAddresses(world);
     // Our own addresses come and go with services: those are no facts.
-    if (JSON.stringify(now) !== known) {
-      known = JSON.stringify(now);
-      yield { kind: "facts", facts: { addresses: now, canOwnAddresses: await canOwnAddresses() } };
+    if (!isEqual(now, known)) {
+      known = now;
+      yield { kind: "facts", facts: await factsOf(now) };
     }
     if (await isDisturbed()) yield { kind: "drift", what: "addresses of ours were changed" };
   }

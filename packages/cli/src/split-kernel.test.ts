@@ -40,6 +40,8 @@ describe("a node-state server and turnout-nft as two processes on a real kernel"
       $S >server.log 2>&1 & server=$!
       $N >nft.log 2>&1 & nft=$!
       until_so 'nft list map ip turnout services | grep 10.96.0.10'
+      # The other family has no Service, and a table all the same.
+      until_so 'nft list map ip6 turnout services'
       kill -9 $server
       until_so 'grep "node-state API is away" nft.log'
       nft -j list ruleset | md5sum >before

@@ -24,5 +24,5 @@ export type { DescribeOptions } from "./describe/describe-backend.ts";
 export * from "./histories/histories.ts";
 export type { HistoryOptions } from "./histories/history-options.ts";
 export { packetOf, probeText } from "./play/probe-packet.ts";
-export { isReference } from "./play/scenario-run.ts";
+export { isReference } from "./checks/scenario-run.ts";
 export * from "./oracle/index.ts";

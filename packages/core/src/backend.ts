@@ -29,7 +29,8 @@ export type {
 export { ALL_CAPABILITIES } from "./contract/capabilities.ts";
 export type { Capabilities, Variants } from "./contract/capabilities.ts";
 export type { Clock, Exec, FlowFilter, Log, World } from "./contract/world.ts";
-export { hostPort, unusableReason } from "./model/addresses.ts";
+export { canonicalIP, cidrContains, hostPort, parseCIDR, parseIP, unusableReason } from "./model/addresses.ts";
+export { tryInHalves } from "./model/halves.ts";
 export { FAMILIES } from "./model/api-objects.ts";
 export type { IPFamily, Protocol } from "./model/api-objects.ts";
 export { ProxyError } from "./model/errors.ts";

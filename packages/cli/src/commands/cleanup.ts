@@ -50,9 +50,7 @@ async function cleanUp(options: CleanupOptions, env: Environment): Promise<void>
   const errors: ProxyError[] = [];
   for (const name of names) {
     const module = await loadBackend(name, env.workingDirectory);
-    for (const family of FAMILIES) {
-      if (abilitiesOf(module).capabilities[family] !== true) continue;
-      const error = await cleanFamily(module, raw, family, world, env.signal);
+    for (const { family, error } of await cleanBackend(module, raw, world, env.signal)) {
       if (error === undefined) env.out(`${module.name} ${family}: clean\n`);
       else errors.push(error);
     }
@@ -66,26 +64,46 @@ function throwFirst(errors: readonly ProxyError[], log: Log): void {
   if (errors[0] !== undefined) throw errors[0];
 }
 
-/** Remove what is ours of one backend and family; resolves to what went wrong, if anything. */
-async function cleanFamily(
+/** How cleaning up went in one family. */
+interface Cleaned {
+  readonly family: IPFamily;
+  /** What went wrong; undefined: nothing is left. */
+  readonly error: ProxyError | undefined;
+}
+
+/** Remove what is ours of one backend, each family by itself. The dataplane is one: it may hold something for both. */
+async function cleanBackend(
   module: BackendModule,
   raw: Readonly<Record<string, Plain>>,
-  family: IPFamily,
   world: World,
   signal: AbortSignal,
-): Promise<ProxyError | undefined> {
+): Promise<readonly Cleaned[]> {
   const parsed = module.parseOptions(raw);
+  const families = FAMILIES.filter((family) => abilitiesOf(module).capabilities[family] === true);
+  const failed = (cause: unknown, family: IPFamily): Cleaned => ({
+    family,
+    error: ProxyError.from(cause, "tool_failed", "cleanup failed", { object: `backend ${module.name} ${family}` }),
+  });
+  const cleaned: Cleaned[] = [];
   try {
     await withWorldOf(module, world, async (own) => {
       const dataplane = await openDataplane(module, parsed, own, signal);
       try {
-        await cleanUpBackend(dataplane.family(family), world.clock.nowMs(), signal);
+        for (const family of families) {
+          const error = await cleanUpBackend(dataplane.family(family), world.clock, signal).then(
+            () => undefined,
+            (cause: unknown) => failed(cause, family).error,
+          );
+          cleaned.push({ family, error });
+        }
       } finally {
         await dataplane.close(signal);
       }
     });
-    return undefined;
-  } catch (error) {
-    return ProxyError.from(error, "tool_failed", "cleanup failed", { object: `backend ${module.name} ${family}` });
+    return cleaned;
+  } catch (cause) {
+    const rest = families.slice(cleaned.length);
+    if (rest.length === 0) throw ProxyError.from(cause, "tool_failed", "closing the backend failed", { object: `backend ${module.name}` });
+    return [...cleaned, ...rest.map((family) => failed(cause, family))];
   }
 }

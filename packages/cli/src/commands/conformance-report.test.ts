@@ -64,7 +64,8 @@ test("a rule is passed when it was asked and nothing was found; where nothing wa
 });
 
 describe("the text", () => {
-  const report = backendReport({ abilities: ABILITIES, backend: "poor", findings: [FINDING, FINDING], cells: CELLS });
+  const notAsked = ["what a small change writes again: the host has no written()"];
+  const report = backendReport({ abilities: ABILITIES, backend: "poor", findings: [FINDING, FINDING], cells: CELLS, notAsked });
 
   test("has what the backend says of itself, the matrix, the findings and the outcome", () => {
     expect(reportText(report, false)).toBe(
@@ -87,6 +88,7 @@ describe("the text", () => {
         "R-41           -       -       -       -       -       -",
         "",
         "A number says how many packets were judged, one after ! how many findings there are, - that nothing was asked.",
+        "Not asked: what a small change writes again: the host has no written()",
         "Not asked: no SCTP: not in its kernel",
         "Left out: R-41, since there is no sessionAffinity: no memory",
         "What is played of a rule left out is judged by R-56: what can't be done fails closed.",
@@ -109,7 +111,7 @@ describe("the text", () => {
 
   test("shows ten kinds of findings, and each of them with -v", () => {
     const findings = Array.from({ length: 23 }, (_, index) => ({ ...FINDING, step: `step ${Math.floor(index / 2)}` }));
-    const many = backendReport({ abilities: ABILITIES, backend: "poor", findings, cells: CELLS });
+    const many = backendReport({ abilities: ABILITIES, backend: "poor", findings, cells: CELLS, notAsked: [] });
     expect(reportText(many, false)).toMatch(/^10 verdict.*\n {3}scenario/m);
     expect(reportText(many, false)).not.toMatch(/^11 verdict/m);
     expect(reportText(many, false)).toContain("\nand 3 more: -v shows all\n");
@@ -118,7 +120,10 @@ describe("the text", () => {
   });
 
   test("a backend without findings conforms", () => {
-    const good = backendReport({ abilities: ABILITIES, backend: "good", findings: [], cells: [cell("R-22")] }, { steps: 100, seed: 7 });
+    const good = backendReport(
+      { abilities: ABILITIES, backend: "good", findings: [], cells: [cell("R-22")], notAsked: [] },
+      { steps: 100, seed: 7 },
+    );
     expect(outcome(good)).toBe("good conforms: 1 of 1 rules passed");
     expect(reportText(good, false)).toContain("\n  histories 100 steps, seed 7\n");
   });

@@ -25,6 +25,8 @@ export interface BackendReport {
   /** What was played besides the scenarios; absent when nothing was. */
   readonly histories?: Histories;
   readonly cells: readonly Cell[];
+  /** What wasn't looked at besides the rules that cells say are skipped, each with the reason. */
+  readonly notAsked: readonly string[];
   readonly findings: readonly Finding[];
 }
 
@@ -36,9 +38,9 @@ const COLUMNS: readonly (readonly [IPFamily, Protocol])[] = (["IPv4", "IPv6"] as
 );
 
 /** Put together what the kit found out about a backend. */
-export function backendReport({ backend, abilities, cells, findings }: ConformanceReport, histories?: Histories): BackendReport {
+export function backendReport({ backend, abilities, cells, notAsked, findings }: ConformanceReport, histories?: Histories): BackendReport {
   const rules = countRules(cells);
-  return { backend, conforms: findings.length === 0, ...abilities, rules, ...(histories && { histories }), cells, findings };
+  return { backend, conforms: findings.length === 0, ...abilities, rules, ...(histories && { histories }), cells, notAsked, findings };
 }
 
 /** Count rules by how they fare in all families and protocols together. */
@@ -56,7 +58,7 @@ function isLeftOut(cells: readonly Cell[]): boolean {
 
 /** Write a report for people: what the backend says of itself, the matrix, the findings, the outcome. */
 export function reportText(report: BackendReport, isVerbose: boolean): string {
-  const { backend, capabilities, variants, histories, cells, findings } = report;
+  const { backend, capabilities, variants, histories, cells, notAsked, findings } = report;
   const missing = Object.entries(capabilities).flatMap(([name, can]) => (can === true ? [] : [`${name}: ${can}`]));
   const chosen = Object.entries(variants).map(([name, choice]) => `${name} ${choice}`);
   const groups = isVerbose ? findings.map((finding) => [finding]) : [...Map.groupBy(findings, likeness).values()];
@@ -70,7 +72,7 @@ export function reportText(report: BackendReport, isVerbose: boolean): string {
     "",
     ...matrix(cells),
     "",
-    ...reasons(cells),
+    ...reasons(cells, notAsked),
     ...shown.flatMap((group, index) => ["", ...findingLines(group, index + 1)]),
     ...(hidden > 0 ? ["", `and ${hidden} more: -v shows all`] : []),
     "",
@@ -121,8 +123,8 @@ function cellText(cell: Cell | undefined): string {
 }
 
 /** Explain the matrix: its signs, and by reason which rules are left out altogether and what wasn't asked of the others. */
-function reasons(cells: readonly Cell[]): readonly string[] {
-  const [leftOut, others] = [new Map<string, Set<string>>(), new Set<string>()];
+function reasons(cells: readonly Cell[], notAsked: readonly string[]): readonly string[] {
+  const [leftOut, others] = [new Map<string, Set<string>>(), new Set(notAsked)];
   for (const [rule, own] of Map.groupBy(cells, (cell) => cell.rule))
     for (const { skipped } of own) {
       if (skipped === undefined) continue;

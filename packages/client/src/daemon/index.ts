@@ -4,14 +4,14 @@
  *
  * @packageDocumentation
  */
-export { bindAddressText, parseBindAddress } from "./config/bind-address.ts";
+export { parseBindAddress } from "./config/bind-address.ts";
 export type { BindAddress } from "./config/bind-address.ts";
 export { CONFIG_FLAGS } from "./config/config-flags.ts";
 export type { ConfigFlag, RawFlags } from "./config/config-flags.ts";
 export type { ConfigPath, ConfigValues, GivenValues } from "./config/config-values.ts";
 export { loadConfig, runConfig } from "./config/config.ts";
 export type { ConfigInput, FileText, LoadedConfig, RunConfig } from "./config/config.ts";
-export { formatDuration, parseDuration } from "./config/duration.ts";
+export { parseDuration } from "./config/duration.ts";
 export { jsonReply, probe } from "./health/health.ts";
 export type { Reply, Verdict } from "./health/health.ts";
 export { routes, serveHttp } from "./health/http.ts";

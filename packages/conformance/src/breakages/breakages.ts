@@ -1,14 +1,16 @@
 import type { BackendModule, Rule, ServicePort } from "@turnout/core";
 import { breakDestinations, BROKEN_HANDS } from "./broken-hands.ts";
-import { delegate, indexesOf, withBackend, withHost, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
+import { delegate, withBackend, withHost } from "../play/changed-subject.ts";
+import { indexesOf, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
 import type { Defect } from "./broken-backend.ts";
 import { BROKEN_EDGES } from "./broken-edges.ts";
 import { BROKEN_HOSTS } from "./broken-hosts.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
 import { BROKEN_RECOVERY } from "./broken-recovery.ts";
 import { BROKEN_TURNS } from "./broken-turns.ts";
+import { BROKEN_WATCHES } from "./broken-watches.ts";
 import { checkBackend, checkScenarios } from "../checks/check.ts";
-import type { CreateFakeHost } from "../play/fake-host.ts";
+import type { CreateFakeHost, OptionalMember } from "../play/fake-host.ts";
 import type { Finding, FindingKind } from "../checks/finding.ts";
 import { checkHistories } from "../histories/histories.ts";
 import type { Scenario } from "../play/scenario.ts";
@@ -23,6 +25,8 @@ export interface Breakage {
   readonly kinds: readonly FindingKind[];
   /** Rules of which such a finding must name one; none: it is a duty of the contract. */
   readonly rules: readonly string[];
+  /** The optional member of the host without which the kit can't catch it; absent: there is none. */
+  readonly needs?: OptionalMember;
   apply(module: BackendModule, createFakeHost: CreateFakeHost): Subject;
 }
 
@@ -141,11 +145,13 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_ORDER,
   ...BROKEN_RECOVERY,
   ...BROKEN_TURNS,
-}).map(([name, [of, apply, kinds = VERDICT]]) => ({
+  ...BROKEN_WATCHES,
+}).map(([name, [of, apply, kinds = VERDICT, needs]]) => ({
   name,
   of,
   kinds,
   rules: of.startsWith("R-") ? of.split(", ") : [],
+  ...(needs && { needs }),
   apply: (module, createFakeHost) => apply({ module, createFakeHost }),
 }));
 

@@ -1,7 +1,12 @@
+import { objectId } from "@turnout/core";
+import type { KernelObject } from "@turnout/core";
 import type { Trace } from "../play/fake-host.ts";
 import { HOST_ADDRESSES, UPLINK } from "../play/stage.ts";
-import { withBackend, withHost, withNode, withRows } from "./broken-backend.ts";
+import { putsOf, rememberDeltas, withBackend, withHost } from "../play/changed-subject.ts";
+import { withNode, withRows } from "./broken-backend.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
+import { clear } from "./broken-recovery.ts";
 
 /** Elements that a batch of a careless backend holds. */
 const BATCH = 500;
@@ -32,15 +37,7 @@ export const BROKEN_EDGES: Readonly<Record<string, Defect>> = {
     withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, put: delta.put.slice(0, BATCH) }) })),
     ["verdict", "not-idempotent", "error"],
   ],
-  "writes again what is as it was": [
-    "R-58",
-    // Nobody can say how for every host, so the host says that it is asked about a thousand things more with every change.
-    withHost((host) => {
-      let again = 0;
-      return { written: () => (host.written?.() ?? 0) + (again += 1_000) };
-    }),
-    ["contract"],
-  ],
+  "writes again what is as it was": ["R-58", withBackend(writingAll), ["contract"], "written"],
   "cuts affinity at three hours": [
     "R-08",
     withRows((row) => ({
@@ -77,6 +74,29 @@ export const BROKEN_EDGES: Readonly<Record<string, Defect>> = {
     }),
   ],
 };
+
+/** With every change it writes all that should be in force from nothing, however little has changed. */
+function writingAll(inner: AnyBackend): Partial<AnyBackend> {
+  const { plan, deltaOf } = rememberDeltas(inner);
+  let known = new Map<string, KernelObject>();
+  return {
+    plan,
+    async observe(signal) {
+      const observed = await inner.observe(signal);
+      known = new Map(observed?.objects);
+      return observed;
+    },
+    async apply(planned, signal) {
+      const delta = deltaOf(planned);
+      if (delta === undefined) return await inner.apply(planned, signal);
+      for (const object of delta.remove) known.delete(objectId(object));
+      for (const [id, after] of putsOf(delta)) known.set(id, after);
+      const put = [...known.values()].map((after) => ({ after }));
+      await clear(inner, delta.nowMs, signal);
+      return await inner.apply(inner.plan({ put, remove: [], lingering: [], nowMs: delta.nowMs }), signal);
+    },
+  };
+}
 
 function nameOf({ endpoint = "" }: Trace): string {
   return endpoint;

@@ -1,7 +1,9 @@
 import { cleanUpBackend, FAMILIES, isEqual, objectId } from "@turnout/core";
 import type { Delta, Destination, KernelObject, Outcome, Plan, Rule, ServicePort } from "@turnout/core";
-import { putsOf, rememberDeltas, withBackend, withHost, withoutEmptyPools } from "./broken-backend.ts";
-import type { AnyBackend, Defect } from "./broken-backend.ts";
+import { putsOf, withBackend, withHost } from "../play/changed-subject.ts";
+import { withoutEmptyPools } from "./broken-backend.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
 
 /** A row with other rules at its destinations. */
 export function breakDestinations(row: ServicePort, rulesOf: (destination: Destination) => readonly Rule[]): ServicePort {
@@ -68,17 +70,6 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
     })),
     ["not-idempotent"],
   ],
-  "ends its watch at once": ["the contract: watch", withBackend(() => ({ tellsDrift: true, watch: () => events() })), ["contract"]],
-  "says that it tells what others do, and doesn't": [
-    "the contract: tellsDrift",
-    withBackend(() => ({ tellsDrift: true, watch: (signal) => events(signal) })),
-    ["contract"],
-  ],
-  "tells nothing of what others do, and doesn't look either": [
-    "the contract: observe",
-    withBackend((inner) => ({ tellsDrift: false, ...neverLooking(inner) })),
-    ["contract"],
-  ],
   "answers one question in two ways": ["the contract: render is pure", withBackend(withMoods), ["contract"]],
   "leaves something behind at cleanup": [
     "the contract: cleanup",
@@ -103,7 +94,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
     "the contract: cleanup",
     withBackend((_, { dataplane, world }) => ({
       async cleanup(signal) {
-        for (const family of FAMILIES) await cleanUpBackend(dataplane.family(family), world.clock.nowMs(), signal);
+        for (const family of FAMILIES) await cleanUpBackend(dataplane.family(family), world.clock, signal);
       },
     })),
     ["cleanup"],
@@ -114,38 +105,10 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
 function withLeftovers(isLeftover: (isInUse: boolean) => boolean): Parameters<typeof withBackend>[0] {
   return (inner, { world }) => ({
     leftovers: (isInUse) => {
-      const remove = (stop: AbortSignal): Promise<void> => cleanUpBackend(inner, world.clock.nowMs(), stop);
+      const remove = (stop: AbortSignal): Promise<void> => cleanUpBackend(inner, world.clock, stop);
       return Promise.resolve(isLeftover(isInUse) ? [{ what: "all of it", remove }] : []);
     },
   });
-}
-
-/** No events, until the end: at once where no signal says when. */
-// eslint-disable-next-line require-yield
-async function* events(signal?: AbortSignal): AsyncIterable<never> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  signal?.addEventListener("abort", () => resolve(), { once: true });
-  if (signal !== undefined && !signal.aborted) await promise;
-}
-
-/** It looks at the host once, and then believes what it has done itself. */
-function neverLooking(inner: AnyBackend): Partial<AnyBackend> {
-  const { plan: remember, deltaOf } = rememberDeltas(inner);
-  let memory: Map<string, KernelObject> | undefined;
-  return {
-    plan: remember,
-    async apply(plan, signal) {
-      const outcome = await inner.apply(plan, signal);
-      const delta = deltaOf(plan);
-      for (const [id, object] of delta === undefined ? [] : putsOf(delta)) memory?.set(id, object);
-      for (const object of delta?.remove ?? []) memory?.delete(objectId(object));
-      return outcome;
-    },
-    async observe(signal) {
-      memory ??= new Map((await inner.observe(signal))?.objects);
-      return { objects: new Map(memory), lingering: [] };
-    },
-  };
 }
 
 /** It believes that nothing of a plan that failed was done. */

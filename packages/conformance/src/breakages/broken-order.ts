@@ -1,5 +1,5 @@
-import { rememberDeltas, withBackend } from "./broken-backend.ts";
-import type { AnyBackend } from "./broken-backend.ts";
+import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
 import type { Subject } from "../play/subject.ts";
 
 /** Defects of those that end where they should and go there the wrong way. */

@@ -1,7 +1,8 @@
-import type { Delta, KernelObject } from "@turnout/core";
-import { cleanUpBackend, objectId } from "@turnout/core";
-import { rememberDeltas, withBackend } from "./broken-backend.ts";
-import type { AnyBackend, Defect } from "./broken-backend.ts";
+import type { Clock, Delta, KernelObject } from "@turnout/core";
+import { cleanUpBackend, objectId, ProxyError } from "@turnout/core";
+import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
 
 /** Defects of those that make others pay for trouble with one thing. */
 export const BROKEN_RECOVERY: Readonly<Record<string, Defect>> = {
@@ -108,9 +109,20 @@ async function rewrite(inner: AnyBackend, { nowMs }: Delta<KernelObject>, signal
 }
 
 /** What can't be removed by a plan goes as in cleaning up, and the other way round: one of them reaches what is in force. */
-async function clear(inner: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
+export async function clear(inner: AnyBackend, nowMs: number, signal: AbortSignal): Promise<void> {
   const remove = [...((await inner.observe(signal))?.objects.values() ?? [])];
-  await cleanUpBackend(inner, nowMs, signal);
+  let atMs = nowMs;
+  const hurried: Clock = {
+    nowMs: () => atMs,
+    sleep(ms) {
+      atMs += ms;
+      return Promise.resolve();
+    },
+  };
+  // What lingers does so in spite of it.
+  await cleanUpBackend(inner, hurried, signal).catch((error: unknown) => {
+    if (!ProxyError.is(error, "timed_out")) throw error;
+  });
   const left = new Set((await inner.observe(signal))?.objects.keys() ?? []);
   const rest = remove.filter((object) => left.has(objectId(object)));
   if (rest.length > 0) await inner.apply(inner.plan({ put: [], remove: rest, lingering: [], nowMs }), signal);

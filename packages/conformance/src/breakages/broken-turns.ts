@@ -1,7 +1,8 @@
 import { objectId } from "@turnout/core";
 import type { Delta, KernelObject, Outcome, Turn, World } from "@turnout/core";
-import { rememberDeltas, withBackend } from "./broken-backend.ts";
-import type { AnyBackend, Defect } from "./broken-backend.ts";
+import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
 
 /** Defects of those that put things off. */
 export const BROKEN_TURNS: Readonly<Record<string, Defect>> = {

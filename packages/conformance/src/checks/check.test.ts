@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { cleanUpBackend, FAMILIES } from "@turnout/core";
 import type { BackendModule, Plain } from "@turnout/core";
-import { withBackend } from "../breakages/broken-backend.ts";
+import { withBackend } from "../play/changed-subject.ts";
 import { checkBackend } from "./check.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
@@ -170,7 +170,7 @@ describe("what the kit says of a backend", () => {
       async open(options, world, signal) {
         const { family } = await referenceBackend.open(options, world, signal);
         const close = async (stop: AbortSignal): Promise<void> => {
-          for (const one of FAMILIES) await cleanUpBackend(family(one), world.clock.nowMs(), stop);
+          for (const one of FAMILIES) await cleanUpBackend(family(one), world.clock, stop);
         };
         return { family, close };
       },

@@ -1,6 +1,6 @@
 import { abilitiesOf, moduleFaults } from "@turnout/core";
 import type { Abilities, BackendModule, Plain } from "@turnout/core";
-import { Cells, partsOf, rulesAsked } from "../play/cells.ts";
+import { Cells, partsOf, rulesAsked } from "./cells.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
@@ -12,7 +12,7 @@ import { checkTurns } from "./turn-checks.ts";
 import type { PlayerOptions } from "../play/player.ts";
 import { createRandom } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
-import { ScenarioRun } from "../play/scenario-run.ts";
+import { ScenarioRun } from "./scenario-run.ts";
 import { STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
 
@@ -74,7 +74,16 @@ async function checkModule(subject: Subject, setting: PlayerOptions, findings: F
 }
 
 function unplayed(module: BackendModule, findings: Findings): ConformanceReport {
-  return { backend: String(module.name), abilities: abilitiesOf(module), findings: findings.list, cells: [] };
+  return reportOf(String(module.name), abilitiesOf(module), findings, []);
+}
+
+function reportOf(
+  backend: string,
+  abilities: Abilities,
+  { list, notAsked }: Findings,
+  cells: ConformanceReport["cells"],
+): ConformanceReport {
+  return { backend, abilities, findings: list, cells, notAsked: [...notAsked] };
 }
 
 /** Play scenarios alone: as {@link checkBackend}, for a backend whose host has been looked at. */
@@ -106,7 +115,7 @@ async function playScenarios(
     await checkScenario(subject, scenario, options, findings, cells);
   }
   for (const finding of findings.list) cells.finding(finding);
-  return { backend: subject.module.name, abilities: options.abilities, findings: findings.list, cells: cells.list() };
+  return reportOf(subject.module.name, options.abilities, findings, cells.list());
 }
 
 async function checkScenario(subject: Subject, scenario: Scenario, options: PlayOptions, findings: Findings, cells: Cells): Promise<void> {

@@ -3,6 +3,7 @@ import type { Findings } from "./findings.ts";
 import { differenceOf, syncAndNote } from "./health-checks.ts";
 import type { Player } from "../play/player.ts";
 import { deltaText } from "../play/watched-backend.ts";
+import { whileTimePasses } from "../play/while-time-passes.ts";
 
 /** Longer than anything lingers that only waits for packets under way. */
 const REST_MS = 10_000;
@@ -80,9 +81,9 @@ export async function checkCleanup(player: Player, module: BackendModule, findin
   await player.close();
 }
 
-async function cleanUpEach({ processes }: Player, findings: Findings): Promise<void> {
+async function cleanUpEach({ host, processes }: Player, findings: Findings): Promise<void> {
   for (const [index, life] of processes.entries()) {
-    await life.cleanUp().catch((error: unknown) => findings.threw("cleanup", life.family, error));
+    await whileTimePasses(host, life.cleanUp()).catch((error: unknown) => findings.threw("cleanup", life.family, error));
     for (const other of processes.slice(index + 1)) await checkUntouched(other, life.family, findings);
   }
 }

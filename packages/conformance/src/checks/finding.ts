@@ -56,4 +56,6 @@ export interface ConformanceReport {
   readonly abilities: Abilities;
   readonly findings: readonly Finding[];
   readonly cells: readonly Cell[];
+  /** What wasn't looked at besides the rules that cells say are skipped, each with the reason, e.g. `what a small change writes again: the host has no written()`. */
+  readonly notAsked: readonly string[];
 }

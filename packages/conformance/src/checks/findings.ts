@@ -5,6 +5,9 @@ import { offendedByKind } from "./offended.ts";
 /** A finding without where it was found. */
 export type Found = Omit<Finding, "scenario" | "step" | "rules"> & { readonly rules?: readonly string[] };
 
+/** Takes what is wrong: what was tried, what should come of it, and what came. */
+export type Complain = (what: string, expected: string, got: string, details?: readonly string[]) => void;
+
 /** Where somebody looks: what a finding is filed under. */
 export interface Checkpoint {
   readonly scenario: string;
@@ -15,6 +18,8 @@ export interface Checkpoint {
 /** Collects findings. */
 export class Findings {
   readonly list: Finding[] = [];
+  /** What wasn't looked at, each with the reason. */
+  readonly notAsked: Set<string> = new Set();
   readonly #max: number;
   readonly #onCheckpoint: ((place: Checkpoint) => void) | undefined;
   #checkpoint: Checkpoint = { scenario: "", step: "", rules: [] };
@@ -44,6 +49,11 @@ export class Findings {
   add(found: Found): void {
     const rules = found.rules ?? offendedByKind(found.kind) ?? this.#checkpoint.rules;
     if (!this.isFull) this.list.push({ ...this.#checkpoint, ...found, rules });
+  }
+
+  /** Note what isn't looked at, and why, in one text. */
+  leaveOut(what: string): void {
+    this.notAsked.add(what);
   }
 
   /** Note that something threw. */

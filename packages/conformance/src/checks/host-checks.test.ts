@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { BackendModule } from "@turnout/core";
-import { withHost } from "../breakages/broken-backend.ts";
+import { withHost } from "../play/changed-subject.ts";
 import { checkBackend } from "./check.ts";
 import type { FakeHost } from "../play/fake-host.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";

@@ -1,7 +1,8 @@
 import type { Abilities, BackendModule, FlowFilter, IPFamily } from "@turnout/core";
 import { FAMILIES, isEqual } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
-import type { FakeHost, Fault } from "../play/fake-host.ts";
+import type { FakeHost, Fault, OptionalMember } from "../play/fake-host.ts";
+import { checkFacts } from "./facts-checks.ts";
 import type { Findings } from "./findings.ts";
 import { Player } from "../play/player.ts";
 import type { PlayerOptions } from "../play/player.ts";
@@ -41,13 +42,14 @@ export async function checkHost(
     // Where nothing works anyway, nothing that fails tells anything.
     if (findings.list.slice(known).some(({ kind }) => kind === "error")) continue;
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.watch());
+    await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.facts());
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.write());
     for (const when of FAULTS) await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.fail(when));
   }
 }
 
 /** What a host must have. A type tells it, but not everybody's compiler. */
-const HOST_MEMBERS: Readonly<Record<Exclude<keyof FakeHost, "written">, "function" | "object">> = {
+const HOST_MEMBERS: Readonly<Record<Exclude<keyof FakeHost, OptionalMember>, "function" | "object">> = {
   world: "object",
   advance: "function",
   setAddresses: "function",
@@ -128,14 +130,23 @@ class HostCheck {
   /** See how much a small change writes. */
   async write(): Promise<void> {
     this.#addService();
+    if (this.#host.written === undefined) return this.#findings.leaveOut("what a small change writes again: the host has no written()");
     if (!(await this.#isSynced())) return;
-    await checkWrites(this.#player, (what, expected, got, details) => this.#found(what, expected, got, details, ["R-58"]));
+    await checkWrites(this.#player, this.#host.written.bind(this.#host), (what, expected, got, details) =>
+      this.#found(what, expected, got, details, ["R-58"]),
+    );
   }
 
   /** See whether what somebody else does is noticed. */
   async watch(): Promise<void> {
     this.#addService();
     if (await this.#isSynced()) await checkWatch(this.#player, (...found) => this.#found(...found), this.#random);
+  }
+
+  /** See whether the backend hears of the host's addresses. */
+  async facts(): Promise<void> {
+    this.#addService();
+    if (await this.#isSynced()) await checkFacts(this.#player, (...found) => this.#found(...found));
   }
 
   /** Have a change fail. It must show: in an error, or, where a backend takes it calmly, in what is not yet in force. */

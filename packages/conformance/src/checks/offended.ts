@@ -1,4 +1,4 @@
-import { rulesAsked } from "../play/cells.ts";
+import { rulesAsked } from "./cells.ts";
 import type { Abilities } from "@turnout/core";
 import type { FlowFate } from "../oracle/flow-fate.ts";
 import type { FindingKind } from "./finding.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { objectId } from "@turnout/core";
 import type { Delta, KernelObject } from "@turnout/core";
-import { rememberDeltas, withBackend } from "../breakages/broken-backend.ts";
-import type { AnyBackend } from "../breakages/broken-backend.ts";
+import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
 import { Findings } from "./findings.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";

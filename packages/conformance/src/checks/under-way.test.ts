@@ -10,11 +10,12 @@ import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
 import { packetOf } from "../play/probe-packet.ts";
 import { createRandom } from "@turnout/core/testing";
-import { REFERENCE_VARIANTS } from "../play/scenario-run.ts";
+import { REFERENCE_VARIANTS } from "./scenario-run.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 import { service, slices } from "../play/short.ts";
 import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
-import { UnderWay, watchTools } from "./under-way.ts";
+import { watchTools } from "../play/watched-tools.ts";
+import { UnderWay } from "./under-way.ts";
 import type { InForce } from "./under-way.ts";
 
 const WEB: RawObject = service("web", { number: 1, ways: ["nodePort"] });

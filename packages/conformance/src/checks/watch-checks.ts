@@ -1,14 +1,13 @@
 import { isEqual } from "@turnout/core";
 import type { FamilyProcess } from "../play/family-process.ts";
 import type { Player } from "../play/player.ts";
+import type { Complain } from "./findings.ts";
+import { WatchListener } from "./watch-listener.ts";
 
 /** Longer than anything that looks by itself waits between two looks. */
 const REST_MS = 60_000;
 /** How often the foreign hand is asked: not all it does need show. */
 const TAMPER_TRIES = 20;
-
-/** Takes what is wrong: what was tried, what should come of it, and what came. */
-export type Complain = (what: string, expected: string, got: string, details?: readonly string[]) => void;
 
 /**
  * Look whether what somebody else does to the backend's objects is noticed: because its `watch` tells, or because comparing shows it.
@@ -20,22 +19,23 @@ export async function checkWatch(player: Player, complain: Complain, random: () 
   const [life] = player.processes;
   if (life === undefined) return;
   if (life.tellsDrift && !life.watches) complain("tellsDrift without watch()", "a watch() that tells", "there is none");
-  const ear = new Ear(life);
+  const listener = new WatchListener(life);
   const { host } = player;
   await host.advance(REST_MS);
-  if (life.watches && ear.end !== undefined) complain("watch() while nothing happens", "it goes on until its signal aborts", ear.end);
+  if (life.watches && listener.end !== undefined)
+    complain("watch() while nothing happens", "it goes on until its signal aborts", listener.end);
   const before = host.own();
-  const known = ear.drifts;
+  const known = listener.drifts;
   const tampering = tamper(player, random, before);
   if (tampering !== undefined) {
     await host.advance(REST_MS);
-    if (life.tellsDrift && ear.end === undefined && ear.drifts === known)
+    if (life.tellsDrift && listener.end === undefined && listener.drifts === known)
       complain("watch() after somebody else changed what is in force", "drift", "nothing", [tampering]);
     await checkMended(player, life, before, tampering, complain);
   }
-  ear.stop();
+  listener.stop();
   await host.advance(REST_MS);
-  if (life.watches && ear.end === undefined) complain("watch() once its signal has aborted", "it ends", "it goes on");
+  if (life.watches && listener.end === undefined) complain("watch() once its signal has aborted", "it ends", "it goes on");
 }
 
 /** What comparing everything doesn't see it can't mend. */
@@ -63,29 +63,4 @@ function tamper({ host }: Player, random: () => number, before: readonly string[
     if (tampering !== undefined && !isEqual(host.own(), before)) return tampering;
   }
   return undefined;
-}
-
-/** Listens to what a backend's watch tells. */
-class Ear {
-  drifts = 0;
-  /** How it ended; undefined: it goes on. */
-  end: string | undefined;
-  readonly #life = new AbortController();
-
-  constructor(life: FamilyProcess) {
-    void this.#listen(life);
-  }
-
-  stop(): void {
-    this.#life.abort();
-  }
-
-  async #listen(life: FamilyProcess): Promise<void> {
-    try {
-      for await (const { kind } of life.watch(this.#life.signal)) if (kind === "drift") this.drifts++;
-      this.end = "it ended";
-    } catch (error) {
-      this.end = `it threw: ${error instanceof Error ? error.message : String(error)}`;
-    }
-  }
 }

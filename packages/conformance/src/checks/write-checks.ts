@@ -2,35 +2,40 @@ import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
 import type { Player } from "../play/player.ts";
-import { service } from "../play/short.ts";
+import { service, slices } from "../play/short.ts";
 import { SERVER_PORT } from "../play/stage.ts";
 import { differenceOf } from "./health-checks.ts";
-import type { Complain } from "./watch-checks.ts";
+import type { Complain } from "./findings.ts";
 
 /** Endpoints of the Service that gets one more. */
 const ENDPOINTS = 40;
+/** Services beside it that stay as they are, and the number of the first: enough that writing them again shows whatever an object is. */
+const OTHERS = 8;
+const FIRST_OTHER = 21;
 /** What a change may write beside what it changes: things that are deleted and made anew count twice, and something around them is written, too. */
 const TIMES_MAX = 2;
 const MORE_MAX = 16;
 
-/**
- * Look whether one endpoint more has what stays as it is written again.
- *
- * Edges: nothing is looked at where the host doesn't count what is written, because its dataplane takes everything as a whole.
- */
-export async function checkWrites(player: Player, complain: Complain): Promise<void> {
+/** Look whether one endpoint more of one Service has what stays as it is written again; `written` is the host's count. */
+export async function checkWrites(player: Player, written: () => number, complain: Complain): Promise<void> {
   const { host } = player;
-  if (host.written === undefined) return;
-  for (const raw of objectsOf(player, ENDPOINTS)) player.put(raw);
+  for (const raw of [...objectsOf(player, ENDPOINTS), ...otherObjects()]) player.put(raw);
   await player.sync();
-  const [own, known] = [host.own(), host.written()];
+  const [own, known] = [host.own(), written()];
   for (const raw of objectsOf(player, ENDPOINTS + 1)) player.put(raw);
   await player.sync();
-  const written = host.written() - known;
+  const count = written() - known;
   const different = differenceOf(own, host.own());
-  if (written <= TIMES_MAX * different.length + MORE_MAX) return;
+  if (count <= TIMES_MAX * different.length + MORE_MAX) return;
   const what = `what is written for endpoint ${ENDPOINTS + 1} of a Service`;
-  complain(what, `about as much as changes: ${different.length}`, String(written));
+  complain(what, `about as much as changes: ${different.length}`, String(count));
+}
+
+function otherObjects(): readonly RawObject[] {
+  return Array.from({ length: OTHERS }, (_, index) => FIRST_OTHER + index).flatMap((number) => [
+    service(`other-${number}`, { number }),
+    ...slices(`other-${number}`, ["pod-1-1"]),
+  ]);
 }
 
 function objectsOf({ processes }: Player, count: number): readonly RawObject[] {

@@ -1,6 +1,8 @@
 import type { BackendModule } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { BREAKAGES } from "../breakages/breakages.ts";
+import { checkBackend } from "../checks/check.ts";
+import type { FakeHost } from "../play/fake-host.ts";
 import type { Breakage } from "../breakages/breakages.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
@@ -45,6 +47,20 @@ describe("describeBackend", () => {
     ]);
     expect(names.slice(2)).toEqual(others.map((name) => `${CAUGHT}${name}`));
     expect([...testsOf(without).keys()]).not.toContain(`${CAUGHT}${LOSES_AFFINITY}`);
+  });
+
+  it("skips, and says why, what the host has no means to show", async () => {
+    const createFakeHost = (): FakeHost => Object.defineProperty(createReferenceHost(), "written", { value: undefined });
+    const [names, skipped]: [string[], string[]] = [[], []];
+    const register = Object.assign((name: string) => names.push(name), { skip: (name: string) => skipped.push(name) });
+    describeBackend(referenceBackend, createFakeHost, { scenarios: FEW, it: register });
+    expect(skipped).toEqual([`${CAUGHT}writes again what is as it was (not asked: the host has no written())`]);
+    expect(names).toHaveLength(BREAKAGES.length + 1);
+    const report = await checkBackend(referenceBackend, createFakeHost, []);
+    expect(report.notAsked).toEqual(["what a small change writes again: the host has no written()"]);
+    const breakage = BREAKAGES.find(({ needs }) => needs !== undefined);
+    const missed = breakage && (await checkBackend(breakage.apply(referenceBackend, createFakeHost).module, createFakeHost, []));
+    expect(missed?.findings.filter(({ kind }) => kind === "contract")).toEqual([]);
   });
 
   it("takes no name that is no breakage's", () => {

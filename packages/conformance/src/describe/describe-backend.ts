@@ -6,16 +6,22 @@ import { checkBackend } from "../checks/check.ts";
 import type { CheckOptions } from "../checks/check.ts";
 import type { Finding } from "../checks/finding.ts";
 import { checkHistories } from "../histories/histories.ts";
-import { rulesAsked } from "../play/cells.ts";
+import { rulesAsked } from "../checks/cells.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { Scenario } from "../play/scenario.ts";
 import type { Subject } from "../play/subject.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 
+/** Registers one test. */
+type RegisterTest = (name: string, run: () => Promise<void>, timeoutMs: number) => unknown;
+
 /** A backend's tests, and what it is examined with. */
 export interface DescribeOptions extends Pick<CheckOptions, "backendOptions"> {
   /** Registers one test: `it` or `test` of vitest, jest, mocha or node:test. */
-  readonly it: (name: string, run: () => Promise<void>, timeoutMs: number) => unknown;
+  readonly it: RegisterTest & {
+    /** Registers one that doesn't run, as all of those do; absent: such a test is left out. */
+    readonly skip?: RegisterTest;
+  };
   /** Default {@link SCENARIOS}. */
   readonly scenarios?: readonly Scenario[];
   /** Random changes; default 1,000. The environment's TURNOUT_HISTORY_STEPS overrides it, for a soak. */
@@ -40,7 +46,7 @@ const STEPS = 1_000;
  * ends (from another seed with TURNOUT_HISTORY_SEED in the environment); and each defect of {@link BREAKAGES} is noticed, so that the host hides
  * nothing.
  *
- * Edges: a failing test's message has a line or more for each finding.
+ * Edges: a test of what the host doesn't show is skipped, and says so: name it in `notSeen` with the reason. A failing test's message has a line or more for each finding.
  * @throws {Error} for a name in `notSeen` that is no breakage's.
  */
 export function describeBackend(module: BackendModule, createFakeHost: CreateFakeHost, options: DescribeOptions): void {
@@ -49,6 +55,7 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
   const unknown = Object.keys(notSeen).filter((name) => !breakages.some((breakage) => breakage.name === name));
   if (unknown.length > 0) throw new Error(`no breakage has this name: ${unknown.join("; ")}`);
   const { TURNOUT_HISTORY_STEPS, TURNOUT_HISTORY_SEED } = process.env;
+  const { skip } = it;
   const steps = Number(TURNOUT_HISTORY_STEPS ?? options.steps ?? STEPS);
   const seed = Number(TURNOUT_HISTORY_SEED ?? 1);
   it(
@@ -71,7 +78,9 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
   );
   for (const breakage of breakages) {
     if (breakage.name in notSeen || !isAsked(breakage, module)) continue;
-    it(`is caught when it ${breakage.name}`, () => expectCaught(breakage, { module, createFakeHost }, scenarios), TIMEOUT_MS);
+    const [name, run] = [`is caught when it ${breakage.name}`, () => expectCaught(breakage, { module, createFakeHost }, scenarios)];
+    if (isShown(breakage, createFakeHost)) it(name, run, TIMEOUT_MS);
+    else skip?.(`${name} (not asked: the host has no ${breakage.needs}())`, run, TIMEOUT_MS);
   }
 }
 
@@ -79,6 +88,11 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
 function isAsked({ rules }: Breakage, module: BackendModule): boolean {
   const asked = rulesAsked(rules, abilitiesOf(module));
   return rules.length === 0 || rules.some((rule) => asked.includes(rule));
+}
+
+/** Tell whether a host has what it takes to show a defect. */
+function isShown({ needs }: Breakage, createFakeHost: CreateFakeHost): boolean {
+  return needs === undefined || createFakeHost()[needs] !== undefined;
 }
 
 /** Have the kit notice a defect. @throws {Error} when it notices none, or another one. */

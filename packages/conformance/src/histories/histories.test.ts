@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { withHost } from "../breakages/broken-backend.ts";
+import { withHost } from "../play/changed-subject.ts";
 import { checkHistories } from "./histories.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";

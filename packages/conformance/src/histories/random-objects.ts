@@ -3,7 +3,7 @@ import { FAMILIES } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
 import { pickOne, rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
-import { PROTOCOLS } from "../play/cells.ts";
+import { PROTOCOLS } from "../checks/cells.ts";
 import { targetsOf } from "../play/probe-packet.ts";
 import type { PacketTarget } from "../play/probe-packet.ts";
 import type { ObjectRef } from "../play/scenario.ts";

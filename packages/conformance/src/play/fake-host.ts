@@ -44,12 +44,15 @@ export interface FakeHost {
   own(): readonly string[];
   /**
    * How many things of {@link FakeHost.own}'s kind were written since the host was made: made, changed or removed, and those that were
-   * written as they were. Absent where the dataplane takes everything as a whole, such as a file.
+   * written as they were. Absent where the dataplane takes everything as a whole, such as a file: then a report says that it wasn't asked about.
    */
   written?(): number;
   /** Everything that isn't the backend's, in the same form. */
   foreign(): readonly string[];
 }
+
+/** What a host may leave out of {@link FakeHost}; then what it would show isn't looked at. */
+export type OptionalMember = "written";
 
 /** When the next change of the host fails: nothing of it done, part of it (where it isn't atomic) or all of it done. */
 export interface Fault {

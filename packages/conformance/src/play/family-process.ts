@@ -123,6 +123,11 @@ export class FamilyProcess {
     this.#loop.audit();
   }
 
+  /** What it was told of the host last. */
+  get facts(): unknown {
+    return this.#facts;
+  }
+
   setFacts(facts: unknown): void {
     this.#facts = facts;
     this.#loop.setHost(facts);
@@ -166,8 +171,8 @@ export class FamilyProcess {
 
   /** Remove everything as `turnout cleanup` does, with a new process: by the backend's own way, or else all that it observes. */
   async cleanUp(): Promise<void> {
-    const nowMs = this.#options.world.clock.nowMs();
-    await this.#asNewborn((backend, signal) => cleanUpBackend(backend, nowMs, signal));
+    const { clock } = this.#options.world;
+    await this.#asNewborn((backend, signal) => cleanUpBackend(backend, clock, signal));
   }
 
   /** Remove what the backend takes for leftovers, with a new process; false where it never has any. */

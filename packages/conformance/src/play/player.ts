@@ -6,11 +6,11 @@ import type { FakeHost, HostAddress } from "./fake-host.ts";
 import { FamilyProcess } from "./family-process.ts";
 import type { SyncReport } from "./family-process.ts";
 import type { ObjectRef } from "./scenario.ts";
-import { lastingRawNode } from "../histories/lasting-raw-node.ts";
+import { lastingRawNode } from "./lasting-raw-node.ts";
 import { field } from "./raw-field.ts";
 import { HOST_ADDRESSES, STAGE_NODE, UPLINK } from "./stage.ts";
 import type { Subject } from "./subject.ts";
-import { watchTools } from "../checks/under-way.ts";
+import { watchTools } from "./watched-tools.ts";
 
 /** What a player is set up with. */
 export interface PlayerOptions {
@@ -127,11 +127,16 @@ export class Player {
 
   /** Give the host other addresses, and the processes the facts they would hear of. */
   async setHostAddresses(addresses: Readonly<Record<IPFamily, readonly string[]>>): Promise<void> {
+    const facts = await this.moveHost(addresses);
+    for (const life of this.#processes) life.setFacts(facts);
+  }
+
+  /** Give the host other addresses, without a word to the processes; resolves to what a probe says of it now. */
+  async moveHost(addresses: Readonly<Record<IPFamily, readonly string[]>>): Promise<unknown> {
     this.#hostAddresses = this.#withExtra(addresses);
     this.#world = undefined;
     this.host.setAddresses(hostLinks(this.#hostAddresses));
-    const facts = await this.#probe();
-    for (const life of this.#processes) life.setFacts(facts);
+    return await this.#probe();
   }
 
   /** Have one call of a tool fail while a backend reads what the host holds: after so many that succeed; undefined: none. */

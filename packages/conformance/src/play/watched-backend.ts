@@ -65,7 +65,7 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
     },
     async apply(plan: Plan<unknown>, signal: AbortSignal, turn?: Turn): Promise<Outcome<KernelObject>> {
       const outcome = await noted("apply", () => inner.apply(plan, signal, turn));
-      demandOutcome(outcome);
+      if (planned !== undefined) demandOutcome(outcome, planned);
       if (planned !== undefined) notes.lingering = stillLingering(notes.lingering, planned, outcome);
       const { deferred = new Set<string>() } = outcome;
       if (deferred.size === 0 || planned === undefined) return outcome;

@@ -125,14 +125,18 @@ describe("the reference host", () => {
     expect(createReferenceHost().tamper(first)).toBeUndefined();
   });
 
-  it("tells the backend of new addresses", async () => {
+  it("tells the backend of its addresses, and of new ones from the time it asked on", async () => {
     const host = createReferenceHost();
     const backend = (await referenceBackend.open(undefined, host.world, NEVER)).family("IPv4");
     const stop = new AbortController();
     const events = backend.watch?.(stop.signal)[Symbol.asyncIterator]();
-    const next = events?.next();
-    host.setAddresses([{ ip: "192.0.2.1", prefixLength: 24, link: "eth0" }]);
-    expect((await next)?.value).toEqual({ kind: "facts", facts: { addresses: { IPv4: ["192.0.2.1"], IPv6: [] } } });
+    const facts = (ip: string): unknown => ({ kind: "facts", facts: { addresses: { IPv4: [ip], IPv6: [] } } });
+    const setAddress = (ip: string): void => host.setAddresses([{ ip, prefixLength: 24, link: "eth0" }]);
+    setAddress("192.0.2.1");
+    expect((await events?.next())?.value).toEqual(facts("192.0.2.1"));
+    // Nobody waits for the next event yet.
+    setAddress("192.0.2.2");
+    expect((await events?.next())?.value).toEqual(facts("192.0.2.2"));
     stop.abort();
     expect((await events?.next())?.done).toBe(true);
   });

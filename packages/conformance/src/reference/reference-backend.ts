@@ -64,7 +64,9 @@ function openReference(family: IPFamily, world: ReferenceWorld): Backend<Referen
     },
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.deleteFlows(family, flows, signal),
     async *watch(signal: AbortSignal): AsyncIterable<HostEvent<ReferenceFacts>> {
-      for await (const _ of world.watchAddresses(signal)) yield { kind: "facts", facts: await readFacts(world) };
+      const changes = world.watchAddresses(signal);
+      yield { kind: "facts", facts: await readFacts(world) };
+      for await (const _ of changes) yield { kind: "facts", facts: await readFacts(world) };
     },
   };
 }

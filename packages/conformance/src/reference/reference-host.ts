@@ -30,6 +30,8 @@ class ReferenceHost implements FakeHost {
   readonly #affinity = new Map<string, AffinityEntry>();
   readonly #watchers = new Waiters();
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
+  /** How often they have been replaced. */
+  #changes = 0;
   #ips: ReadonlySet<string> = new Set(this.#addresses.map(({ ip }) => ip));
   #flows: readonly Flow[] = [];
   #count = 0;
@@ -49,6 +51,7 @@ class ReferenceHost implements FakeHost {
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
     this.#ips = new Set(addresses.map(({ ip }) => ip));
+    this.#changes++;
     this.#watchers.resolve();
   }
 
@@ -161,7 +164,8 @@ class ReferenceHost implements FakeHost {
         this.#flows = this.#flows.filter((flow) => flow.family !== family || !filters.some((filter) => this.#isStale(flow, filter)));
         return before - this.#flows.length;
       },
-      watchAddresses: (signal) => this.#watchAddresses(signal),
+      // From this call on, as a netlink socket does, and not from when somebody reads.
+      watchAddresses: (signal) => this.#changesAfter(this.#changes, signal),
     };
   }
 
@@ -170,10 +174,14 @@ class ReferenceHost implements FakeHost {
     return isThere && port === of && !keep.includes(endpoint) && (only === undefined || only.includes(endpoint));
   }
 
-  async *#watchAddresses(signal: AbortSignal): AsyncIterable<void> {
+  async *#changesAfter(told: number, signal: AbortSignal): AsyncIterable<void> {
+    let known = told;
     while (!signal.aborted) {
-      await this.#watchers.wait(signal);
-      if (!signal.aborted) yield;
+      if (known === this.#changes) await this.#watchers.wait(signal);
+      else {
+        known = this.#changes;
+        yield;
+      }
     }
   }
 }

@@ -55,6 +55,7 @@ export interface Lingering<K> {
 
 /** Something that lingers and is due to be seen to. */
 export interface Due<K> {
+  /** What the host holds of it, as the backend told it last. */
   readonly object: K;
   /** Since when it has lingered, ms since the epoch; after a restart, since this process first saw it. */
   readonly sinceMs: number;
@@ -72,6 +73,7 @@ export interface Observed<K> {
 export interface Put<K> {
   /** What is in force under its identity; absent: nothing. */
   readonly before?: K;
+  /** What is to be in force. */
   readonly after: K;
   /** What the host still holds under its identity since that was unwanted, as the backend told it; absent: nothing lingers. Never with `before`. */
   readonly lingering?: K;
@@ -84,15 +86,19 @@ export interface Put<K> {
  * that defers does well to keep to this order among objects of a kind: then a newer change does not wait for all that was deferred.
  */
 export interface Delta<K> {
+  /** What is to be made or changed. */
   readonly put: readonly Put<K>[];
+  /** What is to go, as the host holds it. */
   readonly remove: readonly K[];
   /** What lingers and is due: remove it, or say again that it lingers. What isn't due yet is not here. */
   readonly lingering: readonly Due<K>[];
+  /** When this was worked out, ms since the epoch. */
   readonly nowMs: number;
 }
 
 /** Ordered steps. */
 export interface Plan<S> {
+  /** The first is carried out first. */
   readonly steps: readonly S[];
 }
 
@@ -189,10 +195,17 @@ export interface Backend<H, K extends KernelObject, S> {
   forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /**
    * Whether {@link Backend.watch} tells of whatever somebody else does to our objects. Absent: it doesn't, and everything is compared
-   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a tenth of the time; otherwise once an hour.
+   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a tenth of the time; otherwise once an hour. It is asked each time
+   * that everything is compared, so a getter may answer by what was found on the host.
    */
   readonly tellsDrift?: boolean;
-  /** Host facts changed, or somebody touched our objects. Goes on until the signal aborts. */
+  /**
+   * Tell of changed host facts, and of what somebody else did to our objects. Goes on until the signal aborts.
+   *
+   * Edges: it begins with the facts as they are then, since they may have changed after the probe: it is called when the first sync is done, which
+   * waits for the API server, and again when it has ended or failed. Listen before you read them, so that no change is lost in between. Facts
+   * that are equal to those the core knows change nothing.
+   */
   watch?(signal: AbortSignal): AsyncIterable<HostEvent<H>>;
   /** Numbers of its own, from its start on; asked for when somebody reads the metrics, so cheap. */
   metrics?(): readonly BackendMetric[];

@@ -1,7 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { ToyHost } from "../testing/toy-backend.ts";
-import type { BackendModule } from "./backend.ts";
-import { demandBackend, demandDataplane, demandOutcome, moduleFaults, parseModule } from "./check-module.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
+import { ProxyError } from "../model/errors.ts";
+import type { BackendModule, Delta, KernelObject } from "./backend.ts";
+import { demandBackend, demandDataplane, demandObserved, demandOutcome, moduleFaults, parseModule } from "./check-module.ts";
+
+const X = { kind: "t", key: "x", value: 1 };
+const DELTA: Delta<KernelObject> = {
+  put: [{ after: X }],
+  remove: [{ kind: "t", key: "gone", value: 1 }],
+  lingering: [{ object: { kind: "t", key: "due", value: 1 }, sinceMs: 0 }],
+  nowMs: 0,
+};
 
 const GOOD = {
   name: "good",
@@ -90,6 +99,9 @@ describe("what a backend gives back", () => {
     expect(() => demandBackend({ ...backend, plan: undefined, watch: "no" }, "toy")).toThrow(
       'what family of toy gave back is wrong: plan is missing; watch is "no", not a function',
     );
+    expect(() => demandBackend({ ...backend, tellsDrift: true, watch: undefined }, "toy")).toThrow(
+      "tellsDrift is true, and watch is missing",
+    );
   });
 
   it.each<[string, unknown, string]>([
@@ -98,7 +110,33 @@ describe("what a backend gives back", () => {
     ["a list", [], "a list"],
     ["a flag", true, "true"],
   ])("of apply has to be an outcome, not %s", (_name, value, text) => {
-    expect(() => demandOutcome(value)).toThrow(`defect of the backend: apply resolved to ${text}, not to an Outcome`);
-    expect(() => demandOutcome({})).not.toThrow();
+    expect(() => demandOutcome(value, DELTA)).toThrow(`defect of the backend: apply resolved to ${text}, not to an Outcome`);
+    expect(() => demandOutcome({}, DELTA)).not.toThrow();
+  });
+
+  const error = new ProxyError("tool_failed", "no");
+  it.each<[string, unknown, string]>([
+    ["failures in an object", { failed: { "t x": error } }, "failed is an object, not a Map of ProxyErrors by objectId"],
+    ["failures that are texts", { failed: new Map([["t x", "no"]]) }, "failed is an object, not a Map of ProxyErrors by objectId"],
+    ["a list of what was deferred", { deferred: ["t x"] }, "deferred is a list, not a Set of objectIds"],
+    ["what lingers without end", { lingering: [{ object: X }] }, "lingering is a list, not a list of objects, each with afterMs"],
+    [
+      "a key in place of an id",
+      { failed: new Map([["x", error]]) },
+      'apply names "x", which was not in its plan: objects are named by objectId',
+    ],
+    ["what was not planned", { deferred: new Set(["t z"]) }, 'apply names "t z", which was not in its plan: objects are named by objectId'],
+  ])("of apply has not to hold %s", (_name, value, text) => {
+    expect(() => demandOutcome(value, DELTA)).toThrow(text);
+  });
+
+  it("of apply may name all that was planned", () => {
+    const lingering = [{ object: { kind: "t", key: "due", value: 1 }, afterMs: 0 }];
+    expect(() => demandOutcome({ failed: new Map([["t x", error]]), deferred: new Set(["t gone"]), lingering }, DELTA)).not.toThrow();
+  });
+
+  it("of observe has to be an observation, or nothing", () => {
+    expect(() => demandObserved(undefined)).not.toThrow();
+    expect(() => demandObserved({ objects: new Map() })).toThrow("what observe gave back is wrong: lingering is missing");
   });
 });

@@ -1,5 +1,6 @@
 import { ProxyError } from "../model/errors.ts";
-import type { BackendModule } from "./backend.ts";
+import { objectId } from "./backend.ts";
+import type { Backend, BackendModule, Delta, KernelObject, Observed, Outcome } from "./backend.ts";
 import { abilityFaults, valueText } from "./capabilities.ts";
 
 /** The contract that this core keeps. */
@@ -17,6 +18,8 @@ const optional =
   (value) =>
     value === undefined ? undefined : inner(value);
 
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const FUNCTION = rule("a function", (value) => typeof value === "function");
 const TEXT = rule("a text", (value) => typeof value === "string" && value !== "");
 const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
@@ -98,8 +101,8 @@ const BACKEND: Readonly<Record<string, Rule>> = {
 
 /** Hold what a backend gave back against what it should be. @throws {Error} a defect of the backend, everything in one line. */
 function demand(who: string, value: unknown, rules: Readonly<Record<string, Rule>>): void {
-  const isObject = typeof value === "object" && value !== null;
-  const faults = isObject ? memberFaults(membersOf(value, Object.keys(rules)), rules) : [`it is ${valueText(value)}, not an object`];
+  const hasMembers = typeof value === "object" && value !== null;
+  const faults = hasMembers ? memberFaults(membersOf(value, Object.keys(rules)), rules) : [`it is ${valueText(value)}, not an object`];
   if (faults.length > 0) throw new Error(`defect of the backend: what ${who} gave back is wrong: ${faults.join("; ")}`);
 }
 
@@ -111,10 +114,56 @@ export function demandDataplane(value: unknown, backend: string): void {
 /** Check one family's backend. @throws {Error} a defect of the backend, told in one line. */
 export function demandBackend(value: unknown, backend: string): void {
   demand(`family of ${backend}`, value, BACKEND);
+  const { tellsDrift, watch } = value as Pick<Backend<unknown, KernelObject, unknown>, "tellsDrift" | "watch">;
+  if (tellsDrift === true && watch === undefined)
+    throw new Error(`defect of the backend: what family of ${backend} gave back is wrong: tellsDrift is true, and watch is missing`);
 }
 
-/** Check what apply resolved to. @throws {Error} a defect of the backend, told in one line. */
-export function demandOutcome(value: unknown): void {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
-  throw new Error(`defect of the backend: apply resolved to ${valueText(value)}, not to an Outcome: {} says that all is in force`);
+const REPORT: Readonly<Record<"versions" | "problems", Rule>> = {
+  versions: rule("an object of texts", (value) => isObject(value) && Object.values(value).every((one) => typeof one === "string")),
+  problems: rule("a list of ProxyErrors", (value) => Array.isArray(value) && value.every((one) => ProxyError.is(one))),
+};
+
+/** Check what a probe resolved to. @throws {Error} a defect of the backend, told in one line. */
+export function demandReport(value: unknown, backend: string): void {
+  demand(`probe of ${backend}`, value, REPORT);
+}
+
+const OBSERVED: Readonly<Record<keyof Observed<KernelObject>, Rule>> = {
+  objects: rule("a Map of objects by objectId", (value) => value instanceof Map),
+  lingering: rule("a list of objects", Array.isArray),
+};
+
+/** Check what observe resolved to. @throws {Error} a defect of the backend, told in one line. */
+export function demandObserved(value: unknown): void {
+  if (value !== undefined) demand("observe", value, OBSERVED);
+}
+
+const isLingering = (value: unknown): boolean =>
+  isObject(value) && isObject(value["object"]) && Number.isFinite(value["afterMs"]) && Number(value["afterMs"]) >= 0;
+const isFailures = (value: unknown): boolean =>
+  value instanceof Map && [...(value as Map<unknown, unknown>).values()].every((one) => ProxyError.is(one));
+
+const OUTCOME: Readonly<Record<keyof Outcome<KernelObject>, Rule>> = {
+  failed: optional(rule("a Map of ProxyErrors by objectId", isFailures)),
+  deferred: optional(rule("a Set of objectIds", (value) => value instanceof Set)),
+  lingering: optional(rule("a list of objects, each with afterMs", (value) => Array.isArray(value) && value.every(isLingering))),
+};
+
+/**
+ * Check what apply resolved to: of the right shape, and about nothing but what it was given.
+ * @throws {Error} a defect of the backend, told in one line.
+ */
+export function demandOutcome(value: unknown, delta: Delta<KernelObject>): void {
+  if (!isObject(value))
+    throw new Error(`defect of the backend: apply resolved to ${valueText(value)}, not to an Outcome: {} says that all is in force`);
+  demand("apply", value, OUTCOME);
+  const { failed, deferred, lingering } = value as Outcome<KernelObject>;
+  const named = [...(failed?.keys() ?? []), ...(deferred ?? []), ...(lingering ?? []).map(({ object }) => objectId(object))];
+  if (named.length === 0) return;
+  const objects = [...delta.put.map(({ after }) => after), ...delta.remove, ...delta.lingering.map(({ object }) => object)];
+  const known = new Set(objects.map(objectId));
+  const unknown = named.find((id) => !known.has(id));
+  if (unknown === undefined) return;
+  throw new Error(`defect of the backend: apply names ${valueText(unknown)}, which was not in its plan: objects are named by objectId`);
 }

@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { ProxyError } from "../model/errors.ts";
 import { TestClock } from "../testing/clock.ts";
-import { RecordingLog } from "../testing/records.ts";
-import { ToyHost } from "../testing/toy-backend.ts";
-import type { BackendModule, HostReport, Outcome } from "./backend.ts";
+import { RecordingLog } from "../testing/recording-log.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
+import type { BackendModule, HostReport } from "./backend.ts";
 import { ALL_CAPABILITIES, abilitiesOf, CAPABILITY_DEFAULTS } from "./capabilities.ts";
-import { cleanUpBackend, openDataplane, probeModule, withWorldOf } from "./host-module.ts";
+import { openDataplane, probeModule, withWorldOf } from "./host-module.ts";
 import type { World } from "./world.ts";
 
 const NEVER = new AbortController().signal;
@@ -99,32 +98,16 @@ describe("a dataplane", () => {
   });
 });
 
-describe("cleaning up", () => {
-  const put = (host: ToyHost): void => void host.objects.set("base base", { kind: "base", key: "base", value: 1 });
-
-  it("removes what is observed", async () => {
-    const host = new ToyHost();
-    put(host);
-    await cleanUpBackend(host.open(), 0, NEVER);
-    expect([host.objects.size, host.violations]).toEqual([0, []]);
-    await cleanUpBackend(host.open(), 0, NEVER);
-    expect(host.plans).toBe(1);
-  });
-
-  it("is the backend's own where it has one", async () => {
-    const host = new ToyHost();
-    put(host);
-    await cleanUpBackend({ ...host.open(), cleanup: () => Promise.resolve(host.objects.clear()) }, 0, NEVER);
-    expect([host.objects.size, host.observations]).toEqual([0, 0]);
-  });
-
-  it("tells of an object that is refused, and of a host that can't be looked at", async () => {
-    const host = new ToyHost();
-    put(host);
-    const refused = new ProxyError("tool_failed", "it stays");
-    const outcome: Outcome<never> = { failed: new Map([["base base", refused]]) };
-    await expect(cleanUpBackend({ ...host.open(), apply: () => Promise.resolve(outcome) }, 0, NEVER)).rejects.toBe(refused);
-    const blind = { ...host.open(), observe: () => Promise.resolve(undefined) };
-    await expect(cleanUpBackend(blind, 0, NEVER)).rejects.toMatchObject({ code: "tool_failed" });
+describe("what a probe resolved to", () => {
+  it.each<[string, unknown, string]>([
+    ["nothing", undefined, "it is undefined, not an object"],
+    ["no problems", { facts: 1, versions: {} }, "problems is missing"],
+    ["problems that are texts", { facts: 1, versions: {}, problems: ["no root"] }, "problems is a list, not a list of ProxyErrors"],
+    ["versions that are numbers", { facts: 1, versions: { kernel: 6 }, problems: [] }, "versions is an object, not an object of texts"],
+  ])("has to be a report, not %s", async (_name, report, text) => {
+    const module = toy({ probe: () => Promise.resolve(report as HostReport<unknown>) });
+    await expect(probeModule(module, {}, WORLD, NEVER)).rejects.toThrow(
+      `defect of the backend: what probe of toy gave back is wrong: ${text}`,
+    );
   });
 });

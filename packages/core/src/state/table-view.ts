@@ -143,6 +143,6 @@ export class TableView {
     const { recent } = this.#table;
     const rows = version?.rowsAt(this.#now.node, recent) ?? [];
     const isNew = before === undefined ? found.replace(rowKeys, rows) : found.add(before.version?.rowsAt(then, recent) ?? [], rows);
-    if (isNew) found.triggersMs.push(...triggersMs);
+    if (isNew) for (const triggerMs of triggersMs) found.triggersMs.push(triggerMs);
   }
 }

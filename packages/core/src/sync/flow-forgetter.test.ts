@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ProxyError } from "../model/errors.ts";
 import { FlowForgetter } from "./flow-forgetter.ts";
-import { RecordingLog, RecordingObserver } from "../testing/records.ts";
+import { RecordingLog } from "../testing/recording-log.ts";
+import { RecordingObserver } from "../test-support/records.ts";
 import { flushPromises, TestClock } from "../testing/clock.ts";
 import type { FlowFilter } from "../contract/world.ts";
 

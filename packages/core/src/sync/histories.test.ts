@@ -8,9 +8,9 @@ import { OBJECT_KINDS } from "../model/api-objects.ts";
 import { Store } from "../state/store.ts";
 import { carryOut } from "../testing/history.ts";
 import type { ObjectEvent } from "../testing/history.ts";
-import { createSyncBench } from "../testing/sync-bench.ts";
+import { createSyncBench } from "../test-support/sync-bench.ts";
 import { POD_SETTINGS } from "../testing/view.ts";
-import { ToyHost } from "../testing/toy-backend.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
 
 const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
   do: fc.constantFrom("service", "service", "slice", "slice", "node", "removeService", "removeSlice"),

@@ -1,6 +1,6 @@
 import { objectId } from "../contract/backend.ts";
 import type { Backend, Delta, KernelObject, Outcome, Plan, Turn } from "../contract/backend.ts";
-import { demandOutcome } from "../contract/check-module.ts";
+import { demandObserved, demandOutcome } from "../contract/check-module.ts";
 import { operatingError, ProxyError } from "../model/errors.ts";
 import type { Ledger } from "./ledger.ts";
 import type { IPFamily } from "../model/api-objects.ts";
@@ -92,6 +92,7 @@ export class HostLink<H, K extends KernelObject, S> {
     if (dryRun === undefined) {
       this.#isOurs = false;
       outcome = await applied(backend, plan, signal, { untilMs: clock.nowMs() + turnMs });
+      demandOutcome(outcome, delta);
       this.#isOurs = true;
     } else dryRun(backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2));
     ledger.commit(delta, outcome, clock.nowMs());
@@ -106,6 +107,7 @@ export class HostLink<H, K extends KernelObject, S> {
     const { backend, family, ledger, log } = this.#options;
     try {
       const observed = await backend.observe(signal);
+      demandObserved(observed);
       // Only what nobody but a foreign hand can have done counts.
       const drifted = this.#isOurs ? ledger.differencesTo(observed) : 0;
       this.#findings = { hasLooked: true, drifted: this.#findings.drifted + drifted };
@@ -126,9 +128,7 @@ async function applied<H, K extends KernelObject, S>(
   turn: Turn,
 ): Promise<Outcome<K>> {
   try {
-    const outcome = await backend.apply(plan, signal, turn);
-    demandOutcome(outcome);
-    return outcome;
+    return await backend.apply(plan, signal, turn);
   } catch (error) {
     return rethrow(error);
   }

@@ -211,10 +211,31 @@ describe("outcomes", () => {
     );
     commit(ledger, { failed });
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
-    expect([[...ledger.failed.keys()], [...ledger.ownersOf(ledger.failed)]]).toEqual([["t changed", "t new", "t old"], ["a"]]);
+    expect([[...ledger.failed.keys()], [...ledger.ownersOf(ledger.failed.keys())]]).toEqual([["t changed", "t new", "t old"], ["a"]]);
     ledger.retryFailed();
     expect(short(ledger.delta(0))).toEqual({ put: ["changed was 1", "new"], remove: ["old"] });
     expect([ledger.appliedCount, ledger.failed.size]).toEqual([2, 0]);
+  });
+
+  it("whose it is costs a look at what failed, and none at other rows", () => {
+    let looks = 0;
+    const counted = (row: string): readonly KernelObject[] =>
+      new Proxy([thing(row)], {
+        get(objects, name, receiver): unknown {
+          looks++;
+          return Reflect.get(objects, name, receiver);
+        },
+      });
+    const ledger = new Ledger<KernelObject>();
+    ledger.setRows(new Map(Array.from({ length: 1_000 }, (_, index) => [`r${index}`, counted(`r${index}`)])));
+    ledger.setRow("other", [thing("r7")]);
+    commit(ledger, { failed: new Map([["t r7", new ProxyError("tool_failed", "no")]]) });
+    looks = 0;
+    expect([...ledger.ownersOf(ledger.failed.keys())]).toEqual(["r7", "other"]);
+    expect(looks).toBe(0);
+    ledger.setRow("r7", []);
+    ledger.setSkeleton([thing("r7")]);
+    expect([...ledger.ownersOf(["t r7"])]).toEqual(["other"]);
   });
 
   it("what failed is tried at once when it is to be something else, and is no failure when it is wanted no more", () => {

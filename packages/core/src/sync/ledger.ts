@@ -2,14 +2,19 @@ import { objectId } from "../contract/backend.ts";
 import type { Delta, KernelObject, Observed, Outcome, Put } from "../contract/backend.ts";
 import { isEqual } from "../model/equal.ts";
 import type { ProxyError } from "../model/errors.ts";
+import { Attempts } from "./attempts.ts";
 import { ContestedObjects } from "./contested-objects.ts";
 import { KeptObjects } from "./kept-objects.ts";
 import { LingeringObjects } from "./lingering-objects.ts";
+import { rowsAmong, SKELETON, withoutOwner, withOwner } from "./owners.ts";
+import type { Owners } from "./owners.ts";
 
 /** What is known of one object: who wants it, in which form, and what the host holds. */
 interface Entry<K> {
   wanted: K | undefined;
-  owners: number;
+  /** How many want it. */
+  count: number;
+  owners: Owners | undefined;
   applied: K | undefined;
 }
 
@@ -17,9 +22,10 @@ interface Entry<K> {
  * Compares the objects wanted with the objects applied.
  *
  * Shape: rows own objects; equal objects may have several owners and go with the last. The skeleton is one more owner.
- * Edges: what the host holds of an object that failed is in doubt until it is put, removed or looked at. Unequal objects under one identity are a defect of the backend; the last one set counts and
- * {@link Ledger.defects} names them. What the host could not take rests: it is in no delta until it changes or
- * {@link Ledger.retryFailed} is called. What was deferred is in the next delta, behind what changed since. What is kept for a row is not removed.
+ * States of an object: *in force* (the host holds what is wanted); *dirty* (it doesn't, so the next delta has it); of the dirty ones *failed* (it
+ * rests: it is in no delta until it changes or {@link Ledger.retryFailed} is called) and *deferred* (it comes last in the next delta); unwanted
+ * and *kept* for a row (it is not removed) or *lingering* (the host still holds something of it).
+ * Edges: unequal objects under one identity are a defect of the backend; the last one set counts and {@link Ledger.defects} names them.
  */
 export class Ledger<K extends KernelObject> {
   readonly #entries = new Map<string, Entry<K>>();
@@ -27,11 +33,8 @@ export class Ledger<K extends KernelObject> {
   readonly #dirty = new Set<string>();
   readonly #contested = new ContestedObjects<K>();
   readonly #kept = new KeptObjects();
-  readonly #failed = new Map<string, ProxyError>();
-  /** What was tried last of objects that failed: the host may hold it, what it held before, or something between. */
-  readonly #doubtful = new Map<string, K>();
-  /** In the last delta, and not tried. A subset of the dirty ones. */
-  readonly #deferred = new Set<string>();
+  /** Those that were deferred are dirty. */
+  readonly #attempts = new Attempts<K>();
   readonly #lingering = new LingeringObjects<K>();
   #skeleton: readonly K[] = [];
   #appliedCount = 0;
@@ -43,17 +46,22 @@ export class Ledger<K extends KernelObject> {
 
   /** Objects that the host could not be brought to hold, or to let go of, and what it said. They rest. */
   get failed(): ReadonlyMap<string, ProxyError> {
-    return this.#failed;
+    return this.#attempts.failed;
   }
 
   /** Objects to be put or removed that a backend had no time to try. They are in the next delta. */
   get deferred(): ReadonlySet<string> {
-    return this.#deferred;
+    return this.#attempts.deferred;
   }
 
   /** When the next object that lingers is due to be seen to, ms since the epoch; infinite: none is. */
   get lingeringDueMs(): number {
     return this.#lingering.nextDueMs((id) => this.#isLeftToLinger(id));
+  }
+
+  /** Unwanted objects of which the host still holds something. */
+  get lingering(): Iterable<string> {
+    return this.#lingering.ids();
   }
 
   /** Identities that are wanted in two different forms at once. */
@@ -73,7 +81,7 @@ export class Ledger<K extends KernelObject> {
     return this.#owned.get(row) ?? [];
   }
 
-  /** Rows that own an object which the host doesn't hold as it should. Looks through everything. */
+  /** Rows that own an object which the host doesn't hold as it should. */
   owing(): ReadonlySet<string> {
     return this.ownersOf(this.#dirty);
   }
@@ -84,18 +92,18 @@ export class Ledger<K extends KernelObject> {
     return wanted === undefined || isEqual(wanted.value, object.value);
   }
 
-  /** Rows that own one of these objects. Looks through everything. */
-  ownersOf(ids: { has(id: string): boolean }): ReadonlySet<string> {
+  /** Rows that own one of these objects. Costs what is asked for. */
+  ownersOf(ids: Iterable<string>): ReadonlySet<string> {
     const rows = new Set<string>();
-    for (const [row, objects] of this.#owned) if (objects.some((object) => ids.has(objectId(object)))) rows.add(row);
+    for (const id of ids) for (const row of rowsAmong(this.#entries.get(id)?.owners)) rows.add(row);
     return rows;
   }
 
   /** Replace what exists whatever the rows are. */
   setSkeleton(objects: readonly K[]): void {
-    this.#release(this.#skeleton);
+    this.#release(SKELETON, this.#skeleton);
     this.#skeleton = objects;
-    this.#acquire(objects);
+    this.#acquire(SKELETON, objects);
   }
 
   /** Replace what one row owns; an empty list when it is gone. */
@@ -124,26 +132,26 @@ export class Ledger<K extends KernelObject> {
 
   /** Have the next delta try again what the host could not take. */
   retryFailed(): void {
-    this.#failed.clear();
+    this.#attempts.retry();
   }
 
   /** Replace what several rows own at once: an object may pass from one to another in a new form. */
   setRows(rows: ReadonlyMap<string, readonly K[]>): void {
     for (const row of rows.keys()) {
       this.#kept.drop(row);
-      this.#release(this.#owned.get(row) ?? []);
+      this.#release(row, this.#owned.get(row) ?? []);
     }
     for (const [row, objects] of rows) this.#own(row, objects);
   }
 
   /** Replace everything wanted: what all rows own may change its form at once, e.g. with a new context. */
   setAll(skeleton: readonly K[], rows: ReadonlyMap<string, readonly K[]>): void {
-    this.#release(this.#skeleton);
+    this.#release(SKELETON, this.#skeleton);
     this.#kept.clear();
-    for (const objects of this.#owned.values()) this.#release(objects);
+    for (const [row, objects] of this.#owned) this.#release(row, objects);
     this.#owned.clear();
     this.#skeleton = skeleton;
-    this.#acquire(skeleton);
+    this.#acquire(SKELETON, skeleton);
     for (const [row, objects] of rows) this.#own(row, objects);
   }
 
@@ -151,7 +159,7 @@ export class Ledger<K extends KernelObject> {
   differencesTo(observed: Observed<K> | undefined): number {
     if (observed === undefined) return 0;
     const lingering = new Set(observed.lingering.map(objectId));
-    const isOpen = (id: string): boolean => lingering.has(id) || this.#lingering.has(id) || this.#failed.has(id);
+    const isOpen = (id: string): boolean => lingering.has(id) || this.#lingering.has(id) || this.#attempts.hasFailed(id);
     let count = 0;
     for (const [id, { applied }] of this.#entries) {
       const found = observed.objects.get(id);
@@ -163,19 +171,21 @@ export class Ledger<K extends KernelObject> {
 
   /** Believe an observation: from now on the difference is against this. Undefined: nothing is known to be there. */
   adopt(observed: Observed<K> | undefined): void {
-    this.#doubtful.clear();
+    this.#attempts.look();
+    const deferred = [...this.#attempts.deferred];
     for (const [id, entry] of this.#entries) {
       if (entry.applied !== undefined) this.#setApplied(entry, undefined);
       if (entry.wanted !== undefined) continue;
       this.#entries.delete(id);
-      this.#failed.delete(id);
+      this.#attempts.forget(id);
     }
-    for (const id of this.#lingering.ids()) if (!this.#entries.has(id)) this.#failed.delete(id);
+    for (const id of this.#lingering.ids()) if (!this.#entries.has(id)) this.#attempts.forget(id);
     this.#lingering.adopt(observed?.lingering ?? []);
     for (const [id, object] of observed?.objects ?? []) this.#setApplied(this.#entry(id), object);
     this.#dirty.clear();
     for (const [id, entry] of this.#entries) this.#touch(id, entry);
-    for (const id of this.#deferred) if (!this.#dirty.has(id)) this.#deferred.delete(id);
+    // Of what is to go, too, that there was no time for.
+    for (const id of deferred) if (this.#dirty.has(id)) this.#attempts.defer(id);
     this.#kept.found(observed?.objects.keys() ?? []);
   }
 
@@ -183,8 +193,9 @@ export class Ledger<K extends KernelObject> {
   delta(nowMs: number): Delta<K> {
     const put: Put<K>[] = [];
     const remove: K[] = [];
-    const last = [...this.#deferred];
-    for (const id of this.#dirty) if (last.length === 0 || !this.#deferred.has(id)) this.#plan(id, put, remove);
+    const { deferred } = this.#attempts;
+    const last = [...deferred];
+    for (const id of this.#dirty) if (last.length === 0 || !deferred.has(id)) this.#plan(id, put, remove);
     for (const id of last) this.#plan(id, put, remove);
     return { put, remove, lingering: this.#lingering.due(nowMs, (id) => this.#isLeftToLinger(id)), nowMs };
   }
@@ -204,7 +215,7 @@ export class Ledger<K extends KernelObject> {
     for (const { object } of delta.lingering) {
       const id = objectId(object);
       const failure = failed?.get(id);
-      if (failure !== undefined) this.#failed.set(id, failure);
+      if (failure !== undefined) this.#attempts.fail(id, failure, undefined);
       else if (deferred?.has(id) !== true && !staying.has(id)) this.#lingering.ends(id);
     }
   }
@@ -212,9 +223,9 @@ export class Ledger<K extends KernelObject> {
   #plan(id: string, put: Put<K>[], remove: K[]): void {
     const entry = this.#entries.get(id);
     if (entry === undefined || this.#isInForce(id, entry)) return this.#markInForce(id, entry);
-    if (this.#failed.size > 0 && this.#failed.has(id)) return;
+    if (this.#attempts.hasFailed(id)) return;
     if (entry.wanted === undefined) {
-      if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#doubtful.get(id)) as K);
+      if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#attempts.doubted(id)) as K);
     } else if (entry.applied !== undefined) put.push({ before: entry.applied, after: entry.wanted });
     else {
       const lingering = this.#lingering.get(id);
@@ -224,31 +235,22 @@ export class Ledger<K extends KernelObject> {
 
   /** Whether nothing but its lingering is to be done about something that lingers. */
   #isLeftToLinger(id: string): boolean {
-    return !this.#failed.has(id) && !this.#dirty.has(id) && this.#entries.get(id)?.wanted === undefined;
+    return !this.#attempts.hasFailed(id) && !this.#dirty.has(id) && this.#entries.get(id)?.wanted === undefined;
   }
 
   #applied(id: string, object: K | undefined, outcome: Outcome<K>): void {
     const failure = outcome.failed?.get(id);
-    if (failure === undefined && outcome.deferred?.has(id) === true) {
-      this.#deferred.add(id);
-      return;
-    }
-    this.#deferred.delete(id);
-    if (failure !== undefined) {
-      this.#failed.set(id, failure);
-      const tried = object ?? this.#entries.get(id)?.applied;
-      if (tried !== undefined) this.#doubtful.set(id, tried);
-      return;
-    }
+    if (failure !== undefined) return this.#attempts.fail(id, failure, object ?? this.#entries.get(id)?.applied);
+    if (outcome.deferred?.has(id) === true) return this.#attempts.defer(id);
     const entry = this.#entry(id);
     this.#setApplied(entry, object);
-    this.#doubtful.delete(id);
+    this.#attempts.succeed(id);
     this.#lingering.ends(id);
     if (this.#isInForce(id, entry)) this.#markInForce(id, entry);
   }
 
   #isInForce(id: string, entry: Entry<K>): boolean {
-    return isInForce(entry) && !(this.#doubtful.size > 0 && this.#doubtful.has(id));
+    return isInForce(entry) && this.#attempts.doubted(id) === undefined;
   }
 
   #setApplied(entry: Entry<K>, object: K | undefined): void {
@@ -259,8 +261,7 @@ export class Ledger<K extends KernelObject> {
 
   #markInForce(id: string, entry: Entry<K> | undefined): void {
     this.#dirty.delete(id);
-    this.#failed.delete(id);
-    this.#deferred.delete(id);
+    this.#attempts.forget(id);
     if (entry === undefined) return;
     if (entry.wanted === undefined && entry.applied === undefined) this.#entries.delete(id);
     // Of two equal copies one is enough to keep in memory.
@@ -275,35 +276,36 @@ export class Ledger<K extends KernelObject> {
   /** What is wanted under an identity may be something else now: try it, whatever came of it before. */
   #changed(id: string): void {
     this.#dirty.add(id);
-    this.#failed.delete(id);
-    this.#deferred.delete(id);
+    this.#attempts.forget(id);
   }
 
   #own(row: string, objects: readonly K[]): void {
     if (objects.length === 0) this.#owned.delete(row);
     else this.#owned.set(row, objects);
-    this.#acquire(objects);
+    this.#acquire(row, objects);
   }
 
-  #release(objects: readonly K[]): void {
+  #release(owner: string, objects: readonly K[]): void {
     for (const object of objects) {
       const id = objectId(object);
       const entry = this.#entries.get(id);
       if (entry === undefined) continue;
-      if (--entry.owners === 0) entry.wanted = undefined;
+      entry.owners = withoutOwner(entry.owners, owner);
+      if (--entry.count === 0) entry.wanted = undefined;
       else if (this.#contested.has(id)) entry.wanted = this.#contested.withdraw(id, object);
       else continue;
       this.#changed(id);
     }
   }
 
-  #acquire(objects: readonly K[]): void {
+  #acquire(owner: string, objects: readonly K[]): void {
     for (const object of objects) {
       const id = objectId(object);
       const entry = this.#entry(id);
-      const isContested = entry.owners > 0 && entry.wanted !== object && !isEqual(entry.wanted?.value, object.value);
-      if (isContested || this.#contested.has(id)) this.#contested.add(id, object, entry.wanted, entry.owners);
-      entry.owners++;
+      const isContested = entry.count > 0 && entry.wanted !== object && !isEqual(entry.wanted?.value, object.value);
+      if (isContested || this.#contested.has(id)) this.#contested.add(id, object, entry.wanted, entry.count);
+      entry.count++;
+      entry.owners = withOwner(entry.owners, owner);
       if (entry.wanted === object) continue;
       entry.wanted = object;
       this.#changed(id);
@@ -312,7 +314,7 @@ export class Ledger<K extends KernelObject> {
 
   #entry(id: string): Entry<K> {
     let entry = this.#entries.get(id);
-    if (entry === undefined) this.#entries.set(id, (entry = { wanted: undefined, owners: 0, applied: undefined }));
+    if (entry === undefined) this.#entries.set(id, (entry = { wanted: undefined, count: 0, owners: undefined, applied: undefined }));
     return entry;
   }
 }

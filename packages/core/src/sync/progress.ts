@@ -1,5 +1,8 @@
 import type { ProxyError } from "../model/errors.ts";
 
+/** Triggers that are remembered at most; they are a sample for a histogram of latencies, and while syncs fail they pile up. */
+const TRIGGERS_MAX = 10_000;
+
 /** How far a sync loop has come: what health and metrics tell. Times in ms since the epoch. */
 export class Progress {
   #triggersMs: number[] = [];
@@ -12,7 +15,7 @@ export class Progress {
     return this.#lastSuccessMs;
   }
 
-  /** Since when a change has been waiting to be in force; undefined: none is. */
+  /** Since when a change has been waiting, and nothing of what waits was brought into force; undefined: none is. */
   get pendingSinceMs(): number | undefined {
     return this.#pendingSinceMs;
   }
@@ -22,10 +25,10 @@ export class Progress {
     return this.#lastError;
   }
 
-  /** A change came; `triggersMs`: when the endpoint changes in it were triggered. */
+  /** A change came; `triggersMs`: when the endpoint changes in it were triggered, the earliest of which are remembered. */
   queued(atMs: number, triggersMs: readonly number[]): void {
     this.#pendingSinceMs ??= atMs;
-    this.#triggersMs.push(...triggersMs);
+    for (const triggerMs of triggersMs.slice(0, TRIGGERS_MAX - this.#triggersMs.length)) this.#triggersMs.push(triggerMs);
   }
 
   /** A sync failed. Also when nothing changed: what the host lost and can't be given back is waiting too. */
@@ -34,10 +37,10 @@ export class Progress {
     this.#pendingSinceMs ??= startMs;
   }
 
-  /** A sync was out of time: what it left is waiting, and which triggers that concerns isn't known. */
-  paused(startMs: number): void {
+  /** A sync was out of time, and did something: what it left waits from now on. Which triggers that concerns isn't known. */
+  paused(atMs: number): void {
     this.#lastError = undefined;
-    this.#pendingSinceMs ??= startMs;
+    this.#pendingSinceMs = atMs;
   }
 
   /** Everything is in force; returns the triggers of what is now. */

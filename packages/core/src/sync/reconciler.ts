@@ -152,7 +152,7 @@ export class Reconciler<H, K extends KernelObject, S> {
     return sumOf(counts);
   }
 
-  /** Put held rows back as they were; where the host refuses that, too, they stay as it has them. */
+  /** Put quarantined rows back as they were; where the host refuses that, too, they stay as it has them. */
   async #putBack(signal: AbortSignal): Promise<AppliedCount> {
     const { hostLink, wanted } = this.#options;
     try {
@@ -174,7 +174,7 @@ export class Reconciler<H, K extends KernelObject, S> {
     this.#wasRefused = isRefused;
     for (const [object, error] of failed) {
       if (known.has(object)) continue;
-      const rows = [...wanted.ledger.ownersOf(new Set([object]))];
+      const rows = [...wanted.ledger.ownersOf([object])];
       const whose = rows.length > 0 ? { rows: rows.join(", ") } : {};
       log.error("an object is not in force on the host, everything else is", { family, object, ...whose, error: error.message });
     }

@@ -3,9 +3,9 @@ import type { KernelObject } from "../contract/backend.ts";
 import { ProxyError } from "../model/errors.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench } from "../testing/sync-bench.ts";
-import { ToyHost } from "../testing/toy-backend.ts";
-import type { ToyFaults } from "../testing/toy-backend.ts";
+import { createSyncBench } from "../test-support/sync-bench.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
+import type { ToyFaults } from "../test-support/toy-backend.ts";
 
 function service(n: number, spec: RawObject = {}): RawObject {
   return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });

@@ -4,8 +4,8 @@ import { ProxyError } from "../model/errors.ts";
 import type { ChangeSet } from "../model/rows.ts";
 import type { TestClock } from "../testing/clock.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
-import { createSyncBench } from "../testing/sync-bench.ts";
-import { ToyHost } from "../testing/toy-backend.ts";
+import { createSyncBench } from "../test-support/sync-bench.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
 import { createStoreView } from "../testing/view.ts";
 
 /** Service number n; its cluster IP ends in n. */

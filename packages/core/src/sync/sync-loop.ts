@@ -210,7 +210,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     if (deferred > 0) this.#schedule.paused(atMs);
     else this.#schedule.succeeded(atMs, Math.min(ledger.lingeringDueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY));
     let triggersMs: readonly number[] = [];
-    if (deferred > 0) this.#progress.paused(startMs);
+    if (deferred > 0) this.#progress.paused(atMs);
     else triggersMs = this.#progress.succeeded(atMs);
     const { hasLooked, drifted } = this.#hostLink.drainFindings();
     const full = isFull || hasLooked;

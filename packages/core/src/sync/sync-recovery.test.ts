@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { KernelObject } from "../contract/backend.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench } from "../testing/sync-bench.ts";
-import type { SyncBench, SyncBenchOptions } from "../testing/sync-bench.ts";
-import { ToyHost } from "../testing/toy-backend.ts";
+import { createSyncBench } from "../test-support/sync-bench.ts";
+import type { SyncBench, SyncBenchOptions } from "../test-support/sync-bench.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
 
 function service(n: number, spec: RawObject = {}): RawObject {
   return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });

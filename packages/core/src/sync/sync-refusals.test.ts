@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { KernelObject } from "../contract/backend.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench } from "../testing/sync-bench.ts";
-import type { SyncBench } from "../testing/sync-bench.ts";
-import { ToyHost } from "../testing/toy-backend.ts";
+import { createSyncBench } from "../test-support/sync-bench.ts";
+import type { SyncBench } from "../test-support/sync-bench.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
 
 const REFUSED = "row refused by the host, kept as it was";
 

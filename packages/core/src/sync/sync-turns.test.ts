@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { ProxyError } from "../model/errors.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench } from "../testing/sync-bench.ts";
-import type { SyncBench } from "../testing/sync-bench.ts";
+import { createSyncBench } from "../test-support/sync-bench.ts";
+import type { SyncBench } from "../test-support/sync-bench.ts";
 
 const MANY = 40;
 

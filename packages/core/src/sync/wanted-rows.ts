@@ -101,7 +101,7 @@ export class WantedRows<H, K extends KernelObject> {
   /** Rows of which an object failed. */
   get failing(): ReadonlySet<string> {
     const { failed } = this.ledger;
-    return failed.size === 0 ? new Set() : this.ledger.ownersOf(failed);
+    return failed.size === 0 ? new Set() : this.ledger.ownersOf(failed.keys());
   }
 
   /** Leave a pending row as the host has it, in its old form, its new one or something between. */
@@ -144,7 +144,7 @@ export class WantedRows<H, K extends KernelObject> {
     for (const [key, { row }] of this.#pending) yield { before: row, after: this.#rows.get(key) };
   }
 
-  /** Everything is in force now but for rows that are held, objects that failed, and what was deferred; returns the connections to forget. */
+  /** Everything is in force now but for rows that are quarantined, objects that failed, and what was deferred; returns the connections to forget. */
   commit(): readonly FlowFilter[] {
     const changes: RowChange[] = [];
     const { failing } = this;

@@ -1,6 +1,6 @@
 /**
  * What tests of the core, of backends and of third parties build with: API objects in short, views of them, a clock that
- * stands still, and a host that exists in memory and fails on command.
+ * stands still, and a log that keeps its lines.
  *
  * @packageDocumentation
  */
@@ -8,7 +8,5 @@ export * from "./clock.ts";
 export * from "./history.ts";
 export * from "./objects.ts";
 export * from "./random.ts";
-export * from "./records.ts";
-export * from "./sync-bench.ts";
-export * from "./toy-backend.ts";
+export * from "./recording-log.ts";
 export * from "./view.ts";

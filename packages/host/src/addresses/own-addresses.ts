@@ -32,7 +32,7 @@ export class OwnAddresses {
   readonly #device: string;
   readonly #hint: string;
 
-  /** @param turns shared by both families: the device is theirs together */
+  /** @param mutex shared by both families: the device is theirs together */
   constructor(
     world: { readonly exec: Exec; readonly netlink: Pick<Netlink, "addresses"> },
     { name, hint }: OwnDevice,

@@ -3,10 +3,8 @@
  *
  * @packageDocumentation
  */
-export { complainedLine, iptablesError, isLockHeld } from "./errors.ts";
-export { restoreIptables, runLocked } from "./restore.ts";
-export type { LockedRun } from "./restore.ts";
+export { complainedLine } from "./errors.ts";
 export { IptablesTool } from "./tool.ts";
 export type { LockWaits } from "./tool.ts";
-export { chooseIptables, findIptables, iptablesName, parseIptablesVersion } from "./tools.ts";
+export { chooseIptables, findIptables, iptablesName } from "./tools.ts";
 export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";

@@ -43,6 +43,11 @@ export class IptablesTool {
     return this.#waits;
   }
 
+  /** The variant in use; undefined: nothing was called yet that tells. */
+  get variant(): IptablesVariant | undefined {
+    return this.#choice?.variant ?? (this.#wanted === "auto" ? undefined : this.#wanted);
+  }
+
   /** Which programs are used. @throws {ProxyError} as {@link chooseIptables}. */
   async choice(signal: AbortSignal): Promise<IptablesChoice> {
     if (this.#choice !== undefined) return this.#choice;

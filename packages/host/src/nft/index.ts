@@ -3,7 +3,6 @@
  *
  * @packageDocumentation
  */
-export { nftError } from "./errors.ts";
 export { elementComment, elementParts, elementText, readListing, verdictText } from "./listing.ts";
 export type { ListedChain, Listing } from "./listing.ts";
 export { NftSession } from "./nft-session.ts";

@@ -87,7 +87,7 @@ describe("410", () => {
     // The first is of the watch that broke; then no connection came about. The 410 was no failure.
     expect(waits.slice(0, 6)).toEqual([800, 800, 1_600, 3_200, 5_000, 5_000]);
     expect(new Set(waits.slice(6))).toEqual(new Set([5_000]));
-    expect(retriesOf("Service").filter(({ fields }) => String(fields["error"]).includes("410"))).toEqual([]);
+    expect(retriesOf("Service").filter(({ fields }) => String(fields["error"]).includes("answered 410"))).toEqual([]);
     expect(log.of("info").filter((line) => line.startsWith("info Service: listing again"))).toHaveLength(1);
   });
 
@@ -248,7 +248,7 @@ describe("credentials", () => {
     api.dropWatches();
     api.apply(service("till"));
     await sink.until(({ objects }) => objects.has("Service shop/till"));
-    expect(log.lines.some(({ fields }) => String(fields["error"]).includes("401"))).toBe(false);
+    expect(log.lines.some(({ fields }) => String(fields["error"]).includes("answered 401"))).toBe(false);
   });
 
   it("that rotate on disk are used for the next request, before any 401", async () => {

@@ -6,7 +6,7 @@ export interface SyncProgress {
   /** When the loop was started; it counts as healthy from then on. */
   readonly startedMs: number;
   readonly lastSuccessMs: number | undefined;
-  /** When the oldest change that is not in force yet arrived. */
+  /** Since when a change has been waiting, and nothing of what waits was brought into force. */
   readonly pendingSinceMs: number | undefined;
 }
 
@@ -33,7 +33,8 @@ export interface Reply {
 const JSON_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" };
 
 /**
- * Judge the sync loops: a family is unhealthy when a change has waited for two sync periods.
+ * Judge the sync loops: a family is unhealthy when a change has waited for two sync periods. While a backend carries out a long
+ * plan turn by turn it is healthy: to restart it would begin that plan anew.
  *
  * Edges: families that never started are absent and count for nothing; no family at all is healthy.
  * @source kube-proxy healthcheck/proxy_health.go

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import {
   boundedFeed,
+  isEqual,
   nodePortAddresses,
   SERVICE_ENTRIES_MAX,
   serviceHealth,
@@ -100,8 +101,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
       log: world.log,
       observer: this.#observer(),
       minIntervalMs: config.minSyncPeriodMs,
-      // In a dry run nothing of ours is in force that others could change.
-      maxIntervalMs: backend.tellsDrift === true || dryRun !== undefined ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS),
+      // Asked with each comparison: which tool is in use, and so what it tells, may be known only after the first.
+      get maxIntervalMs(): number {
+        // In a dry run nothing of ours is in force that others could change.
+        const isTold = backend.tellsDrift === true || dryRun !== undefined;
+        return isTold ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS);
+      },
       retryMs: config.syncPeriodMs,
       capabilities: parts.capabilities,
       report,
@@ -178,7 +183,11 @@ export class FamilyRun<H, K extends KernelObject, S> {
     const pacer = new RepairPacer({ family, clock, log, audit, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;
     if (backend.watch === undefined) return;
+    let { host } = this.#parts;
     const onFacts = (facts: H): void => {
+      // Each watch begins with the facts as they are, which is seldom news.
+      if (isEqual(facts, host)) return;
+      host = facts;
       this.#isHealthDue = true;
       this.#loop.setHost(facts);
     };

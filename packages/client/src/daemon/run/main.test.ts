@@ -152,6 +152,32 @@ describe("a running proxy", () => {
     expect([...proxy.kernel.objects.IPv4.values(), ...proxy.kernel.objects.IPv6.values()].map(({ value }) => value)).toContain("new facts");
   });
 
+  test("facts that changed between the probe and the watch come into force, and facts that are known change nothing", async () => {
+    const told: ("first facts" | "new facts")[] = ["new facts", "new facts"];
+    const module = withBackends(toyModule(proxy.kernel), () => ({
+      watch: async function* (signal) {
+        const facts = told.shift() ?? "first facts";
+        yield { kind: "facts", facts };
+        yield { kind: "facts", facts };
+        yield* proxy.kernel.events(signal);
+      },
+    }));
+    void proxy.start({}, module);
+    proxy.pushBoth();
+    await flushPromises();
+    await proxy.world.clock.advance(1_000);
+    const skeletons = (): readonly unknown[] =>
+      (["IPv4", "IPv6"] as const).map((one) => proxy.kernel.objects[one].get(`table ${one}`)?.value);
+    expect(skeletons()).toEqual(["new facts", "new facts"]);
+    const { applies } = proxy.kernel;
+    const debug = proxy.world.log.lines.filter((line) => line.startsWith("debug synced")).length;
+    proxy.kernel.emit({ kind: "facts", facts: "new facts" });
+    await flushPromises();
+    await proxy.world.clock.advance(1_000);
+    expect(proxy.kernel.applies).toBe(applies);
+    expect(proxy.world.log.lines.filter((line) => line.startsWith("debug synced"))).toHaveLength(debug);
+  });
+
   test("drift is found and mended", async () => {
     void proxy.start();
     proxy.pushBoth();
@@ -194,6 +220,38 @@ describe("a running proxy", () => {
     await proxy.world.clock.advance(1_000);
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
     expect(proxy.world.log.lines.filter((line) => line.includes("another program changed Turnout's objects"))).toHaveLength(1);
+  });
+
+  test("a backend that learns with its first look that it is told is compared once more, and then within an hour", async () => {
+    let looks = 0;
+    const module = toyModule(proxy.kernel);
+    const learning: BackendModule = {
+      ...module,
+      open: async (options, given, signal) => {
+        const dataplane = await module.open(options, given, signal);
+        const family: typeof dataplane.family = (one) => {
+          const inner = dataplane.family(one);
+          let looked = false;
+          const observe: typeof inner.observe = (stop) => {
+            looked = true;
+            if (one === "IPv4") looks += 1;
+            return inner.observe(stop);
+          };
+          return Object.defineProperty({ ...inner, observe }, "tellsDrift", { get: () => looked });
+        };
+        return { ...dataplane, family };
+      },
+    };
+    void proxy.start({}, learning);
+    proxy.pushBoth();
+    await flushPromises();
+    const first = looks;
+    await proxy.world.clock.advance(30_000);
+    expect(looks).toBe(first + 1);
+    await proxy.world.clock.advance(3_500_000);
+    expect(looks).toBe(first + 1);
+    await proxy.world.clock.advance(100_000);
+    expect(looks).toBe(first + 2);
   });
 
   test("watching the host is taken up again when it breaks, and what was missed is looked for", async () => {

@@ -1,6 +1,7 @@
 import {
   FAMILIES,
   openDataplane,
+  parseModule,
   probeModule,
   ProxyError,
   withWorldOf,
@@ -59,11 +60,12 @@ const CLOSE_MS = 10_000;
  * Edges: ends without error when `signal` aborts, rules left in force; a family the host can't do is reported and the
  * other goes on. `once` syncs every family one time and starts no server.
  * A source without one Service is not believed at a start where rules are in force, unless `allowsEmpty`: they stay until there is one.
- * @throws {ProxyError} when the host can't run the backend at all, a one-time sync failed, an address can't be bound with
+ * @throws {ProxyError} when the module is none, the host can't run the backend at all, a one-time sync failed, an address can't be bound with
  * bindAddressHardFail, or the configuration file changed. Whatever becomes of the own Node object, Services are followed.
  * @source rules R-54, R-60; kube-proxy cmd/kube-proxy/app/server.go
  */
 export async function run<H, K extends KernelObject, S>(module: BackendModule<unknown, H, K, S>, options: RunOptions): Promise<void> {
+  parseModule(module, `backend ${module.name}`);
   try {
     await withWorldOf(module, options.world, (own) => runFamilies(module, own, options));
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { Capability, IPFamily, Protocol, Variants } from "@turnout/core";
-import { ALL_CAPABILITIES } from "@turnout/core";
+import { abilitiesOf } from "@turnout/core";
 import type { OracleObject, OracleWorld } from "../oracle-world.ts";
 import type { Packet } from "../packet.ts";
 import { verdictOf } from "../verdict-of.ts";
@@ -39,7 +39,7 @@ export function worldOf(objects: readonly OracleObject[], changes: Partial<Oracl
 /** All capabilities but these. */
 export function capabilitiesWithout(...missing: readonly Capability[]): OracleWorld["capabilities"] {
   return Object.fromEntries(
-    Object.keys(ALL_CAPABILITIES).map((name) => [name, missing.some((one) => one === name) ? "not here" : true]),
+    Object.keys(abilitiesOf({}).capabilities).map((name) => [name, missing.some((one) => one === name) ? "not here" : true]),
   ) as OracleWorld["capabilities"];
 }
 

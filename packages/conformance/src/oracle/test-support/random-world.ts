@@ -1,7 +1,7 @@
 import { pickOne, rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
 import type { DetectLocal, IPFamily, NodeSettings, Protocol, Variants } from "@turnout/core";
-import { ALL_CAPABILITIES } from "@turnout/core";
+import { abilitiesOf } from "@turnout/core";
 import type { OracleWorld } from "../oracle-world.ts";
 import { CLUSTER_IPS, EXTERNAL_IPS, HOST_ADDRESSES, randomAddress } from "./random-address.ts";
 import type { Random } from "./random-address.ts";
@@ -161,7 +161,7 @@ function randomServicePort(random: Random): unknown {
 function randomCapabilities(random: Random): OracleWorld["capabilities"] {
   const isWhole = random() < 0.7;
   return Object.fromEntries(
-    Object.keys(ALL_CAPABILITIES).map((name) => [name, isWhole || random() < 0.8 ? true : "not here"]),
+    Object.keys(abilitiesOf({}).capabilities).map((name) => [name, isWhole || random() < 0.8 ? true : "not here"]),
   ) as OracleWorld["capabilities"];
 }
 

@@ -4,19 +4,19 @@ import { flowFate } from "../oracle/flow-fate.ts";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { verdictOf } from "../oracle/verdict-of.ts";
-import { AffinityBook } from "../checks/affinity-book.ts";
-import { checkCleanup, checkEnd } from "../checks/ending.ts";
+import { AffinityBook } from "./affinity-book.ts";
+import { checkCleanup, checkEnd } from "./ending.ts";
 import { rulesAsked, type Cells, type Part } from "./cells.ts";
-import type { Findings } from "../checks/findings.ts";
-import { checkForeign, checkRecognition, syncAndNote } from "../checks/health-checks.ts";
-import { judgePacket } from "../checks/judge.ts";
-import { offendedByFlow, offendedIn } from "../checks/offended.ts";
-import { packetOf, probeText } from "./probe-packet.ts";
-import { STAGE_SETTINGS } from "./stage.ts";
-import type { Player } from "./player.ts";
-import type { Probe, Scenario, Step } from "./scenario.ts";
-import { UnderWay } from "../checks/under-way.ts";
-import type { InForce, WatchedPacket } from "../checks/under-way.ts";
+import type { Findings } from "./findings.ts";
+import { checkForeign, checkRecognition, syncAndNote } from "./health-checks.ts";
+import { judgePacket } from "./judge.ts";
+import { offendedByFlow, offendedIn } from "./offended.ts";
+import { packetOf, probeText } from "../play/probe-packet.ts";
+import { STAGE_SETTINGS } from "../play/stage.ts";
+import type { Player } from "../play/player.ts";
+import type { Probe, Scenario, Step } from "../play/scenario.ts";
+import { UnderWay } from "./under-way.ts";
+import type { InForce, WatchedPacket } from "./under-way.ts";
 
 /** The variants that the scenarios' words are written for. */
 export const REFERENCE_VARIANTS: Variants = {

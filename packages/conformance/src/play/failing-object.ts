@@ -1,8 +1,8 @@
 import { objectId, ProxyError } from "@turnout/core";
 import type { Delta, KernelObject, Outcome, Plan } from "@turnout/core";
-import { withBackend } from "./broken-backend.ts";
-import type { AnyBackend } from "./broken-backend.ts";
-import type { Subject } from "../play/subject.ts";
+import { withBackend } from "./changed-subject.ts";
+import type { AnyBackend } from "./changed-subject.ts";
+import type { Subject } from "./subject.ts";
 
 const KIND = "conformance-kit";
 

@@ -4,15 +4,16 @@ import type { Issue } from "../model/api-objects.ts";
 import { Store } from "../state/store.ts";
 import { SyncLoop } from "../sync/sync-loop.ts";
 import type { SyncLoopOptions } from "../sync/sync-loop.ts";
-import { flushPromises, TestClock } from "./clock.ts";
-import { carryOut } from "./history.ts";
-import type { ObjectEvent } from "./history.ts";
-import type { RawObject } from "./objects.ts";
-import { RecordingLog, RecordingObserver, ScriptedFeed } from "./records.ts";
+import { flushPromises, TestClock } from "../testing/clock.ts";
+import { carryOut } from "../testing/history.ts";
+import type { ObjectEvent } from "../testing/history.ts";
+import type { RawObject } from "../testing/objects.ts";
+import { RecordingLog } from "../testing/recording-log.ts";
+import { RecordingObserver, ScriptedFeed } from "./records.ts";
 import type { KernelObject } from "../contract/backend.ts";
 import { ToyHost } from "./toy-backend.ts";
 import type { ToyFacts, ToyFaults, ToyStep } from "./toy-backend.ts";
-import { POD_SETTINGS, upsertRaw } from "./view.ts";
+import { POD_SETTINGS, upsertRaw } from "../testing/view.ts";
 
 /** How a bench is set up. Intervals in ms. */
 export interface SyncBenchOptions extends Partial<

@@ -1,5 +1,5 @@
 import type { RawObject } from "@turnout/core/testing";
-import { field } from "../play/raw-field.ts";
+import { field } from "./raw-field.ts";
 
 /** Say what a Node object is taken to be: what it says no more, or is gone with it, is as it was. */
 export function lastingRawNode(before: RawObject | undefined, now: RawObject | undefined): RawObject | undefined {

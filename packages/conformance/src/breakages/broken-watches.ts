@@ -1,0 +1,82 @@
+import { objectId, Waiters } from "@turnout/core";
+import type { HostEvent, KernelObject } from "@turnout/core";
+import { putsOf, rememberDeltas, withBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../play/changed-subject.ts";
+import type { Defect } from "./broken-backend.ts";
+
+/** Defects of those that should tell what happens to the host, or look. */
+export const BROKEN_WATCHES: Readonly<Record<string, Defect>> = {
+  "ends its watch at once": [
+    "the contract: watch",
+    withBackend((inner) => ({ tellsDrift: true, watch: (signal) => firstOf(inner, signal) })),
+    ["contract"],
+  ],
+  "says that it tells what others do, and doesn't": [
+    "the contract: tellsDrift",
+    withBackend((inner) => ({ tellsDrift: true, watch: (signal) => factsOf(inner, signal) })),
+    ["contract"],
+  ],
+  "tells nothing of what others do, and doesn't look either": [
+    "the contract: observe",
+    withBackend((inner) => ({ tellsDrift: false, ...neverLooking(inner) })),
+    ["contract"],
+  ],
+  "does not tell the facts that changed before it watched": [
+    "the contract: watch",
+    withBackend((inner) => ({ watch: (signal) => withoutFacts(inner, signal, (count) => count === 1) })),
+    ["contract"],
+  ],
+  "tells no facts that change while it watches": [
+    "the contract: watch",
+    withBackend((inner) => ({ watch: (signal) => withoutFacts(inner, signal, (count) => count > 1) })),
+    ["contract"],
+  ],
+};
+
+/** What a backend's watch tells, without those of its facts that `isLost` says of, counted from 1. */
+async function* withoutFacts(
+  inner: AnyBackend,
+  signal: AbortSignal,
+  isLost: (count: number) => boolean,
+): AsyncIterable<HostEvent<unknown>> {
+  let count = 0;
+  for await (const event of inner.watch?.(signal) ?? []) if (event.kind !== "facts" || !isLost(++count)) yield event;
+}
+
+/** The first thing that a backend's watch tells, and the end. */
+async function* firstOf(inner: AnyBackend, signal: AbortSignal): AsyncIterable<HostEvent<unknown>> {
+  for await (const event of inner.watch?.(signal) ?? []) {
+    yield event;
+    return;
+  }
+}
+
+/** What a backend's watch tells of facts, and nothing else. */
+async function* factsOf(inner: AnyBackend, signal: AbortSignal): AsyncIterable<HostEvent<unknown>> {
+  for await (const event of inner.watch?.(signal) ?? untilAborted(signal)) if (event.kind === "facts") yield event;
+}
+
+// eslint-disable-next-line require-yield
+async function* untilAborted(signal: AbortSignal): AsyncIterable<never> {
+  await new Waiters().wait(signal);
+}
+
+/** It looks at the host once, and then believes what it has done itself. */
+function neverLooking(inner: AnyBackend): Partial<AnyBackend> {
+  const { plan: remember, deltaOf } = rememberDeltas(inner);
+  let memory: Map<string, KernelObject> | undefined;
+  return {
+    plan: remember,
+    async apply(plan, signal) {
+      const outcome = await inner.apply(plan, signal);
+      const delta = deltaOf(plan);
+      for (const [id, object] of delta === undefined ? [] : putsOf(delta)) memory?.set(id, object);
+      for (const object of delta?.remove ?? []) memory?.delete(objectId(object));
+      return outcome;
+    },
+    async observe(signal) {
+      memory ??= new Map((await inner.observe(signal))?.objects);
+      return { objects: new Map(memory), lingering: [] };
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import { failingObject } from "../play/failing-object.ts";
+import type { PlayerOptions } from "../play/player.ts";
+import { HOST_ADDRESSES } from "../play/stage.ts";
+import { LATER, nameOf, onTroubledHost, REST_MS, TROUBLED, WORKING } from "./recovery-run.ts";
+import type { RecoveryRun, RecoverySetting } from "./recovery-run.ts";
+
+const NODE_RANGES: readonly string[] = ["172.18.0.0/16", "fd00:18::/64"];
+
+/** Have an object of a row, or of the skeleton, fail for ever. */
+export async function failForEver(given: RecoverySetting, owner: "row" | "skeleton"): Promise<void> {
+  const { subject, setting } = given;
+  const failing = { ...given, subject: failingObject(subject, owner, nameOf(TROUBLED)), setting: onAllOf(NODE_RANGES, setting) };
+  await onTroubledHost(failing, `an object of the ${owner} that fails for ever`, stayWithout);
+}
+
+/** One object is never in force; everything else is, and what changes later comes into force. */
+async function stayWithout(run: RecoveryRun): Promise<void> {
+  const { player } = run;
+  const before = player.world;
+  run.put(TROUBLED);
+  await run.restart();
+  run.checkpoint("the first sync of the new process");
+  await run.syncAndLook(before, player.world, [...WORKING, TROUBLED]);
+  const between = player.world;
+  run.checkpoint("a Service comes, and the host gets another address");
+  run.put(LATER);
+  await player.setHostAddresses(withOneMore(HOST_ADDRESSES));
+  await run.syncAndLook(between, player.world, [...WORKING, TROUBLED, LATER]);
+  run.checkpoint("what failed is tried again");
+  await player.host.advance(REST_MS);
+  await run.syncAndLook(player.world, player.world, [...WORKING, TROUBLED, LATER]);
+}
+
+/** Node ports on all of the host's addresses that are in these ranges: then another address changes what is there whatever the Services are. */
+function onAllOf(ranges: readonly string[], setting: PlayerOptions): PlayerOptions {
+  return { ...setting, settings: { ...setting.settings, nodePortAddresses: ranges } };
+}
+
+function withOneMore(addresses: typeof HOST_ADDRESSES): typeof HOST_ADDRESSES {
+  return { IPv4: [...addresses.IPv4, "172.18.0.101"], IPv6: [...addresses.IPv6, "fd00:18::101"] };
+}
