@@ -34,9 +34,10 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   const inbox = new Inbox<News>(world.clock, signal);
   if (isTold) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
-  yield { kind: "facts", facts: await readFacts(world, signal) };
   echoes.start();
-  if (isTold && (await hasMissed(options, signal))) yield { kind: "drift", what: "the ruleset changed before it was watched" };
+  const isMissed = isTold && (await hasMissed(options, signal));
+  yield { kind: "facts", facts: await readFacts(world, signal) };
+  if (isMissed) yield { kind: "drift", what: "the ruleset changed before it was watched" };
   let canaryDueMs = world.clock.nowMs() + CANARY_MS;
   for (;;) {
     const news = await inbox.next(canaryDueMs);

@@ -27,11 +27,11 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   const inbox = new Inbox<{ readonly event: NftEvent | "addresses" }>(world.clock, signal);
   inbox.follow(world.netlink.watchNft(signal), (event) => ({ event }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ event: "addresses" }));
-  yield { kind: "facts", facts: await readFacts(world) };
   const missed = new MissedCommits(options, signal);
   const areThere = await missed.areThere();
   // Echoes of what was committed until then are covered.
   echoes.start();
+  yield { kind: "facts", facts: await readFacts(world) };
   if (areThere) yield { kind: "drift", what: "the ruleset changed before it was watched" };
   for (let news = await inbox.next(); typeof news !== "string"; news = await inbox.next()) {
     if (news.event === "addresses") {

@@ -258,6 +258,11 @@ describe("cleanup", () => {
     expect((await env.run("cleanup", "--backend", "./toy.mjs")).code).toBe(0);
   });
 
+  test("opens one dataplane for both families: it may hold something for both", async () => {
+    await env.run("cleanup", "--backend", "./toy.mjs");
+    expect(await readFile(join(env.directory, "closed.txt"), "utf8")).toBe("closed\n");
+  });
+
   test("exits with 1 when something could not be removed", async () => {
     await env.run("run", "--source", source(), "--once", "--backend", "./toy.mjs");
     const { code, err } = await env.run("cleanup", "--backend", "./toy.mjs", "--backend-option", "fail=true");

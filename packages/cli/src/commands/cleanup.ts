@@ -80,10 +80,8 @@ async function cleanBackend(
 ): Promise<readonly Cleaned[]> {
   const parsed = module.parseOptions(raw);
   const families = FAMILIES.filter((family) => abilitiesOf(module).capabilities[family] === true);
-  const failed = (cause: unknown, family: IPFamily): Cleaned => ({
-    family,
-    error: ProxyError.from(cause, "tool_failed", "cleanup failed", { object: `backend ${module.name} ${family}` }),
-  });
+  const errorIn = (family: IPFamily, cause: unknown): ProxyError =>
+    ProxyError.from(cause, "tool_failed", "cleanup failed", { object: `backend ${module.name} ${family}` });
   const cleaned: Cleaned[] = [];
   try {
     await withWorldOf(module, world, async (own) => {
@@ -92,7 +90,7 @@ async function cleanBackend(
         for (const family of families) {
           const error = await cleanUpBackend(dataplane.family(family), world.clock, signal).then(
             () => undefined,
-            (cause: unknown) => failed(cause, family).error,
+            (cause: unknown) => errorIn(family, cause),
           );
           cleaned.push({ family, error });
         }
@@ -104,6 +102,6 @@ async function cleanBackend(
   } catch (cause) {
     const rest = families.slice(cleaned.length);
     if (rest.length === 0) throw ProxyError.from(cause, "tool_failed", "closing the backend failed", { object: `backend ${module.name}` });
-    return [...cleaned, ...rest.map((family) => failed(cause, family))];
+    return [...cleaned, ...rest.map((family) => ({ family, error: errorIn(family, cause) }))];
   }
 }

@@ -95,7 +95,7 @@ endpoints:
 
 /** A third party's backend as it would write it: its kernel is a file per family beside it. */
 export const TOY_BACKEND = `
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 const can = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "sessionAffinity", "sourceRanges", "clientAddress", "hairpin", "hostOrigin", "drop"].map((name) => [name, true]));
 const problem = (code, text) => Object.assign(new Error("[" + code + "] " + text), { name: "ProxyError", code, what: text });
 export default {
@@ -106,7 +106,7 @@ export default {
     return raw;
   },
   probe: async () => ({ facts: {}, versions: {}, problems: [] }),
-  open: async (options) => ({ close: async () => {}, family: (family) => {
+  open: async (options) => ({ close: async () => appendFileSync(new URL("closed.txt", import.meta.url), "closed\\n"), family: (family) => {
     const file = new URL("kernel-" + family + ".json", import.meta.url);
     const held = () => new Map(existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : []);
     return {

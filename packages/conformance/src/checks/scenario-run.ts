@@ -1,4 +1,4 @@
-import type { Abilities, BackendModule, IPFamily, Protocol, Variants } from "@turnout/core";
+import type { Abilities, BackendModule, IPFamily, Protocol } from "@turnout/core";
 import { isEqual } from "@turnout/core";
 import { flowFate } from "../oracle/flow-fate.ts";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
@@ -12,22 +12,12 @@ import { checkForeign, checkRecognition, syncAndNote } from "./health-checks.ts"
 import { judgePacket } from "./judge.ts";
 import { offendedByFlow, offendedIn } from "./offended.ts";
 import { packetOf, probeText } from "../play/probe-packet.ts";
+import { REFERENCE_VARIANTS } from "../oracle/reference-variants.ts";
 import { STAGE_SETTINGS } from "../play/stage.ts";
 import type { Player } from "../play/player.ts";
 import type { Probe, Scenario, Step } from "../play/scenario.ts";
 import { UnderWay } from "./under-way.ts";
 import type { InForce, WatchedPacket } from "./under-way.ts";
-
-/** The variants that the scenarios' words are written for. */
-export const REFERENCE_VARIANTS: Variants = {
-  undefinedClusterIPPort: "reject",
-  unallocatedClusterIP: "drop",
-  nodePortRejectScope: "nodePortAddresses",
-  rejectFromHost: true,
-  blockedWithoutEndpoints: "drop",
-  affinityScope: "row",
-  nodePortsOnLoopback: "never",
-};
 
 interface Kept {
   readonly packet: Packet;

@@ -10,7 +10,7 @@ import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
 import { packetOf } from "../play/probe-packet.ts";
 import { createRandom } from "@turnout/core/testing";
-import { REFERENCE_VARIANTS } from "./scenario-run.ts";
+import { REFERENCE_VARIANTS } from "../oracle/reference-variants.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 import { service, slices } from "../play/short.ts";
 import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";

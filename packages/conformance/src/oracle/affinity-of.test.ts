@@ -1,8 +1,9 @@
+import { REFERENCE_VARIANTS } from "./reference-variants.ts";
 import { describe, expect, it } from "vitest";
 import { rawService, rawSlice } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
 import { affinityOf } from "./affinity-of.ts";
-import { capabilitiesWithout, NFT_VARIANTS, packetOf, worldOf } from "./test-support/questions.ts";
+import { capabilitiesWithout, packetOf, worldOf } from "./test-support/questions.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 
 const PORTS = [
@@ -38,7 +39,7 @@ describe("R-46 one client and one row", () => {
   it("nobody's port has none", () => expect(key(world, "client", "10.96.0.1 82")).toBeUndefined());
   it("who is refused has none", () => expect(key(withAffinity({}, []), "client", "10.96.0.1 80")).toBeUndefined());
   it("variant: an address each", () => {
-    const perAddress = { ...world, variants: { ...NFT_VARIANTS, affinityScope: "address" } } as const;
+    const perAddress = { ...world, variants: { ...REFERENCE_VARIANTS, affinityScope: "address" } } as const;
     expect(key(perAddress, "client", "198.51.100.1 80")).not.toBe(key(perAddress, "client", "10.96.0.1 80"));
   });
 });

@@ -1,3 +1,4 @@
+import { REFERENCE_VARIANTS } from "./reference-variants.ts";
 import { describe, expect, it } from "vitest";
 import type { Capability, NodeSettings, Variants } from "@turnout/core";
 import { rawNode, rawService, rawServiceCIDR, rawSlice } from "@turnout/core/testing";
@@ -12,7 +13,6 @@ import {
   GONE,
   HERE,
   LEAVING,
-  NFT_VARIANTS,
   NODE,
   NODE_PORT,
   packetOf,
@@ -29,7 +29,7 @@ function settings(world: OracleWorld, changes: Partial<NodeSettings>): OracleWor
 }
 
 function variants(world: OracleWorld, changes: Partial<Variants>): OracleWorld {
-  return { ...world, variants: { ...NFT_VARIANTS, ...changes } };
+  return { ...world, variants: { ...REFERENCE_VARIANTS, ...changes } };
 }
 
 describe("to a cluster IP", () => {

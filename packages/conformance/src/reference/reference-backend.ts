@@ -1,3 +1,4 @@
+import { REFERENCE_VARIANTS } from "../oracle/reference-variants.ts";
 import { ALL_CAPABILITIES, FAMILIES, hostPort, nodePortAddresses, objectId, ProxyError, unusableReason } from "@turnout/core";
 import type {
   Backend,
@@ -27,15 +28,7 @@ export const referenceBackend: BackendModule<undefined, ReferenceFacts, Referenc
   contract: 2,
   residence: "kernel",
   capabilities: ALL_CAPABILITIES,
-  variants: {
-    undefinedClusterIPPort: "reject",
-    unallocatedClusterIP: "drop",
-    nodePortRejectScope: "nodePortAddresses",
-    rejectFromHost: true,
-    blockedWithoutEndpoints: "drop",
-    affinityScope: "row",
-    nodePortsOnLoopback: "never",
-  },
+  variants: REFERENCE_VARIANTS,
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   parseOptions: () => undefined,
   probe: async (_options, world) => ({ facts: await readFacts(world), versions: { referenceBackend: "1" }, problems: [] }),

@@ -8,7 +8,7 @@ import type { RawObject } from "@turnout/core/testing";
 import { upsertRaw } from "@turnout/core/testing";
 import { packetOf, probeText } from "../play/probe-packet.ts";
 import type { Scenario } from "../play/scenario.ts";
-import { REFERENCE_VARIANTS } from "../checks/scenario-run.ts";
+import { REFERENCE_VARIANTS } from "../oracle/reference-variants.ts";
 import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
 import { formatWords, parseWords, seenOfVerdict } from "../play/words.ts";
 import { SCENARIOS, WITHOUT_PACKETS } from "./index.ts";

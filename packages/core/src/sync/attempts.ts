@@ -60,7 +60,7 @@ export class Attempts<K> {
   }
 
   /** The host was looked at: nothing is in doubt. */
-  look(): void {
+  clearDoubts(): void {
     this.#doubtful.clear();
   }
 }

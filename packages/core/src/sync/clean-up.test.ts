@@ -2,11 +2,16 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { objectId } from "../contract/backend.ts";
 import type { KernelObject, Outcome } from "../contract/backend.ts";
 import { ProxyError } from "../model/errors.ts";
-import { TestClock } from "../testing/clock.ts";
+import { flushPromises, TestClock } from "../testing/clock.ts";
 import { ToyHost } from "../test-support/toy-backend.ts";
 import { cleanUpBackend } from "./clean-up.ts";
 
 const NEVER = new AbortController().signal;
+const errorOf = (ended: Promise<void>): Promise<unknown> =>
+  ended.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
 type ToyBackend = ReturnType<ToyHost["open"]>;
 
 describe("cleaning up", () => {
@@ -88,6 +93,16 @@ describe("cleaning up", () => {
     await clock.advance(1);
     await done;
     expect(short.removed).toEqual([["base base"], ["base base"]]);
+    const always = scripted(host, { lingering: [{ object: base, afterMs: 0 }] });
+    const ended = errorOf(cleanUpBackend(always.backend, clock, NEVER));
+    await clock.advance(20_000);
+    expect(await ended).toMatchObject({ code: "timed_out", object: "base base" });
+    expect(always.removed.length).toBeLessThan(200);
+    const stop = new AbortController();
+    const stopped = errorOf(cleanUpBackend(scripted(host, { lingering: [{ object: base, afterMs: 2_000 }] }).backend, clock, stop.signal));
+    await flushPromises();
+    stop.abort();
+    expect(await stopped).toMatchObject({ code: "canceled" });
     const long = cleanUpBackend(scripted(host, { lingering: [{ object: base, afterMs: 60_000 }] }).backend, clock, NEVER);
     await expect(long).rejects.toMatchObject({ code: "timed_out", object: "base base" });
   });

@@ -6,6 +6,8 @@ import { Ledger } from "./ledger.ts";
 
 /** How long cleaning up waits for what lingers, in ms. */
 const LINGER_MS = 10_000;
+/** What is due at once is looked at again after this long, in ms, however often that is said of it. */
+const LOOK_MS = 100;
 /** Objects that an error names. */
 const NAMED_MAX = 3;
 
@@ -14,7 +16,7 @@ const NAMED_MAX = 3;
  *
  * Edges: what is deferred is planned again at once, and what lingers when it is due, for up to ten seconds.
  * @throws {ProxyError} what it fails with, the first refusal of an object too; `tool_failed` where it can't tell what is there; `timed_out` where
- * something is left.
+ * something is left; `canceled`.
  */
 export async function cleanUpBackend<H, K extends KernelObject, S>(
   backend: Backend<H, K, S>,
@@ -44,8 +46,8 @@ export async function cleanUpBackend<H, K extends KernelObject, S>(
     }
     if (deferred.size === 0 && lingeringDueMs === Number.POSITIVE_INFINITY) return;
     if (deferred.size > 0 || lingeringDueMs > untilMs) throw leftError([...deferred, ...ledger.lingering]);
-    await clock.sleep(Math.max(0, lingeringDueMs - clock.nowMs()), signal);
-    signal.throwIfAborted();
+    await clock.sleep(Math.max(LOOK_MS, lingeringDueMs - clock.nowMs()), signal);
+    if (signal.aborted) throw new ProxyError("canceled", "cleaning up was stopped", { cause: signal.reason });
   }
 }
 

@@ -130,6 +130,16 @@ describe("shared objects", () => {
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: ["x"] });
   });
 
+  it("stay in two forms while one owner of each is left", () => {
+    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    ledger.setRow("c", [thing("x", 2)]);
+    ledger.setRow("a", []);
+    expect([...ledger.defects]).toEqual(["t x"]);
+    ledger.setRow("c", []);
+    expect([...ledger.defects]).toEqual([]);
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+  });
+
   it("rows that trade objects at once are none, whoever comes first", () => {
     for (const order of ["ab", "ba"]) {
       const ledger = inForce({ a: [thing("x", "a")], b: [thing("y", "b")] });

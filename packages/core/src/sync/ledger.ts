@@ -6,14 +6,12 @@ import { Attempts } from "./attempts.ts";
 import { ContestedObjects } from "./contested-objects.ts";
 import { KeptObjects } from "./kept-objects.ts";
 import { LingeringObjects } from "./lingering-objects.ts";
-import { rowsAmong, SKELETON, withoutOwner, withOwner } from "./owners.ts";
+import { ownerCount, rowsAmong, SKELETON, withoutOwner, withOwner } from "./owners.ts";
 import type { Owners } from "./owners.ts";
 
 /** What is known of one object: who wants it, in which form, and what the host holds. */
 interface Entry<K> {
   wanted: K | undefined;
-  /** How many want it. */
-  count: number;
   owners: Owners | undefined;
   applied: K | undefined;
 }
@@ -171,7 +169,7 @@ export class Ledger<K extends KernelObject> {
 
   /** Believe an observation: from now on the difference is against this. Undefined: nothing is known to be there. */
   adopt(observed: Observed<K> | undefined): void {
-    this.#attempts.look();
+    this.#attempts.clearDoubts();
     const deferred = [...this.#attempts.deferred];
     for (const [id, entry] of this.#entries) {
       if (entry.applied !== undefined) this.#setApplied(entry, undefined);
@@ -184,7 +182,7 @@ export class Ledger<K extends KernelObject> {
     for (const [id, object] of observed?.objects ?? []) this.#setApplied(this.#entry(id), object);
     this.#dirty.clear();
     for (const [id, entry] of this.#entries) this.#touch(id, entry);
-    // Of what is to go, too, that there was no time for.
+    // Also unwanted objects that there was no time to remove.
     for (const id of deferred) if (this.#dirty.has(id)) this.#attempts.defer(id);
     this.#kept.found(observed?.objects.keys() ?? []);
   }
@@ -291,7 +289,7 @@ export class Ledger<K extends KernelObject> {
       const entry = this.#entries.get(id);
       if (entry === undefined) continue;
       entry.owners = withoutOwner(entry.owners, owner);
-      if (--entry.count === 0) entry.wanted = undefined;
+      if (entry.owners === undefined) entry.wanted = undefined;
       else if (this.#contested.has(id)) entry.wanted = this.#contested.withdraw(id, object);
       else continue;
       this.#changed(id);
@@ -302,9 +300,8 @@ export class Ledger<K extends KernelObject> {
     for (const object of objects) {
       const id = objectId(object);
       const entry = this.#entry(id);
-      const isContested = entry.count > 0 && entry.wanted !== object && !isEqual(entry.wanted?.value, object.value);
-      if (isContested || this.#contested.has(id)) this.#contested.add(id, object, entry.wanted, entry.count);
-      entry.count++;
+      const isContested = entry.owners !== undefined && entry.wanted !== object && !isEqual(entry.wanted?.value, object.value);
+      if (isContested || this.#contested.has(id)) this.#contested.add(id, object, entry.wanted, ownerCount(entry.owners));
       entry.owners = withOwner(entry.owners, owner);
       if (entry.wanted === object) continue;
       entry.wanted = object;
@@ -314,7 +311,7 @@ export class Ledger<K extends KernelObject> {
 
   #entry(id: string): Entry<K> {
     let entry = this.#entries.get(id);
-    if (entry === undefined) this.#entries.set(id, (entry = { wanted: undefined, count: 0, owners: undefined, applied: undefined }));
+    if (entry === undefined) this.#entries.set(id, (entry = { wanted: undefined, owners: undefined, applied: undefined }));
     return entry;
   }
 }

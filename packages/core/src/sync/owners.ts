@@ -20,6 +20,12 @@ export function withoutOwner(owners: Owners | undefined, key: string): Owners | 
   return owners.size === 0 ? undefined : owners;
 }
 
+/** How many owners there are; one that lists an object twice counts twice. */
+export function ownerCount(owners: Owners | undefined): number {
+  if (owners === undefined) return 0;
+  return typeof owners === "string" ? 1 : [...owners.values()].reduce((sum, count) => sum + count, 0);
+}
+
 /** The rows among the owners. */
 export function* rowsAmong(owners: Owners | undefined): Iterable<string> {
   if (owners === undefined) return;

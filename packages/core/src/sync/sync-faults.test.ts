@@ -357,3 +357,12 @@ it("an apply that resolves to nothing is a defect of the backend, told in a line
     "defect of the backend: apply resolved to undefined, not to an Outcome: {} says that all is in force",
   );
 });
+
+it("an observe that resolves to no state is a defect of the backend, told in a line", async () => {
+  const host = new ToyHost();
+  const inner = host.open();
+  const observe = (() => Promise.resolve({ objects: new Map() })) as unknown as typeof inner.observe;
+  host.open = () => ({ ...inner, observe });
+  const bench = await createSyncBench(services(1), { host, isIdle: true });
+  await expect(bench.loop.once(new AbortController().signal)).rejects.toThrow("what observe gave back is wrong: lingering is missing");
+});

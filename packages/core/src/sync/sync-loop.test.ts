@@ -126,13 +126,14 @@ describe("when syncs happen", () => {
 
   it("new host facts render everything again, equal ones nothing", async () => {
     const bench = await createSyncBench([service(1)]);
-    bench.loop.setHost({ generation: 2 });
+    expect(bench.loop.setHost({ generation: 2 })).toBe(true);
     await bench.clock.advance(5000);
     expect(bench.host.objects.get("base base")?.value).toEqual({ bit: 14, generation: 2 });
     expect(bench.host.plans).toBe(2);
-    bench.loop.setHost({ generation: 2 });
+    const syncs = bench.observer.syncs.length;
+    expect(bench.loop.setHost({ generation: 2 })).toBe(false);
     await bench.clock.advance(5000);
-    expect(bench.host.plans).toBe(2);
+    expect([bench.host.plans, bench.observer.syncs.length]).toEqual([2, syncs]);
     await bench.stop();
   });
 });

@@ -2,6 +2,7 @@ import type { Backend, KernelObject } from "../contract/backend.ts";
 import type { Capabilities } from "../contract/capabilities.ts";
 import { changingDestinations } from "./conntrack.ts";
 import { FeedReader } from "./feed-reader.ts";
+import { isEqual } from "../model/equal.ts";
 import { ProxyError } from "../model/errors.ts";
 import { FlowForgetter } from "./flow-forgetter.ts";
 import { HostLink } from "./host-link.ts";
@@ -94,10 +95,15 @@ export class SyncLoop<H, K extends KernelObject, S> {
     return this.#progress.lastError;
   }
 
-  /** Render again with new host facts what reads them, soon: with the next sync, never in the middle of one. */
-  setHost(host: H): void {
+  /**
+   * Render again with new host facts what reads them, soon: with the next sync, never in the middle of one. Says whether they are new; facts that
+   * are equal to those known change nothing.
+   */
+  setHost(host: H): boolean {
+    if (isEqual(host, this.#host)) return false;
     this.#host = host;
     this.#hurry();
+    return true;
   }
 
   /** Compare everything with the host, soon: somebody touched it. */

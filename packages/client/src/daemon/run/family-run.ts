@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import {
   boundedFeed,
-  isEqual,
   nodePortAddresses,
   SERVICE_ENTRIES_MAX,
   serviceHealth,
@@ -183,13 +182,9 @@ export class FamilyRun<H, K extends KernelObject, S> {
     const pacer = new RepairPacer({ family, clock, log, audit, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;
     if (backend.watch === undefined) return;
-    let { host } = this.#parts;
     const onFacts = (facts: H): void => {
       // Each watch begins with the facts as they are, which is seldom news.
-      if (isEqual(facts, host)) return;
-      host = facts;
-      this.#isHealthDue = true;
-      this.#loop.setHost(facts);
+      if (this.#loop.setHost(facts)) this.#isHealthDue = true;
     };
     const watch = backend.watch.bind(backend);
     await watchHost(

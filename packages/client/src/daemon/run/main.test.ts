@@ -21,6 +21,11 @@ beforeEach(() => {
 
 afterEach(() => proxy.end());
 
+test("a module of another contract is refused before it is asked for anything", async () => {
+  const former = { ...toyModule(proxy.kernel), contract: 1 } as unknown as BackendModule;
+  await expect(proxy.start({}, former)).rejects.toThrow("[invalid_object] this is no backend module: contract 1, this is 2: backend toy");
+});
+
 describe("a running proxy", () => {
   test("brings both families in force, follows changes, and leaves everything in place when it ends", async () => {
     const done = proxy.start();

@@ -1,21 +1,11 @@
-import type { Capability, IPFamily, Protocol, Variants } from "@turnout/core";
+import type { Capability, IPFamily, Protocol } from "@turnout/core";
 import { abilitiesOf } from "@turnout/core";
 import type { OracleObject, OracleWorld } from "../oracle-world.ts";
 import type { Packet } from "../packet.ts";
+import { REFERENCE_VARIANTS } from "../reference-variants.ts";
 import { verdictOf } from "../verdict-of.ts";
 import { rawNode, rawService, rawServiceCIDR, rawSlice } from "@turnout/core/testing";
 import type { EndpointShort, RawObject } from "@turnout/core/testing";
-
-/** The variants of an nftables dataplane. */
-export const NFT_VARIANTS: Variants = {
-  undefinedClusterIPPort: "reject",
-  unallocatedClusterIP: "drop",
-  nodePortRejectScope: "nodePortAddresses",
-  rejectFromHost: true,
-  blockedWithoutEndpoints: "drop",
-  affinityScope: "row",
-  nodePortsOnLoopback: "never",
-};
 
 /** Make a world to ask about: node1 (172.18.0.1) tells pods by the cluster range 10.1.0.0/16, its backend can do everything. */
 export function worldOf(objects: readonly OracleObject[], changes: Partial<OracleWorld> = {}): OracleWorld {
@@ -31,7 +21,7 @@ export function worldOf(objects: readonly OracleObject[], changes: Partial<Oracl
     hostAddresses: { IPv4: ["127.0.0.1", "172.18.0.1", "192.168.7.1"], IPv6: ["::1", "fd00:18::1"] },
     nodePortAddressesDefault: ["primary"],
     capabilities: capabilitiesWithout(),
-    variants: NFT_VARIANTS,
+    variants: REFERENCE_VARIANTS,
     ...changes,
   };
 }

@@ -1,0 +1,12 @@
+import type { Variants } from "@turnout/core";
+
+/** The variants that the scenarios' words are written for, and that the reference backend has. */
+export const REFERENCE_VARIANTS: Variants = {
+  undefinedClusterIPPort: "reject",
+  unallocatedClusterIP: "drop",
+  nodePortRejectScope: "nodePortAddresses",
+  rejectFromHost: true,
+  blockedWithoutEndpoints: "drop",
+  affinityScope: "row",
+  nodePortsOnLoopback: "never",
+};
