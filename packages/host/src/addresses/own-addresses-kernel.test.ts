@@ -1,9 +1,8 @@
-import { fileURLToPath } from "node:url";
+import { jsonFromGuest, nodeCommand } from "@turnout/house/guest";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { runInGuest } from "../test-support/guest.ts";
 
-const script = fileURLToPath(new URL("../test-support/own-addresses-child.ts", import.meta.url));
+const script = new URL("../test-support/own-addresses-child.ts", import.meta.url);
 
 /** A neighbour that asks for an IPv6 address of another device isn't answered, whatever the parameters of ARP are. */
 const STRICT = {
@@ -13,10 +12,10 @@ const STRICT = {
   "IPv6 sent to this host": "answered",
 };
 
-describe("a device of a real kernel, with addresses of ours for IPVS", needs("root", "linux.uml", "modprobe"), () => {
+describe("a device of a real kernel, with addresses of ours for IPVS", needs("uml", "ip"), () => {
   let results: Readonly<Record<string, unknown>>;
   beforeAll(async () => {
-    results = (await runInGuest({ modules: ["ipv6", "dummy", "veth"], script })) as typeof results;
+    results = (await jsonFromGuest({ command: nodeCommand(script), modules: ["ipv6", "dummy", "veth"] })) as typeof results;
   });
 
   it("gets what is sent to them, and nobody answers for them where ARP is strict", () => {

@@ -1,19 +1,18 @@
-import { fileURLToPath } from "node:url";
 import type { IPFamily } from "@turnout/core";
+import { jsonFromGuest, nodeCommand } from "@turnout/house/guest";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { runInGuest } from "../test-support/guest.ts";
 
-const script = fileURLToPath(new URL("../test-support/ipvs-child.ts", import.meta.url));
+const script = new URL("../test-support/ipvs-child.ts", import.meta.url);
 
 const SEED = Number(process.env["SEED"] ?? 7);
 const plain = { scheduler: "rr", flags: 0, timeoutSeconds: 0 };
 const idle = { forward: "masquerade", activeConnections: 0, inactiveConnections: 0 };
 
-describe("IPVS of a real kernel", needs("root", "linux.uml", "ipvsadm", "modprobe", "setpriv"), () => {
+describe("IPVS of a real kernel", needs("uml", "ipvsadm", "ip", "setpriv"), () => {
   let results: Readonly<Record<string, unknown>>;
   beforeAll(async () => {
-    results = (await runInGuest({ modules: [], script, args: [String(SEED)] })) as typeof results;
+    results = (await jsonFromGuest({ command: nodeCommand(script, [String(SEED)]) })) as typeof results;
   });
 
   it("isn't there until its module is loaded, and then for those who may", () => {

@@ -321,8 +321,12 @@ async function setUp(): Promise<void> {
   await lines(echo)();
 }
 
+// A kernel that has the module loads it when it is asked for: here none can be loaded at first.
+const loader = sh("cat /proc/sys/kernel/modprobe").trim();
+sh("echo /bin/false >/proc/sys/kernel/modprobe");
 const results: Record<string, unknown> = { absent: await ipvs.list("IPv4").catch(messageOf) };
-sh("modprobe -a ip_vs ip_vs_rr ip_vs_wrr ip_vs_mh ip_vs_sh dummy veth nf_conntrack");
+sh(`echo ${loader} >/proc/sys/kernel/modprobe`);
+sh("modprobe -a ipv6 ip_vs ip_vs_rr ip_vs_wrr ip_vs_mh ip_vs_sh dummy veth nf_conntrack");
 results["noRights"] = await withoutRights();
 await setUp();
 for (const [name, scenario] of Object.entries(scenarios)) {
