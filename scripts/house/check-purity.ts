@@ -8,8 +8,9 @@ const PURE_DOORS: ReadonlySet<string> = new Set(["@turnout/core", "@turnout/core
 const CORE_ACTING = /^packages\/core\/src\/(?:process\/|testing\/clock\.ts$)/;
 /** In a backend these decide. `render` may be several files or a folder. */
 const DECIDING = /^packages\/backend-[^/]+\/src\/(?:(?:objects|names|plan|explain)\.ts$|render(?:[-/].*)?(?:\.ts)?$)/;
-/** What deciding files share with other backends: no effects, and a door of its own. */
-const SHARED_TEXT = { folder: "packages/host/src/iptables/text/", door: "@turnout/host/iptables/text" } as const;
+/** What deciding files share with other backends: no effects, and doors of its own. */
+const SHARED = /^packages\/host\/src\/(?:(?:iptables|ipset)\/text|ipvs\/model)\//;
+const SHARED_DOOR = /^@turnout\/host\/(?:(?:iptables|ipset)\/text|ipvs\/model)$/;
 /** And these hold its effects. */
 const ACTING = /^packages\/backend-[^/]+\/src\/(?:probe|observe|apply)\.ts$/;
 
@@ -29,7 +30,7 @@ export function pureFiles(files: readonly SourceFile[]): ReadonlyMap<string, str
     if (isTest) continue;
     if (CORE_ACTING.test(path)) continue;
     if (path.startsWith(CORE)) pure.set(path, "core is pure");
-    else if (path.startsWith(SHARED_TEXT.folder)) pure.set(path, "what decides imports this folder");
+    else if (SHARED.test(path)) pure.set(path, "what decides imports this folder");
     else if (DECIDING.test(path)) pure.set(path, "this file decides");
   }
   // A Map hands out entries that are added while it is walked, so this reaches everything.
@@ -53,7 +54,7 @@ function isPureImport(file: SourceFile, one: Import): boolean {
   const target = targetOf(file, one);
   if (target !== undefined) return !ACTING.test(target) && (!CORE_ACTING.test(target) || file.path.startsWith(`${CORE}testing/`));
   if (one.specifier.startsWith(".")) return true;
-  return (PURE_DOORS.has(one.specifier) || one.specifier === SHARED_TEXT.door) && !file.path.startsWith(CORE);
+  return (PURE_DOORS.has(one.specifier) || SHARED_DOOR.test(one.specifier)) && !file.path.startsWith(CORE);
 }
 
 /** Check that what decides reaches no clock, no chance and no world. Pure. */

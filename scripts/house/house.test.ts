@@ -177,6 +177,13 @@ describe("purity", () => {
 
   it("lets what decides use the rule text that backends share, which is pure itself", () => {
     expect(check("packages/backend-x/src/plan.ts", `import { x } from "@turnout/host/iptables/text";`)).toEqual([]);
+    expect(
+      check(
+        "packages/backend-x/src/plan.ts",
+        `import { x } from "@turnout/host/ipset/text"; import { y } from "@turnout/host/ipvs/model";`,
+      ),
+    ).toEqual([]);
+    expect(check("packages/backend-x/src/plan.ts", `import { x } from "@turnout/host/ipvs";`)).not.toEqual([]);
     expect(check("packages/backend-x/src/plan.ts", `import { x } from "@turnout/host/iptables";`)).toEqual(["@turnout/host/iptables"]);
     expect(check("packages/host/src/iptables/text/a.ts", `import { x } from "@turnout/core"; import "node:fs"; Date.now();`)).toEqual([
       "node:fs",

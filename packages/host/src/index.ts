@@ -2,7 +2,7 @@
  * What Turnout's backends share about a Linux host: running programs, netlink, own addresses, kernel parameters, probes.
  *
  * Everything here touches the machine; its fakes are in `@turnout/host/testing`. For backends that use these tools there are also
- * `@turnout/host/iptables` and `@turnout/host/nft`, with fakes in `@turnout/host/testing/iptables` and `@turnout/host/testing/nft`.
+ * `@turnout/host/iptables`, `/nft`, `/ipset` and `/ipvs`, with fakes in `@turnout/host/testing/iptables` and so on.
  * @packageDocumentation
  */
 export { readHostAddresses } from "./addresses/host-addresses.ts";

@@ -84,11 +84,23 @@ export function be16(value: number): Buffer {
   return bytes;
 }
 
+/** Two bytes in host order. */
+export function host16(value: number): Buffer {
+  const bytes = Buffer.alloc(2);
+  bytes.writeUInt16LE(value);
+  return bytes;
+}
+
 /** Four bytes in host order. */
 export function host32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32LE(value);
   return bytes;
+}
+
+/** Text that ends in a zero byte. */
+export function zeroEnded(text: string): Buffer {
+  return Buffer.from(`${text}\0`, "latin1");
 }
 
 /** Text of an attribute that ends in a zero byte. */

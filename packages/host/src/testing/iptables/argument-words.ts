@@ -83,6 +83,12 @@ export function linkName(text: string): string {
   return text;
 }
 
+/** The number of a protocol that {@link protocolName} named; 0 for `all`. */
+export function protocolNumber(name: string): number {
+  const known = Object.entries(PROTOCOLS).find(([, word]) => word === name)?.[0];
+  return name === "all" ? 0 : Number(known ?? name);
+}
+
 /** Name a protocol as it is saved; `all` for any. @throws {Refusal}. */
 export function protocolName(text: string): string {
   const word = text.toLowerCase();

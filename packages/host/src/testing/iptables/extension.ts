@@ -1,5 +1,6 @@
 import type { IPFamily } from "@turnout/core";
 import { usage } from "./refusal.ts";
+import type { SetLookup } from "../set-lookup.ts";
 import type { Hook, TableName } from "./table-names.ts";
 import type { Walk } from "./walk.ts";
 
@@ -10,6 +11,10 @@ export interface OptionSpec {
   readonly alias?: string;
   /** Absent: it takes a value. */
   readonly isFlag?: boolean;
+  /** It takes a second value, and this is said where it isn't there; both are given with a blank between. */
+  readonly second?: string;
+  /** What is said of one that is given twice; default: the usual. */
+  readonly twice?: string;
   readonly isInvertible?: boolean;
   readonly isRequired?: boolean;
   readonly excludes?: readonly string[];
@@ -31,6 +36,7 @@ export interface RuleSurroundings {
   readonly family: IPFamily;
   /** `tcp`, …; undefined for all. */
   readonly protocol: string | undefined;
+  readonly sets: SetLookup;
 }
 
 /** A match that was understood. */
@@ -42,6 +48,8 @@ export interface MatchBody {
   readonly protocol?: string;
   /** The list of clients it keeps or asks. */
   readonly recent?: string;
+  /** The set it asks. */
+  readonly set?: string;
   /** The kernel has no such thing. */
   readonly isMissing?: boolean;
   test(walk: Walk): boolean;
@@ -78,6 +86,7 @@ export function optionOf({ options }: Extension<unknown>, word: string): OptionS
 export function giveOption(extension: string, spec: OptionSpec, given: Given, into: Map<string, Given>): void {
   if (given.isInverted && spec.isInvertible !== true) throw usage(`${extension}: option "--${spec.name}" cannot be inverted.\n`);
   if (into.has(spec.name)) {
+    if (spec.twice !== undefined) throw usage(spec.twice);
     const isPort = spec.name === "source-port" || spec.name === "destination-port";
     throw usage(isPort ? `Only one \`--${spec.name}' allowed` : `${extension}: option "--${spec.name}" can only be used once.\n`);
   }

@@ -5,12 +5,16 @@ import type { IptablesVariant } from "../../iptables/tools.ts";
 import type { FakeNetlink } from "../fake-netlink.ts";
 import type { FakeSysctl } from "../fake-sysctl.ts";
 import { createIptablesExec } from "./fake-exec.ts";
+import { NO_SETS } from "../set-lookup.ts";
+import type { SetLookup } from "../set-lookup.ts";
+import type { MatchBody } from "./extension.ts";
 import { FOREIGN_RULES, KUBELET_RULES } from "./foreign-rules.ts";
 import { RecentLists } from "./recent-lists.ts";
 import { runProgram } from "./run-program.ts";
 import type { ToolResult, Program } from "./run-program.ts";
 import type { RuleSet } from "./tables.ts";
 import { tracePacket } from "./tracer.ts";
+import type { Balance } from "./tracer.ts";
 
 /** Pids as the kernel would name them: the proxy's tool, and somebody's. */
 const OWN_PID = 4_242;
@@ -29,6 +33,8 @@ export interface FakeIptablesHost {
   readonly sysctl: FakeSysctl;
   /** Asked before each change that the proxy makes. */
   readonly faults: FaultSwitches;
+  /** The sets that rules may name; default: there are none. */
+  readonly sets?: SetLookup;
 }
 
 /** What the host is like at the start. */
@@ -44,6 +50,8 @@ export interface FollowOptions {
   isLocal(address: string): boolean;
   /** In [0, 1). */
   readonly random: () => number;
+  /** What IPVS does with a packet; default: there is no IPVS. */
+  readonly balance?: Balance;
 }
 
 /**
@@ -91,6 +99,11 @@ export class FakeIptables {
     return this.#written;
   }
 
+  /** Whether some rule names a set, which then can't be destroyed. */
+  isSetNamed(name: string): boolean {
+    return this.#named(({ set }) => set).has(name);
+  }
+
   /** Somebody else gives an input to restore, which must go through. @throws {Error} when it doesn't. */
   write(variant: IptablesVariant, family: IPFamily, input: string): void {
     const name = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore`;
@@ -109,7 +122,7 @@ export class FakeIptables {
   }
 
   /** Follow the first packet of a connection; its client is remembered where a rule says so. See {@link tracePacket}. */
-  connect(packet: Packet, { isLocal, random }: FollowOptions): Trace {
+  connect(packet: Packet, { isLocal, random, balance = () => undefined }: FollowOptions): Trace {
     return tracePacket(packet, {
       ruleSets: this.ruleSets.filter(({ family }) => family === packet.family),
       routesLocalnet: this.#host.sysctl.values.get("net/ipv4/conf/all/route_localnet") === "1",
@@ -117,6 +130,8 @@ export class FakeIptables {
       random,
       nowMs: this.#host.clock.nowMs(),
       recents: this.#recents,
+      sets: this.#host.sets ?? NO_SETS,
+      balance,
     });
   }
 
@@ -167,9 +182,14 @@ export class FakeIptables {
     const { variant, family, name } = program;
     const rules = this.#rulesOf(variant, family);
     const hasLegacyTables = this.#rulesOf("legacy", family).tables.size > 0;
-    const answer = runProgram(program, args, input, { rules, hasLegacyTables, nowMs: this.#host.clock.nowMs() });
+    const answer = runProgram(program, args, input, {
+      rules,
+      hasLegacyTables,
+      nowMs: this.#host.clock.nowMs(),
+      sets: this.#host.sets ?? NO_SETS,
+    });
     if (pid === OWN_PID && answer.committed.length > 0) this.#written += input.split("\n").filter((line) => line.startsWith("-")).length;
-    if (answer.committed.length > 0) this.#recents.keepOnly(() => this.#namedLists());
+    if (answer.committed.length > 0) this.#recents.keepOnly(() => this.#named(({ recent }) => recent));
     for (const table of variant === "nft" ? answer.committed : []) {
       const tables = [`${family === "IPv4" ? "ip" : "ip6"} ${table}`];
       this.#host.netlink.commitNft({ pid, process: name.slice(0, COMM_LENGTH), tables });
@@ -183,13 +203,17 @@ export class FakeIptables {
     return found;
   }
 
-  /** Lists of clients that some rule names. */
-  #namedLists(): ReadonlySet<string> {
+  /** What some match of some rule names. */
+  #named(nameOf: (match: MatchBody) => string | undefined): ReadonlySet<string> {
     const names = new Set<string>();
     for (const { tables } of this.ruleSets)
       for (const chains of tables.values())
         for (const { entries } of chains.values())
-          for (const { rule } of entries) for (const { recent } of rule.matches) if (recent !== undefined) names.add(recent);
+          for (const { rule } of entries)
+            for (const match of rule.matches) {
+              const name = nameOf(match);
+              if (name !== undefined) names.add(name);
+            }
     return names;
   }
 }

@@ -1,8 +1,11 @@
 import type { IPFamily } from "@turnout/core";
 import { hex, not, unsigned32 } from "./extension.ts";
 import type { Extension, Given, GivenOptions, MatchBody } from "./extension.ts";
+import { ipvsMatch } from "./ipvs-match.ts";
+import { physdevMatch } from "./physdev-match.ts";
 import { recentMatch } from "./recent-match.ts";
 import { usage } from "./refusal.ts";
+import { setMatch } from "./set-match.ts";
 import { quoted } from "./split-words.ts";
 import type { Walk } from "./walk.ts";
 
@@ -209,7 +212,19 @@ const nfacct: Extension<MatchBody> = {
 
 /** The matches the fake knows, by name. */
 export const MATCHES: ReadonlyMap<string, Extension<MatchBody>> = new Map(
-  [comment, portMatch("tcp"), portMatch("udp"), portMatch("sctp"), conntrack, addrtype, mark, statistic, recentMatch, nfacct].map(
-    (match) => [match.name, match],
-  ),
+  [
+    comment,
+    portMatch("tcp"),
+    portMatch("udp"),
+    portMatch("sctp"),
+    conntrack,
+    addrtype,
+    mark,
+    statistic,
+    recentMatch,
+    nfacct,
+    setMatch,
+    ipvsMatch,
+    physdevMatch,
+  ].map((match) => [match.name, match]),
 );

@@ -1,6 +1,7 @@
 import type { IPFamily } from "@turnout/core";
 import { checkOptions, giveOption, optionOf } from "./extension.ts";
-import type { Extension, Given, MatchBody, TargetBody } from "./extension.ts";
+import type { Extension, Given, MatchBody, OptionSpec, TargetBody } from "./extension.ts";
+import type { SetLookup } from "../set-lookup.ts";
 import { MATCHES } from "./matches.ts";
 import { Refusal, usage } from "./refusal.ts";
 import { readNetwork, ruleOf } from "./rule.ts";
@@ -26,6 +27,14 @@ export interface Arguments {
   readonly waitSeconds: number | undefined;
 }
 
+/** What a command line is read for. */
+export interface ArgumentContext {
+  readonly family: IPFamily;
+  readonly isRestore: boolean;
+  /** The host's sets, which rules may name. */
+  readonly sets: SetLookup;
+}
+
 /** Rule options no other verb takes. */
 const RULE_VERBS: readonly Verb[] = ["A", "C", "D", "I", "R"];
 const OPTIONAL_CHAIN: readonly Verb[] = ["F", "X", "L", "S", "Z"];
@@ -36,8 +45,8 @@ const OPTIONAL_CHAIN: readonly Verb[] = ["F", "X", "L", "S", "Z"];
  * Edges: -E and abbreviated options are refused here though the real tool takes them.
  * @throws {Refusal}.
  */
-export function parseArguments(words: readonly string[], family: IPFamily, isRestore: boolean): Arguments {
-  return new ArgumentReader(words, family, isRestore).read();
+export function parseArguments(words: readonly string[], context: ArgumentContext): Arguments {
+  return new ArgumentReader(words, context).read();
 }
 
 interface Loaded<Body> {
@@ -49,6 +58,7 @@ class ArgumentReader {
   readonly #words: readonly string[];
   readonly #family: IPFamily;
   readonly #isRestore: boolean;
+  readonly #sets: SetLookup;
   #at = 0;
   #isInverted = false;
   /** The option that is read, as it was written. */
@@ -71,10 +81,11 @@ class ArgumentReader {
   #target: Loaded<TargetBody> | undefined;
   readonly #matches: Loaded<MatchBody>[] = [];
 
-  constructor(words: readonly string[], family: IPFamily, isRestore: boolean) {
+  constructor(words: readonly string[], { family, isRestore, sets }: ArgumentContext) {
     this.#words = words;
     this.#family = family;
     this.#isRestore = isRestore;
+    this.#sets = sets;
   }
 
   read(): Arguments {
@@ -186,8 +197,15 @@ class ArgumentReader {
       found = find();
     }
     if (found?.spec === undefined) throw usage(`unknown option "${this.#option}"`);
-    const value = found.spec.isFlag === true ? "" : (attached ?? this.#value());
+    const value = found.spec.isFlag === true ? "" : `${attached ?? this.#value()}${this.#second(found.spec)}`;
     giveOption(found.loaded.extension.name, found.spec, { value, isInverted: this.#isInverted }, found.loaded.given);
+  }
+
+  /** The second value of an option that has two, with a blank before it. */
+  #second({ second }: OptionSpec): string {
+    if (second === undefined) return "";
+    if (!this.#nextIsValue()) throw usage(second);
+    return ` ${this.#words[this.#at++]}`;
   }
 
   #load(name: string): void {
@@ -255,7 +273,7 @@ class ArgumentReader {
 
   #rule(): Omit<Rule, "source" | "destination" | "text"> {
     const protocol = this.#protocol?.value === "all" ? undefined : this.#protocol;
-    const surroundings = { family: this.#family, protocol: protocol?.value };
+    const surroundings = { family: this.#family, protocol: protocol?.value, sets: this.#sets };
     const matches = this.#matches.map(({ extension, given }) => extension.finish(given, surroundings));
     const jump = this.#jump;
     const standard = jump === undefined || this.#isGoto ? undefined : STANDARD_TARGETS.get(jump);

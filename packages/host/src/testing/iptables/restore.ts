@@ -1,3 +1,4 @@
+import type { SetLookup } from "../set-lookup.ts";
 import { Draft } from "./draft.ts";
 import { CHAIN_MAX, checkNewName, notForFiltering } from "./argument-words.ts";
 import { parseArguments } from "./parse-arguments.ts";
@@ -20,6 +21,7 @@ export interface RestoreOptions {
   readonly onlyTable: string | undefined;
   /** Called with each table handed over that differs or was written again. */
   readonly onCommit: (table: TableName) => void;
+  readonly sets: SetLookup;
 }
 
 /** What restore came to: a complaint and the line it is about, or nothing. */
@@ -150,7 +152,7 @@ class RestoreReader {
     if ((text.startsWith("[") && counterText === undefined) || (counterText !== undefined && counters === undefined))
       throw usage(`Bad line ${this.line}: need ]`);
     const { program, hasCounters } = this.#options;
-    const args = parseArguments(splitWords(rest, program), this.#rules.family, true);
+    const args = parseArguments(splitWords(rest, program), { family: this.#rules.family, isRestore: true, sets: this.#options.sets });
     checkForTable(args, this.#table ?? "filter", this.#rules.variant);
     const { line } = this;
     const counted = hasCounters && counters !== undefined ? { ...args, counters } : args;

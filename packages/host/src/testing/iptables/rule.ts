@@ -80,10 +80,13 @@ export function isMatch(rule: Rule, walk: Walk): boolean {
 }
 
 function isIn(wanted: Wanted<Network> | undefined, address: bigint): boolean {
-  if (wanted === undefined) return true;
-  const { family, value, prefixLength } = wanted.value;
+  return wanted === undefined || isInNetwork(wanted.value, address) !== wanted.isInverted;
+}
+
+/** Tell whether an address of the network's family is in it. */
+export function isInNetwork({ family, value, prefixLength }: Network, address: bigint): boolean {
   const shift = BigInt((family === "IPv4" ? 32 : 128) - prefixLength);
-  return (address >> shift === value >> shift) !== wanted.isInverted;
+  return address >> shift === value >> shift;
 }
 
 function isLink(wanted: Wanted<string> | undefined, link: string): boolean {

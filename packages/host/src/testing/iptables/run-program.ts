@@ -1,4 +1,5 @@
 import type { IPFamily } from "@turnout/core";
+import type { SetLookup } from "../set-lookup.ts";
 import { Draft } from "./draft.ts";
 import { parseArguments } from "./parse-arguments.ts";
 import type { Arguments } from "./parse-arguments.ts";
@@ -36,6 +37,7 @@ export interface ProgramHost {
   /** Whether there are legacy tables of this family, which nft's tools warn of. */
   readonly hasLegacyTables: boolean;
   readonly nowMs: number;
+  readonly sets: SetLookup;
 }
 
 /** Run a program once. */
@@ -91,7 +93,7 @@ function complain(program: Program, { kind, message }: Refusal, line: number | u
 
 function runChange(program: Program, words: readonly string[], host: ProgramHost): ToolResult {
   try {
-    const args = parseArguments(words, program.family, false);
+    const args = parseArguments(words, { family: program.family, isRestore: false, sets: host.sets });
     if (args.verb === "V") return answer(0, `${withVersion(program)}\n`);
     const { table } = args;
     if (!isTableName(table)) return answer(3, "", noTable(program, table));
@@ -186,7 +188,7 @@ function unknownFlag({ variant, family, does, name }: Program, word: string): To
   return answer(1, "", `${called}: ${what}\n${hint}\n`);
 }
 
-function runRestore(program: Program, words: readonly string[], input: string, { rules }: ProgramHost): ToolResult {
+function runRestore(program: Program, words: readonly string[], input: string, { rules, sets }: ProgramHost): ToolResult {
   const flags = readFlags(words);
   if (typeof flags === "string") return unknownFlag(program, flags);
   if (flags.has("version")) return answer(0, `${withVersion(program)}\n`);
@@ -198,6 +200,7 @@ function runRestore(program: Program, words: readonly string[], input: string, {
     isTest: flags.has("test") || flags.has("t"),
     onlyTable: flags.get("table"),
     onCommit: (table) => committed.push(table),
+    sets,
   };
   const complaint = restore(input, rules, options);
   if (complaint === undefined) return answer(0, "", "", committed);

@@ -1,6 +1,7 @@
 import { parseIP } from "@turnout/core";
 import type { Packet } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
+import type { SetLookup } from "../set-lookup.ts";
 import type { RecentLists } from "./recent-lists.ts";
 import type { Hook } from "./table-names.ts";
 
@@ -11,6 +12,15 @@ export interface WalkHost {
   random(): number;
   readonly nowMs: number;
   readonly recents: RecentLists;
+  readonly sets: SetLookup;
+}
+
+/** The virtual server of IPVS that a connection came by. */
+export interface VirtualEnd {
+  /** `tcp`, … */
+  readonly protocol: string;
+  readonly addressValue: bigint;
+  readonly port: number;
 }
 
 /** The first packet of a connection on its way, as rules see and change it. */
@@ -25,6 +35,8 @@ export class Walk {
   inputLink: string;
   outputLink = "";
   mark: number;
+  /** Set where IPVS has sent the connection to a real server. */
+  virtual: VirtualEnd | undefined;
   /** What conntrack knows of the connection; its state is NEW. */
   isDestinationTranslated = false;
   isSourceTranslated = false;
@@ -61,6 +73,12 @@ export class Walk {
 
   get port(): number {
     return this.#port;
+  }
+
+  /** IPVS sends it to a real server. */
+  balance(address: string, port: number): void {
+    this.virtual = { protocol: this.protocol, addressValue: this.destinationValue, port: this.port };
+    this.translateDestination(addressOf(address), port);
   }
 
   /** Whether a hook's translation is decided: nat chains are asked no more. */

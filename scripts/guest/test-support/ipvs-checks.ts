@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { createCluster } from "../../cluster.ts";
 import type { GuestChecks } from "../checks.ts";
 
 function run(file: string, ...args: readonly string[]): string {
@@ -29,22 +28,6 @@ export const IPVS_CHECKS: GuestChecks = {
     for (const family of ["ip", "ip6", "inet"]) {
       const { status, stderr } = spawnSync("nft", ["add", "table", family, "turnout"], { encoding: "utf8" });
       assert.deepEqual([status, /Operation not supported/.test(stderr)], [1, true], stderr);
-    }
-  },
-
-  "carries packets through IPVS between the namespaces of a cluster": async () => {
-    const cluster = await createCluster({ nodes: [{ name: "node1", pods: 1 }], clients: 1 });
-    try {
-      const [node, pod, client] = [cluster.node("node1"), cluster.place("pod-1-1"), cluster.place("client1")];
-      await cluster.routeTo("10.96.0.2", "node1");
-      await node.run("ip", ["address", "add", "10.96.0.2/32", "dev", "lo"]);
-      await node.run("ipvsadm", ["-A", "-t", "10.96.0.2:80", "-s", "rr"]);
-      await node.run("ipvsadm", ["-a", "-t", "10.96.0.2:80", "-r", `${pod.address("IPv4")}:8080`, "-m"]);
-      await pod.agent().serve({ name: "pod", transport: "TCP", port: 8080 });
-      const attempt = await client.agent().attempt({ address: "10.96.0.2", port: 80, timeoutMs: 20_000 });
-      assert.deepEqual([attempt.outcome, attempt.server, attempt.client], ["ok", "pod", client.address("IPv4")]);
-    } finally {
-      cluster.destroy();
     }
   },
 

@@ -3,10 +3,11 @@ import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { ProxyError } from "@turnout/core";
-import { eachLine } from "../agent/lines.ts";
+import { GuestError } from "./guest-error.ts";
+import type { GuestErrorCode } from "./guest-error.ts";
 import { bootFiles, hiddenFolders, KEEPER, KERNEL_PATH, kernelArguments, MODULES_PATH } from "./boot.ts";
 import type { GuestPlan } from "./boot.ts";
 import { parseNews } from "./news.ts";
@@ -65,14 +66,14 @@ export function nodeCommand(script: string | URL, args: readonly string[] = []):
  * and every kernel module of the package.
  * Edges: the guest has one CPU, and its kernel is a Linux 6.1 whose nf_tables has no family ip, ip6 or inet. Neither processes nor files stay behind, also when
  * this process is killed; what a program still ran when it ended goes too.
- * @throws {ProxyError} `tool_missing` without the package, `host_unsupported` for a module that can't be loaded, `tool_failed` when the guest breaks,
+ * @throws {GuestError} `tool_missing` without the package, `host_unsupported` for a module that can't be loaded, `tool_failed` when the guest breaks,
  *   `timed_out`, `canceled`.
  */
 export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
   const [file] = options.command;
-  if (options.signal?.aborted === true) throw new ProxyError("canceled", "running a program in a guest", { object: file });
+  if (options.signal?.aborted === true) throw new GuestError("canceled", "running a program in a guest", file);
   const missing = [KERNEL_PATH, MODULES_PATH].find((path) => !existsSync(path));
-  if (missing !== undefined) throw new ProxyError("tool_missing", `${missing} is not installed`, { hint: INSTALL });
+  if (missing !== undefined) throw new GuestError("tool_missing", `${missing} is not installed`, INSTALL);
   const plan = planFor(options);
   const child = boot(plan);
   try {
@@ -81,6 +82,17 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
     // The keeper has done so, if it lived to do it.
     rmSync(plan.home, { recursive: true, force: true });
   }
+}
+
+/**
+ * Run a program in a guest, and read what it printed as JSON.
+ *
+ * @throws {GuestError} as {@link runInGuest}; `tool_failed` when the program fails, with the end of what it wrote to stderr.
+ */
+export async function jsonFromGuest(options: GuestOptions): Promise<unknown> {
+  const { code, stdout, stderr } = await runInGuest(options);
+  if (code !== 0) throw new GuestError("tool_failed", `a program in a guest ended with exit code ${code}`, tailOf(stderr));
+  return JSON.parse(stdout);
 }
 
 function planFor(options: GuestOptions): GuestPlan {
@@ -125,11 +137,11 @@ function outcomeOf(child: ChildProcess, options: GuestOptions): Promise<GuestRes
   const { command, signal, timeoutMs = DEFAULT_TIMEOUT_MS, onReport } = options;
   const [kernelOut, kernelErr, out, err, news] = child.stdio.slice(1) as [Readable, Readable, Readable, Readable, Readable];
   const text = { console: "", stdout: "", stderr: "" };
-  const failure = (code: "canceled" | "timed_out" | "tool_failed" | "host_unsupported", what: string, hint: string): ProxyError =>
-    new ProxyError(code, what, { object: command.join(" "), hint });
+  const failure = (code: GuestErrorCode, what: string, hint: string): GuestError =>
+    new GuestError(code, what, `${command.join(" ")}: ${hint}`);
   return new Promise((resolve, reject) => {
-    let verdict: GuestResult["code"] | ProxyError | undefined;
-    const end = (given: GuestResult["code"] | ProxyError): void => {
+    let verdict: GuestResult["code"] | GuestError | undefined;
+    const end = (given: GuestResult["code"] | GuestError): void => {
       verdict ??= given;
       child.stdin?.destroy();
     };
@@ -139,13 +151,15 @@ function outcomeOf(child: ChildProcess, options: GuestOptions): Promise<GuestRes
     for (const stream of [kernelOut, kernelErr]) stream.setEncoding("utf8").on("data", (chunk: string) => (text.console += chunk));
     collect(out, (chunk) => (text.stdout += chunk), options.onStdout);
     collect(err, (chunk) => (text.stderr += chunk), options.onStderr);
-    eachLine(news, (line) => {
-      const told = parseNews(line);
-      if (told.kind === "report") onReport?.(told.line);
-      else if (told.kind === "exit") end(told.code);
-      else if (told.kind !== "started") end(failure(...bootFailure(told, text.console)));
-    });
-    child.on("error", (error) => end(ProxyError.from(error, "tool_failed", "starting a guest")));
+    createInterface({ input: news })
+      .on("line", (line) => {
+        const told = parseNews(line);
+        if (told.kind === "report") onReport?.(told.line);
+        else if (told.kind === "exit") end(told.code);
+        else if (told.kind !== "started") end(failure(...bootFailure(told, text.console)));
+      })
+      .on("error", (error) => end(failure("tool_failed", "reading a guest's news", error.message)));
+    child.on("error", (error) => end(failure("tool_failed", "starting a guest", error.message)));
     // Where the keeper was killed, the half of it that waits for stdin does its work.
     child.on("exit", () => child.stdin?.destroy());
     child.on("close", () => {
@@ -165,10 +179,7 @@ function collect(stream: Readable, keep: (chunk: string) => void, tell: ((chunk:
   });
 }
 
-function bootFailure(
-  told: Extract<GuestNews, { kind: "unloaded" | "broken" }>,
-  consoleText: string,
-): ["host_unsupported" | "tool_failed", string, string] {
+function bootFailure(told: Extract<GuestNews, { kind: "unloaded" | "broken" }>, consoleText: string): [GuestErrorCode, string, string] {
   if (told.kind === "broken") return ["tool_failed", "the guest could not be set up", tailOf(consoleText)];
   return ["host_unsupported", `the guest's kernel can't load the modules ${told.modules.join(", ")}`, told.reason];
 }

@@ -1,0 +1,27 @@
+import { optionsOf } from "./set-spec.ts";
+import type { SetSpec } from "./set-spec.ts";
+
+/** A line of `ipset restore` that makes a set. */
+export function createLine(name: string, spec: SetSpec): string {
+  return `create ${name} ${spec.type} ${optionsOf(spec)}`;
+}
+
+/** A line that puts an entry into a set. */
+export function addLine(name: string, entry: string): string {
+  return `add ${name} ${entry}`;
+}
+
+/** A line that takes an entry out of a set. */
+export function deleteLine(name: string, entry: string): string {
+  return `del ${name} ${entry}`;
+}
+
+/** A line that removes a set. Refused while a rule names it. */
+export function destroyLine(name: string): string {
+  return `destroy ${name}`;
+}
+
+/** A line that exchanges two sets of the same type, options included: rules that named the one have the entries of the other at once. */
+export function swapLine(one: string, other: string): string {
+  return `swap ${one} ${other}`;
+}

@@ -1,0 +1,92 @@
+import { ProxyError } from "@turnout/core";
+import type { Exec } from "@turnout/core";
+import { ipsetError, refusedLine } from "./errors.ts";
+import { readSaved } from "./text/saved.ts";
+import type { SavedSet } from "./text/saved.ts";
+
+/** Before it sets had no families as they have now. @source kube-proxy pkg/proxy/ipvs MinIPSetCheckVersion */
+const OLDEST_MAJOR = 6;
+const RUN_TIMEOUT_MS = 600_000;
+/** Each refused line costs a start of the tool; after so many nobody learns from more. */
+const REFUSALS_MAX = 100;
+
+/** The program `ipset`. */
+export class IpsetTool {
+  readonly #exec: Exec;
+
+  constructor(exec: Exec) {
+    this.#exec = exec;
+  }
+
+  /** The tool's version, e.g. `7.17`. @throws {ProxyError} `tool_missing`, `host_unsupported` for one before 6.0 and where the kernel has no sets. */
+  async version(signal: AbortSignal): Promise<string> {
+    const { code, stdout, stderr } = await this.#exec.run("ipset", ["version"], { signal });
+    if (code !== 0) throw ipsetError(stderr, "be used");
+    const version = /\bv(\d+(?:\.\d+)+)/.exec(stdout)?.[1];
+    if (version === undefined) throw new ProxyError("tool_failed", "ipset doesn't say its version", { object: stdout.slice(0, 100) });
+    if (Number.parseInt(version, 10) >= OLDEST_MAJOR) return version;
+    throw new ProxyError("host_unsupported", "ipset is too old", {
+      object: `version ${version}`,
+      hint: `install ${OLDEST_MAJOR}.0 or newer`,
+    });
+  }
+
+  /** The names of all sets of the host, whoever's. @throws {ProxyError} what ipset complains about. */
+  async names(signal: AbortSignal): Promise<readonly string[]> {
+    const { code, stdout, stderr } = await this.#exec.run("ipset", ["list", "-name"], { signal });
+    if (code !== 0) throw ipsetError(stderr, "list the names of sets");
+    return stdout.split("\n").filter((name) => name !== "");
+  }
+
+  /** Read those of some sets that are there, by name; no others are looked at. @throws {ProxyError} what ipset complains about. */
+  async save(wanted: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, SavedSet>> {
+    const there = new Set(await this.names(signal));
+    const names = wanted.filter((name) => there.has(name));
+    if (names.length === 0) return new Map();
+    // One start of the tool for all of them.
+    const input = names.map((name) => `save ${name}\n`).join("");
+    const { code, stdout, stderr } = await this.#exec.run("ipset", ["restore"], { input, signal, timeoutMs: RUN_TIMEOUT_MS });
+    if (code !== 0) throw ipsetError(stderr, "list sets");
+    return readSaved(stdout);
+  }
+
+  /**
+   * Carry out lines in order and say what became of each: undefined, or why the kernel refused it. One that is refused stops no other.
+   *
+   * Shape: lines as of `@turnout/host/ipset/text`. What is there already is no fault (`-exist`): an entry that is added again, one that is taken
+   * out and wasn't in, a set that is made again with the same type and options. Others' families aren't compared by the kernel: look first.
+   * Edges: nothing is atomic: lines take effect one by one. After a hundred refusals the rest is not tried and has `limit_reached`.
+   * @throws {ProxyError} when the tool itself fails, or says of no line that it doesn't understand it; which lines are in force isn't known then.
+   */
+  async restore(lines: readonly string[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]> {
+    const outcomes = new Array<ProxyError | undefined>(lines.length).fill(undefined);
+    let left = lines.map((line, at) => ({ line, at }));
+    for (let refusals = 0; left.length > 0; refusals++) {
+      if (refusals === REFUSALS_MAX) {
+        const error = new ProxyError("limit_reached", `ipset refused ${REFUSALS_MAX} lines before this one`);
+        for (const { at } of left) outcomes[at] = error;
+        break;
+      }
+      const input = left.map(({ line }) => `${line}\n`).join("");
+      const { code, stderr } = await this.#exec.run("ipset", ["restore", "-exist"], { input, signal, timeoutMs: RUN_TIMEOUT_MS });
+      if (code === 0) break;
+      const refused = refusedLine(stderr);
+      const place = (refused?.number ?? 0) - 1;
+      const bad = left[place];
+      if (refused === undefined || bad === undefined) throw ipsetError(stderr, "apply a change");
+      outcomes[bad.at] = ipsetError(refused.said, "apply a line", bad.line);
+      // What may have been forgotten is given once more; nobody minds what is there already.
+      const again = refused.isAfterAll ? [] : left.slice(startOfGroup(left, place), place);
+      left = [...again, ...left.slice(place + 1)];
+    }
+    return outcomes;
+  }
+}
+
+/** Where the lines before `end` begin that the tool hands over together: of one verb and set. */
+function startOfGroup(lines: readonly { readonly line: string }[], end: number): number {
+  const groupAt = (index: number): string | undefined => lines[index]?.line.split(" ", 2).join(" ");
+  let start = end;
+  while (start > 0 && groupAt(start - 1) === groupAt(end - 1)) start--;
+  return start;
+}

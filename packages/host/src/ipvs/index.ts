@@ -1,0 +1,8 @@
+/**
+ * IPVS, the kernel's load balancer: virtual servers and real servers over generic netlink. What they are: `@turnout/host/ipvs/model`; the fake:
+ * `@turnout/host/testing/ipvs`.
+ *
+ * @packageDocumentation
+ */
+export { createIpvs } from "./ipvs.ts";
+export type { Ipvs } from "./ipvs.ts";

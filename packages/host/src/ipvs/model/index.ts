@@ -1,0 +1,6 @@
+/**
+ * What virtual and real servers are, and what may be done with them: all of it pure, so that what decides in a backend may use it.
+ *
+ * @packageDocumentation
+ */
+export * from "./model.ts";
