@@ -104,10 +104,10 @@ describe("watchHost", () => {
     commitForeign(OURS);
     const { promise: done, resolve: finish } = Promise.withResolvers<void>();
     const underWay = echoes.during(() => own.during(1, () => done));
-    const told: string[] = [];
+    const whats: string[] = [];
     const watching = (async (): Promise<void> => {
       for await (const event of watchHost({ world: { netlink, clock }, family: "IPv4", own, echoes, mark }, stop.signal))
-        if (event.kind === "drift") told.push(event.what);
+        if (event.kind === "drift") whats.push(event.what);
     })();
     // It is in the kernel, and its program has not said so yet.
     netlink.commitNft({ pid: 1, process: "nft", tables: OURS });
@@ -116,14 +116,14 @@ describe("watchHost", () => {
       await clock.advance(50);
       await flushPromises();
     }
-    expect(told).toEqual([]);
+    expect(whats).toEqual([]);
     finish();
     await underWay;
     await clock.advance(50);
     await flushPromises();
     commitForeign(OURS);
     await flushPromises();
-    expect(told).toEqual(["the ruleset changed before it was watched", "firewalld (pid 666) changed table ip turnout"]);
+    expect(whats).toEqual(["the ruleset changed before it was watched", "firewalld (pid 666) changed table ip turnout"]);
     stop.abort();
     await watching;
   });
