@@ -7,7 +7,7 @@ import { needs } from "@turnout/house/needs";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { describeGuest } from "./describe-guest.ts";
 import { IPVS_MODULES } from "./modules.ts";
-import { nodeCommand, runInGuest } from "./run-in-guest.ts";
+import { jsonFromGuest, nodeCommand, runInGuest } from "./run-in-guest.ts";
 import type { GuestResult } from "./run-in-guest.ts";
 import { IPVS_CHECKS } from "./test-support/ipvs-checks.ts";
 
@@ -84,6 +84,14 @@ describe("taking a guest down", needs("uml"), () => {
   it("happens when a module can't be loaded, and says which", async () => {
     const boot = runInGuest({ command: ["true"], modules: ["dummy", "ip_vs_twos", "no_such_module"] });
     await expect(boot).rejects.toThrow("[host_unsupported] the guest's kernel can't load the modules ip_vs_twos, no_such_module: true: ");
+    expect(tracesOf(process.pid)).toEqual([]);
+  });
+
+  it("happens when the program fails, and what it said is in the error where JSON was wanted of it", async () => {
+    const command = ["sh", "-c", "echo no such thing >&2; exit 3"] as const;
+    await expect(jsonFromGuest({ command: [...command] })).rejects.toThrow(
+      "[tool_failed] a program in a guest ended with exit code 3: no such thing",
+    );
     expect(tracesOf(process.pid)).toEqual([]);
   });
 
