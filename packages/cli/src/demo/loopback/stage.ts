@@ -53,14 +53,16 @@ export async function buildLoopbackStage(options: LoopbackOptions): Promise<Loop
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    for (const replica of [...OLD, ...NEW, ...DNS]) servers.set(replica, { agent: createLocalAgent(replica.name), port: await freePort() });
+    const replicas = [...OLD, ...NEW, ...DNS];
+    const free = (await freePorts(replicas.length + TOWN.length)).values();
+    for (const replica of replicas) servers.set(replica, { agent: createLocalAgent(replica.name), port: free.next().value ?? 0 });
     await Promise.all(
       [...servers].map(([{ name }, { agent, port }]) =>
         agent.serve({ name, transport: name.startsWith("dns") ? "UDP" : "TCP", port, address: LOOPBACK }),
       ),
     );
     const ports = new Map<TownService["name"], number>();
-    for (const { name } of TOWN) ports.set(name, await freePort());
+    for (const { name } of TOWN) ports.set(name, free.next().value ?? 0);
     const file = join(folder, "town.yaml");
     const now: Record<TownService["name"], readonly TownEndpoint[]> = { cart: [], checkout: [], search: [], dns: [] };
     const setEndpoints: LoopbackStage["setEndpoints"] = async (names, endpoints) => {
@@ -152,11 +154,11 @@ async function ended(proxy: ChildProcess): Promise<void> {
   await exit;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, LOOPBACK);
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
+/** Find ports that nobody listens on; all are held until the last one is found, as the kernel gives one out again as soon as it is free. */
+export async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, LOOPBACK));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => once(server.close(), "close")));
+  return ports;
 }
