@@ -206,16 +206,16 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       await change(add(service), server(service, at, 8080));
       const held = await connect(family, vip);
       const states: string[] = [];
-      const look = async (what: string): Promise<void> => {
+      const look = async (what: string, patienceSeconds: number = PATIENCE_SECONDS): Promise<void> => {
         const [servers = []] = await ipvs.realServers([service]);
-        states.push(`${what}: ${servers.map(countsOf).join()}; talks: ${await held.talks()}`);
+        states.push(`${what}: ${servers.map(countsOf).join()}; talks: ${await held.talks(patienceSeconds)}`);
       };
       await look("connected");
       await change({ verb: "edit-server", service, server: { ...one, weight: 0 } });
       await look("weight 0");
       states.push(`another: ${await isRefused(family, vip)}`);
       await change({ verb: "delete-server", service, server: one });
-      await look("deleted");
+      await look("deleted", SILENCE_SECONDS);
       await change(server(service, at, 8080));
       await look("added again");
       held.end();
@@ -225,6 +225,11 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return seen;
   },
 };
+
+/** How long an answer or a refusal that should come may take, on a machine with much else to do. */
+const PATIENCE_SECONDS = 60;
+/** How long nothing is waited for. */
+const SILENCE_SECONDS = 5;
 
 const SERVICES = [key("TCP", "10.96.0.1", 80), key("UDP", "10.96.0.1", 80), key("TCP", "fd00:96::1", 80), key("SCTP", "fd00:96::1", 0)];
 const ADDRESSES: Readonly<Record<IPFamily, readonly string[]>> = {
@@ -255,17 +260,17 @@ function countsOf({ weight, activeConnections, inactiveConnections }: RealServer
 }
 
 /** A connection by bash of the client's namespace to the echo server of the other. */
-async function connect(family: IPFamily, vip: string): Promise<{ talks(): Promise<string>; end(): void }> {
+async function connect(family: IPFamily, vip: string): Promise<{ talks(patienceSeconds: number): Promise<string>; end(): void }> {
   // What went unanswered comes again later, so answers to earlier words are passed over.
-  const answer = "found=nothing; while read -t 5 word <&3 2>&-; do [ $word = $line ] && found=$word && break; done; echo $found";
-  const script = `trap '' PIPE; exec 3<>/dev/tcp/${vip}/80 && echo up; while read line; do echo $line >&3 2>&-; ${answer}; done`;
+  const answer = "found=nothing; while read -t $patience word <&3 2>&-; do [ $word = $line ] && found=$word && break; done; echo $found";
+  const script = `trap '' PIPE; exec 3<>/dev/tcp/${vip}/80 && echo up; while read line patience; do echo $line >&3 2>&-; ${answer}; done`;
   const child = spawn("ip", ["netns", "exec", "client", "bash", "-c", script], { stdio: ["pipe", "pipe", "inherit"] });
   const line = lines(child);
   if ((await line()) !== "up") throw new Error(`no connection in ${family}`);
   let count = 0;
   return {
-    async talks(): Promise<string> {
-      child.stdin?.write(`word${++count}\n`);
+    async talks(patienceSeconds: number): Promise<string> {
+      child.stdin?.write(`word${++count} ${patienceSeconds}\n`);
       return (await line()) === `word${count}` ? "yes" : "no";
     },
     end: () => void child.stdin?.end(),
@@ -288,7 +293,9 @@ function lines(child: ChildProcess): () => Promise<string> {
 }
 
 async function isRefused(family: IPFamily, vip: string): Promise<string> {
-  const child = spawn("ip", ["netns", "exec", "client", "timeout", "3", "bash", "-c", `exec 3<>/dev/tcp/${vip}/80`], { stdio: "ignore" });
+  const child = spawn("ip", ["netns", "exec", "client", "timeout", String(PATIENCE_SECONDS), "bash", "-c", `exec 3<>/dev/tcp/${vip}/80`], {
+    stdio: "ignore",
+  });
   const [code] = (await once(child, "close")) as [number];
   return code === 0 ? "connected" : code === 124 ? "silence" : `refused in ${family}`;
 }

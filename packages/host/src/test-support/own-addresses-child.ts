@@ -18,10 +18,10 @@ function sh(script: string): string {
   return stdout.trim();
 }
 
-/** What becomes of a connection from the other namespace. */
+/** What becomes of a connection from the other namespace. Where nobody says that he has the address, the kernel gives up after three seconds. */
 async function reach(address: string): Promise<"answered" | "silence"> {
   const script = `exec 3<>/dev/tcp/${address}/80`;
-  const child = spawn("ip", ["netns", "exec", "client", "timeout", "2", "bash", "-c", script], { stdio: "ignore" });
+  const child = spawn("ip", ["netns", "exec", "client", "timeout", "60", "bash", "-c", script], { stdio: "ignore" });
   const [code] = (await once(child, "close")) as [number];
   return code === 0 ? "answered" : "silence";
 }
