@@ -7,7 +7,7 @@ import type { SavedSet } from "./text/saved.ts";
 /** Before it sets had no families as they have now. @source kube-proxy pkg/proxy/ipvs MinIPSetCheckVersion */
 const OLDEST_MAJOR = 6;
 const RUN_TIMEOUT_MS = 600_000;
-/** Each refused line costs a start of the tool; after so many nobody learns from more. */
+/** Each refused line costs a start of the tool; after so many of one set nobody learns from more. */
 const REFUSALS_MAX = 100;
 
 /** The program `ipset`. */
@@ -55,18 +55,14 @@ export class IpsetTool {
    *
    * Shape: lines as of `@turnout/host/ipset/text`. What is there already is no fault (`-exist`): an entry that is added again, one that is taken
    * out and wasn't in, a set that is made again with the same type and options. Others' families aren't compared by the kernel: look first.
-   * Edges: nothing is atomic: lines take effect one by one. After a hundred refusals the rest is not tried and has `limit_reached`.
+   * Edges: nothing is atomic: lines take effect one by one. After a hundred refusals of lines of one set, its others are not tried and have `limit_reached`.
    * @throws {ProxyError} when the tool itself fails, or says of no line that it doesn't understand it; which lines are in force isn't known then.
    */
   async restore(lines: readonly string[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]> {
     const outcomes = new Array<ProxyError | undefined>(lines.length).fill(undefined);
     let left = lines.map((line, at) => ({ line, at }));
-    for (let refusals = 0; left.length > 0; refusals++) {
-      if (refusals === REFUSALS_MAX) {
-        const error = new ProxyError("limit_reached", `ipset refused ${REFUSALS_MAX} lines before this one`);
-        for (const { at } of left) outcomes[at] = error;
-        break;
-      }
+    const refusals = new Map<string, number>();
+    while (left.length > 0) {
       const input = left.map(({ line }) => `${line}\n`).join("");
       const { code, stderr } = await this.#exec.run("ipset", ["restore", "-exist"], { input, signal, timeoutMs: RUN_TIMEOUT_MS });
       if (code === 0) break;
@@ -78,9 +74,21 @@ export class IpsetTool {
       // What may have been forgotten is given once more; nobody minds what is there already.
       const again = refused.isAfterAll ? [] : left.slice(startOfGroup(left, place), place);
       left = [...again, ...left.slice(place + 1)];
+      const count = (refusals.get(setOf(bad.line)) ?? 0) + 1;
+      refusals.set(setOf(bad.line), count);
+      if (count < REFUSALS_MAX) continue;
+      const error = new ProxyError("limit_reached", `ipset refused ${REFUSALS_MAX} lines of this set before this one`);
+      const isSpoilt = ({ line }: { readonly line: string }): boolean => setOf(line) === setOf(bad.line);
+      for (const { at } of left.filter(isSpoilt)) outcomes[at] = error;
+      left = left.filter((one) => !isSpoilt(one));
     }
     return outcomes;
   }
+}
+
+/** The set that a line is about. */
+function setOf(line: string): string {
+  return line.split(" ", 2)[1] ?? "";
 }
 
 /** Where the lines before `end` begin that the tool hands over together: of one verb and set. */

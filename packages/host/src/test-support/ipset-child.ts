@@ -89,14 +89,12 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const after = Object.fromEntries(await tool.save(["A", "A2"], never));
     const slip = await said("add A 1.1.1.2,udp:2", "add A 1.1.1.3", "add A 1.1.1.4,udp:4");
     const portless = await tool.restore(["add A 1.1.1.5,udp:2", "add A 1.1.1.3,udp:x"], never).catch(messageOf);
+    const hopeless = Array.from({ length: 150 }, () => "add NOPE 1.1.1.1");
+    const many = await tool.restore([...hopeless, "add A 1.1.1.6,udp:6"], never);
     const kept = [...((await tool.save(["A"], never)).get("A")?.entries ?? [])].toSorted();
-    const many = await tool.restore(
-      Array.from({ length: 150 }, () => "add NOPE 1.1.1.1"),
-      never,
-    );
     const names = (await tool.names(never)).toSorted();
     const codes = many.reduce<Record<string, number>>(
-      (sum, error) => ({ ...sum, [`${error?.code}`]: (sum[`${error?.code}`] ?? 0) + 1 }),
+      (sum, error) => ({ ...sum, [error?.code ?? "ok"]: (sum[error?.code ?? "ok"] ?? 0) + 1 }),
       {},
     );
     return {

@@ -1,7 +1,5 @@
 // Run by ipvs/ipvs-kernel.test.ts in a user-mode Linux guest; prints what it saw as JSON.
-import { spawn, spawnSync } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
+import { spawn } from "node:child_process";
 import { isDeepStrictEqual } from "node:util";
 import { ProxyError } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
@@ -14,6 +12,8 @@ import type { IpvsListing, IpvsOperation, RealServer, VirtualServerKey, VirtualS
 import { createFakeSysctl } from "../testing/fake-sysctl.ts";
 import { serverName } from "../testing/ipvs/fake-server.ts";
 import { FakeIpvs } from "../testing/ipvs/fake-ipvs.ts";
+import { attempt, connectToEcho } from "./client.ts";
+import { linesOf, sh } from "./shell.ts";
 
 const never = new AbortController().signal;
 const ipvs = createIpvs();
@@ -22,15 +22,9 @@ function messageOf(error: unknown): string {
   return ProxyError.is(error) ? error.message : String(error);
 }
 
-function sh(script: string): string {
-  const { status, stdout, stderr } = spawnSync("sh", ["-ec", script], { encoding: "utf8" });
-  if (status !== 0) throw new Error(`${script}: ${stderr}`);
-  return stdout;
-}
-
 /** What ipvsadm shows, a line for each virtual and real server, without the counters of connections. */
 function shown(): readonly string[] {
-  return sh("ipvsadm -Sn").trim().split("\n").filter(Boolean).toSorted();
+  return sh("ipvsadm -Sn").split("\n").filter(Boolean).toSorted();
 }
 
 function clear(): void {
@@ -204,20 +198,20 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       const service = key("TCP", vip, 80);
       const one = { address: at, port: 8080 };
       await change(add(service), server(service, at, 8080));
-      const held = await connect(family, vip);
+      const held = await connectToEcho(vip, 80);
       const states: string[] = [];
-      const look = async (what: string, patienceSeconds: number = PATIENCE_SECONDS): Promise<void> => {
+      const look = async (what: string, expected: "answer" | "silence"): Promise<void> => {
         const [servers = []] = await ipvs.realServers([service]);
-        states.push(`${what}: ${servers.map(countsOf).join()}; talks: ${await held.talks(patienceSeconds)}`);
+        states.push(`${what}: ${servers.map(countsOf).join()}; talks: ${await held.talks(expected)}`);
       };
-      await look("connected");
+      await look("connected", "answer");
       await change({ verb: "edit-server", service, server: { ...one, weight: 0 } });
-      await look("weight 0");
-      states.push(`another: ${await isRefused(family, vip)}`);
+      await look("weight 0", "answer");
+      states.push(`another: ${await attempt(vip, 80)}`);
       await change({ verb: "delete-server", service, server: one });
-      await look("deleted", SILENCE_SECONDS);
+      await look("deleted", "silence");
       await change(server(service, at, 8080));
-      await look("added again");
+      await look("added again", "answer");
       held.end();
       seen[family] = states;
       clear();
@@ -225,11 +219,6 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return seen;
   },
 };
-
-/** How long an answer or a refusal that should come may take, on a machine with much else to do. */
-const PATIENCE_SECONDS = 60;
-/** How long nothing is waited for. */
-const SILENCE_SECONDS = 5;
 
 const SERVICES = [key("TCP", "10.96.0.1", 80), key("UDP", "10.96.0.1", 80), key("TCP", "fd00:96::1", 80), key("SCTP", "fd00:96::1", 0)];
 const ADDRESSES: Readonly<Record<IPFamily, readonly string[]>> = {
@@ -259,54 +248,13 @@ function countsOf({ weight, activeConnections, inactiveConnections }: RealServer
   return `weight ${weight}, ${activeConnections} active, ${inactiveConnections} inactive`;
 }
 
-/** A connection by bash of the client's namespace to the echo server of the other. */
-async function connect(family: IPFamily, vip: string): Promise<{ talks(patienceSeconds: number): Promise<string>; end(): void }> {
-  // What went unanswered comes again later, so answers to earlier words are passed over.
-  const answer = "found=nothing; while read -t $patience word <&3 2>&-; do [ $word = $line ] && found=$word && break; done; echo $found";
-  const script = `trap '' PIPE; exec 3<>/dev/tcp/${vip}/80 && echo up; while read line patience; do echo $line >&3 2>&-; ${answer}; done`;
-  const child = spawn("ip", ["netns", "exec", "client", "bash", "-c", script], { stdio: ["pipe", "pipe", "inherit"] });
-  const line = lines(child);
-  if ((await line()) !== "up") throw new Error(`no connection in ${family}`);
-  let count = 0;
-  return {
-    async talks(patienceSeconds: number): Promise<string> {
-      child.stdin?.write(`word${++count} ${patienceSeconds}\n`);
-      return (await line()) === `word${count}` ? "yes" : "no";
-    },
-    end: () => void child.stdin?.end(),
-  };
-}
-
-function lines(child: ChildProcess): () => Promise<string> {
-  let buffered = "";
-  return async () => {
-    while (!buffered.includes("\n")) {
-      if (child.stdout === null) throw new Error("no stdout");
-      const [chunk] = (await once(child.stdout, "data")) as [Buffer];
-      buffered += chunk.toString();
-    }
-    const at = buffered.indexOf("\n");
-    const line = buffered.slice(0, at);
-    buffered = buffered.slice(at + 1);
-    return line;
-  };
-}
-
-async function isRefused(family: IPFamily, vip: string): Promise<string> {
-  const child = spawn("ip", ["netns", "exec", "client", "timeout", String(PATIENCE_SECONDS), "bash", "-c", `exec 3<>/dev/tcp/${vip}/80`], {
-    stdio: "ignore",
-  });
-  const [code] = (await once(child, "close")) as [number];
-  return code === 0 ? "connected" : code === 124 ? "silence" : `refused in ${family}`;
-}
-
 /** What is said to a process that may not administer the network. */
 async function withoutRights(): Promise<string> {
   const list = `import { createIpvs } from "${new URL("../ipvs/ipvs.ts", import.meta.url).href}";
     createIpvs().list("IPv4").catch((error) => console.log(error.message)).then(() => process.exit(0));`;
   const node = [process.execPath, ...process.execArgv, "--input-type=module-typescript", "-e", list];
   const child = spawn("setpriv", ["--bounding-set=-net_admin", "--inh-caps=-net_admin", ...node], { stdio: ["ignore", "pipe", "inherit"] });
-  return await lines(child)();
+  return await linesOf(child)();
 }
 
 /** client (10.3.0.2) - this host - server (10.2.0.2), which echoes on port 8080. */
@@ -325,11 +273,11 @@ async function setUp(): Promise<void> {
   const code = "require('net').createServer((socket)=>socket.on('error',()=>{}).pipe(socket)).listen(8080,'::',()=>console.log('up'))";
   const echo = spawn("ip", ["netns", "exec", "server", process.execPath, "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
   echo.unref();
-  await lines(echo)();
+  await linesOf(echo)();
 }
 
 // A kernel that has the module loads it when it is asked for: here none can be loaded at first.
-const loader = sh("cat /proc/sys/kernel/modprobe").trim();
+const loader = sh("cat /proc/sys/kernel/modprobe");
 sh("echo /bin/false >/proc/sys/kernel/modprobe");
 const results: Record<string, unknown> = { absent: await ipvs.list("IPv4").catch(messageOf) };
 sh(`echo ${loader} >/proc/sys/kernel/modprobe`);

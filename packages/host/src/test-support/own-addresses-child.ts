@@ -1,5 +1,4 @@
 // Run by addresses/own-addresses-kernel.test.ts in a user-mode Linux guest; prints what it saw as JSON.
-import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import type { IPFamily } from "@turnout/core";
@@ -8,23 +7,11 @@ import { Mutex } from "../addresses/mutex.ts";
 import { OwnAddresses } from "../addresses/own-addresses.ts";
 import { createExec } from "../exec/exec.ts";
 import { createNetlink } from "../netlink/netlink.ts";
+import { attempt } from "./client.ts";
+import { sh } from "./shell.ts";
 
 const { signal } = new AbortController();
 const DEVICE = "kube-ipvs0";
-
-function sh(script: string): string {
-  const { status, stdout, stderr } = spawnSync("sh", ["-ec", script], { encoding: "utf8" });
-  if (status !== 0) throw new Error(`${script}: ${stderr}`);
-  return stdout.trim();
-}
-
-/** What becomes of a connection from the other namespace. Where nobody says that he has the address, the kernel gives up after three seconds. */
-async function reach(address: string): Promise<"answered" | "silence"> {
-  const script = `exec 3<>/dev/tcp/${address}/80`;
-  const child = spawn("ip", ["netns", "exec", "client", "timeout", "60", "bash", "-c", script], { stdio: "ignore" });
-  const [code] = (await once(child, "close")) as [number];
-  return code === 0 ? "answered" : "silence";
-}
 
 /** From a neighbour that asks for the address itself, and from one that sends to this host. */
 async function reached(): Promise<Readonly<Record<string, string>>> {
@@ -38,7 +25,7 @@ async function reached(): Promise<Readonly<Record<string, string>>> {
       ["sent to this host", `via ${gateway}`],
     ] as const) {
       sh(`ip netns exec client ip route replace ${net} ${route}; ip -n client neigh flush dev eth0`);
-      seen[`${family} ${way}`] = await reach(address);
+      seen[`${family} ${way}`] = await attempt(address, 80);
     }
     sh(`ip netns exec client ip route del ${net}`);
   }

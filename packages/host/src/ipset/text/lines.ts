@@ -21,7 +21,7 @@ export function destroyLine(name: string): string {
   return `destroy ${name}`;
 }
 
-/** A line that exchanges two sets of the same type, options included: rules that named the one have the entries of the other at once. */
+/** A line that exchanges two sets of the same type and family: rules that named the one have the entries and options of the other at once. */
 export function swapLine(one: string, other: string): string {
   return `swap ${one} ${other}`;
 }
