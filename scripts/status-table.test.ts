@@ -3,11 +3,13 @@ import { statusTable, withTable, type BackendStatus } from "./status-table.ts";
 
 const VARIANTS = {
   undefinedClusterIPPort: "reject",
+  undefinedExternalPort: "pass",
   unallocatedClusterIP: "drop",
   nodePortRejectScope: "nodePortAddresses",
   rejectFromHost: true,
   blockedWithoutEndpoints: "drop",
   affinityScope: "row",
+  rowChanges: "atOnce",
   nodePortsOnLoopback: "never",
 };
 const ALL = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "drop"].map((name) => [name, true as const]));
@@ -29,12 +31,14 @@ describe("the status table", () => {
       "| protocols | TCP, UDP, SCTP | TCP, UDP |",
       "| can't do | nothing | SCTP: not in the kernel; drop: it can only refuse |",
       "| a port nobody defined on a cluster IP | is refused | is refused |",
+      "| a port nobody defined on an external or load-balancer IP | is left alone | is left alone |",
       "| an address of the service range nobody has | is dropped | is left alone |",
       "| a node port without endpoints is refused | on node-port addresses | on node-port addresses |",
       "| refusals concern the host's own packets too | yes | no |",
       "| a source outside the ranges, no endpoints | is dropped | is dropped |",
       "| node ports on 127.0.0.1 | don't answer | don't answer |",
       "| one affinity entry is for | one service port | somethingNew |",
+      "| servers and masquerading that both change | change at once | change at once |",
     ]);
   });
 

@@ -14,6 +14,7 @@ const PROTOCOLS = ["TCP", "UDP", "SCTP"];
 /** The permitted differences between proxiers, in words; a choice without words of its own is shown as it is. */
 const VARIANTS: Readonly<Record<string, readonly [string, Readonly<Record<string, string>>]>> = {
   undefinedClusterIPPort: ["a port nobody defined on a cluster IP", { reject: "is refused", pass: "is left alone" }],
+  undefinedExternalPort: ["a port nobody defined on an external or load-balancer IP", { reject: "is refused", pass: "is left alone" }],
   unallocatedClusterIP: ["an address of the service range nobody has", { drop: "is dropped", pass: "is left alone" }],
   nodePortRejectScope: [
     "a node port without endpoints is refused",
@@ -22,7 +23,8 @@ const VARIANTS: Readonly<Record<string, readonly [string, Readonly<Record<string
   rejectFromHost: ["refusals concern the host's own packets too", { true: "yes", false: "no" }],
   blockedWithoutEndpoints: ["a source outside the ranges, no endpoints", { drop: "is dropped", reject: "is refused" }],
   nodePortsOnLoopback: ["node ports on 127.0.0.1", { IPv4: "answer", never: "don't answer" }],
-  affinityScope: ["one affinity entry is for", { row: "one service port", address: "all ports of an address" }],
+  affinityScope: ["one affinity entry is for", { row: "one service port", address: "one address of a service port" }],
+  rowChanges: ["servers and masquerading that both change", { atOnce: "change at once", inParts: "change one after the other" }],
 };
 
 /** Write the table of backends: one column each, what it passed, what it can do and which permitted behaviours it has. Pure. */

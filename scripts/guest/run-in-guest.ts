@@ -53,10 +53,18 @@ const INSTALL = "apt-get install -y --no-install-recommends user-mode-linux kmod
 /** How much of what the guest's kernel printed goes into an error, in UTF-16 code units. */
 const CONSOLE_TAIL = 1_000;
 
-/** The command that runs a script with this process's Node; TypeScript with the sources of Turnout's packages. */
-export function nodeCommand(script: string | URL, args: readonly string[] = []): [file: string, ...args: string[]] {
+/**
+ * The command that runs a script with this process's Node; TypeScript with the sources of Turnout's packages, or as they were `built`: in a guest that
+ * starts twice as fast, and so does each process of Node that the script starts.
+ */
+export function nodeCommand(
+  script: string | URL,
+  args: readonly string[] = [],
+  packages: "sources" | "built" = "sources",
+): [file: string, ...args: string[]] {
   const path = script instanceof URL ? fileURLToPath(script) : script;
-  return [process.execPath, ...(path.endsWith(".ts") ? ["--conditions=@turnout/source"] : []), path, ...args];
+  const conditions = path.endsWith(".ts") && packages === "sources" ? ["--conditions=@turnout/source"] : [];
+  return [process.execPath, ...conditions, path, ...args];
 }
 
 /**

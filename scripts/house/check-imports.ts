@@ -42,7 +42,8 @@ function folderOf(path: string): string {
 function siblingProblem(file: SourceFile, target: string): string | undefined {
   const room = roomOf(file.path);
   if (target === room) return undefined;
-  if (target === "house") return file.isTest || room === "e2e" ? undefined : "only tests import @turnout/house";
+  if (target === "house")
+    return file.isTest || room === "e2e" || room === "bench" ? undefined : "only tests and benches import @turnout/house";
   // The emulator is what the server's tests list and watch.
   if (room === "server" && target === "lab" && file.isTest) return undefined;
   // The kit examines what tests and fake hosts hand it, and `turnout conformance` plays it.

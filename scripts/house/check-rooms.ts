@@ -29,7 +29,7 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
     netlink: [],
     addresses: ["netlink"],
     watch: ["netlink"],
-    iptables: [],
+    iptables: ["watch"],
     ipset: [],
     ipvs: ["netlink"],
     nft: ["watch"],

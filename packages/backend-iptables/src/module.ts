@@ -16,6 +16,8 @@ import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
 import { findIptables, iptablesName, IptablesTool } from "@turnout/host/iptables";
 import type { IptablesProgram } from "@turnout/host/iptables";
+import { withoutOtherModes } from "@turnout/host/iptables/text";
+import type { ModeWords } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -51,6 +53,12 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
   parseOptions: parseIptablesOptions,
   probe: probeIptables,
   open: (options, world) => Promise.resolve(openDataplane(options, world)),
+};
+
+/** Under kube-proxy's ipvs mode, and what is like it, chains of the same names look into sets. */
+const MODE: ModeWords = {
+  looksIntoSets: false,
+  isOwnJump: (table, rule) => table === "filter" && !rule.endsWith("-j KUBE-FORWARD"),
 };
 
 function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<IptablesFacts, IptablesObject, Step> {
@@ -159,7 +167,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
 
   async #found(tool: IptablesTool, signal: AbortSignal): Promise<readonly IptablesObject[]> {
     const { filter = "", nat = "", mangle = "" } = await tool.saveExisting(signal);
-    return [...parseSaved({ filter, nat, mangle }, this.#family, false).values()];
+    return withoutOtherModes([...parseSaved({ filter, nat, mangle }, this.#family, false).values()], MODE);
   }
 
   async #remove(remove: readonly IptablesObject[], tool: IptablesTool, program: IptablesProgram, signal: AbortSignal): Promise<void> {

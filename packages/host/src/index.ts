@@ -21,4 +21,4 @@ export { createLinuxWorld, createWorld } from "./world.ts";
 export type { LinuxWorld } from "./world.ts";
 export { hasNetAdmin, isAtLeast, parseKernelVersion, probeHost } from "./facts/probes.ts";
 export type { HostProbe, ReadText, Version } from "./facts/probes.ts";
-export { readParameter, setParameter } from "./facts/parameters.ts";
+export { readParameter, readParameters, setParameter } from "./facts/parameters.ts";

@@ -6,10 +6,9 @@ import type { ExecResult } from "@turnout/core";
 import type { HostAddress, LinuxWorld } from "@turnout/host";
 import { createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink, FakeSysctl } from "@turnout/host/testing";
-import { FakeIptables } from "@turnout/host/testing/iptables";
+import { FakeIptables, linesOf, tamperWith } from "@turnout/host/testing/iptables";
 import type { FakeIptablesOptions, FollowOptions } from "@turnout/host/testing/iptables";
-import { linesOf } from "./inventory.ts";
-import { tamperWith } from "./tamper.ts";
+import { isOwnChain, OWNERSHIP } from "./ownership.ts";
 
 const START_MS = 1_000_000;
 const SYSCTLS: Readonly<Record<string, string>> = {
@@ -99,7 +98,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   }
 
   tamper(random: () => number): string | undefined {
-    const tampering = tamperWith(this.#iptables.ruleSets, random);
+    const tampering = tamperWith(this.#iptables.ruleSets, random, isOwnChain);
     if (tampering === undefined) return undefined;
     const { variant, family } = tampering.rules;
     this.#iptables.write(variant, family, tampering.input);
@@ -107,7 +106,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   }
 
   own(): readonly string[] {
-    return this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "own"));
+    return this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "own", OWNERSHIP));
   }
 
   written(): number {
@@ -115,7 +114,7 @@ class FakeIptablesHost implements IptablesFakeHost {
   }
 
   foreign(): readonly string[] {
-    return this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "foreign"));
+    return this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "foreign", OWNERSHIP));
   }
 
   run(command: string, input?: string): Promise<ExecResult> {

@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs";
 import { ProxyError } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
 import { describe, expect, test } from "vitest";
-import { hasNoNamespaces } from "../commands/demo.ts";
+import { hasNoNamespaces } from "../commands/demo-run.ts";
 import { turnoutArguments } from "./proxy.ts";
 
 /** Start `turnout demo` from its sources. */

@@ -44,6 +44,30 @@ describe("what is remembered of an affine client", () => {
     expect(book.find(world, PACKET, 10_001)).toBeUndefined();
   });
 
+  it("is for one address, and perhaps for others, where each address has its entries", () => {
+    const byAddress = (): OracleWorld => {
+      const world = worldOf(10);
+      return { ...world, variants: { ...world.variants, affinityScope: "address" } };
+    };
+    const book = new AffinityBook();
+    book.connected(byAddress(), PACKET, ONE, 0);
+    const external = { ...PACKET, destination: addressesOf(1, "externalIP").IPv4 };
+    expect(book.find(byAddress(), PACKET, 9_999)).toEqual({ is: "kept", endpoint: ONE });
+    expect(book.find(byAddress(), external, 9_999)).toEqual({ is: "doubtful", endpoint: ONE });
+    book.connected(byAddress(), external, TWO, 5_000);
+    expect(book.find(byAddress(), PACKET, 11_000)).toEqual({ is: "doubtful", endpoint: TWO });
+    expect(book.find(byAddress(), { ...external, source: "203.0.113.2" }, 1)).toBeUndefined();
+    // An address that passes to another row may take its entries along.
+    const renamed = byAddress().objects.map(
+      (object) =>
+        JSON.parse(
+          JSON.stringify(object).replaceAll('"name":"web', '"name":"heir').replaceAll('service-name":"web"', 'service-name":"heir"'),
+        ) as RawObject,
+    );
+    expect(book.find({ ...byAddress(), objects: renamed }, PACKET, 1)).toEqual({ is: "doubtful", endpoint: ONE });
+    expect(book.find(byAddress(), external, 15_001)).toBeUndefined();
+  });
+
   it("is nothing without affinity", () => {
     const book = new AffinityBook();
     book.connected(worldOf(undefined), PACKET, ONE, 0);

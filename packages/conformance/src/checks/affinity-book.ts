@@ -5,6 +5,7 @@ import { verdictOf } from "../oracle/verdict-of.ts";
 
 interface Entry {
   readonly packet: Packet;
+  readonly kin: readonly string[];
   readonly endpoint: string;
   readonly seconds: number;
   readonly untilMs: number;
@@ -28,11 +29,11 @@ export class AffinityBook {
   connected(world: OracleWorld, packet: Packet, endpoint: string, nowMs: number): void {
     const entry = affinityOf(world, packet);
     if (entry === undefined) return;
-    const { key, seconds } = entry;
+    const { key, kin, seconds } = entry;
     const before = this.#entries.get(key);
     // Sent elsewhere than before, e.g. by another way: a backend may remember both.
     const isDoubtful = before !== undefined && before.untilMs >= nowMs && before.endpoint !== endpoint && !before.wasGone;
-    this.#entries.set(key, { packet, endpoint, seconds, untilMs: nowMs + seconds * 1000, isDoubtful, wasGone: false });
+    this.#entries.set(key, { packet, kin, endpoint, seconds, untilMs: nowMs + seconds * 1000, isDoubtful, wasGone: false });
   }
 
   /** Look at all entries after a change. */
@@ -47,9 +48,14 @@ export class AffinityBook {
 
   /** What is remembered of this packet's client; undefined: nothing, it may go anywhere. */
   find(world: OracleWorld, packet: Packet, nowMs: number): Remembered | undefined {
-    const key = affinityOf(world, packet)?.key;
-    const entry = key === undefined ? undefined : this.#entries.get(key);
-    if (entry === undefined || nowMs > entry.untilMs) return undefined;
+    const asked = affinityOf(world, packet);
+    if (asked === undefined) return undefined;
+    const entry = this.#entries.get(asked.key);
+    if (entry === undefined || nowMs > entry.untilMs) {
+      // Where each address has its entries, some addresses may share them, and they may outlive the row that had the address.
+      const other = [...this.#entries.values()].find(({ kin, untilMs }) => nowMs <= untilMs && kin.some((one) => asked.kin.includes(one)));
+      return other === undefined ? undefined : { is: "doubtful", endpoint: other.endpoint };
+    }
     // Another way to the same row may lead to other endpoints.
     if (entry.isDoubtful || nowMs === entry.untilMs) return { is: "doubtful", endpoint: entry.endpoint };
     return isAnswer(world, packet, entry.endpoint) ? { is: "kept", endpoint: entry.endpoint } : undefined;

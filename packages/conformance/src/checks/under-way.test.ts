@@ -54,6 +54,18 @@ function said(before: InForce, after: OracleWorld, fates: readonly Trace[], pack
 describe("while a change is under way", () => {
   const [one, two] = [worldWith(["pod-1-1"]), worldWith(["pod-1-1", "pod-1-2"])];
 
+  it("a packet whose servers all change, and all see another source, may meet either server with either source where rows change in parts", () => {
+    const fromPod = packetOf({ from: "pod-1-3", to: "web clusterIP", sees: "" }, "IPv4", "TCP", SERVICES);
+    const then = worldWith(["pod-1-1"]);
+    const atOnce = worldWith(["pod-1-2"], true);
+    const now: OracleWorld = { ...atOnce, variants: { ...REFERENCE_VARIANTS, rowChanges: "inParts" } };
+    const unmasked = [POD_1_1, POD_1_2].map((trace) => ({ ...trace, masquerade: false }) as const);
+    expect(said(then, now, [...unmasked, POD_1_1, POD_1_2], fromPod)).toEqual([]);
+    expect(said(then, now, [REFUSED, POD_1_2], fromPod)).toHaveLength(1);
+    expect(said(then, atOnce, [{ ...POD_1_2, masquerade: false }, POD_1_2], fromPod)).toHaveLength(1);
+    expect(said(then, worldWith(["pod-1-2"]), [POD_1_2, ...unmasked], fromPod)).toHaveLength(1);
+  });
+
   it("a packet that is served before and after may go to any server of either, and nowhere else", () => {
     const what = "it, while the change was under way: pod-1-1 pod-1-2 saw node1 /";
     expect(said(one, two, [POD_1_1, POD_1_2, POD_1_1])).toEqual([]);

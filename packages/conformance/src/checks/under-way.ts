@@ -28,7 +28,8 @@ interface Watched extends WatchedPacket {
  * Looks at packets which a change doesn't concern, or not as a whole, while it is under way.
  *
  * Shape: those that are forwarded before and after, refused before and after, and so on; each must at every moment meet a fate that it may
- * meet before or after. Where an endpoint is to see another source than before, the packet isn't looked at.
+ * meet before or after. Where an endpoint is to see another source than before, the packet isn't looked at. Where all endpoints are others
+ * and see another source (an address that passes from one kind and row to another), any of them may see either with the variant `rowChanges`.
  * Edges: what still is so when the change is done is not told of: that is for whoever looks at rest.
  */
 export class UnderWay {
@@ -90,8 +91,31 @@ function watchOf(one: WatchedPacket, inForce: InForce, world: OracleWorld): read
   const before: Verdict = inForce === "nothing" ? { is: "pass", because: [] } : verdictOf(inForce, packet);
   const after = verdictOf(world, packet);
   if (!isLike(before, after)) return [];
-  const allowed = [...new Set([...wordsOfVerdict(before, packet), ...wordsOfVerdict(after, packet)])];
+  const allowed = [
+    ...new Set(
+      [before, after, ...(world.variants.rowChanges === "inParts" ? crossed(before, after) : [])].flatMap((verdict) =>
+        wordsOfVerdict(verdict, packet),
+      ),
+    ),
+  ];
   return [{ ...one, allowed, because: after.because }];
+}
+
+type Forward = Extract<Verdict, { readonly is: "forward" }>;
+
+/** What may be seen besides while all endpoints and all sources change at once, which some dataplanes can do only one after the other. */
+function crossed(before: Verdict, after: Verdict): readonly Verdict[] {
+  if (before.is !== "forward" || after.is !== "forward") return [];
+  const isMasqueraded = before.answers[0]?.masquerade === true;
+  const isOpposite =
+    before.answers.every(({ masquerade }) => masquerade === isMasqueraded) &&
+    after.answers.every(({ masquerade }) => masquerade !== isMasqueraded);
+  return isOpposite ? [turned(before), turned(after)] : [];
+}
+
+/** The same endpoints, which see the other source. */
+function turned(verdict: Forward): Forward {
+  return { ...verdict, answers: verdict.answers.map((answer) => ({ ...answer, masquerade: !answer.masquerade })) };
 }
 
 /** Whether all that changes, if anything, is which endpoints there are. */

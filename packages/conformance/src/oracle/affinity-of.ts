@@ -6,6 +6,8 @@ import { verdictOf } from "./verdict-of.ts";
 /** The entry by which an affine client is remembered, and for how long after its latest connection. */
 export interface AffinityEntry {
   readonly key: string;
+  /** Entries that have one of these in common may be one: of the same row and client, or of the same address and client. */
+  readonly kin: readonly string[];
   readonly seconds: number;
 }
 
@@ -18,8 +20,11 @@ export function affinityOf(world: OracleWorld, packet: Packet): AffinityEntry | 
   if (world.capabilities.sessionAffinity !== true || verdictOf(world, packet).is !== "forward") return undefined;
   const row = sceneOf(world, packet.family).ownerOf(packet)?.row;
   if (row?.affinitySeconds === undefined) return undefined;
-  const scope = world.variants.affinityScope === "row" ? [] : [packet.destination, packet.port];
-  return { key: [packet.family, row.key, ...scope, packet.source].join(" "), seconds: row.affinitySeconds };
+  const { family, protocol, source, destination, port } = packet;
+  const [ofRow, ofAddress] = [`${family} ${row.key} ${source}`, `${family} ${protocol} ${destination} ${port} ${source}`];
+  const seconds = row.affinitySeconds;
+  if (world.variants.affinityScope === "row") return { key: ofRow, kin: [], seconds };
+  return { key: `${ofRow} ${destination} ${port}`, kin: [ofRow, ofAddress], seconds };
 }
 
 /** Tell whether some packet to the row that answers this one may be sent to an endpoint (`ip:port`), by whatever way it comes. */

@@ -33,6 +33,8 @@ export interface Scene {
   nodePortOwner(target: RequestAddress): OracleRow | undefined;
   /** Cluster IPs that some row answers on. */
   readonly clusterIPs: ReadonlySet<string>;
+  /** External and load-balancer IPs that some row answers on. */
+  readonly externalIPs: ReadonlySet<string>;
   /** The rule that leaves a load-balancer address without rules, if one does. */
   leftAloneBy(address: string): string | undefined;
   endpointsOf(row: OracleRow): readonly OracleEndpoint[];
@@ -64,6 +66,9 @@ function see(world: OracleWorld, family: IPFamily): Scene {
     },
     nodePortOwner: (target) => byNodePort.get(nodePortKey(target)),
     clusterIPs: new Set([...byAddress.values()].filter(({ kind }) => kind === "clusterIP").map(({ row }) => row.clusterIP)),
+    externalIPs: new Set(
+      [...byAddress].filter(([, owner]) => owner.kind !== "clusterIP" && !isLeftOut(owner)).map(([key]) => addressIn(key)),
+    ),
     leftAloneBy: (address) => ruleAgainst(address, world.objects, family),
     endpointsOf,
     poolsOf: (row) => poolsOf(endpointsOf(row), node),
@@ -111,6 +116,11 @@ function allowedSources(row: OracleRow, { primary }: OracleNode): readonly CIDR[
 
 function targetKey({ destination, port, protocol }: RequestAddress): string {
   return `${destination} ${port} ${protocol}`;
+}
+
+/** The address of a {@link targetKey}. */
+function addressIn(key: string): string {
+  return key.slice(0, key.indexOf(" "));
 }
 
 function nodePortKey({ port, protocol }: Pick<RequestAddress, "port" | "protocol">): string {

@@ -242,6 +242,8 @@ describe("addresses nobody has", () => {
     ["R-48 variant", "pod", "10.96.0.99 80", { unallocatedClusterIP: "pass" }, "pass"],
     ["a port nobody defined on an external IP is left alone", "client", "198.51.100.1 81", {}, "pass"],
     ["on a load-balancer IP", "client", "198.51.100.2 81", {}, "pass"],
+    ["R-47 variant of external IPs", "client", "198.51.100.1 81", { undefinedExternalPort: "reject" }, "reject"],
+    ["R-47 variant of load-balancer IPs", "client", "198.51.100.2 81", { undefinedExternalPort: "reject" }, "reject"],
     ["R-62 outside the ranges", "pod", "10.97.0.1 80", {}, "pass"],
   ])("%s", (_name, from, to, changes, expected) => expect(fate(variants(web(), changes), from, to)).toBe(expected));
 

@@ -84,6 +84,7 @@ function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Ver
     return { is: "pass", because: ["R-37"] };
   }
   if (scene.clusterIPs.has(packet.destination)) return { is: variants.undefinedClusterIPPort, because: ["R-47"] };
+  if (scene.externalIPs.has(packet.destination)) return { is: variants.undefinedExternalPort, because: ["R-47"] };
   if (isIn(packet.destination, node.serviceRanges)) return { is: variants.unallocatedClusterIP, because: ["R-48", "R-62"] };
   const rule = scene.leftAloneBy(packet.destination);
   return { is: "pass", because: rule === undefined ? [] : [rule] };

@@ -67,6 +67,34 @@ export const EXTERNAL: readonly Scenario[] = [
     ],
   },
   {
+    name: "external and load-balancer IPs that the node has itself keep to the Local external policy",
+    rules: ["R-30", "R-31", "R-32", "R-33"],
+    hostAddresses: {
+      IPv4: [addressesOf(1, "externalIP").IPv4, addressesOf(1, "loadBalancerIP").IPv4],
+      IPv6: [addressesOf(1, "externalIP").IPv6, addressesOf(1, "loadBalancerIP").IPv6],
+    },
+    steps: [
+      {
+        say: "endpoints here and there",
+        put: [LOCAL, ...slices("web", ["pod-1-1", "pod-2-1"])],
+        probes: [
+          ...asks("client1", OUTSIDE_WAYS, "pod-1-1 saw client1"),
+          ...asks("pod-1-3", OUTSIDE_WAYS, "pod-1-1 pod-2-1 saw pod-1-3"),
+          ...asks("node1", OUTSIDE_WAYS, "pod-1-1 pod-2-1 saw node1"),
+        ],
+      },
+      {
+        say: "only elsewhere",
+        put: slices("web", ["pod-2-1"]),
+        probes: [
+          ...asks("client1", OUTSIDE_WAYS, "dropped"),
+          ...asks("pod-1-3", OUTSIDE_WAYS, "pod-2-1 saw pod-1-3"),
+          ...asks("node1", OUTSIDE_WAYS, "pod-2-1 saw node1"),
+        ],
+      },
+    ],
+  },
+  {
     name: "under the Local external policy another node is outside, and pods elsewhere are pods",
     rules: ["R-30", "R-31", "R-33"],
     subtleties: [3],

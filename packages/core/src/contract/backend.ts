@@ -140,8 +140,11 @@ export type HostEvent<H> = { readonly kind: "facts"; readonly facts: H } | { rea
 export interface Leftover {
   /** For people, e.g. `table ip kube-proxy`. */
   readonly what: string;
-  /** Take it away and nothing else. @throws {ProxyError} what the host failed with. */
-  remove(signal: AbortSignal): Promise<void>;
+  /**
+   * Take it away and nothing else. `mayWait`: there is time to wait until connections have ended that need it; default true.
+   * @throws {ProxyError} what the host failed with, or what stays because connections need it.
+   */
+  remove(signal: AbortSignal, mayWait?: boolean): Promise<void>;
 }
 
 /** One number that a backend counts for operators. */

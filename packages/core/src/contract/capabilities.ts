@@ -83,6 +83,8 @@ export const ALL_CAPABILITIES: Readonly<Record<FirstCapability, true>> = {
 export interface Variants {
   /** A port nobody defined on a known cluster IP. Default: `pass`. */
   readonly undefinedClusterIPPort: "pass" | "reject";
+  /** A port nobody defined on an external or load-balancer IP that some Service has. Default: `pass`. */
+  readonly undefinedExternalPort: "pass" | "reject";
   /** An address inside a ServiceCIDR that no Service has. Default: `pass`. */
   readonly unallocatedClusterIP: "pass" | "drop";
   /** Which node addresses refuse a node port that has no endpoint to go to, or drop it. Default: `nodePortAddresses`. */
@@ -94,10 +96,15 @@ export interface Variants {
   readonly rejectFromHost: boolean;
   /** A source outside the ranges of a load-balancer IP that has no endpoints. Default: `drop`. */
   readonly blockedWithoutEndpoints: "drop" | "reject";
-  /** What one affinity entry is for. Default: `row`. */
+  /** What one affinity entry is for: a whole row, or at least one of its addresses. Default: `row`. */
   readonly affinityScope: "row" | "address";
   /** Whether node ports answer the host itself on 127.0.0.1, where the node-port addresses hold it; no kernel can on ::1. Default: `never`. */
   readonly nodePortsOnLoopback: "never" | "IPv4";
+  /**
+   * Where all servers of a packet change, and with them whether they see its source: both at once, or one after the other, so that for a moment
+   * a server may see the other source. Default: `atOnce`.
+   */
+  readonly rowChanges: "atOnce" | "inParts";
 }
 
 /**
@@ -106,12 +113,14 @@ export interface Variants {
  */
 export const VARIANT_VALUES: { readonly [Name in keyof Variants]: readonly [Variants[Name], ...Variants[Name][]] } = {
   undefinedClusterIPPort: ["pass", "reject"],
+  undefinedExternalPort: ["pass", "reject"],
   unallocatedClusterIP: ["pass", "drop"],
   nodePortRejectScope: ["nodePortAddresses", "anyLocalAddress"],
   rejectFromHost: [true, false],
   blockedWithoutEndpoints: ["drop", "reject"],
   affinityScope: ["row", "address"],
   nodePortsOnLoopback: ["never", "IPv4"],
+  rowChanges: ["atOnce", "inParts"],
 };
 
 /** What a backend names of itself; what it leaves out has its default. Names that this core doesn't know count for nothing. */

@@ -35,12 +35,14 @@ describe("what a backend can do on a host", () => {
     expect(capabilities).toEqual({ ...CAPABILITY_DEFAULTS, TCP: true, drop: "no way" });
     expect(variants).toEqual({
       undefinedClusterIPPort: "pass",
+      undefinedExternalPort: "pass",
       unallocatedClusterIP: "pass",
       nodePortRejectScope: "nodePortAddresses",
       rejectFromHost: true,
       blockedWithoutEndpoints: "drop",
       affinityScope: "address",
       nodePortsOnLoopback: "never",
+      rowChanges: "atOnce",
     });
   });
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createFakeExec } from "../testing/fake-exec.ts";
-import { readParameter, setParameter } from "./parameters.ts";
+import { readParameter, readParameters, setParameter } from "./parameters.ts";
 
 const NAME = "net.ipv4.conf.all.route_localnet";
 const { signal } = new AbortController();
@@ -13,6 +13,17 @@ it("a kernel parameter is read, and is undefined where the kernel has none of th
   ]);
   expect(await readParameter(exec, NAME, signal)).toBe("1");
   expect(await readParameter(exec, NAME, signal)).toBeUndefined();
+});
+
+it("several are read at once, and those that the kernel lacks are missing", async () => {
+  const names = [NAME, "net.nope.nope", "net.ipv4.ip_forward", "net.ipv4.ip_local_port_range"];
+  const stdout = `${NAME} = 0\nnet.ipv4.ip_forward = 1\nnet.ipv4.ip_local_port_range = 32768\t60999\n`;
+  const exec = createFakeExec([{ run: ["sysctl", "-e", ...names], result: { stdout } }]);
+  expect([...(await readParameters(exec, names, signal))]).toEqual([
+    [NAME, "0"],
+    ["net.ipv4.ip_forward", "1"],
+    ["net.ipv4.ip_local_port_range", "32768\t60999"],
+  ]);
 });
 
 it("a kernel parameter is set, and what the tool says against it is told", async () => {

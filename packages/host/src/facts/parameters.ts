@@ -7,6 +7,12 @@ export async function readParameter(exec: Exec, name: string, signal: AbortSigna
   return code === 0 ? stdout.trim() : undefined;
 }
 
+/** Read several kernel parameters by their dotted names, in one run of `sysctl`; those that this kernel or namespace lacks are missing. */
+export async function readParameters(exec: Exec, names: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+  const { stdout } = await exec.run("sysctl", ["-e", ...names], { signal });
+  return new Map([...stdout.matchAll(/^(\S+) = (.*)$/gm)].map(([, name = "", value = ""]) => [name, value.trim()]));
+}
+
 /** Set a kernel parameter by its dotted name, with the program `sysctl`. @throws {ProxyError} `tool_failed` when that is refused. */
 export async function setParameter(exec: Exec, name: string, value: string, signal: AbortSignal): Promise<void> {
   const { code, stderr } = await exec.run("sysctl", ["-q", "-w", `${name}=${value}`], { signal });

@@ -3,7 +3,8 @@
  *
  * @packageDocumentation
  */
-export { complainedLine } from "./errors.ts";
+export { SectionRestore } from "./section-restore.ts";
+export type { CommitCounts } from "./section-restore.ts";
 export { IptablesTool } from "./tool.ts";
 export type { LockWaits } from "./tool.ts";
 export { chooseIptables, findIptables, iptablesName } from "./tools.ts";

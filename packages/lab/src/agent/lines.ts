@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import { ProxyError } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
 
 /**
  * Hand over what a stream carries line by line.

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ProxyError } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
 import { attempt, createKeepAlive } from "./attempts.ts";
 import { eachLine } from "./lines.ts";
 import type { ServerReply, Attempt, BurstRequest, HoldRequest, HoldStatus, LoadRequest, Outcome, Tally } from "./protocol.ts";

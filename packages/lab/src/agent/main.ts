@@ -1,5 +1,5 @@
 /** The process that acts inside one namespace: questions on stdin, answers on stdout, gone when stdin ends. */
-import { ProxyError } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
 import { attempt, getOnce } from "./attempts.ts";
 import { serveLines } from "./lines.ts";
 import { burst, hold, startLoad } from "./load.ts";

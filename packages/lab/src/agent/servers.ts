@@ -3,7 +3,7 @@ import type { Socket as DatagramSocket } from "node:dgram";
 import { createServer as createHttpServer } from "node:http";
 import { Server as NetServer, createServer as createTcpServer } from "node:net";
 import type { Socket } from "node:net";
-import { ProxyError } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
 import { serveSctp } from "../raw/sctp-server.ts";
 import { answerFor } from "./answer.ts";
 import { eachLine } from "./lines.ts";

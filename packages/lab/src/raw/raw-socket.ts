@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { isIPv6 } from "node:net";
-import type { IPFamily } from "@turnout/core";
-import { ProxyError } from "@turnout/core";
+import type { IPFamily } from "@turnout/core/backend";
+import { ProxyError } from "@turnout/core/backend";
 
 /** A packet as it came in, without its IP header. */
 export interface RawPacket {

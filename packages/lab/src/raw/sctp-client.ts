@@ -7,7 +7,7 @@ import { openRawSocket } from "./raw-socket.ts";
 import type { RawSocket } from "./raw-socket.ts";
 import type { SctpPacket } from "./sctp-packet.ts";
 import { decodeSctp, encodeSctp } from "./sctp-packet.ts";
-import { POLL_MS, SCTP_PROTOCOL } from "./sctp-server.ts";
+import { pauseAfter, SCTP_PROTOCOL } from "./sctp-server.ts";
 
 let last: Promise<unknown> = Promise.resolve();
 
@@ -42,11 +42,12 @@ async function sendInit(request: TargetRequest): Promise<Omit<Attempt, "latencyM
     const untilMs = performance.now() + (request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
     for (;;) {
       // Asked before the look: an answer that lies there when this process is late is no silence.
-      const isLast = performance.now() >= untilMs;
+      const startMs = performance.now();
+      const isLast = startMs >= untilMs;
       const answer = answerTo(init, socket);
       if (answer !== undefined) return { outcome: "ok", localPort: sourcePort, ...answer };
       if (isLast) return { outcome: "timeout", localPort: sourcePort };
-      await sleep(POLL_MS);
+      await sleep(pauseAfter(performance.now() - startMs));
     }
   } catch (error) {
     const outcome = outcomeOf(error);

@@ -1,4 +1,4 @@
-import { ProxyError } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
 import { crc32c } from "./crc32c.ts";
 
 /** The first packet of an SCTP association, or its answer. Tags are 32-bit and not 0. */

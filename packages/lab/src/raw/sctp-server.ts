@@ -9,23 +9,34 @@ import { decodeSctp, encodeSctp } from "./sctp-packet.ts";
 /** The number of SCTP among IP protocols. */
 export const SCTP_PROTOCOL = 132;
 
-/** How often raw sockets are looked at; the kernel queues in between. */
-export const POLL_MS = 2;
+/** Pause between two looks at a raw socket; the kernel queues in between. */
+const PAUSE_MS = { least: 2, most: 20 } as const;
+/** Pauses are so many times as long as a look, so that servers that nobody asks leave the CPU to others where system calls are slow. */
+const LOOKS_IN_A_PAUSE = 200;
 
 /** Answer every SCTP INIT to a port with an INIT-ACK whose cookie says who answered and whom it saw. */
 export async function serveSctp(request: ServeRequest): Promise<{ stop(): void }> {
   const families: readonly IPFamily[] = request.address === undefined ? ["IPv4", "IPv6"] : [isIPv6(request.address) ? "IPv6" : "IPv4"];
   const sockets = await Promise.all(families.map((family) => openRawSocket(family, SCTP_PROTOCOL)));
   if (request.address !== undefined) sockets[0]?.bind(request.address);
-  const timer = setInterval(() => {
+  let timer: NodeJS.Timeout | undefined;
+  const look = (): void => {
+    const startMs = performance.now();
     for (const socket of sockets) answerWaiting(socket, request);
-  }, POLL_MS);
+    timer = setTimeout(look, pauseAfter(performance.now() - startMs));
+  };
+  look();
   return {
     stop: () => {
-      clearInterval(timer);
+      clearTimeout(timer);
       for (const socket of sockets) socket.close();
     },
   };
+}
+
+/** How long to wait after a look that took so long, in ms. Pure. */
+export function pauseAfter(lookMs: number): number {
+  return Math.min(PAUSE_MS.most, Math.max(PAUSE_MS.least, lookMs * LOOKS_IN_A_PAUSE));
 }
 
 function answerWaiting(socket: RawSocket, request: ServeRequest): void {

@@ -56,14 +56,20 @@ describe("sections follow the backend's mode", () => {
   const body = `
 iptables: {masqueradeAll: true, masqueradeBit: 1, syncPeriod: 10s, minSyncPeriod: 2s, localhostNodePorts: false}
 nftables: {masqueradeAll: false, masqueradeBit: 2, syncPeriod: 20s, minSyncPeriod: 3s}
-ipvs: {syncPeriod: 40s, minSyncPeriod: 4s, scheduler: lc, strictARP: true}
+ipvs: {syncPeriod: 40s, minSyncPeriod: 4s, scheduler: lc, strictARP: true, tcpTimeout: 15m, excludeCIDRs: [192.0.2.0/24]}
 winkernel: {sourceVip: 10.0.0.9}
 `;
   test.each([
     ["nft", { masqueradeAll: false, masqueradeBit: 2 }, 20_000, 3_000, {}],
     ["iptables", { masqueradeAll: true, masqueradeBit: 1 }, 10_000, 2_000, { localhostNodePorts: false }],
     ["winkernel", { masqueradeAll: true, masqueradeBit: 1 }, 10_000, 2_000, { sourceVip: "10.0.0.9" }],
-    ["ipvs", { masqueradeAll: true, masqueradeBit: 1 }, 40_000, 4_000, { scheduler: "lc", strictARP: true }],
+    [
+      "ipvs",
+      { masqueradeAll: true, masqueradeBit: 1 },
+      40_000,
+      4_000,
+      { scheduler: "lc", strictARP: true, tcpTimeout: "15m0s", excludeCIDRs: ["192.0.2.0/24"] },
+    ],
     ["ebpf", { masqueradeAll: true, masqueradeBit: 1 }, 10_000, 2_000, {}],
   ])("%s", (backend, settings, syncPeriodMs, minSyncPeriodMs, backendOptions) => {
     expect(configure({}, body, backend)).toMatchObject({ settings, syncPeriodMs, minSyncPeriodMs });

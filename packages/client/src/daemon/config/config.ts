@@ -252,12 +252,12 @@ function serverAddresses(loaded: LoadedConfig, values: ConfigValues): ServerAddr
   };
 }
 
-/** The explicit fields of the mode's own section, e.g. `ipvs.scheduler` → `scheduler`. */
+/** The explicit fields of the mode's own section as the file writes them, e.g. `ipvs.tcpTimeout` → `tcpTimeout`: `15m0s`. */
 function sectionOptions(given: GivenValues, proxyMode: string): Readonly<Record<string, Plain>> {
   const prefix = `${SECTION_OF[proxyMode] ?? proxyMode}.`;
   const entries = Object.entries(given)
     .filter(([path]) => path.startsWith(prefix) && !NOT_OPTIONS.has(path.slice(prefix.length)))
-    .map(([path, value]) => [path.slice(prefix.length), value as Plain] as const);
+    .map(([path, value]) => [path.slice(prefix.length), (FIELDS[path as keyof ConfigValues] as Field<unknown>).kind.show(value)] as const);
   return Object.fromEntries(entries);
 }
 

@@ -195,12 +195,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
 
   /** Our rules are in force: those of former proxies are not needed any more. */
   async #clearLeftovers(signal: AbortSignal): Promise<void> {
-    const { module, backend, family, world, leftovers, dryRun } = this.#parts;
+    const { module, backend, family, world, leftovers, dryRun, isOnce } = this.#parts;
     if (leftovers === undefined || signal.aborted) return;
     const own: Dataplane = { name: module.name, isInUse: true, visit: (work) => work(backend) };
     const dataplanes = [own, ...otherDataplanes(await leftovers.others(), family, world)];
     const keptBecause = reasonToKeep(leftovers.isKept, dryRun !== undefined, module.residence);
-    await clearLeftovers({ family, dataplanes, keptBecause, log: world.log }, signal);
+    await clearLeftovers({ family, dataplanes, keptBecause, mayWait: !isOnce, log: world.log }, signal);
   }
 
   #observer(): SyncObserver {

@@ -21,7 +21,7 @@ describe("leftovers of one family", () => {
   });
   const refuses = (code: "tool_missing" | "already_exists"): Promise<never> => Promise.reject(new ProxyError(code, "it says no"));
   const clear = (dataplanes: readonly Dataplane[], keptBecause?: string, signal = new AbortController().signal): Promise<void> =>
-    clearLeftovers({ family: "IPv4", dataplanes, keptBecause, log }, signal);
+    clearLeftovers({ family: "IPv4", dataplanes, keptBecause, mayWait: true, log }, signal);
 
   beforeEach(() => {
     log = new ToyLog();
@@ -32,6 +32,14 @@ describe("leftovers of one family", () => {
     await clear([finder("a", async () => [left("table x"), left("table y")]), finder("b", async () => [])]);
     expect(removed).toEqual(["table x", "table y"]);
     expect(log.lines).toEqual([`${TOLD_REMOVED} family=IPv4 what=table x`, `${TOLD_REMOVED} family=IPv4 what=table y`]);
+  });
+
+  test.each([true, false])("are told whether there is time to wait for connections: %s", async (mayWait) => {
+    const told: unknown[] = [];
+    const patient: Leftover = { what: "x", remove: async (_, may) => void told.push(may) };
+    const dataplanes = [finder("a", async () => [patient])];
+    await clearLeftovers({ family: "IPv4", dataplanes, keptBecause: undefined, mayWait, log }, new AbortController().signal);
+    expect(told).toEqual([mayWait]);
   });
 
   test("are told and left alone where somebody wants them to stay", async () => {

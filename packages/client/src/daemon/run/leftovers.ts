@@ -36,6 +36,8 @@ export interface LeftoverWork {
   readonly dataplanes: readonly Dataplane[];
   /** Why they stay in force, as a hint for people; undefined: they are removed. */
   readonly keptBecause: string | undefined;
+  /** There is time to wait for connections to end. */
+  readonly mayWait: boolean;
   readonly log: World["log"];
 }
 
@@ -93,11 +95,16 @@ export async function clearLeftovers(work: LeftoverWork, signal: AbortSignal): P
   }
 }
 
-async function clearOne(backend: Finder, isInUse: boolean, { family, keptBecause, log }: LeftoverWork, signal: AbortSignal): Promise<void> {
+async function clearOne(
+  backend: Finder,
+  isInUse: boolean,
+  { family, keptBecause, mayWait, log }: LeftoverWork,
+  signal: AbortSignal,
+): Promise<void> {
   for (const { what, remove } of (await backend.leftovers?.(isInUse, signal)) ?? []) {
     if (keptBecause !== undefined) log.warn("rules of another proxy are in force beside ours", { family, what, hint: keptBecause });
     else {
-      await remove(signal);
+      await remove(signal, mayWait);
       log.info("the rules of a former proxy were removed, ours are in force", { family, what });
     }
   }

@@ -20,7 +20,7 @@ export function randomPacket(world: OracleWorld, family: IPFamily, random: Rando
   const target = randomRequestAddress(world, family, undefined, random);
   // A host that has bound an address may use it as its source.
   const sources = [...CLIENTS[family], ...POD_IPS[family], ...HOST_ADDRESSES[family], ...EXTERNAL_IPS[family].slice(0, 2)];
-  const source = random() < 0.15 ? target.destination : pickOne(sources, random);
+  const source = random() < 0.25 ? target.destination : pickOne(sources, random);
   const link = random() < 0.2 ? "" : pickOne(["eth0", "veth1", "veth2"], random);
   return { family, source, ...target, link };
 }

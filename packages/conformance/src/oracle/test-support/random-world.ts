@@ -168,12 +168,14 @@ function randomCapabilities(random: Random): OracleWorld["capabilities"] {
 function randomVariants(random: Random): Variants {
   return {
     undefinedClusterIPPort: pickOne(["reject", "pass"], random),
+    undefinedExternalPort: pickOne(["pass", "reject"], random),
     unallocatedClusterIP: pickOne(["drop", "pass"], random),
     nodePortRejectScope: pickOne(["nodePortAddresses", "anyLocalAddress"], random),
     rejectFromHost: random() < 0.5,
     blockedWithoutEndpoints: pickOne(["drop", "reject"], random),
     affinityScope: pickOne(["row", "address"], random),
     nodePortsOnLoopback: pickOne(["IPv4", "never"], random),
+    rowChanges: pickOne(["atOnce", "inParts"], random),
   };
 }
 

@@ -97,8 +97,9 @@ function verdictOnMiss(world: RowsWorld, { destination, port, protocol }: Packet
     const last = candidates.find(({ kind, port: number }) => kind === "nodePort" && number === port)?.rules.at(-1);
     return just(last?.to === "reject" || last?.to === "drop" ? last.to : "pass");
   }
-  const isClusterIP = rows.some((row) => row.destinations.some(({ kind, address }) => kind === "clusterIP" && address === destination));
-  if (isClusterIP) return just(variants.undefinedClusterIPPort);
+  const kinds = new Set(rows.flatMap((row) => row.destinations.filter(({ address }) => address === destination).map(({ kind }) => kind)));
+  if (kinds.has("clusterIP")) return just(variants.undefinedClusterIPPort);
+  if (kinds.size > 0) return just(variants.undefinedExternalPort);
   return just(isWithin(destination, node.serviceCIDRs) ? variants.unallocatedClusterIP : "pass");
 }
 

@@ -4,6 +4,8 @@
  * Everything here is pure, so that what decides in a backend may use it.
  * @packageDocumentation
  */
+export { withoutOtherModes } from "./modes.ts";
+export type { ModeWords } from "./modes.ts";
 export * from "./objects.ts";
 export * from "./rule-text.ts";
 export { readSaved, sharedObjects } from "./saved.ts";

@@ -39,8 +39,12 @@ function programOf(name: string, plain: IptablesVariant): Program | undefined {
   };
 }
 
-/** `sysctl -n NAME` and `sysctl -q -w NAME=VALUE`. */
+/** `sysctl -n NAME`, `sysctl -e NAME…` and `sysctl -q -w NAME=VALUE`. */
 async function runSysctl(args: readonly string[], sysctl: FakeSysctl): Promise<ExecResult> {
+  if (args[0] === "-e") {
+    const results = await Promise.all(args.slice(1).map((name) => runSysctl([name], sysctl)));
+    return { code: 0, stdout: results.map(({ stdout }) => stdout).join(""), stderr: "" };
+  }
   const words = args.filter((word) => !word.startsWith("-"));
   const [name = "", value] = (words[0] ?? "").split("=", 2);
   try {

@@ -3,6 +3,10 @@
  *
  * @packageDocumentation
  */
+export { linesOf } from "./inventory.ts";
+export type { RuleOwnership } from "./inventory.ts";
+export { tamperWith } from "./tamper.ts";
+export type { Tampering } from "./tamper.ts";
 export { FakeIptables } from "./fake-iptables.ts";
 export type { FakeIptablesHost, FakeIptablesOptions, FollowOptions } from "./fake-iptables.ts";
 export { MARTIAN_RULE } from "./foreign-rules.ts";

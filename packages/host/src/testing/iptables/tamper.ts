@@ -1,6 +1,6 @@
-import { referencesTo, sortedChains } from "@turnout/host/testing/iptables";
-import type { Chain, Chains, RuleSet, TableName } from "@turnout/host/testing/iptables";
-import { isOwnChain } from "./ownership.ts";
+import { referencesTo, sortedChains } from "./tables.ts";
+import type { Chain, Chains, RuleSet } from "./tables.ts";
+import type { TableName } from "./table-names.ts";
 
 /** Something a foreign hand does: an input of `iptables-restore --noflush` for one variant and family. */
 export interface Tampering {
@@ -22,21 +22,22 @@ interface Scene {
   readonly own: readonly Chain[];
   readonly rules: readonly RulePosition[];
   readonly random: () => number;
+  isOwnChain(name: string): boolean;
 }
 
 /** Lines of a table's input; undefined where there is nothing to do it to. */
 type Act = (scene: Scene) => readonly string[] | undefined;
 
 /**
- * Think of one thing a foreign hand may do to what is ours, as an input the tool takes; undefined when there is nothing.
+ * Think of one thing that another program may do to a backend's chains, as an input the tool takes; undefined when there is nothing.
  *
  * `random` in [0, 1) chooses.
  */
-export function tamperWith(sets: readonly RuleSet[], random: () => number): Tampering | undefined {
+export function tamperWith(sets: readonly RuleSet[], random: () => number, isOwnChain: (name: string) => boolean): Tampering | undefined {
   const tables = sets.flatMap((rules) =>
     [...rules.tables].flatMap(([table, chains]): readonly { rules: RuleSet; table: TableName; scene: Scene }[] => {
       const own = sortedChains(chains).filter(({ name }) => isOwnChain(name));
-      return own.length === 0 ? [] : [{ rules, table, scene: { chains, own, rules: ownRules(chains), random } }];
+      return own.length === 0 ? [] : [{ rules, table, scene: { chains, own, rules: ownRules(chains, isOwnChain), random, isOwnChain } }];
     }),
   );
   const found = pick(tables, random);
@@ -51,7 +52,7 @@ function pick<T>(from: readonly T[], random: () => number): T | undefined {
   return from[Math.floor(random() * from.length)];
 }
 
-function ownRules(chains: Chains): readonly RulePosition[] {
+function ownRules(chains: Chains, isOwnChain: (name: string) => boolean): readonly RulePosition[] {
   return [...chains.values()].flatMap((chain) =>
     chain.entries.flatMap(({ rule }, index) => {
       const isOwn = isOwnChain(chain.name) || (rule.chain !== undefined && isOwnChain(rule.chain));
@@ -105,9 +106,10 @@ const addRule: Act = ({ own, random }) => {
   return chain && [`-${verb} ${chain.name} -m comment --comment "somebody's" -j ${pick(["ACCEPT", "RETURN"], random)}`];
 };
 
-const addChain: Act = ({ chains, random }) => {
+/** A chain with the name of one endpoint's, where the backend has such. */
+const addChain: Act = ({ chains, random, isOwnChain }) => {
   const name = `KUBE-SEP-${String(Math.floor(random() * 1_000_000)).padStart(16, "A")}`;
-  return chains.has(name) ? undefined : [`:${name} - [0:0]`, `-A ${name} -j RETURN`];
+  return chains.has(name) || !isOwnChain(name) ? undefined : [`:${name} - [0:0]`, `-A ${name} -j RETURN`];
 };
 
 const flushChain: Act = ({ own, random }) => {
@@ -124,7 +126,7 @@ const deleteChain: Act = ({ chains, own, random }) => {
 };
 
 /** Everything goes with a table that is flushed; the others, though not the proxy, have put theirs back already. */
-const flushTable: Act = ({ own, rules }) => {
+const flushTable: Act = ({ own, rules, isOwnChain }) => {
   const jumps = rules.filter(({ chain }) => chain.policy !== undefined || !isOwnChain(chain.name)).toReversed();
   return [
     ...jumps.map(({ chain, number }) => `-D ${chain.name} ${number}`),
