@@ -6,6 +6,9 @@ import type { Proxy } from "./proxy.ts";
 
 const ADDRESS: Readonly<Record<IPFamily, string>> = { IPv4: "10.96.255.254", IPv6: "fd00:96::fffe" };
 const PORT = 7;
+/** Between two questions; longer where one costs much, so that the asking doesn't keep the proxies from what is waited for. */
+const PAUSE_MS = { least: 10, most: 100 } as const;
+const LATENCIES_IN_A_PAUSE = 5;
 /** Far above the pauses that follow what a scenario does to the API server (8 s), below the limit of a test, so that the log is shown. */
 const GIVE_UP_MS = 60_000;
 
@@ -48,11 +51,11 @@ export function createBarrier(cluster: Cluster, api: ClusterApi, proxies: readon
 async function passes(proxy: Proxy, agent: Agent, family: IPFamily, port: number): Promise<void> {
   const untilMs = performance.now() + GIVE_UP_MS;
   for (;;) {
-    const { outcome } = await agent.attempt({ address: ADDRESS[family], port, timeoutMs: 100 });
+    const { outcome, latencyMs } = await agent.attempt({ address: ADDRESS[family], port, timeoutMs: 100 });
     if (outcome === "ok") return;
     if (!proxy.isFollowing) throw new Error(`turnout on ${proxy.node.name} ended:\n${proxy.log()}`);
     if (performance.now() > untilMs)
       throw new Error(`turnout on ${proxy.node.name} does not follow (${family} port ${port}: ${outcome}):\n${proxy.log()}`);
-    await sleep(10);
+    await sleep(Math.min(PAUSE_MS.most, Math.max(PAUSE_MS.least, latencyMs * LATENCIES_IN_A_PAUSE)));
   }
 }

@@ -48,5 +48,8 @@ async function trackedAmong(cluster: Cluster, flows: readonly FlowInQuestion[]):
       if (source !== undefined) tracked.add(`${source} ${fromPort} ${port}`);
     }
   }
-  return flows.filter(({ packet, fromPort }) => tracked.has(`${packet.source} ${fromPort} ${packet.port}`));
+  // What the host sends to an address that it has bound itself, as with IPVS, it sends from there.
+  return flows.filter(({ packet: { source, destination, port }, fromPort }) =>
+    [source, destination].some((ip) => tracked.has(`${ip} ${fromPort} ${port}`)),
+  );
 }

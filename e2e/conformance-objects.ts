@@ -36,6 +36,8 @@ export interface StageObjects {
   words(probe: Probe, packet: Packet): string;
   /** Whether the packet's client is remembered by where it went. */
   isAffine(packet: Packet): boolean;
+  /** Whether two packets are remembered apart, as where a backend remembers clients for each address. */
+  areRememberedApart(one: Packet, other: Packet): boolean;
   /** Every place and port that some slice names as an endpoint. */
   listeners(): readonly Listener[];
 }
@@ -83,6 +85,10 @@ export function createStageObjects(scenario: Scenario, module: BackendModule): S
     words: (probe, packet) =>
       isReference(abilitiesOf(module)) ? probe.sees : formatWords(seenOfVerdict(verdictOf(world(), packet), packet.source)),
     isAffine: (packet) => wasAffine && affinityOf(world(), packet) !== undefined,
+    areRememberedApart: (one, other) => {
+      const [entry, another] = [affinityOf(world(), one), affinityOf(world(), other)];
+      return entry !== undefined && another !== undefined && entry.key !== another.key;
+    },
     listeners: () => [...present.values()].flatMap(listenersOf),
   };
 }

@@ -137,7 +137,8 @@ async function keep(question: Question, packet: Packet, key: string, { kept }: P
 
 function questionFor(probe: Probe, packet: Packet, cast: Cast, { stage, objects, kept }: Playing): Question {
   const { site } = stage;
-  const goesWith = probe.like?.goes === "same" ? kept.get(keyOf(probe.like.kept, cast)) : undefined;
+  const like = probe.like?.goes === "same" ? kept.get(keyOf(probe.like.kept, cast)) : undefined;
+  const goesWith = like === undefined || objects.areRememberedApart(packet, like.packet) ? undefined : like;
   return {
     agent: site.place(probe.from).agent(),
     attemptBesideWitness: (request) => attemptBesideWitness(site, probe.from, request),

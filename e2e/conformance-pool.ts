@@ -6,7 +6,7 @@ import type { Dataplane, RealStage } from "./conformance-stage.ts";
 /** A few stages that scenarios take turns on. */
 export interface StagePool {
   /** Wait for a stage, use it alone, give it back. A stage that already has the scenario's settings is preferred. */
-  use<T>(scenario: Scenario, act: (stage: RealStage) => Promise<T>): Promise<T>;
+  use<T>(scenario: Pick<Scenario, "settings">, act: (stage: RealStage) => Promise<T>): Promise<T>;
   destroy(): Promise<void>;
 }
 

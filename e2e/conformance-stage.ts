@@ -30,6 +30,8 @@ export interface RealStage {
   ownerName(address: string, port: number): string;
   /** The proxy's process ends without warning, and a new one starts. */
   restartProxy(): Promise<void>;
+  /** The proxy is stopped, and one with the flags of another dataplane starts; without them one with the stage's own. */
+  replaceProxy(flags?: readonly string[]): Promise<void>;
   /** A source port that this place has not used for a long time. */
   nextPort(place: string): number;
 }
@@ -38,14 +40,20 @@ export interface RealStage {
 export interface Dataplane {
   /** Flags of `turnout run` that choose and set it up. */
   readonly flags: readonly string[];
+  /** As {@link SiteOptions.isInParts}. */
+  readonly isInParts?: boolean;
 }
+
+/** The proxy's flags for settings and a dataplane; without one for the stage's own. */
+type FlagsFor = (settings: NodeSettings, dataplane?: readonly string[]) => readonly string[];
 
 /** Build the stage. */
 export async function createRealStage(dataplane: Dataplane): Promise<RealStage> {
   // Steps follow each other faster than changes of a cluster; every one is waited for.
   const pace = ["--iptables-min-sync-period", "10ms"];
-  const flagsFor = (settings: NodeSettings): readonly string[] => [...settingsFlags(settings), ...pace, ...dataplane.flags];
-  const site = await createSite({ clients: 2, proxied: [STAGE_NODE], flags: flagsFor(STAGE_SETTINGS) });
+  const flagsFor: FlagsFor = (settings, flags = dataplane.flags) => [...settingsFlags(settings), ...pace, ...flags];
+  const { isInParts = false } = dataplane;
+  const site = await createSite({ clients: 2, proxied: [STAGE_NODE], flags: flagsFor(STAGE_SETTINGS), isInParts });
   try {
     await routeByFirstNode(site.cluster);
     await site.api.apply(STAGE_OBJECTS);
@@ -56,7 +64,7 @@ export async function createRealStage(dataplane: Dataplane): Promise<RealStage> 
   }
 }
 
-function stageOn(site: Site, flagsFor: (settings: NodeSettings) => readonly string[], servers: StageServers): RealStage {
+function stageOn(site: Site, flagsFor: FlagsFor, servers: StageServers): RealStage {
   const proxy = site.proxy(STAGE_NODE);
   const ports = new Map<string, number>();
   let running = JSON.stringify(STAGE_SETTINGS);
@@ -97,6 +105,11 @@ function stageOn(site: Site, flagsFor: (settings: NodeSettings) => readonly stri
     restartProxy: async () => {
       if (proxy.isRunning) await proxy.end("SIGKILL");
       proxy.start();
+    },
+    replaceProxy: async (flags) => {
+      if (proxy.isRunning) await proxy.end("SIGTERM");
+      proxy.start(flagsFor(STAGE_SETTINGS, flags));
+      running = JSON.stringify(STAGE_SETTINGS);
     },
     nextPort: (place) => {
       const port = ports.get(place) ?? PORTS.first;

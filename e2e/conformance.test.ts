@@ -1,17 +1,15 @@
-import { createHash } from "node:crypto";
 import { iptablesModule } from "@turnout/backend-iptables";
 import { nftModule } from "@turnout/backend-nft";
-import { abilitiesOf } from "@turnout/core";
-import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
-import { HOST_ADDRESSES, PLACES, SCENARIOS, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, UPLINK } from "@turnout/conformance";
-import type { Scenario } from "@turnout/conformance";
+import type { BackendModule } from "@turnout/core";
+import { HOST_ADDRESSES, PLACES, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, UPLINK } from "@turnout/conformance";
 import { leftOut, needs } from "@turnout/house/needs";
 import { planCluster, RANGES } from "@turnout/lab";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createStagePool, settingsKey } from "./conformance-pool.ts";
+import { castsOf, scenariosFor, castInWords } from "./conformance-casting.ts";
+import type { Part } from "./conformance-casting.ts";
+import { createStagePool } from "./conformance-pool.ts";
 import type { StagePool } from "./conformance-pool.ts";
 import { play } from "./conformance-play.ts";
-import type { Cast } from "./conformance-play.ts";
 import type { Dataplane } from "./conformance-stage.ts";
 
 /** What is played on: one entry a backend that this machine can run. */
@@ -20,7 +18,7 @@ interface Subject extends Dataplane {
   readonly module: BackendModule;
   readonly needs: readonly string[];
   /** Which part of the scenarios it plays where another form of the same backend plays the rest; in the full run both play all. */
-  readonly part?: { readonly index: number; readonly of: number };
+  readonly part?: Part;
 }
 
 /** The iptables backend with one variant of the tool. */
@@ -48,10 +46,6 @@ const SUBJECTS: readonly Subject[] = [
 
 /** Stages side by side: while one waits for silence, another works. */
 const STAGES = 3;
-const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
-const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
-/** Every family with every protocol, instead of one of them by hash. */
-const isFull = process.env["TURNOUT_E2E"] === "full";
 
 /** Longest a scenario may take, the wait for a stage included. */
 const TIMEOUT_MS = 300_000;
@@ -88,37 +82,12 @@ for (const subject of SUBJECTS) {
     });
     afterAll(() => pool?.destroy());
 
-    for (const scenario of askedOf(subject)) {
-      const casts = castsOf(scenario, subject);
+    for (const scenario of scenariosFor(subject.module, subject.part)) {
+      const casts = castsOf(scenario, subject.module);
       const options = scenario.fakeOnly === undefined ? { timeout: TIMEOUT_MS } : leftOut("fake-host", scenario.fakeOnly);
       it.concurrent(`${scenario.name}${castInWords(casts)}`, options, async () => {
         expect(await pool.use(scenario, (stage) => play(scenario, { stage, module: subject.module, casts }))).toEqual([]);
       });
     }
   });
-}
-
-function castInWords([only, ...others]: readonly Cast[]): string {
-  return only === undefined || others.length > 0 ? "" : ` (${only.family} ${only.protocol})`;
-}
-
-/** Those that the backend can be asked for, with equal settings side by side. */
-function askedOf({ module, part }: Subject): readonly Scenario[] {
-  return SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => abilitiesOf(module).capabilities[one] === true))
-    .filter(({ name }) => isFull || part === undefined || hashOf(`variant of ${name}`) % part.of === part.index)
-    .toSorted((a, b) => settingsKey(a).localeCompare(settingsKey(b)));
-}
-
-function hashOf(text: string): number {
-  return createHash("sha256").update(text).digest().readUInt32BE();
-}
-
-/** The families and protocols to play a scenario in: all that the backend has, or one of them, always the same. */
-function castsOf({ name, families = FAMILIES, protocols = PROTOCOLS }: Scenario, { module }: Subject): readonly Cast[] {
-  const casts = families.flatMap((family) => protocols.map((protocol): Cast => ({ family, protocol })));
-  const { capabilities } = abilitiesOf(module);
-  const able = casts.filter(({ family, protocol }) => capabilities[family] === true && capabilities[protocol] === true);
-  if (isFull || able.length === 0) return able;
-  const chosen = able[hashOf(name) % able.length];
-  return chosen === undefined ? [] : [chosen];
 }

@@ -32,6 +32,8 @@ export interface SiteOptions extends Partial<ClusterShape> {
   readonly layout?: Layout;
   /** Have a {@link Meddler} between each node-state server and its backend. */
   readonly isMeddled?: boolean;
+  /** A sync comes into force in parts, so the barrier may be passed in the middle of one. A second time it is passed after its end. */
+  readonly isInParts?: boolean;
 }
 
 /** A cluster with an API server, servers in every pod, and the real proxy on every node. */
@@ -91,7 +93,11 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
   const meddlers = new Map(
     await Promise.all(meddled.map(async ({ node, socket, stateSocket }) => [node.name, await createMeddler(socket, stateSocket)] as const)),
   );
-  const waitForSync = createBarrier(cluster, api, proxies);
+  const passBarrier = createBarrier(cluster, api, proxies);
+  const waitForSync = async (): Promise<void> => {
+    await passBarrier();
+    if (options.isInParts === true) await passBarrier();
+  };
   await waitForSync();
   const names = addressBook(cluster);
   return {

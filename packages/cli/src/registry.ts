@@ -12,7 +12,7 @@ export interface KnownBackend {
   readonly load: () => Promise<object>;
   /** Its door `./testing`. */
   readonly loadTesting: () => Promise<object>;
-  /** It has to be asked for: `auto` doesn't take it, because what it does ends with the process. */
+  /** It has to be asked for: `auto` doesn't take it, because what it does ends with the process, or because it has no future upstream. */
   readonly isNeverAuto?: true;
   /** Commands that show its rules on a node, for people who look around. */
   readonly looks?: readonly { readonly what: string; readonly command: string }[];
@@ -36,6 +36,17 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     summary: "iptables 1.8, legacy or nf_tables, with kube-proxy's own chains",
     load: () => import("@turnout/backend-iptables"),
     loadTesting: () => import("@turnout/backend-iptables/testing"),
+  },
+  {
+    name: "ipvs",
+    summary: "the kernel's load balancer, with kube-proxy's sets and chains of its ipvs mode; has to be asked for",
+    load: () => import("@turnout/backend-ipvs"),
+    loadTesting: () => import("@turnout/backend-ipvs/testing"),
+    isNeverAuto: true,
+    looks: [
+      { what: "virtual servers and their endpoints", command: "ipvsadm -Ln" },
+      { what: "addresses of Services", command: "ip address show dev kube-ipvs0" },
+    ],
   },
   {
     name: "userspace",
@@ -71,7 +82,7 @@ export async function otherBackends(inUse: string): Promise<readonly BackendModu
 }
 
 /** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
-const NOT_YET: ReadonlySet<string> = new Set(["ipvs", "ebpf", "winkernel", "kernelspace"]);
+const NOT_YET: ReadonlySet<string> = new Set(["ebpf", "winkernel", "kernelspace"]);
 
 /** What choosing a backend looks at. */
 export interface BackendChoice {

@@ -41,8 +41,8 @@ describe("usage", () => {
     ],
     [
       "a mode no backend has",
-      ["run", "--proxy-mode", "ipvs"],
-      /^turnout: \[invalid_object\] no backend for this mode: mode ipvs: pass --backend nft.*\n$/,
+      ["run", "--proxy-mode", "kernelspace"],
+      /^turnout: \[invalid_object\] no backend for this mode: mode kernelspace: pass --backend nft.*\n$/,
     ],
     ["a bad backend option", ["cleanup", "--backend-option", "x"], /"x" is not name=value: --backend-option/],
     ["--all beside --backend", ["cleanup", "--all", "--backend", "nft"], /exclude each other/],

@@ -51,7 +51,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
         return await inner.apply(plan, signal);
       },
     })),
-    ["error"],
+    ["error", "contract"],
   ],
   "says nothing of what it applied": [
     "the contract: apply",

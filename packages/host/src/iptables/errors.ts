@@ -4,13 +4,21 @@ import type { ErrorCode } from "@turnout/core";
 /** Exit code of the tools when a resource is lacking: the lock, rights, or (the nft variant) whatever the kernel refused. */
 const RESOURCE_PROBLEM = 4;
 
+/** What the tool says where there are rules that it can't list. */
+const HIDDEN_RULES = /Parsing nftables rule failed|Table `\w+' is incompatible/;
+
 /** What a complaint means, in the order in which they are looked for. */
 const MEANINGS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [/Permission denied|you must be root|Operation not permitted/, "permission_denied", "run as root, or with CAP_NET_ADMIN"],
   [
-    /Parsing nftables rule failed|Table `\w+' is incompatible/,
+    HIDDEN_RULES,
     "host_unsupported",
     "another program added rules with nft that iptables can't read (nft list ruleset): have them use a table of their own, or use the nft backend",
+  ],
+  [
+    /Failed to initialize nft|Could not fetch rule set generation id/,
+    "host_unsupported",
+    "this kernel has no nf_tables: use the legacy variant",
   ],
   [
     /Couldn't load (match|target)|missing kernel module|revision \d+ not supported|Table does not exist|can't initialize iptables table/i,
@@ -24,6 +32,11 @@ const MEANINGS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   ],
   [/Chain already exists|File exists/, "already_exists", "another program added to it; it is compared and repaired"],
 ];
+
+/** Tell that a listing failed because there are rules that the tool doesn't understand, which may stand between ours. */
+export function hidesRules({ object }: ProxyError): boolean {
+  return object !== undefined && HIDDEN_RULES.test(object);
+}
 
 /** Tell whether the tool gave up because somebody else held the xtables lock. */
 export function isLockHeld(code: number, stderr: string): boolean {

@@ -3,6 +3,7 @@
  *
  * @packageDocumentation
  */
+export { hidesRules } from "./errors.ts";
 export { SectionRestore } from "./section-restore.ts";
 export type { CommitCounts } from "./section-restore.ts";
 export { IptablesTool } from "./tool.ts";

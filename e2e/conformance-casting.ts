@@ -1,0 +1,44 @@
+import { createHash } from "node:crypto";
+import { SCENARIOS } from "@turnout/conformance";
+import type { Scenario } from "@turnout/conformance";
+import { abilitiesOf } from "@turnout/core";
+import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
+import type { Cast } from "./conformance-play.ts";
+import { settingsKey } from "./conformance-pool.ts";
+
+/** One of several parts of the scenarios, where another form of the same backend plays the rest. */
+export interface Part {
+  readonly index: number;
+  readonly of: number;
+}
+
+const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
+const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
+/** Every family with every protocol, and every part, instead of one of them by hash. */
+export const isFull: boolean = process.env["TURNOUT_E2E"] === "full";
+
+/** Those that a backend can be asked for, with equal settings side by side; of a part those alone, but in the full run all. */
+export function scenariosFor(module: BackendModule, part?: Part): readonly Scenario[] {
+  return SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => abilitiesOf(module).capabilities[one] === true))
+    .filter(({ name }) => isFull || part === undefined || hashOf(`variant of ${name}`) % part.of === part.index)
+    .toSorted((a, b) => settingsKey(a).localeCompare(settingsKey(b)));
+}
+
+/** The families and protocols to play a scenario in: all that the backend has, or one of them, always the same. */
+export function castsOf({ name, families = FAMILIES, protocols = PROTOCOLS }: Scenario, module: BackendModule): readonly Cast[] {
+  const casts = families.flatMap((family) => protocols.map((protocol): Cast => ({ family, protocol })));
+  const { capabilities } = abilitiesOf(module);
+  const able = casts.filter(({ family, protocol }) => capabilities[family] === true && capabilities[protocol] === true);
+  if (isFull || able.length === 0) return able;
+  const chosen = able[hashOf(name) % able.length];
+  return chosen === undefined ? [] : [chosen];
+}
+
+/** What a scenario's test says behind its name: the one family and protocol it is played in, if it is one. */
+export function castInWords([only, ...others]: readonly Cast[]): string {
+  return only === undefined || others.length > 0 ? "" : ` (${only.family} ${only.protocol})`;
+}
+
+function hashOf(text: string): number {
+  return createHash("sha256").update(text).digest().readUInt32BE();
+}

@@ -1,0 +1,24 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { HoldStatus } from "@turnout/lab";
+
+/** IPVS forgets a connection that was reset after 10 s, and Turnout looks every 5 s; the rest is room for a busy machine. */
+const WAIT_MS = 120_000;
+
+/** Wait until something is so, or for too long; tells which. */
+export async function isSoonSo(condition: () => Promise<boolean>): Promise<boolean> {
+  const untilMs = performance.now() + WAIT_MS;
+  while (performance.now() < untilMs) {
+    if (await condition()) return true;
+    await sleep(100);
+  }
+  return false;
+}
+
+/** Wait until a connection has had two answers more than `answers`, or is none any more, or for too long. */
+export async function answersAfter(statusOf: () => Promise<HoldStatus>, answers: number): Promise<HoldStatus> {
+  await isSoonSo(async () => {
+    const status = await statusOf();
+    return status.state !== "open" || status.answers > answers + 1;
+  });
+  return await statusOf();
+}

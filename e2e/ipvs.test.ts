@@ -1,0 +1,30 @@
+import { describeGuest, IPVS_MODULES, nodeCommand } from "@turnout/house/guest";
+import { leftOut, needs } from "@turnout/house/needs";
+import { describe, expect, it } from "vitest";
+import { castInWords, castsOf } from "./conformance-casting.ts";
+import { fakeOnlyScenarios, ipvsChecks } from "./ipvs-checks.ts";
+import { ipvsModule } from "@turnout/backend-ipvs";
+
+/** Of the whole guest; the full run takes the most of it. */
+const TIMEOUT_MS = 7_200_000;
+/** A process of Node for each place of the cluster. */
+const MEMORY_MIB = 2_048;
+const TOOLS = ["ipvsadm", "ipset", "iptables-legacy", "ip", "conntrack", "sysctl"];
+
+describe("ipvs over real packets in a guest", needs("uml", ...TOOLS), () => {
+  describeGuest({
+    it,
+    names: Object.keys(ipvsChecks().checks),
+    command: nodeCommand(new URL("./ipvs-guest.ts", import.meta.url), [], "built"),
+    modules: IPVS_MODULES,
+    memoryMiB: MEMORY_MIB,
+    timeoutMs: TIMEOUT_MS,
+    // What is played is chosen by it on both sides.
+    env: { TURNOUT_E2E: process.env["TURNOUT_E2E"] ?? "" },
+  });
+
+  for (const scenario of fakeOnlyScenarios())
+    it(`${scenario.name}${castInWords(castsOf(scenario, ipvsModule))}`, leftOut("fake-host", scenario.fakeOnly ?? ""), () =>
+      expect.unreachable(),
+    );
+});

@@ -1,0 +1,167 @@
+import { ProxyError } from "@turnout/core/backend";
+import type { Leftover } from "@turnout/core/backend";
+import { findIptables, IptablesTool, SectionRestore } from "@turnout/host/iptables";
+import type { IpvsOperation } from "@turnout/host/ipvs/model";
+import { Applier } from "./apply.ts";
+import { lookAtWhatIsLeft, NO_RULES, NOTHING, unlessMissing } from "./host-look.ts";
+import type { HostParts } from "./host-look.ts";
+import { busyServices, goingBeside, hasOwnChains, hasPortFilter, stillOurs } from "./leaving.ts";
+import { DEVICE } from "./names.ts";
+import { serviceKey } from "./objects.ts";
+import type { IpvsObject } from "./objects.ts";
+import { readLook } from "./observe.ts";
+import type { Look } from "./observe.ts";
+import { planDelta } from "./plan.ts";
+
+/** How often connections are counted that keep leftovers in force. */
+const LEAVE_LOOK_MS = 5_000;
+const STAYING = "virtual servers of ipvs stay: connections go on";
+
+/** Chains of ours in one variant of iptables. */
+interface VariantRules {
+  readonly tool: IptablesTool;
+  readonly objects: readonly IpvsObject[];
+}
+
+/** All of ours that is on the host. */
+interface Left {
+  readonly rules: readonly VariantRules[];
+  /** All but the rules. */
+  readonly objects: readonly IpvsObject[];
+  readonly lingering: readonly IpvsObject[];
+  /** The keys of virtual servers through which connections go on. */
+  readonly busy: ReadonlySet<string>;
+  readonly listing: Look["listing"];
+}
+
+/** Takes one family's state off the host, whoever left it: this backend, or kube-proxy in ipvs mode. In both variants of iptables. */
+export class Leaver {
+  readonly #parts: HostParts;
+  readonly #tool: IptablesTool;
+
+  /** @param tool of the variant in use */
+  constructor(parts: HostParts, tool: IptablesTool) {
+    this.#parts = parts;
+    this.#tool = tool;
+  }
+
+  /** Remove all at once: connections through IPVS end. */
+  async removeAll(signal: AbortSignal): Promise<void> {
+    await this.#removeAll(await this.#left(signal), signal);
+  }
+
+  /**
+   * Find what is left.
+   *
+   * Edges: where neither the device nor a chain says that we were there, IPVS and ipset aren't asked: that would load kernel modules.
+   */
+  async leftovers(signal: AbortSignal): Promise<readonly Leftover[]> {
+    const isBound = (await this.#parts.addresses.list()).length > 0;
+    if (!isBound && (await this.#saved(signal)).length === 0) return [];
+    const { objects } = await this.#left(signal);
+    const count = objects.filter(({ kind }) => kind === "service").length;
+    const what = `${count} virtual server${count === 1 ? "" : "s"} of ipvs, and the addresses on ${DEVICE}`;
+    return [{ what, remove: (stop, mayWait = true) => this.#leave(stop, mayWait) }];
+  }
+
+  /** Remove what has no connections; the rest when they have ended, or when their time is up. */
+  async #leave(signal: AbortSignal, mayWait: boolean): Promise<void> {
+    const { world, family, options } = this.#parts;
+    const untilMs = world.clock.nowMs() + options.drainSeconds * 1000;
+    let isTold = false;
+    for (;;) {
+      const left = await this.#left(signal);
+      if (left.busy.size === 0 || world.clock.nowMs() >= untilMs) return await this.#removeAll(left, signal);
+      await this.#takeNoMore(left, signal);
+      const beside = (objects: readonly IpvsObject[]): readonly IpvsObject[] => goingBeside(objects, left.busy);
+      const rules = left.rules.map(({ tool, objects }) => ({ tool, objects: beside(objects) }));
+      await this.#remove({ rules, objects: beside(left.objects), lingering: [] }, signal);
+      if (!mayWait) throw new ProxyError("already_exists", STAYING, { object: `${left.busy.size} with connections` });
+      if (!isTold) {
+        const fields = { family, virtualServers: left.busy.size, seconds: options.drainSeconds };
+        world.log.info("connections through IPVS go on until they end; their virtual servers stay for so long", fields);
+      }
+      isTold = true;
+      await world.clock.sleep(LEAVE_LOOK_MS, signal);
+      if (signal.aborted) throw new ProxyError("canceled", STAYING, { cause: signal.reason });
+    }
+  }
+
+  /** Virtual servers that stay for their connections get no new ones: a Service that is deleted meanwhile would be served for ever. */
+  async #takeNoMore({ listing, busy }: Left, signal: AbortSignal): Promise<void> {
+    const staying = listing.virtualServers.filter((server) => busy.has(serviceKey(server)));
+    const changes = staying.flatMap(({ realServers, family, protocol, address, port }) =>
+      realServers
+        .filter(({ weight }) => weight > 0)
+        .map((server): IpvsOperation => ({
+          verb: "edit-server",
+          service: { family, protocol, address, port },
+          server: { address: server.address, port: server.port, weight: 0 },
+        })),
+    );
+    // One that went meanwhile is no fault.
+    await this.#parts.world.ipvs.change(changes, signal);
+  }
+
+  async #left(signal: AbortSignal): Promise<Left> {
+    const { family, options } = this.#parts;
+    const look = await lookAtWhatIsLeft(this.#parts, signal);
+    const { objects, lingering } = readLook(look, family, options);
+    const own = new Set([...objects.values()].flatMap(({ kind, key }) => (kind === "service" ? [key] : [])));
+    return {
+      rules: (await this.#saved(signal)).map(({ tool, saved }) => ({
+        tool,
+        objects: stillOurs(readLook({ ...NOTHING, saved }, family, options).objects.values()),
+      })),
+      objects: [...objects.values()],
+      lingering,
+      busy: new Set([...busyServices(look.listing)].filter((key) => own.has(key))),
+      listing: look.listing,
+    };
+  }
+
+  /**
+   * What each variant has that has chains of ours; the one with the filter of host ports first.
+   *
+   * Edges: tables that aren't there are not made for the looking; without the tool, or a kernel for it, nothing was made with it.
+   */
+  async #saved(signal: AbortSignal): Promise<readonly { readonly tool: IptablesTool; readonly saved: Look["saved"] }[]> {
+    const { world, family } = this.#parts;
+    const { programs } = await findIptables(world.exec, signal);
+    const all = await Promise.all(
+      programs.map(async (program) => {
+        const tool = new IptablesTool(world, family, program);
+        return { tool, saved: { ...NO_RULES, ...(await unlessMissing(() => tool.saveExisting(signal), {})) } };
+      }),
+    );
+    const own = all.filter(({ saved }) => hasOwnChains(saved));
+    return own.toSorted((one, other) => Number(hasPortFilter(other.saved)) - Number(hasPortFilter(one.saved)));
+  }
+
+  async #removeAll({ rules, objects, lingering }: Left, signal: AbortSignal): Promise<void> {
+    await this.#remove({ rules, objects, lingering }, signal);
+    await this.#parts.addresses.removeAll(signal);
+  }
+
+  /** The rules of one variant go with everything else, in the order of a plan; those of another one, which seldom are there, before. */
+  async #remove({ rules, objects, lingering }: Pick<Left, "rules" | "objects" | "lingering">, signal: AbortSignal): Promise<void> {
+    for (const one of rules.slice(1)) await this.#apply(one.tool, one.objects, [], signal);
+    const [main = { tool: this.#tool, objects: [] }] = rules;
+    await this.#apply(main.tool, [...main.objects, ...objects], lingering, signal);
+  }
+
+  async #apply(tool: IptablesTool, remove: readonly IpvsObject[], lingering: readonly IpvsObject[], signal: AbortSignal): Promise<void> {
+    const { world, family, sets, addresses } = this.#parts;
+    const applier = new Applier({ world, family, sets, rules: new SectionRestore(tool, world.log), addresses, drainMs: 0 });
+    const due = lingering.map((object) => ({ object, sinceMs: 0 }));
+    const plan = planDelta({ put: [], remove, lingering: due, nowMs: world.clock.nowMs() });
+    const { failed, lingering: left = [] } = await applier.apply(plan, signal);
+    for (const error of failed?.values() ?? []) throw error;
+    if (left.length === 0) return;
+    const { variant } = await tool.choice(signal);
+    throw new ProxyError("already_exists", "chains are left because another program's rules jump to them", {
+      object: left.map(({ object }) => object.key).join(", "),
+      hint: `find the jumps with iptables-${variant}-save and remove them`,
+    });
+  }
+}

@@ -1,0 +1,145 @@
+import { ALL_CAPABILITIES } from "@turnout/core/backend";
+import type {
+  Backend,
+  BackendModule,
+  Context,
+  Dataplane,
+  Delta,
+  FlowFilter,
+  HostEvent,
+  IPFamily,
+  Leftover,
+  Observed,
+  Outcome,
+  Plan,
+  ServicePort,
+} from "@turnout/core/backend";
+import { Mutex, OwnAddresses } from "@turnout/host";
+import type { OwnDevice } from "@turnout/host";
+import { IpsetTool } from "@turnout/host/ipset";
+import { IptablesTool, SectionRestore } from "@turnout/host/iptables";
+import { Applier } from "./apply.ts";
+import { lookAtHost } from "./host-look.ts";
+import type { HostParts } from "./host-look.ts";
+import { Leaver } from "./leaver.ts";
+import { DEVICE } from "./names.ts";
+import type { IpvsObject } from "./objects.ts";
+import { readLook } from "./observe.ts";
+import { parseIpvsOptions } from "./options.ts";
+import type { IpvsFacts, IpvsOptions } from "./options.ts";
+import { explainPlan, planDelta } from "./plan.ts";
+import type { Step } from "./plan.ts";
+import { probeIpvs, readFacts } from "./probe.ts";
+import { renderRow } from "./render.ts";
+import { renderSkeleton } from "./skeleton.ts";
+import { createIpvsWorld } from "./world.ts";
+import type { IpvsWorld } from "./world.ts";
+
+/** The ipvs dataplane as a backend module. */
+export const ipvsModule: BackendModule<IpvsOptions, IpvsFacts, IpvsObject, Step, IpvsWorld> = {
+  name: "ipvs",
+  contract: 2,
+  residence: "kernel",
+  capabilities: ALL_CAPABILITIES,
+  variants: {
+    // Service addresses are the host's own here, and nothing of the host's may answer there.
+    undefinedClusterIPPort: "reject",
+    undefinedExternalPort: "reject",
+    unallocatedClusterIP: "pass",
+    nodePortRejectScope: "nodePortAddresses",
+    rejectFromHost: true,
+    blockedWithoutEndpoints: "drop",
+    affinityScope: "address",
+    nodePortsOnLoopback: "never",
+    // What masquerades is in sets, what is served in IPVS.
+    rowChanges: "inParts",
+  },
+  createWorld: createIpvsWorld,
+  parseOptions: parseIpvsOptions,
+  probe: probeIpvs,
+  open: (options, world) => Promise.resolve(openDataplane(options, world)),
+};
+
+/** What both families share. */
+interface Shared {
+  readonly options: IpvsOptions;
+  readonly world: IpvsWorld;
+  /** The device is one for both. */
+  readonly mutex: Mutex;
+}
+
+function openDataplane(options: IpvsOptions, world: IpvsWorld): Dataplane<IpvsFacts, IpvsObject, Step> {
+  const shared: Shared = { options, world, mutex: new Mutex() };
+  return { family: (family) => new IpvsBackend(family, shared), close: () => Promise.resolve() };
+}
+
+const OWN_DEVICE: OwnDevice = { name: DEVICE, hint: "rename it: service addresses are put on a device of this name" };
+
+class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
+  readonly #tool: IptablesTool;
+  readonly #parts: HostParts;
+  readonly #applier: Applier;
+  readonly #leaver: Leaver;
+
+  constructor(family: IPFamily, { world, options, mutex }: Shared) {
+    this.#tool = new IptablesTool(world, family, options.variant);
+    const [sets, addresses] = [new IpsetTool(world.exec), new OwnAddresses(world, OWN_DEVICE, family, mutex)];
+    this.#parts = { family, world, options, sets, addresses };
+    const rules = new SectionRestore(this.#tool, world.log);
+    this.#applier = new Applier({ world, family, sets, rules, addresses, drainMs: options.drainSeconds * 1000 });
+    this.#leaver = new Leaver(this.#parts, this.#tool);
+  }
+
+  skeleton(context: Context<IpvsFacts>): readonly IpvsObject[] {
+    return renderSkeleton(context, this.#parts);
+  }
+
+  render(row: ServicePort, context: Context<IpvsFacts>): readonly IpvsObject[] {
+    return renderRow(row, context, this.#parts.options);
+  }
+
+  /** An address, and the members that speak of it or of an endpoint, may be of several rows. */
+  isShared({ kind, key }: IpvsObject): boolean {
+    return kind === "address" || (kind === "entry" && /^KUBE-(?:6-)?(?:IPVS-IPS|LOOP-BACK|HEALTH-CHECK-NODE-PORT) /.test(key));
+  }
+
+  plan(delta: Delta<IpvsObject>): Plan<Step> {
+    return planDelta(delta);
+  }
+
+  explain(plan: Plan<Step>): string {
+    return explainPlan(plan);
+  }
+
+  async observe(signal: AbortSignal): Promise<Observed<IpvsObject>> {
+    const { family, options } = this.#parts;
+    return readLook(await lookAtHost(this.#parts, this.#tool, signal), family, options);
+  }
+
+  apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IpvsObject>> {
+    return this.#applier.apply(plan, signal);
+  }
+
+  forgetFlows(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
+    return this.#parts.world.netlink.deleteFlows(this.#parts.family, flows, signal);
+  }
+
+  /** Of all that this backend keeps only addresses are told of when they change. */
+  async *watch(signal: AbortSignal): AsyncIterable<HostEvent<IpvsFacts>> {
+    const { world } = this.#parts;
+    const changes = world.netlink.watchAddresses(signal);
+    // What changed since the probe is told, too.
+    yield { kind: "facts", facts: await readFacts(world) };
+    for await (const _ of changes) yield { kind: "facts", facts: await readFacts(world) };
+  }
+
+  /** All at once: connections through IPVS end. */
+  cleanup(signal: AbortSignal): Promise<void> {
+    return this.#leaver.removeAll(signal);
+  }
+
+  /** What kube-proxy in ipvs mode left is ours as well, so while this backend is in use nothing is left over. */
+  leftovers(isInUse: boolean, signal: AbortSignal): Promise<readonly Leftover[]> {
+    return isInUse ? Promise.resolve([]) : this.#leaver.leftovers(signal);
+  }
+}

@@ -1,0 +1,64 @@
+import type { Plain } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import { parseIpvsOptions } from "./options.ts";
+
+const DEFAULTS = {
+  scheduler: "rr",
+  schedulers: {},
+  excludeCIDRs: [],
+  drainSeconds: 900,
+  noLocalEndpoints: "drop",
+  strictARP: false,
+  timeouts: { tcp: 0, tcpFin: 0, udp: 0 },
+  variant: "auto",
+};
+
+describe("options", () => {
+  it("have defaults, also where kube-proxy's configuration leaves them to the proxy", () => {
+    expect(parseIpvsOptions({})).toEqual(DEFAULTS);
+    const asKubeProxyWrites = {
+      scheduler: "",
+      excludeCIDRs: [],
+      strictARP: false,
+      tcpTimeout: "0s",
+      tcpFinTimeout: "0s",
+      udpTimeout: "0s",
+    };
+    expect(parseIpvsOptions(asKubeProxyWrites)).toEqual(DEFAULTS);
+  });
+
+  it.each<[Readonly<Record<string, Plain>>, object]>([
+    [{ scheduler: "lc" }, { scheduler: "lc" }],
+    [{ schedulers: { "shop/cart": "sh" } }, { schedulers: { "shop/cart": "sh" } }],
+    [{ schedulers: "shop/cart=sh,shop/web=lc" }, { schedulers: { "shop/cart": "sh", "shop/web": "lc" } }],
+    [{ excludeCIDRs: ["10.0.0.1/8"] }, { excludeCIDRs: ["10.0.0.0/8"] }],
+    [{ excludeCIDRs: "10.0.0.0/8,fd00::/8" }, { excludeCIDRs: ["10.0.0.0/8", "fd00::/8"] }],
+    [{ "drain-seconds": 0 }, { drainSeconds: 0 }],
+    [{ "no-local-endpoints": "cluster" }, { noLocalEndpoints: "cluster" }],
+    [{ strictARP: true }, { strictARP: true }],
+    [{ tcpTimeout: "1h2m3s", tcpFinTimeout: 5, udpTimeout: "30s" }, { timeouts: { tcp: 3_723, tcpFin: 5, udp: 30 } }],
+    [{ tcpTimeout: "1m1.5s", udpTimeout: "500ms" }, { timeouts: { tcp: 61, tcpFin: 0, udp: 0 } }],
+    [{ variant: "legacy" }, { variant: "legacy" }],
+  ])("%j", (given, expected) => {
+    expect(parseIpvsOptions(given)).toEqual({ ...DEFAULTS, ...expected });
+  });
+
+  it.each<[Readonly<Record<string, Plain>>, string]>([
+    [{ shceduler: "rr" }, 'unknown ipvs option "shceduler"'],
+    [{ scheduler: "Round Robin" }, "scheduler must be the name of a scheduler"],
+    [{ schedulers: { cart: "lc" } }, 'schedulers: "cart" is no Service'],
+    [{ schedulers: { "shop/cart": 1 } }, "schedulers: shop/cart must be the name of a scheduler"],
+    [{ schedulers: "lc" }, 'schedulers: "lc" is no namespace/name=scheduler'],
+    [{ schedulers: { "shop/cart": "" } }, "schedulers: shop/cart has no scheduler"],
+    [{ schedulers: 7 }, "schedulers must be an object"],
+    [{ excludeCIDRs: ["10.0.0.0/33"] }, 'excludeCIDRs: "10.0.0.0/33" is no CIDR'],
+    [{ excludeCIDRs: 7 }, "excludeCIDRs must be a list of CIDRs"],
+    [{ "drain-seconds": -1 }, "drain-seconds must be a duration"],
+    [{ tcpTimeout: "15 minutes" }, "tcpTimeout must be a duration"],
+    [{ "no-local-endpoints": "reject" }, "no-local-endpoints must be drop or cluster"],
+    [{ strictARP: "yes" }, "strictARP must be true or false"],
+    [{ variant: "nftables" }, "variant must be auto or legacy or nft"],
+  ])("%j is refused by name", (given, message) => {
+    expect(() => parseIpvsOptions(given)).toThrow(`[invalid_object] ${message}`);
+  });
+});
