@@ -49,6 +49,15 @@ export function unmetNeed(need: Need): string | undefined {
       return tryProgram(process.env["KUBE_PROXY"] ?? "kube-proxy", ["--version"]).isDone
         ? undefined
         : "no kube-proxy: say KUBE_PROXY=path of one";
+    case "uml":
+      return tryProgram("linux.uml", ["--version"]).isDone
+        ? undefined
+        : "user-mode Linux is not installed: apt-get install user-mode-linux kmod";
+    case "ipvsadm":
+      // Without IPVS in this kernel it can't be run here.
+      return tryProgram("sh", ["-c", "command -v ipvsadm ipset"]).isDone
+        ? undefined
+        : "ipvsadm or ipset is not installed: apt-get install ipvsadm ipset";
     case "built": {
       const { isDone, output } = tryProgram("sh", ["scripts/build.sh", "packages/cli"]);
       return isDone ? undefined : `the command can't be built:\n${output}`;

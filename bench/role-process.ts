@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { IPVS_MODULES, nodeCommand, runInGuest } from "@turnout/house/guest";
 import { lineReader, parseMessage } from "./line-channel.ts";
 import type { Message } from "./line-channel.ts";
 
@@ -29,6 +30,8 @@ export interface RoleProcess {
 
 /** The command as it is installed: built, not run from source. */
 export const TURNOUT: string = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));
+const GUEST_MEMORY_MIB = 2_048;
+const GUEST_TIMEOUT_MS = 1_800_000;
 const MAIN = fileURLToPath(new URL("role-main.ts", import.meta.url));
 
 /** Node's flags on the last line of the launcher: what is measured runs as the command does. Pure. */
@@ -97,6 +100,21 @@ export async function runRole<T>(
     // With a CPU profile the process is still writing it after its result: let it end by itself.
     if (options.profileDir === undefined) running.kill();
   }
+}
+
+/**
+ * Run a role to its end in a guest, which has IPVS, and give back its result. It has no phases.
+ * @throws {Error} when it fails or ends without a result.
+ */
+export async function runGuestRole<T>(role: string, parameters: unknown): Promise<T> {
+  const command = nodeCommand(MAIN, [role, JSON.stringify(parameters)]);
+  const { stdout, stderr } = await runInGuest({ command, modules: IPVS_MODULES, memoryMiB: GUEST_MEMORY_MIB, timeoutMs: GUEST_TIMEOUT_MS });
+  for (const line of stdout.split("\n")) {
+    const message = parseMessage(line);
+    if (message?.kind === "failed") throw new Error(`role ${role} failed: ${message.text}`);
+    if (message?.kind === "result") return message.value as T;
+  }
+  throw new Error(`role ${role} ended without a result: ${stderr.slice(-1_000)}`);
 }
 
 /** Resolves to how a child ended. */

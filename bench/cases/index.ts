@@ -7,6 +7,7 @@ import { connect } from "./connect.ts";
 import { firstState } from "./first-state.ts";
 import { flip } from "./flip.ts";
 import { iptablesCase } from "./iptables.ts";
+import { ipvsCase } from "./ipvs.ts";
 import { memory } from "./memory.ts";
 import { restart } from "./restart.ts";
 import { rivals } from "./rivals.ts";
@@ -23,6 +24,7 @@ export const CASES: readonly BenchCase[] = [
   connect,
   restart,
   iptablesCase,
+  ipvsCase,
   rivals,
   clientInstall,
   changeSets,

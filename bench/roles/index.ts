@@ -12,6 +12,7 @@ import { fileWriter } from "./file-writer.ts";
 import { firstState } from "./first-state.ts";
 import { flips } from "./flips.ts";
 import { iptablesBare, iptablesReload, iptablesRun } from "./iptables.ts";
+import { ipvsAdopt, ipvsReload, ipvsRun } from "./ipvs.ts";
 import { rival } from "./rival.ts";
 import { storeAlone } from "./store-alone.ts";
 import { traces } from "./traces.ts";
@@ -37,6 +38,9 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "iptables-bare": iptablesBare,
   "iptables-reload": iptablesReload,
   "iptables-run": iptablesRun,
+  "ipvs-adopt": ipvsAdopt,
+  "ipvs-reload": ipvsReload,
+  "ipvs-run": ipvsRun,
   rival,
   "store-alone": storeAlone,
   traces,
