@@ -1,7 +1,31 @@
 import { defineConfig } from "vitest/config";
 import type { ViteUserConfig } from "vitest/config";
+import { BaseSequencer } from "vitest/node";
+import type { TestSpecification } from "vitest/node";
 
 const conditions = ["@turnout/source"];
+
+/** Files that take minutes, the longest first. They are small, and as long as vitest knows no times it begins with the largest. */
+const LONGEST: readonly string[] = [
+  "packages/backend-ipvs/src/conformance.test.ts",
+  "packages/backend-iptables/src/conformance.test.ts",
+  "packages/backend-nft/src/conformance.test.ts",
+  "examples/examples.test.ts",
+  "e2e/ipvs.test.ts",
+  "e2e/conformance.test.ts",
+];
+
+/** Begins with what takes longest, so that no file is left that runs alone at the end. Vitest itself keeps the projects apart. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification): number => {
+      const index = LONGEST.findIndex((file) => moduleId.endsWith(`/${file}`));
+      return index === -1 ? LONGEST.length : index;
+    };
+    const sorted = await super.sort(files);
+    return sorted.sort((a, b) => place(a) - place(b));
+  }
+}
 
 /**
  * Two projects for their order only: everything beside the sources first, then the packets, never both at once, and never
@@ -17,6 +41,7 @@ const config: ViteUserConfig = defineConfig({
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,

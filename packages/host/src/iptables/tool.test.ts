@@ -1,5 +1,7 @@
+import { setImmediate } from "node:timers/promises";
 import { TestClock } from "@turnout/core/testing";
-import type { Log } from "@turnout/core";
+import { ProxyError } from "@turnout/core";
+import type { Exec, Log } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { createFakeExec } from "../testing/fake-exec.ts";
 import { IptablesTool } from "./tool.ts";
@@ -29,5 +31,27 @@ describe("IptablesTool", () => {
   it("reads a table in which only other base chains can't be listed", async () => {
     const text = "*nat\nCOMMIT\n# Table `nat' contains incompatible base-chains, use 'nft' tool to list them.\n";
     expect(await toolThatPrints(["-t", "nat"], text).save("nat", signal)).toBe(text);
+  });
+
+  it("looks once for all who ask at the same time, also when the first of them gives up", async () => {
+    const started: string[] = [];
+    const exec: Exec = {
+      run: async (file, args, options) => {
+        started.push([file, ...args].join(" "));
+        await setImmediate();
+        if (options?.signal?.aborted === true) throw new ProxyError("canceled", "given up");
+        return { code: 0, stdout: args[0] === "-V" ? "iptables v1.8.9 (legacy)\n" : "", stderr: "" };
+      },
+      open: () => expect.unreachable(),
+    };
+    const tool = new IptablesTool({ exec, clock: new TestClock(0), log: quiet }, "IPv4", "legacy");
+    const first = new AbortController();
+    const all = Promise.allSettled([tool.choice(first.signal), tool.choice(signal), tool.choice(signal)]);
+    first.abort();
+    expect((await all).map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled"]);
+    // The one that was given up, and the one that wasn't.
+    expect(started.filter((line) => line === "iptables-legacy -V")).toHaveLength(2);
+    await tool.choice(signal);
+    expect(started.filter((line) => line === "iptables-legacy -V")).toHaveLength(2);
   });
 });

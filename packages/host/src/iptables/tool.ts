@@ -1,3 +1,4 @@
+import { ProxyError } from "@turnout/core";
 import type { IPFamily, World } from "@turnout/core";
 import { iptablesError } from "./errors.ts";
 import { restoreIptables, runLocked } from "./restore.ts";
@@ -23,6 +24,7 @@ export class IptablesTool {
   readonly #wanted: "auto" | IptablesVariant;
   readonly #random: () => number;
   #choice: IptablesChoice | undefined;
+  #looking: Promise<IptablesChoice> | undefined;
   #waits: LockWaits = { count: 0, totalMs: 0 };
 
   /** `wanted` may be a program that was found already; then nothing is looked up. */
@@ -48,15 +50,27 @@ export class IptablesTool {
     return this.#choice?.variant ?? (this.#wanted === "auto" ? undefined : this.#wanted);
   }
 
-  /** Which programs are used. @throws {ProxyError} as {@link chooseIptables}. */
+  /** Which programs are used. Who asks while they are looked up waits with the others. @throws {ProxyError} as {@link chooseIptables}. */
   async choice(signal: AbortSignal): Promise<IptablesChoice> {
     if (this.#choice !== undefined) return this.#choice;
+    const looking = (this.#looking ??= this.#look(signal));
+    try {
+      return await looking;
+    } catch (error) {
+      // It was canceled by whoever asked first.
+      if (ProxyError.is(error, "canceled") && !signal.aborted) return await this.choice(signal);
+      throw error;
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<IptablesChoice> {
     const { exec, log } = this.#world;
-    const choice = await chooseIptables(this.#wanted, exec, signal);
-    // Looking takes a while; whoever else looked meanwhile found the same.
-    if (this.#choice !== undefined) return this.#choice;
-    this.#choice = choice;
-    const { variant, version, because, mixed } = choice;
+    try {
+      this.#choice = await chooseIptables(this.#wanted, exec, signal);
+    } finally {
+      this.#looking = undefined;
+    }
+    const { variant, version, because, mixed } = this.#choice;
     log.info("iptables chosen", { family: this.#family, variant, version, because });
     if (mixed !== undefined) {
       log.warn("both variants of iptables hold rules on this host, and the kernel obeys both", {
@@ -66,7 +80,7 @@ export class IptablesTool {
         hint: "have kubelet, CNI and proxies use one variant; remove the rules of the other, or reboot",
       });
     }
-    return choice;
+    return this.#choice;
   }
 
   /** List one table. @throws {ProxyError} `host_unsupported` where it holds what the tool can't list. */

@@ -72,7 +72,8 @@ export class FakeIpset implements SetLookup {
     if (!parts.includes("net")) return set.entries.has(texts.join(","));
     const prefix = `${texts.slice(0, -1).join(",")},`;
     const end = directions[parts.length - 1] === "src" ? packet.source : packet.destination;
-    return [...set.entries.keys()].some((entry) => entry.startsWith(prefix) && isIn(entry.slice(prefix.length), end));
+    for (const entry of set.entries.keys()) if (entry.startsWith(prefix) && isIn(entry.slice(prefix.length), end)) return true;
+    return false;
   }
 
   #run(args: readonly string[], input: string, isRefused: (entry: string) => boolean): ExecResult {

@@ -106,6 +106,11 @@ export interface Address {
   readonly value: bigint;
 }
 
+/** Those of a stage are few, and to read one takes longer than to ask a rule. */
+const READ = new Map<string, Address>();
+
 function addressOf(text: string): Address {
-  return { text, value: parseIP(text)?.value ?? 0n };
+  const read = READ.get(text) ?? { text, value: parseIP(text)?.value ?? 0n };
+  READ.set(text, read);
+  return read;
 }
