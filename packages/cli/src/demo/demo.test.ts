@@ -36,7 +36,7 @@ describe("turnout demo", needs("root", "netns", "nft>=1.0.1", "ip"), () => {
     expect([code, demo.namespaces()]).toEqual([0, []]);
   });
 
-  test("interrupted it says so, exits 1 and leaves nothing", { timeout: 60_000 }, async () => {
+  test("interrupted it says so, exits 1 and leaves nothing", { timeout: 180_000 }, async () => {
     const demo = startDemo();
     while (!demo.out().includes("Sending traffic")) await new Promise((resolve) => setTimeout(resolve, 20));
     expect(demo.namespaces()).toHaveLength(12);
@@ -47,14 +47,14 @@ describe("turnout demo", needs("root", "netns", "nft>=1.0.1", "ip"), () => {
 });
 
 describe("turnout demo on loopback", () => {
-  test("plays without one failed request and leaves nothing", { timeout: 60_000 }, async () => {
+  test("plays without one failed request and leaves nothing", { timeout: 180_000 }, async () => {
     const demo = startDemo("--backend", "userspace");
     const code = await demo.end();
     expect(demo.out()).toMatch(/\n✓ [\d,]+ requests in [\d.]+ s, 0 failed; 8 connections kept open, 0 broken\.\n$/);
     expect(code).toBe(0);
   });
 
-  test("keeps nothing, and says so before it plays", { timeout: 60_000 }, async () => {
+  test("keeps nothing, and says so before it plays", { timeout: 180_000 }, async () => {
     const demo = startDemo("--backend", "userspace", "--keep");
     const code = await demo.end();
     expect(demo.out()).toMatch(/^turnout: \[invalid_object\] --keep keeps a cluster in namespaces, and on loopback there is none: /);
