@@ -28,7 +28,7 @@ export const FIXED_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
 };
 
 /** Chains that kube-proxy has in ipvs mode and we don't need: what it left is ours to remove. */
-export const FORMER_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
+const FORMER_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
   filter: ["KUBE-IPVS-OUT-FILTER"],
   nat: [],
   mangle: [],

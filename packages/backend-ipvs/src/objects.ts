@@ -1,4 +1,4 @@
-import type { IPFamily, Protocol } from "@turnout/core/backend";
+import type { Protocol } from "@turnout/core/backend";
 import { hostPort } from "@turnout/core/backend";
 import type { RulesObject } from "@turnout/host/iptables/text";
 import type { IpvsTimeouts } from "@turnout/host/ipvs/model";
@@ -84,9 +84,4 @@ export function readKey(key: string): VirtualAddress & { readonly server: { read
 function readHostPort(text: string): { readonly ip: string; readonly port: number } {
   const colon = text.lastIndexOf(":");
   return { ip: text.slice(0, colon).replace(/^\[(.*)\]$/, "$1"), port: Number(text.slice(colon + 1)) };
-}
-
-/** Tell the family of an address that is canonical. */
-export function familyOfKey(address: string): IPFamily {
-  return address.includes(":") ? "IPv6" : "IPv4";
 }

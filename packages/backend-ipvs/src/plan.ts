@@ -3,7 +3,7 @@ import { deletionsOf, placeOf, restoreInput, rulesOf, SectionWriter } from "@tur
 import type { ChainObject, RulesObject, Section, TableName } from "@turnout/host/iptables/text";
 import { CHAIN_ORDER } from "./layout.ts";
 import { readKey } from "./objects.ts";
-import { memberOf } from "./sets.ts";
+import { memberNameOf, memberOf } from "./sets.ts";
 import type {
   AddressObject,
   EntryObject,
@@ -159,7 +159,7 @@ function serverTest(keys: readonly string[]): (entry: EntryObject) => boolean {
 
 /** Tell the keys of virtual servers that packets are translated to, by the members of TURNOUT-INTERNAL. */
 function memberTest(entries: readonly EntryObject[]): (key: string) => boolean {
-  const members = new Set(entries.flatMap(({ key }) => (/^TURNOUT-(?:6-)?INTERNAL /.test(key) ? [key.slice(key.indexOf(" ") + 1)] : [])));
+  const members = new Set(entries.filter(({ key }) => /^TURNOUT-(?:6-)?INTERNAL /.test(key)).map(memberNameOf));
   return (key) => members.size > 0 && members.has(memberOf(key));
 }
 

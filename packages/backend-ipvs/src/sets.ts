@@ -66,12 +66,8 @@ export function entryId(set: string, member: string): string {
 
 /** The line of `ipset restore` that makes or removes a set, or puts an entry in or takes it out. */
 export function ipsetLine(object: SetObject | EntryObject, verb: "add" | "delete", family: IPFamily): string {
-  const { kind, key } = object;
-  if (kind === "entry") {
-    const space = key.indexOf(" ");
-    return (verb === "add" ? addLine : deleteLine)(key.slice(0, space), key.slice(space + 1));
-  }
-  return verb === "delete" ? destroyLine(key) : createLine(key, specOf(key, family));
+  if (object.kind === "entry") return (verb === "add" ? addLine : deleteLine)(setNameOf(object), memberNameOf(object));
+  return verb === "delete" ? destroyLine(object.key) : createLine(object.key, specOf(object.key, family));
 }
 
 function specOf(name: string, family: IPFamily): SetSpec {
