@@ -35,7 +35,7 @@ export interface CaseResult {
 }
 
 /** What this machine must offer: root with namespaces, or a program on PATH. */
-export type Need = "root" | "nft" | "ip" | "taskset" | "built" | "iptables" | "kube-proxy" | "uml" | "ipvsadm";
+export type Need = "root" | "nft" | "ip" | "taskset" | "built" | "iptables" | "kube-proxy" | "uml" | "ipvsadm" | "ebpf";
 
 /** One bench. */
 export interface BenchCase {

@@ -58,6 +58,13 @@ export function unmetNeed(need: Need): string | undefined {
       return tryProgram("sh", ["-c", "command -v ipvsadm ipset"]).isDone
         ? undefined
         : "ipvsadm or ipset is not installed: apt-get install ipvsadm ipset";
+    case "ebpf":
+      return tryProgram("sh", [
+        "-c",
+        "test -e packages/backend-ebpf/dist/programs/sockets.bpf.o && grep -q ' - cgroup2 ' /proc/self/mountinfo",
+      ]).isDone
+        ? undefined
+        : "the programs of eBPF are not built (npm run build, with clang), or cgroup v2 is not mounted";
     case "built": {
       const { isDone, output } = tryProgram("sh", ["scripts/build.sh", "packages/cli"]);
       return isDone ? undefined : `the command can't be built:\n${output}`;

@@ -1,8 +1,10 @@
 import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import type { ChildProcess, ChildProcessByStdio } from "node:child_process";
 import { readFileSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { IPVS_MODULES, nodeCommand, runInGuest } from "@turnout/house/guest";
+import type { Place } from "@turnout/lab";
 import { lineReader, parseMessage } from "./line-channel.ts";
 import type { Message } from "./line-channel.ts";
 
@@ -10,6 +12,8 @@ import type { Message } from "./line-channel.ts";
 export interface RoleOptions {
   /** A network namespace of its own (default), the caller's, or that of a process. */
   readonly namespace?: "fresh" | "same" | { readonly pid: number };
+  /** A place of the laboratory, instead of such a namespace. */
+  readonly place?: Pick<Place, "spawn">;
   /** Pin it to this CPU. */
   readonly cpu?: number;
   /** Write a CPU profile into this directory. */
@@ -49,12 +53,13 @@ export function placedCommand(program: readonly string[], { namespace = "fresh",
 
 /** Start a role in a process of its own. */
 export function openRole(role: string, parameters: unknown, options: RoleOptions = {}): RoleProcess {
-  const { profileDir } = options;
+  const { profileDir, place } = options;
   const profile = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
   const flags = [...process.execArgv.filter((flag) => !flag.startsWith("--max-")), ...launcherFlags(readFileSync(TURNOUT, "utf8"))];
   const node = [process.execPath, ...flags, ...profile, MAIN, role, JSON.stringify(parameters)];
-  const [file = "", ...args] = placedCommand(node, options);
-  const child = spawn(file, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const [file = "", ...args] = placedCommand(node, place === undefined ? options : { ...options, namespace: "same" });
+  const start = place?.spawn ?? ((...command: Parameters<Place["spawn"]>): ChildProcess => spawn(command[0], command[1], command[2] ?? {}));
+  const child = start(file, args, { stdio: ["pipe", "pipe", "inherit"] }) as ChildProcessByStdio<Writable, Readable, null>;
   const ended = endOf(child);
   // A role that dies while it is told to go on: its end is reported by next().
   child.stdin.on("error", () => undefined);

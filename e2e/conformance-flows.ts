@@ -15,13 +15,21 @@ export interface FlowInQuestion {
   readonly is: FlowExpectation["is"];
   readonly packet: Packet;
   readonly fromPort: number;
+  /** Its socket is all that remembers it: whether that is open still. */
+  readonly isOpen?: () => Promise<boolean>;
 }
 
-/** Ask the kernel of the stage's node which flows it still tracks, and say which are otherwise than they should be. */
+/** Ask the kernel of the stage's node which flows it still tracks, or whether their sockets live, and say which are otherwise than they should be. */
 export async function lookAtFlows(cluster: Cluster, flows: readonly FlowInQuestion[]): Promise<readonly string[]> {
   if (flows.length === 0) return [];
   const startMs = performance.now();
-  const tracked = (some: readonly FlowInQuestion[]): Promise<readonly FlowInQuestion[]> => trackedAmong(cluster, some);
+  const tracked = async (some: readonly FlowInQuestion[]): Promise<readonly FlowInQuestion[]> => [
+    ...(await openAmong(some)),
+    ...(await trackedAmong(
+      cluster,
+      some.filter(({ isOpen }) => isOpen === undefined),
+    )),
+  ];
   // What must be forgotten first: its going is a sign that forgetting has begun.
   let lasting = await tracked(flows.filter(({ is }) => is === "forgotten"));
   while (lasting.length > 0 && performance.now() - startMs < FORGET_MS) {
@@ -35,6 +43,11 @@ export async function lookAtFlows(cluster: Cluster, flows: readonly FlowInQuesti
     ...lasting.map(({ name }) => `${name}: expected to be forgotten, is remembered`),
     ...remembered.filter((flow) => !there.has(flow)).map(({ name }) => `${name}: expected to be remembered, is forgotten`),
   ];
+}
+
+async function openAmong(flows: readonly FlowInQuestion[]): Promise<readonly FlowInQuestion[]> {
+  const open = await Promise.all(flows.map(async (flow) => ((await flow.isOpen?.()) === true ? [flow] : [])));
+  return open.flat();
 }
 
 /** One listing a family: each walks the whole table, which costs more than all that is in it here. */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FlowExpectation, Packet, Probe, Scenario, Step } from "@turnout/conformance";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
 import { formatWords, parseWords, probeText, STAGE_NODE } from "@turnout/conformance";
+import type { Agent } from "@turnout/lab";
 import { lookAtFlows } from "./conformance-flows.ts";
 import type { FlowInQuestion } from "./conformance-flows.ts";
 import { createStageObjects } from "./conformance-objects.ts";
@@ -9,7 +10,7 @@ import type { StageObjects } from "./conformance-objects.ts";
 import { ask, askOnce, wordsOfOne } from "./conformance-probe.ts";
 import type { Question } from "./conformance-probe.ts";
 import type { RealStage } from "./conformance-stage.ts";
-import { attemptBesideWitness } from "./witness.ts";
+import { attemptBesideWitness, PATIENCE_MS } from "./witness.ts";
 
 /** One family and protocol a scenario is played in. */
 export interface Cast {
@@ -20,12 +21,23 @@ export interface Cast {
 /** How long what no barrier covers (Node objects, addresses of the host) may take to be in force. */
 const UNCOVERED_MS = 30_000;
 
+/** How often something is sent over a socket that is kept. */
+const ASK_EVERY_MS = 100;
+
 /** A connection that was kept. */
 interface Kept {
   readonly packet: Packet;
   readonly fromPort: number;
   /** Who answered; "" when nobody did. */
   readonly server: string;
+  /** Its socket, where the socket is all that remembers it. */
+  readonly socket?: HeldSocket;
+}
+
+/** A socket that an agent keeps. */
+interface HeldSocket {
+  readonly agent: Agent;
+  readonly handle: number;
 }
 
 /** What is known while a scenario is played. */
@@ -55,6 +67,7 @@ export async function play(
     }
   } finally {
     for (const ref of playing.objects.refs) await stage.site.api.delete(ref);
+    for (const { socket } of playing.kept.values()) await socket?.agent.release(socket.handle);
     await stage.restore(playing.objects.wasAffine);
   }
   return findings;
@@ -62,7 +75,7 @@ export async function play(
 
 async function playStep(step: Step, playing: Playing, isHostCovered: boolean): Promise<readonly string[]> {
   const { stage, objects } = playing;
-  if (step.waitSeconds !== undefined) await sleep(step.waitSeconds * 1_000);
+  const startMs = performance.now();
   if (step.restart === true) await stage.restartProxy();
   for (const object of step.put ?? []) objects.put(object);
   await stage.servers.listen(objects.listeners().filter(({ protocol }) => playing.casts.some((cast) => cast.protocol === protocol)));
@@ -72,6 +85,8 @@ async function playStep(step: Step, playing: Playing, isHostCovered: boolean): P
   await stage.site.api.apply(step.put ?? []);
   for (const ref of step.remove ?? []) await stage.site.api.delete(ref);
   await stage.site.waitForSync();
+  // What the step itself took is part of the time that it lets pass: on a busy machine a client's affinity would end meanwhile.
+  await sleep(Math.max(0, startMs + (step.waitSeconds ?? 0) * 1_000 - performance.now()));
   const isCovered =
     isHostCovered &&
     ![...(step.put ?? []).map((object) => object["kind"]), ...(step.remove ?? []).map(({ kind }) => kind)].some(
@@ -128,8 +143,15 @@ async function send(probe: Probe, cast: Cast, playing: Playing): Promise<string 
 }
 
 /** Connect once, and remember how and where to. */
-async function keep(question: Question, packet: Packet, key: string, { kept }: Playing): Promise<string> {
+async function keep(question: Question, packet: Packet, key: string, { kept, stage }: Playing): Promise<string> {
   const fromPort = question.nextPort();
+  const { agent, request, expected } = question;
+  if (request.transport === "UDP" && parseWords(expected).is === "forward" && stage.servesSocketOf(question.from)) {
+    const handle = await agent.hold({ ...request, fromPort, everyMs: ASK_EVERY_MS, timeoutMs: PATIENCE_MS });
+    const { server, client } = await agent.holdStatus(handle);
+    kept.set(key, { packet, fromPort, server, socket: { agent, handle } });
+    return wordsOfOne(question, { outcome: "ok", latencyMs: 0, server, client });
+  }
   const one = await askOnce(question, fromPort);
   kept.set(key, { packet, fromPort, server: one.outcome === "ok" ? (one.server ?? "") : "" });
   return wordsOfOne(question, one);
@@ -165,7 +187,9 @@ function flowsInQuestion(expectations: readonly FlowExpectation[], { casts, kept
         const name = `${cast.family} UDP flow ${key}`;
         const flow = kept.get(keyOf(key, cast));
         if (flow === undefined) throw new Error(`${name}: nothing was kept under that name`);
-        return { name, is, packet: flow.packet, fromPort: flow.fromPort };
+        const { packet, fromPort, socket } = flow;
+        const isOpen = async ({ agent, handle }: HeldSocket): Promise<boolean> => (await agent.holdStatus(handle)).state === "open";
+        return { name, is, packet, fromPort, ...(socket === undefined ? {} : { isOpen: () => isOpen(socket) }) };
       }),
   );
 }

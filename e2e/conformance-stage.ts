@@ -5,12 +5,14 @@ import type { Listener } from "./conformance-objects.ts";
 import { routeByFirstNode } from "./conformance-routes.ts";
 import { createStageServers, nameAt } from "./conformance-servers.ts";
 import type { StageServers } from "./conformance-servers.ts";
+import { defaultLayout } from "./layout.ts";
+import type { Layout } from "./layout.ts";
 import { settingsFlags } from "./conformance-settings.ts";
 import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
-/** Source ports below those that the kernel gives out by itself. */
-const PORTS = { first: 11_000, last: 29_999 } as const;
+/** Source ports below those that the kernel gives out by itself, and above those where the proxies listen. */
+const PORTS = { first: 13_000, last: 29_999 } as const;
 
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1"]);
 
@@ -32,6 +34,8 @@ export interface RealStage {
   restartProxy(): Promise<void>;
   /** The proxy is stopped, and one with the flags of another dataplane starts; without them one with the stage's own. */
   replaceProxy(flags?: readonly string[]): Promise<void>;
+  /** What a place asks over UDP is decided at its socket, and conntrack knows nothing of it. */
+  servesSocketOf(place: string): boolean;
   /** A source port that this place has not used for a long time. */
   nextPort(place: string): number;
 }
@@ -42,6 +46,10 @@ export interface Dataplane {
   readonly flags: readonly string[];
   /** As {@link SiteOptions.isInParts}. */
   readonly isInParts?: boolean;
+  /** How the proxy is made of processes; default what the environment says. */
+  readonly layout?: Layout;
+  /** It serves sockets of processes in a cgroup: the node has one of its own, with its pods. */
+  readonly servesCgroup?: boolean;
 }
 
 /** The proxy's flags for settings and a dataplane; without one for the stage's own. */
@@ -52,19 +60,28 @@ export async function createRealStage(dataplane: Dataplane): Promise<RealStage> 
   // Steps follow each other faster than changes of a cluster; every one is waited for.
   const pace = ["--iptables-min-sync-period", "10ms"];
   const flagsFor: FlagsFor = (settings, flags = dataplane.flags) => [...settingsFlags(settings), ...pace, ...flags];
-  const { isInParts = false } = dataplane;
-  const site = await createSite({ clients: 2, proxied: [STAGE_NODE], flags: flagsFor(STAGE_SETTINGS), isInParts });
+  const { isInParts = false, servesCgroup = false, layout = defaultLayout() } = dataplane;
+  const proxied = [STAGE_NODE];
+  const cgroups = servesCgroup ? proxied : [];
+  const site = await createSite({ clients: 2, proxied, flags: flagsFor(STAGE_SETTINGS), isInParts, layout, cgroups });
   try {
     await routeByFirstNode(site.cluster);
     await site.api.apply(STAGE_OBJECTS);
-    return stageOn(site, flagsFor, await createStageServers(site));
+    return stageOn(site, { flagsFor, servesCgroup, servers: await createStageServers(site) });
   } catch (error) {
     await site.destroy();
     throw error;
   }
 }
 
-function stageOn(site: Site, flagsFor: FlagsFor, servers: StageServers): RealStage {
+/** What a stage is made with. */
+interface StageTools {
+  readonly flagsFor: FlagsFor;
+  readonly servesCgroup: boolean;
+  readonly servers: StageServers;
+}
+
+function stageOn(site: Site, { flagsFor, servesCgroup, servers }: StageTools): RealStage {
   const proxy = site.proxy(STAGE_NODE);
   const ports = new Map<string, number>();
   let running = JSON.stringify(STAGE_SETTINGS);
@@ -111,6 +128,7 @@ function stageOn(site: Site, flagsFor: FlagsFor, servers: StageServers): RealSta
       proxy.start(flagsFor(STAGE_SETTINGS, flags));
       running = JSON.stringify(STAGE_SETTINGS);
     },
+    servesSocketOf: (place) => servesCgroup && site.place(place).node === STAGE_NODE,
     nextPort: (place) => {
       const port = ports.get(place) ?? PORTS.first;
       ports.set(place, port === PORTS.last ? PORTS.first : port + 1);

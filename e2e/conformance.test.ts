@@ -1,3 +1,4 @@
+import { ebpfModule } from "@turnout/backend-ebpf";
 import { iptablesModule } from "@turnout/backend-iptables";
 import { nftModule } from "@turnout/backend-nft";
 import type { BackendModule } from "@turnout/core";
@@ -11,6 +12,7 @@ import { createStagePool } from "./conformance-pool.ts";
 import type { StagePool } from "./conformance-pool.ts";
 import { play } from "./conformance-play.ts";
 import type { Dataplane } from "./conformance-stage.ts";
+import type { Layout } from "./layout.ts";
 
 /** What is played on: one entry a backend that this machine can run. */
 interface Subject extends Dataplane {
@@ -33,6 +35,23 @@ function iptablesSubject(variant: "legacy" | "nft", index: number): Subject {
   };
 }
 
+/** How many scenarios of the eBPF backend the full run plays for each one of the normal run. */
+const EBPF_PARTS = 6;
+
+/** The eBPF backend in one of the layouts. */
+function ebpfSubject(layout: Layout, index: number): Subject {
+  return {
+    name: `ebpf, ${layout}`,
+    module: ebpfModule,
+    flags: ["--backend", "ebpf"],
+    needs: ["bpf", "cgroup2", "nft>=1.0.1", "nsenter", "unshare"],
+    part: { index, of: 2 * EBPF_PARTS },
+    layout,
+    servesCgroup: true,
+    isInParts: true,
+  };
+}
+
 const SUBJECTS: readonly Subject[] = [
   {
     name: "nft",
@@ -42,6 +61,8 @@ const SUBJECTS: readonly Subject[] = [
   },
   iptablesSubject("legacy", 0),
   iptablesSubject("nft", 1),
+  ebpfSubject("one process", 0),
+  ebpfSubject("two processes", 1),
 ];
 
 /** Stages side by side: while one waits for silence, another works. */

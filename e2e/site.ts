@@ -32,6 +32,8 @@ export interface SiteOptions extends Partial<ClusterShape> {
   readonly layout?: Layout;
   /** Have a {@link Meddler} between each node-state server and its backend. */
   readonly isMeddled?: boolean;
+  /** Nodes that have a cgroup and a bpffs of their own; default none. */
+  readonly cgroups?: readonly string[];
   /** A sync comes into force in parts, so the barrier may be passed in the middle of one. A second time it is passed after its end. */
   readonly isInParts?: boolean;
 }
@@ -67,6 +69,7 @@ export async function createSite(options: SiteOptions = {}): Promise<Site> {
     ],
     families: options.families ?? ["IPv4", "IPv6"],
     clients: options.clients ?? 1,
+    cgroups: options.cgroups ?? [],
   });
   const folder = await mkdtemp(join(tmpdir(), "turnout-e2e-"));
   const removeAll = async (): Promise<void> => {

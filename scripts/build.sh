@@ -5,3 +5,4 @@ cd "$(dirname "$0")/.."
 # First what the tests of every package import (@turnout/house/needs), whether or not they name it as a reference.
 node_modules/.bin/tsc -b scripts
 node_modules/.bin/tsc -b "$@"
+sh scripts/build-bpf.sh

@@ -1,15 +1,19 @@
 #!/bin/sh
 # Installs the host tools that tests and demo need and this machine lacks. Nothing to do: silent and fast.
 # Not root, or not Debian: prints the command and exits 0; whatever can't run without the tool says so itself.
-# Arguments replace the table; that is for its test and the demo. An entry is tool:package, or tool:package:machine where Debian builds the package for one machine alone.
+# Arguments replace the table; that is for its test and the demo. An entry is tool:package or /a/file:package, or tool:package:machine where Debian builds the package for one machine alone.
 set -eu
 PATH="$PATH:/usr/sbin:/sbin"
 [ $# -gt 0 ] || set -- nft:nftables ip:iproute2 conntrack:conntrack unshare:util-linux jq:jq iptables:iptables sysctl:procps \
-  ipvsadm:ipvsadm ipset:ipset modprobe:kmod linux.uml:user-mode-linux:x86_64
+  ipvsadm:ipvsadm ipset:ipset modprobe:kmod linux.uml:user-mode-linux:x86_64 \
+  clang:clang llvm-strip:llvm /usr/include/bpf/bpf_helpers.h:libbpf-dev
 
 packages=""
 for entry; do
-  command -v "${entry%%:*}" >/dev/null 2>&1 && continue
+  case $entry in
+    /*) [ ! -e "${entry%%:*}" ] || continue ;;
+    *) ! command -v "${entry%%:*}" >/dev/null 2>&1 || continue ;;
+  esac
   package=${entry#*:}
   machine=${package#*:}
   package=${package%%:*}

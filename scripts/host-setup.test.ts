@@ -47,6 +47,12 @@ it("updates, then installs what is missing and nothing else, as root", () => {
   ]);
 });
 
+it("takes a path for a file that must be there", () => {
+  stub("id", "echo 0");
+  stub("apt-get", RECORD);
+  expect(setUp("/proc/version:one", `${bin}/none.h:two`).output).toBe("turnout: installing two with apt-get\n");
+});
+
 it("wants a package that is built for one machine on that machine only", () => {
   stub("id", "echo 0");
   stub("uname", "echo riscv64");

@@ -7,6 +7,8 @@ const host: NeedsHost = {
   kernel: "6.1.0-18-amd64",
   versionOf: (tool) => ({ nft: "1.0.6", quiet: "" })[tool],
   canUnshare: () => false,
+  hasFile: () => false,
+  hasMount: () => false,
   canInstall: () => false,
 };
 
@@ -14,6 +16,7 @@ describe("unmetNeed", () => {
   const rows: readonly { need: string; answer: string | undefined }[] = [
     { need: "root", answer: "root (not root)" },
     { need: "netns", answer: "netns (unshare -n is refused)" },
+    { need: "cgroup2", answer: "cgroup2 (not mounted; run: mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified)" },
     { need: "nft", answer: undefined },
     { need: "nft>=1.0.6", answer: undefined },
     { need: "nft>=1.0.10", answer: "nft>=1.0.10 (found 1.0.6)" },
@@ -29,8 +32,20 @@ describe("unmetNeed", () => {
   });
 
   it("finds nothing unmet where everything is there", () => {
-    const able: NeedsHost = { ...host, isRoot: true, canUnshare: () => true, versionOf: () => "1.0" };
-    expect(["root", "netns", "uml"].map((need) => unmetNeed(need, able))).toEqual([undefined, undefined, undefined]);
+    const yes = (): boolean => true;
+    const able: NeedsHost = { ...host, isRoot: true, canUnshare: yes, hasFile: yes, hasMount: yes, versionOf: () => "1.0" };
+    const met = ["root", "netns", "uml", "bpf", "cgroup2"].map((need) => unmetNeed(need, able));
+    expect(met).toEqual(met.map(() => undefined));
+  });
+
+  it.each(["clang", "llvm-strip", "header"])("misses bpf without %s", (missing) => {
+    const lacking: NeedsHost = {
+      ...host,
+      versionOf: (tool) => (tool === missing ? undefined : "1.0"),
+      hasFile: () => missing !== "header",
+    };
+    const install = "apt-get install -y --no-install-recommends clang llvm libbpf-dev";
+    expect(unmetNeed("bpf", lacking)).toBe(`bpf (not installed; run: ${install})`);
   });
 
   it.each(["linux.uml", "modprobe"])("misses uml without %s, as a need of its own where no package can be had", (missing) => {
@@ -55,6 +70,16 @@ it("asks apt-cache, if there is one, whether there is a package", () => {
   const machine = createNeedsHost();
   const isDebian = machine.versionOf("apt-cache") !== undefined;
   expect([machine.canInstall("dpkg"), machine.canInstall("turnout-no-such-package")]).toEqual([isDebian, false]);
+});
+
+it("looks for files and mounts", () => {
+  const machine = createNeedsHost();
+  expect([
+    machine.hasFile("/proc/self"),
+    machine.hasFile("/turnout-none"),
+    machine.hasMount("proc"),
+    machine.hasMount("turnout-none"),
+  ]).toEqual([true, false, true, false]);
 });
 
 it("turns an unmet need into a skip that says why, and a met one into nothing", () => {

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { release } from "node:os";
 
 declare module "vitest" {
@@ -22,11 +23,17 @@ export interface NeedsHost {
   versionOf(tool: string): string | undefined;
   /** Whether a fresh network namespace can be made here. */
   canUnshare(): boolean;
+  /** Whether there is such a file. */
+  hasFile(path: string): boolean;
+  /** Whether a file system of this type is mounted, e.g. `cgroup2`. */
+  hasMount(type: string): boolean;
   /** Whether apt-get could install this package here, as far as its lists say. */
   canInstall(debianPackage: string): boolean;
 }
 
 const VERSION_FLAG: Readonly<Record<string, string>> = { ip: "-V", tc: "-V", bridge: "-V", unshare: "-V" };
+
+const MOUNTS = "/proc/self/mountinfo";
 
 /** A PATH that also has the places of administration tools, which a plain user's lacks. */
 const TOOL_PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
@@ -47,6 +54,8 @@ export function createNeedsHost(): NeedsHost {
       return found ? (/\d+(?:\.\d+)+/.exec(output)?.[0] ?? "") : undefined;
     },
     canUnshare: () => runTool("unshare", [isRoot ? "-n" : "-rn", "true"]).ok,
+    hasFile: existsSync,
+    hasMount: (type) => existsSync(MOUNTS) && readFileSync(MOUNTS, "utf8").includes(` - ${type} `),
     canInstall: (debianPackage) => /^ +Candidate: [^(\s]/m.test(runTool("apt-cache", ["policy", debianPackage]).output),
   };
 }
@@ -75,20 +84,30 @@ function unmetUml(host: NeedsHost): string | undefined {
   return `${UML_PACKAGE} (no such package here; where there is one: ${UML_INSTALL})`;
 }
 
+/** What scripts/build-bpf.sh compiles with; libbpf-dev brings libbpf itself. */
+function unmetBpf(host: NeedsHost): string | undefined {
+  const hasTools = ["clang", "llvm-strip"].every((tool) => host.versionOf(tool) !== undefined);
+  if (hasTools && host.hasFile("/usr/include/bpf/bpf_helpers.h")) return undefined;
+  return "bpf (not installed; run: apt-get install -y --no-install-recommends clang llvm libbpf-dev)";
+}
+
 /**
  * Tell why a need is not met.
  *
- * Shape: a need is `root`, `netns` (a network namespace can be made), `uml` (a guest of the laboratory can be booted), `kernel>=6.1`, a tool (`nft`),
- * or a tool and the oldest version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
+ * Shape: a need is `root`, `netns` (a network namespace can be made), `uml` (a guest of the laboratory can be booted), `bpf` (BPF programs
+ * can be compiled), `cgroup2` (it is mounted), `kernel>=6.1`, a tool (`nft`), or a tool and the oldest version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
  * @throws {Error} when the need is none of these.
  */
 export function unmetNeed(need: string, host: NeedsHost): string | undefined {
   if (need === "root") return host.isRoot ? undefined : "root (not root)";
   if (need === "netns") return host.canUnshare() ? undefined : "netns (unshare -n is refused)";
   if (need === "uml") return unmetUml(host);
+  if (need === "bpf") return unmetBpf(host);
+  if (need === "cgroup2")
+    return host.hasMount("cgroup2") ? undefined : "cgroup2 (not mounted; run: mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified)";
   const match = /^([a-z][\w.-]*)(?:>=(\d+(?:\.\d+)*))?$/.exec(need);
   const tool = match?.[1];
-  if (tool === undefined) throw new Error(`"${need}" is no need: say root, netns, uml, kernel>=6.1, nft or nft>=1.0.1`);
+  if (tool === undefined) throw new Error(`"${need}" is no need: say root, netns, uml, bpf, cgroup2, kernel>=6.1, nft or nft>=1.0.1`);
   const oldest = match?.[2];
   const found = tool === "kernel" ? host.kernel : host.versionOf(tool);
   if (found === undefined) return `${need} (not installed)`;

@@ -10,6 +10,7 @@ const VARIANTS = {
   blockedWithoutEndpoints: "drop",
   affinityScope: "row",
   rowChanges: "atOnce",
+  localClients: "packets",
   nodePortsOnLoopback: "never",
 };
 const ALL = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "drop"].map((name) => [name, true as const]));
@@ -39,6 +40,7 @@ describe("the status table", () => {
       "| node ports on 127.0.0.1 | don't answer | don't answer |",
       "| one affinity entry is for | one service port | somethingNew |",
       "| servers and masquerading that both change | change at once | change at once |",
+      "| clients on the node itself are served at | their packets | their packets |",
     ]);
   });
 

@@ -25,6 +25,10 @@ const VARIANTS: Readonly<Record<string, readonly [string, Readonly<Record<string
   nodePortsOnLoopback: ["node ports on 127.0.0.1", { IPv4: "answer", never: "don't answer" }],
   affinityScope: ["one affinity entry is for", { row: "one service port", address: "one address of a service port" }],
   rowChanges: ["servers and masquerading that both change", { atOnce: "change at once", inParts: "change one after the other" }],
+  localClients: [
+    "clients on the node itself are served at",
+    { packets: "their packets", sockets: "their sockets, with the address they have" },
+  ],
 };
 
 /** Write the table of backends: one column each, what it passed, what it can do and which permitted behaviours it has. Pure. */

@@ -4,6 +4,8 @@ import { changeSets } from "./change-sets.ts";
 import { clientInstall } from "./client-install.ts";
 import { coldStart } from "./cold-start.ts";
 import { connect } from "./connect.ts";
+import { ebpfCase } from "./ebpf.ts";
+import { ebpfTraffic } from "./ebpf-traffic.ts";
 import { firstState } from "./first-state.ts";
 import { flip } from "./flip.ts";
 import { iptablesCase } from "./iptables.ts";
@@ -25,6 +27,8 @@ export const CASES: readonly BenchCase[] = [
   restart,
   iptablesCase,
   ipvsCase,
+  ebpfCase,
+  ebpfTraffic,
   rivals,
   clientInstall,
   changeSets,

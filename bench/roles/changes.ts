@@ -22,11 +22,11 @@ export interface Changes {
 }
 
 /** Changes before those that count. */
-const WARM_UP = 20;
+export const WARM_UP = 20;
 /** Services that lack an endpoint at any time. */
 const OPEN_MAX = 10;
 /** Between the end of one change and the start of the next: the proxy is quiet. */
-const PAUSE_MS = 5;
+export const PAUSE_MS = 5;
 /** A prime, so that changes hit services all over the place. */
 const STRIDE = 7919;
 
@@ -54,8 +54,8 @@ export async function changes({ shape, count, quietMs }: ChangesParameters): Pro
   return { firstMs: all[0] ?? 0, samplesMs: all.slice(WARM_UP) };
 }
 
-/** Make the next change and wait until it is in force; resolves to the ms it took. Every other change undoes an earlier one. */
-function createChanger(store: Store, subject: Subject, shape: Shape): () => Promise<number> {
+/** Make a function that makes the next change and waits until it is in force; it resolves to the ms that took. Every other change undoes an earlier one. */
+export function createChanger(store: Store, subject: Subject, shape: Shape): () => Promise<number> {
   const open: number[] = [];
   let count = 0;
   return async () => {

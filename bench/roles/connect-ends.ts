@@ -38,7 +38,8 @@ export async function connectClient({ targets, count }: ConnectClientParameters)
   return samples;
 }
 
-function connectOnce({ address, port }: ConnectTarget): Promise<number> {
+/** Open a TCP connection and reset it; resolves to the ms until it was open. */
+export function connectOnce({ address, port }: Pick<ConnectTarget, "address" | "port">): Promise<number> {
   return new Promise((resolve, reject) => {
     const startMs = performance.now();
     const socket = connectSocket({ host: address, port, timeout: 5000 });

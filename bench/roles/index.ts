@@ -1,6 +1,7 @@
 import type { Harness } from "../line-channel.ts";
 import { adopt } from "./adopt.ts";
 import { apiServer } from "./api-server.ts";
+import { backendAdopt, backendRestore, backendRules, backendRun } from "./backend-run.ts";
 import { baseline } from "./baseline.ts";
 import { stateServer } from "./state-server.ts";
 import { changes } from "./changes.ts";
@@ -16,6 +17,7 @@ import { ipvsAdopt, ipvsReload, ipvsRun } from "./ipvs.ts";
 import { rival } from "./rival.ts";
 import { storeAlone } from "./store-alone.ts";
 import { traces } from "./traces.ts";
+import { trafficClient, trafficServer } from "./traffic.ts";
 import { userspaceServer } from "./userspace-ends.ts";
 import { userspace } from "./userspace.ts";
 import { watchers } from "./watchers.ts";
@@ -24,6 +26,10 @@ import { watchers } from "./watchers.ts";
 export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness) => Promise<unknown>>> = {
   adopt,
   "api-server": apiServer,
+  "backend-adopt": backendAdopt,
+  "backend-restore": backendRestore,
+  "backend-rules": backendRules,
+  "backend-run": backendRun,
   baseline,
   stateServer,
   changes,
@@ -44,6 +50,8 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   rival,
   "store-alone": storeAlone,
   traces,
+  "traffic-client": trafficClient,
+  "traffic-server": trafficServer,
   userspace,
   "userspace-server": userspaceServer,
   watchers,

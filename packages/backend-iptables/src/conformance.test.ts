@@ -1,4 +1,5 @@
-import { checkBackend, describeBackend } from "@turnout/conformance";
+import { BREAKAGES, checkBackend, describeBackend } from "@turnout/conformance";
+import { someOf } from "@turnout/house/some-of";
 import { describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
@@ -16,6 +17,7 @@ describe("the iptables backend on its host in memory", () => {
     // The scenarios are played with the nft variant, the histories with the other.
     createHistoryHost: () => createFakeHost({ variant: "legacy" }),
     skipsNothing: true,
+    breakages: someOf(BREAKAGES, { oneOf: 2, from: 1 }),
     notSeen: NOT_SEEN,
   });
 

@@ -1,4 +1,5 @@
-import { describeBackend } from "@turnout/conformance";
+import { BREAKAGES, describeBackend } from "@turnout/conformance";
+import { someOf } from "@turnout/house/some-of";
 import { describe, it } from "vitest";
 import { ipvsModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
@@ -15,5 +16,11 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
 };
 
 describe("the ipvs backend on its host in memory", () => {
-  describeBackend(ipvsModule, createFakeHost, { it, steps: 2_000, skipsNothing: true, notSeen: NOT_SEEN });
+  describeBackend(ipvsModule, createFakeHost, {
+    it,
+    steps: 2_000,
+    skipsNothing: true,
+    breakages: someOf(BREAKAGES, { oneOf: 2 }),
+    notSeen: NOT_SEEN,
+  });
 });

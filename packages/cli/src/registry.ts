@@ -12,7 +12,7 @@ export interface KnownBackend {
   readonly load: () => Promise<object>;
   /** Its door `./testing`. */
   readonly loadTesting: () => Promise<object>;
-  /** It has to be asked for: `auto` doesn't take it, because what it does ends with the process, or because it has no future upstream. */
+  /** It has to be asked for: `auto` doesn't take it, because what it does ends with the process, because it has no future upstream, or because all processes pass by it. */
   readonly isNeverAuto?: true;
   /** Commands that show its rules on a node, for people who look around. */
   readonly looks?: readonly { readonly what: string; readonly command: string }[];
@@ -49,6 +49,17 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     ],
   },
   {
+    name: "ebpf",
+    summary: "eBPF at sockets and devices, Linux 6.1 or newer with BTF; has to be asked for",
+    load: () => import("@turnout/backend-ebpf"),
+    loadTesting: () => import("@turnout/backend-ebpf/testing"),
+    isNeverAuto: true,
+    looks: [
+      { what: "programs at devices", command: "bpftool net" },
+      { what: "flows that come from elsewhere", command: "conntrack -L" },
+    ],
+  },
+  {
     name: "userspace",
     summary: "a TCP and UDP proxy in the process: no root needed; has to be asked for",
     load: () => import("@turnout/backend-userspace"),
@@ -82,7 +93,7 @@ export async function otherBackends(inUse: string): Promise<readonly BackendModu
 }
 
 /** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
-const NOT_YET: ReadonlySet<string> = new Set(["ebpf", "winkernel", "kernelspace"]);
+const NOT_YET: ReadonlySet<string> = new Set(["winkernel", "kernelspace"]);
 
 /** What choosing a backend looks at. */
 export interface BackendChoice {

@@ -2,7 +2,7 @@
  * What Turnout's backends share about a Linux host: running programs, netlink, own addresses, kernel parameters, probes.
  *
  * Everything here touches the machine; its fakes are in `@turnout/host/testing`. For backends that use these tools there are also
- * `@turnout/host/iptables`, `/nft`, `/ipset` and `/ipvs`, with fakes in `@turnout/host/testing/iptables` and so on.
+ * `@turnout/host/iptables`, `/nft`, `/ipset` and `/ipvs`, with fakes in `@turnout/host/testing/iptables` and so on, and `/bpf`.
  * @packageDocumentation
  */
 export { readHostAddresses } from "./addresses/host-addresses.ts";
@@ -13,6 +13,7 @@ export { Mutex } from "./addresses/mutex.ts";
 export { createExec } from "./exec/exec.ts";
 export { Inbox } from "./watch/inbox.ts";
 export type { Netlink } from "./netlink/netlink.ts";
+export type { Device, DeviceRoute } from "./netlink/devices.ts";
 export type { HostAddress } from "./netlink/host-addresses.ts";
 export { EchoCount, OwnCommits } from "./watch/own-commits.ts";
 export type { CommitMark } from "./watch/own-commits.ts";

@@ -6,7 +6,8 @@ import type { Cluster } from "./cluster.ts";
 import { createCluster } from "./cluster.ts";
 import { startClusterApi } from "./cluster-api.ts";
 import { nodeManifests } from "./manifests.ts";
-import { namespaceNames, ownerOf, sweepLeftovers } from "./namespaces.ts";
+import { namespaceNames, ownerOf } from "./namespaces.ts";
+import { sweepLeftovers } from "./sweep.ts";
 
 const FAMILIES = ["IPv4", "IPv6"] as const;
 const TRANSPORTS = ["TCP", "UDP", "HTTP", "SCTP"] as const;
@@ -88,6 +89,22 @@ describe("a cluster", needs("root", "ip", "nft"), () => {
     await expect.poll(async () => (await client.peekLoad(load)).failed.refused).toBeGreaterThan(0);
     await expect.poll(async () => (await client.release(held)).state).toBe("reset");
     await client.stopLoad(load);
+  });
+
+  it("keeps a UDP socket, and sees the kernel end it", async () => {
+    const agent = cluster.place("pod-1-1").agent();
+    const server = cluster.place("pod-2-1").address("IPv4");
+    const held = await agent.hold({ address: server, port: 80, transport: "UDP", fromPort: 40_002, everyMs: 5 });
+    expect(await agent.holdStatus(held)).toMatchObject({
+      state: "open",
+      server: "server",
+      client: cluster.place("pod-1-1").address("IPv4"),
+    });
+    const { answers } = await agent.holdStatus(held);
+    await expect.poll(async () => (await agent.holdStatus(held)).answers).toBeGreaterThan(answers + 2);
+    await cluster.place("pod-1-1").run("ss", ["-K", "-u", "sport", "=", ":40002"]);
+    await expect.poll(async () => (await agent.release(held)).state).toBe("reset");
+    await expect(agent.hold({ address: server, port: 81, transport: "UDP", everyMs: 5 })).rejects.toThrow("opening a connection to keep");
   });
 
   it("lets open connections finish when a server drains", async () => {

@@ -7,8 +7,10 @@ import { FABRIC, planCluster } from "./address-plan.ts";
 import type { ClusterPlan, ClusterShape, PlaceKind, PlannedPlace } from "./address-plan.ts";
 import { agentOver, programArguments } from "./agent/agent.ts";
 import type { Agent } from "./agent/agent.ts";
-import { guardNamespaces } from "./exit-guard.ts";
-import { namespaceName, sweepLeftovers, thisOwner } from "./namespaces.ts";
+import { guardUntilExit } from "./exit-guard.ts";
+import { namespaceName, removeNamespaces, thisOwner } from "./namespaces.ts";
+import { createNodeCgroup, removeCgroups } from "./node-cgroup.ts";
+import { sweepLeftovers } from "./sweep.ts";
 
 /** What cluster to build, and with what. */
 export interface ClusterOptions extends ClusterShape {
@@ -16,6 +18,8 @@ export interface ClusterOptions extends ClusterShape {
   readonly signal?: AbortSignal;
   /** Default: the real one. */
   readonly exec?: Exec;
+  /** Nodes that have a cgroup (version 2) and a bpffs of their own, which they share with their pods, as machines do. Default none: all see those of this host. */
+  readonly cgroups?: readonly string[];
 }
 
 /** How a program is started in a place. */
@@ -83,14 +87,29 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
   const owner = thisOwner();
   const mine = serial;
   const nameOf = (place: string): string => namespaceName(owner, mine, place);
-  const guard = guardNamespaces(plan.places.map((place) => nameOf(place.name)));
+  const { cgroups: housed = [] } = options;
+  const guard = guardUntilExit(() => {
+    removeNamespaces(plan.places.map((place) => nameOf(place.name)));
+    removeCgroups(housed.map(nameOf));
+  });
   try {
     await build(plan, nameOf, exec, options.signal);
+    const enter = new Map(await Promise.all(housed.map(async (node) => [node, await createNodeCgroup(nameOf(node))] as const)));
+    return clusterFor({ plan, nameOf, exec, enter, remove: guard.remove });
   } catch (error) {
     guard.remove();
     throw error;
   }
-  return clusterFor(plan, nameOf, exec, guard.remove);
+}
+
+/** What a cluster is made of. */
+interface Built {
+  readonly plan: ClusterPlan;
+  readonly nameOf: (place: string) => string;
+  readonly exec: Exec;
+  /** Of nodes that have a cgroup of their own: see {@link createNodeCgroup}. */
+  readonly enter: ReadonlyMap<string, readonly string[]>;
+  readonly remove: () => void;
 }
 
 async function build(plan: ClusterPlan, nameOf: (place: string) => string, exec: Exec, signal: AbortSignal | undefined): Promise<void> {
@@ -163,9 +182,15 @@ function sysctlScript(kind: PlaceKind): string {
   return ["set -e", ...needed, ...optional].join("\n");
 }
 
-function clusterFor(plan: ClusterPlan, nameOf: (place: string) => string, exec: Exec, remove: () => void): Cluster {
+function clusterFor({ plan, nameOf, exec, enter, remove }: Built): Cluster {
   const agents = new Map<string, Agent>();
-  const places = new Map(plan.places.map((place) => [place.name, placeFor(place, nameOf(place.name), exec, agents)]));
+  const commandIn = ({ name, kind, node }: PlannedPlace): readonly string[] => {
+    const into = enter.get((kind === "node" ? name : node) ?? "");
+    return into === undefined ? ["ip", "netns", "exec", nameOf(name)] : [...into, `--net=/run/netns/${nameOf(name)}`];
+  };
+  const places = new Map(
+    plan.places.map((place) => [place.name, placeFor(place, { namespace: nameOf(place.name), before: commandIn(place), exec, agents })]),
+  );
   const find = (name: string): Place => {
     const place = places.get(name);
     if (place === undefined)
@@ -204,10 +229,20 @@ function clusterFor(plan: ClusterPlan, nameOf: (place: string) => string, exec: 
   };
 }
 
-function placeFor(planned: PlannedPlace, namespace: string, exec: Exec, agents: Map<string, Agent>): Place {
+/** What a place is made with. */
+interface PlaceTools {
+  readonly namespace: string;
+  /** What comes before a command that is run there. */
+  readonly before: readonly string[];
+  readonly exec: Exec;
+  readonly agents: Map<string, Agent>;
+}
+
+function placeFor(planned: PlannedPlace, { namespace, before, exec, agents }: PlaceTools): Place {
   const { kind, name } = planned;
+  const [enter = "", ...entering] = before;
   const start = (file: string, args: readonly string[], options: SpawnOptions = {}): ChildProcess =>
-    spawn("ip", ["netns", "exec", namespace, file, ...args], {
+    spawn(enter, [...entering, file, ...args], {
       stdio: options.stdio ?? ["ignore", "pipe", "pipe"],
       env: { ...process.env, ...options.env },
     });
@@ -231,7 +266,7 @@ function placeFor(planned: PlannedPlace, namespace: string, exec: Exec, agents: 
       return agent;
     },
     run: async (file, args, options) => {
-      const result = await exec.run("ip", ["netns", "exec", namespace, file, ...args], options);
+      const result = await exec.run(enter, [...entering, file, ...args], options);
       if (result.code !== 0) throw new ProxyError("tool_failed", `${file} ${args.join(" ")} in ${name}`, { hint: result.stderr.trim() });
       return result;
     },

@@ -1,24 +1,22 @@
-import { removeNamespaces } from "./namespaces.ts";
-
-/** Namespaces that go when this process goes. */
-export interface NamespaceGuard {
-  /** Remove them now, once. @throws {ProxyError} as {@link removeNamespaces}. */
+/** Something that goes when this process goes. */
+export interface ExitGuard {
+  /** Remove it now, once. @throws whatever removing throws. */
   remove(): void;
 }
 
 const SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
-const guarded = new Set<NamespaceGuard>();
+const guarded = new Set<ExitGuard>();
 
 /**
- * See to it that namespaces are removed when this process exits or is asked to end by SIGINT, SIGTERM or SIGHUP.
+ * See to it that something is removed when this process exits or is asked to end by SIGINT, SIGTERM or SIGHUP.
  * Edges: SIGKILL can't be caught; the next cluster of any process sweeps up.
  */
-export function guardNamespaces(names: readonly string[]): NamespaceGuard {
-  const guard: NamespaceGuard = {
+export function guardUntilExit(remove: () => void): ExitGuard {
+  const guard: ExitGuard = {
     remove: () => {
       if (!guarded.delete(guard)) return;
       if (guarded.size === 0) unhook();
-      removeNamespaces(names);
+      remove();
     },
   };
   if (guarded.size === 0) hook();

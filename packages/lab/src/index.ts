@@ -16,6 +16,6 @@ export { createCluster } from "./cluster.ts";
 export type { Cluster, ClusterOptions, NodePlace, Place, SpawnOptions } from "./cluster.ts";
 export { nodeManifests, serviceCIDRManifest, serviceManifest, sliceManifests } from "./manifests.ts";
 export type { EndpointManifest, PortManifest, ServiceManifest } from "./manifests.ts";
-export { sweepLeftovers } from "./namespaces.ts";
 export { decodeSctp, encodeSctp } from "./raw/sctp-packet.ts";
 export type { SctpPacket } from "./raw/sctp-packet.ts";
+export { sweepLeftovers } from "./sweep.ts";

@@ -23,9 +23,9 @@ export function ownerOf(namespace: string): Owner | undefined {
   return { pid: Number(match[1]), startTicks: Number.parseInt(match[2] ?? "", 36) };
 }
 
-/** Pick the laboratory's namespaces whose owner is gone. Pure: `startOf` gives a live process's start time. */
-export function leftoversAmong(namespaces: readonly string[], startOf: (pid: number) => number | undefined): readonly string[] {
-  return namespaces.filter((name) => {
+/** Pick, by their names, what of the laboratory's has an owner who is gone. Pure: `startOf` gives a live process's start time. */
+export function leftoversAmong(names: readonly string[], startOf: (pid: number) => number | undefined): readonly string[] {
+  return names.filter((name) => {
     const owner = ownerOf(name);
     return owner !== undefined && startOf(owner.pid) !== owner.startTicks;
   });
@@ -34,16 +34,6 @@ export function leftoversAmong(namespaces: readonly string[], startOf: (pid: num
 /** The owner that namespaces of this process get. */
 export function thisOwner(): Owner {
   return { pid: process.pid, startTicks: startTicksOf(process.pid) ?? 0 };
-}
-
-/**
- * Remove the namespaces that dead laboratory processes left behind, with whatever still runs in them.
- * @returns the names removed.
- */
-export function sweepLeftovers(): readonly string[] {
-  const leftovers = leftoversAmong(namespaceNames(), startTicksOf);
-  removeNamespaces(leftovers);
-  return leftovers;
 }
 
 /** The named network namespaces of this machine. */
@@ -102,7 +92,8 @@ function endProcessesIn(held: readonly HeldNamespace[]): void {
   }
 }
 
-function startTicksOf(pid: number): number | undefined {
+/** A live process's start time in clock ticks since boot; undefined: it is gone. */
+export function startTicksOf(pid: number): number | undefined {
   const stat = readIfPresent(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
   // Field 22; counted after the command name, which may hold spaces and brackets itself.
   const field = stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];

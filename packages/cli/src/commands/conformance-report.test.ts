@@ -27,6 +27,7 @@ const ABILITIES: Abilities = {
     affinityScope: "row",
     nodePortsOnLoopback: "never",
     rowChanges: "atOnce",
+    localClients: "packets",
   },
 };
 
@@ -84,6 +85,7 @@ describe("the text", () => {
         "            affinityScope row",
         "            nodePortsOnLoopback never",
         "            rowChanges atOnce",
+        "            localClients packets",
         "",
         "            IPv4                    IPv6",
         "rule         TCP     UDP    SCTP     TCP     UDP    SCTP",

@@ -52,7 +52,8 @@ const STEPS = 1_000;
 export function describeBackend(module: BackendModule, createFakeHost: CreateFakeHost, options: DescribeOptions): void {
   const { it, scenarios = SCENARIOS, createHistoryHost = createFakeHost, skipsNothing = false, ...given } = options;
   const { breakages = BREAKAGES, notSeen = {} } = options;
-  const unknown = Object.keys(notSeen).filter((name) => !breakages.some((breakage) => breakage.name === name));
+  const known = new Set([...BREAKAGES, ...breakages].map(({ name }) => name));
+  const unknown = Object.keys(notSeen).filter((name) => !known.has(name));
   if (unknown.length > 0) throw new Error(`no breakage has this name: ${unknown.join("; ")}`);
   const { TURNOUT_HISTORY_STEPS, TURNOUT_HISTORY_SEED } = process.env;
   const { skip } = it;

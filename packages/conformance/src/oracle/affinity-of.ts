@@ -1,3 +1,4 @@
+import { servedAt } from "./at-socket.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 import type { Packet } from "./packet.ts";
 import { sceneOf } from "./scene.ts";
@@ -18,10 +19,15 @@ export interface AffinityEntry {
  */
 export function affinityOf(world: OracleWorld, packet: Packet): AffinityEntry | undefined {
   if (world.capabilities.sessionAffinity !== true || verdictOf(world, packet).is !== "forward") return undefined;
-  const row = sceneOf(world, packet.family).ownerOf(packet)?.row;
+  const scene = sceneOf(world, packet.family);
+  const owner = scene.ownerOf(packet);
+  const row = owner?.row;
   if (row?.affinitySeconds === undefined) return undefined;
-  const { family, protocol, source, destination, port } = packet;
-  const [ofRow, ofAddress] = [`${family} ${row.key} ${source}`, `${family} ${protocol} ${destination} ${port} ${source}`];
+  const { family, protocol, destination, port } = packet;
+  const sources = owner?.kind === "loadBalancerIP" ? scene.sourcesOf(row) : undefined;
+  // At a socket, a client is a network namespace.
+  const client = servedAt(world, scene.node, packet, sources) === "socket" ? `link ${packet.link}` : packet.source;
+  const [ofRow, ofAddress] = [`${family} ${row.key} ${client}`, `${family} ${protocol} ${destination} ${port} ${client}`];
   const seconds = row.affinitySeconds;
   if (world.variants.affinityScope === "row") return { key: ofRow, kin: [], seconds };
   return { key: `${ofRow} ${destination} ${port}`, kin: [ofRow, ofAddress], seconds };

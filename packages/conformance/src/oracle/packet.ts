@@ -1,5 +1,8 @@
 import type { IPFamily, Protocol } from "@turnout/core";
 
+/** node1's link to the other node and to the world; what comes in by another one is from a pod of node1. */
+export const UPLINK = "eth0";
+
 /** The first packet of a new connection, as it reaches the node. */
 export interface Packet {
   readonly family: IPFamily;

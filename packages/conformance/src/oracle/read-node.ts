@@ -14,6 +14,8 @@ export interface OracleNode {
   /** Addresses node ports answer on. */
   readonly nodePortAddresses: ReadonlySet<string>;
   readonly serviceRanges: readonly CIDR[];
+  /** Where the node's pods are, as the API says. */
+  readonly podCIDRs: readonly CIDR[];
   /** Tell a pod's packet; undefined where pods can't be told (rule R-26). */
   readonly isFromPod: ((packet: Packet) => boolean) | undefined;
 }
@@ -29,6 +31,7 @@ export function readNode(world: OracleWorld, family: IPFamily): OracleNode {
     hostAddresses: new Set(world.hostAddresses[family]),
     nodePortAddresses: new Set(nodePortAddresses(world, family, primary)),
     serviceRanges: objectsOf(world.objects, "ServiceCIDR").flatMap((object) => rangesOf(listAt(object, "spec", "cidrs"), family)),
+    podCIDRs: rangesOf(podRanges(raw), family),
     isFromPod: podTest(world, family, podRanges(raw)),
   };
 }
@@ -98,6 +101,11 @@ function podTest(world: OracleWorld, family: IPFamily, podCIDRs: readonly unknow
 export function isIn(address: string, ranges: readonly CIDR[]): boolean {
   const ip = parseIP(address);
   return ip !== undefined && ranges.some((range) => cidrContains(range, ip));
+}
+
+/** Tell whether a range lies in another one. */
+export function contains(outer: CIDR, inner: CIDR): boolean {
+  return outer.prefixLength <= inner.prefixLength && cidrContains(outer, { text: "", family: inner.family, value: inner.value });
 }
 
 /** Tell whether a source address is one of the host's own; all of loopback is. */

@@ -11,4 +11,5 @@ export const REFERENCE_VARIANTS: Variants = {
   affinityScope: "row",
   nodePortsOnLoopback: "never",
   rowChanges: "atOnce",
+  localClients: "packets",
 };

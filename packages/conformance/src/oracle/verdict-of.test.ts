@@ -300,6 +300,26 @@ describe("variants", () => {
     expect(fate(served, "stranger", BALANCED_IP)).toBe("drop");
   });
 
+  it.each<[string, RawObject, string, string, string]>([
+    ["a pod at a cluster IP", {}, "pod", CLUSTER_IP, "10.1.1.1 10.1.2.1"],
+    ["a pod at an external IP keeps its address (R-28)", {}, "pod", EXTERNAL_IP, "10.1.1.1 10.1.2.1"],
+    ["the host has an address of its own there (R-24)", {}, "host", CLUSTER_IP, "10.1.1.1 10.1.2.1"],
+    ["a client is not on the node", {}, "client", EXTERNAL_IP, "10.1.1.1* 10.1.2.1*"],
+    ["under the Local policy the host gets anywhere (R-32)", { externalTrafficPolicy: "Local" }, "host", EXTERNAL_IP, "10.1.1.1 10.1.2.1"],
+    ["ranges that keep pods of the node out", { loadBalancerSourceRanges: ["10.1.1.1/32", "172.18.0.0/16"] }, "pod", BALANCED_IP, "drop"],
+    ["ranges with the host's primary address", { loadBalancerSourceRanges: ["172.18.0.0/16"] }, "host", BALANCED_IP, "10.1.1.1 10.1.2.1"],
+    ["ranges without it", { loadBalancerSourceRanges: ["203.0.113.0/25"] }, "host", BALANCED_IP, "drop"],
+  ])("localClients: at sockets, %s", (_, spec, from, to, expected) => {
+    expect(fate(variants(web(spec), { localClients: "sockets" }), from, to)).toBe(expected);
+  });
+
+  it("localClients: a pod is known by its network namespace, whatever detect-local says, and masqueradeAll is nothing to it", () => {
+    const world = variants(web({ externalTrafficPolicy: "Local" }, [THERE]), { localClients: "sockets" });
+    const link = settings(world, { detectLocal: { mode: "BridgeInterface", bridgeInterface: "veth9" } });
+    expect(fate(link, "pod", EXTERNAL_IP)).toBe("10.1.2.1");
+    expect(fate(settings(world, { masqueradeAll: true }), "pod", CLUSTER_IP)).toBe("10.1.2.1");
+  });
+
   it("nodePortsOnLoopback: the host is answered on 127.0.0.1 where that is chosen, and never on ::1", () => {
     const world = variants(settings(web(), { nodePortAddresses: ["all"] }), { nodePortsOnLoopback: "IPv4" });
     expect(fate(world, "host", "127.0.0.1 30080")).toBe("10.1.1.1* 10.1.2.1*");

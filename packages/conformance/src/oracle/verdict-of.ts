@@ -1,3 +1,4 @@
+import { isAtSocket, isHostLeftOut, servedAt } from "./at-socket.ts";
 import type { OracleEndpoint } from "./read-endpoints.ts";
 import { isIn, isOfHost } from "./read-node.ts";
 import type { OracleRow } from "./read-services.ts";
@@ -46,6 +47,7 @@ function verdictOnClusterIP(world: OracleWorld, scene: Scene, packet: Packet, ro
   const pool = row.internalLocal ? pools.local : pools.cluster;
   if (pool.endpoints.length === 0) return { is: "drop", because: ["R-27"] };
   const { isFromPod } = scene.node;
+  if (isAtSocket(world, packet)) return forwardAtSocket(pool, ["R-22", "R-24"]);
   if (world.settings.masqueradeAll) return forward(world, packet, pool, true, ["R-25", "R-22"]);
   if (isFromPod === undefined) return forward(world, packet, pool, false, ["R-26", "R-22"]);
   return forward(world, packet, pool, !isFromPod(packet), ["R-22", "R-24"]);
@@ -55,13 +57,25 @@ function verdictOnClusterIP(world: OracleWorld, scene: Scene, packet: Packet, ro
 function verdictOnExternal(world: OracleWorld, scene: Scene, packet: Packet, row: OracleRow, isBalanced: boolean): Verdict {
   const { cluster, local } = scene.poolsOf(row);
   const sources = isBalanced ? scene.sourcesOf(row) : undefined;
-  const isBlocked = sources !== undefined && !isIn(packet.source, sources);
   const hasUsableEndpoints = cluster.endpoints.length > 0;
+  if (sources !== undefined && isHostLeftOut(world, scene.node, packet, sources)) {
+    const isLet = scene.node.hostAddresses.has(packet.destination) || (hasUsableEndpoints && isIn(packet.source, sources));
+    return { is: isLet ? "pass" : "drop", because: ["R-39"] };
+  }
+  const served = servedAt(world, scene.node, packet, sources);
+  const isBlocked = sources !== undefined && !isIn(packet.source, sources) && (served === "packet" || packet.link !== "");
   if (isBlocked && (hasUsableEndpoints || world.variants.blockedWithoutEndpoints === "drop")) return { is: "drop", because: ["R-39"] };
   const admitted = sources === undefined || isBlocked ? [] : isIn(packet.source, row.sourceRanges ?? []) ? ["R-39"] : ["R-40"];
   if (!hasUsableEndpoints) return { is: "reject", because: ["R-29", ...admitted] };
-  if (!row.externalLocal) return forward(world, packet, cluster, true, ["R-28", ...admitted]);
   const { isFromPod } = scene.node;
+  if (served === "socket") {
+    if (!row.externalLocal) return forwardAtSocket(cluster, ["R-28", ...admitted]);
+    if (packet.link === "") return forwardAtSocket(cluster, ["R-32", ...admitted]);
+    if (isFromPod !== undefined) return forwardAtSocket(cluster, ["R-31", ...admitted]);
+    if (local.endpoints.length > 0) return forwardAtSocket(local, ["R-30", "R-34", ...admitted]);
+    return { is: "drop", because: ["R-33", "R-34", ...admitted] };
+  }
+  if (!row.externalLocal) return forward(world, packet, cluster, true, ["R-28", ...admitted]);
   if (isFromPod?.(packet) === true)
     return forward(world, packet, cluster, false, ["R-31", ...(isOfHost(scene.node, packet.source) ? ["R-35"] : []), ...admitted]);
   if (isOfHost(scene.node, packet.source)) return forward(world, packet, cluster, true, ["R-32", ...admitted]);
@@ -88,6 +102,12 @@ function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Ver
   if (isIn(packet.destination, node.serviceRanges)) return { is: variants.unallocatedClusterIP, because: ["R-48", "R-62"] };
   const rule = scene.leftAloneBy(packet.destination);
   return { is: "pass", because: rule === undefined ? [] : [rule] };
+}
+
+/** Whoever is served at a socket is seen with the address that it has there: of the host, one of the node's own. */
+function forwardAtSocket(pool: Pool, because: readonly string[]): Verdict {
+  const answers = pool.endpoints.map((endpoint) => ({ endpoint: endpoint.text, masquerade: false }));
+  return { is: "forward", answers, because: [...because, ...pool.because] };
 }
 
 function forward(world: OracleWorld, packet: Packet, pool: Pool, asked: boolean, because: readonly string[]): Verdict {

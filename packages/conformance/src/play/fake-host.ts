@@ -47,12 +47,17 @@ export interface FakeHost {
    * written as they were. Absent where the dataplane takes everything as a whole, such as a file: then a report says that it wasn't asked about.
    */
   written?(): number;
+  /**
+   * Have `look` called whenever the backend has changed something by another way than `world.exec`, whose every call the kit sees. Absent where there is
+   * none, or where a change takes effect as a whole.
+   */
+  onChange?(look: () => void): void;
   /** Everything that isn't the backend's, in the same form. */
   foreign(): readonly string[];
 }
 
 /** What a host may leave out of {@link FakeHost}; then what it would show isn't looked at. */
-export type OptionalMember = "written";
+export type OptionalMember = "written" | "onChange";
 
 /** When the next change of the host fails: nothing of it done, part of it (where it isn't atomic) or all of it done. */
 export interface Fault {

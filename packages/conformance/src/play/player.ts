@@ -1,4 +1,4 @@
-import type { Abilities, Dataplane, IPFamily, NodeSettings, ObjectKind, Plain, ProbedHost, Protocol, World } from "@turnout/core";
+import type { Abilities, Clock, Dataplane, IPFamily, NodeSettings, ObjectKind, Plain, ProbedHost, Protocol, World } from "@turnout/core";
 import { abilitiesOf, FAMILIES, OBJECT_KINDS, openDataplane, probeModule, ProxyError, Store } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { RawObject } from "@turnout/core/testing";
@@ -28,6 +28,9 @@ export interface PlayerOptions {
 /** Labels whose presence hides an object from service proxies; no source tells of such objects. */
 const HIDING_LABELS: readonly string[] = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
+/** The longest pause between two looks of a backend that waits for something in a sync. */
+const WAIT_IN_SYNC_MS = 100;
+
 /** A host with a backend's processes on it, one per family, and the API objects they are told of. */
 export class Player {
   readonly host: FakeHost;
@@ -35,6 +38,7 @@ export class Player {
   onToolCall: (() => void) | undefined;
   /** Calls of a tool that may read what the host holds before one fails; undefined: all may. */
   #readsLeft: number | undefined;
+  #isSyncing = false;
   /** What the processes get of the host. */
   readonly #hostWorld: World;
   readonly #subject: Subject;
@@ -59,6 +63,7 @@ export class Player {
     this.#parsed = subject.module.parseOptions(options.backendOptions ?? {});
     this.host = subject.createFakeHost();
     this.#hostWorld = watchTools(this.host.world, { look: () => this.onToolCall?.(), failure: () => this.#readFailure() });
+    this.host.onChange?.(() => this.onToolCall?.());
     this.#hostAddresses = this.#withExtra(HOST_ADDRESSES);
     this.host.setAddresses(hostLinks(this.#hostAddresses));
   }
@@ -159,8 +164,19 @@ export class Player {
   /** Sync every family once. */
   async sync(): Promise<readonly (SyncReport & { readonly life: FamilyProcess })[]> {
     const reports = [];
-    for (const life of this.#processes) reports.push({ ...(await life.sync()), life });
+    for (const life of this.#processes) {
+      this.#isSyncing = true;
+      reports.push({ ...(await life.sync()), life });
+      this.#isSyncing = false;
+    }
     return reports;
+  }
+
+  /** A backend that waits in a sync, e.g. for its other family, would wait for ever: nobody else lets time pass then. Who sleeps long does so beside the sync. */
+  #sleep(ms: number, signal: AbortSignal): Promise<void> {
+    const slept = this.host.world.clock.sleep(ms, signal);
+    if (!this.#isSyncing || ms > WAIT_IN_SYNC_MS) return slept;
+    return Promise.all([slept, this.host.advance(ms)]).then(() => undefined);
   }
 
   /** Let the processes end (cleanly, if they haven't been killed) and start new ones, which hear of everything anew. */
@@ -196,7 +212,10 @@ export class Player {
   async #startProcesses(): Promise<void> {
     const facts = await this.#probe();
     const { capabilities } = this.#abilities;
-    const dataplane = await openDataplane(this.#subject.module, this.#parsed, this.#hostWorld, new AbortController().signal);
+    const { clock } = this.#hostWorld;
+    const waiting: Clock = { nowMs: () => clock.nowMs(), sleep: (ms, signal) => this.#sleep(ms, signal) };
+    const world = { ...this.#hostWorld, clock: waiting };
+    const dataplane = await openDataplane(this.#subject.module, this.#parsed, world, new AbortController().signal);
     this.#dataplane = dataplane;
     const common = {
       subject: this.#subject,

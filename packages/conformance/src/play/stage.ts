@@ -2,7 +2,10 @@ import { FAMILIES } from "@turnout/core";
 import type { IPFamily, NodeSettings } from "@turnout/core";
 import { rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
+import { UPLINK } from "../oracle/packet.ts";
 import type { HostAddress } from "./fake-host.ts";
+
+export { UPLINK };
 
 /** Somebody in the cluster that every scenario plays in. */
 export interface StagePeer {
@@ -17,9 +20,6 @@ export interface StagePeer {
 
 /** The node whose proxy is looked at. */
 export const STAGE_NODE = "node1";
-
-/** node1's link to the other node and to the world. */
-export const UPLINK = "eth0";
 
 /** The port every pod serves all protocols on. */
 export const SERVER_PORT = 8080;

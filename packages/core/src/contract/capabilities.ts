@@ -105,6 +105,12 @@ export interface Variants {
    * a server may see the other source. Default: `atOnce`.
    */
   readonly rowChanges: "atOnce" | "inParts";
+  /**
+   * Where processes of this node, in pods or not, are served: their packets, or, for TCP and UDP, their sockets, before there is any packet. At a
+   * socket nobody rewrites a source, who is in a pod's network namespace is a pod, and affinity is for a network namespace. Where source ranges keep a
+   * pod of this node out, packets of its pods are served; where they keep the node's primary address out, the host is not. Default: `packets`.
+   */
+  readonly localClients: "packets" | "sockets";
 }
 
 /**
@@ -121,6 +127,7 @@ export const VARIANT_VALUES: { readonly [Name in keyof Variants]: readonly [Vari
   affinityScope: ["row", "address"],
   nodePortsOnLoopback: ["never", "IPv4"],
   rowChanges: ["atOnce", "inParts"],
+  localClients: ["packets", "sockets"],
 };
 
 /** What a backend names of itself; what it leaves out has its default. Names that this core doesn't know count for nothing. */

@@ -43,6 +43,7 @@ describe("what a backend can do on a host", () => {
       affinityScope: "address",
       nodePortsOnLoopback: "never",
       rowChanges: "atOnce",
+      localClients: "packets",
     });
   });
 

@@ -34,14 +34,15 @@ interface Operation {
  * fails with a retryable error.
  */
 export class NetlinkChannel {
-  readonly #protocol: number;
+  readonly #open: () => RawNetlinkSocket;
   #socket: RawNetlinkSocket | undefined;
   #current: Operation | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #seq = 1;
 
-  constructor(protocol: number) {
-    this.#protocol = protocol;
+  /** `open` is called for each socket, for one of another network namespace than this process's. */
+  constructor(protocol: number, open: (protocol: number) => RawNetlinkSocket = openSocket) {
+    this.#open = () => open(protocol);
   }
 
   /** Send one request and resolve to its errno, 0 for success. @throws {ProxyError} what {@link openSocket} throws; `tool_failed` when the socket broke. */
@@ -83,7 +84,7 @@ export class NetlinkChannel {
 
   #start(type: number, flags: number, payloads: readonly Uint8Array[], onReply: OnReply): Promise<Operation> {
     return new Promise((resolve, reject) => {
-      const socket = this.#open();
+      const socket = this.#listen();
       const open = new Map<number, number>();
       const encoded = payloads.map((payload, place) => {
         const seq = this.#seq;
@@ -102,9 +103,9 @@ export class NetlinkChannel {
     });
   }
 
-  #open(): RawNetlinkSocket {
+  #listen(): RawNetlinkSocket {
     if (this.#socket !== undefined) return this.#socket;
-    const socket = openSocket(this.#protocol);
+    const socket = this.#open();
     // Without a listener an error event would throw inside the native callback and abort the process.
     // After an error (ENOBUFS, seen as EBADF) the package has closed the socket: it is of no more use.
     socket.on("error", (error) => {

@@ -70,9 +70,11 @@ export function parseLink(payload: Buffer): { readonly index: number; readonly n
  * @throws {ProxyError} what the channel throws, and the kernel's refusal.
  */
 export async function listAddresses(channel: NetlinkChannel, family: IPFamily): Promise<readonly HostAddress[]> {
-  const found = await consistentDump(channel, RTM.getAddress, addressRequest(family), (payload) => parseAddress(payload, family));
+  const found = await consistentDump(channel, RTM.getAddress, addressRequest(family), "addresses", (payload) =>
+    parseAddress(payload, family),
+  );
   if (found.length === 0) return [];
-  const links = await consistentDump(channel, RTM.getLink, Buffer.alloc(IFINFOMSG_LENGTH), parseLink);
+  const links = await consistentDump(channel, RTM.getLink, Buffer.alloc(IFINFOMSG_LENGTH), "addresses", parseLink);
   const names = new Map(links.map((link) => [link.index, link.name]));
   return found.flatMap(({ ip, prefixLength, linkIndex }) => {
     const link = names.get(linkIndex);
@@ -86,11 +88,12 @@ function addressRequest(family: IPFamily): Buffer {
   return request;
 }
 
-/** Dump a small table; once more when it changed meanwhile, and then what came counts. */
-async function consistentDump<T>(
+/** Dump a small table of `what`; once more when it changed meanwhile, and then what came counts. @throws {ProxyError} what the channel throws, and the kernel's refusal. */
+export async function consistentDump<T>(
   channel: NetlinkChannel,
   type: number,
   request: Buffer,
+  what: string,
   parse: (payload: Buffer) => T | undefined,
 ): Promise<readonly T[]> {
   for (let attempt = 1; ; attempt++) {
@@ -100,7 +103,7 @@ async function consistentDump<T>(
       if (parsed !== undefined) found.push(parsed);
     };
     const end = await channel.dump(type, request, onReply);
-    if (end.errno !== 0 && end.errno !== errno("EINTR")) throw kernelError(end.errno, "addresses can't be listed");
+    if (end.errno !== 0 && end.errno !== errno("EINTR")) throw kernelError(end.errno, `${what} can't be listed`);
     if (attempt === 2 || (!end.interrupted && end.errno === 0)) return found;
   }
 }

@@ -1,9 +1,8 @@
-import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { isMainThread } from "node:worker_threads";
 import { ProxyError } from "@turnout/core";
-import type koffiPackage from "koffi";
 import { errno, kernelError } from "./errno.ts";
+import { loadLibc } from "./libc.ts";
 import { isSupportedByteOrder } from "./message.ts";
 
 // @source linux/socket.h, asm-generic/socket.h, asm-generic/fcntl.h, linux/netlink.h
@@ -68,7 +67,7 @@ export interface MulticastSocket {
  */
 export function openMulticastSocket(protocol: number, groups: readonly number[], bufferBytes: number = BUFFER_BYTES): MulticastSocket {
   if (!isSupportedByteOrder) throw new ProxyError("host_unsupported", "netlink needs a little-endian machine");
-  const libc = loadLibc();
+  const libc = declareLibc();
   const fd = check(libc, libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, protocol));
   try {
     const address = Buffer.alloc(12);
@@ -137,26 +136,15 @@ function check(libc: Libc, result: number): number {
   throw kernelError(libc.errno(), "netlink notifications can't be subscribed to");
 }
 
-const load = createRequire(import.meta.url);
-
-function loadLibc(): Libc {
-  try {
-    // On first use: loading koffi takes 30 ms, and most processes watch nothing.
-    const koffi = load("koffi") as typeof koffiPackage;
-    const libc = koffi.load("libc.so.6");
-    return {
-      socket: libc.func("int socket(int domain, int type, int protocol)"),
-      bind: libc.func("int bind(int fd, const void *address, uint32_t length)"),
-      setsockopt: libc.func("int setsockopt(int fd, int level, int name, const void *value, uint32_t length)"),
-      recv: libc.func("intptr_t recv(int fd, void *buffer, size_t length, int flags)"),
-      fcntl: libc.func("int fcntl(int fd, int command, long value)"),
-      close: libc.func("int close(int fd)"),
-      errno: () => koffi.errno(),
-    };
-  } catch (error) {
-    throw new ProxyError("host_unsupported", "libc could not be loaded", {
-      hint: "npm install koffi; a glibc system is needed",
-      cause: error,
-    });
-  }
+function declareLibc(): Libc {
+  const { koffi, libc } = loadLibc();
+  return {
+    socket: libc.func("int socket(int domain, int type, int protocol)"),
+    bind: libc.func("int bind(int fd, const void *address, uint32_t length)"),
+    setsockopt: libc.func("int setsockopt(int fd, int level, int name, const void *value, uint32_t length)"),
+    recv: libc.func("intptr_t recv(int fd, void *buffer, size_t length, int flags)"),
+    fcntl: libc.func("int fcntl(int fd, int command, long value)"),
+    close: libc.func("int close(int fd)"),
+    errno: () => koffi.errno(),
+  };
 }

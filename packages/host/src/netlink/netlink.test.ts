@@ -103,6 +103,23 @@ describe("addresses of a real kernel", needs("root", "netns", "ip"), () => {
     });
   });
 
+  it("lists devices and routes, and sees changes", async () => {
+    expect(await inNamespace("devices")).toEqual({
+      seen: { done: false },
+      devices: ["lo   true", "br0 bridge  false", "veth1 veth  false", "veth0 veth br0 false"],
+      routes: [
+        "0.0.0.0/0 veth1 by a router",
+        "0.0.0.0/0 veth1 by a router",
+        "10.1.1.0/24 br0",
+        "10.1.2.0/24 veth1 by a router",
+        "192.0.2.0/24 veth1",
+        "2001:db8::/64 veth1",
+        "::/0 veth1 by a router",
+      ],
+      ended: true,
+    });
+  });
+
   it("survives thousands of calls at once", async () => {
     expect(await inNamespace("manyAtOnce")).toEqual({ generations: 1, lists: 2 });
   });

@@ -2,6 +2,8 @@ import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
 import { NetlinkChannel } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
+import { listDevices, listRoutes } from "./devices.ts";
+import type { Device, DeviceRoute } from "./devices.ts";
 import { deleteMatchingFlows } from "./flow-deletion.ts";
 import { needsLocalAddresses } from "./flow-matcher.ts";
 import { listAddresses } from "./host-addresses.ts";
@@ -16,6 +18,8 @@ import type { WatchHandlers } from "./watch.ts";
 // Multicast groups. @source linux/rtnetlink.h, linux/netfilter/nfnetlink.h
 const IFADDR_GROUPS = [5, 9] as const;
 const NFTABLES_GROUPS = [7] as const;
+/** Links, and routes of both families. */
+const DEVICE_GROUPS = [1, 7, 11] as const;
 /** Commits kept for a slow reader before they collapse into "lost". */
 const MAX_UNREAD_COMMITS = 1024;
 
@@ -23,6 +27,10 @@ const MAX_UNREAD_COMMITS = 1024;
 export interface Netlink {
   /** All addresses of one family on this host, tentative and deprecated ones too. */
   addresses(family: IPFamily): Promise<readonly HostAddress[]>;
+  /** All devices of this network namespace. */
+  devices(): Promise<readonly Device[]>;
+  /** The ways of one family's routes in the main table, to somebody by a device. */
+  routes(family: IPFamily): Promise<readonly DeviceRoute[]>;
   /** Delete the matching conntrack entries; resolves to how many went. None goes that was not seen before `signal` aborted. */
   deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
@@ -37,6 +45,8 @@ export interface Netlink {
   watchNft(signal: AbortSignal): AsyncIterable<NftEvent>;
   /** Follow changes to the host's addresses; any number of changes since the last look is one. Edges and throws as {@link Netlink.watchNft}. */
   watchAddresses(signal: AbortSignal): AsyncIterable<void>;
+  /** Follow changes to devices and routes, as {@link Netlink.watchAddresses}. */
+  watchDevices(signal: AbortSignal): AsyncIterable<void>;
   /** Close the sockets of requests; what is under way fails with `canceled`. Watches end by their signal. */
   close(): void;
 }
@@ -54,6 +64,8 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
   const nft = new NetlinkChannel(NETLINK.netfilter);
   return {
     addresses: (family: IPFamily): Promise<readonly HostAddress[]> => listAddresses(route, family),
+    devices: () => listDevices(route),
+    routes: (family: IPFamily) => listRoutes(route, family),
     async deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
       const local = needsLocalAddresses(flows) ? await listAddresses(route, family) : [];
       const addresses = local.map((address) => address.ip);
@@ -61,7 +73,8 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     },
     nftGeneration: (): Promise<number> => nftGeneration(nft),
     watchNft: (signal: AbortSignal) => watchNft(clock, signal),
-    watchAddresses: (signal: AbortSignal) => watchAddresses(clock, signal),
+    watchAddresses: (signal: AbortSignal) => watchChanges(IFADDR_GROUPS, clock, signal),
+    watchDevices: (signal: AbortSignal) => watchChanges(DEVICE_GROUPS, clock, signal),
     close(): void {
       for (const channel of [route, conntrack, nft]) channel.close();
     },
@@ -98,8 +111,9 @@ function watchNft(clock: Clock, signal: AbortSignal): AsyncIterable<NftEvent> {
   return watch(() => openMulticastSocket(NETLINK.netfilter, NFTABLES_GROUPS), handlers, clock, signal);
 }
 
-function watchAddresses(clock: Clock, signal: AbortSignal): AsyncIterable<void> {
+/** Any number of changes since the last look is one. */
+function watchChanges(groups: readonly number[], clock: Clock, signal: AbortSignal): AsyncIterable<void> {
   const onChange = (_: unknown, put: () => void): void => put();
   const handlers: WatchHandlers<void> = { onMessage: onChange, onLost: (put) => put(), limit: 1, overflow: undefined };
-  return watch(() => openMulticastSocket(NETLINK.route, IFADDR_GROUPS), handlers, clock, signal);
+  return watch(() => openMulticastSocket(NETLINK.route, groups), handlers, clock, signal);
 }

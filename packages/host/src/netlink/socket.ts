@@ -5,7 +5,7 @@ import type { RawNetlinkSocket } from "netlink";
 import { isSupportedByteOrder } from "./message.ts";
 
 /** Netlink protocols Turnout speaks. @source linux/netlink.h */
-export const NETLINK = { route: 0, netfilter: 12, generic: 16 } as const;
+export const NETLINK = { route: 0, sockDiag: 4, netfilter: 12, generic: 16 } as const;
 
 /** Wanted socket buffer in bytes; the kernel caps it at net.core.rmem_max without saying so. */
 const BUFFER_BYTES = 4 << 20;

@@ -52,7 +52,7 @@ export class NftSession {
   }
 
   /** Remove a table that isn't watched, if it is there: an echo that is expected and never comes would hide somebody else's next change. */
-  async dropTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<void> {
+  async dropTable(family: "ip" | "ip6" | "inet", table: string, signal: AbortSignal): Promise<void> {
     // Made first, so that deleting it can't fail for its absence.
     await this.#carryOut([`add table ${family} ${table}`, `delete table ${family} ${table}`], signal);
   }
@@ -65,7 +65,7 @@ export class NftSession {
   }
 
   /** List a table as JSON; undefined when it doesn't exist. */
-  async listTable(family: "ip" | "ip6", table: string, signal: AbortSignal): Promise<string | undefined> {
+  async listTable(family: "ip" | "ip6" | "inet", table: string, signal: AbortSignal): Promise<string | undefined> {
     const { code, stdout, stderr } = await this.#list(["table", family, table], signal);
     if (code === 0) return stdout;
     const error = nftError(stderr, `list table ${family} ${table}`);

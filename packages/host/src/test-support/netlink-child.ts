@@ -209,6 +209,46 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return { seen, listed, ended: (await drain(changes)).done };
   },
 
+  // A port of a bridge, a way out by two routers, and what isn't in the main table or leads nowhere.
+  async devices() {
+    const ending = new AbortController();
+    const changes = netlink.watchDevices(ending.signal)[Symbol.asyncIterator]();
+    const change = changes.next();
+    for (const line of [
+      "link set lo up",
+      "link add br0 type bridge",
+      "link add veth0 type veth peer name veth1",
+      "link set veth0 master br0",
+      "link set br0 up",
+      "link set veth1 up",
+      "link set veth0 up",
+      "addr add 192.0.2.7/24 dev veth1",
+      "addr add 2001:db8::7/64 dev veth1 nodad",
+      "route add 10.1.1.0/24 dev br0",
+      "route add 10.1.2.0/24 via 192.0.2.9",
+      "route add default nexthop via 192.0.2.8 nexthop via 192.0.2.9",
+      "route add unreachable 10.1.3.0/24",
+      "route add 10.1.4.0/24 dev br0 table 7",
+      "-6 route add default via 2001:db8::9",
+    ])
+      tool("ip", line.split(" "));
+    const seen = await change;
+    const devices = await netlink.devices();
+    const names = new Map(devices.map(({ index, name: own }) => [index, own]));
+    const told = async (family: "IPv4" | "IPv6"): Promise<readonly string[]> =>
+      (await netlink.routes(family))
+        .map((one) => `${one.destination} ${names.get(one.device)}${one.hasGateway ? " by a router" : ""}`)
+        .toSorted();
+    const routes = [...(await told("IPv4")), ...(await told("IPv6")).filter((text) => !text.startsWith("fe80::"))];
+    ending.abort();
+    return {
+      seen,
+      devices: devices.map((one) => `${one.name} ${one.kind} ${names.get(one.master ?? 0) ?? ""} ${one.isLoopback}`),
+      routes,
+      ended: (await drain(changes)).done,
+    };
+  },
+
   // Without the guards the package aborts the process, or answers EBUSY.
   async manyAtOnce() {
     tool("ip", ["link", "set", "lo", "up"]);

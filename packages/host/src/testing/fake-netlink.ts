@@ -2,6 +2,7 @@ import { ProxyError } from "@turnout/core";
 import type { FlowFilter, IPFamily } from "@turnout/core";
 import { EventQueue } from "../netlink/event-queue.ts";
 import { canonicalHostPort, createFlowMatcher } from "../netlink/flow-matcher.ts";
+import type { Device, DeviceRoute } from "../netlink/devices.ts";
 import type { HostAddress } from "../netlink/host-addresses.ts";
 import type { Netlink } from "../netlink/netlink.ts";
 import type { NftEvent } from "../netlink/nft-events.ts";
@@ -20,6 +21,8 @@ export interface FakeFlow {
 export interface FakeNetlinkState {
   readonly addresses?: Readonly<Partial<Record<IPFamily, readonly HostAddress[]>>>;
   readonly flows?: readonly FakeFlow[];
+  readonly devices?: readonly Device[];
+  readonly routes?: Readonly<Partial<Record<IPFamily, readonly DeviceRoute[]>>>;
 }
 
 /** A {@link Netlink} in memory. */
@@ -30,6 +33,8 @@ export interface FakeNetlink extends Netlink {
   addFlow(flow: FakeFlow): void;
   /** Replace the addresses of a family and tell the watchers. */
   setAddresses(family: IPFamily, addresses: readonly HostAddress[]): void;
+  /** Replace the devices and routes, and tell the watchers. */
+  setDevices(devices: readonly Device[], routes?: FakeNetlinkState["routes"]): void;
   /** Play somebody's commit: the generation rises and watchers are told. */
   commitNft(by: { readonly pid: number; readonly process: string; readonly tables: readonly string[] }): void;
 }
@@ -41,9 +46,12 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     ["IPv6", state.addresses?.IPv6 ?? []],
   ]);
   let flows: FakeFlow[] = [];
+  let devices = state.devices ?? [];
+  let routes = state.routes ?? {};
   let generation = 1;
   const nftWatchers = new Set<EventQueue<NftEvent>>();
   const addressWatchers = new Set<EventQueue<void>>();
+  const deviceWatchers = new Set<EventQueue<void>>();
   const fake: FakeNetlink = {
     get flows(): readonly FakeFlow[] {
       return flows;
@@ -56,11 +64,18 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
       addresses.set(family, replacement);
       for (const watcher of addressWatchers) watcher.put();
     },
+    setDevices(nextDevices, nextRoutes = {}): void {
+      devices = nextDevices;
+      routes = nextRoutes;
+      for (const watcher of deviceWatchers) watcher.put();
+    },
     commitNft(by): void {
       generation++;
       for (const watcher of nftWatchers) watcher.put({ kind: "commit", generation, ...by });
     },
     addresses: (family: IPFamily) => Promise.resolve(addresses.get(family) ?? []),
+    devices: () => Promise.resolve(devices),
+    routes: (family: IPFamily) => Promise.resolve(routes[family] ?? []),
     nftGeneration: () => Promise.resolve(generation),
     async deleteFlows(family: IPFamily, filters: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
       if (signal.aborted) throw new ProxyError("canceled", "forgetting flows was given up", { cause: signal.reason });
@@ -73,6 +88,7 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     },
     watchNft: (signal: AbortSignal) => watch<NftEvent>(nftWatchers, 1024, { kind: "lost" }, signal),
     watchAddresses: (signal: AbortSignal) => watch<void>(addressWatchers, 1, undefined, signal),
+    watchDevices: (signal: AbortSignal) => watch<void>(deviceWatchers, 1, undefined, signal),
     close(): void {
       // Nothing is open.
     },

@@ -1,10 +1,6 @@
-import { connect } from "node:net";
-import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ProxyError } from "@turnout/core/backend";
 import { attempt, createKeepAlive } from "./attempts.ts";
-import { eachLine } from "./lines.ts";
-import type { ServerReply, Attempt, BurstRequest, HoldRequest, HoldStatus, LoadRequest, Outcome, Tally } from "./protocol.ts";
+import type { Attempt, BurstRequest, LoadRequest, Outcome, Tally } from "./protocol.ts";
 
 /** Sum attempts up; grows with their number. */
 export interface Counter {
@@ -89,61 +85,4 @@ export function startLoad(request: LoadRequest): Load {
       return counter.tally();
     },
   };
-}
-
-/** A connection that is kept. */
-export interface Held {
-  status(): HoldStatus;
-  release(): HoldStatus;
-}
-
-/** Open a connection and ask over it every `everyMs`. @throws {ProxyError} `tool_failed` when it can't be opened. */
-export async function hold(request: HoldRequest): Promise<Held> {
-  const socket = await opened(request);
-  let state: HoldStatus["state"] = "open";
-  let answers = 0;
-  let late = 0;
-  let asked = 0;
-  let server = "";
-  eachLine(socket, (line) => {
-    answers += 1;
-    ({ server } = JSON.parse(line) as ServerReply);
-  });
-  const ask = (): void => {
-    if (answers < asked) late += 1;
-    asked = answers + 1;
-    socket.write("ask\n");
-  };
-  const timer = setInterval(ask, request.everyMs);
-  const ended = (as: HoldStatus["state"]): void => {
-    clearInterval(timer);
-    if (state === "open") state = as;
-  };
-  socket.on("error", () => ended("reset")).on("close", () => ended("closed"));
-  ask();
-  const status = (): HoldStatus => ({ state, answers, late, server });
-  return {
-    status,
-    release: () => {
-      const last = status();
-      clearInterval(timer);
-      socket.destroy();
-      return last;
-    },
-  };
-}
-
-function opened(request: HoldRequest): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const local = request.fromAddress === undefined ? {} : { localAddress: request.fromAddress };
-    const socket = connect({ host: request.address, port: request.port, ...local });
-    const fail = (cause: Error): void =>
-      reject(new ProxyError("tool_failed", "opening a connection to keep", { object: `${request.address} ${request.port}`, cause }));
-    const timer = setTimeout(() => socket.destroy(new Error("timed out")), request.timeoutMs ?? 2_000);
-    socket.once("error", fail).once("connect", () => {
-      clearTimeout(timer);
-      socket.removeListener("error", fail);
-      resolve(socket);
-    });
-  });
 }

@@ -1,9 +1,11 @@
 /** The process that acts inside one namespace: questions on stdin, answers on stdout, gone when stdin ends. */
 import { ProxyError } from "@turnout/core/backend";
 import { attempt, getOnce } from "./attempts.ts";
+import { hold } from "./hold.ts";
+import type { Held } from "./hold.ts";
 import { serveLines } from "./lines.ts";
-import { burst, hold, startLoad } from "./load.ts";
-import type { Held, Load } from "./load.ts";
+import { burst, startLoad } from "./load.ts";
+import type { Load } from "./load.ts";
 import type { AgentCalls } from "./protocol.ts";
 import { createServers } from "./servers.ts";
 

@@ -81,17 +81,19 @@ export interface Tally {
   readonly p99Ms: number;
 }
 
-/** Keep one TCP connection open and ask over it every `everyMs`. */
+/** Keep one TCP connection or connected UDP socket open, and ask over it every `everyMs`. */
 export interface HoldRequest extends TargetRequest {
   readonly everyMs: number;
 }
 
-/** How a held connection is doing. `late` counts questions not answered before the next was due. */
+/** How a held connection is doing. `late` counts questions not answered before the next was due; a UDP socket that the kernel has ended is `reset`. */
 export interface HoldStatus {
   readonly state: "open" | "closed" | "reset";
   readonly answers: number;
   readonly late: number;
   readonly server: string;
+  /** The client's address as the server saw it last, canonical. */
+  readonly client: string;
 }
 
 /** One HTTP GET, for health and metrics endpoints. */
@@ -123,7 +125,7 @@ export interface AgentCalls {
   stopLoad(handle: number): Promise<Tally>;
   /** How a load is doing, without stopping it. */
   peekLoad(handle: number): Promise<Tally>;
-  /** Open and keep a connection; fails when it can't be opened. */
+  /** Open and keep a connection; fails when it can't be opened. A UDP socket is open when the first answer has come. */
   hold(request: HoldRequest): Promise<number>;
   holdStatus(handle: number): Promise<HoldStatus>;
   release(handle: number): Promise<HoldStatus>;

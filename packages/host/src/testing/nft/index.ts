@@ -4,6 +4,8 @@
  * @packageDocumentation
  */
 export { FOREIGN_BIT } from "../foreign-mark.ts";
+export { createNftExec } from "./fake-exec.ts";
+export type { RunInput } from "./fake-exec.ts";
 export { FakeNft } from "./fake-nft.ts";
 export type { FakeNftHost, FollowOptions } from "./fake-nft.ts";
 export { dataJson, listedStatements, verdictJson } from "./json.ts";

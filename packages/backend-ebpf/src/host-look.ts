@@ -1,0 +1,69 @@
+import { basename, join } from "node:path";
+import { FAMILIES } from "@turnout/core/backend";
+import type { BpfMap, Elements, Pin } from "@turnout/host/bpf";
+import { FILTER, linksIn, NOWHERE, programPins } from "./attached.ts";
+import { WRITTEN_MAPS } from "./elements.ts";
+import type { EbpfMap, WrittenMap } from "./elements.ts";
+import { deviceKey, HOOKS, placeOf } from "./hooks.ts";
+import { filledMark, isMapFolder, isProgramFolder, LINK_FOLDER } from "./names.ts";
+import type { Look, ProgramPin } from "./observe.ts";
+import type { PinnedMaps, PinWorld } from "./pinned-maps.ts";
+import type { EbpfWorld } from "./world.ts";
+
+/** Nothing of ours is pinned on this host. */
+const NOTHING: Omit<Look, "table"> = { elements: undefined, links: new Map(), filters: new Map(), filled: [], folders: [] };
+
+/** What is looked at. */
+export type LookWorld = Pick<PinWorld, "bpf" | "pinFiles"> & Pick<EbpfWorld, "netlink">;
+
+/**
+ * Look at what is pinned, and at filters of clsact where programs are attached by these. Changes nothing.
+ * @throws {ProxyError} what opening pins or reading maps failed with.
+ */
+export async function lookAtPins(pinned: PinnedMaps, world: LookWorld, byClsact: boolean): Promise<Omit<Look, "table">> {
+  const { root } = pinned;
+  const maps = pinned.find();
+  if (root === undefined || !world.pinFiles.exists(root)) return NOTHING;
+  const pins = world.bpf.pins(root);
+  const links = linksIn(pins, root).flatMap(({ path, ...link }) => {
+    const key = basename(path);
+    return path === join(root, LINK_FOLDER, key) && (key in HOOKS || placeOf(key) !== undefined) ? [[key, link] as const] : [];
+  });
+  const inMaps = world.pinFiles.folders(join(root, pinned.folder));
+  const ours: readonly string[] = Object.values(pinned.programs);
+  return {
+    elements: maps === undefined ? undefined : await readElements(maps),
+    links: new Map(links),
+    filters: byClsact ? await filtersOf(pins, root, world) : new Map(),
+    // Marks go with maps of which a part is missing.
+    filled: maps === undefined ? [] : FAMILIES.filter((family) => inMaps.includes(filledMark(family))),
+    folders: [
+      ...world.pinFiles.folders(root).filter((name) => isMapFolder(name) && name !== pinned.folder),
+      ...inMaps.map((name) => `${pinned.folder}/${name}`).filter((path) => isProgramFolder(basename(path)) && !ours.includes(path)),
+    ],
+  };
+}
+
+/** Our filters of clsact at any device, by the names that links would have. */
+export async function filtersOf(pins: readonly Pin[], root: string, { bpf, netlink }: LookWorld): Promise<ReadonlyMap<string, ProgramPin>> {
+  const programs = programPins(pins, root);
+  const found = new Map<string, ProgramPin>();
+  for (const { index: ifindex } of await netlink.devices()) {
+    for (const direction of ["ingress", "egress"] as const) {
+      const program = bpf.clsactProgram({ ifindex, direction }, FILTER);
+      if (program !== undefined) found.set(deviceKey({ ifindex, direction }), programs.get(program) ?? NOWHERE);
+    }
+  }
+  return found;
+}
+
+async function readElements(maps: ReadonlyMap<EbpfMap, BpfMap>): Promise<ReadonlyMap<WrittenMap, readonly Elements[]>> {
+  const read = new Map<WrittenMap, readonly Elements[]>();
+  for (const name of WRITTEN_MAPS) {
+    const map = maps.get(name);
+    const parts: Elements[] = [];
+    for await (const part of map?.read() ?? []) parts.push(part);
+    read.set(name, parts);
+  }
+  return read;
+}

@@ -1,0 +1,232 @@
+import { join } from "node:path";
+import { ALL_CAPABILITIES, ProxyError } from "@turnout/core/backend";
+import type {
+  Backend,
+  BackendMetric,
+  BackendModule,
+  Context,
+  Dataplane,
+  Delta,
+  FlowFilter,
+  HostEvent,
+  IPFamily,
+  Leftover,
+  Observed,
+  Outcome,
+  Plan,
+  ServicePort,
+  Turn,
+} from "@turnout/core/backend";
+import { Applier } from "./apply.ts";
+import { HookLinks } from "./hook-links.ts";
+import { lookAtPins } from "./host-look.ts";
+import { leaveFamily } from "./leftovers.ts";
+import { isNamed, ListUse } from "./list-use.ts";
+import { filledMark } from "./names.ts";
+import { mapMetrics, RowNames, rowMetrics } from "./numbers.ts";
+import type { EbpfObject } from "./objects.ts";
+import { PacketHost } from "./packet-host.ts";
+import { readLook } from "./observe.ts";
+import { parseEbpfOptions } from "./options.ts";
+import type { EbpfFacts, EbpfOptions } from "./options.ts";
+import { PinnedMaps } from "./pinned-maps.ts";
+import { explainPlan, planDelta } from "./plan.ts";
+import type { Step } from "./plan.ts";
+import { probeEbpf } from "./probe.ts";
+import { renderRow } from "./render.ts";
+import { NODE_PORT_ADDRESSES, renderSkeleton } from "./skeleton.ts";
+import { Serving } from "./serving.ts";
+import { endStuckSockets } from "./stuck-sockets.ts";
+import { watchHost } from "./watch.ts";
+import { createEbpfWorld } from "./world.ts";
+import type { EbpfWorld } from "./world.ts";
+
+/** The eBPF dataplane as a backend module. */
+export const ebpfModule: BackendModule<EbpfOptions, EbpfFacts, EbpfObject, Step, EbpfWorld> = {
+  name: "ebpf",
+  contract: 2,
+  residence: "kernel",
+  capabilities: {
+    ...ALL_CAPABILITIES,
+    SCTP: "the kernel's functions that make flows in conntrack refuse it, and no hook of sockets sees it",
+  },
+  variants: {
+    nodePortRejectScope: "nodePortAddresses",
+    blockedWithoutEndpoints: "drop",
+    affinityScope: "row",
+    nodePortsOnLoopback: "never",
+    localClients: "sockets",
+  },
+  nodePortAddressesDefault: NODE_PORT_ADDRESSES,
+  createWorld: createEbpfWorld,
+  parseOptions: parseEbpfOptions,
+  probe: probeEbpf,
+  open: (options, world) => Promise.resolve(new EbpfDataplane(options, world)),
+};
+
+/** The maps and links of a host, which both families share. */
+class EbpfDataplane implements Dataplane<EbpfFacts, EbpfObject, Step> {
+  readonly #shared: Shared;
+
+  constructor(options: EbpfOptions, world: EbpfWorld) {
+    const maps = new PinnedMaps(world, options.sizes);
+    const families = new Set<IPFamily>();
+    const cgroup = (): string => {
+      const folder = options.cgroup ?? world.mounts().cgroup2;
+      if (folder === undefined)
+        throw new ProxyError("host_unsupported", "cgroup v2 is not mounted", { hint: "mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified" });
+      return folder;
+    };
+    this.#shared = {
+      options,
+      world,
+      maps,
+      families,
+      packets: new PacketHost(world),
+      serving: new Serving(),
+      links: new HookLinks({ world, maps, cgroup, families: () => families }),
+    };
+  }
+
+  /** The first family keeps what both share. */
+  family(family: IPFamily): EbpfBackend {
+    const { families } = this.#shared;
+    families.add(family);
+    return new EbpfBackend(family, families.values().next().value === family, this.#shared);
+  }
+
+  close(): Promise<void> {
+    this.#shared.maps.close();
+    this.#shared.packets.nft.close();
+    return Promise.resolve();
+  }
+}
+
+/** What both families share. */
+interface Shared {
+  readonly options: EbpfOptions;
+  readonly world: EbpfWorld;
+  readonly maps: PinnedMaps;
+  readonly links: HookLinks;
+  readonly packets: PacketHost;
+  readonly serving: Serving;
+  /** Those in use. */
+  readonly families: Set<IPFamily>;
+}
+
+class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
+  readonly #family: IPFamily;
+  readonly #isKeeper: boolean;
+  readonly #shared: Shared;
+  readonly #lists = new ListUse();
+  readonly #names = new RowNames();
+  readonly #applier: Applier;
+
+  constructor(family: IPFamily, isKeeper: boolean, shared: Shared) {
+    this.#family = family;
+    this.#isKeeper = isKeeper;
+    this.#shared = shared;
+    const { maps, links, world, packets } = shared;
+    this.#applier = new Applier({
+      clock: world.clock,
+      lists: this.#lists,
+      maps: () => maps.ensure(),
+      attach: (some, signal) => links.attach(some, signal),
+      detach: (devices) => links.detach(devices),
+      setTable: (isWanted, signal) => (isWanted ? packets.nft.write(signal) : packets.nft.drop(signal)),
+      mark: (one) => links.mark(one),
+      removeFolder: (path) => links.removeFolder(path),
+    });
+  }
+
+  skeleton(context: Context<EbpfFacts>): readonly EbpfObject[] {
+    const { maps, options } = this.#shared;
+    return renderSkeleton(context, { isKeeper: this.#isKeeper, programs: maps.programs, isNamedAlone: options.devices.length > 0 });
+  }
+
+  render(row: ServicePort, context: Context<EbpfFacts>): readonly EbpfObject[] {
+    this.#names.learn(row);
+    return renderRow(row, context, this.#shared.options);
+  }
+
+  /** Services with the same endpoints have one list, and so it is with source ranges. */
+  isShared(object: EbpfObject): boolean {
+    return isNamed(object);
+  }
+
+  plan(delta: Delta<EbpfObject>): Plan<Step> {
+    return planDelta(delta);
+  }
+
+  explain(plan: Plan<Step>): string {
+    return explainPlan(plan);
+  }
+
+  async observe(signal: AbortSignal): Promise<Observed<EbpfObject>> {
+    const { maps, world, packets } = this.#shared;
+    const { byClsact } = await packets.support(signal);
+    const look = { ...(await lookAtPins(maps, world, byClsact)), table: this.#isKeeper ? await packets.table(signal) : undefined };
+    const observed = readLook(look, { family: this.#family, isKeeper: this.#isKeeper });
+    this.#lists.adopt(observed.objects.values());
+    if (this.#isKeeper) this.#shared.serving.found(observed.objects.values());
+    return observed;
+  }
+
+  async apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<EbpfObject>> {
+    const outcome = await this.#applier.apply(plan, signal, turn);
+    for (const { verb, object } of plan.steps) if (verb === "delete" && object.kind === "counter") this.#names.forget(object.key);
+    const { serving, world } = this.#shared;
+    if (this.#isKeeper) serving.applied(outcome);
+    else if (plan.steps.some(({ verb, object }) => verb === "write" && object.kind === "service"))
+      await serving.demand(world.clock, signal);
+    return outcome;
+  }
+
+  /** Sockets of this node, and flows of packets in conntrack. */
+  async forgetFlows(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
+    const { maps, world, packets } = this.#shared;
+    const found = maps.find();
+    const ended = found === undefined ? 0 : await endStuckSockets(found, flows, this.#family, world, signal);
+    if (signal.aborted || !(await packets.isServed(signal))) return ended;
+    return ended + (await world.netlink.deleteFlows(this.#family, flows, signal));
+  }
+
+  async *watch(signal: AbortSignal): AsyncIterable<HostEvent<EbpfFacts>> {
+    const { options, world, packets } = this.#shared;
+    const watched = { hasPackets: await packets.isServed(signal), echoes: this.#isKeeper ? packets.nft.echoes : undefined };
+    yield* watchHost(options, world, watched, signal);
+  }
+
+  metrics(): readonly BackendMetric[] {
+    const maps = this.#shared.maps.find();
+    const counters = maps?.get("counters");
+    if (maps === undefined || counters === undefined) return [];
+    return [...(this.#isKeeper ? mapMetrics(maps) : []), ...rowMetrics(counters, this.#names)];
+  }
+
+  /** What both families share goes with the last of them. */
+  async cleanup(signal: AbortSignal): Promise<void> {
+    const { maps, world } = this.#shared;
+    if (maps.root === undefined || !world.pinFiles.exists(maps.root)) return await this.#removeAll(signal);
+    const look = await lookAtPins(maps, world, false);
+    if (!look.filled.some((family) => family !== this.#family)) return await this.#removeAll(signal);
+    const own = readLook({ ...look, table: undefined }, { family: this.#family, isKeeper: false });
+    this.#lists.adopt(own.objects.values());
+    const { steps } = planDelta({ put: [], remove: [...own.objects.values()], lingering: [], nowMs: world.clock.nowMs() });
+    await this.apply({ steps: steps.map(({ object }) => ({ verb: "delete", object })) }, signal);
+    world.bpf.removePins(join(maps.demandRoot(), maps.folder, filledMark(this.#family)));
+  }
+
+  async #removeAll(signal: AbortSignal): Promise<void> {
+    const { maps, world, packets } = this.#shared;
+    // Where there is nothing of ours, libbpf need not be there.
+    if (maps.root !== undefined && world.pinFiles.exists(maps.root)) world.bpf.removePins(maps.root);
+    maps.close();
+    await packets.remove(signal);
+  }
+
+  async leftovers(isInUse: boolean): Promise<readonly Leftover[]> {
+    const { maps, world } = this.#shared;
+    return isInUse ? [] : await leaveFamily(this.#family, maps, world, (signal) => this.#removeAll(signal));
+  }
+}

@@ -1,0 +1,112 @@
+import { fileURLToPath } from "node:url";
+import { buildBpf } from "@turnout/house/bpf";
+import { needs } from "@turnout/house/needs";
+import { beforeAll, describe, expect, it } from "vitest";
+import { onStage } from "./test-support/stage.ts";
+
+const OBJECT = fileURLToPath(new URL("../dist/programs/sockets.bpf.o", import.meta.url));
+const NEEDS = needs("root", "netns", "bpf", "cgroup2", "ip", "nft", "conntrack", "kernel>=6.7");
+
+/** Both sides of a device carry programs. */
+const carrying = (...names: readonly string[]): readonly string[] =>
+  names.flatMap((name) => [`${name} egress turnout_out`, `${name} ingress turnout_in`]);
+
+const FOUND = carrying("outside", "pod", "pods");
+
+/** Clients outside get to the one endpoint as the node's address towards pods. */
+const SERVED = "198.51.100.5:80 says 10.1.1.10 to 10.1.1.1";
+const four = (asked: string): string => `${asked} says 10.1.1.10 to 10.1.1.1`;
+const six = (asked: string): string => `${asked} says fd00:1:1::10 to fd00:1:1::1`;
+/** At an address of each family, by TCP. */
+const ASKED = [four("198.51.100.5:80"), six("[fd00:51::5]:80"), four("198.51.100.2:80"), six("[fd00:51::2]:80")];
+const AT_NODE = [four("172.18.0.1:30005"), six("[fd00:18::1]:30005")];
+/** A connected socket of UDP shows its peer, too. */
+const byUdp = (text: string): string => `${text.split(" ")[0]} ${text}`;
+
+function play(scenario: string): Promise<unknown> {
+  return onStage(scenario, OBJECT, { program: "node-child.ts" });
+}
+
+describe("a node that the module serves", NEEDS, () => {
+  beforeAll(() => buildBpf("packages/backend-ebpf"));
+
+  it("serves external addresses, load-balancer IPs and node ports to clients outside, also while no process runs; the next one writes nothing", async () => {
+    const count = (what: string, service: string, family = "IPv4"): string => `turnout_ebpf_${what}_total shop/${service} ${family}`;
+    expect(await play("serves")).toEqual({
+      before: "silence",
+      outside: [...ASKED, ...ASKED.map(byUdp), ...AT_NODE, ...AT_NODE.map(byUdp)],
+      // Source ranges let 172.18.0.3 in; nobody's endpoints refuse; a pod that hooks of a cgroup don't see keeps its address.
+      ranged: ["silence", "198.51.100.6:80 says 10.1.1.60 to 10.1.1.1"],
+      refused: "ECONNREFUSED",
+      pod: "10.96.0.2:80 says 10.1.1.20 to 10.1.1.90",
+      counted: {
+        [count("connections", "plain:main/TCP")]: 3,
+        [count("connections", "plain-udp:main/UDP")]: 3,
+        [count("connections", "ranged:main/TCP")]: 1,
+        [count("dropped", "ranged:main/TCP")]: 1,
+        [count("connections", "second:main/TCP")]: 1,
+        [count("rejected", "nowhere:main/TCP")]: 1,
+        [count("connections", "plain:main/TCP", "IPv6")]: 3,
+        [count("connections", "plain-udp:main/UDP", "IPv6")]: 3,
+      },
+      alone: SERVED,
+      again: 0,
+      carriers: FOUND,
+      tables: "table inet turnout-ebpf",
+    });
+  });
+
+  it("has a flow of UDP whose endpoint is gone forgotten (R-41)", async () => {
+    const [first, second] = [20, 25].map((last) => `10.96.0.2:80 says 10.1.1.${last} to 10.1.1.1`);
+    expect(await play("forgets")).toEqual({ first, forgotten: 1, second });
+  });
+
+  it("follows devices that come and go, long before everything is compared, and writes nothing but their programs and address", async () => {
+    expect(await play("follows")).toEqual({
+      before: FOUND,
+      here: carrying("late"),
+      written: 3,
+      answer: SERVED,
+      isFast: [true, true],
+      after: FOUND,
+      complaints: [],
+    });
+  });
+
+  it("uses devices that are named alone, and a bridge instead of its port; then those that are found", async () => {
+    expect(await play("named")).toEqual({ seen: carrying("br0", "outside"), found: FOUND });
+  });
+
+  it("sees another program's hand at the table of nft and makes it good, long before everything is compared; other tables are nothing to it", async () => {
+    const good = [true, SERVED];
+    expect(await play("table")).toEqual({ seen: [good, good, good], others: 0, complaints: 0 });
+  });
+
+  it("is upgraded to another build, and to maps of other sizes, while a client outside asks: nothing is lost", async () => {
+    expect(await play("upgrade")).toEqual({
+      held: "10.1.1.10 to 10.1.1.1",
+      echo: 1000,
+      // Programs at both sides of three devices, and the folder of those before.
+      rebuilt: 7,
+      isSame: true,
+      failures: [],
+      isMuch: true,
+      complaints: [],
+    });
+  });
+
+  it.each(["killedWhileChanging", "killedWhileUpgrading"])(
+    "%s: a client outside notices nothing, and it ends as if nothing had been",
+    async (name) => {
+      expect(await play(name)).toEqual({ isKilledOften: true, failures: [], isMuch: true, isAsNew: true });
+    },
+  );
+
+  it("uses filters of clsact where there is no tcx", async () => {
+    expect(await play("clsact")).toEqual({ attached: 6, again: 0, failures: [], links: [], left: [0, false, ""], silent: "silence" });
+  });
+
+  it("leaves nothing attached, pinned or in nft when it is cleaned up", async () => {
+    expect(await play("cleanUp")).toEqual({ before: SERVED, links: 14, detached: 14, isThere: false, tables: "", after: "silence" });
+  });
+});

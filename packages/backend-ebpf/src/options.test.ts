@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { DEFAULT_SIZES, maxEntries, optionFor, parseEbpfOptions } from "./options.ts";
+
+describe("options", () => {
+  it("have defaults", () => {
+    expect(parseEbpfOptions({})).toEqual({
+      sizes: DEFAULT_SIZES,
+      optOutServices: new Set(),
+      optOutNamespaces: [],
+      cgroup: undefined,
+      devices: [],
+    });
+  });
+
+  it("are read", () => {
+    const raw = {
+      "max-services": 7,
+      "max-sockets": 9,
+      "opt-out-services": ["shop/cart"],
+      "opt-out-namespaces": "/run/netns/a",
+      cgroup: "/sys/fs/cgroup/kubepods",
+      devices: ["eth*"],
+    };
+    expect(parseEbpfOptions(raw)).toEqual({
+      sizes: { ...DEFAULT_SIZES, services: 7, sockets: 9 },
+      optOutServices: new Set(["shop/cart"]),
+      optOutNamespaces: ["/run/netns/a"],
+      cgroup: "/sys/fs/cgroup/kubepods",
+      devices: ["eth*"],
+    });
+  });
+
+  it.each([
+    [{ "max-service": 1 }, 'unknown ebpf option "max-service"'],
+    [{ "max-services": 0 }, "max-services must be a whole number from 1 to 16777216"],
+    [{ "max-affinity": "9" }, "max-affinity must be a whole number"],
+    [{ "max-endpoints": 16_777_217 }, "max-endpoints must be a whole number"],
+    [{ "opt-out-services": ["cart"] }, "opt-out-services must be a list, each of it namespace/name"],
+    [{ "opt-out-namespaces": ["netns"] }, "opt-out-namespaces must be a list, each of it a path"],
+    [{ cgroup: "kubepods" }, "cgroup must be a path from / on"],
+    [{ cgroup: 3 }, "cgroup must be a path from / on"],
+    [{ devices: ["a device"] }, "devices must be a list"],
+    [{ devices: [""] }, "devices must be a list"],
+    [{ devices: [3] }, "devices must be a list"],
+  ])("%j is refused", (raw, message) => expect(() => parseEbpfOptions(raw)).toThrow(message));
+
+  it("size maps that there are, and their defaults are those of the C", () => {
+    const header = readFileSync(new URL("programs/layout.h", import.meta.url), "utf8");
+    const sized = [...header.matchAll(/max_entries, (\d+)\);[^}]*\} (\w+) SEC/g)].map(([, entries, map]) => [map, Number(entries)]);
+    expect(Object.fromEntries(sized)).toMatchObject(maxEntries(DEFAULT_SIZES));
+    expect([optionFor("asked"), optionFor("counters"), optionFor("opted_out")]).toEqual(["max-sockets", "max-services", undefined]);
+  });
+});

@@ -1,0 +1,131 @@
+import { ProxyError } from "@turnout/core/backend";
+import type { IPFamily, Plain } from "@turnout/core/backend";
+import type { DeviceFact } from "./devices.ts";
+
+/** How many elements the maps may have. */
+export interface MapSizes {
+  /** Destinations of both families; also the rows that are counted. */
+  readonly services: number;
+  /** Endpoints in lists; while a list is replaced both count. */
+  readonly endpoints: number;
+  /** CIDRs in source ranges. */
+  readonly ranges: number;
+  /** Clients that are remembered for session affinity. */
+  readonly affinity: number;
+  /** Sockets that are shown the service's address as their peer. */
+  readonly sockets: number;
+}
+
+/** What this backend can be told. */
+export interface EbpfOptions {
+  readonly sizes: MapSizes;
+  /** Services that pods' sockets leave to packets, `namespace/name`. */
+  readonly optOutServices: ReadonlySet<string>;
+  /** Network namespaces whose sockets are left alone, by path, e.g. `/run/netns/cni-1`. */
+  readonly optOutNamespaces: readonly string[];
+  /** The cgroup (version 2) whose processes are served, by its folder; undefined: the root, where cgroup v2 is mounted. */
+  readonly cgroup: string | undefined;
+  /** Devices that carry the programs of packets, by name; a `*` at the end stands for any rest. Empty: they are found. */
+  readonly devices: readonly string[];
+}
+
+/** What rendering knows of the host. */
+export interface EbpfFacts {
+  /** Addresses of the host per family, canonical, without link-local ones. */
+  readonly addresses: Readonly<Record<IPFamily, readonly string[]>>;
+  /** Cookie of the node's network namespace, in decimal. */
+  readonly hostNamespace: string;
+  /** Cookies of the network namespaces that are opted out. */
+  readonly optedOut: readonly string[];
+  /** The number of the cgroup whose processes are served, in decimal; 0: there is none. */
+  readonly cgroup: string;
+  /** Whether packets are served on this host. */
+  readonly hasPackets: boolean;
+  /** Devices that may carry their programs; none where they aren't served. */
+  readonly devices: readonly DeviceFact[];
+}
+
+/** Sizes where nothing is said; those in programs/layout.h. */
+export const DEFAULT_SIZES: MapSizes = { services: 65_536, endpoints: 524_288, ranges: 65_536, affinity: 65_536, sockets: 131_072 };
+
+/** Which option gives each map its size. */
+const SIZED_BY = {
+  services: "services",
+  counters: "services",
+  endpoints: "endpoints",
+  source_ranges: "ranges",
+  affinity: "affinity",
+  asked: "sockets",
+} as const satisfies Readonly<Record<string, keyof MapSizes>>;
+
+/** A map has at most so many elements here: its memory would be gigabytes beyond. */
+const SIZE_MAX = 16_777_216;
+
+const KNOWN = [
+  "max-services",
+  "max-endpoints",
+  "max-ranges",
+  "max-affinity",
+  "max-sockets",
+  "opt-out-services",
+  "opt-out-namespaces",
+  "cgroup",
+  "devices",
+];
+
+/**
+ * Check options given by name.
+ *
+ * Shape: `max-services`, `max-endpoints`, `max-ranges`, `max-affinity`, `max-sockets`: numbers from 1 on. `cgroup`: a path. `opt-out-services`, `opt-out-namespaces`, `devices`: lists of texts.
+ * @throws {ProxyError} `invalid_object` naming the option.
+ */
+export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOptions {
+  const unknown = Object.keys(raw).find((name) => !KNOWN.includes(name));
+  if (unknown !== undefined)
+    throw new ProxyError("invalid_object", `unknown ebpf option ${JSON.stringify(unknown)}`, { hint: `known are ${KNOWN.join(", ")}` });
+  return {
+    sizes: {
+      services: size(raw, "max-services", DEFAULT_SIZES.services),
+      endpoints: size(raw, "max-endpoints", DEFAULT_SIZES.endpoints),
+      ranges: size(raw, "max-ranges", DEFAULT_SIZES.ranges),
+      affinity: size(raw, "max-affinity", DEFAULT_SIZES.affinity),
+      sockets: size(raw, "max-sockets", DEFAULT_SIZES.sockets),
+    },
+    optOutServices: new Set(texts(raw, "opt-out-services", /^[^/\s]+\/[^/\s]+$/, "namespace/name")),
+    optOutNamespaces: texts(raw, "opt-out-namespaces", /^\/\S+$/, "a path"),
+    cgroup: path(raw, "cgroup"),
+    devices: texts(raw, "devices", /^[A-Za-z0-9_.:@-]{0,15}\*?$/, "a device's name, or its beginning and *"),
+  };
+}
+
+/** How many entries each map is loaded with, by its name in C; others have those of the C. */
+export function maxEntries(sizes: MapSizes): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(SIZED_BY).map(([map, by]) => [map, sizes[by]]));
+}
+
+/** The option to raise when a map is full; undefined: it has no option. */
+export function optionFor(map: string): string | undefined {
+  const by = Object.entries(SIZED_BY).find(([name]) => name === map)?.[1];
+  return by === undefined ? undefined : `max-${by}`;
+}
+
+function size(raw: Readonly<Record<string, Plain>>, name: string, fallback: number): number {
+  const value = raw[name] ?? fallback;
+  if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= SIZE_MAX) return value;
+  throw new ProxyError("invalid_object", `${name} must be a whole number from 1 to ${SIZE_MAX}`);
+}
+
+function path(raw: Readonly<Record<string, Plain>>, name: string): string | undefined {
+  const value = raw[name];
+  if (value === undefined || (typeof value === "string" && value.startsWith("/"))) return value;
+  throw new ProxyError("invalid_object", `${name} must be a path from / on`, { object: JSON.stringify(value) });
+}
+
+function texts(raw: Readonly<Record<string, Plain>>, name: string, pattern: RegExp, what: string): readonly string[] {
+  const value = raw[name] ?? [];
+  const all: readonly Plain[] = Array.isArray(value) ? value : [value];
+  return all.map((one) => {
+    if (typeof one === "string" && one !== "" && pattern.test(one)) return one;
+    throw new ProxyError("invalid_object", `${name} must be a list, each of it ${what}`, { object: JSON.stringify(one) });
+  });
+}

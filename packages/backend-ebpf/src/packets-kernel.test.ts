@@ -1,0 +1,88 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { buildBpf } from "@turnout/house/bpf";
+import { needs } from "@turnout/house/needs";
+import { someOf } from "@turnout/house/some-of";
+import { beforeAll, describe, expect, it } from "vitest";
+import { BEFORE_LINUX_6_7, PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
+import { PACKETS_EXPECTED, WITHOUT_ROUTES } from "./test-support/packets-expected.ts";
+import { withMistake } from "./test-support/mistakes.ts";
+import { COPY_PREFIX } from "./test-support/other-build.ts";
+import { onStage } from "./test-support/stage.ts";
+
+const OBJECT = fileURLToPath(new URL("../dist/programs/packets.bpf.o", import.meta.url));
+const NEEDS = needs("root", "netns", "bpf", "cgroup2", "ip", "nft", "conntrack", "kernel>=6.7");
+
+const TITLES: Readonly<Record<string, string>> = {
+  clusterIP: "a cluster IP is served to clients outside, masqueraded, and to pods as themselves (R-22, R-24)",
+  clsact: "the same by clsact instead of tcx",
+  external: "external and load-balancer IPs and node ports are served and masqueraded (R-28); node ports on their addresses alone (R-37)",
+  local: "the Local policies: who gets to which endpoints, and as whom (R-22, R-27, R-30, R-31, R-33)",
+  hairpin: "a pod that gets to itself is masqueraded (R-36)",
+  refusals: "whatever has no endpoint is refused by ICMP (R-23, R-29)",
+  sourceRanges: "load-balancer IPs are for their source ranges, pods by their own address (R-39)",
+  affinity: "affinity is by client address; it is kept, renewed, ended, and given up with its endpoint (R-46)",
+  choice: "every endpoint of a list is chosen (R-68)",
+  onePort: "a client asks two addresses of one endpoint from one port",
+  reopened: "a client opens connections from one port again and again",
+  established: "a connection stays where it is while its Service changes or goes (R-42)",
+  fragments: "datagrams in fragments get there and back",
+  icmpErrors: "ICMP errors of endpoints and of the node get to the client, as of the service",
+  answersToNodePorts: "an answer to a port of the node that is a node port is an answer",
+  hostEndpoint: "endpoints in the node's network namespace see the client's address",
+  podDevices: "where pods are told by devices, their devices' program takes all for pods' (R-24, R-31)",
+  halves: "what sockets leave alone or drop comes to packets, which serve it or drop it (R-27, R-39)",
+  nobodysPods: "where pods can't be told they are outside, and nobody is masqueraded (R-26, R-34)",
+  readings: "packets with options, extension headers and in fragments are read; others, and others' marks, are left alone (R-69)",
+  origins: "pods are told first, then the host's addresses (R-31, R-32, R-33, R-35)",
+  out: "what the host sends to a service's address goes out only where it would be served",
+  strays: "a connection that conntrack has forgotten goes on, and its end goes nowhere",
+  flips: "new flows are served, and by their own endpoints alone, while lists are replaced",
+  kfuncs: "the kernel's functions make flows of TCP and UDP, and refuse SCTP",
+};
+
+describe("packets on a real kernel", NEEDS, () => {
+  beforeAll(() => buildBpf("packages/backend-ebpf"));
+
+  it("has a title for every scenario", () => expect(Object.keys(TITLES)).toEqual(Object.keys(PACKETS_EXPECTED)));
+
+  it.each(Object.entries(TITLES).map(([scenario, title]) => [title, scenario]))("%s", async (_, scenario = "") => {
+    expect(await onStage(scenario, OBJECT, { program: "packets-child.ts" })).toEqual(PACKETS_EXPECTED[scenario]);
+  });
+
+  it("before Linux 6.7 masqueraded clients have the node's primary address", async () => {
+    const seen = await withMistake(
+      BEFORE_LINUX_6_7,
+      (objectFile) => onStage(BEFORE_LINUX_6_7.scenario, objectFile, { program: "packets-child.ts" }),
+      "packets",
+    );
+    expect(seen).toEqual(WITHOUT_ROUTES);
+  });
+});
+
+describe("deliberate mistakes in the programs of packets", NEEDS, () => {
+  it("are there for each program", () => {
+    const source = readFileSync(new URL("programs/packets.bpf.c", import.meta.url), "utf8");
+    const programs = [...source.matchAll(/^int (turnout_\w+)\(/gm)].map(([, name]) => name);
+    expect(programs).toEqual(["turnout_in", "turnout_in_pods", "turnout_out"]);
+    expect(programs.filter((name) => !PACKET_MISTAKES.some(({ right }) => right.startsWith(`int ${name}(`)))).toEqual([]);
+  });
+
+  it.each(someOf(PACKET_MISTAKES, { oneOf: 4 }).map((mistake) => [mistake.what, mistake] as const))(
+    "are caught: %s",
+    async (_, mistake) => {
+      const seen = await withMistake(
+        mistake,
+        (objectFile) => onStage(mistake.scenario, objectFile, { program: "packets-child.ts" }),
+        "packets",
+      );
+      expect(seen).not.toEqual(PACKETS_EXPECTED[mistake.scenario]);
+    },
+  );
+
+  it("leave nothing behind", () => {
+    expect(readdirSync(tmpdir()).filter((name) => name.startsWith(COPY_PREFIX))).toEqual([]);
+    expect(existsSync(OBJECT)).toBe(true);
+  });
+});

@@ -1,0 +1,137 @@
+import { join } from "node:path";
+import { ProxyError } from "@turnout/core/backend";
+import type { BpfMap, BpfProgram, MapChoice } from "@turnout/host/bpf";
+import { ALL_MAPS } from "./elements.ts";
+import type { EbpfMap } from "./elements.ts";
+import { PROGRAMS_OF } from "./hooks.ts";
+import type { ProgramFile } from "./hooks.ts";
+import { mapFolder, PIN_FOLDER, programFolder } from "./names.ts";
+import { maxEntries } from "./options.ts";
+import type { MapSizes } from "./options.ts";
+import type { EbpfWorld } from "./world.ts";
+
+/** What pins take of the world. */
+export type PinWorld = Pick<EbpfWorld, "bpf" | "pinFiles" | "mounts" | "objectFiles" | "buildOf">;
+
+/**
+ * The maps and programs of one layout, size and build, by their pins.
+ *
+ * Edges: made when they are needed first and not all there. Both families share them.
+ */
+export class PinnedMaps {
+  /** The folder of the maps, and in it those of the programs, below that of all pins. */
+  readonly folder: string;
+  readonly programs: Readonly<Record<ProgramFile, string>>;
+  readonly #world: PinWorld;
+  readonly #sizes: Readonly<Record<string, number>>;
+  #maps = new Map<EbpfMap, BpfMap>();
+  readonly #loading = new Map<ProgramFile, Promise<void>>();
+
+  constructor(world: PinWorld, sizes: MapSizes) {
+    this.#world = world;
+    this.#sizes = maxEntries(sizes);
+    this.folder = mapFolder(this.#sizes);
+    // Without the file nothing can be loaded, which loading says; what is there can still be looked at and removed.
+    const folderOf = (file: ProgramFile): string => {
+      const objectFile = world.objectFiles[file];
+      return programFolder(this.folder, file, world.buildOf(objectFile));
+    };
+    this.programs = { sockets: folderOf("sockets"), packets: folderOf("packets") };
+  }
+
+  /** The folder of all pins; undefined: no bpffs is mounted. */
+  get root(): string | undefined {
+    const { bpffs } = this.#world.mounts();
+    return bpffs === undefined ? undefined : join(bpffs, PIN_FOLDER);
+  }
+
+  /** The folder of all pins. @throws {ProxyError} `host_unsupported`. */
+  demandRoot(): string {
+    const { root } = this;
+    if (root === undefined)
+      throw new ProxyError("host_unsupported", "no bpffs is mounted", {
+        hint: "mount -t bpf bpf /sys/fs/bpf; in a container, mount the host's there",
+      });
+    return root;
+  }
+
+  /** The maps that are pinned now; undefined: not all of them are. */
+  find(): ReadonlyMap<EbpfMap, BpfMap> | undefined {
+    const { root } = this;
+    const pins = root === undefined ? [] : ALL_MAPS.map((name) => [name, join(root, this.folder, name)] as const);
+    if (pins.length === 0 || !pins.every(([, pin]) => this.#world.pinFiles.exists(pin))) {
+      this.close();
+      return undefined;
+    }
+    for (const [name, pin] of pins) {
+      const map = this.#world.bpf.openMap({ pin });
+      const known = this.#maps.get(name);
+      // Another hand may have put another map there.
+      if (known?.info.id === map.info.id) map.close();
+      else {
+        known?.close();
+        this.#maps.set(name, map);
+      }
+    }
+    return this.#maps;
+  }
+
+  /** The maps; they are made and pinned where there are none. @throws {ProxyError} what loading failed with. */
+  async ensure(): Promise<ReadonlyMap<EbpfMap, BpfMap>> {
+    if (this.#maps.size > 0) return this.#maps;
+    const found = this.find();
+    if (found !== undefined) return found;
+    await this.#load("sockets");
+    const made = this.find();
+    if (made === undefined) throw new ProxyError("not_found", "what was just pinned is gone", { object: this.folder });
+    return made;
+  }
+
+  /** Open a file's programs that use these maps; whoever opens them closes them. They are loaded and pinned where they are not. @throws {ProxyError} what loading failed with. */
+  async openPrograms(file: ProgramFile): Promise<ReadonlyMap<string, BpfProgram>> {
+    const folder = join(this.demandRoot(), this.programs[file]);
+    const pins = PROGRAMS_OF[file].map((name) => [name, join(folder, name)] as const);
+    if (!pins.every(([, pin]) => this.#world.pinFiles.exists(pin))) await this.#load(file);
+    return new Map(pins.map(([name, pin]) => [name, this.#world.bpf.openProgram(pin)]));
+  }
+
+  /** Let go of the maps; what is pinned stays. */
+  close(): void {
+    for (const map of this.#maps.values()) map.close();
+    this.#maps = new Map();
+  }
+
+  /** Both families may need it at once. */
+  #load(file: ProgramFile): Promise<void> {
+    const running = this.#loading.get(file);
+    if (running !== undefined) return running;
+    const loading = this.#loadOnce(file).finally(() => this.#loading.delete(file));
+    this.#loading.set(file, loading);
+    return loading;
+  }
+
+  /** Load a file with the maps that are pinned, and pin what isn't. */
+  async #loadOnce(file: ProgramFile): Promise<void> {
+    const { bpf, objectFiles } = this.#world;
+    const root = this.demandRoot();
+    const pins = ALL_MAPS.map((name) => [name, join(root, this.folder, name)] as const);
+    // A part of the maps, and programs that use it, are of no use.
+    if (!pins.every(([, pin]) => this.#world.pinFiles.exists(pin))) bpf.removePins(join(root, this.folder));
+    const object = await bpf.load(objectFiles[file], {
+      maps: Object.fromEntries(pins.map(([name, pin]) => [name, this.#choice(name, pin)])),
+    });
+    try {
+      for (const [name, program] of object.programs) {
+        const pin = join(root, this.programs[file], name);
+        if (!this.#world.pinFiles.exists(pin)) program.pin(pin);
+      }
+    } finally {
+      object.close();
+    }
+  }
+
+  #choice(name: string, pin: string): MapChoice {
+    const entries = this.#sizes[name];
+    return entries === undefined ? { pin } : { pin, maxEntries: entries };
+  }
+}

@@ -1,0 +1,92 @@
+import { FAMILIES, ProxyError } from "@turnout/core/backend";
+import type { Capabilities, HostReport } from "@turnout/core/backend";
+import { probeHost, readHostAddresses } from "@turnout/host";
+import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
+import { deviceFacts } from "./devices.ts";
+import type { DeviceFact } from "./devices.ts";
+import type { EbpfFacts, EbpfOptions } from "./options.ts";
+import { packetSupport } from "./packet-support.ts";
+import type { EbpfWorld } from "./world.ts";
+
+/** What nothing is served without, in the order in which it is told. */
+const NEEDED: readonly BpfFeature[] = ["libbpf", "rights", "bpffs", "cgroup2", "cgroup-hooks", "refusals", "links", "batches"];
+
+/** Say what keeps this host from running the backend, one line for each cause. Pure. */
+export function problemsOf({ missing }: Pick<BpfProbe, "missing">): readonly ProxyError[] {
+  // What needs a feature that is missing has that feature's error.
+  const errors = NEEDED.flatMap((feature) => missing.get(feature) ?? []);
+  return [...new Map(errors.map((error) => [error.message, error])).values()];
+}
+
+/** Say what can't be done where packets aren't served. Pure. */
+export function lackingWithout(packets: readonly ProxyError[]): Readonly<Partial<Capabilities>> {
+  if (packets.length === 0) return {};
+  const why = `packets are not served: ${packets.map(({ what, hint }) => (hint === undefined ? what : `${what} (${hint})`)).join("; ")}`;
+  return { drop: why, sourceRanges: why };
+}
+
+/** Look at the kernel's features, rights, mounts, addresses and devices. Leaves nothing behind. */
+export async function probeEbpf(options: EbpfOptions, world: EbpfWorld, signal: AbortSignal): Promise<HostReport<EbpfFacts>> {
+  const { kernel, hasIPv6, nft } = await probeHost(world.exec, signal);
+  const probe = await world.probeBpf();
+  const problems = [...problemsOf(probe)];
+  const packets = packetSupport(probe, nft !== undefined);
+  const facts = await readFacts(options, world, packets.problems.length === 0);
+  if (facts.cgroup === NO_CGROUP && !probe.missing.has("cgroup2"))
+    problems.push(
+      new ProxyError("not_found", "there is no such cgroup", {
+        object: options.cgroup ?? "",
+        hint: "option cgroup is the path of its folder",
+      }),
+    );
+  if (problems.length === 0)
+    for (const error of packets.problems)
+      world.log.warn("only sockets of this node are served, and no packets from elsewhere", { error: error.message });
+  return {
+    facts,
+    versions: {
+      kernel: kernel.text,
+      ...(probe.libbpf === undefined ? {} : { libbpf: probe.libbpf }),
+      ...(nft === undefined ? {} : { nft: nft.text }),
+    },
+    problems,
+    capabilities: { ...lackingWithout(packets.problems), ...(hasIPv6 ? {} : { IPv6: "the kernel has no IPv6 here" }) },
+  };
+}
+
+/** The number of a cgroup that isn't there. */
+const NO_CGROUP = "0";
+
+/** What facts are read from. */
+type FactWorld = Pick<EbpfWorld, "netlink" | "mounts" | "namespaceCookie" | "cgroupNumber">;
+
+/** Read what rendering may know of the host. A network namespace that is opted out and isn't there has no sockets. */
+export async function readFacts(options: EbpfOptions, world: FactWorld, hasPackets: boolean): Promise<EbpfFacts> {
+  const folder = options.cgroup ?? world.mounts().cgroup2;
+  return {
+    addresses: await readHostAddresses((family) => world.netlink.addresses(family)),
+    hostNamespace: world.namespaceCookie(),
+    optedOut: options.optOutNamespaces.flatMap((path) => cookieOf(path, world)),
+    cgroup: (folder === undefined ? undefined : world.cgroupNumber(folder)) ?? NO_CGROUP,
+    hasPackets,
+    devices: hasPackets ? await readDevices(options, world) : [],
+  };
+}
+
+async function readDevices({ devices: wanted }: EbpfOptions, { netlink }: FactWorld): Promise<readonly DeviceFact[]> {
+  const [routes, addresses] = await Promise.all([
+    // Devices that are named are not found by routes, of which a router may have very many.
+    Promise.all(wanted.length > 0 ? [] : FAMILIES.map((family) => netlink.routes(family))),
+    Promise.all(FAMILIES.map((family) => netlink.addresses(family))),
+  ]);
+  return deviceFacts({ devices: await netlink.devices(), routes: routes.flat(), addresses: addresses.flat() }, wanted);
+}
+
+function cookieOf(path: string, world: Pick<EbpfWorld, "namespaceCookie">): readonly string[] {
+  try {
+    return [world.namespaceCookie(path)];
+  } catch (error) {
+    if (ProxyError.is(error, "not_found")) return [];
+    throw error;
+  }
+}

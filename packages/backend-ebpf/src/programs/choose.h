@@ -1,0 +1,136 @@
+// How a client gets to an endpoint, for both halves: find the service, choose from its list, keep to the choice.
+#pragma once
+#include <stdbool.h>
+#include "layout.h"
+
+// How often a list may be replaced while one client chooses.
+#define ATTEMPTS 3
+#define MAPPED bpf_htonl(0xffff)
+// A list has fewer endpoints than 2 to the power of this.
+#define HALVINGS 20
+
+static __always_inline struct address mapped(__be32 ipv4) {
+  struct address address = {.words = {0, 0, MAPPED, ipv4}};
+  return address;
+}
+
+static __always_inline bool is_mapped(const struct address *address) {
+  return address->words[0] == 0 && address->words[1] == 0 && address->words[2] == MAPPED;
+}
+
+// The family's 0.0.0.0 or ::.
+static __always_inline struct address unspecified(const struct address *of) {
+  struct address address = {.words = {0, 0, is_mapped(of) ? MAPPED : 0, 0}};
+  return address;
+}
+
+static __always_inline bool is_same(const struct address *a, const struct address *b) {
+  return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->words[2] == b->words[2] && a->words[3] == b->words[3];
+}
+
+// The node has this address, and it is of this kind.
+static __always_inline bool has_address(const struct address *address, __u32 flag) {
+  __u32 *flags = bpf_map_lookup_elem(&node_addresses, address);
+  return flags && *flags & flag;
+}
+
+// An address goes before a node port.
+static __always_inline struct service *find_service(const struct destination *to) {
+  struct destination port = *to;
+  port.address = unspecified(&to->address);
+  // Who connects to 0.0.0.0 means itself, and not a node port.
+  if (is_same(&port.address, &to->address))
+    return NULL;
+  struct service *service = bpf_map_lookup_elem(&services, to);
+  if (service || !has_address(&to->address, NODE_PORTS))
+    return service;
+  return bpf_map_lookup_elem(&services, &port);
+}
+
+static __always_inline struct endpoint *endpoint_at(__u64 list, __u32 index) {
+  struct place place = {.list = list, .index = index};
+  return bpf_map_lookup_elem(&endpoints, &place);
+}
+
+// Below 0, 0 or above, as memcmp.
+static __always_inline int compare(const struct endpoint *a, const struct endpoint *b) {
+  for (int at = 0; at < 4; at += 1) {
+    __u32 left = bpf_ntohl(a->address.words[at]);
+    __u32 right = bpf_ntohl(b->address.words[at]);
+    if (left != right)
+      return left < right ? -1 : 1;
+  }
+  return (int)bpf_ntohs(a->port) - (int)bpf_ntohs(b->port);
+}
+
+static __always_inline bool is_in_list(const struct choice *choice, const struct endpoint *endpoint) {
+  __u32 low = 0;
+  __u32 high = choice->count;
+  for (int step = 0; step < HALVINGS && low < high; step += 1) {
+    __u32 middle = low + (high - low) / 2;
+    struct endpoint *other = endpoint_at(choice->list, middle);
+    if (!other)
+      return false;
+    int order = compare(endpoint, other);
+    if (order == 0)
+      return true;
+    if (order < 0)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return false;
+}
+
+static __always_inline bool is_recent(const struct kept *kept, const struct service *service, __u64 now_ns) {
+  return now_ns - kept->last_ns < service->affinity_seconds * 1000000000ULL;
+}
+
+// Choose one of the list by `number`, or the one that the client had before. False: the list has just been replaced.
+static __always_inline bool choose(const struct service *service, const struct choice *choice, const struct address *from, __u32 number,
+                                   struct endpoint *chosen) {
+  struct client client = {.row = service->row, .address = *from};
+  struct kept keep = {};
+  if (service->affinity_seconds) {
+    keep.last_ns = bpf_ktime_get_ns();
+    struct kept *before = bpf_map_lookup_elem(&affinity, &client);
+    if (before && is_recent(before, service, keep.last_ns)) {
+      *chosen = before->endpoint;
+      if (is_in_list(choice, chosen)) {
+        // Each new connection begins its time anew.
+        keep.endpoint = *chosen;
+        bpf_map_update_elem(&affinity, &client, &keep, BPF_ANY);
+        return true;
+      }
+    }
+  }
+  struct endpoint *one = endpoint_at(choice->list, choice->count > 1 ? number % choice->count : 0);
+  if (!one)
+    return false;
+  *chosen = *one;
+  if (service->affinity_seconds) {
+    keep.endpoint = *chosen;
+    bpf_map_update_elem(&affinity, &client, &keep, BPF_ANY);
+  }
+  return true;
+}
+
+static __always_inline void count_outside(__u64 row) {
+  struct counters *of = bpf_map_lookup_elem(&counters, &row);
+  if (of)
+    of->outside += 1;
+}
+
+static __always_inline void count(__u64 row, enum verdict verdict, bool is_connection) {
+  struct counters *of = bpf_map_lookup_elem(&counters, &row);
+  if (!of)
+    return;
+  if (verdict == REJECT)
+    of->rejects += 1;
+  else if (verdict == DROP)
+    of->drops += 1;
+  else if (is_connection)
+    of->connections += 1;
+  else
+    of->datagrams += 1;
+}

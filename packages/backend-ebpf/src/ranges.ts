@@ -1,0 +1,85 @@
+import { cidrContains, parseCIDR, parseIP } from "@turnout/core";
+import { ProxyError } from "@turnout/core/backend";
+import { ADDRESS_FLAGS, decodeAddress, encodeAddress, encodeId, STRUCTS } from "./layout.ts";
+import type { NodeAddressObject } from "./objects.ts";
+
+/** Of the 128 bits of an address, IPv4 has the last 32. */
+const BEFORE_IPV4 = 96;
+/** The name of the ranges comes before the address. */
+const ID_BITS = 64;
+
+/** A CIDR as `struct pod_range`. @throws {ProxyError} `invalid_object`. */
+export function encodePodRange(cidr: string): Buffer {
+  const { bytes, fields } = STRUCTS.pod_range;
+  const { bits, address } = bitsOf(cidr);
+  const range = Buffer.alloc(bytes);
+  range.writeUInt32LE(bits, fields.bits[0]);
+  address.copy(range, fields.address[0]);
+  return range;
+}
+
+/** Undoes {@link encodePodRange}; canonical. Undefined for bits that no range of ours has. */
+export function decodePodRange(bytes: Buffer): string | undefined {
+  const { bits, address } = STRUCTS.pod_range.fields;
+  return cidrOf(bytes.readUInt32LE(bits[0]), bytes.subarray(address[0], address[0] + address[1]));
+}
+
+/** A CIDR of the ranges of this name as `struct source_range`. @throws {ProxyError} `invalid_object`. */
+export function encodeSourceRange(id: string, cidr: string): Buffer {
+  const { bytes, fields } = STRUCTS.source_range;
+  const { bits, address } = bitsOf(cidr);
+  const range = Buffer.alloc(bytes);
+  range.writeUInt32LE(ID_BITS + bits, fields.bits[0]);
+  encodeId(id).copy(range, fields.ranges[0]);
+  address.copy(range, fields.address[0]);
+  return range;
+}
+
+/** Undoes {@link encodeSourceRange}; undefined for bits that no range of ours has. */
+export function decodeSourceRange(bytes: Buffer): { readonly id: string; readonly cidr: string } | undefined {
+  const { bits, ranges, address } = STRUCTS.source_range.fields;
+  const cidr = cidrOf(bytes.readUInt32LE(bits[0]) - ID_BITS, bytes.subarray(address[0], address[0] + address[1]));
+  return cidr === undefined ? undefined : { id: bytes.toString("hex", ranges[0], ranges[0] + ranges[1]), cidr };
+}
+
+/** CIDRs in the order in which ranges have them: that of their bytes. */
+export function sortCIDRs(cidrs: readonly string[]): readonly string[] {
+  return cidrs
+    .map((text) => ({ text, bytes: encodePodRange(text) }))
+    .toSorted((a, b) => Buffer.compare(a.bytes, b.bytes))
+    .map(({ text }) => text);
+}
+
+/** Tell whether an address or a CIDR lies in a CIDR; false for another text. Pure. */
+export function isInside(text: string, range: string): boolean {
+  const outer = parseCIDR(range);
+  const inner = parseCIDR(text);
+  const ip = inner === undefined ? parseIP(text) : { ...inner, text };
+  return (
+    outer !== undefined && ip !== undefined && (inner?.prefixLength ?? outer.prefixLength) >= outer.prefixLength && cidrContains(outer, ip)
+  );
+}
+
+/** A value of `node_addresses`. */
+export function encodeAddressFlags(value: NodeAddressObject["value"]): Buffer {
+  const flags = Buffer.alloc(4);
+  flags.writeUInt32LE(ADDRESS_FLAGS.OWN | (value === "node-ports" ? ADDRESS_FLAGS.NODE_PORTS : 0));
+  return flags;
+}
+
+/** Undoes {@link encodeAddressFlags}; undefined for flags that are none of ours. */
+export function decodeAddressFlags(bytes: Buffer): NodeAddressObject["value"] | undefined {
+  return (["own", "node-ports"] as const).find((value) => encodeAddressFlags(value).equals(bytes));
+}
+
+function bitsOf(text: string): { readonly bits: number; readonly address: Buffer } {
+  const cidr = parseCIDR(text);
+  if (cidr === undefined) throw new ProxyError("invalid_object", "this is no CIDR", { object: text });
+  const address = encodeAddress(cidr.text.slice(0, cidr.text.indexOf("/")));
+  return { bits: cidr.prefixLength + (cidr.family === "IPv4" ? BEFORE_IPV4 : 0), address };
+}
+
+function cidrOf(bits: number, address: Buffer): string | undefined {
+  const ip = decodeAddress(address);
+  return parseCIDR(`${ip}/${ip.includes(":") ? bits : bits - BEFORE_IPV4}`)?.text;
+}

@@ -1,0 +1,59 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { buildBpf } from "@turnout/house/bpf";
+import { needs } from "@turnout/house/needs";
+import { someOf } from "@turnout/house/some-of";
+import { beforeAll, describe, expect, it } from "vitest";
+import { EXPECTED } from "./test-support/expected.ts";
+import { MISTAKES, withMistake } from "./test-support/mistakes.ts";
+import { COPY_PREFIX } from "./test-support/other-build.ts";
+import { onStage } from "./test-support/stage.ts";
+
+const OBJECT = fileURLToPath(new URL("../dist/programs/sockets.bpf.o", import.meta.url));
+
+const TITLES: Readonly<Record<string, string>> = {
+  connect: "connections get to an endpoint, and show the service as their peer, in both families and by ::ffff:",
+  udp: "UDP gets there and back, connected or not, in both families and by ::ffff:",
+  oneSocket: "one socket asks several services, keeps to its endpoint, and sees each as it asked for it",
+  twoServices: "of two services with one endpoint the one that was asked last is shown",
+  choice: "every endpoint of a list is chosen",
+  addresses: "external and load-balancer IPs and node ports (R-37) are served, and nothing else of the node",
+  refusals: "whatever has no endpoint is refused with ECONNREFUSED (R-23, R-29)",
+  drops: "what is dropped is not answered (R-27)",
+  origins: "pods and the host get what their rules say (R-22, R-31, R-32, R-34, R-39, R-40)",
+  affinity: "affinity is kept, renewed, ended, and given up with its endpoint (R-08)",
+  affinityOfTwo: "a network namespace is one client of affinity (R-08)",
+  optOut: "Services and network namespaces can opt out",
+  flips: "a service is served, and by its own endpoints alone, while its list is replaced",
+  everything: "services come and go",
+};
+
+describe("socket load balancing on a real kernel", needs("root", "netns", "bpf", "cgroup2", "ip"), () => {
+  beforeAll(() => buildBpf("packages/backend-ebpf"));
+
+  it("has a title for every scenario", () => expect(Object.keys(TITLES)).toEqual(Object.keys(EXPECTED)));
+
+  it.each(Object.entries(TITLES).map(([scenario, title]) => [title, scenario]))("%s", async (_, scenario = "") => {
+    expect(await onStage(scenario, OBJECT)).toEqual(EXPECTED[scenario]);
+  });
+});
+
+describe("deliberate mistakes in the programs", needs("root", "netns", "bpf", "cgroup2", "ip"), () => {
+  it("are there for each program", () => {
+    const source = readFileSync(new URL("programs/sockets.bpf.c", import.meta.url), "utf8");
+    const programs = [...source.matchAll(/^int (turnout_\w+)\(/gm)].map(([, name]) => name);
+    expect(programs.length).toBe(8);
+    expect(programs.filter((name) => !MISTAKES.some(({ right }) => right.startsWith(`int ${name}(`)))).toEqual([]);
+  });
+
+  it.each(someOf(MISTAKES, { oneOf: 4 }).map((mistake) => [mistake.what, mistake] as const))("are caught: %s", async (_, mistake) => {
+    const seen = await withMistake(mistake, (objectFile) => onStage(mistake.scenario, objectFile));
+    expect(seen).not.toEqual(EXPECTED[mistake.scenario]);
+  });
+
+  it("leave nothing behind", () => {
+    expect(readdirSync(tmpdir()).filter((name) => name.startsWith(COPY_PREFIX))).toEqual([]);
+    expect(existsSync(OBJECT)).toBe(true);
+  });
+});

@@ -1,0 +1,142 @@
+// Deliberate mistakes in the C, each with the scenario that catches it.
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ProgramFile } from "../hooks.ts";
+import { compilePrograms, copyPrograms } from "./other-build.ts";
+
+/** One place where the C says something else than it should. */
+export interface Mistake {
+  readonly what: string;
+  readonly file: "sockets.bpf.c" | "packets.bpf.c" | "packet.h" | "conntrack.h" | "choose.h";
+  /** Text that is there once. */
+  readonly right: string;
+  readonly wrong: string;
+  readonly scenario: string;
+}
+
+const inSockets = (what: string, scenario: string, right: string, wrong: string): Mistake => ({
+  what,
+  file: "sockets.bpf.c",
+  right,
+  wrong,
+  scenario,
+});
+const inChoice = (what: string, scenario: string, right: string, wrong: string): Mistake => ({
+  what,
+  file: "choose.h",
+  right,
+  wrong,
+  scenario,
+});
+/** A program of which nothing is done. */
+const idle = (name: string, scenario: string, call: string): Mistake =>
+  inSockets(
+    `${name} does nothing`,
+    scenario,
+    `int ${name}(struct bpf_sock_addr *ctx) {\n  return ${call};`,
+    `int ${name}(struct bpf_sock_addr *ctx) {\n  return ALLOW;`,
+  );
+
+/** Every program has one of its own, and each decision one. */
+export const MISTAKES: readonly Mistake[] = [
+  idle("turnout_conn4", "connect", "redirect4(ctx, true)"),
+  idle("turnout_conn6", "connect", "redirect6(ctx, true)"),
+  idle("turnout_send4", "udp", "redirect4(ctx, false)"),
+  idle("turnout_send6", "udp", "redirect6(ctx, false)"),
+  idle("turnout_recv4", "udp", "show4(ctx)"),
+  idle("turnout_recv6", "udp", "show6(ctx)"),
+  inSockets(
+    "getpeername4 does nothing",
+    "connect",
+    "int turnout_peer4(struct bpf_sock_addr *ctx) {\n  return show4(ctx);",
+    "int turnout_peer4(struct bpf_sock_addr *ctx) {\n  return ALLOW;",
+  ),
+  inSockets(
+    "getpeername6 does nothing",
+    "connect",
+    "int turnout_peer6(struct bpf_sock_addr *ctx) {\n  return show6(ctx);",
+    "int turnout_peer6(struct bpf_sock_addr *ctx) {\n  return ALLOW;",
+  ),
+  inSockets(
+    "the port stays",
+    "connect",
+    "    ctx->user_ip4 = chosen.address.words[3];\n    ctx->user_port = chosen.port;",
+    "    ctx->user_ip4 = chosen.address.words[3];",
+  ),
+  inSockets(
+    "any protocol is asked as TCP",
+    "connect",
+    "question->to.protocol = ctx->protocol;\n",
+    "question->to.protocol = ctx->protocol == IPPROTO_UDP ? IPPROTO_TCP : ctx->protocol;\n",
+  ),
+  inSockets("a refusal is EPERM", "refusals", "bpf_set_retval(-ECONNREFUSED);", ""),
+  inSockets("what is dropped is refused", "drops", "  case REJECT:\n", "  case DROP:\n  case REJECT:\n"),
+  inSockets("the host gets what pods get", "origins", "is_host ? &service->host : &service->pod", "&service->pod"),
+  inSockets("pods get what the host gets", "origins", "is_host ? &service->host : &service->pod", "&service->host"),
+  inSockets("namespaces can't opt out", "optOut", "if (bpf_map_lookup_elem(&opted_out, &namespace))", "if (0)"),
+  inSockets("services can't opt out", "optOut", "!service || service->flags & (is_host ? HOST_PASS : PODS_PASS)", "!service"),
+  inSockets("Services opt out for the host, too", "optOut", "is_host ? HOST_PASS : PODS_PASS", "PODS_PASS"),
+  inSockets("source ranges of pods are the host's", "origins", "is_host ? HOST_PASS : PODS_PASS", "HOST_PASS"),
+  inSockets(
+    "each datagram gets another endpoint",
+    "oneSocket",
+    "question->is_connecting ? bpf_get_prandom_u32() : mixed(bpf_get_socket_cookie(ctx))",
+    "bpf_get_prandom_u32()",
+  ),
+  inChoice("refusals count as connections", "refusals", "of->rejects += 1", "of->connections += 1"),
+  inChoice("datagrams count as connections", "udp", "of->datagrams += 1", "of->connections += 1"),
+  inSockets("all namespaces are one client", "affinityOfTwo", "(__u32)(namespace >> 32), (__u32)namespace}", "0, 0}"),
+  inSockets("connected sockets forget what they asked for", "udp", "sk && sk->state == BPF_TCP_ESTABLISHED", "0"),
+  inSockets("an endpoint that is asked by its own address shows as its service", "oneSocket", "bpf_map_delete_elem(&asked, &peer);", ""),
+  inSockets(
+    "what was asked first is remembered for good",
+    "twoServices",
+    "if (before && before->port == to.port && is_same(&before->address, &to.address))",
+    "if (before)",
+  ),
+  inChoice("the first endpoint gets all", "choice", "choice->count > 1 ? number % choice->count : 0", "0"),
+  inChoice(
+    "the last endpoint gets none",
+    "choice",
+    "choice->count > 1 ? number % choice->count : 0",
+    "choice->count > 1 ? number % (choice->count - 1) : 0",
+  ),
+  inChoice("node ports answer on any address", "addresses", "service || !has_address(&to->address, NODE_PORTS)", "service"),
+  inChoice("0.0.0.0 is a node port's address", "addresses", "if (is_same(&port.address, &to->address))", "if (0)"),
+  inChoice("affinity never ends", "affinity", "before && is_recent(before, service, keep.last_ns)", "before"),
+  inChoice("affinity keeps to endpoints that are gone", "affinity", "if (is_in_list(choice, chosen)) {", "if (1) {"),
+  inChoice("halving goes the wrong way", "affinity", "if (order < 0)", "if (order > 0)"),
+  inChoice(
+    "affinity is not renewed",
+    "affinity",
+    "        bpf_map_update_elem(&affinity, &client, &keep, BPF_ANY);\n        return true;",
+    "        return true;",
+  ),
+  inChoice(
+    "affinity is forgotten",
+    "affinity",
+    "    keep.endpoint = *chosen;\n    bpf_map_update_elem(&affinity, &client, &keep, BPF_ANY);\n  }\n  return true;",
+    "  }\n  return true;",
+  ),
+];
+
+/** Compile programs with a mistake, call `run` with the object file, and remove it. @throws {Error} when the text isn't there once. */
+export async function withMistake<T>(
+  { file, right, wrong }: Mistake,
+  run: (objectFile: string) => Promise<T>,
+  program: ProgramFile = "sockets",
+): Promise<T> {
+  const folder = copyPrograms(tmpdir());
+  try {
+    const source = readFileSync(join(folder, file), "utf8");
+    if (source.split(right).length !== 2) throw new Error(`${file} has this once: ${right}`);
+    writeFileSync(
+      join(folder, file),
+      source.replace(right, () => wrong),
+    );
+    return await run(compilePrograms(folder, program));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

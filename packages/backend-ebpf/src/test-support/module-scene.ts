@@ -1,0 +1,49 @@
+// What the scenarios of the module share: what is pinned in their mount namespace, and what is in it.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createBpf } from "@turnout/host/bpf";
+import type { Bpf, BpfMap } from "@turnout/host/bpf";
+import { furnish, serve } from "./clients.ts";
+
+/** The folder of all pins. */
+export const ROOT = "/sys/fs/bpf/turnout";
+
+/** eBPF beside the module. */
+export const bpf: Bpf = createBpf();
+
+/** A folder that goes with this mount namespace. */
+export const SCRATCH = "/mnt";
+
+/** Give this namespace what scenarios need, and go into the cgroup. */
+export async function furnishAll(cgroup: string): Promise<void> {
+  execFileSync("mount", ["-t", "bpf", "bpf", "/sys/fs/bpf"]);
+  execFileSync("mount", ["-t", "tmpfs", "tmpfs", SCRATCH]);
+  if (!existsSync(cgroup)) mkdirSync(cgroup);
+  writeFileSync(`${cgroup}/cgroup.procs`, String(process.pid));
+  furnish();
+  await serve();
+}
+
+/** What is pinned, without digests. */
+export function pinned(): readonly string[] {
+  return bpf.pins(ROOT).map(({ path, kind }) => `${kind} ${path.slice(ROOT.length + 1).replaceAll(/[0-9a-f]{16}/g, "X")}`);
+}
+
+/** A pinned map, by its name in C. */
+export function map(name: string): BpfMap {
+  const pin = bpf.pins(ROOT).find(({ path, kind }) => kind === "map" && path.endsWith(`/${name}`))?.path;
+  if (pin === undefined) throw new Error(`no map ${name}`);
+  return bpf.openMap({ pin });
+}
+
+/** All elements of a map, as text. */
+export async function elements(name: string): Promise<readonly string[]> {
+  const found: string[] = [];
+  const one = map(name);
+  for await (const { count, keys, values } of one.read())
+    for (let index = 0; index < count; index += 1)
+      found.push(
+        `${keys.toString("hex", index * one.info.keySize, (index + 1) * one.info.keySize)} ${values.toString("hex", index * one.valueBytes, (index + 1) * one.valueBytes)}`,
+      );
+  return found.toSorted();
+}

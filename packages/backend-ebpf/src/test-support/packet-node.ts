@@ -1,0 +1,76 @@
+// The packet half at work on the node of network.ts, with endpoints and clients around it.
+import { createBpf } from "@turnout/host/bpf";
+import type { Bpf, Direction } from "@turnout/host/bpf";
+import { renderNftTable } from "../nft-table.ts";
+import type { Calls } from "./agent.ts";
+import { startAgent } from "./agents.ts";
+import { makeNetwork, POD, POD_ENDPOINTS, run } from "./network.ts";
+import { mapChoices, proxyOf } from "./proxy.ts";
+import type { Proxy } from "./proxy.ts";
+
+/** A node that serves packets. */
+export interface PacketNode extends Proxy {
+  readonly bpf: Bpf;
+  /** Outside. */
+  readonly client: Calls;
+  /** A pod of this node, an endpoint itself. */
+  readonly pod: Calls;
+  /** In the node's own network namespace. */
+  readonly host: Calls;
+  /** How many packets went out to addresses of services, as the client's network namespace sees them. */
+  leaks(): number;
+}
+
+/** How the programs are loaded and attached. */
+export interface Attachment {
+  /** The program at the devices of pods. */
+  readonly atPods?: "turnout_in" | "turnout_in_pods";
+  readonly by?: "clsact";
+  /** Maps are pinned, for the other half. */
+  readonly pinned?: "" | "pinned";
+}
+
+/** What the packet half shall never let out. */
+const LEAKS = `table inet leaks {
+  counter leaked { }
+  chain watch {
+    type filter hook prerouting priority raw;
+    ip daddr { 10.96.0.0/16, 198.51.100.0/24 } counter name leaked drop
+    ip6 daddr { fd00:96::/32, fd00:51::/32 } counter name leaked drop
+  }
+}`;
+
+/** Make the network, load the programs and attach them. */
+export async function startNode(objectFile: string, { atPods = "turnout_in", by, pinned = "" }: Attachment = {}): Promise<PacketNode> {
+  makeNetwork();
+  run("nft", ["-f", "-"], renderNftTable().join("\n"));
+  run("ip", ["netns", "exec", "client", "nft", "-f", "-"], LEAKS);
+  if (pinned !== "") run("mount", ["-t", "bpf", "bpf", "/sys/fs/bpf"]);
+  const bpf = createBpf();
+  const object = await bpf.load(objectFile, { maps: mapChoices(pinned) });
+  const devices = JSON.parse(run("ip", ["-j", "link"])) as readonly { readonly ifname: string; readonly ifindex: number }[];
+  const attach = (name: string, direction: Direction, program: string): void => {
+    const ifindex = devices.find(({ ifname }) => ifname === name)?.ifindex ?? 0;
+    const filter = { priority: 1, handle: 1 };
+    if (by === "clsact") bpf.attachClsact(object.program(program), { ifindex, direction }, filter);
+    else bpf.attachTc(object.program(program), { ifindex, direction }, filter);
+  };
+  attach("outside", "ingress", "turnout_in");
+  attach("outside", "egress", "turnout_out");
+  attach("pods", "ingress", atPods);
+  attach("pod", "ingress", atPods);
+  const [client, pod, pods] = (["client", "pod", "pods"] as const).map(startAgent) as [Calls, Calls, Calls];
+  await pods.serve(POD_ENDPOINTS);
+  await pod.serve([POD.IPv4, POD.IPv6]);
+  return {
+    ...proxyOf(object),
+    bpf,
+    client,
+    pod,
+    host: startAgent("node"),
+    leaks: () => {
+      const text = run("ip", ["netns", "exec", "client", "nft", "list", "counter", "inet", "leaks", "leaked"]);
+      return Number(/packets (\d+)/.exec(text)?.[1]);
+    },
+  };
+}

@@ -1,0 +1,113 @@
+import { ProxyError } from "@turnout/core/backend";
+import { flushPromises, RecordingLog, TestClock } from "@turnout/core/testing";
+import { createExec, EchoCount } from "@turnout/host";
+import { createFakeNetlink } from "@turnout/host/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { parseEbpfOptions } from "./options.ts";
+import type { EbpfFacts } from "./options.ts";
+import { watchHost } from "./watch.ts";
+import type { Watched } from "./watch.ts";
+import { createEbpfWorld } from "./world.ts";
+import type { EbpfWorld } from "./world.ts";
+
+let clock: TestClock;
+let netlink: ReturnType<typeof createFakeNetlink>;
+/** Network namespaces that are there, with their cookies. */
+let namespaces: Map<string, string>;
+let stop: AbortController;
+let drifts: string[];
+
+beforeEach(() => {
+  clock = new TestClock();
+  netlink = createFakeNetlink({ addresses: { IPv4: [{ ip: "172.18.0.1", link: "eth0", prefixLength: 32 }] } });
+  namespaces = new Map([["own", "1"]]);
+  stop = new AbortController();
+  drifts = [];
+});
+
+function worldOf(): EbpfWorld {
+  const cookieOf = (path = "own"): string => {
+    const cookie = namespaces.get(path);
+    if (cookie === undefined) throw new ProxyError("not_found", "a network namespace is gone", { object: path });
+    return cookie;
+  };
+  return {
+    ...createEbpfWorld({ exec: createExec(), clock, log: new RecordingLog() }),
+    netlink,
+    mounts: () => ({ bpffs: "/sys/fs/bpf", cgroup2: "/cgroup" }),
+    namespaceCookie: cookieOf,
+    cgroupNumber: (folder) => (folder === "/cgroup" ? "7" : undefined),
+  };
+}
+
+/** All facts that are told, as they come. */
+function follow(raw: Parameters<typeof parseEbpfOptions>[0], watched: Watched = { hasPackets: false, echoes: undefined }): EbpfFacts[] {
+  const told: EbpfFacts[] = [];
+  const run = async (): Promise<void> => {
+    for await (const event of watchHost(parseEbpfOptions(raw), worldOf(), watched, stop.signal)) {
+      if (event.kind === "facts") told.push(event.facts);
+      else drifts.push(event.what);
+    }
+  };
+  void run();
+  return told;
+}
+
+describe("watching the host", () => {
+  it("begins with the facts, tells of changed addresses, and looks for nothing else", async () => {
+    const told = follow({});
+    await flushPromises();
+    const first = {
+      addresses: { IPv4: ["172.18.0.1"], IPv6: [] },
+      hostNamespace: "1",
+      optedOut: [],
+      cgroup: "7",
+      hasPackets: false,
+      devices: [],
+    };
+    expect(told).toEqual([first]);
+    netlink.setAddresses("IPv6", [{ ip: "fd00:18::1", link: "eth0", prefixLength: 32 }]);
+    await flushPromises();
+    expect(told.slice(1)).toEqual([{ ...first, addresses: { IPv4: ["172.18.0.1"], IPv6: ["fd00:18::1"] } }]);
+    await clock.advance(3_600_000);
+    expect(told.length).toBe(2);
+    stop.abort();
+    await flushPromises();
+    expect(clock.sleeping).toBe(0);
+  });
+
+  it("tells of devices that come and go, and of others' changes to the table of nft", async () => {
+    const echoes = new EchoCount();
+    const told = follow({}, { hasPackets: true, echoes });
+    await flushPromises();
+    const device = { index: 2, name: "eth0", kind: "", master: undefined, isLoopback: false };
+    netlink.setDevices([device], { IPv4: [{ destination: "0.0.0.0/0", device: 2, hasGateway: true }] });
+    await flushPromises();
+    netlink.setDevices([]);
+    await flushPromises();
+    expect(told.map(({ devices }) => devices.map(({ name, isWayOut }) => [name, isWayOut]))).toEqual([[], [["eth0", true]], []]);
+    echoes.expect();
+    for (const tables of [["inet turnout-ebpf"], ["inet other"], ["inet turnout-ebpf"]])
+      netlink.commitNft({ pid: 7, process: "nft", tables });
+    await flushPromises();
+    expect(drifts).toEqual(["nft (pid 7) changed table inet turnout-ebpf"]);
+    stop.abort();
+    await flushPromises();
+  });
+
+  it("looks every five seconds for namespaces that are opted out, and takes one that is gone for none", async () => {
+    const told = follow({ "opt-out-namespaces": ["/run/netns/a", "/run/netns/b"], cgroup: "/elsewhere" });
+    await flushPromises();
+    namespaces.set("/run/netns/b", "22");
+    await clock.advance(4_999);
+    expect(told.map(({ optedOut }) => optedOut)).toEqual([[]]);
+    await clock.advance(1);
+    namespaces.set("/run/netns/a", "21");
+    namespaces.delete("/run/netns/b");
+    await clock.advance(5_000);
+    expect(told.map(({ optedOut }) => optedOut)).toEqual([[], ["22"], ["21"]]);
+    expect(told[0]?.cgroup).toBe("0");
+    stop.abort();
+    await flushPromises();
+  });
+});

@@ -1,0 +1,62 @@
+import type { HostEvent } from "@turnout/core/backend";
+import { Inbox } from "@turnout/host";
+import type { EchoCount, NftEvent } from "@turnout/host";
+import { TABLE_OBJECT } from "./nft-table.ts";
+import type { EbpfFacts, EbpfOptions } from "./options.ts";
+import { readFacts } from "./probe.ts";
+import type { EbpfWorld } from "./world.ts";
+
+/** How often it is looked for network namespaces that are opted out, in ms: nothing tells of them. */
+const LOOK_MS = 5_000;
+
+/** Where reading facts takes so long, as on a router with very many routes, it rests so long before the next reading. */
+const LONG_MS = 1_000;
+const REST_MS = 2_000;
+
+/** What is watched beside addresses. */
+export interface Watched {
+  /** Packets are served here, by programs at devices. */
+  readonly hasPackets: boolean;
+  /** Echoes of our commits to the table of nft; undefined: the other family watches it. */
+  readonly echoes: EchoCount | undefined;
+}
+
+/**
+ * Tell of the host's addresses and devices and of network namespaces that are opted out, as they are now and when they change; and of others' changes to
+ * the table of nft.
+ */
+export async function* watchHost(
+  options: EbpfOptions,
+  world: EbpfWorld,
+  { hasPackets, echoes }: Watched,
+  signal: AbortSignal,
+): AsyncIterable<HostEvent<EbpfFacts>> {
+  const { clock, netlink } = world;
+  const inbox = new Inbox<{ readonly commit?: NftEvent }>(clock, signal);
+  inbox.follow(netlink.watchAddresses(signal), () => ({}));
+  if (hasPackets) inbox.follow(netlink.watchDevices(signal), () => ({}));
+  if (hasPackets && echoes !== undefined) inbox.follow(netlink.watchNft(signal), (commit) => ({ commit }));
+  echoes?.start();
+  const nextMs = (): number => (options.optOutNamespaces.length === 0 ? Number.POSITIVE_INFINITY : clock.nowMs() + LOOK_MS);
+  let news: { readonly commit?: NftEvent } | "due" | "end" = "due";
+  while (news !== "end") {
+    if (news === "due" || news.commit === undefined) {
+      const sinceMs = clock.nowMs();
+      const facts = await readFacts(options, world, hasPackets);
+      const tookMs = clock.nowMs() - sinceMs;
+      yield { kind: "facts", facts };
+      if (tookMs >= LONG_MS) await clock.sleep(REST_MS, signal);
+    } else {
+      const what = foreignChange(news.commit, echoes);
+      if (what !== undefined) yield { kind: "drift", what };
+    }
+    news = await inbox.next(nextMs());
+  }
+}
+
+/** Say what another program did to our table, if this event tells so. */
+function foreignChange(event: NftEvent, echoes: EchoCount | undefined): string | undefined {
+  if (event.kind === "lost") return "the ruleset of nft changed faster than the kernel could tell";
+  if (!event.tables.includes(TABLE_OBJECT.key) || echoes?.consume() === true) return undefined;
+  return `${event.process} (pid ${event.pid}) changed table ${TABLE_OBJECT.key}`;
+}

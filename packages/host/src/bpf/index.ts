@@ -1,0 +1,38 @@
+/**
+ * eBPF by libbpf: what this kernel has, compiled objects, maps, links, trying a program on a packet; and ending sockets whose endpoint is gone.
+ *
+ * Objects are compiled from `src/**\/*.bpf.c` of a package by scripts/build-bpf.sh, to `dist/**\/*.bpf.o`.
+ *
+ * @packageDocumentation
+ */
+export { createBpf } from "./bpf.ts";
+export type { Bpf } from "./bpf.ts";
+export { CGROUP_HOOK, MAP_FLAG, MAP_TYPE } from "./constants.ts";
+export type { CgroupHook, Direction, MapType } from "./constants.ts";
+export { elementError } from "./errors.ts";
+export { FEATURES } from "./features.ts";
+export type { BpfFeature } from "./features.ts";
+export { isBpffs } from "./handle.ts";
+export type { BpfHandle, PinMode } from "./handle.ts";
+export type { LinkInfo, MapInfo, ProgramInfo } from "./info.ts";
+export type { BpfLink } from "./link.ts";
+export type { BpfMap, MapSpec, UpdateMode } from "./map.ts";
+export { layoutDifference } from "./map-layout.ts";
+export type { MapLayout } from "./map-layout.ts";
+export type { BatchOutcome, Elements } from "./map-batches.ts";
+export { findBpfMounts } from "./mounts.ts";
+export type { BpfMounts } from "./mounts.ts";
+export { inNetworkNamespace, networkNamespaceCookie } from "./namespace.ts";
+export { listNetworkNamespaces } from "./namespaces.ts";
+export { verifierLogOf } from "./object.ts";
+export type { LoadedObject, LoadOptions, MapChoice } from "./object.ts";
+export { perCpuValues, sumCounter } from "./per-cpu.ts";
+export type { Pin } from "./pins.ts";
+export { CONNTRACK_KFUNCS, probeBpf } from "./probe.ts";
+export type { BpfProbe } from "./probe.ts";
+export type { BpfProgram } from "./program.ts";
+export { createSockets } from "./sockets.ts";
+export type { RemoteEnd, Sockets } from "./sockets.ts";
+export type { ConnectedSocket, SocketProtocol } from "./socket-diag.ts";
+export type { TcAttachment, TcFilter, TcFilterName, TcPlace } from "./tc.ts";
+export type { SkbFields, TestInput, TestOutcome } from "./test-run.ts";
