@@ -11,7 +11,7 @@ import { BROKEN_TURNS } from "./broken-turns.ts";
 import { BROKEN_WATCHES } from "./broken-watches.ts";
 import { checkBackend, checkScenarios } from "../checks/check.ts";
 import type { CreateFakeHost, OptionalMember } from "../play/fake-host.ts";
-import type { Finding, FindingKind } from "../checks/finding.ts";
+import type { ConformanceReport, Finding, FindingKind } from "../checks/finding.ts";
 import { checkHistories } from "../histories/histories.ts";
 import type { Scenario } from "../play/scenario.ts";
 import type { Subject } from "../play/subject.ts";
@@ -158,12 +158,15 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
 /** How many findings are looked through for one that shows a defect. */
 const ENOUGH = 20;
 
+/** Rules about what happens on the way, which every backend is asked about before any scenario is played. */
+const ON_THE_WAY: ReadonlySet<string> = new Set(["R-55", "R-58"]);
+
 /**
  * Have the kit examine a backend that was broken on purpose.
  *
- * Shape: what the whole examination does, in the order that ends soonest: the scenarios of the rules it offends against, what is asked of every
- * backend, histories, the other scenarios. The first finding of the kinds and rules that show the defect; else the first of all, or undefined
- * if the kit noticed nothing.
+ * Shape: what the whole examination does, in the order that ends soonest, and no further than to the finding: the scenarios of the rules it offends
+ * against, what is asked of every backend, histories, the other scenarios. What offends on the way alone begins with what is asked of every backend.
+ * The first finding of the kinds and rules that show the defect; else the first of all, or undefined if the kit noticed nothing.
  */
 export async function catchBreakage(
   breakage: Breakage,
@@ -174,19 +177,21 @@ export async function catchBreakage(
   const { kinds, rules } = breakage;
   const broken = breakage.apply(module, createFakeHost);
   const isTelling = (scenario: Scenario): boolean => scenario.rules.some((rule) => rules.includes(rule));
-  const shows = (finding: Finding): boolean =>
+  const isLookedFor = (finding: Finding): boolean =>
     kinds.includes(finding.kind) && (rules.length === 0 || finding.rules.some((rule) => rules.includes(rule)));
+  const options = { maxFindings: ENOUGH, isLookedFor };
   const { telling = [], others = [] } = Object.groupBy(scenarios, (scenario) => (isTelling(scenario) ? "telling" : "others"));
+  const play = (some: readonly Scenario[]) => (): Promise<ConformanceReport> => checkScenarios(broken, some, options);
   const examinations = [
-    () => checkScenarios(broken, telling, { maxFindings: ENOUGH }),
-    () => checkBackend(broken.module, broken.createFakeHost, [], { maxFindings: ENOUGH }),
+    () => checkBackend(broken.module, broken.createFakeHost, [], options),
     () => checkHistories(broken.module, broken.createFakeHost, { steps: 1500 }),
-    () => checkScenarios(broken, others, { maxFindings: ENOUGH }),
+    play(others),
   ];
+  examinations.splice(rules.every((rule) => ON_THE_WAY.has(rule)) ? 2 : 0, 0, play(telling));
   let first: Finding | undefined;
   for (const examine of examinations) {
     const { findings } = await examine();
-    const found = findings.find(shows);
+    const found = findings.find(isLookedFor);
     if (found !== undefined) return found;
     first ??= findings[0];
   }

@@ -4,7 +4,7 @@ import { Cells, partsOf, rulesAsked } from "./cells.ts";
 import type { CreateFakeHost } from "../play/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
-import type { Checkpoint } from "./findings.ts";
+import type { FindingsOptions } from "./findings.ts";
 import { checkHost, isWholeHost } from "./host-checks.ts";
 import { Player } from "../play/player.ts";
 import { checkRecovery } from "./recovery-checks.ts";
@@ -17,15 +17,11 @@ import { STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
 
 /** How a backend is examined. */
-export interface CheckOptions {
+export interface CheckOptions extends FindingsOptions {
   /** Of the host's random choices; default 1. */
   readonly seed?: number;
-  /** Stop after as many findings; default: never. */
-  readonly maxFindings?: number;
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
-  /** Told where the kit looks before it does. */
-  readonly onCheckpoint?: (place: Checkpoint) => void;
 }
 
 /**
@@ -43,7 +39,7 @@ export async function checkBackend(
   scenarios: readonly Scenario[],
   options: CheckOptions = {},
 ): Promise<ConformanceReport> {
-  const findings = new Findings(options.maxFindings, options.onCheckpoint);
+  const findings = new Findings(options);
   const random = createRandom(options.seed ?? 1);
   const subject: Subject = { module, createFakeHost };
   if (!isWholeHost(createFakeHost, findings)) return unplayed(module, findings);
@@ -91,7 +87,7 @@ export async function checkScenarios(
   subject: Subject,
   scenarios: readonly Scenario[],
   options: CheckOptions,
-  findings: Findings = new Findings(options.maxFindings, options.onCheckpoint),
+  findings: Findings = new Findings(options),
 ): Promise<ConformanceReport> {
   const abilities = await checkModule(subject, settingOf(options), findings);
   if (abilities === undefined) return unplayed(subject.module, findings);

@@ -15,19 +15,27 @@ export interface Checkpoint {
   readonly rules: readonly string[];
 }
 
+/** When to stop looking, and who is told where. */
+export interface FindingsOptions {
+  /** Stop after as many findings; default: never. */
+  readonly maxFindings?: number;
+  /** Stop after such a finding; default: never. */
+  readonly isLookedFor?: (finding: Finding) => boolean;
+  /** Told where the kit looks before it does. */
+  readonly onCheckpoint?: (place: Checkpoint) => void;
+}
+
 /** Collects findings. */
 export class Findings {
   readonly list: Finding[] = [];
   /** What wasn't looked at, each with the reason. */
   readonly notAsked: Set<string> = new Set();
-  readonly #max: number;
-  readonly #onCheckpoint: ((place: Checkpoint) => void) | undefined;
+  readonly #options: FindingsOptions;
+  #isFound = false;
   #checkpoint: Checkpoint = { scenario: "", step: "", rules: [] };
 
-  /** @param onCheckpoint told where somebody looks, whenever that changes */
-  constructor(max: number = Number.POSITIVE_INFINITY, onCheckpoint?: (checkpoint: Checkpoint) => void) {
-    this.#max = max;
-    this.#onCheckpoint = onCheckpoint;
+  constructor(options: FindingsOptions = {}) {
+    this.#options = options;
   }
 
   /** Where somebody looks now. */
@@ -37,18 +45,21 @@ export class Findings {
 
   set checkpoint(place: Checkpoint) {
     this.#checkpoint = place;
-    this.#onCheckpoint?.(place);
+    this.#options.onCheckpoint?.(place);
   }
 
-  /** As many as were asked for. */
+  /** As many as were asked for, or the one that was looked for: nobody needs to look further. */
   get isFull(): boolean {
-    return this.list.length >= this.#max;
+    return this.#isFound || this.list.length >= (this.#options.maxFindings ?? Number.POSITIVE_INFINITY);
   }
 
   /** Add one; where it says no rules it offends against those of its kind, or of the place. */
   add(found: Found): void {
     const rules = found.rules ?? offendedByKind(found.kind) ?? this.#checkpoint.rules;
-    if (!this.isFull) this.list.push({ ...this.#checkpoint, ...found, rules });
+    if (this.isFull) return;
+    const finding: Finding = { ...this.#checkpoint, ...found, rules };
+    this.list.push(finding);
+    this.#isFound = this.#options.isLookedFor?.(finding) === true;
   }
 
   /** Note what isn't looked at, and why, in one text. */

@@ -34,7 +34,6 @@ export async function checkHost(
 ): Promise<void> {
   const { capabilities } = abilities;
   for (const family of FAMILIES.filter((one) => capabilities[one] === true)) {
-    if (findings.isFull) return;
     findings.checkpoint = { scenario: "the host in memory", step: "the start", rules: [] };
     const known = findings.list.length;
     const of: CheckOf = { module: subject.module, family, findings, random };
@@ -90,6 +89,7 @@ interface CheckOf {
 }
 
 async function onNewHost(subject: Subject, setting: PlayerOptions, of: CheckOf, check: (check: HostCheck) => Promise<void>): Promise<void> {
+  if (of.findings.isFull) return;
   try {
     const player = await Player.start(subject, setting, STAGE_OBJECTS);
     await check(new HostCheck(player, of));

@@ -44,7 +44,7 @@ export interface RecoverySetting {
  */
 export async function onTroubledHost(given: RecoverySetting, name: string, check: (run: RecoveryRun) => Promise<void>): Promise<void> {
   const { findings, subject, setting, rules } = given;
-  if (findings.list.length > given.known) return;
+  if (findings.isFull || findings.list.length > given.known) return;
   findings.checkpoint = { scenario: name, step: "the start", rules };
   const start = (objects = STAGE_OBJECTS): Promise<Player> => Player.start(subject, setting, objects);
   try {

@@ -16,6 +16,7 @@ const PLACE = { scenario: "turns that are over at once", rules: ["R-58"] };
  * Edges: a backend that never defers does all of it in one turn, which is right, too.
  */
 export async function checkTurns(subject: Subject, setting: PlayerOptions, findings: Findings): Promise<void> {
+  if (findings.isFull) return;
   const place = (step: string): void => void (findings.checkpoint = { ...PLACE, step });
   place("the start");
   try {

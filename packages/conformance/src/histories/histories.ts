@@ -29,7 +29,7 @@ export async function checkHistories(
   options: HistoryOptions = {},
 ): Promise<HistoryReport> {
   const { seed = 1, steps = 1000, lifeSteps = 500, lookEvery = 100, maxFindings = 1 } = options;
-  const findings = new Findings(maxFindings, options.onCheckpoint);
+  const findings = new Findings({ ...options, maxFindings });
   const total = { steps: 0, looks: 0, packets: 0 };
   for (let life = 0; total.steps < steps && !findings.isFull; life++) {
     const run = new HistoryRun({ module, createFakeHost }, seed + life, findings, options);

@@ -1,8 +1,8 @@
 import type { Plain } from "@turnout/core";
-import type { Checkpoint } from "../checks/findings.ts";
+import type { FindingsOptions } from "../checks/findings.ts";
 
 /** How histories are made up. */
-export interface HistoryOptions {
+export interface HistoryOptions extends Pick<FindingsOptions, "onCheckpoint"> {
   /** Default 1. The life that starts at step n × `lifeSteps` has the seed `seed + n`, and is the first one of that seed. */
   readonly seed?: number;
   /** Changes altogether; default 1000. */
@@ -17,6 +17,4 @@ export interface HistoryOptions {
   readonly looksAtPackets?: boolean;
   /** Options for the backend, by name. */
   readonly backendOptions?: Readonly<Record<string, Plain>>;
-  /** Told where the kit looks before it does. */
-  readonly onCheckpoint?: (place: Checkpoint) => void;
 }
