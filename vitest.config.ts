@@ -32,7 +32,8 @@ class LongestFirst extends BaseSequencer {
 
 /**
  * Two projects for their order only: everything beside the sources first, then the packets, never both at once, and never
- * more than two files at a time (the development machine has two cores). `extends` hands the resolve conditions down.
+ * more than three files at a time: the development machine has two cores, and tests on the kernel wait a third of their time.
+ * `extends` hands the resolve conditions down.
  */
 const config: ViteUserConfig = defineConfig({
   resolve: { conditions },
@@ -43,7 +44,7 @@ const config: ViteUserConfig = defineConfig({
     testTimeout: 120_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },
-    maxWorkers: 2,
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     projects: [
       {

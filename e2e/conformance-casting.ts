@@ -6,7 +6,7 @@ import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
 import type { Cast } from "./conformance-play.ts";
 import { settingsKey } from "./conformance-pool.ts";
 
-/** One of several parts of the scenarios, where another form of the same backend plays the rest. */
+/** One of several parts of the scenarios, where other dataplanes play the rest. */
 export interface Part {
   readonly index: number;
   readonly of: number;
