@@ -66,6 +66,18 @@ it("tells what an earlier process left at once where nothing is to be done", () 
   expect(lines()).toEqual(['info devices that carry programs for packets {"devices":"eth0","without":"other"}']);
 });
 
+it("waits with the line for what was deferred, and not for what the host refused", () => {
+  carriers.learn([ETH0, CNI0], at(ETH0, CNI0));
+  carriers.found([]);
+  apply([], {});
+  apply(writing(at(ETH0, CNI0)), { deferred: new Set(at(CNI0).map(({ key }) => `device ${key}`)) });
+  expect(lines()).toEqual([]);
+  apply(writing(at(CNI0)), { failed: new Map(at(CNI0).map(({ key }) => [`device ${key}`, new ProxyError("tool_failed", "refused")])) });
+  expect(lines()).toEqual(['info devices that carry programs for packets {"devices":"eth0","without":"cni0"}']);
+  apply(writing(at(CNI0)));
+  expect(lines()).toEqual(['info other devices carry programs for packets {"added":"cni0","removed":"none"}']);
+});
+
 it("takes programs for missing that another hand removed, or the host refused", () => {
   carriers.learn([ETH0, CNI0], at(ETH0, CNI0));
   apply(writing(at(ETH0, CNI0)), {

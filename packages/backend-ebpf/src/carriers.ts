@@ -12,9 +12,10 @@ export class Carriers {
   readonly #names = new Map<number, string>();
   /** Those that are there. */
   #devices: readonly DeviceFact[] = [];
-  /** Keys of the objects that are wanted, and of those in force. */
-  #wanted: readonly string[] = [];
+  /** Keys of the objects that are wanted, of those in force, and of those that the host refused to make or to remove. */
+  #wanted: ReadonlySet<string> = new Set();
   readonly #inForce = new Set<string>();
+  readonly #refused = new Set<string>();
   /** Names of the devices that were told as carrying; undefined: nothing was told yet. */
   #told: ReadonlySet<string> | undefined;
 
@@ -26,20 +27,23 @@ export class Carriers {
   learn(devices: readonly DeviceFact[], skeleton: readonly EbpfObject[]): void {
     this.#devices = devices;
     for (const { index, name } of devices) this.#names.set(index, name);
-    this.#wanted = skeleton.flatMap(({ kind, key }) => (kind === "device" ? [key] : []));
+    this.#wanted = new Set(skeleton.flatMap(({ kind, key }) => (kind === "device" ? [key] : [])));
   }
 
-  /** This was found on the host. Where it is what is wanted, nothing more may come. */
+  /** This was found on the host. */
   found(objects: Iterable<EbpfObject>): void {
     this.#inForce.clear();
     for (const object of objects) if (object.kind === "device" && object.value.program !== "") this.#inForce.add(object.key);
-    if (this.#wanted.length === this.#inForce.size && this.#wanted.every((key) => this.#inForce.has(key))) this.#tell();
+    this.#tell();
   }
 
   /** A plan was carried out. */
   applied({ steps }: Plan<Step>, { failed, deferred }: Outcome<EbpfObject>): void {
     for (const { verb, object } of steps) {
-      if (object.kind !== "device" || failed?.has(objectId(object)) === true || deferred?.has(objectId(object)) === true) continue;
+      if (object.kind !== "device" || deferred?.has(objectId(object)) === true) continue;
+      const isRefused = failed?.has(objectId(object)) === true;
+      this.#refused[isRefused ? "add" : "delete"](object.key);
+      if (isRefused) continue;
       if (verb === "write") this.#inForce.add(object.key);
       else this.#inForce.delete(object.key);
     }
@@ -57,7 +61,10 @@ export class Carriers {
     }));
   }
 
+  /** What is still to be done will be told with the rest. */
   #tell(): void {
+    const isAsWanted = (key: string): boolean => this.#wanted.has(key) === this.#inForce.has(key);
+    if ([...this.#wanted, ...this.#inForce].some((key) => !isAsWanted(key) && !this.#refused.has(key))) return;
     const carrying = new Set(
       [...this.#inForce].flatMap((key) => {
         const ifindex = placeOf(key)?.ifindex ?? 0;
