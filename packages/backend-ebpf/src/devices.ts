@@ -1,7 +1,7 @@
 import type { NodeContext } from "@turnout/core/backend";
 import type { Device, DeviceRoute, HostAddress } from "@turnout/host";
 import type { PacketProgram } from "./hooks.ts";
-import { isInside } from "./ranges.ts";
+import { isInside, podRangesOf } from "./ranges.ts";
 
 /** A device that may carry the programs of packets: none of loopback, and no port of a bridge. */
 export interface DeviceFact {
@@ -71,16 +71,26 @@ export interface ChosenDevice {
   readonly program: PacketProgram;
 }
 
+/** What the choice of devices depends on beside the node. */
+export interface DeviceChoice {
+  /** Only devices that the option names carry programs. */
+  readonly isNamedAlone: boolean;
+  /** The addresses of the host on which node ports answer. */
+  readonly answering: ReadonlySet<string>;
+}
+
 /**
- * Choose the devices that carry programs: those that the option names; or else the ways out, those with an address of the node, and those by which
- * pods of this node are reached; where nothing tells pods, those by which anybody is reached without a router. Pure.
+ * Choose the devices that carry programs: those that the option names; or else the ways out, those with an address of the node or one on which node
+ * ports answer, and those by which pods are reached without a router; where nothing tells pods, those by which anybody is. Pure.
+ *
+ * Edges: a device whose network has pods among others counts, as it may be theirs: Weave Net's bridge has the whole cluster's range.
  */
 export function chooseDevices(
   { node, host }: { readonly node: NodeContext; readonly host: { readonly devices: readonly DeviceFact[] } },
-  isNamedAlone: boolean,
+  { isNamedAlone, answering }: DeviceChoice,
 ): readonly ChosenDevice[] {
-  const { addresses, podCIDRs, detector } = node;
-  const pods = podCIDRs.length === 0 && detector?.by === "cidr" ? detector.cidrs : podCIDRs;
+  const { addresses, detector } = node;
+  const pods = podRangesOf(node);
   // Nothing tells pods, so whoever is reached without a router may be one.
   const isUntold = pods.length === 0 && (detector === undefined || detector.by === "cidr");
   const isOfPods = (name: string): boolean =>
@@ -88,8 +98,8 @@ export function chooseDevices(
   const isFound = (device: DeviceFact): boolean =>
     device.isWayOut ||
     isOfPods(device.name) ||
-    device.addresses.some((address) => addresses.includes(address)) ||
-    device.destinations.some((destination) => isUntold || pods.some((range) => isInside(destination, range)));
+    device.addresses.some((address) => addresses.includes(address) || answering.has(address)) ||
+    device.destinations.some((reached) => isUntold || pods.some((range) => isInside(reached, range) || isInside(range, reached)));
   return host.devices
     .filter((device) => (isNamedAlone ? device.isNamed : isFound(device)))
     .map(({ index, name }) => ({ index, program: isOfPods(name) ? "turnout_in_pods" : "turnout_in" }));

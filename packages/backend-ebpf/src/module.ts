@@ -18,6 +18,7 @@ import type {
   Turn,
 } from "@turnout/core/backend";
 import { Applier } from "./apply.ts";
+import { Carriers } from "./carriers.ts";
 import { HookLinks } from "./hook-links.ts";
 import { lookAtPins } from "./host-look.ts";
 import { leaveFamily } from "./leftovers.ts";
@@ -120,6 +121,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   readonly #shared: Shared;
   readonly #lists = new ListUse();
   readonly #names = new RowNames();
+  readonly #carriers: Carriers;
   readonly #applier: Applier;
 
   constructor(family: IPFamily, isKeeper: boolean, shared: Shared) {
@@ -127,6 +129,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     this.#isKeeper = isKeeper;
     this.#shared = shared;
     const { maps, links, world, packets } = shared;
+    this.#carriers = new Carriers(world.log);
     this.#applier = new Applier({
       clock: world.clock,
       lists: this.#lists,
@@ -141,7 +144,10 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
 
   skeleton(context: Context<EbpfFacts>): readonly EbpfObject[] {
     const { maps, options } = this.#shared;
-    return renderSkeleton(context, { isKeeper: this.#isKeeper, programs: maps.programs, isNamedAlone: options.devices.length > 0 });
+    const parts = { isKeeper: this.#isKeeper, programs: maps.programs, isNamedAlone: options.devices.length > 0 };
+    const skeleton = renderSkeleton(context, parts);
+    if (this.#isKeeper) this.#carriers.learn(context.host.devices, skeleton);
+    return skeleton;
   }
 
   render(row: ServicePort, context: Context<EbpfFacts>): readonly EbpfObject[] {
@@ -168,7 +174,10 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const look = { ...(await lookAtPins(maps, world, byClsact)), table: this.#isKeeper ? await packets.table(signal) : undefined };
     const observed = readLook(look, { family: this.#family, isKeeper: this.#isKeeper });
     this.#lists.adopt(observed.objects.values());
-    if (this.#isKeeper) this.#shared.serving.found(observed.objects.values());
+    if (this.#isKeeper) {
+      this.#shared.serving.found(observed.objects.values());
+      this.#carriers.found(observed.objects.values());
+    }
     return observed;
   }
 
@@ -176,8 +185,10 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const outcome = await this.#applier.apply(plan, signal, turn);
     for (const { verb, object } of plan.steps) if (verb === "delete" && object.kind === "counter") this.#names.forget(object.key);
     const { serving, world } = this.#shared;
-    if (this.#isKeeper) serving.applied(outcome);
-    else if (plan.steps.some(({ verb, object }) => verb === "write" && object.kind === "service"))
+    if (this.#isKeeper) {
+      serving.applied(outcome);
+      this.#carriers.applied(plan, outcome);
+    } else if (plan.steps.some(({ verb, object }) => verb === "write" && object.kind === "service"))
       await serving.demand(world.clock, signal);
     return outcome;
   }
@@ -201,7 +212,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const maps = this.#shared.maps.find();
     const counters = maps?.get("counters");
     if (maps === undefined || counters === undefined) return [];
-    return [...(this.#isKeeper ? mapMetrics(maps) : []), ...rowMetrics(counters, this.#names)];
+    return [...(this.#isKeeper ? [...mapMetrics(maps), ...this.#carriers.metrics()] : []), ...rowMetrics(counters, this.#names)];
   }
 
   /** What both families share goes with the last of them. */

@@ -69,6 +69,13 @@ describe("a node that the module serves", NEEDS, () => {
       answer: SERVED,
       isFast: [true, true],
       after: FOUND,
+      ofPods: carrying("cali1"),
+      told: [
+        { devices: "outside, pod, pods", without: "none" },
+        { added: "late", removed: "none" },
+        { added: "none", removed: "late" },
+        { added: "cali1", removed: "none" },
+      ],
       complaints: [],
     });
   });

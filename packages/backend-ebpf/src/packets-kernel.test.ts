@@ -5,7 +5,7 @@ import { buildBpf } from "@turnout/house/bpf";
 import { needs } from "@turnout/house/needs";
 import { someOf } from "@turnout/house/some-of";
 import { beforeAll, describe, expect, it } from "vitest";
-import { BEFORE_LINUX_6_7, PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
+import { BEFORE_LINUX_6_2, BEFORE_LINUX_6_7, PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
 import { PACKETS_EXPECTED, WITHOUT_ROUTES } from "./test-support/packets-expected.ts";
 import { withMistake } from "./test-support/mistakes.ts";
 import { COPY_PREFIX } from "./test-support/other-build.ts";
@@ -17,6 +17,7 @@ const NEEDS = needs("root", "netns", "bpf", "cgroup2", "ip", "nft", "conntrack",
 const TITLES: Readonly<Record<string, string>> = {
   clusterIP: "a cluster IP is served to clients outside, masqueraded, and to pods as themselves (R-22, R-24)",
   clsact: "the same by clsact instead of tcx",
+  bridges: "and by bridges, whose packets conntrack sees at their ports (net.bridge.bridge-nf-call-iptables)",
   external: "external and load-balancer IPs and node ports are served and masqueraded (R-28); node ports on their addresses alone (R-37)",
   local: "the Local policies: who gets to which endpoints, and as whom (R-22, R-27, R-30, R-31, R-33)",
   hairpin: "a pod that gets to itself is masqueraded (R-36)",
@@ -58,6 +59,15 @@ describe("packets on a real kernel", NEEDS, () => {
       "packets",
     );
     expect(seen).toEqual(WITHOUT_ROUTES);
+  });
+
+  it("before Linux 6.2 packets are served that come by no bridge", async () => {
+    const seen = await withMistake(
+      BEFORE_LINUX_6_2,
+      (objectFile) => onStage(BEFORE_LINUX_6_2.scenario, objectFile, { program: "packets-child.ts" }),
+      "packets",
+    );
+    expect(seen).toEqual(PACKETS_EXPECTED[BEFORE_LINUX_6_2.scenario]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { cidrContains, parseCIDR, parseIP } from "@turnout/core";
 import { ProxyError } from "@turnout/core/backend";
+import type { NodeContext } from "@turnout/core/backend";
 import { ADDRESS_FLAGS, decodeAddress, encodeAddress, encodeId, STRUCTS } from "./layout.ts";
 import type { NodeAddressObject } from "./objects.ts";
 
@@ -58,6 +59,14 @@ export function isInside(text: string, range: string): boolean {
   return (
     outer !== undefined && ip !== undefined && (inner?.prefixLength ?? outer.prefixLength) >= outer.prefixLength && cidrContains(outer, ip)
   );
+}
+
+/**
+ * Say in which ranges pods of this node may be: those that it was given, and those by which detect-local tells pods. A CNI that hands out addresses by
+ * itself keeps to the latter alone. Pure.
+ */
+export function podRangesOf({ podCIDRs, detector }: Pick<NodeContext, "podCIDRs" | "detector">): readonly string[] {
+  return [...new Set([...podCIDRs, ...(detector?.by === "cidr" ? detector.cidrs : [])])];
 }
 
 /** A value of `node_addresses`. */

@@ -1,4 +1,4 @@
-import type { NodeContext, NodeSettings, ServicePort } from "@turnout/core";
+import type { LocalDetector, NodeContext, NodeSettings, ServicePort } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { elementsOf } from "./elements.ts";
 import { encodeEndpoint } from "./layout.ts";
@@ -81,7 +81,9 @@ describe("what each asker gets: a pod, the host, outside", () => {
     ["neither", ["203.0.113.0/24"], ["10.1.1.0/24"], ["pods", "host"]],
     ["the host by its primary address", ["172.18.0.0/16"], ["10.1.1.0/24"], ["pods"]],
     ["pods, all of them", ["10.1.0.0/16"], ["10.1.1.0/24"], ["host"]],
-    ["pods, but not of all ranges", ["10.1.1.0/24"], ["10.1.1.0/24", "10.1.2.0/24"], ["pods", "host"]],
+    ["pods of the node's range, but not of the whole cluster's", ["10.1.1.0/24"], ["10.1.1.0/24"], ["pods", "host"]],
+    ["pods of the cluster's range, but not of the node's", ["10.1.0.0/16"], ["10.9.1.0/24"], ["pods", "host"]],
+    ["pods of both ranges", ["10.1.0.0/16", "10.9.0.0/16"], ["10.9.1.0/24"], ["host"]],
     ["some pods of a range", ["10.1.1.0/25"], ["10.1.1.0/24"], ["pods", "host"]],
     ["pods as detect-local knows them", ["10.1.0.0/16"], [], ["host"]],
   ])("R-39, R-40: whose sockets leave it to packets where source ranges hold %s", (_, loadBalancerSourceRanges, podCIDRs, expected) => {
@@ -89,6 +91,18 @@ describe("what each asker gets: a pod, the host, outside", () => {
     expect(passing(objects, "198.51.100.6:80/TCP")).toEqual(expected);
     expect(passing(objects, "198.51.100.9:80/TCP")).toEqual([]);
     expect(fates(objects, "198.51.100.6:80/TCP")).toEqual(fates(objects, "198.51.100.9:80/TCP"));
+  });
+
+  it.each<[string, LocalDetector | undefined, readonly string[]]>([
+    ["by addresses", { by: "cidr", cidrs: ["10.1.0.0/16"] }, []],
+    ["by a device", { by: "interface", name: "cni0" }, ["pods"]],
+    ["by devices' names", { by: "interfacePrefix", prefix: "cali" }, ["pods"]],
+    ["by nothing", undefined, ["pods"]],
+    ["by no addresses", { by: "cidr", cidrs: [] }, ["pods"]],
+  ])("R-39, R-40: pods are told %s: only addresses that detect-local knows may let their sockets in", (_, detector, expected) => {
+    const loadBalancerSourceRanges = ["10.1.0.0/16", "172.18.0.0/16"];
+    const objects = render(outer({ loadBalancerSourceRanges }), (node) => ({ ...node, podCIDRs: ["10.1.1.0/24"], detector }));
+    expect(passing(objects, "198.51.100.6:80/TCP")).toEqual(expected);
   });
 
   it("R-39, R-40: source ranges are an object of their own, which load-balancer IPs name and nothing else", () => {

@@ -4,7 +4,7 @@ import { encodeEndpoint, UNSPECIFIED } from "./layout.ts";
 import { listId, NO_LIST, rangesId, rowId } from "./names.ts";
 import type { Choice, ListObject, MapObject, RangesObject, ServiceObject } from "./objects.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
-import { isInside, sortCIDRs } from "./ranges.ts";
+import { isInside, podRangesOf, sortCIDRs } from "./ranges.ts";
 
 /** Whom a choice is for. */
 type Asker = "pod" | "host" | "outside";
@@ -88,10 +88,13 @@ function isHostInside(allowed: readonly string[], { addresses: [primary] }: Node
   return primary !== undefined && allowed.some((range) => isInside(primary, range));
 }
 
-/** Tell whether any source address that a pod of this node may have is let in; where the pod ranges are unknown, none is. */
-function isPodInside(allowed: readonly string[], { podCIDRs, detector }: NodeContext): boolean {
-  const pods = podCIDRs.length === 0 && detector?.by === "cidr" ? detector.cidrs : podCIDRs;
-  return pods.length > 0 && pods.every((one) => allowed.some((range) => isInside(one, range)));
+/**
+ * Tell whether any source address that a pod of this node may have is let in. To say no is safe: packets are then decided on by the address that they
+ * have. So it is no where detect-local doesn't tell pods by addresses: what the node was given is not what every CNI uses.
+ */
+function isPodInside(allowed: readonly string[], node: NodeContext): boolean {
+  const isTold = node.detector?.by === "cidr" && node.detector.cidrs.length > 0;
+  return isTold && podRangesOf(node).every((one) => allowed.some((range) => isInside(one, range)));
 }
 
 /** Programs look for an endpoint by halving, so a list is in the order of its bytes. */

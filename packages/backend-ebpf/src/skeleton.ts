@@ -49,7 +49,7 @@ export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs
     ...own,
     ...Object.keys(HOOKS).map((key): EbpfObject => ({ kind: "link", key, value: { cgroup: host.cgroup, programs: programs.sockets } })),
     ...(host.hasPackets ? [TABLE_OBJECT] : []),
-    ...chooseDevices(context, isNamedAlone).flatMap(({ index, program }) => [
+    ...chooseDevices(context, { isNamedAlone, answering }).flatMap(({ index, program }) => [
       deviceObject(deviceKey({ ifindex: index, direction: "ingress" }), program, programs.packets),
       deviceObject(deviceKey({ ifindex: index, direction: "egress" }), "turnout_out", programs.packets),
     ]),

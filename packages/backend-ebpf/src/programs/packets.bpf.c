@@ -64,6 +64,25 @@ static __always_inline bool begin(struct __sk_buff *skb, const struct packet *pa
   return track(skb, packet, chosen, &source);
 }
 
+// Since Linux 6.2.
+extern void *bpf_cast_to_kern_ctx(void *skb) __ksym __weak;
+
+struct sk_buff {
+  __u8 active_extensions;
+} __attribute__((preserve_access_index));
+
+// @source linux/skbuff.h; the first, in kernels that have it.
+enum skb_ext_id { SKB_EXT_BRIDGE_NF };
+
+// With net.bridge.bridge-nf-call-iptables conntrack has seen what a bridge takes in already, and doesn't look again: too early for a flow that begins here.
+// A packet that comes in by the bridge once more has forgotten that, and nothing of it is decided before.
+static __always_inline bool has_passed_bridge(struct __sk_buff *skb) {
+  if (!bpf_cast_to_kern_ctx || !bpf_core_enum_value_exists(enum skb_ext_id, SKB_EXT_BRIDGE_NF))
+    return false;
+  struct sk_buff *packet = bpf_cast_to_kern_ctx(skb);
+  return packet->active_extensions & 1 << SKB_EXT_BRIDGE_NF;
+}
+
 static __always_inline int enter(struct __sk_buff *skb, bool is_of_pods) {
   struct packet packet = {};
   if (skb->pkt_type != PACKET_HOST || !read_packet(skb, &packet))
@@ -72,6 +91,8 @@ static __always_inline int enter(struct __sk_buff *skb, bool is_of_pods) {
     struct service *service = find_service(&packet.to);
     if (!service || is_tracked(skb, &packet))
       return NEXT;
+    if (has_passed_bridge(skb))
+      return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
     // Of a connection that conntrack has forgotten. It would take this for invalid, and nobody would rewrite it.
     if (packet.is_ending)
       return TC_ACT_SHOT;

@@ -43,6 +43,15 @@ function pair(place: Place, name: string): readonly string[] {
   ];
 }
 
+/** The same by bridges: the client's, and one for all pods. */
+const BRIDGES: readonly string[] = [...bridge("outside", ["client"]), ...bridge("pods", ["pods", "pod"])];
+
+function bridge(name: string, places: readonly Place[]): readonly string[] {
+  const [, ...device] = pair("client", name);
+  const ports = places.flatMap((place) => [...pair(place, `${place}-port`).slice(0, 3), `link set ${place}-port master ${name}`]);
+  return [`link add ${name} type bridge`, ...device, ...ports];
+}
+
 function end(addresses: readonly string[]): readonly string[] {
   return [
     "link set lo up",
@@ -62,24 +71,26 @@ function podEnd(addresses: readonly string[]): readonly string[] {
   ];
 }
 
+/** Every place has a device of the node for itself. */
+const DEVICES: readonly string[] = [...pair("client", "outside"), ...pair("pods", "pods"), ...pair("pod", "pod")];
+
 /** What `ip` is told, in order. The client is the node's way out, too. */
-const NETWORK: readonly (readonly [options: readonly string[], lines: readonly string[]])[] = [
+const networkOf = (isBridged: boolean): readonly (readonly [options: readonly string[], lines: readonly string[]])[] => [
   [[], (["client", "pods", "pod"] as const).map((place) => `netns add ${place}`)],
   [
     [],
     [
       "link set lo up",
-      ...pair("client", "outside"),
-      ...pair("pods", "pods"),
-      ...pair("pod", "pod"),
+      ...(isBridged ? BRIDGES : DEVICES),
       `addr add ${NODE.IPv4}/24 dev outside`,
       `addr add ${NODE.IPv6}/64 dev outside nodad`,
       `addr add ${NODE.toPods.IPv4}/32 dev pods`,
       `addr add ${NODE.toPods.IPv6}/128 dev pods nodad`,
       `route add 10.1.1.0/24 dev pods src ${NODE.toPods.IPv4}`,
       `route add fd00:1:1::/64 dev pods src ${NODE.toPods.IPv6}`,
-      `route add ${POD.IPv4}/32 dev pod src ${NODE.toPods.IPv4}`,
-      `route add ${POD.IPv6}/128 dev pod src ${NODE.toPods.IPv6}`,
+      ...(isBridged
+        ? []
+        : [`route add ${POD.IPv4}/32 dev pod src ${NODE.toPods.IPv4}`, `route add ${POD.IPv6}/128 dev pod src ${NODE.toPods.IPv6}`]),
       `route add default via ${CLIENT.IPv4}`,
       `route add default via ${CLIENT.IPv6}`,
     ],
@@ -96,11 +107,11 @@ const NETWORK: readonly (readonly [options: readonly string[], lines: readonly s
   [["-n", "pod"], podEnd([POD.IPv4, POD.IPv6])],
 ];
 
-/** Make the network. Everything goes with this process's network and mount namespaces. */
-export function makeNetwork(): void {
+/** Make the network, with a device of the node for each place, or with bridges. Everything goes with this process's network and mount namespaces. */
+export function makeNetwork(isBridged = false): void {
   run("mount", ["-t", "tmpfs", "none", "/run"]);
   mkdirSync("/run/netns");
-  for (const [options, lines] of NETWORK) run("ip", [...options, "-batch", "-"], lines.join("\n"));
+  for (const [options, lines] of networkOf(isBridged)) run("ip", [...options, "-batch", "-"], lines.join("\n"));
   for (const name of ["ipv4/ip_forward", "ipv6/conf/all/forwarding"]) writeFileSync(`/proc/sys/net/${name}`, "1");
   // The kernel sends a client so many refusals and then one a second.
   for (const name of ["ipv4/icmp_ratelimit", "ipv6/icmp/ratelimit"]) writeFileSync(`/proc/sys/net/${name}`, "0");

@@ -165,9 +165,19 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       () => pinned().filter((text) => text.startsWith("link links/") && !text.includes("turnout")).length === before.length,
     );
     const after = carriers();
+    // As Calico's: an address of the cluster's range, and not of the node's.
+    run("ip", ["link", "add", "cali1", "type", "veth", "peer", "name", "cali0"]);
+    run("ip", ["link", "set", "cali1", "up"]);
+    run("ip", ["route", "add", "10.1.77.1/32", "dev", "cali1"]);
+    const told = (): readonly unknown[] =>
+      daemon.log.lines.flatMap(({ message, fields }) => (message.includes("carry programs") ? [fields] : []));
+    await until(() => told().length === 4);
+    const ofPods = added();
     return {
       before,
       here,
+      ofPods,
+      told: told(),
       written,
       answer,
       isFast: [cameMs, wentMs].map((tookMs) => tookMs < 10_000),

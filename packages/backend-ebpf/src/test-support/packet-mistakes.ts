@@ -15,6 +15,15 @@ export const BEFORE_LINUX_6_7: Mistake = {
   scenario: "clusterIP",
 };
 
+/** No mistake: a kernel that doesn't have a function which came with Linux 6.2. */
+export const BEFORE_LINUX_6_2: Mistake = {
+  what: "the kernel can't tell whether a packet has passed a bridge",
+  file: "packets.bpf.c",
+  right: '#include "conntrack.h"\n',
+  wrong: '#include "conntrack.h"\n#define bpf_cast_to_kern_ctx no_such_function\n',
+  scenario: "clusterIP",
+};
+
 /** Every program has one of its own, and each decision one. */
 export const PACKET_MISTAKES: readonly Mistake[] = [
   ...inFile("packets.bpf.c", [
@@ -24,6 +33,7 @@ export const PACKET_MISTAKES: readonly Mistake[] = [
       "int turnout_in(struct __sk_buff *skb) {\n  return enter(skb, false);",
       "int turnout_in(struct __sk_buff *skb) {\n  return NEXT;",
     ],
+    ["what has passed a bridge goes on", "bridges", "if (has_passed_bridge(skb))", "if (0)"],
     [
       "turnout_in_pods takes nobody for a pod",
       "podDevices",

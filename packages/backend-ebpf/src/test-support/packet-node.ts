@@ -28,6 +28,8 @@ export interface Attachment {
   readonly by?: "clsact";
   /** Maps are pinned, for the other half. */
   readonly pinned?: "" | "pinned";
+  /** The client and the pods are behind bridges, whose packets conntrack sees before tc does: `net.bridge.bridge-nf-call-iptables=1`. */
+  readonly isBridged?: boolean;
 }
 
 /** What the packet half shall never let out. */
@@ -41,8 +43,11 @@ const LEAKS = `table inet leaks {
 }`;
 
 /** Make the network, load the programs and attach them. */
-export async function startNode(objectFile: string, { atPods = "turnout_in", by, pinned = "" }: Attachment = {}): Promise<PacketNode> {
-  makeNetwork();
+export async function startNode(
+  objectFile: string,
+  { atPods = "turnout_in", by, pinned = "", isBridged = false }: Attachment = {},
+): Promise<PacketNode> {
+  makeNetwork(isBridged);
   run("nft", ["-f", "-"], renderNftTable().join("\n"));
   run("ip", ["netns", "exec", "client", "nft", "-f", "-"], LEAKS);
   if (pinned !== "") run("mount", ["-t", "bpf", "bpf", "/sys/fs/bpf"]);
@@ -58,7 +63,7 @@ export async function startNode(objectFile: string, { atPods = "turnout_in", by,
   attach("outside", "ingress", "turnout_in");
   attach("outside", "egress", "turnout_out");
   attach("pods", "ingress", atPods);
-  attach("pod", "ingress", atPods);
+  if (!isBridged) attach("pod", "ingress", atPods);
   const [client, pod, pods] = (["client", "pod", "pods"] as const).map(startAgent) as [Calls, Calls, Calls];
   await pods.serve(POD_ENDPOINTS);
   await pod.serve([POD.IPv4, POD.IPv6]);

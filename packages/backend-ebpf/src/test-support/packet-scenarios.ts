@@ -1,4 +1,5 @@
 // What packets-kernel.test.ts has tried with real packets from a client outside and from a pod: who gets where, and as whom.
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseEbpfOptions } from "../options.ts";
 import { age } from "./age.ts";
@@ -34,6 +35,23 @@ async function basics(attachment: Attachment): Promise<unknown> {
 export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   clusterIP: () => basics({}),
   clsact: () => basics({ by: "clsact" }),
+
+  // Conntrack sees packets at the ports of bridges. An endpoint's answer to a pod goes by the bridge alone.
+  async bridges() {
+    const { want, client, pod, leaks, counted } = await node({ isBridged: true });
+    if (["iptables", "ip6tables"].some((name) => readFileSync(`/proc/sys/net/bridge/bridge-nf-call-${name}`, "utf8") !== "1\n"))
+      throw new Error("bridges of this kernel call netfilter unless they are told otherwise");
+    want([...ofBoth({ ...PLAIN, spec: OUTER }), ...ofBoth({ name: "nowhere", number: 3 })]);
+    const questions = [...atAll(["10.96.0.1", "fd00:96::1"]), ...atAll([NODE.IPv4, NODE.IPv6], 30_005)];
+    const nobody = atAll(["10.96.0.3", "fd00:96::3"]).map((question) => ({ ...question, patienceMs: PATIENCE_MS }));
+    return {
+      outside: await client.askAll(questions),
+      pod: await pod.askAll(questions),
+      refused: [...new Set([...(await client.askAll(nobody)), ...(await pod.askAll(nobody))])],
+      counted: [counted("plain"), counted("plain-udp", "UDP", "IPv6")],
+      leaks: leaks(),
+    };
+  },
 
   async external() {
     const { want, client, pod } = await node();

@@ -49,6 +49,16 @@ export const WITHOUT_ROUTES: unknown = { ...BASICS, outside: answers(CLUSTER_IP,
 export const PACKETS_EXPECTED: Readonly<Record<string, unknown>> = {
   clusterIP: BASICS,
   clsact: BASICS,
+  bridges: {
+    outside: [...answers(CLUSTER_IP, 10, NODE), ...answers(NODE_PORT, 10, NODE)],
+    pod: [...answers(CLUSTER_IP, 10, POD), ...answers(NODE_PORT, 10, NODE)],
+    refused: [REFUSED],
+    counted: [
+      { ...none, connections: 4 },
+      { ...none, connections: 4 },
+    ],
+    leaks: 0,
+  },
   external: { outside: EXTERNAL, pod: EXTERNAL, others: Array.from({ length: 5 }, () => REFUSED) },
   local: {
     outside: [of(CLIENT[0], 50), of(CLIENT[1], 50)],

@@ -1,7 +1,7 @@
 import { invariant } from "@turnout/core";
 import { textAt } from "./elf.ts";
 
-/** A member of a struct or union, or a variable of a section. */
+/** A member of a struct or union, a variable of a section, or an enumerator. */
 export interface BtfMember {
   readonly name: string;
   readonly type: number;
@@ -13,7 +13,7 @@ export interface BtfType {
   readonly name: string;
   /** Bytes, or the type that it refers to: which of the two the kind tells. */
   readonly sizeOrType: number;
-  /** Of structs, unions and sections. */
+  /** Of structs, unions, sections and enums; an enumerator's type is 0. */
   readonly members: readonly BtfMember[];
   /** Of arrays. */
   readonly array: { readonly type: number; readonly count: number } | undefined;
@@ -94,14 +94,15 @@ function readTypes(bytes: Buffer, strings: Buffer): readonly BtfType[] {
     const [once, each] = TAIL[kind] ?? [0, 0];
     const tail = bytes.subarray(at + 12, at + 12 + once + each * count);
     const isOfVariables = kind === KIND.section;
-    const hasMembers = isOfVariables || kind === KIND.struct || kind === KIND.union;
+    const isOfNames = kind === KIND.enum;
+    const hasMembers = isOfVariables || isOfNames || kind === KIND.struct || kind === KIND.union;
     types.push({
       kind,
       name: textAt(strings, bytes.readUInt32LE(at)),
       sizeOrType: bytes.readUInt32LE(at + 8),
       members: Array.from({ length: hasMembers ? count : 0 }, (_, index): BtfMember => {
-        const [first, second] = [tail.readUInt32LE(index * 12), tail.readUInt32LE(index * 12 + 4)];
-        return isOfVariables ? { name: "", type: first } : { name: textAt(strings, first), type: second };
+        const [first, second] = [tail.readUInt32LE(index * each), tail.readUInt32LE(index * each + 4)];
+        return isOfVariables ? { name: "", type: first } : { name: textAt(strings, first), type: isOfNames ? 0 : second };
       }),
       array: kind === KIND.array ? { type: tail.readUInt32LE(0), count: tail.readUInt32LE(8) } : undefined,
     });
@@ -136,11 +137,14 @@ function readFields(bytes: Buffer, types: readonly BtfType[], strings: Buffer): 
   return fields;
 }
 
-/** Name what an access like `0:0:1` means: the first number is that of an array's element. A name's `___` and all after it mean nothing. */
+/**
+ * Name what an access like `0:0:1` means: the first number is that of an array's element, or of an enumerator. A name's `___` and all after it mean
+ * nothing.
+ */
 function pathOf(types: readonly BtfType[], root: number, access: string): string {
   let type = plainType(types, root);
   const names = [type.name.replace(/___.*$/, "")];
-  for (const step of access.split(":").slice(1)) {
+  for (const step of access.split(":").slice(type.kind === KIND.enum ? 0 : 1)) {
     const member = type.members[Number(step)];
     invariant(member !== undefined, "an access goes through members");
     names.push(member.name);

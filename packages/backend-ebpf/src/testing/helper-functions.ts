@@ -44,6 +44,10 @@ export const HELPERS: Readonly<Record<number, KernelFunction>> = {
   5: (cpu) => giveNumber(cpu, aboutOf(cpu).nowNs()),
   // bpf_get_prandom_u32
   7: (cpu) => cpu.register(0).set((aboutOf(cpu).random() * 2 ** 32) | 0, 0),
+  // bpf_redirect
+  23: () => {
+    throw new ProgramFault("no packet of the kernel in memory goes another way");
+  },
   // bpf_get_socket_cookie
   46: (cpu) => {
     requireContext(cpu);

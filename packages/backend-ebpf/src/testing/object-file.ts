@@ -51,7 +51,9 @@ const INSTRUCTION_BYTES = 8;
 const LOAD_64 = 0x18;
 const CALL = 0x85;
 const LOCAL_CALL = 1;
+/** @source linux/bpf.h enum bpf_core_relo_kind */
 const FIELD_OFFSET = 0;
+const ENUMERATOR_EXISTS = 10;
 
 /**
  * Read an object file as libbpf does.
@@ -144,8 +146,9 @@ function readInstructions({ index, name, bytes }: ElfSection, linker: Linker): r
   });
 }
 
-/** Have an instruction read a field where the kernel has it (CO-RE). */
+/** Have an instruction read a field where the kernel has it, or tell whether it has an enumerator (CO-RE). */
 function moved(instruction: Instruction, kind: number, path: string, kernelFields: Readonly<Record<string, number>>): Instruction {
+  if (kind === ENUMERATOR_EXISTS) return { ...instruction, immediate: path in kernelFields ? 1 : 0 };
   const offset = kind === FIELD_OFFSET ? kernelFields[path] : undefined;
   if (offset === undefined) throw new ProxyError("host_unsupported", "the kernel in memory has no such field", { object: path });
   const isArithmetic = [0x04, 0x07].includes(instruction.code & 7);
@@ -163,8 +166,9 @@ function readReferences(section: number, bytes: Buffer, { elf, bases, maps }: Li
   for (const { offset, symbol } of elf.relocations.get(section) ?? []) {
     if (bytes.readUInt8(offset) === LOAD_64) {
       const map = maps.indexOf(symbol.name);
-      if (map < 0) throw new ProxyError("host_unsupported", "the kernel in memory knows no data but maps", { object: symbol.name });
-      references.set(offset, { to: "map", map });
+      if (map < 0 && symbol.section !== 0)
+        throw new ProxyError("host_unsupported", "the kernel in memory knows no data but maps", { object: symbol.name });
+      references.set(offset, map < 0 ? { to: "kfunc", name: symbol.name } : { to: "map", map });
       continue;
     }
     invariant(bytes.readUInt8(offset) === CALL, "what is named is loaded or called");

@@ -9,6 +9,7 @@ import type { KernelMap } from "./kernel-maps.ts";
 import { readObjectFile } from "./object-file.ts";
 import type { ObjectFile, ProgramKind } from "./object-file.ts";
 import type { RunAbout } from "./run-about.ts";
+import { SKB_FIELDS, SKB_FUNCTIONS } from "./skb-functions.ts";
 import { translate } from "./translate.ts";
 
 /** An object file that is ready to run. */
@@ -58,8 +59,8 @@ function makeCode(bytes: Buffer, path: string): Code {
   const digest = createHash("sha256").update(bytes).digest("hex");
   const cpu = new Cpu();
   try {
-    const file = readObjectFile(bytes, KERNEL_FIELDS);
-    const operations = translate(file.instructions, cpu, { helpers: HELPERS, kfuncs: CONNTRACK_FUNCTIONS });
+    const file = readObjectFile(bytes, { ...KERNEL_FIELDS, ...SKB_FIELDS });
+    const operations = translate(file.instructions, cpu, { helpers: HELPERS, kfuncs: { ...CONNTRACK_FUNCTIONS, ...SKB_FUNCTIONS } });
     return { file, operations, cpu, digest };
   } catch (error) {
     throw ProxyError.from(error, "invalid_object", "this file is no BPF object that the kernel in memory can run", { object: path });

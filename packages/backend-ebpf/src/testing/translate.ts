@@ -29,7 +29,7 @@ export function translate(instructions: readonly Instruction[], cpu: Cpu, functi
     if (instruction.code === 0) return unknown(instruction);
     switch (instruction.code & 7) {
       case CLASS.load:
-        return instruction.code === LOAD_64 ? loadLong(instruction, filler?.immediate ?? 0, cpu, next + 1) : refuse(instruction);
+        return instruction.code === LOAD_64 ? loadLong(instruction, filler?.immediate ?? 0, cpu, next + 1, functions) : refuse(instruction);
       case CLASS.loadFrom:
         return load(instruction, cpu, next);
       case CLASS.store:
@@ -55,9 +55,16 @@ function unknown({ place }: Instruction): Operation {
   };
 }
 
-function loadLong({ to: number, immediate, reference }: Instruction, high: number, cpu: Cpu, next: number): Operation {
+/** Whether a kfunc is there is asked by its address, whose number nobody needs. */
+function loadLong(instruction: Instruction, high: number, cpu: Cpu, next: number, { kfuncs }: KernelFunctions): Operation {
+  const { to: number, immediate, reference } = instruction;
   const to = cpu.register(number);
-  const [low, upper] = reference?.to === "map" ? [0, cpu.pointerToMap(reference.map)] : [immediate, high];
+  const [low, upper] =
+    reference?.to === "map"
+      ? [0, cpu.pointerToMap(reference.map)]
+      : reference?.to === "kfunc"
+        ? [reference.name in kfuncs ? 1 : 0, 0]
+        : [immediate, high];
   return () => {
     to.set(low, upper);
     return next;

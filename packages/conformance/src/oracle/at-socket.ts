@@ -7,8 +7,8 @@ import { contains, isIn } from "./read-node.ts";
 import type { OracleNode } from "./read-node.ts";
 
 /**
- * Say where a client is served (variant `localClients`). At a socket there is no source address yet, so source ranges let in all pods of the
- * node, or the host by its primary address ({@link isHostLeftOut}).
+ * Say where a client is served (variant `localClients`). At a socket there is no source address yet, so source ranges have to let in whatever address
+ * a pod of the node may have; the host counts by its primary one ({@link isHostLeftOut}).
  * @param sources the row's source ranges, as far as they count for the destination
  */
 export function servedAt(world: OracleWorld, node: OracleNode, packet: Packet, sources: readonly CIDR[] | undefined): "socket" | "packet" {
@@ -32,12 +32,10 @@ export function isAtSocket({ variants }: OracleWorld, { link, protocol }: Packet
   return variants.localClients === "sockets" && link !== UPLINK && protocol !== "SCTP";
 }
 
-/** Where the node's pods are, or else all pods. */
+/** Where pods of the node may be: in its own ranges, and where detect-local finds pods. None: detect-local doesn't tell pods by their addresses. */
 function podRanges({ settings: { detectLocal } }: OracleWorld, { podCIDRs }: OracleNode, family: IPFamily): readonly CIDR[] {
-  if (podCIDRs.length > 0) return podCIDRs;
-  const all = detectLocal.mode === "ClusterCIDR" ? detectLocal.clusterCIDRs : [];
-  return all
-    .flatMap((text) => parseCIDR(text) ?? [])
-    .filter((range) => range.family === family)
-    .slice(0, 1);
+  if (detectLocal.mode === "NodeCIDR") return podCIDRs;
+  if (detectLocal.mode !== "ClusterCIDR") return [];
+  const all = detectLocal.clusterCIDRs.flatMap((text) => parseCIDR(text) ?? []).filter((range) => range.family === family);
+  return all.length === 0 ? [] : [...all.slice(0, 1), ...podCIDRs];
 }

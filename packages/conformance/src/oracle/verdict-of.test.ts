@@ -313,6 +313,20 @@ describe("variants", () => {
     expect(fate(variants(web(spec), { localClients: "sockets" }), from, to)).toBe(expected);
   });
 
+  it.each<[string, readonly string[], NodeSettings["detectLocal"], string]>([
+    ["the cluster's range", ["10.1.0.0/16"], { mode: "ClusterCIDR", clusterCIDRs: ["10.1.0.0/16"] }, "socket"],
+    ["the node's, but not the cluster's", ["10.1.1.0/24"], { mode: "ClusterCIDR", clusterCIDRs: ["10.1.0.0/16"] }, "packet"],
+    ["the cluster's, but not the node's", ["10.1.1.0/25"], { mode: "ClusterCIDR", clusterCIDRs: ["10.1.1.0/25"] }, "packet"],
+    ["all, but where no range is known", ["10.0.0.0/8"], { mode: "ClusterCIDR", clusterCIDRs: ["fd00:1::/32"] }, "packet"],
+    ["the node's range, where that tells pods", ["10.1.1.0/24"], { mode: "NodeCIDR" }, "socket"],
+    ["all, but where a device tells pods", ["10.0.0.0/8"], { mode: "BridgeInterface", bridgeInterface: "veth1" }, "packet"],
+  ])("localClients: a pod's socket is served where source ranges have %s", (_, loadBalancerSourceRanges, detectLocal, expected) => {
+    const world = settings(variants(web({ loadBalancerSourceRanges }), { localClients: "sockets" }), { detectLocal, masqueradeAll: true });
+    // Packets of a Service with the Cluster policy are masqueraded then.
+    const seen = expected === "socket" ? "10.1.1.1 10.1.2.1" : "10.1.1.1* 10.1.2.1*";
+    expect(fate(world, "pod", BALANCED_IP)).toBe(seen);
+  });
+
   it("localClients: a pod is known by its network namespace, whatever detect-local says, and masqueradeAll is nothing to it", () => {
     const world = variants(web({ externalTrafficPolicy: "Local" }, [THERE]), { localClients: "sockets" });
     const link = settings(world, { detectLocal: { mode: "BridgeInterface", bridgeInterface: "veth9" } });
