@@ -68,7 +68,8 @@ const HARM: Readonly<Record<string, number>> = {
   packetProgramsGone: 2,
   programsGone: 8,
   allMapsGone: 99,
-  everythingGone: 99,
+  servingGone: 1,
+  everythingGone: 101,
 };
 
 describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2", "ip", "nft"), () => {
@@ -112,6 +113,15 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
       written: 0,
       later: [both, 11],
       failing: why,
+    });
+  });
+
+  it("does not serve as long as a program is not in its place, says which, and once it has served goes on", async () => {
+    const why = "device 3-ingress and 1 more: [tool_failed] no (EINVAL)";
+    expect(await play("notServedYet")).toEqual({
+      before: [[], expect.stringContaining(`this node is not served yet, a former proxy's rules stay: ${why}`), 0],
+      served: [["serving-IPv4", "serving-IPv6"], []],
+      later: [["serving-IPv4", "serving-IPv6"], [" [tool_failed] no (EINVAL)"], 1],
     });
   });
 
