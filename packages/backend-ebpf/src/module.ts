@@ -184,13 +184,25 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     return outcome;
   }
 
-  /** Sockets of this node, and flows of packets in conntrack. */
+  /** Flows of packets in conntrack, and sockets of this node; neither waits for the other to succeed. */
   async forgetFlows(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
     const { maps, world, packets } = this.#shared;
-    const found = maps.find();
-    const ended = found === undefined ? 0 : await endStuckSockets(found, flows, this.#family, world, signal);
-    if (signal.aborted || !(await packets.isServed(signal))) return ended;
-    return ended + (await world.netlink.deleteFlows(this.#family, flows, signal));
+    const forgetPackets = async (): Promise<number> =>
+      (await packets.isServed(signal)) && !signal.aborted ? await world.netlink.deleteFlows(this.#family, flows, signal) : 0;
+    const endSockets = async (): Promise<number> => {
+      const found = maps.find();
+      return found === undefined ? 0 : await endStuckSockets(found, flows, this.#family, world, signal);
+    };
+    const results = await Promise.allSettled([forgetPackets(), endSockets()]);
+    const errors = results.flatMap((result): readonly unknown[] => (result.status === "rejected" ? [result.reason] : []));
+    const [first, second] = errors;
+    if (ProxyError.is(first) && ProxyError.is(second))
+      throw new ProxyError(first.code, "flows and sockets could not be dealt with", {
+        object: `${first.message}; ${second.message}`,
+        cause: new AggregateError(errors),
+      });
+    if (errors.length > 0) throw first;
+    return results.reduce((sum, result) => sum + (result.status === "fulfilled" ? result.value : 0), 0);
   }
 
   async *watch(signal: AbortSignal): AsyncIterable<HostEvent<EbpfFacts>> {
