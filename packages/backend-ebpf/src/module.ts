@@ -70,7 +70,7 @@ class EbpfDataplane implements Dataplane<EbpfFacts, EbpfObject, Step> {
   readonly #shared: Shared;
 
   constructor(options: EbpfOptions, world: EbpfWorld) {
-    const maps = new PinnedMaps(world, options.sizes);
+    const maps = new PinnedMaps(world, options);
     const families = new Set<IPFamily>();
     const cgroup = (): string => {
       const folder = options.cgroup ?? world.mounts().cgroup2;

@@ -1,7 +1,7 @@
 // Run by module-kernel.test.ts in namespaces and a cgroup of its own; prints what it saw as JSON.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ProxyError } from "@turnout/core/backend";
@@ -217,7 +217,11 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await first.want([PLAIN]);
     await first.stop();
     const before = pinned();
-    const second = await Daemon.start({ cgroup, objectFile: otherBuild(SCRATCH, "refused") });
+    const second = await Daemon.start({
+      cgroup,
+      objectFile: otherBuild(SCRATCH, "refused"),
+      options: { "verifier-log": `${SCRATCH}/verifier-log` },
+    });
     await second.want([{ ...PLAIN, local: 2 }]);
     const seen = await endpointsOf(at("tcp", "10.96.0.1"), 20);
     const { refused } = second;
@@ -245,6 +249,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       written: third.written(),
       later: [await endpointsOf(at("tcp", "10.96.0.1"), 20), pinned().filter((text) => text.startsWith("map ")).length],
       failing: problems(fourth)[0],
+      log: readFileSync(`${SCRATCH}/verifier-log`, "utf8"),
     };
   },
 
@@ -260,9 +265,9 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       });
     const first = await Daemon.start({ cgroup, objectFile, alterBpf: refusing });
     const wanting = Promise.allSettled([first.want([PLAIN])]);
-    for (let left = 500; left > 0 && problems(first).length === 0; left -= 1) await sleep(20);
-    const complaint = first.log.lines.find(({ level }) => level === "error")?.message;
-    const before = [marks(), complaint, first.synced.filter(({ deferred }) => deferred === 0).length];
+    const complaintOf = ({ log }: Daemon): string | undefined => log.lines.find(({ level }) => level === "error")?.message;
+    for (let left = 500; left > 0 && complaintOf(first) === undefined; left -= 1) await sleep(20);
+    const before = [marks(), complaintOf(first), first.synced.filter(({ deferred }) => deferred === 0).length];
     await first.stop();
     await wanting;
     const second = await Daemon.start({ cgroup, objectFile });
