@@ -139,22 +139,24 @@ describe("a node that takes over from a former proxy", needs("bpf"), () => {
 
   it("removes its rules once all is there", async () => {
     takeover = new Takeover(host, services);
-    await takeover.wait(5_000);
+    await takeover.done();
     expect([[...takeover.former], takeover.errors]).toEqual([[], []]);
   });
 
   it.each(Object.entries(REFUSED))("keeps its rules as long as the host refuses %s, and says why", async (_, { refuse, says }) => {
     const refuses = { now: true };
     takeover = new Takeover(host, services, refuse(host, refuses));
+    await takeover.until(() => takeover.errors.length > 0);
     // The other family waits for half a minute, and compares everything then.
-    await takeover.wait(90_000);
+    await takeover.until(() => takeover.errors.some((line) => line.includes("the programs are not at their hooks yet")));
+    await takeover.wait(60_000);
     expect([...takeover.former]).toEqual(["IPv4", "IPv6"]);
     const [first = ""] = takeover.errors;
     expect(first).toContain("this node is not served yet, a former proxy's rules stay: ");
     expect(first).toContain(says);
     refuses.now = false;
     host.refuse([]);
-    await takeover.wait(90_000);
+    await takeover.done();
     expect([...takeover.former]).toEqual([]);
   });
 
@@ -162,27 +164,31 @@ describe("a node that takes over from a former proxy", needs("bpf"), () => {
     const refuses = { now: true };
     const alter = REFUSED["a program at a device"]?.refuse(host, refuses);
     takeover = new Takeover(host, services, alter);
-    await takeover.wait(5_000);
+    await takeover.until(() => takeover.errors.length > 0);
     await takeover.end();
+    const before = takeover.errors.length;
     takeover = new Takeover(host, services, alter);
-    await takeover.wait(90_000);
+    await takeover.until(() => takeover.errors.length > before);
+    await takeover.wait(60_000);
     expect([...takeover.former]).toEqual(["IPv4", "IPv6"]);
   });
 
   it("serves on when a single thing fails after that, also in the next process", async () => {
     takeover = new Takeover(host, services);
-    await takeover.wait(5_000);
+    await takeover.done();
     await takeover.end();
     const [link] = host.kernel.links.filter(({ place }) => place?.kind === "cgroup" && place.hook === "sendmsg4");
     link?.detach();
     const refuses = { now: true };
     takeover = new Takeover(host, services, REFUSED["a hook of sockets"]?.refuse(host, refuses));
-    await takeover.wait(5_000);
+    await takeover.done();
     expect([...takeover.former]).toEqual([]);
     expect(takeover.errors).toEqual([expect.stringContaining("an object is not in force on the host, everything else is")]);
+    const lists = (): number => host.own().filter((line) => line.startsWith("parts ")).length;
+    const before = lists();
     takeover.want([...services, { name: "later", number: 2, local: 1 }]);
-    await takeover.wait(5_000);
-    expect(host.own().filter((line) => line.includes("/endpoints")).length).toBeGreaterThan(2);
+    await takeover.until(() => lists() === before + 2);
+    expect(lists()).toBe(before + 2);
     expect(takeover.errors.length).toBe(1);
   });
 
@@ -196,7 +202,7 @@ describe("a node that takes over from a former proxy", needs("bpf"), () => {
         },
       }),
     }));
-    await takeover.wait(5_000);
+    await takeover.done();
     expect([...takeover.former]).toEqual([]);
   });
 });

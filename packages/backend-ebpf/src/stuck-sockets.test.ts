@@ -50,7 +50,7 @@ describe("forgetting", needs("bpf"), () => {
   beforeEach(async () => {
     host = createFakeHost();
     const takeover = new Takeover(host, [UDP]);
-    await takeover.wait(5_000);
+    await takeover.done();
     await takeover.end();
     for (const [source, link] of [
       ["10.1.1.1", "veth1"],

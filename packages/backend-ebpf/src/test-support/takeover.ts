@@ -12,7 +12,9 @@ import type { ServiceFixture } from "./states.ts";
 
 const KINDS = ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const;
 
-const TURNS = 100;
+const TURNS = 20;
+const STEP_MS = 2_000;
+const PATIENCE_MS = 60_000;
 
 /** A run of the module that takes a former proxy's place. */
 export class Takeover {
@@ -50,6 +52,17 @@ export class Takeover {
       await sleep(1);
       await this.#host.advance(ms / TURNS);
     }
+  }
+
+  /** Let time pass until this is so, however slow this machine is; at most about a minute of ours. */
+  async until(isSo: () => boolean): Promise<void> {
+    const untilMs = performance.now() + PATIENCE_MS;
+    while (!isSo() && performance.now() < untilMs) await this.wait(STEP_MS);
+  }
+
+  /** Let time pass until the former proxy's rules are gone. */
+  async done(): Promise<void> {
+    await this.until(() => this.former.size === 0);
   }
 
   /** What failed, as the log tells it. */
