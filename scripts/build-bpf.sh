@@ -3,8 +3,11 @@
 # compiler. The objects hold BTF, so libbpf fits them to the kernel they are loaded into; they are the same for every little-endian machine.
 # Arguments: folders of packages; none: all. Only what is older than its source, than a header beside it or than this script is compiled.
 # Without a compiler: says the command and exits 0, as the rest works without; `needs("bpf")` of a test and who loads an object say so too.
+# With --required before the folders it fails then: a package is packed with its objects or not at all.
 set -eu
 cd "$(dirname "$0")/.."
+missing=0
+[ "${1:-}" != --required ] || { missing=1 && shift; }
 [ $# -gt 0 ] || set -- packages/*
 
 # The kernel's headers of Debian and its like lie in a folder of the machine.
@@ -29,7 +32,7 @@ for package; do
     is_fresh "$source" "$object" && continue
     if ! has_compiler; then
       echo "turnout: BPF programs are not built; run: apt-get install -y --no-install-recommends clang llvm libbpf-dev, then npm run build" >&2
-      exit 0
+      exit "$missing"
     fi
     mkdir -p "$(dirname "$object")"
     # Two builds at once each move a whole object into place.

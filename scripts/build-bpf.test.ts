@@ -32,8 +32,11 @@ function write(name: string, text: string, ageSeconds = 100): void {
   for (const one of [path, join(root, "scripts/build-bpf.sh")]) utimesSync(one, then, then);
 }
 
-function build(path = process.env["PATH"] ?? ""): { status: number | null; output: string } {
-  const { status, stdout, stderr } = spawnSync("/bin/sh", [join(root, "scripts/build-bpf.sh")], { encoding: "utf8", env: { PATH: path } });
+function build(path = process.env["PATH"] ?? "", ...args: readonly string[]): { status: number | null; output: string } {
+  const { status, stdout, stderr } = spawnSync("/bin/sh", [join(root, "scripts/build-bpf.sh"), ...args], {
+    encoding: "utf8",
+    env: { PATH: path },
+  });
   return { status, output: stdout + stderr };
 }
 
@@ -74,7 +77,7 @@ describe("building BPF programs", needs("bpf"), () => {
   });
 });
 
-it("says the command and goes on where there is no compiler", () => {
+it("says the command where there is no compiler, and goes on, or fails where objects are required", () => {
   const bin = join(root, "bin");
   mkdirSync(bin);
   // All that the script calls, but clang.
@@ -83,5 +86,6 @@ it("says the command and goes on where there is no compiler", () => {
   const hint =
     "turnout: BPF programs are not built; run: apt-get install -y --no-install-recommends clang llvm libbpf-dev, then npm run build\n";
   expect(build(bin)).toEqual({ status: 0, output: hint });
+  expect(build(bin, "--required", "packages/one")).toEqual({ status: 1, output: hint });
   expect(objects()).toEqual([]);
 });

@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compareVersions, leftOut } from "./needs.ts";
+import { compareVersions, leftOut, needs } from "./needs.ts";
 
 const run = promisify(execFile);
 /** Without what `npm test` tells its children: the empty project is configured by nobody. */
@@ -62,7 +62,32 @@ it("every program is a file of the repository: npm links none that a build has s
   expect(programs.length).toBeGreaterThan(3);
 });
 
-describe("the packages, packed and installed into an empty project", () => {
+/** What packages hold beside what is compiled from TypeScript. */
+const OBJECTS: Readonly<Record<string, readonly string[]>> = {
+  "@turnout/backend-ebpf": ["dist/programs/sockets.bpf.o", "dist/programs/packets.bpf.o"],
+};
+
+it("a package with BPF programs is not packed without them", async () => {
+  const copy = await mkdtemp(join(tmpdir(), "turnout-unpacked-"));
+  try {
+    const folder = join("packages", "backend-ebpf");
+    await cp(join(ROOT, folder), join(copy, folder), { recursive: true, filter: (path) => !/\/(?:dist|node_modules)$/.test(path) });
+    await cp(join(ROOT, "scripts", "build-bpf.sh"), join(copy, "scripts", "build-bpf.sh"));
+    // A PATH without clang, but with all that packing calls.
+    const bin = join(copy, "bin");
+    await mkdir(bin);
+    for (const tool of ["sh", "dirname", "find", "uname"]) await symlink(join("/usr/bin", tool), join(bin, tool));
+    await symlink(process.execPath, join(bin, "node"));
+    const { stdout: npm } = await run("sh", ["-c", "command -v npm"]);
+    const packing = run(process.execPath, [await realpath(npm.trim()), "pack", `./${folder}`], { cwd: copy, env: { ...ENV, PATH: bin } });
+    await expect(packing).rejects.toThrow("turnout: BPF programs are not built; run: apt-get install");
+    expect((await readdir(copy)).filter((name) => name.endsWith(".tgz"))).toEqual([]);
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+});
+
+describe("the packages, packed and installed into an empty project", needs("bpf"), () => {
   let project: string;
   let packages: Awaited<ReturnType<typeof publicPackages>>;
   beforeAll(async () => {
@@ -82,7 +107,7 @@ describe("the packages, packed and installed into an empty project", () => {
     const problems: string[] = [];
     for (const { name } of packages) {
       const files = await readdir(join(project, "node_modules", name), { recursive: true });
-      for (const file of ["README.md", "CHANGELOG.md", join("dist", "index.js"), join("dist", "index.d.ts")]) {
+      for (const file of ["README.md", "CHANGELOG.md", join("dist", "index.js"), join("dist", "index.d.ts"), ...(OBJECTS[name] ?? [])]) {
         if (!files.includes(file)) problems.push(`${name} lacks ${file}`);
       }
       for (const file of files) if (/\.test\./.test(file)) problems.push(`${name} ships ${file}`);

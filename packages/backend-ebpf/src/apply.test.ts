@@ -77,6 +77,10 @@ async function apply(steps: readonly Step[], untilMs?: number): Promise<Outcome<
       return Promise.resolve();
     },
     mark: (family) => void done.push(`mark ${family}`),
+    serve: (family) => {
+      done.push(`serve ${family}`);
+      return Promise.resolve();
+    },
     removeFolder: (path) => {
       done.push(`remove ${path}`);
       return path !== "in-use";
@@ -201,6 +205,16 @@ describe("Applier", () => {
     expect(done).toEqual(["table", "attach 2-ingress", "detach 2-ingress", "no table"]);
   });
 
+  it("says that a family is served after all that is carried out before, and fails as a whole when it isn't", async () => {
+    const link: LinkObject = { kind: "link", key: "turnout_conn4", value: { cgroup: "7", programs: "" } };
+    const serving: EbpfObject = { kind: "serving", key: "IPv4", value: true };
+    const folder: EbpfObject = { kind: "folder", key: "free", value: true };
+    expect(await apply([write(link), remove(folder), write(serving)])).toEqual({});
+    // Also when the time is up.
+    expect(await apply([write(link), write(serving)], 0)).toEqual({});
+    expect(done).toEqual(["attach turnout_conn4", "remove free", "serve IPv4", "attach turnout_conn4", "serve IPv4"]);
+  });
+
   it("stops when it is told to", async () => {
     const stop = new AbortController();
     stop.abort();
@@ -212,6 +226,7 @@ describe("Applier", () => {
       detach: () => new Map(),
       setTable: () => Promise.resolve(),
       mark: () => undefined,
+      serve: () => Promise.resolve(),
       removeFolder: () => true,
     });
     await expect(applier.apply({ steps: [write(listOf(1, 1))] }, stop.signal)).rejects.toThrow("[canceled]");

@@ -28,6 +28,8 @@ export interface ApplierTools {
   setTable(isWanted: boolean, signal: AbortSignal): Promise<void>;
   /** Say that a family's services have been in the maps. @throws {ProxyError} */
   mark(family: IPFamily): void;
+  /** Say that a family is served, once all is there that it takes. @throws {ProxyError} what is missing. */
+  serve(family: IPFamily, signal: AbortSignal): Promise<void>;
   /** Remove a folder of pins; false: a program at its hook still needs it. @throws {ProxyError} */
   removeFolder(path: string): boolean;
 }
@@ -75,7 +77,9 @@ export class Applier {
     const chunks = chunksOf(steps);
     for (const [index, chunk] of chunks.entries()) {
       if (signal.aborted) throw new ProxyError("canceled", "a plan was stopped", { cause: signal.reason });
-      if (index > 0 && turn !== undefined && this.#tools.clock.nowMs() >= turn.untilMs) {
+      // Whether a family is served is said in the plan that failed to bring it there.
+      const isLast = chunk.steps[0]?.object.kind === "serving";
+      if (index > 0 && !isLast && turn !== undefined && this.#tools.clock.nowMs() >= turn.untilMs) {
         for (const { object } of chunks.slice(index).flatMap((late) => late.steps)) results.deferred.add(objectId(object));
         break;
       }
@@ -146,6 +150,7 @@ export class Applier {
         results.failed.set(objectId(object), error);
       }
     } else if (object.kind === "filled") this.#tools.mark(object.key);
+    else if (object.kind === "serving") await this.#tools.serve(object.key, signal);
     else if (verb === "retire") results.lingering.push({ object, afterMs: RETIRED_MS });
     else if (object.kind === "folder" && !this.#tools.removeFolder(object.key)) results.lingering.push({ object, afterMs: RETIRED_MS });
   }
@@ -159,8 +164,7 @@ function chunksOf(steps: readonly Step[]): readonly Chunk[] {
     const map = mapOfStep(step);
     const last = chunks.at(-1);
     const first = last?.steps[0];
-    // What isn't in a map is carried out together, but for the table of nft, which has a place of its own in the order.
-    const isSame = last?.map === map && first?.verb === step.verb && (first.object.kind === "table") === (step.object.kind === "table");
+    const isSame = last?.map === map && first?.verb === step.verb && partOf(first) === partOf(step);
     if (last !== undefined && isSame && elements < CHUNK) last.steps.push(step);
     else {
       chunks.push({ steps: [step], map });
@@ -169,6 +173,11 @@ function chunksOf(steps: readonly Step[]): readonly Chunk[] {
     elements += isNamed(step.object) ? step.object.value.length : 1;
   }
   return chunks;
+}
+
+/** What isn't in a map is carried out together, but for what has a place of its own in the order. */
+function partOf({ object: { kind } }: Step): string {
+  return kind === "table" || kind === "serving" ? kind : "";
 }
 
 function mapOfStep({ verb, object }: Step): WrittenMap | undefined {

@@ -38,6 +38,7 @@ class History {
   readonly #family: IPFamily;
   readonly #clock = new TestClock(0);
   readonly #filled = new Set<IPFamily>();
+  readonly #served = new Set<IPFamily>();
   #lists = new ListUse();
   #ledger = new Ledger<EbpfObject>();
 
@@ -57,7 +58,15 @@ class History {
     for (const map of this.maps.values()) map.lifetime = Number.POSITIVE_INFINITY;
     const elements = new Map(WRITTEN_MAPS.map((name) => [name, [this.map(name).held()].filter(({ count }) => count > 0)]));
     const observed = readLook(
-      { elements, links: new Map(), filters: new Map(), table: undefined, filled: [...this.#filled], folders: [] },
+      {
+        elements,
+        links: new Map(),
+        filters: new Map(),
+        table: undefined,
+        filled: [...this.#filled],
+        serving: [...this.#served],
+        folders: [],
+      },
       { family: this.#family, isKeeper: false },
     );
     this.#ledger.adopt(observed);
@@ -111,6 +120,7 @@ class History {
       detach: () => new Map(),
       setTable: () => Promise.resolve(),
       mark: (family) => void this.#filled.add(family),
+      serve: (family) => Promise.resolve(void this.#served.add(family)),
       removeFolder: () => true,
     });
     const delta = this.#ledger.delta(this.#clock.nowMs());

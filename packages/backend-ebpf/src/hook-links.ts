@@ -6,7 +6,7 @@ import { bring, familiesAt, FILTER, linksIn, programOf, programPins, take } from
 import type { PinnedLink } from "./attached.ts";
 import { CarryOver } from "./carry-over.ts";
 import { placeOf, PROGRAM_FILES } from "./hooks.ts";
-import { filledMark, hasOurLayout, mapFolderOf } from "./names.ts";
+import { filledMark, hasOurLayout, mapFolderOf, servingMark } from "./names.ts";
 import type { AttachedObject, DeviceObject } from "./objects.ts";
 import type { PinnedMaps, PinWorld } from "./pinned-maps.ts";
 
@@ -76,6 +76,12 @@ export class HookLinks {
   /** Say that a family's services have been in the maps, by a folder: a bpffs has them. */
   mark(family: IPFamily): void {
     this.#tools.world.pinFiles.makeFolder(this.#markOf(family));
+  }
+
+  /** Say that a family is served, by a folder. */
+  markServing(family: IPFamily): void {
+    const { maps, world } = this.#tools;
+    world.pinFiles.makeFolder(join(maps.demandRoot(), servingMark(family)));
   }
 
   /** Remove a folder of maps or programs; false: a program of it is at a hook. */

@@ -5,13 +5,20 @@ import { FILTER, linksIn, NOWHERE, programPins } from "./attached.ts";
 import { WRITTEN_MAPS } from "./elements.ts";
 import type { EbpfMap, WrittenMap } from "./elements.ts";
 import { deviceKey, HOOKS, placeOf } from "./hooks.ts";
-import { filledMark, isMapFolder, isProgramFolder, LINK_FOLDER } from "./names.ts";
+import { filledMark, isMapFolder, isProgramFolder, LINK_FOLDER, servingMark } from "./names.ts";
 import type { Look, ProgramPin } from "./observe.ts";
 import type { PinnedMaps, PinWorld } from "./pinned-maps.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** Nothing of ours is pinned on this host. */
-const NOTHING: Omit<Look, "table"> = { elements: undefined, links: new Map(), filters: new Map(), filled: [], folders: [] };
+const NOTHING: Omit<Look, "table"> = {
+  elements: undefined,
+  links: new Map(),
+  filters: new Map(),
+  filled: [],
+  serving: [],
+  folders: [],
+};
 
 /** What is looked at. */
 export type LookWorld = Pick<PinWorld, "bpf" | "pinFiles"> & Pick<EbpfWorld, "netlink">;
@@ -29,6 +36,7 @@ export async function lookAtPins(pinned: PinnedMaps, world: LookWorld, byClsact:
     const key = basename(path);
     return path === join(root, LINK_FOLDER, key) && (key in HOOKS || placeOf(key) !== undefined) ? [[key, link] as const] : [];
   });
+  const inRoot = world.pinFiles.folders(root);
   const inMaps = world.pinFiles.folders(join(root, pinned.folder));
   const ours: readonly string[] = Object.values(pinned.programs);
   return {
@@ -37,8 +45,9 @@ export async function lookAtPins(pinned: PinnedMaps, world: LookWorld, byClsact:
     filters: byClsact ? await filtersOf(pins, root, world) : new Map(),
     // Marks go with maps of which a part is missing.
     filled: maps === undefined ? [] : FAMILIES.filter((family) => inMaps.includes(filledMark(family))),
+    serving: FAMILIES.filter((family) => inRoot.includes(servingMark(family))),
     folders: [
-      ...world.pinFiles.folders(root).filter((name) => isMapFolder(name) && name !== pinned.folder),
+      ...inRoot.filter((name) => isMapFolder(name) && name !== pinned.folder),
       ...inMaps.map((name) => `${pinned.folder}/${name}`).filter((path) => isProgramFolder(basename(path)) && !ours.includes(path)),
     ],
   };

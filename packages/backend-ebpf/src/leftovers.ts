@@ -4,7 +4,7 @@ import { ProxyError } from "@turnout/core/backend";
 import type { IPFamily, Leftover } from "@turnout/core/backend";
 import type { BpfMap } from "@turnout/host/bpf";
 import { decodeAddress, STRUCTS } from "./layout.ts";
-import { hasOurLayout } from "./names.ts";
+import { hasOurLayout, servingMark } from "./names.ts";
 import type { PinnedMaps, PinWorld } from "./pinned-maps.ts";
 
 /** What one folder's map of services holds, by the keys. */
@@ -37,6 +37,7 @@ export async function leaveFamily(
 }
 
 async function removeServices(family: IPFamily, root: string, world: Pick<PinWorld, "bpf" | "pinFiles">): Promise<void> {
+  world.bpf.removePins(join(root, servingMark(family)));
   for (const map of serviceMaps(root, world)) {
     try {
       const { own } = await keysIn(map, family);

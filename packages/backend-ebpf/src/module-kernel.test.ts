@@ -68,7 +68,8 @@ const HARM: Readonly<Record<string, number>> = {
   packetProgramsGone: 2,
   programsGone: 8,
   allMapsGone: 99,
-  everythingGone: 99,
+  servingGone: 1,
+  everythingGone: 101,
 };
 
 describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2", "ip", "nft"), () => {
@@ -102,16 +103,29 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
 
   it("keeps the programs before when the kernel refuses those of this build, says why in a line, and serves what changes", async () => {
     const refusal = "[host_unsupported] this kernel's verifier refuses a BPF program (EACCES): turnout_conn4 of sockets.bpf.o: ";
-    const why: unknown = expect.stringContaining(`${refusal}R0 invalid mem access 'map_value_or_null' (at "*chosen = *one;", `);
+    const words = `${refusal}R0 invalid mem access 'map_value_or_null' (at "*chosen = *one;", `;
+    const why = (hint: string): unknown => expect.toSatisfy((text: string) => text.includes(words) && text.endsWith(`: ${hint}`));
+    // From the first instruction to the number of those it looked at.
+    const log: unknown = expect.stringMatching(/^# \[host_unsupported\] .*\n(?:.*\n)*0: \([0-9a-f]{2}\) (?:.*\n)*processed \d+ insns /);
     const both = ["10.1.1.10", "10.1.1.11"];
     expect(await play("refusedBuild")).toEqual({
       seen: both,
       refused: 8,
       isSame: true,
-      problems: [why],
+      problems: [why("the verifier's whole log is in /mnt/verifier-log")],
       written: 0,
       later: [both, 11],
-      failing: why,
+      failing: why("option verifier-log=/path/of/a/file keeps the verifier's whole log"),
+      log,
+    });
+  });
+
+  it("does not serve as long as a program is not in its place, says which, and once it has served goes on", async () => {
+    const why = "device 3-ingress and 1 more: [tool_failed] no (EINVAL)";
+    expect(await play("notServedYet")).toEqual({
+      before: [[], expect.stringContaining(`this node is not served yet, a former proxy's rules stay: ${why}`), 0],
+      served: [["serving-IPv4", "serving-IPv6"], []],
+      later: [["serving-IPv4", "serving-IPv6"], [" [tool_failed] no (EINVAL)"], 1],
     });
   });
 

@@ -23,9 +23,10 @@ import { HookLinks } from "./hook-links.ts";
 import { lookAtPins } from "./host-look.ts";
 import { leaveFamily } from "./leftovers.ts";
 import { isNamed, ListUse } from "./list-use.ts";
-import { filledMark } from "./names.ts";
+import { filledMark, servingMark } from "./names.ts";
 import { mapMetrics, RowNames, rowMetrics } from "./numbers.ts";
-import type { EbpfObject } from "./objects.ts";
+import { TABLE_OBJECT } from "./nft-table.ts";
+import type { EbpfObject, TableObject } from "./objects.ts";
 import { PacketHost } from "./packet-host.ts";
 import { readLook } from "./observe.ts";
 import { parseEbpfOptions } from "./options.ts";
@@ -70,7 +71,7 @@ class EbpfDataplane implements Dataplane<EbpfFacts, EbpfObject, Step> {
   readonly #shared: Shared;
 
   constructor(options: EbpfOptions, world: EbpfWorld) {
-    const maps = new PinnedMaps(world, options.sizes);
+    const maps = new PinnedMaps(world, options);
     const families = new Set<IPFamily>();
     const cgroup = (): string => {
       const folder = options.cgroup ?? world.mounts().cgroup2;
@@ -128,16 +129,21 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     this.#family = family;
     this.#isKeeper = isKeeper;
     this.#shared = shared;
-    const { maps, links, world, packets } = shared;
+    const { maps, links, world, serving } = shared;
     this.#carriers = new Carriers(world.log);
     this.#applier = new Applier({
       clock: world.clock,
       lists: this.#lists,
       maps: () => maps.ensure(),
-      attach: (some, signal) => links.attach(some, signal),
+      attach: async (some, signal) => {
+        const failed = await links.attach(some, signal);
+        serving.tried(some, failed);
+        return failed;
+      },
       detach: (devices) => links.detach(devices),
-      setTable: (isWanted, signal) => (isWanted ? packets.nft.write(signal) : packets.nft.drop(signal)),
+      setTable: (isWanted, signal) => this.#setTable(isWanted, signal),
       mark: (one) => links.mark(one),
+      serve: (one, signal) => this.#serve(one, signal),
       removeFolder: (path) => links.removeFolder(path),
     });
   }
@@ -184,22 +190,29 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   async apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<EbpfObject>> {
     const outcome = await this.#applier.apply(plan, signal, turn);
     for (const { verb, object } of plan.steps) if (verb === "delete" && object.kind === "counter") this.#names.forget(object.key);
-    const { serving, world } = this.#shared;
-    if (this.#isKeeper) {
-      serving.applied(outcome);
-      this.#carriers.applied(plan, outcome);
-    } else if (plan.steps.some(({ verb, object }) => verb === "write" && object.kind === "service"))
-      await serving.demand(world.clock, signal);
+    if (this.#isKeeper) this.#carriers.applied(plan, outcome);
     return outcome;
   }
 
-  /** Sockets of this node, and flows of packets in conntrack. */
+  /** Flows of packets in conntrack, and sockets of this node; neither waits for the other to succeed. */
   async forgetFlows(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
     const { maps, world, packets } = this.#shared;
-    const found = maps.find();
-    const ended = found === undefined ? 0 : await endStuckSockets(found, flows, this.#family, world, signal);
-    if (signal.aborted || !(await packets.isServed(signal))) return ended;
-    return ended + (await world.netlink.deleteFlows(this.#family, flows, signal));
+    const forgetPackets = async (): Promise<number> =>
+      (await packets.isServed(signal)) && !signal.aborted ? await world.netlink.deleteFlows(this.#family, flows, signal) : 0;
+    const endSockets = async (): Promise<number> => {
+      const found = maps.find();
+      return found === undefined ? 0 : await endStuckSockets(found, flows, this.#family, world, signal);
+    };
+    const results = await Promise.allSettled([forgetPackets(), endSockets()]);
+    const errors = results.flatMap((result): readonly unknown[] => (result.status === "rejected" ? [result.reason] : []));
+    const [first, second] = errors;
+    if (ProxyError.is(first) && ProxyError.is(second))
+      throw new ProxyError(first.code, "flows and sockets could not be dealt with", {
+        object: `${first.message}; ${second.message}`,
+        cause: new AggregateError(errors),
+      });
+    if (errors.length > 0) throw first;
+    return results.reduce((sum, result) => sum + (result.status === "fulfilled" ? result.value : 0), 0);
   }
 
   async *watch(signal: AbortSignal): AsyncIterable<HostEvent<EbpfFacts>> {
@@ -226,6 +239,28 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const { steps } = planDelta({ put: [], remove: [...own.objects.values()], lingering: [], nowMs: world.clock.nowMs() });
     await this.apply({ steps: steps.map(({ object }) => ({ verb: "delete", object })) }, signal);
     world.bpf.removePins(join(maps.demandRoot(), maps.folder, filledMark(this.#family)));
+    world.bpf.removePins(join(maps.demandRoot(), servingMark(this.#family)));
+  }
+
+  async #setTable(isWanted: boolean, signal: AbortSignal): Promise<void> {
+    const { packets, serving } = this.#shared;
+    const failed = new Map<TableObject, ProxyError>();
+    try {
+      await (isWanted ? packets.nft.write(signal) : packets.nft.drop(signal));
+    } catch (error) {
+      if (isWanted && ProxyError.is(error)) failed.set(TABLE_OBJECT, error);
+      throw error;
+    } finally {
+      serving.tried([TABLE_OBJECT], failed);
+    }
+  }
+
+  /** What this family has written is in force once programs ask for it, which the first family brings to their places. */
+  async #serve(family: IPFamily, signal: AbortSignal): Promise<void> {
+    const { serving, links, world } = this.#shared;
+    if (this.#isKeeper) serving.begin();
+    else await serving.demand(world.clock, signal);
+    links.markServing(family);
   }
 
   async #removeAll(signal: AbortSignal): Promise<void> {

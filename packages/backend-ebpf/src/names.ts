@@ -83,3 +83,8 @@ export function isProgramFolder(name: string): boolean {
 export function filledMark(family: IPFamily): string {
   return `filled-${family}`;
 }
+
+/** Name the folder, of nothing and right below {@link PIN_FOLDER}, that says that a family was served completely. */
+export function servingMark(family: IPFamily): string {
+  return `serving-${family}`;
+}

@@ -141,6 +141,13 @@ export interface FilledObject {
   readonly value: true;
 }
 
+/** A family was served completely once: whatever fails later fails by itself. Key: the family. */
+export interface ServingObject {
+  readonly kind: "serving";
+  readonly key: IPFamily;
+  readonly value: true;
+}
+
 /** Maps of another layout or size, or programs of another build; only observed, and removed. Key: its path below the folder of all pins. */
 export interface FolderObject {
   readonly kind: "folder";
@@ -149,7 +156,7 @@ export interface FolderObject {
 }
 
 /** Everything this backend keeps on a host. */
-export type EbpfObject = MapObject | AttachedObject | TableObject | FilledObject | FolderObject;
+export type EbpfObject = MapObject | AttachedObject | TableObject | FilledObject | ServingObject | FolderObject;
 
 /** The lists that a service names, each once. */
 export function listsOf({ value: { pod, host, outside } }: ServiceObject): readonly string[] {

@@ -57,7 +57,7 @@ const LINKS: Look["links"] = new Map([
     [`${index}-egress`, { info: tcxAt(index, "egress"), programs: PARTS.programs.packets, program: "turnout_out" }] as const,
   ]),
 ]);
-const EMPTY: Look = { elements: new Map(), links: new Map(), filters: new Map(), table: undefined, filled: [], folders: [] };
+const EMPTY: Look = { elements: new Map(), links: new Map(), filters: new Map(), table: undefined, filled: [], serving: [], folders: [] };
 
 function byId(objects: Iterable<EbpfObject>): ReadonlyMap<string, EbpfObject> {
   return new Map([...objects].map((object) => [objectId(object), object]));
@@ -66,7 +66,14 @@ function byId(objects: Iterable<EbpfObject>): ReadonlyMap<string, EbpfObject> {
 describe("readLook", () => {
   it.each(FAMILIES)("gives what was rendered of %s, and what both share to the keeper alone", (family) => {
     const both = [...rendered("IPv4", true), ...rendered("IPv6", false)].filter(isInMap);
-    const look: Look = { ...EMPTY, elements: held(both), links: LINKS, table: TABLE_OBJECT, filled: ["IPv4", "IPv6"] };
+    const look: Look = {
+      ...EMPTY,
+      elements: held(both),
+      links: LINKS,
+      table: TABLE_OBJECT,
+      filled: ["IPv4", "IPv6"],
+      serving: ["IPv4", "IPv6"],
+    };
     expect(readLook(look, { family, isKeeper: true })).toEqual({ objects: byId(rendered(family, true)), lingering: [] });
     expect(readLook(look, { family, isKeeper: false }).objects).toEqual(byId(rendered(family, false)));
   });

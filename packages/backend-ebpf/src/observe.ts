@@ -46,6 +46,8 @@ export interface Look {
   readonly table: TableObject | undefined;
   /** Families that are marked as filled. */
   readonly filled: readonly IPFamily[];
+  /** Families that are marked as served. */
+  readonly serving: readonly IPFamily[];
   /** Folders that other layouts, sizes and builds left, below that of all pins. */
   readonly folders: readonly string[];
 }
@@ -63,11 +65,15 @@ export interface Reader {
  * Shape: a family gets what is its own by addresses and names of rows, and the keeper also what both share.
  * Edges: a list of which a part is missing has "" there, and equals none that is wanted; what can be none of ours is a stray.
  */
-export function readLook({ elements, links, filters, table, filled, folders }: Look, { family, isKeeper }: Reader): Observed<EbpfObject> {
+export function readLook(
+  { elements, links, filters, table, filled, serving, folders }: Look,
+  { family, isKeeper }: Reader,
+): Observed<EbpfObject> {
   const found: EbpfObject[] = [];
   for (const one of elements === undefined ? [] : elementObjects(elements))
     if (familyOfObject(one) === family || (isKeeper && familyOfObject(one) === undefined)) found.push(one);
   if (filled.includes(family)) found.push({ kind: "filled", key: family, value: true });
+  if (serving.includes(family)) found.push({ kind: "serving", key: family, value: true });
   if (isKeeper) {
     const pinOf = (pin: ProgramPin): ProgramPin => (elements === undefined ? { ...pin, programs: "" } : pin);
     for (const [key, link] of links)

@@ -10,6 +10,7 @@ describe("options", () => {
       optOutNamespaces: [],
       cgroup: undefined,
       devices: [],
+      verifierLog: undefined,
     });
   });
 
@@ -21,6 +22,7 @@ describe("options", () => {
       "opt-out-namespaces": "/run/netns/a",
       cgroup: "/sys/fs/cgroup/kubepods",
       devices: ["eth*"],
+      "verifier-log": "/var/log/verifier",
     };
     expect(parseEbpfOptions(raw)).toEqual({
       sizes: { ...DEFAULT_SIZES, services: 7, sockets: 9 },
@@ -28,6 +30,7 @@ describe("options", () => {
       optOutNamespaces: ["/run/netns/a"],
       cgroup: "/sys/fs/cgroup/kubepods",
       devices: ["eth*"],
+      verifierLog: "/var/log/verifier",
     });
   });
 
@@ -40,6 +43,7 @@ describe("options", () => {
     [{ "opt-out-namespaces": ["netns"] }, "opt-out-namespaces must be a list, each of it a path"],
     [{ cgroup: "kubepods" }, "cgroup must be a path from / on"],
     [{ cgroup: 3 }, "cgroup must be a path from / on"],
+    [{ "verifier-log": "log" }, "verifier-log must be a path from / on"],
     [{ devices: ["a device"] }, "devices must be a list"],
     [{ devices: [""] }, "devices must be a list"],
     [{ devices: [3] }, "devices must be a list"],

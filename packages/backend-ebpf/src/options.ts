@@ -27,6 +27,8 @@ export interface EbpfOptions {
   readonly cgroup: string | undefined;
   /** Devices that carry the programs of packets, by name; a `*` at the end stands for any rest. Empty: they are found. */
   readonly devices: readonly string[];
+  /** The file for the verifier's whole log when it refuses programs; undefined: errors have its last words alone. */
+  readonly verifierLog: string | undefined;
 }
 
 /** What rendering knows of the host. */
@@ -71,12 +73,13 @@ const KNOWN = [
   "opt-out-namespaces",
   "cgroup",
   "devices",
+  "verifier-log",
 ];
 
 /**
  * Check options given by name.
  *
- * Shape: `max-services`, `max-endpoints`, `max-ranges`, `max-affinity`, `max-sockets`: numbers from 1 on. `cgroup`: a path. `opt-out-services`, `opt-out-namespaces`, `devices`: lists of texts.
+ * Shape: `max-services`, `max-endpoints`, `max-ranges`, `max-affinity`, `max-sockets`: numbers from 1 on. `cgroup`, `verifier-log`: a path. `opt-out-services`, `opt-out-namespaces`, `devices`: lists of texts.
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOptions {
@@ -95,6 +98,7 @@ export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOpti
     optOutNamespaces: texts(raw, "opt-out-namespaces", /^\/\S+$/, "a path"),
     cgroup: path(raw, "cgroup"),
     devices: texts(raw, "devices", /^[A-Za-z0-9_.:@-]{0,15}\*?$/, "a device's name, or its beginning and *"),
+    verifierLog: path(raw, "verifier-log"),
   };
 }
 

@@ -7,11 +7,12 @@ import { PROGRAMS_OF } from "./hooks.ts";
 import type { ProgramFile } from "./hooks.ts";
 import { mapFolder, PIN_FOLDER, programFolder } from "./names.ts";
 import { maxEntries } from "./options.ts";
-import type { MapSizes } from "./options.ts";
+import type { EbpfOptions } from "./options.ts";
+import { Refusals } from "./refusals.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** What pins take of the world. */
-export type PinWorld = Pick<EbpfWorld, "bpf" | "pinFiles" | "mounts" | "objectFiles" | "buildOf">;
+export type PinWorld = Pick<EbpfWorld, "bpf" | "pinFiles" | "mounts" | "objectFiles" | "buildOf" | "writeText">;
 
 /**
  * The maps and programs of one layout, size and build, by their pins.
@@ -24,11 +25,13 @@ export class PinnedMaps {
   readonly programs: Readonly<Record<ProgramFile, string>>;
   readonly #world: PinWorld;
   readonly #sizes: Readonly<Record<string, number>>;
+  readonly #refusals: Refusals;
   #maps = new Map<EbpfMap, BpfMap>();
   readonly #loading = new Map<ProgramFile, Promise<void>>();
 
-  constructor(world: PinWorld, sizes: MapSizes) {
+  constructor(world: PinWorld, { sizes, verifierLog }: Pick<EbpfOptions, "sizes" | "verifierLog">) {
     this.#world = world;
+    this.#refusals = new Refusals(verifierLog, world);
     this.#sizes = maxEntries(sizes);
     this.folder = mapFolder(this.#sizes);
     // Without the file nothing can be loaded, which loading says; what is there can still be looked at and removed.
@@ -117,8 +120,9 @@ export class PinnedMaps {
     const pins = ALL_MAPS.map((name) => [name, join(root, this.folder, name)] as const);
     // A part of the maps, and programs that use it, are of no use.
     if (!pins.every(([, pin]) => this.#world.pinFiles.exists(pin))) bpf.removePins(join(root, this.folder));
-    const object = await bpf.load(objectFiles[file], {
-      maps: Object.fromEntries(pins.map(([name, pin]) => [name, this.#choice(name, pin)])),
+    const maps = Object.fromEntries(pins.map(([name, pin]) => [name, this.#choice(name, pin)]));
+    const object = await bpf.load(objectFiles[file], { maps }).catch((error: unknown) => {
+      throw this.#refusals.noted(file, error);
     });
     try {
       for (const [name, program] of object.programs) {

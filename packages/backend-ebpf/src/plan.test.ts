@@ -110,7 +110,7 @@ describe("planDelta", () => {
     expect(explainPlan({ steps: [] })).toBe("# nothing to do\n");
   });
 
-  it("removes strays first and other folders last, and brings programs to their hooks when everything is written", () => {
+  it("removes strays first and other folders last, brings programs to their hooks when everything is written, and then says that it serves", () => {
     const stray: EbpfObject = { kind: "stray", key: "services 00", value: "00" };
     const folder: EbpfObject = { kind: "folder", key: "v0-0123456789abcdef", value: true };
     const { node } = stateOf([], "IPv4");
@@ -132,6 +132,7 @@ describe("planDelta", () => {
         `write device ${index}-egress  ${PARTS.programs.packets}/turnout_out`,
       ]),
       "delete folder v0-0123456789abcdef",
+      "write serving IPv4",
     ]);
   });
 

@@ -24,7 +24,7 @@ const BEFORE_SERVICES: readonly Kind[] = ["settings", "opt-out", "pod-range", "p
 
 /**
  * Order a difference: what can be none of ours goes, then what services name, then services; then programs come to their hooks, and then what nobody
- * names any more goes. Pure.
+ * names any more goes. Last it is said that the family is served. Pure.
  *
  * Shape: each service changes with its one element. What isn't written yet is not asked for: programs of these maps are at no hook before.
  */
@@ -44,6 +44,8 @@ export function planDelta({ put, remove, lingering }: Delta<EbpfObject>): Plan<S
       ),
       ...lingering.map(({ object }): Step => ({ verb: "delete", object })),
       ...deleted(["folder"]),
+      // It fails as long as something that it takes is missing; nothing may have to wait for it.
+      ...written(["serving"]),
     ],
   };
 }

@@ -39,9 +39,16 @@ export async function probeEbpf(options: EbpfOptions, world: EbpfWorld, signal: 
         hint: "option cgroup is the path of its folder",
       }),
     );
-  if (problems.length === 0)
+  if (problems.length === 0) {
+    if (options.cgroup === undefined && facts.cgroup !== ROOT_CGROUP)
+      world.log.warn("only processes below the cgroup of this container are served: its cgroup v2 mount is not the root of the host's", {
+        hint: "mount the host's /sys/fs/cgroup, or name it by the option cgroup",
+      });
     for (const error of packets.problems)
       world.log.warn("only sockets of this node are served, and no packets from elsewhere", { error: error.message });
+    const stuck = whatKeepsSockets(probe, world);
+    if (stuck !== undefined) world.log.warn("UDP sockets stay connected to endpoints that are gone", { error: stuck.message });
+  }
   return {
     facts,
     versions: {
@@ -54,8 +61,31 @@ export async function probeEbpf(options: EbpfOptions, world: EbpfWorld, signal: 
   };
 }
 
+/** What keeps sockets from being ended whose endpoint is gone; undefined: nothing. */
+function whatKeepsSockets({ missing }: Pick<BpfProbe, "missing">, world: SocketWorld): ProxyError | undefined {
+  const inKernel = missing.get("socket-destroy");
+  if (inKernel !== undefined) return inKernel;
+  const [namespace] = world.namespaces();
+  try {
+    if (namespace !== undefined) world.namespaceCookie(namespace);
+    return undefined;
+  } catch (error) {
+    // What is gone meanwhile has no sockets.
+    if (ProxyError.is(error, "not_found")) return undefined;
+    if (!ProxyError.is(error, "permission_denied")) throw error;
+    const hint = "run as root, or with CAP_SYS_ADMIN, in the host's process namespace (hostPID)";
+    return new ProxyError(error.code, error.what, { object: namespace ?? "", hint, cause: error });
+  }
+}
+
+/** What sockets are ended with. */
+type SocketWorld = Pick<EbpfWorld, "namespaces" | "namespaceCookie">;
+
 /** The number of a cgroup that isn't there. */
 const NO_CGROUP = "0";
+
+/** The number of the root of all cgroups; in a cgroup namespace, what is mounted begins with another. @source Linux fs/kernfs/dir.c kernfs_create_root */
+const ROOT_CGROUP = "1";
 
 /** What facts are read from. */
 type FactWorld = Pick<EbpfWorld, "netlink" | "mounts" | "namespaceCookie" | "cgroupNumber">;

@@ -169,9 +169,9 @@ describe("renderSkeleton", () => {
   const OTHERS = ["pod-range 10.1.0.0/16", 'primary 0.0.0.0 "172.18.0.1"'];
 
   it("R-37: node ports are for the node's primary address, those chosen, or all but loopback", () => {
-    expect(keys(undefined)).toEqual([...OTHERS, 'node-address 172.18.0.1 "node-ports"', "filled IPv4"]);
-    expect(keys(["127.0.0.0/8"])).toEqual([...OTHERS, 'node-address 172.18.0.1 "own"', "filled IPv4"]);
-    expect(keys(["0.0.0.0/0"])).toEqual([...OTHERS, 'node-address 172.18.0.1 "node-ports"', "filled IPv4"]);
+    expect(keys(undefined)).toEqual([...OTHERS, 'node-address 172.18.0.1 "node-ports"', "filled IPv4", "serving IPv4"]);
+    expect(keys(["127.0.0.0/8"])).toEqual([...OTHERS, 'node-address 172.18.0.1 "own"', "filled IPv4", "serving IPv4"]);
+    expect(keys(["0.0.0.0/0"])).toEqual([...OTHERS, 'node-address 172.18.0.1 "node-ports"', "filled IPv4", "serving IPv4"]);
   });
 
   it("R-24: has no pod ranges where pods are told by their devices, or not at all", () => {

@@ -41,6 +41,7 @@ export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs
     ...(primary === undefined ? [] : [{ kind: "primary", key: UNSPECIFIED[family], value: primary } as const]),
     ...nodeAddresses.map((key): EbpfObject => ({ kind: "node-address", key, value: answering.has(key) ? "node-ports" : "own" })),
     { kind: "filled", key: family, value: true },
+    { kind: "serving", key: family, value: true },
   ];
   if (!isKeeper) return own;
   return [

@@ -30,7 +30,8 @@ export type PeerMaps = ReadonlyMap<string, Pick<BpfMap, "read" | "lookup">>;
  * End UDP sockets that are connected to endpoints which are gone; resolves to how many there were. Their programs get an error, and connect again.
  *
  * Edges: sockets that aren't connected ask again with each datagram, and need none of this. Which have asked is known as long as `asked` remembers them.
- * @throws {ProxyError} `host_unsupported` where the kernel can't end sockets, `permission_denied` where namespaces can't be entered.
+ * A network namespace whose sockets can't be ended keeps none of the others from it.
+ * @throws {ProxyError} at the end, `host_unsupported` where the kernel can't end sockets, `permission_denied` where namespaces can't be entered.
  */
 export async function endStuckSockets(
   maps: PeerMaps,
@@ -49,11 +50,23 @@ export async function endStuckSockets(
   for await (const peer of readPeers(asked, family))
     if (flows.some((flow) => isStuck(peer, flow, isNodeAddress))) stuck.set(nameOf(peer.socket, peer.endpoint), peer.endpoint);
   let count = 0;
-  for (const namespace of stuck.size === 0 ? [] : world.namespaces()) {
+  const namespaces = stuck.size === 0 ? [] : world.namespaces();
+  const errors: ProxyError[] = [];
+  for (const namespace of namespaces) {
     if (signal.aborted) break;
-    count += await endIn(namespace, stuck, world);
+    try {
+      count += await endIn(namespace, stuck, world);
+    } catch (error) {
+      if (!ProxyError.is(error)) throw error;
+      errors.push(error);
+    }
   }
-  return count;
+  const [first] = errors;
+  if (first === undefined) return count;
+  throw new ProxyError(first.code, `sockets could not be ended in ${errors.length} of ${namespaces.length} network namespaces`, {
+    object: first.message,
+    cause: new AggregateError(errors),
+  });
 }
 
 /** A namespace that is gone meanwhile has no sockets. */

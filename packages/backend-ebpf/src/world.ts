@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { World } from "@turnout/core/backend";
 import { createLinuxWorld } from "@turnout/host";
@@ -35,6 +35,8 @@ export interface EbpfWorld extends LinuxWorld {
   namespaceCookie(path?: string): string;
   /** The number of a cgroup by its folder, in decimal; undefined: there is none. */
   cgroupNumber(folder: string): string | undefined;
+  /** Write a file anew, for root alone. @throws an error of node:fs. */
+  writeText(path: string, text: string): void;
   /** All network namespaces that can be seen from here, a path of each. */
   namespaces(): readonly string[];
   /** The sockets of a network namespace. */
@@ -54,6 +56,7 @@ export function createEbpfWorld(base: World): EbpfWorld & { close(): void } {
     namespaceCookie: (path) => String(path === undefined ? networkNamespaceCookie() : inNetworkNamespace(path, networkNamespaceCookie)),
     // In the kernel a cgroup's number is that of its folder.
     cgroupNumber: (folder) => statSync(folder, { bigint: true, throwIfNoEntry: false })?.ino.toString(),
+    writeText: (path, text) => writeFileSync(path, text, { mode: 0o600 }),
     namespaces: listNetworkNamespaces,
     sockets: createSockets,
   };

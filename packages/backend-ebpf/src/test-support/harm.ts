@@ -1,6 +1,6 @@
 // What another hand may do to maps, links and pins.
 import { execFileSync } from "node:child_process";
-import { rmSync } from "node:fs";
+import { rmdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { encodeAddress, encodeCookie, encodeDestination, encodeEndpoint, encodePlace, STRUCTS } from "../layout.ts";
 import { listId } from "../names.ts";
@@ -53,5 +53,6 @@ export const HARM: Readonly<Record<string, () => void>> = {
   packetProgramsGone: () => bpf.removePins(folderWith("/packets-")),
   programsGone: () => bpf.removePins(folderWith("/sockets-")),
   allMapsGone: () => bpf.removePins(folderWith("/services")),
+  servingGone: () => rmdirSync(`${ROOT}/serving-IPv4`),
   everythingGone: () => bpf.removePins(ROOT),
 };

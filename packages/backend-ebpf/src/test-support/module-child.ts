@@ -1,13 +1,15 @@
 // Run by module-kernel.test.ts in namespaces and a cgroup of its own; prints what it saw as JSON.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ProxyError } from "@turnout/core/backend";
 import type { Plain } from "@turnout/core/backend";
 import { systemClock } from "@turnout/core/process";
 import { RecordingLog } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
+import type { Bpf } from "@turnout/host/bpf";
 import { ebpfModule } from "../module.ts";
 import { createEbpfWorld } from "../world.ts";
 import { askAll, at, endpointsOf, furnish, serve } from "./clients.ts";
@@ -18,6 +20,7 @@ import { HARM } from "./harm.ts";
 import { CHANGED, endsAs, killings, MANY, PLAIN, runToEnd, STEPS, UDP } from "./killings.ts";
 import type { Place } from "./killings.ts";
 import { bpf, elements, furnishAll, map, pinned, ROOT, SCRATCH } from "./module-scene.ts";
+import { replacing } from "./mortal-bpf.ts";
 import { otherBuild } from "./other-build.ts";
 import { startLoad } from "./start-load.ts";
 import { SHOWCASE } from "./states.ts";
@@ -214,7 +217,11 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await first.want([PLAIN]);
     await first.stop();
     const before = pinned();
-    const second = await Daemon.start({ cgroup, objectFile: otherBuild(SCRATCH, "refused") });
+    const second = await Daemon.start({
+      cgroup,
+      objectFile: otherBuild(SCRATCH, "refused"),
+      options: { "verifier-log": `${SCRATCH}/verifier-log` },
+    });
     await second.want([{ ...PLAIN, local: 2 }]);
     const seen = await endpointsOf(at("tcp", "10.96.0.1"), 20);
     const { refused } = second;
@@ -242,7 +249,35 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       written: third.written(),
       later: [await endpointsOf(at("tcp", "10.96.0.1"), 20), pinned().filter((text) => text.startsWith("map ")).length],
       failing: problems(fourth)[0],
+      log: readFileSync(`${SCRATCH}/verifier-log`, "utf8"),
     };
+  },
+
+  // As long as a program can't be brought to its place the node isn't served, and the next process knows.
+  async notServedYet() {
+    await furnishAll(cgroup);
+    const marks = (): readonly string[] => readdirSync(ROOT).filter((one) => one.startsWith("serving-"));
+    const refusing = (real: Bpf): Bpf =>
+      replacing(real, {
+        attachTc: () => {
+          throw new ProxyError("tool_failed", "no (EINVAL)");
+        },
+      });
+    const first = await Daemon.start({ cgroup, objectFile, alterBpf: refusing });
+    const wanting = Promise.allSettled([first.want([PLAIN])]);
+    const complaintOf = ({ log }: Daemon): string | undefined => log.lines.find(({ level }) => level === "error")?.message;
+    for (let left = 500; left > 0 && complaintOf(first) === undefined; left -= 1) await sleep(20);
+    const before = [marks(), complaintOf(first), first.synced.filter(({ deferred }) => deferred === 0).length];
+    await first.stop();
+    await wanting;
+    const second = await Daemon.start({ cgroup, objectFile });
+    await second.want([PLAIN]);
+    const served = [marks(), problems(second)];
+    await second.stop();
+    HARM["deviceLinkDetached"]?.();
+    const third = await Daemon.start({ cgroup, objectFile, alterBpf: refusing });
+    await third.want([PLAIN]);
+    return { before, served, later: [marks(), third.failures, third.refused.length] };
   },
 
   // What other layouts left goes, and what isn't ours stays.

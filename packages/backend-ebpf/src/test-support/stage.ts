@@ -55,7 +55,7 @@ export async function onStage(
 }
 
 /** The cgroup of version 2 that this process is in. */
-function ownCgroup(): string {
+export function ownCgroup(): string {
   const root = /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(readFileSync("/proc/self/mountinfo", "utf8"))?.[1];
   const own = /^0::(.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1];
   if (root === undefined || own === undefined) throw new Error("cgroup v2 is mounted: needs(…) saw to it");

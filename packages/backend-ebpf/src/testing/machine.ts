@@ -15,6 +15,7 @@ export interface Machine {
     | "mounts"
     | "namespaceCookie"
     | "cgroupNumber"
+    | "writeText"
     | "namespaces"
     | "sockets"
     | "netlink"

@@ -81,6 +81,9 @@ export class MemoryMachine implements Machine {
       mounts: () => ({ bpffs: BPFFS, cgroup2: CGROUP }),
       namespaceCookie: (path) => String(cookieOf(path)),
       cgroupNumber: (folder) => cgroups.get(folder)?.toString(),
+      writeText: () => {
+        throw new ProxyError("permission_denied", "nothing is written here but pins");
+      },
       namespaces: () => [...NAMESPACES.keys()].map(namespacePath),
       sockets: (namespace) => this.#sockets.of(namespace),
       netlink: this.netlink,

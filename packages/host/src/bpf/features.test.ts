@@ -16,6 +16,13 @@ describe("missing features", () => {
     expect(error?.retryable).toBe(false);
   });
 
+  it("say of ending sockets whether the kernel can't or this process may not", () => {
+    const error = (missing: string): string =>
+      missingFeatures(found({ "socket-destroy": { missing } })).get("socket-destroy")?.message ?? "";
+    expect(error("UDP: EOPNOTSUPP")).toMatch(/^\[host_unsupported\] .*: UDP: EOPNOTSUPP: .*CONFIG_INET_DIAG_DESTROY=y/);
+    expect(error("UDP: EPERM")).toMatch(/^\[permission_denied\] .*: UDP: EPERM: .*CAP_NET_ADMIN/);
+  });
+
   it("that could not be tried have the error of what they need", () => {
     const missing = missingFeatures(
       found({ libbpf: { missing: "" }, btf: { untriedFor: "libbpf" }, conntrack: { untriedFor: "btf" }, tc: { untriedFor: "rights" } }),

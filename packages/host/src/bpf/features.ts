@@ -57,6 +57,11 @@ const TEXTS: Readonly<Record<BpfFeature, { readonly what: string; readonly hint:
 
 /** Say in one line that a feature is missing. Pure. */
 export function featureError(feature: BpfFeature, missing: string): ProxyError {
+  if (feature === "socket-destroy" && missing.endsWith("EPERM"))
+    return new ProxyError("permission_denied", "this process may not end sockets from outside (SOCK_DESTROY)", {
+      object: missing,
+      hint: "run as root, or with CAP_NET_ADMIN",
+    });
   const code = feature === "libbpf" ? "tool_missing" : feature === "rights" ? "permission_denied" : "host_unsupported";
   const { what, hint } = TEXTS[feature];
   return new ProxyError(code, what, { ...(missing === "" ? {} : { object: missing }), hint });
