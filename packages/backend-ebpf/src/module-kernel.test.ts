@@ -11,7 +11,9 @@ const OBJECT = fileURLToPath(new URL("../dist/programs/sockets.bpf.o", import.me
 const HOOK_NAMES = ["conn4", "conn6", "peer4", "peer6", "recv4", "recv6", "send4", "send6"].map((name) => `turnout_${name}`);
 const MAP_NAMES = [
   "affinity",
-  "asked",
+  "asked_tcp",
+  "asked_udp",
+  "chosen_udp",
   "counters",
   "endpoints",
   "node_addresses",
@@ -91,7 +93,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
       same: [true, true],
       sizes: [2048, 65_536],
       sticky: true,
-      peer: "10.96.0.1:80",
+      peers: ["10.96.0.1:80", "10.96.0.2:80"],
       asked: true,
       // Eight links, and the folder of the programs before.
       rebuilt: 9,
@@ -162,10 +164,10 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     });
   });
 
-  it("ends UDP sockets that are connected to an endpoint which is gone, here and in pods, and no others", async () => {
+  it("ends UDP sockets that are connected to an endpoint which is gone, here and in pods, and no others, however many of TCP ask after them", async () => {
     expect(await play("stuck")).toEqual({
-      forgotten: [5, 2],
-      here: ["ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "10.1.1.85", "10.1.1.20"],
+      forgotten: [6, 2],
+      here: ["ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "10.1.1.85", "10.1.1.20", "ECONNABORTED"],
       pod: ["ECONNABORTED", "10.1.1.85"],
       late: "ECONNABORTED",
       problems: [],
@@ -196,7 +198,9 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
         opted_out: 1024,
         settings: 1,
         affinity: 1024,
-        asked: 1024,
+        asked_tcp: 1024,
+        asked_udp: 1024,
+        chosen_udp: 1024,
       }).flatMap(([map, entries]) => [
         `turnout_ebpf_map_memory_bytes ${map} ${map !== "source_ranges"}`,
         `turnout_ebpf_map_max_entries ${map} ${entries}`,

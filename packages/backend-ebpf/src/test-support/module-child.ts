@@ -1,9 +1,11 @@
 // Run by module-kernel.test.ts in namespaces and a cgroup of its own; prints what it saw as JSON.
 import { execFileSync } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { hostPort } from "@turnout/core/backend";
 import type { Plain } from "@turnout/core/backend";
 import { systemClock } from "@turnout/core/process";
 import { RecordingLog } from "@turnout/core/testing";
@@ -11,6 +13,7 @@ import { createExec } from "@turnout/host";
 import { ebpfModule } from "../module.ts";
 import { createEbpfWorld } from "../world.ts";
 import { askAll, at, endpointsOf, furnish, serve } from "./clients.ts";
+import { askByCrowd } from "./connect-often.ts";
 import { ConnectedUdp, peerOf, podSays } from "./connected-sockets.ts";
 import { Daemon } from "./daemon.ts";
 import type { DaemonOptions } from "./daemon.ts";
@@ -106,6 +109,9 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await first.want(services);
     const kept = connect(80, "10.96.0.1");
     await once(kept, "connect");
+    const keptUdp = createSocket("udp4");
+    keptUdp.connect(80, "10.96.0.2");
+    await once(keptUdp, "connect");
     const sticky = await endpointsOf(at("tcp", "10.96.0.7"), 1);
     const finish = await startLoad("10.96.0.1", "10.96.0.2");
     await first.stop();
@@ -115,12 +121,12 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await sleep(1500);
     await second.settled();
     const resized = pinned();
-    const sizes = [map("services").info.maxEntries, map("asked").info.maxEntries];
+    const sizes = [map("services").info.maxEntries, map("asked_tcp").info.maxEntries];
     const stickyThen = await endpointsOf(at("tcp", "10.96.0.7"), 6);
-    // Of a connection from before the upgrade.
-    const peer = await peerOf(kept);
+    // Of a connection and a socket of UDP from before the upgrade.
+    const peers = [await peerOf(kept), hostPort(keptUdp.remoteAddress().address, keptUdp.remoteAddress().port)];
     await second.stop();
-    const shownBefore = (await elements("asked")).length;
+    const shownBefore = (await elements("asked_tcp")).length;
     const third = await Daemon.start({ cgroup, objectFile: otherBuild(SCRATCH), options: { "max-services": 2048, "max-sockets": 65_536 } });
     await third.want(services);
     await sleep(1500);
@@ -136,7 +142,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       same: [before.join() === resized.join(), before.join() === pinned().join()],
       sizes,
       sticky: stickyThen.join() === sticky.join(),
-      peer,
+      peers,
       asked: shownBefore > 0,
       rebuilt,
       links,
@@ -313,12 +319,15 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const daemon = await Daemon.start({ cgroup, objectFile });
     const stays: ServiceFixture = { name: "stays", number: 8, protocol: "UDP", remote: 1 };
     const goes: ServiceFixture = { ...UDP, remote: 0, spec: { type: "NodePort", nodePort: 30_002 } };
-    await daemon.want([goes, stays]);
+    await daemon.want([goes, stays, { name: "crowd", number: 9, local: 1 }]);
     const asked = ["10.96.0.2:80", "::ffff:10.96.0.2:80", "172.18.0.1:30002", "fd00:96::2:80", "10.96.0.8:80", "10.1.1.20:8080"];
     const sockets = await Promise.all(asked.map((text) => ConnectedUdp.open(text)));
     const pod = await podSays(["10.96.0.2:80", "10.96.0.8:80"]);
+    // More sockets of TCP than are remembered. One of UDP has only connected: whoever hears an answer is remembered longer.
+    sockets.push(await ConnectedUdp.connect("10.96.0.2:80"));
+    askByCrowd("10.96.0.9", 80, 4 * map("asked_tcp").info.maxEntries);
     await daemon.want([{ ...goes, local: 0, remote: 1 }, stays]);
-    for (let left = 100; left > 0 && daemon.forgotten < 5; left -= 1) await sleep(50);
+    for (let left = 100; left > 0 && daemon.forgotten < 6; left -= 1) await sleep(50);
     const fates = { here: await Promise.all(sockets.map((socket) => socket.fate())), pod: await pod.fates() };
     // While no process runs an endpoint goes; the next one sees to it.
     const late = await ConnectedUdp.open("10.96.0.8:80");
