@@ -77,7 +77,16 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   beforeAll(() => buildBpf("packages/backend-ebpf"));
 
   it("adopts what is pinned, writes nothing then, and later only what changed; sockets are served while no process runs", async () => {
-    expect(await play("adopt")).toEqual({ isMuch: true, again: 0, changed: true, alone: ANSWERED, errors: [], pinned: PINNED });
+    expect(await play("adopt")).toEqual({
+      isMuch: true,
+      again: 0,
+      changed: true,
+      alone: ANSWERED,
+      errors: [],
+      pinned: PINNED,
+      // Whoever may write there can send traffic elsewhere.
+      modes: ["folder 700", "pin 600"],
+    });
   });
 
   it("mends what another hand did to maps, links and pins, and writes nothing but that", async () => {
@@ -161,6 +170,14 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
       ],
       answers: ["10.96.0.2:80 says 10.1.1.20", "10.96.0.5:80 says 10.1.1.50", SILENCE],
       refused: [],
+    });
+  });
+
+  it("says in a line that a node has more addresses than there is room for, and serves on", async () => {
+    expect(await play("manyAddresses")).toEqual({
+      failures: [` ${FULL} node_addresses (hash, 1024 entries): no option makes it larger`],
+      elements: 1024,
+      answers: ["10.96.0.1:80 says 10.1.1.10", "172.18.0.1:30001 says 10.1.1.10", "10.96.0.5:80 says 10.1.1.50"],
     });
   });
 

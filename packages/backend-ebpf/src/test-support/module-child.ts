@@ -20,7 +20,7 @@ import type { DaemonOptions } from "./daemon.ts";
 import { HARM } from "./harm.ts";
 import { CHANGED, endsAs, killings, MANY, PLAIN, runToEnd, STEPS, UDP } from "./killings.ts";
 import type { Place } from "./killings.ts";
-import { bpf, elements, furnishAll, map, pinned, ROOT, SCRATCH } from "./module-scene.ts";
+import { bpf, elements, furnishAll, map, modes, pinned, ROOT, SCRATCH } from "./module-scene.ts";
 import { otherBuild } from "./other-build.ts";
 import { startLoad } from "./start-load.ts";
 import { SHOWCASE } from "./states.ts";
@@ -62,7 +62,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await second.want(SHOWCASE.slice(1));
     const changed = second.written();
     const errors = [...first.log.lines, ...second.log.lines].filter(({ level }) => level !== "info");
-    return { isMuch: written > 60, again, changed: changed > 0 && changed < 14, alone, errors, pinned: pinned() };
+    return { isMuch: written > 60, again, changed: changed > 0 && changed < 14, alone, errors, pinned: pinned(), modes: modes() };
   },
 
   // What another hand did to maps and links is found, and mended once.
@@ -211,6 +211,21 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await sleep(2500);
     const answers = await askAll([at("tcp", "10.96.0.2"), at("tcp", "10.96.0.5"), at("tcp", "10.96.0.6")]);
     return { first, failures, second, third, fourth, services, servicesFailed, answers, refused: later.refused };
+  },
+
+  // More addresses than there is room for, at a node that serves already.
+  async manyAddresses() {
+    await furnishAll(cgroup);
+    const daemon = await Daemon.start({ cgroup, objectFile, families: ["IPv4"] });
+    const served: ServiceFixture = { ...PLAIN, remote: 0, spec: { type: "NodePort", nodePort: 30_001 } };
+    await daemon.want([served]);
+    const room = map("node_addresses").info.maxEntries;
+    const input = Array.from({ length: room + 10 }, (_, n) => `addr add 10.200.${n >> 8}.${n & 255}/32 dev lo`).join("\n");
+    execFileSync("ip", ["-batch", "-"], { input });
+    for (let left = 100; left > 0 && daemon.failures.length === 0; left -= 1) await sleep(50);
+    await daemon.want([served, { name: "next", number: 5, local: 1 }]);
+    const answers = await askAll([at("tcp", "10.96.0.1"), at("tcp", "172.18.0.1", 30_001), at("tcp", "10.96.0.5")]);
+    return { failures: daemon.failures, elements: (await elements("node_addresses")).length, answers };
   },
 
   // A build that this kernel refuses: the programs before go on, and services change all the same.
