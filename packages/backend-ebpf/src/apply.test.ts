@@ -34,6 +34,9 @@ function serviceOf(name: number, list: ListObject): ServiceObject {
   return { kind: "service", key: `10.96.0.${name}:80/TCP`, value };
 }
 
+const nodeAddress = (key: string): EbpfObject => ({ kind: "node-address", key, value: "own" });
+const podRange = (key: string): EbpfObject => ({ kind: "pod-range", key, value: true });
+
 const write = (object: EbpfObject): Step => ({ verb: "write", object });
 const remove = (object: EbpfObject): Step => ({ verb: "delete", object });
 
@@ -144,6 +147,37 @@ describe("Applier", () => {
     await apply([remove(serviceOf(1, after))]);
     expect(await apply([remove(after)])).toEqual({});
     expect(sizes()).toEqual([0, 0]);
+  });
+
+  it.each<[string, number, number, readonly [EbpfObject, EbpfObject]]>([
+    ["node_addresses", 16, 4, [nodeAddress("192.0.2.1"), nodeAddress("2001:db8::1")]],
+    ["pod_ranges", STRUCTS.pod_range.bytes, 4, [podRange("10.1.0.0/16"), podRange("fd00:1::/32")]],
+    [
+      "primaries",
+      16,
+      16,
+      [
+        { kind: "primary", key: "0.0.0.0", value: "192.0.2.1" },
+        { kind: "primary", key: "::", value: "2001:db8::1" },
+      ],
+    ],
+    [
+      "opted_out",
+      8,
+      4,
+      [
+        { kind: "opt-out", key: "4097", value: true },
+        { kind: "opt-out", key: "4098", value: true },
+      ],
+    ],
+  ])("has what %s has no room for fail by itself, though no option makes it larger", async (name, keySize, valueSize, [fits, more]) => {
+    maps.set(name, new FakeMap(keySize, valueSize, { maxEntries: 1 }));
+    const list = listOf(1, 1);
+    const { failed } = await apply([fits, more, list, serviceOf(1, list)].map(write));
+    expect([...(failed ?? [])].map(([id, { message }]) => [id, message])).toEqual([
+      [`${more.kind} ${more.key}`, "[limit_reached] a BPF map is full: map fake: no option makes it larger"],
+    ]);
+    expect([maps.get(name)?.elements.size, ...sizes()]).toEqual([1, 1, 1]);
   });
 
   it("treats source ranges as it does lists", async () => {

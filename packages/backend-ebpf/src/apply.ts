@@ -187,7 +187,8 @@ function mapOfStep({ verb, object }: Step): WrittenMap | undefined {
 /** What to do about a full map. */
 function withOption(error: ProxyError, map: WrittenMap): ProxyError {
   const option = optionFor(map);
-  if (error.code !== "limit_reached" || option === undefined) return error;
+  if (error.code !== "limit_reached") return error;
   const { code, what, object, cause } = error;
-  return new ProxyError(code, what, { ...(object === undefined ? {} : { object }), hint: `raise the option ${option}`, cause });
+  const hint = option === undefined ? "no option makes it larger" : `raise the option ${option}`;
+  return new ProxyError(code, what, { ...(object === undefined ? {} : { object }), hint, cause });
 }

@@ -1,11 +1,9 @@
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core/backend";
 import type { BpfMap } from "@turnout/host/bpf";
+import { REMEMBERING_MAPS } from "./elements.ts";
 import type { EbpfMap } from "./elements.ts";
 import type { PinWorld } from "./pinned-maps.ts";
-
-/** What programs remember by themselves. */
-const REMEMBERED: readonly EbpfMap[] = ["affinity", "asked"];
 
 /** One map that is read, and the one that takes its place. */
 interface Pair {
@@ -29,7 +27,7 @@ export class CarryOver {
 
   /** Open the maps of a folder, whose layout must be that of the others. */
   static open(root: string, folder: string, maps: ReadonlyMap<EbpfMap, BpfMap>, { bpf }: Pick<PinWorld, "bpf">): CarryOver {
-    const pairs = REMEMBERED.flatMap((name): readonly Pair[] => {
+    const pairs = REMEMBERING_MAPS.flatMap((name): readonly Pair[] => {
       const to = maps.get(name);
       const from = openIfThere(() => bpf.openMap({ pin: join(root, folder, name) }));
       return from === undefined || to === undefined ? [] : [{ from, to, known: new Set() }];

@@ -7,8 +7,11 @@ import { encodeAddressFlags, encodePodRange, encodeSourceRange } from "./ranges.
 export type WrittenMap =
   "services" | "endpoints" | "source_ranges" | "node_addresses" | "pod_ranges" | "primaries" | "counters" | "opted_out" | "settings";
 
-/** All maps, by their names in C; programs alone write `affinity` and `asked`. */
-export type EbpfMap = WrittenMap | "affinity" | "asked";
+/** The maps in which programs remember, by their names in C; nobody else writes them. */
+export type RememberingMap = "affinity" | "asked_tcp" | "asked_udp" | "chosen_udp";
+
+/** All maps, by their names in C. */
+export type EbpfMap = WrittenMap | RememberingMap;
 
 /** The maps that Turnout writes. */
 export const WRITTEN_MAPS: readonly WrittenMap[] = [
@@ -23,8 +26,11 @@ export const WRITTEN_MAPS: readonly WrittenMap[] = [
   "settings",
 ];
 
+/** The maps in which programs remember. */
+export const REMEMBERING_MAPS: readonly RememberingMap[] = ["affinity", "asked_tcp", "asked_udp", "chosen_udp"];
+
 /** All maps. */
-export const ALL_MAPS: readonly EbpfMap[] = [...WRITTEN_MAPS, "affinity", "asked"];
+export const ALL_MAPS: readonly EbpfMap[] = [...WRITTEN_MAPS, ...REMEMBERING_MAPS];
 
 /** The map in which an object is. */
 export function mapOf(object: MapObject): WrittenMap {

@@ -36,7 +36,7 @@ const FOUND: readonly (readonly [mistake: string, scenario: string, kind: Findin
   ["the host gets what pods get", "where pods can't be told at all nobody's address is rewritten", "verdict"],
   ["affinity is forgotten", "an affine client stays with its endpoint, through whichever address it comes", "affinity"],
   // What a socket is shown is no matter of a rule's: the host of the kit asks for it each time.
-  ["getpeername4 does nothing", WHOEVER, "error"],
+  ["turnout_peer4 does nothing", WHOEVER, "error"],
   ["turnout_recv6 does nothing", WHOEVER, "error"],
   ["nobody is masqueraded", "a pod of another node that asks a node port here sees the service with the node's address", "verdict"],
   ["pods are outside", "under the Local external policy another node is outside, and pods elsewhere are pods", "verdict"],

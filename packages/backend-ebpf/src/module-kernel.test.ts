@@ -11,7 +11,9 @@ const OBJECT = fileURLToPath(new URL("../dist/programs/sockets.bpf.o", import.me
 const HOOK_NAMES = ["conn4", "conn6", "peer4", "peer6", "recv4", "recv6", "send4", "send6"].map((name) => `turnout_${name}`);
 const MAP_NAMES = [
   "affinity",
-  "asked",
+  "asked_tcp",
+  "asked_udp",
+  "chosen_udp",
   "counters",
   "endpoints",
   "node_addresses",
@@ -76,7 +78,16 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   beforeAll(() => buildBpf("packages/backend-ebpf"));
 
   it("adopts what is pinned, writes nothing then, and later only what changed; sockets are served while no process runs", async () => {
-    expect(await play("adopt")).toEqual({ isMuch: true, again: 0, changed: true, alone: ANSWERED, errors: [], pinned: PINNED });
+    expect(await play("adopt")).toEqual({
+      isMuch: true,
+      again: 0,
+      changed: true,
+      alone: ANSWERED,
+      errors: [],
+      pinned: PINNED,
+      // Whoever may write there can send traffic elsewhere.
+      modes: ["folder 700", "pin 600"],
+    });
   });
 
   it("mends what another hand did to maps, links and pins, and writes nothing but that", async () => {
@@ -92,7 +103,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
       same: [true, true],
       sizes: [2048, 65_536],
       sticky: true,
-      peer: "10.96.0.1:80",
+      peers: ["10.96.0.1:80", "10.96.0.2:80"],
       asked: true,
       // Eight links, and the folder of the programs before.
       rebuilt: 9,
@@ -176,10 +187,18 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     });
   });
 
-  it("ends UDP sockets that are connected to an endpoint which is gone, here and in pods, and no others", async () => {
+  it("says in a line that a node has more addresses than there is room for, and serves on", async () => {
+    expect(await play("manyAddresses")).toEqual({
+      failures: [` ${FULL} node_addresses (hash, 1024 entries): no option makes it larger`],
+      elements: 1024,
+      answers: ["10.96.0.1:80 says 10.1.1.10", "172.18.0.1:30001 says 10.1.1.10", "10.96.0.5:80 says 10.1.1.50"],
+    });
+  });
+
+  it("ends UDP sockets that are connected to an endpoint which is gone, here and in pods, and no others, however many of TCP ask after them", async () => {
     expect(await play("stuck")).toEqual({
-      forgotten: [5, 2],
-      here: ["ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "10.1.1.85", "10.1.1.20"],
+      forgotten: [6, 2],
+      here: ["ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "10.1.1.85", "10.1.1.20", "ECONNABORTED"],
       pod: ["ECONNABORTED", "10.1.1.85"],
       late: "ECONNABORTED",
       problems: [],
@@ -210,7 +229,9 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
         opted_out: 1024,
         settings: 1,
         affinity: 1024,
-        asked: 1024,
+        asked_tcp: 1024,
+        asked_udp: 1024,
+        chosen_udp: 1024,
       }).flatMap(([map, entries]) => [
         `turnout_ebpf_map_memory_bytes ${map} ${map !== "source_ranges"}`,
         `turnout_ebpf_map_max_entries ${map} ${entries}`,

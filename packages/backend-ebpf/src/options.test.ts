@@ -53,6 +53,6 @@ describe("options", () => {
     const header = readFileSync(new URL("programs/layout.h", import.meta.url), "utf8");
     const sized = [...header.matchAll(/max_entries, (\d+)\);[^}]*\} (\w+) SEC/g)].map(([, entries, map]) => [map, Number(entries)]);
     expect(Object.fromEntries(sized)).toMatchObject(maxEntries(DEFAULT_SIZES));
-    expect([optionFor("asked"), optionFor("counters"), optionFor("opted_out")]).toEqual(["max-sockets", "max-services", undefined]);
+    expect([optionFor("asked_udp"), optionFor("counters"), optionFor("opted_out")]).toEqual(["max-sockets", "max-services", undefined]);
   });
 });

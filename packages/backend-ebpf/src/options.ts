@@ -57,7 +57,9 @@ const SIZED_BY = {
   endpoints: "endpoints",
   source_ranges: "ranges",
   affinity: "affinity",
-  asked: "sockets",
+  asked_tcp: "sockets",
+  asked_udp: "sockets",
+  chosen_udp: "sockets",
 } as const satisfies Readonly<Record<string, keyof MapSizes>>;
 
 /** A map has at most so many elements here: its memory would be gigabytes beyond. */

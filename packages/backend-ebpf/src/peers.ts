@@ -11,7 +11,7 @@ export interface Peer {
   readonly asked: RemoteEnd;
 }
 
-/** Read what sockets of a family asked for: `asked` remembers those that asked last. TCP's are among them. */
+/** Read what UDP sockets of a family asked for, from `asked_udp`, which remembers those that asked last. */
 export async function* readPeers(map: Pick<BpfMap, "read">, family: IPFamily): AsyncGenerator<Peer> {
   const { bytes, fields } = STRUCTS.peer;
   for await (const { count, keys, values } of map.read()) {

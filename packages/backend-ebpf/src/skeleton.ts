@@ -35,7 +35,8 @@ export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs
   const hostAddresses = host.addresses[family];
   const chosen = nodePortAddresses({ wanted, family, primary, hostAddresses });
   const answering = new Set(chosen === "all" ? hostAddresses : chosen);
-  const nodeAddresses = [...new Set([...hostAddresses, ...answering])].filter((address) => unusableReason(address) !== "loopback");
+  // Those on which node ports answer come first, in case there is no room for all.
+  const nodeAddresses = [...new Set([...answering, ...hostAddresses])].filter((address) => unusableReason(address) !== "loopback");
   const own: readonly EbpfObject[] = [
     ...(detector?.by === "cidr" ? detector.cidrs : []).map((key): EbpfObject => ({ kind: "pod-range", key, value: true })),
     ...(primary === undefined ? [] : [{ kind: "primary", key: UNSPECIFIED[family], value: primary } as const]),

@@ -23,13 +23,13 @@ export function isStuck(
   return !keep.includes(text) && (only === undefined || only.includes(text));
 }
 
-/** The maps by their names in C; `asked` and `node_addresses` are looked at. */
+/** The maps by their names in C; `asked_udp` and `node_addresses` are looked at. */
 export type PeerMaps = ReadonlyMap<string, Pick<BpfMap, "read" | "lookup">>;
 
 /**
  * End UDP sockets that are connected to endpoints which are gone; resolves to how many there were. Their programs get an error, and connect again.
  *
- * Edges: sockets that aren't connected ask again with each datagram, and need none of this. Which have asked is known as long as `asked` remembers them.
+ * Edges: sockets that aren't connected ask again with each datagram, and need none of this. Which have asked is known as long as `asked_udp` remembers them.
  * A network namespace whose sockets can't be ended keeps none of the others from it.
  * @throws {ProxyError} at the end, `host_unsupported` where the kernel can't end sockets, `permission_denied` where namespaces can't be entered.
  */
@@ -45,7 +45,7 @@ export async function endStuckSockets(
     const flags = maps.get("node_addresses")?.lookup(encodeAddress(address));
     return flags !== undefined && decodeAddressFlags(flags) === "node-ports";
   };
-  const asked = maps.get("asked");
+  const asked = maps.get("asked_udp");
   if (asked === undefined) return 0;
   for await (const peer of readPeers(asked, family))
     if (flows.some((flow) => isStuck(peer, flow, isNodeAddress))) stuck.set(nameOf(peer.socket, peer.endpoint), peer.endpoint);

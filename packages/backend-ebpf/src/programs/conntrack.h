@@ -3,8 +3,9 @@
 #include <bpf/bpf_core_read.h>
 #include "packet.h"
 
-// How long a flow is kept whose first packet never gets to conntrack; whichever gets there begins the time anew. Fragments wait as long for one another.
-#define FIRST_MS 30000
+// How long a flow is kept whose first packet never gets to conntrack, as when another program drops it between here and there; whichever gets there begins
+// the time anew. That is microseconds, unless the packet's other fragments are still to come: if they are this late, the packet is lost.
+#define FIRST_MS 5000
 
 // The few fields of the kernel's own structs that are read; CO-RE finds them.
 struct ip_ct_tcp {

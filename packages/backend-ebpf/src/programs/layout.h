@@ -86,7 +86,7 @@ struct kept {
   __u64 last_ns; // bpf_ktime_get_ns of its newest connection
 };
 
-// What a socket talks to.
+// What a socket talks to, or asked for.
 struct peer {
   __u64 socket; // its cookie
   struct endpoint endpoint;
@@ -167,13 +167,29 @@ struct {
   __type(value, struct kept);
 } affinity SEC(".maps");
 
-// What a socket asked for, by what it got.
+// What a socket of TCP asked for, by what it got.
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, 131072);
   __type(key, struct peer);
   __type(value, struct endpoint);
-} asked SEC(".maps");
+} asked_tcp SEC(".maps");
+
+// The same of UDP, which many short connections of TCP must not push out: by this sockets are found whose endpoint goes.
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 131072);
+  __type(key, struct peer);
+  __type(value, struct endpoint);
+} asked_udp SEC(".maps");
+
+// What a socket of UDP that isn't connected got, by what it asked for. Port 0: its program answers somebody there, and asks no service.
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 131072);
+  __type(key, struct peer);
+  __type(value, struct endpoint);
+} chosen_udp SEC(".maps");
 
 // By row. User space makes and deletes the elements.
 struct {

@@ -11,9 +11,33 @@ struct question {
   bool is_connecting; // else each datagram asks
 };
 
-static __always_inline __u32 mixed(__u64 value) {
-  value *= 0x9e3779b97f4a7c15ULL;
-  return value >> 32;
+static __always_inline bool is_same_end(const struct endpoint *a, const struct endpoint *b) {
+  return a->port == b->port && is_same(&a->address, &b->address);
+}
+
+static __always_inline struct peer peer_of(struct bpf_sock_addr *ctx, const struct endpoint *end) {
+  struct peer peer = {.socket = bpf_get_socket_cookie(ctx), .endpoint = *end};
+  return peer;
+}
+
+static __always_inline struct endpoint asked_end(const struct question *question) {
+  struct endpoint end = {.address = question->to.address, .port = question->to.port};
+  return end;
+}
+
+// Nearly always it is noted already; the lookup keeps it young, too.
+static __always_inline void note(void *map, const struct peer *peer, const struct endpoint *end) {
+  struct endpoint *before = bpf_map_lookup_elem(map, peer);
+  if (!before || !is_same_end(before, end))
+    bpf_map_update_elem(map, peer, end, BPF_ANY);
+}
+
+// A socket that isn't connected keeps to its endpoint while that serves, as a flow in conntrack would. Affinity has a time of its own and comes first.
+static __always_inline bool is_kept(const struct service *service, const struct choice *choice, const struct endpoint *before, struct endpoint *chosen) {
+  if (!before || service->affinity_seconds)
+    return false;
+  *chosen = *before;
+  return is_in_list(choice, chosen);
 }
 
 // Find out what becomes of a question; with SERVE the endpoint is in `chosen`.
@@ -25,15 +49,18 @@ static __always_inline enum verdict answer(struct bpf_sock_addr *ctx, const stru
   struct settings *node = bpf_map_lookup_elem(&settings, &first);
   bool is_host = node && node->host_namespace == namespace;
   struct address from = {.words = {0, 0, (__u32)(namespace >> 32), (__u32)namespace}};
-  // A socket that isn't connected keeps to its endpoint, as a flow in conntrack would.
-  __u32 number = question->is_connecting ? bpf_get_prandom_u32() : mixed(bpf_get_socket_cookie(ctx));
+  struct endpoint to = asked_end(question);
+  struct peer peer = peer_of(ctx, &to);
   for (int attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     struct service *service = find_service(&question->to);
     if (!service || service->flags & (is_host ? HOST_PASS : PODS_PASS))
       return PASS;
+    struct endpoint *before = question->is_connecting ? NULL : bpf_map_lookup_elem(&chosen_udp, &peer);
+    if (before && !before->port)
+      return PASS;
     struct choice *choice = is_host ? &service->host : &service->pod;
     enum verdict verdict = choice->verdict;
-    if (verdict == SERVE && !choose(service, choice, &from, number, chosen))
+    if (verdict == SERVE && !is_kept(service, choice, before, chosen) && !choose(service, choice, &from, bpf_get_prandom_u32(), chosen))
       continue;
     __u64 row = service->row;
     // Its memory may have become another element's meanwhile.
@@ -46,15 +73,17 @@ static __always_inline enum verdict answer(struct bpf_sock_addr *ctx, const stru
   return REJECT;
 }
 
-// Remember what was asked for, so that the program at the socket sees that as its peer.
+// Remember what was asked for, so that the program at the socket sees that as its peer, and what it got.
 static __always_inline void remember(struct bpf_sock_addr *ctx, const struct question *question, const struct endpoint *chosen) {
-  struct peer peer = {.socket = bpf_get_socket_cookie(ctx), .endpoint = *chosen};
-  struct endpoint to = {.address = question->to.address, .port = question->to.port};
-  struct endpoint *before = bpf_map_lookup_elem(&asked, &peer);
-  // Nearly always so for the second datagram and all after it; a lookup keeps the entry young, too.
-  if (before && before->port == to.port && is_same(&before->address, &to.address))
+  struct endpoint to = asked_end(question);
+  struct peer got = peer_of(ctx, chosen);
+  if (question->to.protocol == IPPROTO_TCP)
+    return note(&asked_tcp, &got, &to);
+  note(&asked_udp, &got, &to);
+  if (question->is_connecting)
     return;
-  bpf_map_update_elem(&asked, &peer, &to, BPF_ANY);
+  struct peer asked = peer_of(ctx, &to);
+  note(&chosen_udp, &asked, chosen);
 }
 
 // A socket that asks an endpoint by its own address wants to see that. A connected socket of IPv6 whose peer is ::ffff:a.b.c.d says that address with each
@@ -63,14 +92,29 @@ static __always_inline void forget(struct bpf_sock_addr *ctx, const struct quest
   struct bpf_sock *sk = ctx->sk;
   if (!question->is_connecting && sk && sk->state == BPF_TCP_ESTABLISHED)
     return;
-  struct peer peer = {.socket = bpf_get_socket_cookie(ctx), .endpoint = {.address = question->to.address, .port = question->to.port}};
-  bpf_map_delete_elem(&asked, &peer);
+  struct endpoint to = asked_end(question);
+  struct peer peer = peer_of(ctx, &to);
+  bpf_map_delete_elem(&asked_udp, &peer);
 }
 
 // The service that a peer stands for, if it does for this socket.
-static __always_inline struct endpoint *asked_for(struct bpf_sock_addr *ctx, struct address address) {
-  struct peer peer = {.socket = bpf_get_socket_cookie(ctx), .endpoint = {.address = address, .port = ctx->user_port}};
-  return bpf_map_lookup_elem(&asked, &peer);
+static __always_inline struct endpoint *asked_for(struct bpf_sock_addr *ctx, const struct endpoint *end) {
+  struct peer peer = peer_of(ctx, end);
+  if (ctx->protocol == IPPROTO_TCP)
+    return bpf_map_lookup_elem(&asked_tcp, &peer);
+  return bpf_map_lookup_elem(&asked_udp, &peer);
+}
+
+// Somebody sends from an address of the node, and from a port that is a node port's, too. What this socket sends there is an answer, and not for the service.
+static __always_inline void hear(struct bpf_sock_addr *ctx, const struct endpoint *from) {
+  struct destination destination = {.address = from->address, .port = from->port, .protocol = IPPROTO_UDP};
+  if (!has_address(&from->address, OWN) || !find_service(&destination))
+    return;
+  struct peer peer = peer_of(ctx, from);
+  struct endpoint nobody = {};
+  // If it asked the service there before, it goes on to.
+  if (!bpf_map_lookup_elem(&chosen_udp, &peer))
+    bpf_map_update_elem(&chosen_udp, &peer, &nobody, BPF_ANY);
 }
 
 static __always_inline struct address address6(struct bpf_sock_addr *ctx) {
@@ -131,22 +175,33 @@ static __always_inline int redirect6(struct bpf_sock_addr *ctx, bool is_connecti
   return result;
 }
 
-static __always_inline int show4(struct bpf_sock_addr *ctx) {
-  struct endpoint *to = asked_for(ctx, mapped(ctx->user_ip4));
-  if (to) {
-    ctx->user_ip4 = to->address.words[3];
-    ctx->user_port = to->port;
-  }
-  return ALLOW;
+static __always_inline struct endpoint end4(struct bpf_sock_addr *ctx) {
+  struct endpoint end = {.address = mapped(ctx->user_ip4), .port = ctx->user_port};
+  return end;
 }
 
-static __always_inline int show6(struct bpf_sock_addr *ctx) {
-  struct endpoint *to = asked_for(ctx, address6(ctx));
-  if (to) {
-    set_address6(ctx, &to->address);
-    ctx->user_port = to->port;
-  }
-  return ALLOW;
+static __always_inline struct endpoint end6(struct bpf_sock_addr *ctx) {
+  struct endpoint end = {.address = address6(ctx), .port = ctx->user_port};
+  return end;
+}
+
+// False: the socket asked no service for this.
+static __always_inline bool show4(struct bpf_sock_addr *ctx, const struct endpoint *end) {
+  struct endpoint *to = asked_for(ctx, end);
+  if (!to)
+    return false;
+  ctx->user_ip4 = to->address.words[3];
+  ctx->user_port = to->port;
+  return true;
+}
+
+static __always_inline bool show6(struct bpf_sock_addr *ctx, const struct endpoint *end) {
+  struct endpoint *to = asked_for(ctx, end);
+  if (!to)
+    return false;
+  set_address6(ctx, &to->address);
+  ctx->user_port = to->port;
+  return true;
 }
 
 // The kernel keeps 15 characters of a name.
@@ -173,22 +228,32 @@ int turnout_send6(struct bpf_sock_addr *ctx) {
 
 SEC("cgroup/recvmsg4")
 int turnout_recv4(struct bpf_sock_addr *ctx) {
-  return show4(ctx);
+  struct endpoint from = end4(ctx);
+  if (!show4(ctx, &from))
+    hear(ctx, &from);
+  return ALLOW;
 }
 
 SEC("cgroup/recvmsg6")
 int turnout_recv6(struct bpf_sock_addr *ctx) {
-  return show6(ctx);
+  struct endpoint from = end6(ctx);
+  if (!show6(ctx, &from))
+    hear(ctx, &from);
+  return ALLOW;
 }
 
 SEC("cgroup/getpeername4")
 int turnout_peer4(struct bpf_sock_addr *ctx) {
-  return show4(ctx);
+  struct endpoint peer = end4(ctx);
+  show4(ctx, &peer);
+  return ALLOW;
 }
 
 SEC("cgroup/getpeername6")
 int turnout_peer6(struct bpf_sock_addr *ctx) {
-  return show6(ctx);
+  struct endpoint peer = end6(ctx);
+  show6(ctx, &peer);
+  return ALLOW;
 }
 
 char _license[] SEC("license") = "GPL";

@@ -1,6 +1,7 @@
 // Endpoints and clients of the scenarios: real sockets of this process's network namespace.
 import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
+import type { Socket } from "node:dgram";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -152,14 +153,17 @@ export async function endpointsOf(question: Question, times: number): Promise<re
 export async function askByOne(type: "udp4" | "udp6", questions: readonly Question[]): Promise<readonly string[]> {
   const socket = createSocket(type);
   const answers: string[] = [];
-  for (const { address, port } of questions) {
-    const message = once(socket, "message");
-    socket.send("?", port, address);
-    const answer = message.then(([said, from]) => `${hostPort((from as Peer).address, (from as Peer).port)} says ${String(said)}`);
-    answers.push(await Promise.race([answer, sleep(SILENCE_MS, "silence")]));
-  }
+  for (const question of questions) answers.push(await askBy(socket, question));
   socket.close();
   return answers;
+}
+
+/** Ask by a socket that stays open and isn't connected. */
+export async function askBy(socket: Socket, { address, port }: Question): Promise<string> {
+  const message = once(socket, "message");
+  socket.send("?", port, address);
+  const answer = message.then(([said, from]) => `${hostPort((from as Peer).address, (from as Peer).port)} says ${String(said)}`);
+  return await Promise.race([answer, sleep(SILENCE_MS, "silence")]);
 }
 
 function settled(patienceMs = SILENCE_MS): [Promise<string>, (text: string) => void] {

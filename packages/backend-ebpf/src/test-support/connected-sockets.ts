@@ -26,22 +26,31 @@ export class ConnectedUdp {
     socket.on("error", (error: NodeJS.ErrnoException) => (this.#error = error.code ?? error.message));
   }
 
-  /** Connect to `address:port`, and have an answer. */
-  static async open(text: string): Promise<ConnectedUdp> {
+  /** Connect to `address:port`. */
+  static async connect(text: string): Promise<ConnectedUdp> {
     const colon = text.lastIndexOf(":");
     const address = text.slice(0, colon);
     const socket = createSocket(address.includes(":") ? "udp6" : "udp4");
     socket.connect(Number(text.slice(colon + 1)), address);
     await once(socket, "connect");
-    socket.send("?");
-    await once(socket, "message");
     return new ConnectedUdp(socket);
+  }
+
+  /** Connect to `address:port`, and have an answer. */
+  static async open(text: string): Promise<ConnectedUdp> {
+    const opened = await ConnectedUdp.connect(text);
+    await opened.#hear();
+    return opened;
   }
 
   /** The error it has got, or what it hears when it asks again. */
   async fate(): Promise<string> {
     await sleep(50);
     if (this.#error !== "") return this.#error;
+    return await this.#hear();
+  }
+
+  async #hear(): Promise<string> {
     this.#socket.send("?");
     const [said] = (await once(this.#socket, "message")) as [Buffer];
     return said.toString();

@@ -38,6 +38,29 @@ export const EXPECTED: Readonly<Record<string, unknown>> = {
     mixed: ["[fd00:96::8]:80 says fd00:1:1::85", "[fd00:1:1::86]:8080 says fd00:1:1::86"],
     both: ["10.96.0.8:80 says 10.1.1.85", "10.1.1.70:8080 says 10.1.1.70", "10.96.0.8:80 says 10.1.1.85"],
   },
+  kept: {
+    first: ["10.1.1.10", "10.1.1.15", "fd00:1:1::10", "fd00:1:1::15"],
+    isKept: true,
+    isKeptStill: true,
+    fewer: ["10.1.1.15", "10.1.1.16", "fd00:1:1::15", "fd00:1:1::16"],
+    again: true,
+  },
+  crowd: ["10.96.0.2:80", "10.96.0.2:80"],
+  nodePortAsClient: {
+    answers: [
+      "10.1.1.70:9000 says 10.1.1.70 answers",
+      "172.18.0.1:30002 says 10.1.1.20",
+      SILENCE,
+      "[fd00:1:1::70]:9000 says fd00:1:1::70 answers",
+      "[fd00:18::1]:30002 says fd00:1:1::20",
+      SILENCE,
+    ],
+    noted: 4,
+    counted: [
+      { ...none, datagrams: 2 },
+      { ...none, datagrams: 2 },
+    ],
+  },
   twoServices: ["10.96.0.8:80 says 10.1.1.85", "198.51.100.8:80 says 10.1.1.85", "10.96.0.8:80 says 10.1.1.85"],
   choice: {
     four: ["10.1.1.10", "10.1.1.11", "10.1.1.15", "10.1.1.16"],

@@ -29,35 +29,22 @@ const inChoice = (what: string, scenario: string, right: string, wrong: string):
   wrong,
   scenario,
 });
-/** A program of which nothing is done. */
-const idle = (name: string, scenario: string, call: string): Mistake =>
-  inSockets(
-    `${name} does nothing`,
-    scenario,
-    `int ${name}(struct bpf_sock_addr *ctx) {\n  return ${call};`,
-    `int ${name}(struct bpf_sock_addr *ctx) {\n  return ALLOW;`,
-  );
+/** A program that does nothing. */
+const idle = (name: string, scenario: string): Mistake => {
+  const begin = `int ${name}(struct bpf_sock_addr *ctx) {\n`;
+  return inSockets(`${name} does nothing`, scenario, begin, `${begin}  return ALLOW;\n`);
+};
 
 /** Every program has one of its own, and each decision one. */
 export const MISTAKES: readonly Mistake[] = [
-  idle("turnout_conn4", "connect", "redirect4(ctx, true)"),
-  idle("turnout_conn6", "connect", "redirect6(ctx, true)"),
-  idle("turnout_send4", "udp", "redirect4(ctx, false)"),
-  idle("turnout_send6", "udp", "redirect6(ctx, false)"),
-  idle("turnout_recv4", "udp", "show4(ctx)"),
-  idle("turnout_recv6", "udp", "show6(ctx)"),
-  inSockets(
-    "getpeername4 does nothing",
-    "connect",
-    "int turnout_peer4(struct bpf_sock_addr *ctx) {\n  return show4(ctx);",
-    "int turnout_peer4(struct bpf_sock_addr *ctx) {\n  return ALLOW;",
-  ),
-  inSockets(
-    "getpeername6 does nothing",
-    "connect",
-    "int turnout_peer6(struct bpf_sock_addr *ctx) {\n  return show6(ctx);",
-    "int turnout_peer6(struct bpf_sock_addr *ctx) {\n  return ALLOW;",
-  ),
+  idle("turnout_conn4", "connect"),
+  idle("turnout_conn6", "connect"),
+  idle("turnout_send4", "udp"),
+  idle("turnout_send6", "udp"),
+  idle("turnout_recv4", "udp"),
+  idle("turnout_recv6", "udp"),
+  idle("turnout_peer4", "connect"),
+  idle("turnout_peer6", "connect"),
   inSockets(
     "the port stays",
     "connect",
@@ -78,23 +65,29 @@ export const MISTAKES: readonly Mistake[] = [
   inSockets("services can't opt out", "optOut", "!service || service->flags & (is_host ? HOST_PASS : PODS_PASS)", "!service"),
   inSockets("Services opt out for the host, too", "optOut", "is_host ? HOST_PASS : PODS_PASS", "PODS_PASS"),
   inSockets("source ranges of pods are the host's", "origins", "is_host ? HOST_PASS : PODS_PASS", "HOST_PASS"),
+  inSockets("each datagram gets another endpoint", "oneSocket", "  note(&chosen_udp, &asked, chosen);\n", ""),
+  inSockets("nobody keeps to an endpoint", "kept", "!is_kept(service, choice, before, chosen) && ", ""),
+  inSockets("what was chosen once is kept for good", "kept", "return is_in_list(choice, chosen);", "return true;"),
+  inSockets("sockets of TCP are noted among those of UDP", "crowd", "if (question->to.protocol == IPPROTO_TCP)", "if (0)"),
+  inSockets("answers go to the service", "nodePortAsClient", "if (before && !before->port)", "if (0)"),
+  inSockets("who asked a service is cut off from it", "nodePortAsClient", "if (!bpf_map_lookup_elem(&chosen_udp, &peer))", "if (1)"),
   inSockets(
-    "each datagram gets another endpoint",
-    "oneSocket",
-    "question->is_connecting ? bpf_get_prandom_u32() : mixed(bpf_get_socket_cookie(ctx))",
-    "bpf_get_prandom_u32()",
+    "any peer that is heard is answered",
+    "nodePortAsClient",
+    "!has_address(&from->address, OWN) || !find_service(&destination)",
+    "0",
   ),
   inChoice("refusals count as connections", "refusals", "of->rejects += 1", "of->connections += 1"),
   inChoice("datagrams count as connections", "udp", "of->datagrams += 1", "of->connections += 1"),
   inSockets("all namespaces are one client", "affinityOfTwo", "(__u32)(namespace >> 32), (__u32)namespace}", "0, 0}"),
   inSockets("connected sockets forget what they asked for", "udp", "sk && sk->state == BPF_TCP_ESTABLISHED", "0"),
-  inSockets("an endpoint that is asked by its own address shows as its service", "oneSocket", "bpf_map_delete_elem(&asked, &peer);", ""),
   inSockets(
-    "what was asked first is remembered for good",
-    "twoServices",
-    "if (before && before->port == to.port && is_same(&before->address, &to.address))",
-    "if (before)",
+    "an endpoint that is asked by its own address shows as its service",
+    "oneSocket",
+    "bpf_map_delete_elem(&asked_udp, &peer);",
+    "",
   ),
+  inSockets("what was asked first is remembered for good", "twoServices", "if (!before || !is_same_end(before, end))", "if (!before)"),
   inChoice("the first endpoint gets all", "choice", "choice->count > 1 ? number % choice->count : 0", "0"),
   inChoice(
     "the last endpoint gets none",

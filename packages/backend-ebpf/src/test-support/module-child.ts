@@ -1,10 +1,11 @@
 // Run by module-kernel.test.ts in namespaces and a cgroup of its own; prints what it saw as JSON.
 import { execFileSync } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ProxyError } from "@turnout/core/backend";
+import { hostPort, ProxyError } from "@turnout/core/backend";
 import type { Plain } from "@turnout/core/backend";
 import { systemClock } from "@turnout/core/process";
 import { RecordingLog } from "@turnout/core/testing";
@@ -13,13 +14,14 @@ import type { Bpf } from "@turnout/host/bpf";
 import { ebpfModule } from "../module.ts";
 import { createEbpfWorld } from "../world.ts";
 import { askAll, at, endpointsOf, furnish, serve } from "./clients.ts";
+import { askByCrowd } from "./connect-often.ts";
 import { ConnectedUdp, peerOf, podSays } from "./connected-sockets.ts";
 import { Daemon } from "./daemon.ts";
 import type { DaemonOptions } from "./daemon.ts";
 import { HARM } from "./harm.ts";
 import { CHANGED, endsAs, killings, MANY, PLAIN, runToEnd, STEPS, UDP } from "./killings.ts";
 import type { Place } from "./killings.ts";
-import { bpf, elements, furnishAll, map, pinned, ROOT, SCRATCH } from "./module-scene.ts";
+import { bpf, elements, furnishAll, map, modes, pinned, ROOT, SCRATCH } from "./module-scene.ts";
 import { replacing } from "./mortal-bpf.ts";
 import { otherBuild } from "./other-build.ts";
 import { startLoad } from "./start-load.ts";
@@ -62,7 +64,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await second.want(SHOWCASE.slice(1));
     const changed = second.written();
     const errors = [...first.log.lines, ...second.log.lines].filter(({ level }) => level !== "info");
-    return { isMuch: written > 60, again, changed: changed > 0 && changed < 14, alone, errors, pinned: pinned() };
+    return { isMuch: written > 60, again, changed: changed > 0 && changed < 14, alone, errors, pinned: pinned(), modes: modes() };
   },
 
   // What another hand did to maps and links is found, and mended once.
@@ -109,6 +111,9 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await first.want(services);
     const kept = connect(80, "10.96.0.1");
     await once(kept, "connect");
+    const keptUdp = createSocket("udp4");
+    keptUdp.connect(80, "10.96.0.2");
+    await once(keptUdp, "connect");
     const sticky = await endpointsOf(at("tcp", "10.96.0.7"), 1);
     const finish = await startLoad("10.96.0.1", "10.96.0.2");
     await first.stop();
@@ -118,12 +123,12 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await sleep(1500);
     await second.settled();
     const resized = pinned();
-    const sizes = [map("services").info.maxEntries, map("asked").info.maxEntries];
+    const sizes = [map("services").info.maxEntries, map("asked_tcp").info.maxEntries];
     const stickyThen = await endpointsOf(at("tcp", "10.96.0.7"), 6);
-    // Of a connection from before the upgrade.
-    const peer = await peerOf(kept);
+    // Of a connection and a socket of UDP from before the upgrade.
+    const peers = [await peerOf(kept), hostPort(keptUdp.remoteAddress().address, keptUdp.remoteAddress().port)];
     await second.stop();
-    const shownBefore = (await elements("asked")).length;
+    const shownBefore = (await elements("asked_tcp")).length;
     const third = await Daemon.start({ cgroup, objectFile: otherBuild(SCRATCH), options: { "max-services": 2048, "max-sockets": 65_536 } });
     await third.want(services);
     await sleep(1500);
@@ -139,7 +144,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       same: [before.join() === resized.join(), before.join() === pinned().join()],
       sizes,
       sticky: stickyThen.join() === sticky.join(),
-      peer,
+      peers,
       asked: shownBefore > 0,
       rebuilt,
       links,
@@ -208,6 +213,21 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await sleep(2500);
     const answers = await askAll([at("tcp", "10.96.0.2"), at("tcp", "10.96.0.5"), at("tcp", "10.96.0.6")]);
     return { first, failures, second, third, fourth, services, servicesFailed, answers, refused: later.refused };
+  },
+
+  // More addresses than there is room for, at a node that serves already.
+  async manyAddresses() {
+    await furnishAll(cgroup);
+    const daemon = await Daemon.start({ cgroup, objectFile, families: ["IPv4"] });
+    const served: ServiceFixture = { ...PLAIN, remote: 0, spec: { type: "NodePort", nodePort: 30_001 } };
+    await daemon.want([served]);
+    const room = map("node_addresses").info.maxEntries;
+    const input = Array.from({ length: room + 10 }, (_, n) => `addr add 10.200.${n >> 8}.${n & 255}/32 dev lo`).join("\n");
+    execFileSync("ip", ["-batch", "-"], { input });
+    for (let left = 100; left > 0 && daemon.failures.length === 0; left -= 1) await sleep(50);
+    await daemon.want([served, { name: "next", number: 5, local: 1 }]);
+    const answers = await askAll([at("tcp", "10.96.0.1"), at("tcp", "172.18.0.1", 30_001), at("tcp", "10.96.0.5")]);
+    return { failures: daemon.failures, elements: (await elements("node_addresses")).length, answers };
   },
 
   // A build that this kernel refuses: the programs before go on, and services change all the same.
@@ -348,12 +368,15 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const daemon = await Daemon.start({ cgroup, objectFile });
     const stays: ServiceFixture = { name: "stays", number: 8, protocol: "UDP", remote: 1 };
     const goes: ServiceFixture = { ...UDP, remote: 0, spec: { type: "NodePort", nodePort: 30_002 } };
-    await daemon.want([goes, stays]);
+    await daemon.want([goes, stays, { name: "crowd", number: 9, local: 1 }]);
     const asked = ["10.96.0.2:80", "::ffff:10.96.0.2:80", "172.18.0.1:30002", "fd00:96::2:80", "10.96.0.8:80", "10.1.1.20:8080"];
     const sockets = await Promise.all(asked.map((text) => ConnectedUdp.open(text)));
     const pod = await podSays(["10.96.0.2:80", "10.96.0.8:80"]);
+    // More sockets of TCP than are remembered. One of UDP has only connected: whoever hears an answer is remembered longer.
+    sockets.push(await ConnectedUdp.connect("10.96.0.2:80"));
+    askByCrowd("10.96.0.9", 80, 4 * map("asked_tcp").info.maxEntries);
     await daemon.want([{ ...goes, local: 0, remote: 1 }, stays]);
-    for (let left = 100; left > 0 && daemon.forgotten < 5; left -= 1) await sleep(50);
+    for (let left = 100; left > 0 && daemon.forgotten < 6; left -= 1) await sleep(50);
     const fates = { here: await Promise.all(sockets.map((socket) => socket.fate())), pod: await pod.fates() };
     // While no process runs an endpoint goes; the next one sees to it.
     const late = await ConnectedUdp.open("10.96.0.8:80");

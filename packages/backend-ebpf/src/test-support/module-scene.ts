@@ -1,6 +1,6 @@
 // What the scenarios of the module share: what is pinned in their mount namespace, and what is in it.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { createBpf } from "@turnout/host/bpf";
 import type { Bpf, BpfMap } from "@turnout/host/bpf";
 import { furnish, serve } from "./clients.ts";
@@ -27,6 +27,16 @@ export async function furnishAll(cgroup: string): Promise<void> {
 /** What is pinned, without digests. */
 export function pinned(): readonly string[] {
   return bpf.pins(ROOT).map(({ path, kind }) => `${kind} ${path.slice(ROOT.length + 1).replaceAll(/[0-9a-f]{16}/g, "X")}`);
+}
+
+/** What rights folders and pins give, each once. */
+export function modes(): readonly string[] {
+  const below = readdirSync(ROOT, { recursive: true, encoding: "utf8" }).map((name) => `${ROOT}/${name}`);
+  const texts = [ROOT, ...below].map((path) => {
+    const stats = statSync(path);
+    return `${stats.isDirectory() ? "folder" : "pin"} ${(stats.mode & 0o777).toString(8)}`;
+  });
+  return [...new Set(texts)].toSorted();
 }
 
 /** A pinned map, by its name in C. */

@@ -121,7 +121,7 @@ export const PACKET_MISTAKES: readonly Mistake[] = [
       "bpf_ntohs(chosen->port), NF_NAT_MANIP_DST",
       "bpf_ntohs(packet->to.port), NF_NAT_MANIP_DST",
     ],
-    ["flows end before they begin", "fragments", "#define FIRST_MS 30000", "#define FIRST_MS 0"],
+    ["flows end before they begin", "fragments", "#define FIRST_MS 5000", "#define FIRST_MS 0"],
   ]),
   ...inFile("packet.h", [
     ["options of IPv4 are taken for ports", "readings", "ip.ihl * 4", "20"],

@@ -17,6 +17,7 @@ import { startSockets } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
 import { SHOWCASE } from "./states.ts";
 import type { ServiceFixture } from "./states.ts";
+import { udpScenarios } from "./udp-scenarios.ts";
 
 const [, , name = "", cgroup = "", objectFile = ""] = process.argv;
 
@@ -97,6 +98,8 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const direct = await askByOne("udp4", [service, endpoint, service]);
     return { direct, shown: [...new Set(toPlain)], kept: kept.size, spread, mixed, both };
   },
+
+  ...udpScenarios(proxy),
 
   // Two services with the same endpoint: whichever was asked last is shown.
   async twoServices() {
@@ -266,9 +269,9 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     Atomics.store(shared, 0, 1);
     await once(worker, "exit");
     const seen: string[] = [];
-    for await (const { count, keys } of map("asked").read()) {
+    for await (const { count, keys } of map("asked_udp").read()) {
       for (let index = 0; index < count; index += 1) {
-        const key = keys.subarray(index * map("asked").info.keySize, (index + 1) * map("asked").info.keySize);
+        const key = keys.subarray(index * map("asked_udp").info.keySize, (index + 1) * map("asked_udp").info.keySize);
         seen.push(decodeEndpoint(key.subarray(PEER_ENDPOINT, PEER_ENDPOINT + STRUCTS.endpoint.bytes)));
       }
     }

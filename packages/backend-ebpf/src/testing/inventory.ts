@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { REMEMBERING_MAPS } from "../elements.ts";
 import { STRUCTS } from "../layout.ts";
 import { PIN_FOLDER } from "../names.ts";
 import { groupOf } from "./element-groups.ts";
@@ -6,8 +7,8 @@ import { LinkThing, MapThing, ProgramThing } from "./kernel-things.ts";
 import type { KernelThing } from "./kernel-things.ts";
 import type { MemoryKernel } from "./memory-kernel.ts";
 
-/** Maps in which programs remember: what is in them is no matter of the backend's. */
-const REMEMBERING: readonly string[] = ["affinity", "asked"];
+/** What programs remember is no matter of the backend's. */
+const REMEMBERING: readonly string[] = REMEMBERING_MAPS;
 
 /**
  * List what is pinned and attached, in lines that two hosts with the same content share: no numbers of the kernel's.

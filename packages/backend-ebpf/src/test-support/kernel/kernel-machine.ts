@@ -187,7 +187,7 @@ export class KernelMachine implements Machine {
 
   #forgetPeer(cookie: bigint, address: string, port: number): void {
     const key = encodePeer(cookie, address, port);
-    for (const object of this.stage.objects.inUse()) object.maps.get("asked")?.delete(key);
+    for (const object of this.stage.objects.inUse()) for (const map of ["asked_tcp", "asked_udp"]) object.maps.get(map)?.delete(key);
   }
 }
 

@@ -1,12 +1,13 @@
 // What is pinned and attached in a stage, in lines that two hosts with the same content share.
 import { join } from "node:path";
 import type { Pin } from "@turnout/host/bpf";
+import { REMEMBERING_MAPS } from "../../elements.ts";
 import { PIN_FOLDER } from "../../names.ts";
 import type { KernelStage } from "./kernel-stage.ts";
 import { MapContent } from "./map-content.ts";
 
 /** What programs note there is no matter of the backend's. */
-const NOTED: readonly string[] = ["affinity", "asked"];
+const NOTED: readonly string[] = REMEMBERING_MAPS;
 
 /** List the backend's own pins, or all others: maps with their elements, of counters the rows alone. */
 export function pinnedLines(stage: KernelStage, whose: "own" | "foreign"): readonly string[] {
