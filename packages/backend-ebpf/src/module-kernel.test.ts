@@ -125,7 +125,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
       isSame: true,
       problems: [why("the verifier's whole log is in /mnt/verifier-log")],
       written: 0,
-      later: [both, 11],
+      later: [both, MAP_NAMES.length],
       failing: why("option verifier-log=/path/of/a/file keeps the verifier's whole log"),
       log,
     });
