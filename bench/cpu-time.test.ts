@@ -22,7 +22,6 @@ describe("threadsTimeUs", () => {
       const us = threadsTimeUs(worker.pid ?? 0);
       expect(us).toBeGreaterThan(ownUs * 0.98);
       expect(us).toBeLessThan(ownUs * 1.25);
-      expect(threadsTimeUs(worker.pid ?? 0)).toBe(us);
     } finally {
       worker.kill();
     }

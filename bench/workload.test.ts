@@ -30,7 +30,8 @@ describe("workload", () => {
     const view = new NodeView(store, NODE_VIEW);
     await fillStore(store, { services: 2, endpoints: 1 });
     store.upsert("Service", withNodePort(serviceObject(1)));
-    expect(view.pull()?.set.map(({ nodePort }) => nodePort)).toEqual([undefined, NODE_PORT]);
+    const ports = view.pull()?.set.map(({ destinations }) => destinations.flatMap(({ kind, port }) => (kind === "nodePort" ? [port] : [])));
+    expect(ports).toEqual([[], [NODE_PORT]]);
   });
 
   it("gives no address twice", () => {
