@@ -47,9 +47,9 @@ export const ebpfTraffic: BenchCase = {
       about:
         "A pod, or the node, connects to a pod on the same node through the cluster IP of the last Service; a client outside through a node port, so its packets get the node's address. " +
         "Each ruleset has a node of its own; all of them are there at once and take turns at each measure. *None* is the endpoint's own address on a node without rules. " +
-        "In brackets: ratios to the endpoint's own address under the same rules, which takes turns too. " +
+        "In brackets: ratios to the endpoint's own address under the same rules, which takes turns too; a connect to that passes the rules as well, which takes time with iptables. " +
         `*Connect*: p50 / p99 of ${rounds * CONNECTS} TCP connects, one at a time, and the ratio of p50. The others are rates and the CPU time of each connect, answer, MB or datagram, and the ratios of both, ` +
-        `medians of ${rounds} measures of ${LENGTH_MS} ms. *Connects*: TCP, eight at once. *Requests*: a byte there and back over one TCP connection. *Bulk*: one way over one TCP connection. ` +
+        `medians of ${rounds} rounds of ${LENGTH_MS} ms. *Connects*: TCP, eight at once. *Requests*: a byte there and back over one TCP connection. *Bulk*: one way over one TCP connection. ` +
         "*UDP*: datagrams there and back, one after another, by a connected socket and by one that is not: two packets each. " +
         "*CPU time* is that of the client, the server and the kernel's ksoftirqd together. Here a packet is taken along its whole way, through the node too, on the time of whoever sent it, and " +
         "what is left over is done by ksoftirqd; so what the node does is in, and other programs' work is not. Client and server are Node programs: their own work is most of it.",
@@ -143,27 +143,36 @@ function medianOf(samples: TrafficSamples, target: string, measure: string, of: 
 function goalsOf(data: readonly TrafficData[]): readonly Goal[] {
   return data
     .filter(({ rules }) => rules === "ebpf")
-    .flatMap((ebpf) => {
-      const nft = data.find((one) => one.rules === "nft" && one.shape === ebpf.shape && one.from === ebpf.from);
-      const at = `${shapeText(ebpf.shape)}, from ${FROM[ebpf.from]}`;
-      if (nft === undefined) return [];
-      return ebpf.from === "client1" ? goalsOutside(ebpf.samples, nft.samples, at) : goalsInside(ebpf.samples, nft.samples, at);
+    .flatMap(({ shape, from, samples }) => {
+      const under = (rules: TrafficRules): TrafficSamples | undefined =>
+        data.find((one) => one.rules === rules && one.shape === shape && one.from === from)?.samples;
+      const [none, nft] = [under("none"), under("nft")];
+      const at = `${shapeText(shape)}, from ${FROM[from]}`;
+      if (none === undefined || nft === undefined) return [];
+      return from === "client1" ? goalsOutside(samples, nft, at) : goalsInside(samples, { none, nft }, at);
     });
 }
 
 /** Sockets are served where they connect. */
-function goalsInside(ebpf: TrafficSamples, nft: TrafficSamples, at: string): readonly Goal[] {
-  const established = Math.min(
-    ...["requests", "bulk"].map((measure) => medianOf(ebpf, "service", measure) / medianOf(ebpf, "direct", measure)),
-  );
+function goalsInside(
+  ebpf: TrafficSamples,
+  { none, nft }: { readonly none: TrafficSamples; readonly nft: TrafficSamples },
+  at: string,
+): readonly Goal[] {
+  const establishedGoal = (direct: TrafficSamples, than: string): Goal => {
+    const ratios = ["requests", "bulk"].map((measure) => medianOf(ebpf, "service", measure) / medianOf(direct, "direct", measure));
+    const worse = Math.min(...ratios);
+    return {
+      what: `established traffic with eBPF, ${at}`,
+      wanted: `at least ${ratioText(ESTABLISHED_MIN)} of ${than}`,
+      measured: ratioText(worse),
+      isMet: worse >= ESTABLISHED_MIN,
+    };
+  };
   const ahead = medianOf(ebpf, "service", "connects") / medianOf(nft, "service", "connects");
   return [
-    {
-      what: `established traffic with eBPF, ${at}`,
-      wanted: `at least ${ratioText(ESTABLISHED_MIN)} of no proxy`,
-      measured: ratioText(established),
-      isMet: established >= ESTABLISHED_MIN,
-    },
+    establishedGoal(ebpf, "the endpoint's own address"),
+    establishedGoal(none, "a node without rules"),
     { what: `connects with eBPF, ${at}`, wanted: "ahead of nft", measured: ratioText(ahead), isMet: ahead > 1 },
   ];
 }
