@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** The kernel counts children's time in ticks of this length, whatever its own timer does. */
 const TICK_MS = 10;
@@ -16,4 +16,35 @@ export function cpuTimeMs(): number {
 export function childTicks(stat: string): number {
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return Number(fields[13]) + Number(fields[14]);
+}
+
+/** CPU time of a process's threads so far, µs; it counts up to the last time that each of them began to wait or was interrupted. */
+export function threadsTimeUs(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.reduce((sum, thread) => sum + runNs(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8")), 0) / 1000;
+}
+
+/**
+ * The kernel's threads that take over packets where there are too many for whoever sent them: ksoftirqd, one for each CPU.
+ * @throws {Error} when they can't be seen, as in a container.
+ */
+export function softirqThreads(): readonly number[] {
+  const found = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && commandOf(name).startsWith("ksoftirqd/"));
+  if (found.length === 0) throw new Error("ksoftirqd can't be seen here, and its CPU time is part of what is measured");
+  return found.map(Number);
+}
+
+/** Empty for a process that has ended meanwhile. */
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, "utf8");
+  } catch (error) {
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return "";
+    throw error;
+  }
+}
+
+/** Time on a CPU, in the text of a schedstat: its first number. */
+function runNs(schedstat: string): number {
+  return Number(schedstat.split(" ")[0]);
 }

@@ -24,8 +24,8 @@ export interface RoleOptions {
 export interface RoleProcess {
   /** Its next phase or its result. @throws {Error} when it failed or died. */
   next(): Promise<Exclude<Message, { readonly kind: "failed" }>>;
-  /** Wait for its next phase. @throws {Error} when that has another name. */
-  phase(name: string): Promise<void>;
+  /** Wait for its next phase; resolves to the process to watch. @throws {Error} when it has another name. */
+  phase(name: string): Promise<number>;
   /** Let it leave the phase it has reached. */
   go(): void;
   /** End it, whatever it does. */
@@ -78,6 +78,7 @@ export function openRole(role: string, parameters: unknown, options: RoleOptions
     phase: async (name) => {
       const message = await next();
       if (message.kind !== "phase" || message.name !== name) throw new Error(`role ${role} should have reached ${name}`);
+      return message.pid;
     },
     go: () => void child.stdin.write("go\n"),
     kill: () => void child.kill("SIGKILL"),

@@ -6,7 +6,7 @@ import type { Store } from "@turnout/core";
 import { cpuTimeMs } from "../cpu-time.ts";
 import { createStore, createSubjectOf, createView, fillStore } from "../subject.ts";
 import type { Subject } from "../subject.ts";
-import { serviceObject, sliceObject } from "../workload.ts";
+import { serviceObject, sliceObject, withNodePort } from "../workload.ts";
 import type { Shape } from "../workload.ts";
 import { createChanger, PAUSE_MS, WARM_UP } from "./changes.ts";
 import { firstSync } from "./cold-start.ts";
@@ -89,11 +89,13 @@ export async function backendAdopt(parameters: BackendParameters): Promise<Backe
   return { totalMs, observeMs: spentMs["observe"] ?? 0, objects };
 }
 
-/** Bring everything in force, and beside it a service of UDP behind all others, and leave it there. */
+/** Bring everything in force, and behind all others a service of UDP and one of TCP, both with the node port, and leave it there. */
 export async function backendRules({ backend, shape }: BackendParameters): Promise<void> {
   const { store, subject } = await openFilled({ backend, shape });
-  store.upsert("Service", overUdp(serviceObject(shape.services), "spec"));
+  store.upsert("Service", withNodePort(overUdp(serviceObject(shape.services), "spec")));
   store.upsert("EndpointSlice", overUdp(sliceObject(shape.services, shape)));
+  store.upsert("Service", withNodePort(serviceObject(shape.services + 1)));
+  store.upsert("EndpointSlice", sliceObject(shape.services + 1, shape));
   await firstSync(subject);
   await subject.close();
 }

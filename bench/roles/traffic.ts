@@ -3,6 +3,8 @@ import type { Socket as DatagramSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { softirqThreads, threadsTimeUs } from "../cpu-time.ts";
 import type { Harness } from "../line-channel.ts";
 import { TARGET_PORT } from "../workload.ts";
 import { connectOnce } from "./connect-ends.ts";
@@ -21,6 +23,10 @@ export interface TrafficParameters {
   readonly rounds: number;
   /** How long each measure lasts, in ms. */
   readonly lengthMs: number;
+  /** Connects that are timed in each round, one at a time. */
+  readonly connects: number;
+  /** Whose CPU time counts beside the client's. */
+  readonly serverPid: number;
 }
 
 /** Where a server answers over UDP. */
@@ -32,17 +38,24 @@ export interface TrafficServerParameters {
 export interface TrafficSample {
   /** Connections, answers or bytes. */
   readonly perSecond: number;
-  /** CPU time of the client for each of them, in µs; what the kernel does for it on the way is mostly in, and what else the machine does is not. */
+  /** CPU time for each of them, in µs: of client, server and ksoftirqd, so what the kernel does on the way is in. */
   readonly cpuUs: number;
 }
 
-/** What came of it, a sample for each round: by target, by measure. */
-export type TrafficSamples = Readonly<Record<string, Readonly<Record<string, readonly TrafficSample[]>>>>;
+/** What came of it. */
+export interface TrafficSamples {
+  /** A sample for each round: by target, by measure. */
+  readonly rates: Readonly<Record<string, Readonly<Record<string, readonly TrafficSample[]>>>>;
+  /** What single connects took, of all rounds: by target. */
+  readonly connectMs: Readonly<Record<string, readonly number[]>>;
+}
 
 const CONNECTS_AT_ONCE = 8;
 const BULK = Buffer.alloc(64 * 1024);
 /** A datagram that is not answered: so long it is waited for, and the run is worth nothing. */
 const SILENCE_MS = 2_000;
+/** For the server to be done with what was sent to it, before its CPU time is read. */
+const SETTLE_MS = 20;
 
 /** Answer at these addresses until the harness goes away: over TCP with what came, but for bulk; over UDP with the datagram. Phase: `listening`, which nobody has to answer. */
 export async function trafficServer({ addresses }: TrafficServerParameters, harness: Harness): Promise<void> {
@@ -61,34 +74,61 @@ export async function trafficServer({ addresses }: TrafficServerParameters, harn
   await harness.reached("listening");
 }
 
-/** Measure as a Node program sees it. Targets take turns, so that what else the machine does favours none. */
-export async function trafficClient({ targets, rounds, lengthMs }: TrafficParameters): Promise<TrafficSamples> {
-  const samples: Record<string, Record<string, TrafficSample[]>> = Object.fromEntries(targets.map(({ name }) => [name, {}]));
+/**
+ * Measure as a Node program sees it. Targets take turns, so that what else the machine does favours none.
+ * Phase: `turn`, before each measure, so that clients can take turns, too.
+ */
+export async function trafficClient(parameters: TrafficParameters, harness: Harness): Promise<TrafficSamples> {
+  const { targets, rounds, lengthMs, connects, serverPid } = parameters;
+  const rates: Record<string, Record<string, TrafficSample[]>> = Object.fromEntries(targets.map(({ name }) => [name, {}]));
+  const connectMs: Record<string, number[]> = {};
+  const others = [serverPid, ...softirqThreads()];
   for (let round = 0; round <= rounds; round++) {
-    for (const target of targets) {
-      for (const [name, measure] of Object.entries(MEASURES[target.protocol])) {
-        const sample = await measure(target, lengthMs);
-        // The first round warms up.
-        if (round > 0) ((samples[target.name] ??= {})[name] ??= []).push(sample);
+    // The first round warms up.
+    const isKept = round > 0;
+    await harness.reached("turn");
+    for (const [name, times] of await timeConnects(targets, connects)) if (isKept) (connectMs[name] ??= []).push(...times);
+    for (const { name, protocol, work } of MEASURES) {
+      await harness.reached("turn");
+      for (const target of targets.filter((one) => one.protocol === protocol)) {
+        const sample = await work(target, { lengthMs, others });
+        if (isKept) ((rates[target.name] ??= {})[name] ??= []).push(sample);
       }
     }
   }
-  return samples;
+  return { rates, connectMs };
 }
 
-type Measure = (target: TrafficTarget, lengthMs: number) => Promise<TrafficSample>;
+interface Limits {
+  readonly lengthMs: number;
+  /** Processes whose CPU time counts beside this one's. */
+  readonly others: readonly number[];
+}
 
-const MEASURES: Readonly<Record<TrafficTarget["protocol"], Readonly<Record<string, Measure>>>> = {
-  TCP: { connects: connectsPerSecond, requests: requestsPerSecond, bulk: bytesPerSecond },
-  UDP: {
-    connected: (target, lengthMs) => datagramsPerSecond(target, lengthMs, true),
-    unconnected: (target, lengthMs) => datagramsPerSecond(target, lengthMs, false),
-  },
-};
+interface Measure {
+  readonly name: string;
+  readonly protocol: TrafficTarget["protocol"];
+  readonly work: (target: TrafficTarget, limits: Limits) => Promise<TrafficSample>;
+}
+
+const MEASURES: readonly Measure[] = [
+  { name: "connects", protocol: "TCP", work: connectsPerSecond },
+  { name: "requests", protocol: "TCP", work: requestsPerSecond },
+  { name: "bulk", protocol: "TCP", work: bytesPerSecond },
+  { name: "connected", protocol: "UDP", work: (target, limits) => datagramsPerSecond(target, limits, true) },
+  { name: "unconnected", protocol: "UDP", work: (target, limits) => datagramsPerSecond(target, limits, false) },
+];
+
+/** Time connects, one at a time; targets take turns at each. */
+async function timeConnects(targets: readonly TrafficTarget[], count: number): Promise<ReadonlyMap<string, readonly number[]>> {
+  const tcp = targets.filter(({ protocol }) => protocol === "TCP").map((target) => ({ target, times: [] as number[] }));
+  for (let k = 0; k < count; k++) for (const { target, times } of tcp) times.push(await connectOnce(target));
+  return new Map(tcp.map(({ target, times }) => [target.name, times]));
+}
 
 /** New connections, several at once. */
-async function connectsPerSecond(target: TrafficTarget, lengthMs: number): Promise<TrafficSample> {
-  return await perSecond(lengthMs, (isOver) =>
+async function connectsPerSecond(target: TrafficTarget, limits: Limits): Promise<TrafficSample> {
+  return await perSecond(limits, (isOver) =>
     Promise.all(
       Array.from({ length: CONNECTS_AT_ONCE }, async () => {
         let count = 0;
@@ -100,10 +140,10 @@ async function connectsPerSecond(target: TrafficTarget, lengthMs: number): Promi
 }
 
 /** Questions and answers of a byte over one connection that is kept. */
-async function requestsPerSecond(target: TrafficTarget, lengthMs: number): Promise<TrafficSample> {
+async function requestsPerSecond(target: TrafficTarget, limits: Limits): Promise<TrafficSample> {
   const socket = await opened(target);
   try {
-    return await perSecond(lengthMs, async (isOver) => {
+    return await perSecond(limits, async (isOver) => {
       let count = 0;
       for (; !isOver(); count++) {
         const answered = once(socket, "data");
@@ -118,10 +158,10 @@ async function requestsPerSecond(target: TrafficTarget, lengthMs: number): Promi
 }
 
 /** As much as goes, one way. */
-async function bytesPerSecond(target: TrafficTarget, lengthMs: number): Promise<TrafficSample> {
+async function bytesPerSecond(target: TrafficTarget, limits: Limits): Promise<TrafficSample> {
   const socket = await opened(target);
   try {
-    return await perSecond(lengthMs, async (isOver) => {
+    return await perSecond(limits, async (isOver) => {
       while (!isOver()) if (!socket.write(BULK)) await once(socket, "drain");
       return socket.bytesWritten - socket.writableLength;
     });
@@ -131,11 +171,11 @@ async function bytesPerSecond(target: TrafficTarget, lengthMs: number): Promise<
 }
 
 /** Datagrams and their answers, one after another; each is sent to the service anew unless the socket is connected. */
-async function datagramsPerSecond({ address, port }: TrafficTarget, lengthMs: number, isConnected: boolean): Promise<TrafficSample> {
+async function datagramsPerSecond({ address, port }: TrafficTarget, limits: Limits, isConnected: boolean): Promise<TrafficSample> {
   const socket: DatagramSocket = createSocket("udp4");
   try {
     if (isConnected) await new Promise<void>((resolve) => socket.connect(port, address, resolve));
-    return await perSecond(lengthMs, async (isOver) => {
+    return await perSecond(limits, async (isOver) => {
       let count = 0;
       for (; !isOver(); count++) {
         const answered = once(socket, "message", { signal: AbortSignal.timeout(SILENCE_MS) });
@@ -150,12 +190,17 @@ async function datagramsPerSecond({ address, port }: TrafficTarget, lengthMs: nu
   }
 }
 
-async function perSecond(lengthMs: number, work: (isOver: () => boolean) => Promise<number>): Promise<TrafficSample> {
+async function perSecond({ lengthMs, others }: Limits, work: (isOver: () => boolean) => Promise<number>): Promise<TrafficSample> {
+  const spentUs = (): number => {
+    const { user, system } = process.cpuUsage();
+    return others.reduce((sum, pid) => sum + threadsTimeUs(pid), user + system);
+  };
+  const startUs = spentUs();
   const startMs = performance.now();
-  const startCpu = process.cpuUsage();
   const count = await work(() => performance.now() - startMs >= lengthMs);
-  const { user, system } = process.cpuUsage(startCpu);
-  return { perSecond: (count * 1000) / (performance.now() - startMs), cpuUs: (user + system) / count };
+  const tookMs = performance.now() - startMs;
+  await sleep(SETTLE_MS);
+  return { perSecond: (count * 1000) / tookMs, cpuUs: (spentUs() - startUs) / count };
 }
 
 async function opened({ address, port }: TrafficTarget): Promise<Socket> {
