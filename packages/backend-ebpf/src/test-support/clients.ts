@@ -158,12 +158,12 @@ export async function askByOne(type: "udp4" | "udp6", questions: readonly Questi
   return answers;
 }
 
-/** Ask by a socket that stays open and isn't connected. */
-export async function askBy(socket: Socket, { address, port }: Question): Promise<string> {
+/** Ask by a socket that stays open and isn't connected. @param patienceMs until nothing counts as silence */
+export async function askBy(socket: Socket, { address, port }: Question, patienceMs: number = SILENCE_MS): Promise<string> {
   const message = once(socket, "message");
   socket.send("?", port, address);
   const answer = message.then(([said, from]) => `${hostPort((from as Peer).address, (from as Peer).port)} says ${String(said)}`);
-  return await Promise.race([answer, sleep(SILENCE_MS, "silence")]);
+  return await Promise.race([answer, sleep(patienceMs, "silence", { ref: false })]);
 }
 
 function settled(patienceMs = SILENCE_MS): [Promise<string>, (text: string) => void] {

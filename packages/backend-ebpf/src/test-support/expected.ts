@@ -42,7 +42,7 @@ export const EXPECTED: Readonly<Record<string, unknown>> = {
     first: ["10.1.1.10", "10.1.1.15", "fd00:1:1::10", "fd00:1:1::15"],
     isKept: true,
     isKeptStill: true,
-    fewer: ["10.1.1.15", "10.1.1.16", "fd00:1:1::15", "fd00:1:1::16"],
+    strays: [],
     again: true,
   },
   crowd: ["10.96.0.2:80", "10.96.0.2:80"],

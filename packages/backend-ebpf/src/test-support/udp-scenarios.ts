@@ -8,6 +8,9 @@ import { askByCrowd } from "./connect-often.ts";
 import type { Proxy } from "./proxy.ts";
 import type { ServiceFixture } from "./states.ts";
 
+/** Who must be answered is waited for so long on a busy machine. */
+const ANSWERED_MS = 5_000;
+
 const PLAIN: ServiceFixture = { name: "plain", number: 2, protocol: "UDP", local: 1 };
 
 /** Scenarios by name; `start` has the programs at work. */
@@ -20,7 +23,7 @@ export const udpScenarios = (start: () => Promise<Proxy>): Readonly<Record<strin
     const endpoints = async (): Promise<readonly string[]> => {
       const question = (index: number): Question => at("sendto", index % 2 === 0 ? "10.96.0.1" : "fd00:96::1");
       return await Promise.all(
-        sockets.map((socket, index) => askBy(socket, question(index)).then((text) => text.replace(/^.* says /, ""))),
+        sockets.map((socket, index) => askBy(socket, question(index), ANSWERED_MS).then((text) => text.replace(/^.* says /, ""))),
       );
     };
     want([{ ...service, local: 1, remote: 1 }]);
@@ -34,7 +37,8 @@ export const udpScenarios = (start: () => Promise<Proxy>): Readonly<Record<strin
       first: [...new Set(first)].toSorted(),
       isKept: more.join() === first.join(),
       isKeptStill: fewer.every((endpoint, index) => !isStaying(index) || endpoint === first[index]),
-      fewer: [...new Set(fewer.filter((_, index) => !isStaying(index)))].toSorted(),
+      // By chance all of them may have got the same one.
+      strays: fewer.filter((endpoint) => !/1[56]$/.test(endpoint)),
       again: (await endpoints()).join() === fewer.join(),
     };
   },

@@ -15,8 +15,11 @@ import { HELPERS } from "./helper-functions.ts";
 import { OBJECT_FILES } from "./memory-machine.ts";
 import { readObjectFile } from "./object-file.ts";
 import { codeOf } from "./program-code.ts";
+import { SKB_FIELDS, SKB_FUNCTIONS } from "./skb-functions.ts";
 
 const CALL = 0x85;
+const FIELDS = { ...KERNEL_FIELDS, ...SKB_FIELDS };
+const KFUNCS = { ...CONNTRACK_FUNCTIONS, ...SKB_FUNCTIONS };
 
 describe("the compiled programs", needs("bpf"), () => {
   let folder = "";
@@ -51,23 +54,21 @@ describe("the compiled programs", needs("bpf"), () => {
     });
 
     it("are linked: maps as they are wanted, programs, and functions that the kernel in memory has", () => {
-      const { maps, programs, instructions } = readObjectFile(files[file], KERNEL_FIELDS);
+      const { maps, programs, instructions } = readObjectFile(files[file], FIELDS);
       const sizes = Object.fromEntries(maps.map(({ name, maxEntries: entries }) => [name, entries]));
       expect(sizes).toMatchObject(maxEntries(DEFAULT_SIZES));
       expect(programs.map(({ name }) => name).toSorted()).toEqual([...PROGRAMS_OF[file]].toSorted());
       const calls = instructions.filter(({ code }) => code === CALL);
       const unknown = calls.filter(({ reference, immediate }) =>
-        reference === undefined
-          ? HELPERS[immediate] === undefined
-          : reference.to === "kfunc" && CONNTRACK_FUNCTIONS[reference.name] === undefined,
+        reference === undefined ? HELPERS[immediate] === undefined : reference.to === "kfunc" && KFUNCS[reference.name] === undefined,
       );
       expect([calls.length > 10, unknown]).toEqual([true, []]);
     });
   });
 
-  it("read fields of conntrack where this kernel has them, and are refused where it has none", () => {
+  it("read fields of the kernel where this kernel has them, and are refused where it has none", () => {
     const { fields } = readBtf(section(files.packets, ".BTF"), section(files.packets, ".BTF.ext"));
-    expect(fields.map(({ path }) => path)).toEqual(expect.arrayContaining(Object.keys(KERNEL_FIELDS)));
+    expect(fields.map(({ path }) => path)).toEqual(expect.arrayContaining(Object.keys(FIELDS)));
     expect(() => readObjectFile(files.packets, {})).toThrow("[host_unsupported] the kernel in memory has no such field: nf_conn.");
   });
 
