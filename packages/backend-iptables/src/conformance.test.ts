@@ -17,7 +17,7 @@ describe("the iptables backend on its host in memory", () => {
     // The scenarios are played with the nft variant, the histories with the other.
     createHistoryHost: () => createFakeHost({ variant: "legacy" }),
     skipsNothing: true,
-    breakages: someOf(BREAKAGES, { oneOf: 2, from: 1 }),
+    breakages: someOf(BREAKAGES, { oneOf: 2 }),
     notSeen: NOT_SEEN,
   });
 

@@ -10,7 +10,7 @@ import { hostPort } from "@turnout/core/backend";
 /** The port of all endpoints, as in states.ts. */
 const PORT = 8080;
 /** Nobody answered so long, unless the question says another time. */
-const SILENCE_MS = 400;
+const SILENCE_MS = 1_000;
 
 /** How somebody asks: by a connection, by UDP that is connected, or by UDP that isn't. */
 export type How = "tcp" | "udp" | "sendto";
