@@ -7,15 +7,20 @@ const conditions = ["@turnout/source"];
 
 /** Files that take minutes, the longest first. They are small, and as long as vitest knows no times it begins with the largest. */
 const LONGEST: readonly string[] = [
+  "packages/backend-ebpf/src/module-kernel.test.ts",
+  "examples/examples.test.ts",
+  "packages/backend-ebpf/src/packets-kernel.test.ts",
   "packages/backend-ipvs/src/conformance.test.ts",
   "packages/backend-iptables/src/conformance.test.ts",
-  "packages/backend-nft/src/conformance.test.ts",
   "packages/backend-ebpf/src/conformance.test.ts",
-  "packages/backend-ebpf/src/packets-kernel.test.ts",
   "packages/backend-ebpf/src/kernel-conformance.test.ts",
-  "examples/examples.test.ts",
+  "packages/backend-ebpf/src/node-kernel.test.ts",
+  "packages/backend-nft/src/conformance.test.ts",
+  "packages/backend-ebpf/src/sockets-kernel.test.ts",
+  "scripts/packages.test.ts",
   "e2e/ipvs.test.ts",
   "e2e/conformance.test.ts",
+  "e2e/ebpf.test.ts",
 ];
 
 /** Begins with what takes longest, so that no file is left that runs alone at the end. Vitest itself keeps the projects apart. */
