@@ -9,6 +9,7 @@ const conditions = ["@turnout/source"];
 const LONGEST: readonly string[] = [
   "packages/backend-ebpf/src/module-kernel.test.ts",
   "examples/examples.test.ts",
+  "scripts/status.test.ts",
   "packages/backend-ebpf/src/packets-kernel.test.ts",
   "packages/backend-ipvs/src/conformance.test.ts",
   "packages/backend-iptables/src/conformance.test.ts",
