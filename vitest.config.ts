@@ -13,6 +13,7 @@ const LONGEST: readonly string[] = [
   "packages/backend-ebpf/src/packets-kernel.test.ts",
   "packages/backend-ipvs/src/conformance.test.ts",
   "packages/backend-iptables/src/conformance.test.ts",
+  "packages/backend-winkernel/src/conformance.test.ts",
   "packages/backend-ebpf/src/conformance.test.ts",
   "packages/backend-ebpf/src/kernel-conformance.test.ts",
   "packages/backend-ebpf/src/node-kernel.test.ts",

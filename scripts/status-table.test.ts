@@ -11,6 +11,8 @@ const VARIANTS = {
   affinityScope: "row",
   rowChanges: "atOnce",
   localClients: "packets",
+  affinityBy: "memory",
+  nodePortScope: "settings",
   nodePortsOnLoopback: "never",
 };
 const ALL = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "drop"].map((name) => [name, true as const]));
@@ -39,6 +41,8 @@ describe("the status table", () => {
       "| a source outside the ranges, no endpoints | is dropped | is dropped |",
       "| node ports on 127.0.0.1 | don't answer | don't answer |",
       "| one affinity entry is for | one service port | somethingNew |",
+      "| affinity is made of | memory with a timeout | memory with a timeout |",
+      "| node ports answer on | the addresses chosen | the addresses chosen |",
       "| servers and masquerading that both change | change at once | change at once |",
       "| clients on the node itself are served at | their packets | their packets |",
     ]);

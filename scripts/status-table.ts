@@ -24,6 +24,8 @@ const VARIANTS: Readonly<Record<string, readonly [string, Readonly<Record<string
   blockedWithoutEndpoints: ["a source outside the ranges, no endpoints", { drop: "is dropped", reject: "is refused" }],
   nodePortsOnLoopback: ["node ports on 127.0.0.1", { IPv4: "answer", never: "don't answer" }],
   affinityScope: ["one affinity entry is for", { row: "one service port", address: "one address of a service port" }],
+  affinityBy: ["affinity is made of", { memory: "memory with a timeout", address: "the client's address, without a timeout" }],
+  nodePortScope: ["node ports answer on", { settings: "the addresses chosen", all: "all own addresses" }],
   rowChanges: ["servers and masquerading that both change", { atOnce: "change at once", inParts: "change one after the other" }],
   localClients: [
     "clients on the node itself are served at",

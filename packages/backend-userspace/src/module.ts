@@ -19,7 +19,7 @@ import { Traffic } from "./traffic.ts";
 import type { Counters } from "./traffic.ts";
 import { DriftBell, watchHost } from "./watch.ts";
 
-const CAPABILITIES: Capabilities = {
+const CAPABILITIES: Partial<Capabilities> = {
   IPv4: true,
   IPv6: true,
   TCP: true,

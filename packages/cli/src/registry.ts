@@ -1,6 +1,6 @@
 import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, type World } from "@turnout/core";
 import type { CreateFakeHost } from "@turnout/conformance";
-import { importForeign, isPackageDirectory, isPath, type ForeignModule } from "./foreign-module.ts";
+import { importForeign, isPackageDirectory, isPath } from "./foreign-module.ts";
 
 /** A backend that comes with turnout. */
 export interface KnownBackend {
@@ -66,6 +66,14 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     loadTesting: () => import("@turnout/backend-userspace/testing"),
     isNeverAuto: true,
   },
+  {
+    name: "winkernel",
+    proxyMode: "kernelspace",
+    summary: "Windows: load balancers of the Host Network Service; has to be asked for, and not yet bound to Windows",
+    load: () => import("@turnout/backend-winkernel"),
+    loadTesting: () => import("@turnout/backend-winkernel/testing"),
+    isNeverAuto: true,
+  },
 ];
 
 /** The one that help texts show. */
@@ -91,9 +99,6 @@ export async function otherBackends(inUse: string): Promise<readonly BackendModu
   const others = KNOWN_BACKENDS.filter(({ name }) => name !== inUse);
   return await Promise.all(others.map(({ name }) => loadBackend(name, "")));
 }
-
-/** Dataplanes that somebody may ask for by name, and would get a foreign npm package instead. */
-const NOT_YET: ReadonlySet<string> = new Set(["winkernel", "kernelspace"]);
 
 /** What choosing a backend looks at. */
 export interface BackendChoice {
@@ -158,7 +163,7 @@ export async function loadBackend(spec: string, workingDirectory: string): Promi
   const known = knownBackend(spec);
   const object = `backend ${spec}`;
   const hint = `use ${knownNames()}, auto, an installed package, or a path starting with ./ or /`;
-  const loaded = known === undefined ? await importBackend({ spec, object, hint }, workingDirectory) : await known.load();
+  const loaded = known === undefined ? await importForeign({ spec, object, hint }, workingDirectory) : await known.load();
   return parseModule((loaded as { readonly default?: unknown }).default, object);
 }
 
@@ -180,10 +185,4 @@ export async function loadFakeHost(spec: string, host: string | undefined, worki
   const { createFakeHost } = loaded as { readonly createFakeHost?: unknown };
   if (typeof createFakeHost === "function") return createFakeHost as CreateFakeHost;
   throw new ProxyError("invalid_object", "it does not export createFakeHost", { object, hint: "pass --host with the module that does" });
-}
-
-async function importBackend(wanted: ForeignModule, workingDirectory: string): Promise<object> {
-  if (NOT_YET.has(wanted.spec))
-    throw new ProxyError("invalid_object", "this version has no such backend", { object: wanted.object, hint: `use ${knownNames()}` });
-  return await importForeign(wanted, workingDirectory);
 }

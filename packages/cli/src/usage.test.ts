@@ -39,11 +39,6 @@ describe("usage", () => {
       ["run", "--backend", "nonesuch"],
       /^turnout: \[invalid_object\] it can't be loaded.*backend nonesuch: use nft.*, auto.*\n$/,
     ],
-    [
-      "a mode no backend has",
-      ["run", "--proxy-mode", "kernelspace"],
-      /^turnout: \[invalid_object\] no backend for this mode: mode kernelspace: pass --backend nft.*\n$/,
-    ],
     ["a bad backend option", ["cleanup", "--backend-option", "x"], /"x" is not name=value: --backend-option/],
     ["--all beside --backend", ["cleanup", "--all", "--backend", "nft"], /exclude each other/],
     ["a bad level", ["print", "--source", "file:.", "-v", "much"], /"much" is not a level/],

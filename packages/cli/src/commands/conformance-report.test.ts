@@ -16,6 +16,11 @@ const ABILITIES: Abilities = {
     hairpin: true,
     hostOrigin: true,
     drop: true,
+    refuse: true,
+    origins: true,
+    endpointPorts: true,
+    hostEndpoints: true,
+    forgetsFlows: true,
   },
   variants: {
     undefinedClusterIPPort: "pass",
@@ -28,6 +33,8 @@ const ABILITIES: Abilities = {
     nodePortsOnLoopback: "never",
     rowChanges: "atOnce",
     localClients: "packets",
+    nodePortScope: "settings",
+    affinityBy: "memory",
   },
 };
 
@@ -86,6 +93,8 @@ describe("the text", () => {
         "            nodePortsOnLoopback never",
         "            rowChanges atOnce",
         "            localClients packets",
+        "            nodePortScope settings",
+        "            affinityBy memory",
         "",
         "            IPv4                    IPv6",
         "rule         TCP     UDP    SCTP     TCP     UDP    SCTP",

@@ -35,7 +35,8 @@ function sayingDeferred(inner: AnyBackend, world: World): Partial<AnyBackend> {
   return {
     plan,
     async apply(planned, signal, turn) {
-      const outcome = await inner.apply(planned, signal, turn);
+      // Without a turn: it is to do all of it, also where it could defer.
+      const outcome = await inner.apply(planned, signal);
       const delta = deltaOf(planned);
       return delta === undefined || !isOver(turn, world) ? outcome : { ...outcome, ...deferring(delta) };
     },

@@ -36,6 +36,13 @@ describe("a packet is judged", () => {
     });
   });
 
+  it("by the client's address alone: right when one always does, wrong when two do, or another", () => {
+    expect(judge([to("10.1.1.1:8080")], { isFixed: true }).said).toEqual([]);
+    const two = "affinity: always the same one / pod-1-1 pod-2-1 saw node1";
+    expect(judge([to("10.1.1.1:8080"), to("10.1.2.1:8080")], { isFixed: true }).said).toEqual([two]);
+    expect(judge([to("10.1.1.2:8080")], { isFixed: true }).said).toEqual(["verdict: pod-1-1 pod-2-1 saw node1 / pod-1-2 saw node1"]);
+  });
+
   it("wrong when somebody else does, or sees somebody else", () => {
     const expected = "verdict: pod-1-1 pod-2-1 saw node1 /";
     expect(judge([to("10.1.1.1:8080"), to("10.1.2.1:8080"), to("10.1.1.2:8080")]).said).toEqual([`${expected} pod-1-2 saw node1`]);

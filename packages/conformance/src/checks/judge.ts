@@ -40,6 +40,8 @@ export interface Question {
   readonly likeEndpoint?: string | undefined;
   /** What the scenario says of that. */
   readonly goes?: "same" | "free" | undefined;
+  /** Whether the client's address alone decides: it must always get the same one of those that it may get. */
+  readonly isFixed?: boolean;
   /** Whether each server must get the same share. */
   readonly isEven?: boolean | undefined;
 }
@@ -51,7 +53,7 @@ export function judgePacket(host: Pick<FakeHost, "trace">, question: Question, r
   const due = wordsOfVerdict(verdict, packet);
   const kept = remembered?.is === "kept" ? wordsOf(seenOf(verdict, packet, remembered.endpoint)) : undefined;
   const expected = kept ?? due;
-  const seen = draw(host, packet, remembered?.is === "doubtful" ? [] : expected, random);
+  const seen = draw(host, packet, remembered?.is === "doubtful" || question.isFixed === true ? [] : expected, random);
   const because = verdict.because.length === 0 ? [] : [`by ${verdict.because.join(", ")}`];
   for (const [words, { path }] of seen) {
     if (expected.includes(words)) continue;
@@ -64,6 +66,7 @@ export function judgePacket(host: Pick<FakeHost, "trace">, question: Question, r
       rules: isElsewhere ? AFFINITY_RULES : offendedBy(verdict.because, missedBy(expected, words, packet)),
     });
   }
+  if (question.isFixed === true) return complaints.length > 0 || seen.size <= 1 ? complaints : [unsteady([...seen.keys()], because)];
   const missed = expected.filter((words) => !seen.has(words));
   if (complaints.length > 0 || remembered?.is === "doubtful") return complaints;
   if (missed.length > 0) {
@@ -82,6 +85,10 @@ export function judgePacket(host: Pick<FakeHost, "trace">, question: Question, r
 }
 
 const AFFINITY_RULES: readonly string[] = ["R-46", "R-08"];
+
+function unsteady(seen: readonly string[], because: readonly string[]): Complaint {
+  return { kind: "affinity", expected: "always the same one", got: together(seen), details: because, rules: AFFINITY_RULES };
+}
 
 /** What a packet met instead of what it should have. */
 export function missedBy(expected: readonly string[], got: string, packet: Packet): Missed {

@@ -1,5 +1,6 @@
 import type { Abilities, BackendModule, IPFamily, Protocol } from "@turnout/core";
 import { isEqual } from "@turnout/core";
+import { isFixed } from "../oracle/affinity-of.ts";
 import { flowFate } from "../oracle/flow-fate.ts";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Flow, Packet } from "../oracle/packet.ts";
@@ -148,7 +149,7 @@ export class ScenarioRun {
     for (const flow of flows) {
       const fate = flowFate(before, world, flow);
       const isLeft = left.some((one) => isEqual(one, flow));
-      if (fate === "either" || isLeft === (fate === "keep")) continue;
+      if (fate === "either" || isLeft === (fate === "keep") || !this.#isAskedAbout(fate)) continue;
       const { family, source, destination, port, endpoint } = flow;
       this.#findings.add({
         kind: "flow",
@@ -176,6 +177,11 @@ export class ScenarioRun {
     for (const found of underWay?.found() ?? []) this.#findings.add({ ...found, rules: this.#offended(found.rules) });
   }
 
+  /** Rule R-56: of a backend that can't forget flows nobody asks it. */
+  #isAskedAbout(fate: "forget" | "keep"): boolean {
+    return fate === "keep" || this.#player.abilities.capabilities.forgetsFlows === true;
+  }
+
   #offended(rules: readonly string[]): readonly string[] {
     return offendedIn(this.#scenario.rules, rules, this.#player.abilities);
   }
@@ -183,7 +189,9 @@ export class ScenarioRun {
   #checkKeptFlow(name: string, is: "remembered" | "forgotten"): void {
     for (const { family, protocol } of this.#parts) {
       const kept = protocol === "UDP" ? this.#kept.get(keptKey(name, family, protocol)) : undefined;
-      if (kept === undefined) continue;
+      // Rule R-56: what the host itself sends passes by a backend that doesn't get at it, and leaves nothing.
+      if (kept?.packet.link === "" && this.#player.abilities.capabilities.hostOrigin !== true) continue;
+      if (kept === undefined || !this.#isAskedAbout(is === "forgotten" ? "forget" : "keep")) continue;
       const got = this.#player.host.flows.some((flow) => isFlowOf(flow, kept)) ? "remembered" : "forgotten";
       if (got === is) continue;
       this.#findings.add({
@@ -231,6 +239,7 @@ export class ScenarioRun {
       likeEndpoint: like?.endpoint,
       goes: probe.like?.goes,
       isEven: probe.isEven,
+      isFixed: isFixed(world, packet),
     };
     for (const complaint of judgePacket(host, question, this.#random))
       this.#findings.add({ ...complaint, family, protocol, what, rules: this.#offended(complaint.rules) });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ALL_CAPABILITIES, ProxyError, type ExecResult } from "@turnout/core";
+import { abilitiesOf, ALL_CAPABILITIES, ProxyError, type ExecResult } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
@@ -34,7 +34,7 @@ function worldWith(pods: readonly string[], masqueradeAll: boolean = false): Ora
     settings: { ...STAGE_SETTINGS, masqueradeAll },
     hostAddresses: HOST_ADDRESSES,
     nodePortAddressesDefault: ["primary"],
-    capabilities: ALL_CAPABILITIES,
+    capabilities: abilitiesOf({ capabilities: ALL_CAPABILITIES }).capabilities,
     variants: REFERENCE_VARIANTS,
   };
 }

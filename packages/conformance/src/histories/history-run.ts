@@ -1,4 +1,5 @@
 import { FAMILIES, isEqual } from "@turnout/core";
+import { isFixed } from "../oracle/affinity-of.ts";
 import { flowFate } from "../oracle/flow-fate.ts";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import { verdictOf } from "../oracle/verdict-of.ts";
@@ -11,9 +12,9 @@ import { offendedByFlow } from "../checks/offended.ts";
 import { Player } from "../play/player.ts";
 import type { PlayerOptions } from "../play/player.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
-import { randomEvent, randomPacket, randomSettings } from "./random-objects.ts";
+import { randomEvent, randomPacket, randomSettings, SERVERS } from "./random-objects.ts";
 import type { ClusterEvent } from "./random-objects.ts";
-import { placeNameOf, STAGE_OBJECTS } from "../play/stage.ts";
+import { placeNameOf, STAGE_NODE, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
 import { deltaText } from "../play/watched-backend.ts";
 
@@ -83,7 +84,9 @@ export class HistoryRun {
   }
 
   async #step(player: Player): Promise<void> {
-    const clusterEvent = randomEvent(this.#random);
+    // Rule R-56: where the host may be no endpoint, it is none, whatever its addresses are at the time.
+    const mayServe = (name: string): boolean => player.abilities.capabilities.hostEndpoints === true || name !== STAGE_NODE;
+    const clusterEvent = randomEvent(this.#random, SERVERS.filter(mayServe));
     this.steps++;
     this.#checkpoint(clusterEvent.say);
     await this.#carryOut(player, clusterEvent);
@@ -163,7 +166,8 @@ export class HistoryRun {
     for (const flow of flows) {
       const fate = flowFate(before, after, flow);
       const isLeft = player.host.flows.some((one) => isEqual(one, flow));
-      if (fate === "either" || isLeft === (fate === "keep")) continue;
+      const isAsked = fate === "keep" || player.abilities.capabilities.forgetsFlows === true;
+      if (fate === "either" || isLeft === (fate === "keep") || !isAsked) continue;
       this.#findings.add({
         kind: "flow",
         family: flow.family,
@@ -240,7 +244,7 @@ export class HistoryRun {
     // Who answers for addresses itself has them on the host, and no kernel lets a packet in that says it comes from one of its own.
     if (player.abilities.capabilities.clientAddress !== true && link !== "" && placeNameOf(source) === source) return;
     // By now nobody is remembered.
-    const question = { packet, verdict: verdictOf(player.world, packet), remembered: undefined };
+    const question = { packet, verdict: verdictOf(player.world, packet), remembered: undefined, isFixed: isFixed(player.world, packet) };
     this.packets++;
     for (const complaint of judgePacket(player.host, question, this.#random))
       this.#findings.add({

@@ -45,8 +45,8 @@ const BAD_SPECS: readonly RawObject[] = [
   { type: "Portal" },
 ];
 
-/** A client outside that is an endpoint too, and asks for itself by this node, is nobody's case. */
-const SERVERS: readonly string[] = PLACES.filter(({ kind }) => kind !== "client").map(({ name }) => name);
+/** Who serves. A client outside that is an endpoint too, and asks for itself by this node, is nobody's case. */
+export const SERVERS: readonly string[] = PLACES.filter(({ kind }) => kind !== "client").map(({ name }) => name);
 
 const HERE_AND_OUTSIDE = PLACES.filter(({ node }) => node === undefined || node === STAGE_NODE);
 
@@ -68,12 +68,12 @@ export function randomSettings(random: Random): NodeSettings {
   };
 }
 
-/** Think up one change: mostly of slices, as in life. */
-export function randomEvent(random: Random): ClusterEvent {
+/** Think up one change: mostly of slices, as in life; `servers` are their endpoints. */
+export function randomEvent(random: Random, servers: readonly string[] = SERVERS): ClusterEvent {
   const number = 1 + Math.floor(random() * SERVICES);
   const name = `s${number}`;
   const chance = random();
-  if (chance < 0.5) return { say: `slices of ${name}`, put: randomSlices(name, random) };
+  if (chance < 0.5) return { say: `slices of ${name}`, put: randomSlices(name, servers, random) };
   if (chance < 0.82) return { say: `Service ${name}`, put: [randomService(name, number, random)] };
   if (chance < 0.88) return { say: `no Service ${name}`, remove: [{ kind: "Service", namespace: "kit", name }] };
   if (chance < 0.93) return { say: `no slices of ${name}`, remove: sliceRefs(name, suffix(random)) };
@@ -191,10 +191,10 @@ function randomPorts(number: number, random: Random): readonly RawObject[] {
   );
 }
 
-function randomSlices(name: string, random: Random): readonly RawObject[] {
+function randomSlices(name: string, servers: readonly string[], random: Random): readonly RawObject[] {
   const count = pickOne([0, 1, 1, 2, 2, 3, 4, 6], random);
   const hints = pickOne(["none", "none", "zones", "nodes", "mixed"] as const, random);
-  const endpoints = Array.from({ length: count }, () => randomEndpoint(hints, random));
+  const endpoints = Array.from({ length: count }, () => randomEndpoint(hints, pickOne(servers, random), random));
   const ports =
     random() < 0.7
       ? {}
@@ -207,8 +207,7 @@ function randomSlices(name: string, random: Random): readonly RawObject[] {
   return random() < 0.85 ? made : [pickOne(made, random)];
 }
 
-function randomEndpoint(hints: "none" | "zones" | "nodes" | "mixed", random: Random): EndpointOn {
-  const on = pickOne(SERVERS, random);
+function randomEndpoint(hints: "none" | "zones" | "nodes" | "mixed", on: string, random: Random): EndpointOn {
   const state = random();
   const hinted = hints === "mixed" ? random() < 0.7 : true;
   return {

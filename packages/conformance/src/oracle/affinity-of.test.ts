@@ -2,7 +2,7 @@ import { REFERENCE_VARIANTS } from "./reference-variants.ts";
 import { describe, expect, it } from "vitest";
 import { rawService, rawSlice } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
-import { affinityOf } from "./affinity-of.ts";
+import { affinityOf, isFixed } from "./affinity-of.ts";
 import { capabilitiesWithout, packetOf, worldOf } from "./test-support/questions.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 
@@ -41,6 +41,12 @@ describe("R-46 one client and one row", () => {
   it("variant: an address each", () => {
     const perAddress = { ...world, variants: { ...REFERENCE_VARIANTS, affinityScope: "address" } } as const;
     expect(key(perAddress, "client", "198.51.100.1 80")).not.toBe(key(perAddress, "client", "10.96.0.1 80"));
+  });
+  it("variant: the client's address decides, and nothing is remembered", () => {
+    const byAddress = { ...world, variants: { ...REFERENCE_VARIANTS, affinityBy: "address" } } as const;
+    expect(key(byAddress, "client", "10.96.0.1 80")).toBeUndefined();
+    const packet = packetOf("client", "10.96.0.1 80");
+    expect([isFixed(byAddress, packet), isFixed(world, packet)]).toEqual([true, false]);
   });
 });
 

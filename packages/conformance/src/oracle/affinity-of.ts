@@ -13,11 +13,22 @@ export interface AffinityEntry {
 }
 
 /**
- * Say which affinity entry a packet uses and renews (rules R-08 and R-46); undefined when it is not affine, or not forwarded.
+ * Say which affinity entry a packet uses and renews (rules R-08 and R-46); undefined when it is not affine, or not forwarded, or
+ * nothing is remembered (variant `affinityBy`).
  *
  * Edges: a backend without affinity has none (rule R-56). An entry that names an endpoint the packet can't be forwarded to says nothing.
  */
 export function affinityOf(world: OracleWorld, packet: Packet): AffinityEntry | undefined {
+  if (world.variants.affinityBy === "address") return undefined;
+  return entryOf(world, packet);
+}
+
+/** Tell whether a client's address alone decides which endpoint it gets (variant `affinityBy`): always the same one while the endpoints are. */
+export function isFixed(world: OracleWorld, packet: Packet): boolean {
+  return world.variants.affinityBy === "address" && entryOf(world, packet) !== undefined;
+}
+
+function entryOf(world: OracleWorld, packet: Packet): AffinityEntry | undefined {
   if (world.capabilities.sessionAffinity !== true || verdictOf(world, packet).is !== "forward") return undefined;
   const scene = sceneOf(world, packet.family);
   const owner = scene.ownerOf(packet);

@@ -11,6 +11,8 @@ export interface OracleNode {
   readonly zone: string;
   readonly primary: string | undefined;
   readonly hostAddresses: ReadonlySet<string>;
+  /** Those, and what its Node object tells. */
+  readonly allAddresses: ReadonlySet<string>;
   /** Addresses node ports answer on. */
   readonly nodePortAddresses: ReadonlySet<string>;
   readonly serviceRanges: readonly CIDR[];
@@ -29,6 +31,7 @@ export function readNode(world: OracleWorld, family: IPFamily): OracleNode {
     zone: textAt(raw, "metadata", "labels", "topology.kubernetes.io/zone"),
     primary,
     hostAddresses: new Set(world.hostAddresses[family]),
+    allAddresses: new Set([...world.hostAddresses[family], ...(primary === undefined ? [] : [primary]), ...nodeAddresses(raw, family)]),
     nodePortAddresses: new Set(nodePortAddresses(world, family, primary)),
     serviceRanges: objectsOf(world.objects, "ServiceCIDR").flatMap((object) => rangesOf(listAt(object, "spec", "cidrs"), family)),
     podCIDRs: rangesOf(podRanges(raw), family),
@@ -73,7 +76,9 @@ function nodePortAddresses(world: OracleWorld, family: IPFamily, primary: string
   const ranges = rangesOf(chosen, family);
   const hasLoopback = family === "IPv4" && world.variants.nodePortsOnLoopback === "IPv4";
   return world.hostAddresses[family].filter(
-    (address) => (hasLoopback || !isIn(address, rangesOf([loopback], family))) && (ranges.length === 0 || isIn(address, ranges)),
+    (address) =>
+      (hasLoopback || !isIn(address, rangesOf([loopback], family))) &&
+      (ranges.length === 0 || world.variants.nodePortScope === "all" || isIn(address, ranges)),
   );
 }
 

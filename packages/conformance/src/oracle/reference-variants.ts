@@ -12,4 +12,6 @@ export const REFERENCE_VARIANTS: Variants = {
   nodePortsOnLoopback: "never",
   rowChanges: "atOnce",
   localClients: "packets",
+  nodePortScope: "settings",
+  affinityBy: "memory",
 };

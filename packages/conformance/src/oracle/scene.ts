@@ -1,6 +1,6 @@
 import { parseCIDR } from "@turnout/core";
 import type { CIDR, DestinationKind, IPFamily, Protocol } from "@turnout/core";
-import { poolsOf } from "./pools.ts";
+import { poolsOf, reachable } from "./pools.ts";
 import type { Pools } from "./pools.ts";
 import { readEndpoints } from "./read-endpoints.ts";
 import type { OracleEndpoint } from "./read-endpoints.ts";
@@ -71,7 +71,7 @@ function see(world: OracleWorld, family: IPFamily): Scene {
     ),
     leftAloneBy: (address) => ruleAgainst(address, world.objects, family),
     endpointsOf,
-    poolsOf: (row) => poolsOf(endpointsOf(row), node),
+    poolsOf: (row) => reachable(poolsOf(endpointsOf(row), node), node, capabilities),
     sourcesOf: (row) => allowedSources(row, node),
   };
 }

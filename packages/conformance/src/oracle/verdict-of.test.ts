@@ -334,6 +334,12 @@ describe("variants", () => {
     expect(fate(settings(world, { masqueradeAll: true }), "pod", CLUSTER_IP)).toBe("10.1.2.1");
   });
 
+  it("nodePortScope: all of the host's addresses answer, whatever is chosen, but loopback", () => {
+    const world = variants(settings(web(), { nodePortAddresses: ["192.0.2.0/24"] }), { nodePortScope: "all" });
+    expect(fate(world, "client", "172.18.0.1 30080")).toBe("10.1.1.1* 10.1.2.1*");
+    expect(fate(world, "host", "127.0.0.1 30080")).toBe("pass");
+  });
+
   it("nodePortsOnLoopback: the host is answered on 127.0.0.1 where that is chosen, and never on ::1", () => {
     const world = variants(settings(web(), { nodePortAddresses: ["all"] }), { nodePortsOnLoopback: "IPv4" });
     expect(fate(world, "host", "127.0.0.1 30080")).toBe("10.1.1.1* 10.1.2.1*");
@@ -352,8 +358,28 @@ describe("R-56 what a backend can't do", () => {
     ["clientAddress", {}, "pod", CLUSTER_IP, "10.1.1.1* 10.1.2.1*"],
     ["hairpin", {}, "10.1.1.1", CLUSTER_IP, "10.1.1.1 10.1.2.1"],
     ["drop", { loadBalancerSourceRanges: ["203.0.113.0/25"] }, "stranger", BALANCED_IP, "reject"],
+    ["refuse", { loadBalancerSourceRanges: ["203.0.113.0/25"] }, "stranger", BALANCED_IP, "drop"],
+    ["origins", {}, "client", CLUSTER_IP, "10.1.1.1 10.1.2.1"],
+    ["origins", { externalTrafficPolicy: "Local" }, "pod", EXTERNAL_IP, "10.1.1.1"],
+    ["origins", { externalTrafficPolicy: "Local" }, "host", EXTERNAL_IP, "10.1.1.1"],
   ])("no %s: %j, %s to %s", (missing, spec, from, to, expected) => {
     expect(fate({ ...web(spec), capabilities: capabilitiesWithout(missing) }, from, to)).toBe(expected);
+  });
+
+  it("nothing to refuse or drop with: it passes, and dropped where that can be", () => {
+    const without = (...missing: readonly Capability[]): OracleWorld => ({ ...web({}, []), capabilities: capabilitiesWithout(...missing) });
+    expect(fate(without("refuse"), "pod", CLUSTER_IP)).toBe("drop");
+    expect(fate(without("refuse", "drop"), "pod", CLUSTER_IP)).toBe("pass");
+  });
+
+  it("no endpoints of the host: a pool is without them, and may be empty", () => {
+    const own = { ...HERE, ip: "172.18.0.1" };
+    const without = (endpoints: readonly EndpointShort[]): OracleWorld => ({
+      ...web({}, endpoints),
+      capabilities: capabilitiesWithout("hostEndpoints"),
+    });
+    expect(fate(without([own, THERE]), "pod", CLUSTER_IP)).toBe("10.1.2.1");
+    expect(fate(without([own]), "pod", CLUSTER_IP)).toBe("reject");
   });
 });
 

@@ -14,7 +14,8 @@ import type { Pool } from "./pools.ts";
  * Shape: the oracle of the conformance kit; shares no code with what makes rows and rules, but the reading of addresses.
  * Edges: backends may differ where `world.variants` says so. The host's own address in any range is the host's: it is neither undefined nor
  * unallocated (rules R-47 and R-48). A backend that can't drop rejects (UDP aside), one that can't keep the client's address or masquerade hairpins
- * always or never rewrites there, and one that doesn't get at the host's own packets lets them pass (rule R-56). `rejectFromHost: false` concerns external and load-balancer IPs that are not the host's
+ * always or never rewrites there, one that doesn't get at the host's own packets lets them pass, one that can't answer with a refusal drops, or lets
+ * pass what it can't drop either, and one that can't tell who sends treats all as clients outside (rule R-56). `rejectFromHost: false` concerns external and load-balancer IPs that are not the host's
  * own, as refusals for those sit where only arriving and passing packets come by (rules R-23, R-29).
  * @source docs/rules.md
  */
@@ -23,8 +24,10 @@ export function verdictOf(world: OracleWorld, packet: Packet): Verdict {
   if (packet.link === "" && capabilities.hostOrigin !== true) return { is: "pass", because: ["R-56"] };
   const verdict = fullVerdict(world, packet);
   // Whoever can't drop a connection can still not answer a datagram.
-  const isRejected = verdict.is === "drop" && capabilities.drop !== true && packet.protocol !== "UDP";
-  return isRejected ? { is: "reject", because: [...verdict.because, "R-56"] } : verdict;
+  const isRejected = verdict.is === "drop" && capabilities.drop !== true && packet.protocol !== "UDP" && capabilities.refuse === true;
+  if (isRejected) return { is: "reject", because: [...verdict.because, "R-56"] };
+  if (capabilities.refuse === true || (verdict.is !== "reject" && verdict.is !== "drop")) return verdict;
+  return { is: capabilities.drop === true ? "drop" : "pass", because: [...verdict.because, "R-56"] };
 }
 
 function fullVerdict(world: OracleWorld, packet: Packet): Verdict {
@@ -43,10 +46,10 @@ function fullVerdict(world: OracleWorld, packet: Packet): Verdict {
 /** Rules R-22 to R-27. */
 function verdictOnClusterIP(world: OracleWorld, scene: Scene, packet: Packet, row: OracleRow): Verdict {
   const pools = scene.poolsOf(row);
-  if (pools.cluster.endpoints.length === 0) return { is: "reject", because: ["R-23"] };
+  if (!pools.hasUsable) return { is: "reject", because: ["R-23"] };
   const pool = row.internalLocal ? pools.local : pools.cluster;
-  if (pool.endpoints.length === 0) return { is: "drop", because: ["R-27"] };
-  const { isFromPod } = scene.node;
+  if (!pool.hasUsable) return { is: "drop", because: ["R-27"] };
+  const isFromPod = world.capabilities.origins === true ? scene.node.isFromPod : undefined;
   if (isAtSocket(world, packet)) return forwardAtSocket(pool, ["R-22", "R-24"]);
   if (world.settings.masqueradeAll) return forward(world, packet, pool, true, ["R-25", "R-22"]);
   if (isFromPod === undefined) return forward(world, packet, pool, false, ["R-26", "R-22"]);
@@ -55,9 +58,8 @@ function verdictOnClusterIP(world: OracleWorld, scene: Scene, packet: Packet, ro
 
 /** Rules R-28 to R-35, R-39 and R-40. */
 function verdictOnExternal(world: OracleWorld, scene: Scene, packet: Packet, row: OracleRow, isBalanced: boolean): Verdict {
-  const { cluster, local } = scene.poolsOf(row);
+  const { cluster, local, hasUsable: hasUsableEndpoints } = scene.poolsOf(row);
   const sources = isBalanced ? scene.sourcesOf(row) : undefined;
-  const hasUsableEndpoints = cluster.endpoints.length > 0;
   if (sources !== undefined && isHostLeftOut(world, scene.node, packet, sources)) {
     const isLet = scene.node.hostAddresses.has(packet.destination) || (hasUsableEndpoints && isIn(packet.source, sources));
     return { is: isLet ? "pass" : "drop", because: ["R-39"] };
@@ -67,20 +69,21 @@ function verdictOnExternal(world: OracleWorld, scene: Scene, packet: Packet, row
   if (isBlocked && (hasUsableEndpoints || world.variants.blockedWithoutEndpoints === "drop")) return { is: "drop", because: ["R-39"] };
   const admitted = sources === undefined || isBlocked ? [] : isIn(packet.source, row.sourceRanges ?? []) ? ["R-39"] : ["R-40"];
   if (!hasUsableEndpoints) return { is: "reject", because: ["R-29", ...admitted] };
-  const { isFromPod } = scene.node;
+  const hasOrigins = world.capabilities.origins === true;
+  const isFromPod = hasOrigins ? scene.node.isFromPod : undefined;
   if (served === "socket") {
     if (!row.externalLocal) return forwardAtSocket(cluster, ["R-28", ...admitted]);
-    if (packet.link === "") return forwardAtSocket(cluster, ["R-32", ...admitted]);
+    if (packet.link === "" && hasOrigins) return forwardAtSocket(cluster, ["R-32", ...admitted]);
     if (isFromPod !== undefined) return forwardAtSocket(cluster, ["R-31", ...admitted]);
-    if (local.endpoints.length > 0) return forwardAtSocket(local, ["R-30", "R-34", ...admitted]);
+    if (local.hasUsable) return forwardAtSocket(local, ["R-30", "R-34", ...admitted]);
     return { is: "drop", because: ["R-33", "R-34", ...admitted] };
   }
   if (!row.externalLocal) return forward(world, packet, cluster, true, ["R-28", ...admitted]);
   if (isFromPod?.(packet) === true)
     return forward(world, packet, cluster, false, ["R-31", ...(isOfHost(scene.node, packet.source) ? ["R-35"] : []), ...admitted]);
-  if (isOfHost(scene.node, packet.source)) return forward(world, packet, cluster, true, ["R-32", ...admitted]);
+  if (hasOrigins && isOfHost(scene.node, packet.source)) return forward(world, packet, cluster, true, ["R-32", ...admitted]);
   const untold = isFromPod === undefined ? ["R-34"] : [];
-  if (local.endpoints.length === 0) return { is: "drop", because: ["R-33", ...untold, ...admitted] };
+  if (!local.hasUsable) return { is: "drop", because: ["R-33", ...untold, ...admitted] };
   return forward(world, packet, local, false, ["R-30", ...untold, ...admitted]);
 }
 
@@ -93,8 +96,8 @@ function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Ver
     if (row === undefined) return { is: "pass", because: [] };
     const { cluster, local } = scene.poolsOf(row);
     if (variants.nodePortRejectScope === "nodePortAddresses") return { is: "pass", because: ["R-37"] };
-    if (cluster.endpoints.length === 0) return { is: "reject", because: ["R-29", "R-37"] };
-    if (row.externalLocal && local.endpoints.length === 0) return { is: "drop", because: ["R-33", "R-37"] };
+    if (!cluster.hasUsable) return { is: "reject", because: ["R-29", "R-37"] };
+    if (row.externalLocal && !local.hasUsable) return { is: "drop", because: ["R-33", "R-37"] };
     return { is: "pass", because: ["R-37"] };
   }
   if (scene.clusterIPs.has(packet.destination)) return { is: variants.undefinedClusterIPPort, because: ["R-47"] };
@@ -106,12 +109,14 @@ function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Ver
 
 /** Whoever is served at a socket is seen with the address that it has there: of the host, one of the node's own. */
 function forwardAtSocket(pool: Pool, because: readonly string[]): Verdict {
+  if (pool.endpoints.length === 0) return { is: "reject", because: [...because, ...pool.because] };
   const answers = pool.endpoints.map((endpoint) => ({ endpoint: endpoint.text, masquerade: false }));
   return { is: "forward", answers, because: [...because, ...pool.because] };
 }
 
 function forward(world: OracleWorld, packet: Packet, pool: Pool, asked: boolean, because: readonly string[]): Verdict {
   const { clientAddress, hairpin: canHairpin } = world.capabilities;
+  if (pool.endpoints.length === 0) return { is: "reject", because: [...because, ...pool.because] };
   const masquerade = asked || clientAddress !== true;
   const isSender = (endpoint: OracleEndpoint): boolean => canHairpin === true && endpoint.ip === packet.source;
   const hairpin = !masquerade && pool.endpoints.some(isSender) ? ["R-36"] : [];

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ALL_CAPABILITIES, FAMILIES, Store } from "@turnout/core";
+import { abilitiesOf, ALL_CAPABILITIES, FAMILIES, Store } from "@turnout/core";
 import type { Issue, Protocol } from "@turnout/core";
 import { verdictOf } from "../oracle/index.ts";
 import type { OracleWorld } from "../oracle/index.ts";
@@ -58,7 +58,7 @@ function disagreements({ settings, hostAddresses, families, protocols, steps }: 
         IPv6: [...HOST_ADDRESSES.IPv6, ...(hostAddresses?.IPv6 ?? [])],
       },
       nodePortAddressesDefault: ["primary"],
-      capabilities: ALL_CAPABILITIES,
+      capabilities: abilitiesOf({ capabilities: ALL_CAPABILITIES }).capabilities,
       variants: REFERENCE_VARIANTS,
     };
     const wrong = probes.flatMap((probe) =>

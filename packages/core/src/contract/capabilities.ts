@@ -30,6 +30,16 @@ export interface Capabilities {
   readonly hostOrigin: Ability;
   /** Packets can be dropped without an answer. Without it they are rejected, but for UDP, where not to answer takes nothing. Default: no. */
   readonly drop: Ability;
+  /** Packets can be refused with an answer. Without it they are dropped if `drop` says true, and pass otherwise. Default: yes. */
+  readonly refuse: Ability;
+  /** Rules can tell who sends a packet. Without it each destination has the rule for anyone, besides source ranges. Default: yes. */
+  readonly origins: Ability;
+  /** Endpoints of one row may have different ports. Without it a pool keeps those of the port that most have, the smaller of two. Default: yes. */
+  readonly endpointPorts: Ability;
+  /** Endpoints may have an address of the host that serves, or of its Node object. Without it they are left out of the pools. Default: yes. */
+  readonly hostEndpoints: Ability;
+  /** UDP flows can be forgotten. Without it no rule asks for that. Default: yes. */
+  readonly forgetsFlows: Ability;
 }
 
 /** The name of one of the {@link Capabilities}. */
@@ -53,6 +63,11 @@ export const CAPABILITY_DEFAULTS: Capabilities = {
   hairpin: NOT_NAMED,
   hostOrigin: NOT_NAMED,
   drop: NOT_NAMED,
+  refuse: true,
+  origins: true,
+  endpointPorts: true,
+  hostEndpoints: true,
+  forgetsFlows: true,
 };
 
 /** The capabilities that contract 2 began with. */
@@ -111,6 +126,13 @@ export interface Variants {
    * pod of this node out, packets of its pods are served; where they keep the node's primary address out, the host is not. Default: `packets`.
    */
   readonly localClients: "packets" | "sockets";
+  /** Which of the host's addresses answer node ports: those that the settings choose, or all whatever they say. Default: `settings`. */
+  readonly nodePortScope: "settings" | "all";
+  /**
+   * What affinity is made of: the dataplane remembers each client until its time is up, or the client's address decides for as long as the
+   * endpoints stay the same, without a time. Default: `memory`.
+   */
+  readonly affinityBy: "memory" | "address";
 }
 
 /**
@@ -128,6 +150,8 @@ export const VARIANT_VALUES: { readonly [Name in keyof Variants]: readonly [Vari
   nodePortsOnLoopback: ["never", "IPv4"],
   rowChanges: ["atOnce", "inParts"],
   localClients: ["packets", "sockets"],
+  nodePortScope: ["settings", "all"],
+  affinityBy: ["memory", "address"],
 };
 
 /** What a backend names of itself; what it leaves out has its default. Names that this core doesn't know count for nothing. */

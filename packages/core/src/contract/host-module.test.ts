@@ -41,6 +41,8 @@ describe("what a backend can do on a host", () => {
       rejectFromHost: true,
       blockedWithoutEndpoints: "drop",
       affinityScope: "address",
+      affinityBy: "memory",
+      nodePortScope: "settings",
       nodePortsOnLoopback: "never",
       rowChanges: "atOnce",
       localClients: "packets",
@@ -48,7 +50,8 @@ describe("what a backend can do on a host", () => {
   });
 
   it("closes what nobody named", () => {
-    expect(Object.values(CAPABILITY_DEFAULTS).every((can) => typeof can === "string")).toBe(true);
+    const began = Object.keys(ALL_CAPABILITIES) as readonly (keyof typeof ALL_CAPABILITIES)[];
+    expect(began.map((name) => CAPABILITY_DEFAULTS[name]).every((can) => typeof can === "string")).toBe(true);
   });
 
   it("is less where its probe found so, and otherwise where it found that", async () => {
@@ -57,7 +60,7 @@ describe("what a backend can do on a host", () => {
       variants: { rejectFromHost: false },
     });
     const { capabilities, variants } = await probeModule(module, {}, WORLD, NEVER);
-    expect(capabilities).toEqual({ ...ALL_CAPABILITIES, IPv6: "off on this host", SCTP: "never heard of" });
+    expect(capabilities).toEqual({ ...CAPABILITY_DEFAULTS, ...ALL_CAPABILITIES, IPv6: "off on this host", SCTP: "never heard of" });
     expect(variants.rejectFromHost).toBe(false);
   });
 

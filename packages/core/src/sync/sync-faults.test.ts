@@ -335,6 +335,11 @@ describe("R-56 capabilities in the loop", () => {
       hairpin: true,
       hostOrigin: true,
       drop: true,
+      refuse: true,
+      origins: true,
+      endpointPorts: true,
+      hostEndpoints: true,
+      forgetsFlows: true,
     } as const;
     const ports = [
       { name: "a", port: 1, protocol: "SCTP" },

@@ -65,7 +65,7 @@ export interface RunConfig {
 export type ConfiguredBackend = Pick<BackendModule, "name" | "proxyMode">;
 
 /** kube-proxy's configuration has a section for each of its modes, of the same name but for these. */
-const SECTION_OF: Readonly<Record<string, string>> = { kernelspace: "winkernel" };
+const PREFIX_OF: Readonly<Record<string, string>> = { kernelspace: "winkernel." };
 /** Fields of a section that are the node's settings; its others go to the backend as options. */
 const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAll", "syncPeriod", "minSyncPeriod"]);
 
@@ -254,7 +254,7 @@ function serverAddresses(loaded: LoadedConfig, values: ConfigValues): ServerAddr
 
 /** The explicit fields of the mode's own section as the file writes them, e.g. `ipvs.tcpTimeout` → `tcpTimeout`: `15m0s`. */
 function sectionOptions(given: GivenValues, proxyMode: string): Readonly<Record<string, Plain>> {
-  const prefix = `${SECTION_OF[proxyMode] ?? proxyMode}.`;
+  const prefix = PREFIX_OF[proxyMode] ?? `${proxyMode}.`;
   const entries = Object.entries(given)
     .filter(([path]) => path.startsWith(prefix) && !NOT_OPTIONS.has(path.slice(prefix.length)))
     .map(([path, value]) => [path.slice(prefix.length), (FIELDS[path as keyof ConfigValues] as Field<unknown>).kind.show(value)] as const);

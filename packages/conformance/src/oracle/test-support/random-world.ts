@@ -178,6 +178,8 @@ function randomVariants(random: Random): Variants {
     rowChanges: pickOne(["atOnce", "inParts"], random),
     // Rows say nothing of sockets, and so nothing could be compared.
     localClients: "packets",
+    nodePortScope: pickOne(["settings", "settings", "all"], random),
+    affinityBy: "memory",
   };
 }
 

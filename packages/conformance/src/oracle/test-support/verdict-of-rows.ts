@@ -25,6 +25,13 @@ interface Hit {
 
 /** Interpret the core's rows, rule by rule: the other side of the oracle's trial. */
 export function verdictOfRows(world: RowsWorld, packet: Packet): RowsVerdict {
+  const verdict = verdictOfRules(world, packet);
+  const { refuse, drop } = world.capabilities;
+  if (refuse === true || (verdict.is !== "reject" && verdict.is !== "drop")) return verdict;
+  return just(drop === true ? "drop" : "pass");
+}
+
+function verdictOfRules(world: RowsWorld, packet: Packet): RowsVerdict {
   const { capabilities, variants, hostAddresses } = world;
   if (packet.link === "" && capabilities.hostOrigin !== true) return just("pass");
   const hit = hitOf(world, packet);
@@ -56,7 +63,7 @@ function answersNodePorts({ node, hostAddresses, nodePortAddressesDefault, varia
   const wanted = node.settings.nodePortAddresses ?? nodePortAddressesDefault;
   const chosen = nodePortAddresses({ wanted, family: node.family, primary: node.addresses[0], hostAddresses });
   const isOff = isLoopback(address) && (node.family === "IPv6" || variants.nodePortsOnLoopback === "never");
-  return hostAddresses.includes(address) && !isOff && (chosen === "all" || chosen.includes(address));
+  return hostAddresses.includes(address) && !isOff && (chosen === "all" || variants.nodePortScope === "all" || chosen.includes(address));
 }
 
 function obey({ node, hostAddresses, capabilities, variants }: RowsWorld, packet: Packet, { row, destination }: Hit): RowsVerdict {
@@ -80,11 +87,16 @@ function obey({ node, hostAddresses, capabilities, variants }: RowsWorld, packet
   if (rule.from === "outsideSourceRanges" && variants.blockedWithoutEndpoints === "reject" && destination.rules[1]?.to === "reject")
     return just("reject");
   if (rule.to === "reject" || rule.to === "drop") return just(rule.to);
-  const pool = row[rule.to].map((index) => row.endpoints[index]).filter((endpoint) => endpoint !== undefined);
+  const isReached = (ip: string): boolean => capabilities.hostEndpoints === true || ![...hostAddresses, ...node.addresses].includes(ip);
+  const pool = row[rule.to]
+    .map((index) => row.endpoints[index])
+    .filter((endpoint) => endpoint !== undefined)
+    .filter(({ ip }) => isReached(ip));
   const answers = pool.map(({ ip, port }) => ({
     endpoint: hostPort(ip, port),
     masquerade: rule.masquerade || capabilities.clientAddress !== true || (capabilities.hairpin === true && ip === packet.source),
   }));
+  if (answers.length === 0 && capabilities.hostEndpoints !== true) return just("reject");
   if (answers.length === 0) throw new Error(`${row.key}: a rule points to an empty pool`);
   return { is: "forward", answers };
 }

@@ -1,0 +1,62 @@
+import { ENDPOINT_SETTINGS, LOAD_BALANCER_SETTINGS } from "./documents.ts";
+import type { EndpointSettings, LoadBalancerSettings } from "./documents.ts";
+import type { HnsHost } from "./host.ts";
+import { readEndpoint, readLoadBalancer, readNetwork, readVersion } from "./replies.ts";
+import type { HnsEndpoint, HnsLoadBalancer, HnsNetwork, HnsVersion } from "./replies.ts";
+
+/** HNS with its objects typed; whatever is sent and read is checked against its schema. */
+export class HnsClient {
+  readonly #host: HnsHost;
+
+  constructor(host: HnsHost) {
+    this.#host = host;
+  }
+
+  /** @throws {HnsError | ProxyError} */
+  async version(signal: AbortSignal): Promise<HnsVersion> {
+    return readVersion(await this.#host.version(signal));
+  }
+
+  /** @throws {HnsError | ProxyError} */
+  async networks(signal: AbortSignal): Promise<readonly HnsNetwork[]> {
+    return (await this.#host.list("network", signal)).map(readNetwork);
+  }
+
+  /** Those of all networks. @throws {HnsError | ProxyError} */
+  async endpoints(signal: AbortSignal): Promise<readonly HnsEndpoint[]> {
+    return (await this.#host.list("endpoint", signal)).map(readEndpoint);
+  }
+
+  /** @throws {HnsError | ProxyError} */
+  async loadBalancers(signal: AbortSignal): Promise<readonly HnsLoadBalancer[]> {
+    return (await this.#host.list("loadBalancer", signal)).map(readLoadBalancer);
+  }
+
+  /** @throws {HnsError | ProxyError} */
+  async createEndpoint(settings: EndpointSettings, signal: AbortSignal): Promise<HnsEndpoint> {
+    const document = JSON.stringify(ENDPOINT_SETTINGS(settings, "endpoint"));
+    return readEndpoint(await this.#host.create("endpoint", document, settings.HostComputeNetwork, signal));
+  }
+
+  /** @throws {HnsError | ProxyError} */
+  async removeEndpoint(id: string, signal: AbortSignal): Promise<void> {
+    await this.#host.remove("endpoint", id, signal);
+  }
+
+  /** @throws {HnsError | ProxyError} */
+  async createLoadBalancer(settings: LoadBalancerSettings, signal: AbortSignal): Promise<HnsLoadBalancer> {
+    const document = JSON.stringify(LOAD_BALANCER_SETTINGS(settings, "load balancer"));
+    return readLoadBalancer(await this.#host.create("loadBalancer", document, undefined, signal));
+  }
+
+  /** @throws {HnsError | ProxyError} */
+  async modifyLoadBalancer(id: string, settings: LoadBalancerSettings, signal: AbortSignal): Promise<HnsLoadBalancer> {
+    const document = JSON.stringify(LOAD_BALANCER_SETTINGS(settings, "load balancer"));
+    return readLoadBalancer(await this.#host.modifyLoadBalancer(id, document, signal));
+  }
+
+  /** @throws {HnsError | ProxyError} */
+  async removeLoadBalancer(id: string, signal: AbortSignal): Promise<void> {
+    await this.#host.remove("loadBalancer", id, signal);
+  }
+}

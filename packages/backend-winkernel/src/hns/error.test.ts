@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { HnsError, isHnsError, recordText, told } from "./error.ts";
+import type { HnsFailure } from "./error.ts";
+
+describe("what HNS failed with", () => {
+  it.each<[number, HnsFailure, string]>([
+    [0x803b0001, "notFound", "not_found"],
+    [0x803b0002, "notFound", "not_found"],
+    [0x803b0008, "notFound", "not_found"],
+    [0x80070490, "notFound", "not_found"],
+    [0x803b0010, "exists", "already_exists"],
+    [0x803b0012, "exists", "already_exists"],
+    [0x803b0013, "exists", "already_exists"],
+    [0x800700b7, "exists", "already_exists"],
+    [0x803b002c, "inUse", "tool_failed"],
+    [0x803b001c, "badReference", "not_found"],
+    [0x803b000c, "badReference", "not_found"],
+    [0x803b0020, "down", "timed_out"],
+    [0x800706ba, "down", "timed_out"],
+    [0x800706be, "down", "timed_out"],
+    [0x80070005, "denied", "permission_denied"],
+    [0x80004001, "unsupported", "host_unsupported"],
+    [0x803b0015, "unsupported", "host_unsupported"],
+    [0x803b0016, "unsupported", "host_unsupported"],
+    [0x803b001e, "refused", "tool_failed"],
+    [0x803b0007, "refused", "tool_failed"],
+  ])("0x%s is %s", (hresult, failure, code) => {
+    // As koffi gives it: signed.
+    const error = new HnsError(hresult | 0, "why");
+    expect([error.failure, isHnsError(error, failure)]).toEqual([failure, true]);
+    expect(told(error, "it can't be made", "endpoint 10.1.1.1")).toMatchObject({ code, object: "endpoint 10.1.1.1", cause: error });
+  });
+
+  it("is told in one line, and what else was thrown stays as it is", () => {
+    const error = told(new HnsError(0x803b0013, "The specified port already exists."), "HNS can't put it", "loadbalancer TCP *:30080");
+    expect(String(error)).toMatch(
+      /^ProxyError: \[already_exists\] HNS can't put it \(0x803b0013: The specified port already exists\.\): loadbalancer TCP \*:30080: find who/,
+    );
+    const defect = new TypeError("no");
+    expect(told(defect, "x", "y")).toBe(defect);
+  });
+
+  it.each([
+    [undefined, ""],
+    ["", ""],
+    ['{"Success":false,"Error":"A Reference is required ","ErrorCode":2151350300}', "A Reference is required"],
+    ['{"Success":false}', '{"Success":false}'],
+  ])("reads the record %j", (record, text) => {
+    expect(recordText(record)).toBe(text);
+  });
+
+  it("says of a record that is no JSON what it is", () => {
+    expect(recordText("<html>")).toMatch(/^<html> \(no JSON: /);
+  });
+});

@@ -1,0 +1,113 @@
+import { ProxyError } from "@turnout/core/backend";
+
+/** Checks a value and gives it typed. @throws {ProxyError} `invalid_object` naming the place. */
+export type Shape<T> = (value: unknown, at: string) => T;
+
+/** A field that may be left out; it is `undefined` then. */
+export interface OptionalShape<T> {
+  readonly optional: Shape<T>;
+}
+
+type Fields = Readonly<Record<string, Shape<unknown> | OptionalShape<unknown>>>;
+type RequiredKeys<F extends Fields> = { [K in keyof F]: F[K] extends Shape<unknown> ? K : never }[keyof F];
+type OptionalKeys<F extends Fields> = Exclude<keyof F, RequiredKeys<F>>;
+type Values<F extends Fields> = { readonly [K in RequiredKeys<F>]: F[K] extends Shape<infer T> ? T : never } & {
+  readonly [K in OptionalKeys<F>]?: F[K] extends OptionalShape<infer T> ? T : never;
+};
+
+function invalid(at: string, what: string): ProxyError {
+  return new ProxyError("invalid_object", `HNS: ${at} ${what}`);
+}
+
+/** Texts that match a pattern. */
+export function text(pattern: RegExp = /^/): Shape<string> {
+  return (value, at) => {
+    if (typeof value === "string" && pattern.test(value)) return value;
+    throw invalid(at, `is ${shown(value)}, not a text like ${String(pattern)}`);
+  };
+}
+
+/** Whole numbers in a range. */
+export function integer(min: number, max: number): Shape<number> {
+  return (value, at) => {
+    if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
+    throw invalid(at, `is ${shown(value)}, not a whole number from ${min} to ${max}`);
+  };
+}
+
+/** One of some values. */
+export function oneOf<T extends string | number>(...values: readonly T[]): Shape<T> {
+  return (value, at) => {
+    const found = values.find((one) => one === value);
+    if (found !== undefined) return found;
+    throw invalid(at, `is ${shown(value)}, not ${values.join(" or ")}`);
+  };
+}
+
+/** Lists of one shape. */
+export function list<T>(shape: Shape<T>, min: number = 0, max: number = Number.POSITIVE_INFINITY): Shape<readonly T[]> {
+  return (value, at) => {
+    if (!Array.isArray(value) || value.length < min || value.length > max)
+      throw invalid(at, `is ${shown(value)}, not a list of ${min} to ${max}`);
+    return value.map((one: unknown, index) => shape(one, `${at}[${index}]`));
+  };
+}
+
+/** A field that may be left out. */
+export function optional<T>(shape: Shape<T>): OptionalShape<T> {
+  return { optional: shape };
+}
+
+/** Objects with these fields and no others: what we send. */
+export function closed<F extends Fields>(fields: F): Shape<Values<F>> {
+  const inner = open(fields);
+  return (value, at) => {
+    const found = inner(value, at);
+    const unknown = Object.keys(value as object).filter((name) => !(name in fields));
+    if (unknown.length > 0) throw invalid(at, `has fields that HNS isn't sent: ${unknown.join(", ")}`);
+    return found;
+  };
+}
+
+/** Objects with these fields; what else they have is left out: what we read. */
+export function open<F extends Fields>(fields: F): Shape<Values<F>> {
+  return (value, at) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(at, `is ${shown(value)}, not an object`);
+    const given = value as Readonly<Record<string, unknown>>;
+    const entries = Object.entries(fields).flatMap(([name, shape]): [string, unknown][] => {
+      const field = given[name];
+      if (typeof shape === "function") return [[name, shape(field, `${at}.${name}`)]];
+      // HNS writes null, too, for what it leaves out elsewhere.
+      return field === undefined || field === null ? [] : [[name, shape.optional(field, `${at}.${name}`)]];
+    });
+    return Object.fromEntries(entries) as Values<F>;
+  };
+}
+
+/** A shape with one rule more; `fault` says what is wrong, or undefined. */
+export function such<T>(shape: Shape<T>, fault: (value: T) => string | undefined): Shape<T> {
+  return (value, at) => {
+    const found = shape(value, at);
+    const wrong = fault(found);
+    if (wrong !== undefined) throw invalid(at, wrong);
+    return found;
+  };
+}
+
+/** Parse JSON whose names of fields may be written in any case, as HNS's are; all names become lower case. @throws {ProxyError} `invalid_object`. */
+export function parseFolded(json: string, at: string): unknown {
+  try {
+    return JSON.parse(json, (_, value: unknown) =>
+      typeof value === "object" && value !== null && !Array.isArray(value)
+        ? Object.fromEntries(Object.entries(value).map(([name, field]) => [name.toLowerCase(), field as unknown]))
+        : value,
+    ) as unknown;
+  } catch (error) {
+    throw new ProxyError("invalid_object", `HNS: ${at} is no JSON`, { cause: error });
+  }
+}
+
+function shown(value: unknown): string {
+  const json = JSON.stringify(value) ?? "missing";
+  return json.length > 80 ? `${json.slice(0, 80)}…` : json;
+}

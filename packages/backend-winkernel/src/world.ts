@@ -1,0 +1,46 @@
+import { networkInterfaces } from "node:os";
+import { canonicalIP } from "@turnout/core/backend";
+import type { World } from "@turnout/core/backend";
+import { absentHns } from "./hns/absent-host.ts";
+import type { HnsHost } from "./hns/host.ts";
+
+/** An address of this host. */
+export interface HostLinkAddress {
+  /** Canonical. */
+  readonly ip: string;
+  /** Lower case with `-`. */
+  readonly mac: string;
+}
+
+/** What this backend touches: HNS, and what Node tells of the host. */
+export interface WinkernelWorld extends World {
+  readonly hns: HnsHost;
+  /** The host's addresses now, without link-local ones. */
+  addresses(): readonly HostLinkAddress[];
+  /** KUBE_NETWORK of the environment; "": not set. */
+  readonly networkName: string;
+}
+
+/** Add HNS and this host. Touches nothing yet. */
+export function createWinkernelWorld(base: World): WinkernelWorld & { close(): void } {
+  const hns = absentHns();
+  return {
+    ...base,
+    hns,
+    addresses: () => addressesOf(networkInterfaces()),
+    networkName: process.env["KUBE_NETWORK"] ?? "",
+    close: () => hns.close(),
+  };
+}
+
+/** Read what Node tells of a host's links. Pure. */
+export function addressesOf(links: ReturnType<typeof networkInterfaces>): readonly HostLinkAddress[] {
+  return Object.values(links)
+    .flatMap((addresses = []) => addresses)
+    .flatMap(({ address, mac }) => {
+      const ip = canonicalIP(address.replace(/%.*$/, ""));
+      return ip === undefined || /^(?:fe80:|169\.254\.)/.test(ip.text)
+        ? []
+        : [{ ip: ip.text, mac: mac.toLowerCase().replaceAll(":", "-") }];
+    });
+}
