@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { absentHns } from "./hns/absent-host.ts";
 import { winkernelModule } from "./module.ts";
 import { cart, Proxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { WinkernelFakeHost } from "./testing/index.ts";
 import { SCHEMA_VERSION } from "./hns/documents.ts";
+import { noWindows } from "./test-support/no-windows.ts";
 
 const never = new AbortController().signal;
 const [HERE, THERE, ALSO_THERE] = ["10.1.1.1", "10.1.2.1", "10.1.2.2"] as const;
@@ -322,7 +322,7 @@ describe("what others left", () => {
       const dataplane = await winkernelModule.open(winkernelModule.parseOptions({}), { ...world, networkName: "", ...change }, never);
       await dataplane.family("IPv4").cleanup?.(never);
     };
-    await cleanUp({ hns: absentHns() });
+    await cleanUp({ hns: noWindows() });
     await expect(cleanUp({})).rejects.toThrow("[invalid_object] nobody named the network");
   });
 });

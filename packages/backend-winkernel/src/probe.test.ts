@@ -1,10 +1,10 @@
 import type { Plain } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { absentHns } from "./hns/absent-host.ts";
 import { winkernelModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { FakeHostOptions } from "./testing/index.ts";
 import type { WinkernelWorld } from "./world.ts";
+import { noWindows } from "./test-support/no-windows.ts";
 
 const never = new AbortController().signal;
 
@@ -74,7 +74,7 @@ describe("problems name what to do", () => {
     expect(problems.map(String)).toEqual([
       expect.stringMatching(/^ProxyError: \[timed_out\] HNS can't be asked \(0x800706ba.*Get-Service hns/),
     ]);
-    const absent = await probed({}, {}, (world) => ({ ...world, hns: absentHns() }));
+    const absent = await probed({}, {}, (world) => ({ ...world, hns: noWindows() }));
     expect(absent.problems.map(String)).toEqual([expect.stringContaining("[tool_missing] no Host Network Service can be asked")]);
   });
 });

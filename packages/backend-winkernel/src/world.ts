@@ -1,8 +1,9 @@
 import { networkInterfaces } from "node:os";
 import { canonicalIP } from "@turnout/core/backend";
 import type { World } from "@turnout/core/backend";
-import { absentHns } from "./hns/absent-host.ts";
 import type { HnsHost } from "./hns/host.ts";
+import { loadHnsCalls } from "./native/libraries.ts";
+import { WindowsHns } from "./native/windows-hns.ts";
 
 /** An address of this host. */
 export interface HostLinkAddress {
@@ -23,12 +24,13 @@ export interface WinkernelWorld extends World {
 
 /** Add HNS and this host. Touches nothing yet. */
 export function createWinkernelWorld(base: World): WinkernelWorld & { close(): void } {
-  const hns = absentHns();
+  const { platform, env } = process;
+  const hns = new WindowsHns(() => loadHnsCalls({ platform, systemRoot: env["SystemRoot"] ?? "C:\\Windows" }));
   return {
     ...base,
     hns,
     addresses: () => addressesOf(networkInterfaces()),
-    networkName: process.env["KUBE_NETWORK"] ?? "",
+    networkName: env["KUBE_NETWORK"] ?? "",
     close: () => hns.close(),
   };
 }

@@ -61,6 +61,7 @@ export interface HnsVersion {
 
 const U32 = integer(0, 0xffff_ffff);
 const ID = text(/^\{?[0-9a-fA-F-]{36}\}?$/);
+const IDS = list(ID);
 const POLICY = open({ type: optional(text()), settings: optional((value): unknown => value) });
 const NETWORK = open({ id: ID, name: optional(text()), type: optional(text()), policies: optional(list(POLICY)) });
 const SUBNET = open({ destinationprefix: text(), provideraddress: text() });
@@ -96,6 +97,11 @@ const REPLY = open({
   error: optional(text()),
   output: optional((value): unknown => value),
 });
+
+/** Read the ids that HNS enumerates; of none at all it tells by an empty list or by nothing. @throws {ProxyError} `invalid_object`. */
+export function readIds(json: string | undefined): readonly string[] {
+  return json === undefined || json === "" ? [] : IDS(parseFolded(json, "ids"), "ids");
+}
 
 /** Read a network's properties. @throws {ProxyError} `invalid_object`. */
 export function readNetwork(json: string): HnsNetwork {

@@ -1,0 +1,150 @@
+import { ProxyError } from "@turnout/core/backend";
+import { SCHEMA_VERSION } from "../hns/documents.ts";
+import { isHnsError } from "../hns/error.ts";
+import type { HnsHost, HnsKind, OwnKind } from "../hns/host.ts";
+import { readIds } from "../hns/replies.ts";
+import { ask, askHandle, askText } from "./answers.ts";
+import type { Asked } from "./answers.ts";
+import type { HnsCalls, Pointer } from "./calls.ts";
+import { guidBytes, NO_GUID } from "./guid.ts";
+
+/** All of a kind, and of each what HNS tells by default. */
+const QUERY = JSON.stringify({ SchemaVersion: SCHEMA_VERSION });
+
+const NAMES: Readonly<Record<HnsKind, string>> = { network: "Network", endpoint: "Endpoint", loadBalancer: "LoadBalancer" };
+
+/**
+ * The Host Network Service of this machine, by the functions of Windows.
+ *
+ * Shape: one call after the other, in the order in which they were made. The calls run on another thread, so nobody else waits for them.
+ * Edges: whoever aborts doesn't wait for a call that is under way; what was not begun isn't. A list that is aborted ends before its next object.
+ */
+export class WindowsHns implements HnsHost {
+  readonly #load: () => HnsCalls;
+  #loaded: HnsCalls | undefined;
+  /** Settled when all that were made are done. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** @param load loads the libraries, at the first call; where it throws, the next call tries again */
+  constructor(load: () => HnsCalls) {
+    this.#load = load;
+  }
+
+  version(signal: AbortSignal): Promise<string> {
+    return this.#inTurn(signal, async (calls) => {
+      const answer = await askText(calls, "HNSCall", (response, _record) => calls.call("GET", "/globals/version", "", response));
+      return answer ?? "";
+    });
+  }
+
+  list(kind: HnsKind, signal: AbortSignal): Promise<readonly string[]> {
+    return this.#inTurn(signal, async (calls) => {
+      const ofKind = calls.kinds[kind];
+      const ids = await askText(calls, `HcnEnumerate${NAMES[kind]}s`, (given, record) => ofKind.enumerate(QUERY, given, record));
+      const texts: string[] = [];
+      for (const id of readIds(ids)) {
+        signal.throwIfAborted();
+        const text = await propertiesOf(calls, kind, id);
+        if (text !== undefined) texts.push(text);
+      }
+      return texts;
+    });
+  }
+
+  create(kind: OwnKind, settings: string, networkId: string | undefined, signal: AbortSignal): Promise<string> {
+    return this.#inTurn(signal, async (calls) => {
+      const id = guidBytes(NO_GUID);
+      if (kind === "loadBalancer")
+        return await made(calls, kind, (handle, record) => calls.createLoadBalancer(id, settings, handle, record));
+      return await withOpen(calls, "network", networkId ?? NO_GUID, (network) =>
+        made(calls, kind, (handle, record) => calls.createEndpoint(network, id, settings, handle, record)),
+      );
+    });
+  }
+
+  modifyLoadBalancer(id: string, settings: string, signal: AbortSignal): Promise<string> {
+    return this.#inTurn(signal, (calls) =>
+      withOpen(calls, "loadBalancer", id, async (handle) => {
+        await ask(calls, "HcnModifyLoadBalancer", (record) => calls.modifyLoadBalancer(handle, settings, record));
+        return await query(calls, "loadBalancer", handle);
+      }),
+    );
+  }
+
+  remove(kind: OwnKind, id: string, signal: AbortSignal): Promise<void> {
+    return this.#inTurn(signal, async (calls) => {
+      const bytes = guidBytes(id);
+      await ask(calls, `HcnDelete${NAMES[kind]}`, (record) =>
+        kind === "endpoint" ? calls.deleteEndpoint(bytes, record) : calls.deleteLoadBalancer(bytes, record),
+      );
+    });
+  }
+
+  close(): void {
+    // Every call closes what it opened.
+  }
+
+  async #inTurn<T>(signal: AbortSignal, work: (calls: HnsCalls) => Promise<T>): Promise<T> {
+    const turn = this.#last.then(async () => {
+      signal.throwIfAborted();
+      this.#loaded ??= this.#load();
+      return await work(this.#loaded);
+    });
+    this.#last = turn.catch(() => undefined);
+    return await untilAborted(turn, signal);
+  }
+}
+
+/** @throws {ProxyError} `canceled` when it is aborted before. */
+async function untilAborted<T>(turn: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([turn, aborted.promise]);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new ProxyError("canceled", "HNS is no longer waited for", { cause: error });
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** Undefined: it went since it was enumerated. */
+async function propertiesOf(calls: HnsCalls, kind: HnsKind, id: string): Promise<string | undefined> {
+  try {
+    return await withOpen(calls, kind, id, (handle) => query(calls, kind, handle));
+  } catch (error) {
+    if (isHnsError(error, "notFound")) return undefined;
+    throw error;
+  }
+}
+
+async function made(calls: HnsCalls, kind: OwnKind, asked: Asked): Promise<string> {
+  const ofKind = calls.kinds[kind];
+  const handle = await askHandle(calls, `HcnCreate${NAMES[kind]}`, asked, (one) => ofKind.close(one));
+  try {
+    return await query(calls, kind, handle);
+  } finally {
+    await ofKind.close(handle);
+  }
+}
+
+async function withOpen<T>(calls: HnsCalls, kind: HnsKind, id: string, use: (handle: Pointer) => Promise<T>): Promise<T> {
+  const ofKind = calls.kinds[kind];
+  const bytes = guidBytes(id);
+  const open: Asked = (given, record) => ofKind.open(bytes, given, record);
+  const handle = await askHandle(calls, `HcnOpen${NAMES[kind]}`, open, (one) => ofKind.close(one));
+  try {
+    return await use(handle);
+  } finally {
+    await ofKind.close(handle);
+  }
+}
+
+async function query(calls: HnsCalls, kind: HnsKind, handle: Pointer): Promise<string> {
+  const name = `HcnQuery${NAMES[kind]}Properties`;
+  const text = await askText(calls, name, (given, record) => calls.kinds[kind].properties(handle, QUERY, given, record));
+  return text ?? "";
+}
