@@ -5,6 +5,7 @@ import type { NeedsHost } from "./needs.ts";
 const host: NeedsHost = {
   isRoot: false,
   kernel: "6.1.0-18-amd64",
+  machine: "x64",
   versionOf: (tool) => ({ nft: "1.0.6", quiet: "" })[tool],
   canUnshare: () => false,
   hasFile: () => false,
@@ -34,7 +35,7 @@ describe("unmetNeed", () => {
   it("finds nothing unmet where everything is there", () => {
     const yes = (): boolean => true;
     const able: NeedsHost = { ...host, isRoot: true, canUnshare: yes, hasFile: yes, hasMount: yes, versionOf: () => "1.0" };
-    const met = ["root", "netns", "uml", "bpf", "cgroup2"].map((need) => unmetNeed(need, able));
+    const met = ["root", "netns", "uml", "bpf", "wine", "cgroup2"].map((need) => unmetNeed(need, able));
     expect(met).toEqual(met.map(() => undefined));
   });
 
@@ -46,6 +47,17 @@ describe("unmetNeed", () => {
     };
     const install = "apt-get install -y --no-install-recommends clang llvm libbpf-dev";
     expect(unmetNeed("bpf", lacking)).toBe(`bpf (not installed; run: ${install})`);
+  });
+
+  it.each(["wine64", "x86_64-w64-mingw32-gcc"])("misses wine without %s, and another machine where it can't be", (missing) => {
+    const lacking: NeedsHost = {
+      ...host,
+      versionOf: (tool) => (tool === missing ? undefined : "1.0"),
+      hasFile: () => missing !== "wine64",
+    };
+    const install = "apt-get install -y --no-install-recommends wine64 gcc-mingw-w64-x86-64";
+    expect(unmetNeed("wine", lacking)).toBe(`wine (not installed; run: ${install})`);
+    expect(unmetNeed("wine", { ...lacking, machine: "arm64" })).toBe("x64 (Wine runs Node for Windows on x64 alone, this is arm64)");
   });
 
   it.each(["linux.uml", "modprobe"])("misses uml without %s, as a need of its own where no package can be had", (missing) => {

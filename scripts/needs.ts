@@ -19,6 +19,8 @@ export interface NeedsOptions {
 export interface NeedsHost {
   readonly isRoot: boolean;
   readonly kernel: string;
+  /** As `process.arch`. */
+  readonly machine: string;
   /** First version-like text a tool prints about itself, "" when it prints none, undefined when there is no such tool. */
   versionOf(tool: string): string | undefined;
   /** Whether a fresh network namespace can be made here. */
@@ -32,6 +34,9 @@ export interface NeedsHost {
 }
 
 const VERSION_FLAG: Readonly<Record<string, string>> = { ip: "-V", tc: "-V", bridge: "-V", unshare: "-V" };
+
+/** Debian's own command `wine` is of another package, and adds only what sets a desktop up. */
+export const WINE_LOADER = "/usr/lib/wine/wine64";
 
 const MOUNTS = "/proc/self/mountinfo";
 
@@ -49,6 +54,7 @@ export function createNeedsHost(): NeedsHost {
   return {
     isRoot,
     kernel: release(),
+    machine: process.arch,
     versionOf(tool) {
       const { found, output } = runTool(tool, [VERSION_FLAG[tool] ?? "--version"]);
       return found ? (/\d+(?:\.\d+)+/.exec(output)?.[0] ?? "") : undefined;
@@ -91,11 +97,18 @@ function unmetBpf(host: NeedsHost): string | undefined {
   return "bpf (not installed; run: apt-get install -y --no-install-recommends clang llvm libbpf-dev)";
 }
 
+/** What compiles libraries for Windows, and runs its programs. Wine runs those of its own machine alone. */
+function unmetWine(host: NeedsHost): string | undefined {
+  if (host.machine !== "x64") return `x64 (Wine runs Node for Windows on x64 alone, this is ${host.machine})`;
+  if (host.hasFile(WINE_LOADER) && host.versionOf("x86_64-w64-mingw32-gcc") !== undefined) return undefined;
+  return "wine (not installed; run: apt-get install -y --no-install-recommends wine64 gcc-mingw-w64-x86-64)";
+}
+
 /**
  * Tell why a need is not met.
  *
  * Shape: a need is `root`, `netns` (a network namespace can be made), `uml` (a guest of the laboratory can be booted), `bpf` (BPF programs
- * can be compiled), `cgroup2` (it is mounted), `kernel>=6.1`, a tool (`nft`), or a tool and the oldest version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
+ * can be compiled), `wine` (programs of Windows can be compiled and run), `cgroup2` (it is mounted), `kernel>=6.1`, a tool (`nft`), or a tool and the oldest version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
  * @throws {Error} when the need is none of these.
  */
 export function unmetNeed(need: string, host: NeedsHost): string | undefined {
@@ -103,11 +116,12 @@ export function unmetNeed(need: string, host: NeedsHost): string | undefined {
   if (need === "netns") return host.canUnshare() ? undefined : "netns (unshare -n is refused)";
   if (need === "uml") return unmetUml(host);
   if (need === "bpf") return unmetBpf(host);
+  if (need === "wine") return unmetWine(host);
   if (need === "cgroup2")
     return host.hasMount("cgroup2") ? undefined : "cgroup2 (not mounted; run: mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified)";
   const match = /^([a-z][\w.-]*)(?:>=(\d+(?:\.\d+)*))?$/.exec(need);
   const tool = match?.[1];
-  if (tool === undefined) throw new Error(`"${need}" is no need: say root, netns, uml, bpf, cgroup2, kernel>=6.1, nft or nft>=1.0.1`);
+  if (tool === undefined) throw new Error(`"${need}" is no need: say root, netns, uml, bpf, wine, cgroup2, kernel>=6.1, nft or nft>=1.0.1`);
   const oldest = match?.[2];
   const found = tool === "kernel" ? host.kernel : host.versionOf(tool);
   if (found === undefined) return `${need} (not installed)`;

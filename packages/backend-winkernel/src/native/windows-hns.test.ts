@@ -160,6 +160,7 @@ describe("HNS by the functions of Windows", () => {
     const stop = new AbortController();
     const under = hns.remove("endpoint", IDS[0] as string, stop.signal);
     const waiting = hns.remove("endpoint", IDS[1] as string, stop.signal);
+    await expect.poll(() => windows.calls).toEqual(["DeleteEndpoint 10"]);
     stop.abort();
     await expect(under).rejects.toMatchObject({ code: "canceled" });
     await expect(waiting).rejects.toMatchObject({ code: "canceled" });

@@ -1,0 +1,7 @@
+/**
+ * Windows on this machine, by Wine: for tests of what only Windows has.
+ *
+ * @packageDocumentation
+ */
+export { WineMachine } from "./wine-machine.ts";
+export type { WindowsLibrary, WindowsProgram, WindowsResult, RunningProgram } from "./wine-machine.ts";
