@@ -90,7 +90,7 @@ function kindCalls(hcn: Library, name: string): KindCalls {
   };
 }
 
-function onThread<T extends readonly unknown[]>(call: Call): (...args: T) => Promise<number> {
+function onThread(call: Call): (...args: readonly unknown[]) => Promise<number> {
   return (...args) =>
     new Promise((resolve, reject) => {
       const done = (error: Error | null, result: number): void => {

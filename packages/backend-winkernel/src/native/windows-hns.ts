@@ -90,7 +90,7 @@ export class WindowsHns implements HnsHost {
       this.#loaded ??= this.#load();
       return await work(this.#loaded);
     });
-    this.#last = turn.catch(() => undefined);
+    this.#last = Promise.allSettled([turn]);
     return await untilAborted(turn, signal);
   }
 }
