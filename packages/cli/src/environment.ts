@@ -9,6 +9,8 @@ export interface Environment {
   /** Standard error is a terminal, so logs are for people. */
   readonly isTerminal: boolean;
   readonly hostname: string;
+  /** As `process.platform`. */
+  readonly platform: string;
   readonly version: string;
   /** Aborts on SIGTERM, SIGINT and SIGHUP. */
   readonly signal: AbortSignal;

@@ -17,6 +17,7 @@ function processEnvironment(): Environment {
     err: (text) => void process.stderr.write(text),
     isTerminal: process.stderr.isTTY,
     hostname: hostname(),
+    platform: process.platform,
     version: packageVersion(),
     signal: terminationSignal({ on: (event, listener) => process.on(event, listener), exit: (code) => process.exit(code) }),
     variables: process.env,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createFakeExec } from "@turnout/host/testing";
 import type { World } from "@turnout/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadFakeHost, type BackendChoice } from "./registry.ts";
+import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadFakeHost, type BackendChoice, namesOn } from "./registry.ts";
 import { TOY_BACKEND } from "./test-support/toy-environment.ts";
 
 let directory: string;
@@ -85,6 +85,11 @@ test("kube-proxy's word for a backend is its name too", async () => {
 
 test("a path that isn't there is said without who looked for it", async () => {
   await expect(loadBackend("./nope.mjs", directory)).rejects.toThrow(/\(Cannot find module '.*nope\.mjs'\): backend \.\/nope\.mjs/);
+});
+
+test("a platform has the backends that can have left something there", () => {
+  expect(namesOn("win32")).toEqual(["userspace", "winkernel"]);
+  expect(namesOn("linux")).toEqual(KNOWN_BACKENDS.map(({ name }) => name).filter((name) => name !== "winkernel"));
 });
 
 test("auto takes the backend of the configured mode, or the first", async () => {

@@ -14,6 +14,8 @@ export interface KnownBackend {
   readonly loadTesting: () => Promise<object>;
   /** It has to be asked for: `auto` doesn't take it, because what it does ends with the process, because it has no future upstream, or because all processes pass by it. */
   readonly isNeverAuto?: true;
+  /** What it needs; elsewhere it can have left nothing. Default: anything but Windows. */
+  readonly runsOn?: "windows" | "anything";
   /** Commands that show its rules on a node, for people who look around. */
   readonly looks?: readonly { readonly what: string; readonly command: string }[];
 }
@@ -65,14 +67,16 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     load: () => import("@turnout/backend-userspace"),
     loadTesting: () => import("@turnout/backend-userspace/testing"),
     isNeverAuto: true,
+    runsOn: "anything",
   },
   {
     name: "winkernel",
     proxyMode: "kernelspace",
-    summary: "Windows: load balancers of the Host Network Service; has to be asked for, and not yet bound to Windows",
+    summary: "Windows: load balancers of the Host Network Service; has to be asked for, as it was not seen on a real node yet",
     load: () => import("@turnout/backend-winkernel"),
     loadTesting: () => import("@turnout/backend-winkernel/testing"),
     isNeverAuto: true,
+    runsOn: "windows",
   },
 ];
 
@@ -94,10 +98,16 @@ export async function isKnownBackend(module: BackendModule): Promise<boolean> {
   return known !== undefined && ((await known.load()) as { readonly default?: unknown }).default === module;
 }
 
+/** The names of those that a platform of Node may have run. */
+export function namesOn(platform: string): readonly string[] {
+  const other = platform === "win32" ? undefined : "windows";
+  return KNOWN_BACKENDS.filter(({ runsOn }) => runsOn !== other).map(({ name }) => name);
+}
+
 /** The backends that come with turnout, but for the one in use: their rules may still be in force. */
-export async function otherBackends(inUse: string): Promise<readonly BackendModule[]> {
-  const others = KNOWN_BACKENDS.filter(({ name }) => name !== inUse);
-  return await Promise.all(others.map(({ name }) => loadBackend(name, "")));
+export async function otherBackends(inUse: string, platform: string): Promise<readonly BackendModule[]> {
+  const others = namesOn(platform).filter((name) => name !== inUse);
+  return await Promise.all(others.map((name) => loadBackend(name, "")));
 }
 
 /** What choosing a backend looks at. */

@@ -14,7 +14,7 @@ import {
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions, addLogOptions, backendOptions, quietLogFor, type CommonOptions } from "../options.ts";
-import { EXAMPLE_BACKEND, KNOWN_BACKENDS, loadBackend } from "../registry.ts";
+import { EXAMPLE_BACKEND, loadBackend, namesOn } from "../registry.ts";
 
 interface CleanupOptions extends CommonOptions {
   readonly all?: true;
@@ -43,7 +43,7 @@ async function cleanUp(options: CleanupOptions, env: Environment): Promise<void>
   if (options.all === true && options.backend !== undefined) {
     throw new ProxyError("invalid_object", "--all and --backend exclude each other", { object: "turnout cleanup" });
   }
-  const names = options.backend === undefined || options.backend === "auto" ? KNOWN_BACKENDS.map(({ name }) => name) : [options.backend];
+  const names = options.backend === undefined || options.backend === "auto" ? namesOn(env.platform) : [options.backend];
   const raw = backendOptions(options.backendOption ?? []);
   const log = quietLogFor(options, env);
   const world = env.createWorld(log);

@@ -116,7 +116,7 @@ async function runInWorld(
       once: options.once === true,
       allowsEmpty: options.allowEmpty === true,
       report: state.report,
-      ...(await leftoversFor(module, options)),
+      ...(await leftoversFor(module, options, env.platform)),
       readFile: (path) => readAgain(path, env),
       ...(isDry ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
     });
@@ -129,9 +129,13 @@ async function runInWorld(
 }
 
 /** A backend that doesn't come with turnout may do anything or nothing: it takes nobody's place. */
-async function leftoversFor(module: BackendModule, { keepOtherRules }: RunCommandOptions): Promise<Pick<RunOptions, "leftovers">> {
+async function leftoversFor(
+  module: BackendModule,
+  { keepOtherRules }: RunCommandOptions,
+  platform: string,
+): Promise<Pick<RunOptions, "leftovers">> {
   if (!(await isKnownBackend(module))) return {};
-  return { leftovers: { others: () => otherBackends(module.name), isKept: keepOtherRules === true } };
+  return { leftovers: { others: () => otherBackends(module.name, platform), isKept: keepOtherRules === true } };
 }
 
 function lastWords(isDaemon: boolean, isDry: boolean, residence: BackendModule["residence"]): string {

@@ -55,6 +55,7 @@ export class ToyEnvironment {
       out: (text) => (this.out += text),
       err: (text) => (this.err += text),
       isTerminal: false,
+      platform: "linux",
       hostname: "node1",
       version: "1.2.3",
       signal: this.stop.signal,

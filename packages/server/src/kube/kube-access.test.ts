@@ -1,4 +1,4 @@
-import { chmod, writeFile } from "node:fs/promises";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
 import http from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -52,6 +52,18 @@ describe("in a pod", () => {
     await start({ token: "second, projected", port: Number(port) });
     await watching(api);
     expect(asked(api, "services").length).toBeGreaterThan(0);
+  });
+
+  it("of Windows, finds the service account below the folder with the pod's volumes", async () => {
+    await start({ token: "first" });
+    const account = join(run.directory, "var", "run", "secrets", "kubernetes.io", "serviceaccount");
+    await mkdir(account, { recursive: true });
+    await writeFile(join(account, "token"), "first\n");
+    await writeFile(join(account, "ca.crt"), authority.cert);
+    const { hostname, port } = new URL(api.url);
+    const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, CONTAINER_SANDBOX_MOUNT_POINT: run.directory };
+    await run.start(api, {}, { kubeconfig: undefined, env });
+    await run.sink.until((seen) => seen.isSynced);
   });
 
   it("does not speak to a server with another authority", async () => {

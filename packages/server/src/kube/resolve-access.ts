@@ -12,9 +12,9 @@ export interface AccessOptions {
   readonly kubeconfig?: string | undefined;
   /** `--master`: overrides the server's address; alone it means access without credentials. */
   readonly master?: string | undefined;
-  /** Environment: KUBECONFIG, KUBERNETES_SERVICE_HOST and _PORT, HOME, and the proxy variables. */
+  /** Environment: KUBECONFIG, KUBERNETES_SERVICE_HOST and _PORT, HOME, CONTAINER_SANDBOX_MOUNT_POINT, and the proxy variables. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Default {@link SERVICE_ACCOUNT_DIR}. */
+  /** Default {@link SERVICE_ACCOUNT_DIR}, or in a HostProcess pod of Windows where its volumes are. */
   readonly serviceAccountDir?: string | undefined;
 }
 
@@ -36,13 +36,24 @@ export function resolveAccess(options: AccessOptions): KubeAccess {
   const host = env["KUBERNETES_SERVICE_HOST"];
   const port = env["KUBERNETES_SERVICE_PORT"];
   if (host !== undefined && port !== undefined) {
-    return new InClusterAccess(host, port, options.serviceAccountDir ?? SERVICE_ACCOUNT_DIR);
+    return new InClusterAccess(host, port, options.serviceAccountDir ?? serviceAccountDir(env));
   }
   const home = join(env["HOME"] ?? "/root", ".kube", "config");
   if (existsSync(home)) return new KubeconfigAccess([home], undefined);
   throw new ProxyError("not_found", "no Kubernetes API server is configured", {
     hint: "give --kubeconfig PATH or --master URL, set KUBECONFIG, run in a pod, or use --source file:PATH",
   });
+}
+
+/**
+ * Where the service account is. Volumes of a HostProcess pod are below a folder of its own with containerd 1.6, and at their own paths from 1.7 on, which
+ * sets the variable all the same (kubernetes/kubernetes#104562).
+ */
+function serviceAccountDir(env: AccessOptions["env"]): string {
+  const mounts = env["CONTAINER_SANDBOX_MOUNT_POINT"];
+  if (mounts === undefined) return SERVICE_ACCOUNT_DIR;
+  const below = join(mounts, SERVICE_ACCOUNT_DIR);
+  return existsSync(below) ? below : SERVICE_ACCOUNT_DIR;
 }
 
 function anonymousAccess(master: string): KubeAccess {
