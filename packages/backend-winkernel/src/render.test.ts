@@ -48,7 +48,8 @@ const destination = record({
   const address = kind === "nodePort" ? "" : `${kind === "clusterIP" ? "10.96.0" : "198.51.100"}.${last}`;
   return { kind, address, port: kind === "nodePort" ? 30_000 + port : port, rules: [{ from: "anyone", to, masquerade }] };
 });
-const destinations = uniqueArray(destination, { selector: ({ address, port }) => `${address} ${port}`, maxLength: 4 });
+// A row is one port of a Service, so it has an address once.
+const destinations = uniqueArray(destination, { selector: ({ address }) => address, maxLength: 4 });
 const options = record({ enableDSR: boolean(), forwardHealthCheckVip: boolean(), sourceVip: constantFrom("", "10.1.1.200") }).map((raw) =>
   parseWinkernelOptions({ ...raw, ...(raw.enableDSR ? {} : { "preserve-destination": "shop/cart" }) }),
 );

@@ -1,5 +1,5 @@
 // computenetwork.dll for tests under Wine: networks, endpoints and load balancers in memory, and in the file objects.txt of the folder that
-// TURNOUT_HNS_STUB names, so that the next process finds them. Its calls are in journal.txt there. It is compiled against mingw-w64's computenetwork.h,
+// TURNOUT_HNS_STUB names, so that the next process finds them. Its calls are in journal.txt there, and at the end of the process, in left.txt, what it leaves. It is compiled against mingw-w64's computenetwork.h,
 // so its functions have the types of Windows. HNS's own behaviour is only there as far as calls must be told apart; testing/fake-hns.ts knows more of it.
 #define COBJMACROS
 #include "hns-stub.h"
@@ -177,10 +177,19 @@ static void load(void) {
   fclose(file);
 }
 
+// For who sees the process from outside: what it had not closed or freed at its end.
+static void tell_what_is_left(void) {
+  FILE *file = open_file(L"left.txt", L"wb");
+  if (file == NULL) return;
+  fprintf(file, "handles %d texts %d bad handles %d\n", handles_count, texts_count, bad_handles);
+  fclose(file);
+}
+
 BOOL WINAPI DllMain(HINSTANCE library, DWORD reason, LPVOID reserved);
 BOOL WINAPI DllMain(HINSTANCE library, DWORD reason, LPVOID reserved) {
   (void)library;
   (void)reserved;
+  if (reason == DLL_PROCESS_DETACH) tell_what_is_left();
   if (reason != DLL_PROCESS_ATTACH) return TRUE;
   InitializeCriticalSection(&lock);
   GetEnvironmentVariableW(L"TURNOUT_HNS_STUB", folder, MAX_PATH);
