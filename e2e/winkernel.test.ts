@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { rawNode, rawService, rawSlice } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
-import { PACKED_COMMAND, PACKED_NODE, packForWindows, WineMachine } from "@turnout/house/wine";
+import { PACKED_COMMAND, PACKED_FIRST_HOUR, PACKED_NODE, packForWindows, WineMachine } from "@turnout/house/wine";
 import type { RunningProgram } from "@turnout/house/wine";
 import { createApiServer, createAuthority } from "@turnout/lab";
 import type { ApiServer } from "@turnout/lab";
@@ -105,6 +105,18 @@ class WindowsNode {
     });
   }
 
+  /** Play the first hour; gives what it printed. */
+  async firstHour(): Promise<string> {
+    const { code, stdout, stderr } = await this.machine.run({
+      node: join(this.#pod, "turnout", PACKED_NODE),
+      script: join(this.#pod, "turnout", PACKED_FIRST_HOUR),
+      args: ["cbr0", this.machine.pathOf(join(this.machine.folder, "recording.jsonl")), "50"],
+      env: { TURNOUT_HNS_STUB: this.machine.pathOf(this.#hns) },
+    });
+    if (code !== 0) throw new Error(`${stdout}${stderr}`);
+    return stdout;
+  }
+
   /** What HNS has besides what the CNI made, a line each, without ids. */
   objects(): readonly string[] {
     const lines = readFileSync(join(this.#hns, "objects.txt"), "utf8").trim().split("\n");
@@ -168,7 +180,7 @@ describe("the agent on Windows: Node and koffi under Wine, and a stub of HNS", n
     agent = await node.start(api);
   });
   afterAll(async () => {
-    node?.machine.stop();
+    await node?.machine.stop();
     await api?.close();
   });
 
@@ -217,5 +229,14 @@ describe("the agent on Windows: Node and koffi under Wine, and a stub of HNS", n
     expect(node.left()).toBe("handles 0 texts 0 bad handles 0");
     expect(agent.output()).not.toMatch(/"level":"(?:warn|error)"/);
     expect(node.objects()).toHaveLength(2);
+  });
+  it("the first hour on a node tells what HNS does, and leaves it as it was", async () => {
+    const before = node.objects();
+    const found = await node.firstHour();
+    expect(found).toContain("another one at its address: HNS: 0x803b0013: The specified port already exists.");
+    const there = before.filter((line) => line.startsWith("balancer ")).length;
+    expect(found).toMatch(new RegExp(`^looking at all: ${there + 51} in \\d+ ms$`, "m"));
+    expect(found).toContain("removing load balancers: 51 removed\nremoving endpoints: 2 removed\n");
+    expect([node.objects(), node.left()]).toEqual([before, "handles 0 texts 0 bad handles 0"]);
   });
 });

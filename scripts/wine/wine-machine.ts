@@ -67,13 +67,16 @@ export class WineMachine {
   readonly folder: string;
   readonly #env: Readonly<Record<string, string>>;
   readonly #bundles = new Map<string, Promise<string>>();
-  #programs = 0;
+  /** One for each program that was started. */
+  readonly #results: Promise<WindowsResult>[] = [];
 
   private constructor(folder: string) {
     this.folder = folder;
     this.#env = {
       PATH: process.env["PATH"] ?? "",
       HOME: folder,
+      // Otherwise arguments are ASCII.
+      LC_ALL: "C.UTF-8",
       WINEPREFIX: join(folder, "prefix"),
       WINEARCH: "win64",
       WINEDEBUG: "-all",
@@ -92,7 +95,7 @@ export class WineMachine {
       // Otherwise it is a Windows 7, on which Node doesn't start.
       await machine.#wine("reg", "add", "HKCU\\Software\\Wine", "/v", "Version", "/d", "win10", "/f");
     } catch (error) {
-      machine.stop();
+      await machine.stop();
       throw error;
     }
     symlinkSync(packages, join(machine.folder, "node_modules"));
@@ -129,15 +132,16 @@ export class WineMachine {
   async start({ script, node = this.#node, cwd = this.folder, args = [], env = {} }: WindowsProgram): Promise<RunningProgram> {
     const path = typeof script === "string" ? script : fileURLToPath(script);
     const program = path.endsWith(".ts") ? await this.#bundle(path) : path;
-    const [out, error] = ["out", "err"].map((end) => join(this.folder, `${this.#programs}.${end}`)) as [string, string];
-    this.#programs++;
+    const [out, error] = ["out", "err"].map((end) => join(this.folder, `${this.#results.length}.${end}`)) as [string, string];
     const files = [openSync(out, "w"), openSync(error, "w")] as const;
     const command = [node, "--enable-source-maps", this.pathOf(program), ...args];
     const child = spawn(WINE_LOADER, command, { cwd, env: { ...this.#env, ...env }, stdio: ["ignore", ...files] });
     for (const file of files) closeSync(file);
     const read = (): WindowsResult => ({ code: child.exitCode, stdout: readFileSync(out, "utf8"), stderr: readFileSync(error, "utf8") });
+    const ended = hasEnded(child).then(read);
+    this.#results.push(ended);
     return {
-      ended: hasEnded(child).then(read),
+      ended,
       output: () => readFileSync(out, "utf8") + readFileSync(error, "utf8"),
       kill: () => void child.kill("SIGKILL"),
     };
@@ -148,9 +152,10 @@ export class WineMachine {
   }
 
   /** End all of it. */
-  stop(): void {
+  async stop(): Promise<void> {
     process.removeListener("exit", this.#end);
     this.#end();
+    await Promise.allSettled(this.#results);
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
@@ -166,7 +171,12 @@ export class WineMachine {
   }
 
   async #bundle(script: string): Promise<string> {
-    const known = this.#bundles.get(script) ?? bundleInto(script, join(this.folder, `${basename(script, ".ts")}.bundle`), true);
+    const folder = join(this.folder, `${basename(script, ".ts")}.bundle`);
+    const made = async (): Promise<string> => {
+      await bundleInto(folder, { main: script }, true);
+      return join(folder, "main.mjs");
+    };
+    const known = this.#bundles.get(script) ?? made();
     this.#bundles.set(script, known);
     return await known;
   }

@@ -3,6 +3,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needs } from "@turnout/house/needs";
 import { WineMachine } from "@turnout/house/wine";
+import { firstHour } from "../first-hour/first-hour.ts";
+import type { Finding } from "../first-hour/first-hour.ts";
+import { parseRecording } from "../first-hour/recording.ts";
+import { ReplayedHns } from "../first-hour/replayed-hns.ts";
 import { MISTAKES } from "../test-support/wine/mistakes.ts";
 
 const NETWORK = "0b9f2a1c-6d53-4a0e-9a57-2f5f0c1d7e11";
@@ -66,20 +70,22 @@ const SHOWN: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 
 let machine: WineMachine;
 
-/** Play the rehearsal on a network of a CNI with one pod; gives its report, or what it printed where it broke off. */
-async function rehearse(name: string, mistake: string): Promise<Readonly<Record<string, unknown>>> {
+/** Make a folder with a network of a CNI and one pod. */
+function prepare(name: string): { readonly folder: string; readonly env: Readonly<Record<string, string>> } {
   const folder = machine.makeFolder(name);
   const objects = [
     `N ${NETWORK} ${JSON.stringify({ Name: NAME, Type: "L2Bridge" })}`,
     `E ${LOCAL} ${JSON.stringify({ HostComputeNetwork: NETWORK, IpConfigurations: [{ IpAddress: "10.1.1.1" }], MacAddress: "00-15-5D-AA-BB-CC" })}`,
   ];
   writeFileSync(join(folder, "objects.txt"), `${objects.join("\n")}\n`);
+  return { folder, env: { TURNOUT_HNS_STUB: machine.pathOf(folder) } };
+}
+
+/** Play the rehearsal; gives its report, or what it printed where it broke off. */
+async function rehearse(name: string, mistake: string): Promise<Readonly<Record<string, unknown>>> {
+  const { folder, env } = prepare(name);
   const args = [machine.pathOf(join(folder, "report.json")), mistake];
-  const { code, stdout, stderr } = await machine.run({
-    script: support("rehearsal.ts"),
-    args,
-    env: { TURNOUT_HNS_STUB: machine.pathOf(folder) },
-  });
+  const { code, stdout, stderr } = await machine.run({ script: support("rehearsal.ts"), args, env });
   if (code !== 0) return { "broke off": `${code} ${stdout} ${stderr}` };
   return JSON.parse(readFileSync(join(folder, "report.json"), "utf8")) as Readonly<Record<string, unknown>>;
 }
@@ -100,5 +106,24 @@ describe("the binding to HNS, on Node for Windows under Wine", needs("wine"), ()
     const found = await rehearse(mistake.replaceAll(" ", "-"), mistake);
     expect(found).toMatchObject(SHOWN[mistake] ?? { nothing: "is known of it" });
     expect(RIGHT).not.toMatchObject(SHOWN[mistake] ?? {});
+  });
+  it("the first hour on a node is played again from what it recorded", async () => {
+    const { folder, env } = prepare("first-hour");
+    const file = join(folder, "recording.jsonl");
+    const script = new URL("../first-hour/main.ts", import.meta.url);
+    const { stdout, stderr } = await machine.run({ script, args: [NAME, machine.pathOf(file), "5"], env });
+    expect(stderr).toBe("");
+    const again: string[] = [];
+    const hns = new ReplayedHns(parseRecording(readFileSync(file, "utf8")));
+    const tell = ({ what, found }: Finding): void => void again.push(`${what}: ${found}`);
+    const { signal } = new AbortController();
+    await firstHour(hns, { networkName: NAME, count: 5, signal, nowMs: () => 0, tell });
+    expect(again).toContain("removing load balancers: 6 removed");
+    expect(
+      stdout
+        .trim()
+        .replace(/\d+ ms/g, "0 ms")
+        .split(/\r?\n/),
+    ).toEqual(again);
   });
 });

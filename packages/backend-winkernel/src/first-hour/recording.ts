@@ -1,0 +1,72 @@
+import { HnsError } from "../hns/error.ts";
+import type { HnsHost, HnsKind, OwnKind } from "../hns/host.ts";
+
+/** One call of HNS, and what became of it. */
+export interface RecordedCall {
+  readonly call: Exclude<keyof HnsHost, "close">;
+  /** What it was asked, without the signal. */
+  readonly asked: readonly (string | null)[];
+  /** What it answered: of a list one text for each. Absent: it failed, or answers nothing. */
+  readonly answer?: string | readonly string[];
+  readonly failed?: { readonly hresult: number; readonly detail: string };
+  readonly ms: number;
+}
+
+/** Read a recording: a line of JSON for each call. @throws {SyntaxError} for a line that is none. */
+export function parseRecording(text: string): readonly RecordedCall[] {
+  const lines = text.split("\n").filter((line) => line !== "");
+  return lines.map((line) => JSON.parse(line) as RecordedCall);
+}
+
+/** Hands every call to another HNS, and tells what became of it. */
+export class RecordingHns implements HnsHost {
+  readonly #hns: HnsHost;
+  readonly #nowMs: () => number;
+  readonly #tell: (call: RecordedCall) => void;
+
+  constructor(hns: HnsHost, nowMs: () => number, tell: (call: RecordedCall) => void) {
+    this.#hns = hns;
+    this.#nowMs = nowMs;
+    this.#tell = tell;
+  }
+
+  version(signal: AbortSignal): Promise<string> {
+    return this.#told("version", [], () => this.#hns.version(signal));
+  }
+
+  list(kind: HnsKind, signal: AbortSignal): Promise<readonly string[]> {
+    return this.#told("list", [kind], () => this.#hns.list(kind, signal));
+  }
+
+  create(kind: OwnKind, settings: string, networkId: string | undefined, signal: AbortSignal): Promise<string> {
+    return this.#told("create", [kind, settings, networkId ?? null], () => this.#hns.create(kind, settings, networkId, signal));
+  }
+
+  modifyLoadBalancer(id: string, settings: string, signal: AbortSignal): Promise<string> {
+    return this.#told("modifyLoadBalancer", [id, settings], () => this.#hns.modifyLoadBalancer(id, settings, signal));
+  }
+
+  remove(kind: OwnKind, id: string, signal: AbortSignal): Promise<void> {
+    return this.#told("remove", [kind, id], () => this.#hns.remove(kind, id, signal));
+  }
+
+  close(): void {
+    this.#hns.close();
+  }
+
+  async #told<T>(call: RecordedCall["call"], asked: RecordedCall["asked"], work: () => Promise<T>): Promise<T> {
+    const startMs = this.#nowMs();
+    try {
+      const answer = await work();
+      const given = answer as string | readonly string[] | undefined;
+      this.#tell({ call, asked, ...(given === undefined ? {} : { answer: given }), ms: this.#nowMs() - startMs });
+      return answer;
+    } catch (error) {
+      if (error instanceof HnsError) {
+        const failed = { hresult: error.hresult, detail: error.detail };
+        this.#tell({ call, asked, failed, ms: this.#nowMs() - startMs });
+      }
+      throw error;
+    }
+  }
+}
