@@ -350,8 +350,10 @@ static HRESULT delete_one(char kind, REFGUID id, PWSTR *record) {
 
 static HRESULT create_one(char kind, REFGUID id, PCWSTR settings, void **handle) {
   // Bytes that differ all, so that another order is another id.
-  GUID made_id = {0x10203040u + (DWORD)++made, 0x5060, 0x4708, {0x90, 0xa0, 0xb0, 0xc0, 0xd0, 0xe0, 0xf0, 0x01}};
-  struct object *one = add(kind, IsEqualGUID(id, &GUID_NULL) ? &made_id : id, settings);
+  GUID fresh = {0, 0x5060, 0x4708, {0x90, 0xa0, 0xb0, 0xc0, 0xd0, 0xe0, 0xf0, 0x01}};
+  do fresh.Data1 = 0x10203040u + (DWORD)++made;
+  while (find(NETWORK, &fresh) != NULL || find(ENDPOINT, &fresh) != NULL || find(BALANCER, &fresh) != NULL);
+  struct object *one = add(kind, IsEqualGUID(id, &GUID_NULL) ? &fresh : id, settings);
   save();
   *handle = hold(kind, &one->id);
   return S_OK;
