@@ -3,6 +3,6 @@
  *
  * @packageDocumentation
  */
-export { PACKED_COMMAND, PACKED_FIRST_HOUR, PACKED_NODE, packForWindows } from "./pack.ts";
+export { PACKED_FIRST_HOUR, PACKED_NODE, packForWindows } from "./pack.ts";
 export { WineMachine } from "./wine-machine.ts";
 export type { WindowsLibrary, WindowsProgram, WindowsResult, RunningProgram } from "./wine-machine.ts";

@@ -19,7 +19,7 @@ export function windowsPackages(): string {
 /** Where a folder that {@link packForWindows} made has its Node. */
 export const PACKED_NODE = "node.exe";
 /** Where it has the command. */
-export const PACKED_COMMAND: string = join("lib", "main.mjs");
+const PACKED_COMMAND: string = join("lib", "main.mjs");
 /** Where it has the first hour on a node: docs/backends/winkernel.md. */
 export const PACKED_FIRST_HOUR: string = join("lib", "first-hour.mjs");
 

@@ -10,7 +10,13 @@ const { signal } = new AbortController();
 
 async function found(hns: HnsHost, networkName = "cbr0"): Promise<readonly string[]> {
   const lines: string[] = [];
-  await firstHour(hns, { networkName, count: 3, signal, nowMs: () => 0, tell: ({ what, found: it }) => void lines.push(`${what}: ${it}`) });
+  await firstHour(hns, {
+    networkName,
+    count: 3,
+    signal,
+    nowMs: () => 0,
+    tell: ({ what, found: became }) => void lines.push(`${what}: ${became}`),
+  });
   return lines;
 }
 

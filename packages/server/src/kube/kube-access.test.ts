@@ -64,6 +64,7 @@ describe("in a pod", () => {
     const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, CONTAINER_SANDBOX_MOUNT_POINT: run.directory };
     await run.start(api, {}, { kubeconfig: undefined, env });
     await run.sink.until((seen) => seen.isSynced);
+    expect(asked(api, "services").length).toBeGreaterThan(0);
   });
 
   it("does not speak to a server with another authority", async () => {
