@@ -80,8 +80,8 @@ describe("the first hour on a node", () => {
   it("says where a recording is of something else", async () => {
     await record();
     const calls = parseRecording(recorded);
-    const other = new ReplayedHns(calls.filter(({ call }) => call !== "create"));
-    await expect(found(other)).rejects.toThrow(/call 5 is create endpoint .*, and modifyLoadBalancer .* was recorded/);
+    const other = new ReplayedHns(calls.filter(({ call }) => call !== "createEndpoint"));
+    await expect(found(other)).rejects.toThrow(/call 5 is createEndpoint .*, and createLoadBalancer .* was recorded/);
     await expect(found(new ReplayedHns([]))).rejects.toThrow(/call 1 is version , and the recording ends there/);
   });
 

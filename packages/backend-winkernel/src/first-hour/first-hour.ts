@@ -170,7 +170,7 @@ class FirstHour {
 
   /** Past the schema, which would refuse it before HNS does. */
   async #makeRaw(settings: LoadBalancerSettings): Promise<string> {
-    const text = await this.#hns.create("loadBalancer", JSON.stringify(settings), undefined, this.#options.signal);
+    const text = await this.#hns.createLoadBalancer(JSON.stringify(settings), this.#options.signal);
     const { ID: id } = JSON.parse(text) as { readonly ID?: string };
     if (id !== undefined) this.#balancers.push(id);
     return "made";

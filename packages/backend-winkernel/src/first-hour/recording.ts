@@ -5,7 +5,7 @@ import type { HnsHost, HnsKind, OwnKind } from "../hns/host.ts";
 export interface RecordedCall {
   readonly call: Exclude<keyof HnsHost, "close">;
   /** What it was asked, without the signal. */
-  readonly asked: readonly (string | null)[];
+  readonly asked: readonly string[];
   /** What it answered: of a list one text for each. Absent: it failed, or answers nothing. */
   readonly answer?: string | readonly string[];
   readonly failed?: { readonly hresult: number; readonly detail: string };
@@ -38,8 +38,12 @@ export class RecordingHns implements HnsHost {
     return this.#told("list", [kind], () => this.#hns.list(kind, signal));
   }
 
-  create(kind: OwnKind, settings: string, networkId: string | undefined, signal: AbortSignal): Promise<string> {
-    return this.#told("create", [kind, settings, networkId ?? null], () => this.#hns.create(kind, settings, networkId, signal));
+  createEndpoint(networkId: string, settings: string, signal: AbortSignal): Promise<string> {
+    return this.#told("createEndpoint", [networkId, settings], () => this.#hns.createEndpoint(networkId, settings, signal));
+  }
+
+  createLoadBalancer(settings: string, signal: AbortSignal): Promise<string> {
+    return this.#told("createLoadBalancer", [settings], () => this.#hns.createLoadBalancer(settings, signal));
   }
 
   modifyLoadBalancer(id: string, settings: string, signal: AbortSignal): Promise<string> {

@@ -24,8 +24,12 @@ export class ReplayedHns implements HnsHost {
     return this.#answer("list", [kind]) as readonly string[];
   }
 
-  async create(kind: OwnKind, settings: string, networkId: string | undefined): Promise<string> {
-    return this.#answer("create", [kind, settings, networkId ?? null]) as string;
+  async createEndpoint(networkId: string, settings: string): Promise<string> {
+    return this.#answer("createEndpoint", [networkId, settings]) as string;
+  }
+
+  async createLoadBalancer(settings: string): Promise<string> {
+    return this.#answer("createLoadBalancer", [settings]) as string;
   }
 
   async modifyLoadBalancer(id: string, settings: string): Promise<string> {

@@ -35,7 +35,7 @@ export class HnsClient {
   /** @throws {HnsError | ProxyError} */
   async createEndpoint(settings: EndpointSettings, signal: AbortSignal): Promise<HnsEndpoint> {
     const document = JSON.stringify(ENDPOINT_SETTINGS(settings, "endpoint"));
-    return readEndpoint(await this.#host.create("endpoint", document, settings.HostComputeNetwork, signal));
+    return readEndpoint(await this.#host.createEndpoint(settings.HostComputeNetwork, document, signal));
   }
 
   /** @throws {HnsError | ProxyError} */
@@ -46,7 +46,7 @@ export class HnsClient {
   /** @throws {HnsError | ProxyError} */
   async createLoadBalancer(settings: LoadBalancerSettings, signal: AbortSignal): Promise<HnsLoadBalancer> {
     const document = JSON.stringify(LOAD_BALANCER_SETTINGS(settings, "load balancer"));
-    return readLoadBalancer(await this.#host.create("loadBalancer", document, undefined, signal));
+    return readLoadBalancer(await this.#host.createLoadBalancer(document, signal));
   }
 
   /** @throws {HnsError | ProxyError} */

@@ -15,8 +15,10 @@ export interface HnsHost {
   version(signal: AbortSignal): Promise<string>;
   /** The properties of all of one kind, one text each. One that went while it was looked at is left out. */
   list(kind: HnsKind, signal: AbortSignal): Promise<readonly string[]>;
-  /** Make one; resolves to its properties. An endpoint is made in a network. */
-  create(kind: OwnKind, settings: string, networkId: string | undefined, signal: AbortSignal): Promise<string>;
+  /** Make an endpoint in a network; resolves to its properties. */
+  createEndpoint(networkId: string, settings: string, signal: AbortSignal): Promise<string>;
+  /** Make a load balancer; resolves to its properties. */
+  createLoadBalancer(settings: string, signal: AbortSignal): Promise<string>;
   /** Give a load balancer other settings, all of them; resolves to its properties. */
   modifyLoadBalancer(id: string, settings: string, signal: AbortSignal): Promise<string>;
   /** Delete one. */

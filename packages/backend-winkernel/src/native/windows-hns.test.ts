@@ -125,14 +125,14 @@ describe("HNS by the functions of Windows", () => {
   it.each(["QueryEndpointProperties", "CreateEndpoint"])("lets go of everything when %s fails, and tells its record", async (call) => {
     const record = JSON.stringify({ Success: false, Error: "The IP address is invalid. ", ErrorCode: 0x803b001e });
     windows.results.set(call, { hresult: 0x803b001e | 0, record });
-    const made = hns.create("endpoint", "{}", IDS[0], never);
+    const made = hns.createEndpoint(IDS[0] as string, "{}", never);
     await expect(made).rejects.toMatchObject({ name: "HnsError", hresult: 0x803b001e, detail: "The IP address is invalid." });
     expect(left()).toEqual([0, 0]);
   });
 
   it("takes a record for a failure, whatever the HRESULT, and closes the handle that came with it", async () => {
     windows.results.set("CreateLoadBalancer", { record: '{"Error":"half done"}' });
-    await expect(hns.create("loadBalancer", "{}", undefined, never)).rejects.toMatchObject({ detail: "half done" });
+    await expect(hns.createLoadBalancer("{}", never)).rejects.toMatchObject({ detail: "half done" });
     expect(left()).toEqual([0, 0]);
   });
 

@@ -51,15 +51,18 @@ export class WindowsHns implements HnsHost {
     });
   }
 
-  create(kind: OwnKind, settings: string, networkId: string | undefined, signal: AbortSignal): Promise<string> {
-    return this.#inTurn(signal, async (calls) => {
-      const id = guidBytes(NO_GUID);
-      if (kind === "loadBalancer")
-        return await made(calls, kind, (handle, record) => calls.createLoadBalancer(id, settings, handle, record));
-      return await withOpen(calls, "network", networkId ?? NO_GUID, (network) =>
-        made(calls, kind, (handle, record) => calls.createEndpoint(network, id, settings, handle, record)),
-      );
-    });
+  createEndpoint(networkId: string, settings: string, signal: AbortSignal): Promise<string> {
+    return this.#inTurn(signal, (calls) =>
+      withOpen(calls, "network", networkId, (network) =>
+        made(calls, "endpoint", (handle, record) => calls.createEndpoint(network, guidBytes(NO_GUID), settings, handle, record)),
+      ),
+    );
+  }
+
+  createLoadBalancer(settings: string, signal: AbortSignal): Promise<string> {
+    return this.#inTurn(signal, (calls) =>
+      made(calls, "loadBalancer", (handle, record) => calls.createLoadBalancer(guidBytes(NO_GUID), settings, handle, record)),
+    );
   }
 
   modifyLoadBalancer(id: string, settings: string, signal: AbortSignal): Promise<string> {

@@ -17,12 +17,12 @@ beforeEach(async () => {
 
 const addEndpoint = async (changes: object = { Flags: 1 }): Promise<string> => {
   const settings = { ...REMOTE, HostComputeNetwork: host.networkId, ...changes };
-  return readEndpoint(await host.hns.create("endpoint", JSON.stringify(settings), host.networkId)).id;
+  return readEndpoint(await host.hns.createEndpoint(host.networkId, JSON.stringify(settings))).id;
 };
 const balancer = (endpoints: readonly string[], vip: string = "10.96.0.1"): string =>
   JSON.stringify({ HostComputeEndpoints: endpoints, FrontendVIPs: [vip], PortMappings: PORTS, SchemaVersion: SCHEMA_VERSION });
 const addBalancer = async (endpoints: readonly string[], vip?: string): Promise<string> =>
-  readLoadBalancer(await host.hns.create("loadBalancer", balancer(endpoints, vip), undefined)).id;
+  readLoadBalancer(await host.hns.createLoadBalancer(balancer(endpoints, vip))).id;
 
 /** The HRESULT that a call fails with. */
 async function hresult(call: Promise<unknown>): Promise<string> {
@@ -50,7 +50,7 @@ describe("HNS in memory refuses what the real one is known to refuse", () => {
   it("an endpoint of this host outside of its subnets, and one in no network", async () => {
     expect(await hresult(addEndpoint({}))).toBe("0x803b001e");
     const settings = JSON.stringify({ ...REMOTE, HostComputeNetwork: host.networkId, Flags: 1 });
-    expect(await hresult(host.hns.create("endpoint", settings, "00000000-0000-4000-8000-00000000dead"))).toBe("0x803b0001");
+    expect(await hresult(host.hns.createEndpoint("00000000-0000-4000-8000-00000000dead", settings))).toBe("0x803b0001");
   });
 
   it("to delete an endpoint that is named, unless it is of the other kind", async () => {
@@ -72,7 +72,7 @@ describe("HNS in memory refuses what the real one is known to refuse", () => {
 
   it("documents that it doesn't know", async () => {
     const odd = JSON.stringify({ ...(JSON.parse(balancer([endpoint])) as object), Name: "cart" });
-    expect(await hresult(host.hns.create("loadBalancer", odd, undefined))).toBe("0x803b001b");
+    expect(await hresult(host.hns.createLoadBalancer(odd))).toBe("0x803b001b");
   });
 
   it("anything while it is down", async () => {

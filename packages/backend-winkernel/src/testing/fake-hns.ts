@@ -126,17 +126,19 @@ export class FakeHns implements HnsHost {
     });
   }
 
-  create(kind: OwnKind, settings: string, networkId: string | undefined): Promise<string> {
+  createEndpoint(networkId: string, settings: string): Promise<string> {
     return this.#change(settings, () => {
-      const id = this.#newId();
-      if (kind === "endpoint") {
-        const endpoint = { id, settings: this.#checkedEndpoint(settings, networkId) };
-        this.endpoints.set(id, endpoint);
-        return endpointProperties(endpoint);
-      }
-      const balancer = { id, settings: this.#checkedBalancer(settings, undefined) };
+      const endpoint = { id: this.#newId(), settings: this.#checkedEndpoint(settings, networkId) };
+      this.endpoints.set(endpoint.id, endpoint);
+      return endpointProperties(endpoint);
+    });
+  }
+
+  createLoadBalancer(settings: string): Promise<string> {
+    return this.#change(settings, () => {
+      const balancer = { id: this.#newId(), settings: this.#checkedBalancer(settings, undefined) };
       if (this.balancers.size >= this.#options.loadBalancersMax) throw new HnsError(HRESULT.outOfMemory, "no more load balancers fit");
-      this.balancers.set(id, balancer);
+      this.balancers.set(balancer.id, balancer);
       return balancerProperties(balancer);
     });
   }
@@ -178,7 +180,7 @@ export class FakeHns implements HnsHost {
     this.endpoints.delete(id);
   }
 
-  #checkedEndpoint(json: string, networkId: string | undefined): EndpointSettings {
+  #checkedEndpoint(json: string, networkId: string): EndpointSettings {
     const settings = parsed(json, (value) => ENDPOINT_SETTINGS(value, "endpoint"));
     const network = this.networks.find(({ id }) => id === networkId);
     if (network === undefined || settings.HostComputeNetwork !== networkId)
