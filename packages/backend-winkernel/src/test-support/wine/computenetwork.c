@@ -38,7 +38,8 @@ static struct object *objects;
 static struct handle *handles;
 static void *texts[TEXTS_MAX];
 static int texts_count, handles_count, bad_handles, made;
-static wchar_t fail_function[64], folder[MAX_PATH];
+static wchar_t fail_function[64], slow_function[64], folder[MAX_PATH];
+static DWORD slow_ms;
 static HRESULT fail_result;
 
 // ---- Memory that callers free: CoTaskMemFree tells this spy; free() of C, which in Wine has the same heap, doesn't.
@@ -96,6 +97,11 @@ int StubBadHandles(void) { return bad_handles; }
 void StubFail(PCWSTR function, HRESULT result) {
   wcsncpy(fail_function, function, 63);
   fail_result = result;
+}
+
+void StubDelay(PCWSTR function, DWORD ms) {
+  wcsncpy(slow_function, function, 63);
+  slow_ms = ms;
 }
 
 // ---- Files
@@ -231,12 +237,16 @@ static HRESULT failed(HRESULT result, const wchar_t *why, PWSTR *record) {
   return result;
 }
 
-// Each call begins so: it is noted, its outputs are nothing yet, and it may be told to fail.
+// Each call begins so: it is noted, its outputs are nothing yet, and it may be told to be slow or to fail.
 static HRESULT begin(const char *function, const wchar_t *detail, PWSTR *record) {
   wchar_t name[64];
   StubNote(function, detail);
   if (record != NULL) *record = NULL;
   MultiByteToWideChar(CP_UTF8, 0, function, -1, name, 64);
+  if (wcscmp(name, slow_function) == 0) {
+    slow_function[0] = 0;
+    Sleep(slow_ms);
+  }
   if (wcscmp(name, fail_function) != 0) return S_OK;
   fail_function[0] = 0;
   return failed(fail_result, L"It was told to fail 日本😀", record);

@@ -9,6 +9,8 @@ PWSTR StubText(const wchar_t *text);
 void StubNote(const char *function, const wchar_t *detail);
 // Have the next call of a function fail.
 void StubFail(PCWSTR function, HRESULT result);
+// Have the next call of a function take its time.
+void StubDelay(PCWSTR function, DWORD ms);
 // Handles that are open; texts that weren't freed; calls with a handle that isn't open, or is of another kind.
 int StubOpenHandles(void);
 int StubTexts(void);

@@ -2,10 +2,14 @@ import koffiPackage from "koffi";
 import type { HnsCalls, Out } from "../../native/calls.ts";
 import type { Koffi } from "../../native/libraries.ts";
 
+type Call = ReturnType<ReturnType<Koffi["load"]>["func"]>;
+
 /** A mistake in the binding, made on purpose. */
 export interface Mistake {
   /** In a declaration: what koffi is told instead. */
   readonly declaration?: (text: string) => string;
+  /** Calls are made on the thread of JavaScript. */
+  readonly isBlocking?: boolean;
   /** In what is called. */
   readonly calls?: (calls: HnsCalls) => HnsCalls;
 }
@@ -53,6 +57,7 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
       },
     }),
   },
+  "calls keep everybody waiting": { isBlocking: true },
   "an HRESULT is unsigned": { declaration: (text) => text.replace("int32_t HcnDelete", "uint32_t HcnDelete") },
   "texts are bytes": { declaration: (text) => text.replace("str16 settings", "str settings") },
   "arguments are in another order": {
@@ -65,14 +70,25 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
   },
 };
 
+/** A call whose `async` is none. */
+function blocking(call: Call): Call {
+  const async = (...all: unknown[]): void => {
+    const done = all.pop() as (error: null, result: unknown) => void;
+    done(null, call(...all));
+  };
+  return Object.assign((...all: unknown[]): unknown => call(...all), { async }) as Call;
+}
+
 /** koffi as it is, or with other declarations. */
-export function koffiWith({ declaration }: Mistake): Koffi {
-  if (declaration === undefined) return koffiPackage;
+export function koffiWith({ declaration = (text) => text, isBlocking = false }: Mistake): Koffi {
   return {
     decode: koffiPackage.decode,
     load: (...args: Parameters<Koffi["load"]>): ReturnType<Koffi["load"]> => {
       const library = koffiPackage.load(...args);
-      const func = ((text: string) => library.func(declaration(text))) as typeof library.func;
+      const func = ((text: string) => {
+        const call = library.func(declaration(text));
+        return isBlocking ? blocking(call) : call;
+      }) as typeof library.func;
       return { ...library, func };
     },
   };

@@ -21,6 +21,7 @@ const hns = new WindowsHns(() => mistake.calls?.(calls) ?? calls);
 const client = new HnsClient(hns);
 const stub = koffiPackage.load(`${systemRoot}\\System32\\computenetwork.dll`);
 const fail = stub.func("void StubFail(str16 function, int32_t result)") as (name: string, result: number) => void;
+const delay = stub.func("void StubDelay(str16 function, uint32_t ms)") as (name: string, ms: number) => void;
 const counted = (name: string): number => stub.func(`int ${name}()`)() as number;
 const report: Record<string, unknown> = {};
 
@@ -56,6 +57,14 @@ async function play(): Promise<void> {
   await step("version", () => client.version(signal));
   const [network] = (await step("networks", () => client.networks(signal))) ?? [];
   const networkId = network?.id ?? NOBODY;
+  await step("others go on while HNS takes its time", async () => {
+    let turns = 0;
+    const others = setInterval(() => turns++, 10);
+    delay("HcnEnumerateNetworks", 500);
+    await client.networks(signal);
+    clearInterval(others);
+    return turns > 2;
+  });
   await step("endpoints of the CNI", () => client.endpoints(signal));
   const endpoint = await step("an endpoint is made", () => client.createEndpoint(remote(networkId, "10.1.2.1"), signal));
   const endpointId = endpoint?.id ?? NOBODY;
