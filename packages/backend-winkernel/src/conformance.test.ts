@@ -1,4 +1,5 @@
-import { describeBackend } from "@turnout/conformance";
+import { BREAKAGES, describeBackend } from "@turnout/conformance";
+import { someOf } from "@turnout/house/some-of";
 import { describe, it } from "vitest";
 import { winkernelModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
@@ -25,5 +26,5 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
 };
 
 describe("the winkernel backend on its host in memory", () => {
-  describeBackend(winkernelModule, createFakeHost, { it, steps: 4_000, notSeen: NOT_SEEN });
+  describeBackend(winkernelModule, createFakeHost, { it, steps: 4_000, breakages: someOf(BREAKAGES, { oneOf: 2 }), notSeen: NOT_SEEN });
 });
