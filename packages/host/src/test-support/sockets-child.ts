@@ -80,7 +80,9 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const program = `
       const socket = require("dgram").createSocket("udp4");
       socket.on("error", (error) => { console.log(error.code); socket.close(); });
-      socket.connect(5353, "127.0.0.1", () => console.log("connected"));`;
+      socket.connect(5353, "127.0.0.1", () => console.log("connected"));
+      // Its namespace is asked for later.
+      setInterval(() => undefined, 1000);`;
     const pod = spawn("unshare", ["-n", "sh", "-c", 'ip link set lo up && exec "$0" -e "$1"', process.execPath, program], {
       stdio: ["ignore", "pipe", "inherit"],
     });
