@@ -72,20 +72,18 @@ async function addWorkload(cluster: Cluster, shape: Shape): Promise<void> {
   await cluster.routeTo(`${nodeAddress()}/32`, "node1");
 }
 
-/** Clients outside ask at the node port, the others at a cluster IP. */
+/** Clients outside ask at the node port, the others at a cluster IP. Without services the endpoint is asked twice: the ratio then shows what chance does. */
 function targetsOf(shape: Shape, from: TrafficFrom, hasServices: boolean): readonly TrafficTarget[] {
   const [endpoint] = endpointsOf(0, shape);
   const direct = { address: endpoint?.ip ?? "", port: TARGET_PORT };
-  const serviceAt = (index: number): Pick<TrafficTarget, "address" | "port"> =>
-    from === "client1" ? { address: nodeAddress(), port: NODE_PORT } : { address: clusterIP(index), port: SERVICE_PORT };
+  const serviceAt = (index: number): Pick<TrafficTarget, "address" | "port"> => {
+    if (!hasServices) return direct;
+    return from === "client1" ? { address: nodeAddress(), port: NODE_PORT } : { address: clusterIP(index), port: SERVICE_PORT };
+  };
   return [
     { ...direct, name: "direct", protocol: "TCP" },
     { ...direct, name: "direct UDP", protocol: "UDP" },
-    ...(hasServices
-      ? ([
-          { ...serviceAt(shape.services - 1), name: "service", protocol: "TCP" },
-          { ...serviceAt(shape.services), name: "service UDP", protocol: "UDP" },
-        ] as const)
-      : []),
+    { ...serviceAt(shape.services - 1), name: "service", protocol: "TCP" },
+    { ...serviceAt(shape.services), name: "service UDP", protocol: "UDP" },
   ];
 }

@@ -19,9 +19,12 @@ interface Subject extends Dataplane {
   readonly name: string;
   readonly module: BackendModule;
   readonly needs: readonly string[];
-  /** Which part of the scenarios it plays; nft and the two forms of iptables have each scenario once among them. In the full run all play all. */
+  /** Which part of the scenarios it plays; those of nft and iptables have none in common. In the full run each plays all. */
   readonly part: Part;
 }
+
+/** How many scenarios of iptables, in either variant, the full run plays for each one of the normal run. */
+const IPTABLES_PARTS = 6;
 
 /** The iptables backend with one variant of the tool. */
 function iptablesSubject(variant: "legacy" | "nft", index: number): Subject {
@@ -30,7 +33,7 @@ function iptablesSubject(variant: "legacy" | "nft", index: number): Subject {
     module: iptablesModule,
     flags: ["--backend", "iptables", "--backend-option", `variant=${variant}`],
     needs: [`iptables-${variant}>=1.8.0`],
-    part: { index, of: 4 },
+    part: { index, of: IPTABLES_PARTS },
   };
 }
 
@@ -57,10 +60,10 @@ const SUBJECTS: readonly Subject[] = [
     module: nftModule,
     flags: ["--backend", "nft"],
     needs: ["nft>=1.0.1"],
-    part: { index: 0, of: 2 },
+    part: { index: 0, of: 3 },
   },
   iptablesSubject("legacy", 1),
-  iptablesSubject("nft", 3),
+  iptablesSubject("nft", 5),
   ebpfSubject("one process", 0),
   ebpfSubject("two processes", 1),
 ];
