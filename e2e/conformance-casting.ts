@@ -3,6 +3,7 @@ import { SCENARIOS } from "@turnout/conformance";
 import type { Scenario } from "@turnout/conformance";
 import { abilitiesOf } from "@turnout/core";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
+import { isFullRun } from "@turnout/house/some-of";
 import type { Cast } from "./conformance-play.ts";
 import { settingsKey } from "./conformance-pool.ts";
 
@@ -15,7 +16,7 @@ export interface Part {
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 /** Every family with every protocol, and every part, instead of one of them by hash. */
-export const isFull: boolean = process.env["TURNOUT_E2E"] === "full";
+export const isFull: boolean = isFullRun();
 
 /** Those that a backend can be asked for, with equal settings side by side; of a part those alone, but in the full run all. */
 export function scenariosFor(module: BackendModule, part?: Part): readonly Scenario[] {

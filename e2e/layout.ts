@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { isFullRun } from "@turnout/house/some-of";
 
 /** How a node's proxy is made of processes: `turnout run`, or `turnout serve` and a backend's own program on a unix socket. */
 export type Layout = "one process" | "two processes";
@@ -14,7 +15,7 @@ const VARIABLE = "TURNOUT_E2E_LAYOUT";
  * @throws {Error} when the environment asks for a layout that there is not.
  */
 export function layoutsOf(name: string, env: Readonly<Record<string, string | undefined>> = process.env): readonly Layout[] {
-  const wanted = env[VARIABLE] ?? (env["TURNOUT_E2E"] === "full" ? "both" : "");
+  const wanted = env[VARIABLE] ?? (isFullRun(env) ? "both" : "");
   if (wanted === "both") return LAYOUTS;
   const chosen = LAYOUTS.find((layout) => layout.startsWith(`${wanted} `));
   if (chosen !== undefined) return [chosen];
