@@ -21,8 +21,10 @@ export interface RunningLoad {
   stop(): Promise<{ readonly tallies: readonly Tally[]; readonly words: readonly string[]; readonly held: readonly HoldStatus["state"][] }>;
 }
 
-/** Start load from every source, and keep one TCP connection open from each that is not HTTP. */
-export async function startLoad(site: Site, sources: readonly LoadSource[]): Promise<RunningLoad> {
+/** Start load from every source, and keep `kept` TCP connections open from each that is not HTTP. */
+export async function startLoad(site: Site, sources: readonly LoadSource[], kept: number = 1): Promise<RunningLoad> {
+  // However many are kept, they ask as often together, but for each once in two seconds.
+  const everyMs = Math.min(25 * kept, 2_000);
   const running = await Promise.all(
     sources.map(async ({ from, way, service, transport = "TCP" }, index) => {
       const agent = site.place(from).agent();
@@ -30,7 +32,8 @@ export async function startLoad(site: Site, sources: readonly LoadSource[]): Pro
       // Kept-alive connections choose an endpoint once: so many that no endpoint is left out by chance.
       const rate = transport === "HTTP" ? { concurrency: 32, pauseMs: 60 } : { concurrency: 2, pauseMs: 4 };
       const load = await agent.startLoad({ ...target, transport, ...rate });
-      const held = transport === "TCP" ? await agent.hold({ ...target, everyMs: 25 }) : undefined;
+      const count = transport === "TCP" ? kept : 0;
+      const held = await Promise.all(Array.from({ length: count }, () => agent.hold({ ...target, everyMs, timeoutMs: 10_000 })));
       return { agent, load, held };
     }),
   );
@@ -42,7 +45,7 @@ export async function startLoad(site: Site, sources: readonly LoadSource[]): Pro
     },
     stop: async () => {
       const tallies = await Promise.all(running.map(({ agent, load }) => agent.stopLoad(load)));
-      const held = await Promise.all(running.flatMap(({ agent, held: one }) => (one === undefined ? [] : [agent.release(one)])));
+      const held = await Promise.all(running.flatMap(({ agent, held: some }) => some.map((one) => agent.release(one))));
       return { tallies, words: tallies.map((tally) => inWords(site, tally)), held: held.map(({ state }) => state) };
     },
   };

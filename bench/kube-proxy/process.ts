@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import type { ProxySync } from "./sync-log.ts";
 
 /** The modes of the real kube-proxy that are run here. */
-export type KubeProxyMode = "iptables" | "nftables";
+export type KubeProxyMode = "iptables" | "ipvs" | "nftables";
 
 /** How a real kube-proxy is run. */
 export interface KubeProxyOptions {

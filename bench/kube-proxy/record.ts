@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { IPFamily } from "@turnout/core";
 import { createCluster, startClusterApi } from "@turnout/lab";
+import type { NodePlace } from "@turnout/lab";
 import { kubeProxyConfig, kubeProxySync } from "./process.ts";
+import type { KubeProxyMode } from "./process.ts";
 import { SAMPLE_NODE } from "./sample-objects.ts";
 import { SAMPLE_CASES, SAMPLE_SETS } from "./samples.ts";
 import type { SampleCase } from "./samples.ts";
@@ -15,10 +17,11 @@ import type { Variant } from "./tools.ts";
 
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 const HOME = fileURLToPath(new URL("../../packages/backend-iptables/test/kube-proxy/", import.meta.url));
+const NFT_HOME = fileURLToPath(new URL("../../packages/backend-nft/test/kube-proxy/", import.meta.url));
 
 /**
- * Record what the real kube-proxy's iptables mode writes: `KUBE_PROXY=path node --conditions=@turnout/source bench/kube-proxy/record.ts`.
- * Needs root and both variants of the tools; writes packages/backend-iptables/test/kube-proxy.
+ * Record what the real kube-proxy's iptables and nftables modes write: `KUBE_PROXY=path node --conditions=@turnout/source bench/kube-proxy/record.ts`.
+ * Needs root, nft and both variants of the iptables tools; writes test/kube-proxy of packages/backend-iptables and packages/backend-nft.
  */
 async function record(binary: string): Promise<void> {
   await mkdir(HOME, { recursive: true });
@@ -38,9 +41,38 @@ async function record(binary: string): Promise<void> {
     }
     process.stdout.write(`${one.name}\n`);
   }
+  await recordTables(binary);
+}
+
+/** The tables of its nftables mode, as `nft -f` takes them, for a handful of Services. */
+async function recordTables(binary: string): Promise<void> {
+  await mkdir(NFT_HOME, { recursive: true });
+  const text = await beside(binary, { set: "few", fields: {}, mode: "nftables", variant: "nft" }, async (node) => {
+    const tables = await Promise.all(["ip", "ip6"].map((family) => node.run("nft", ["-s", "list", "table", family, "kube-proxy"])));
+    return tables.map(({ stdout }) => stdout).join("");
+  });
+  await writeFile(join(NFT_HOME, "few.nft"), text);
 }
 
 async function recordCase(binary: string, { set, fields }: SampleCase, variant: Variant): Promise<Readonly<Record<IPFamily, string>>> {
+  return await beside(binary, { set, fields, mode: "iptables", variant }, async (node, tools) => ({
+    IPv4: await saveText(node, tools, "IPv4"),
+    IPv6: await saveText(node, tools, "IPv6"),
+  }));
+}
+
+/** What a kube-proxy is recorded with. */
+interface Recording extends Pick<SampleCase, "set" | "fields"> {
+  readonly mode: KubeProxyMode;
+  readonly variant: Variant;
+}
+
+/** Run a kube-proxy on a node of its own until both families are in force, and read what it wrote. */
+async function beside<T>(
+  binary: string,
+  { set, fields, mode, variant }: Recording,
+  read: (node: NodePlace, tools: string) => Promise<T>,
+): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), "turnout-record-"));
   const cluster = await createCluster({ nodes: [{ name: SAMPLE_NODE, pods: 0 }] });
   try {
@@ -49,7 +81,7 @@ async function recordCase(binary: string, { set, fields }: SampleCase, variant: 
     const kubeconfig = join(directory, "kubeconfig");
     await writeFile(kubeconfig, await api.kubeconfig());
     const config = join(directory, "config.json");
-    await writeFile(config, kubeProxyConfig({ mode: "iptables", nodeName: SAMPLE_NODE, kubeconfig, fields }));
+    await writeFile(config, kubeProxyConfig({ mode, nodeName: SAMPLE_NODE, kubeconfig, fields }));
     const node = cluster.node(SAMPLE_NODE);
     const tools = await placeTools(directory, variant);
     const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
@@ -57,7 +89,7 @@ async function recordCase(binary: string, { set, fields }: SampleCase, variant: 
     const log = followSyncs(child, kubeProxySync);
     const heard = new Set<string>();
     while (heard.size < 2) heard.add((await log.next()).family);
-    return { IPv4: await saveText(node, tools, "IPv4"), IPv6: await saveText(node, tools, "IPv6") };
+    return await read(node, tools);
   } finally {
     cluster.destroy();
     await rm(directory, { recursive: true });

@@ -26,6 +26,7 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
   host: {
     exec: [],
     facts: [],
+    rights: ["netlink"],
     netlink: [],
     addresses: ["netlink"],
     watch: ["netlink"],
@@ -34,7 +35,7 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
     ipvs: ["netlink"],
     nft: ["watch"],
     bpf: ["facts", "netlink"],
-    testing: ["exec", "facts", "netlink", "addresses", "watch", "iptables", "ipset", "ipvs", "nft", "bpf"],
+    testing: ["exec", "facts", "rights", "netlink", "addresses", "watch", "iptables", "ipset", "ipvs", "nft", "bpf"],
   },
   conformance: {
     oracle: [],
@@ -47,13 +48,14 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
     describe: ["play", "scenarios", "checks", "histories", "breakages"],
   },
   "client/daemon": {
-    config: [],
+    host: [],
+    config: ["host"],
     feed: [],
     repair: [],
     health: ["config"],
     metrics: ["health"],
-    run: ["config", "feed", "repair", "health", "metrics"],
-    program: ["config", "metrics", "run"],
+    run: ["host", "config", "feed", "repair", "health", "metrics"],
+    program: ["host", "config", "metrics", "run"],
   },
   server: {
     gen: [],

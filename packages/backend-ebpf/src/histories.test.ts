@@ -1,6 +1,7 @@
 import { Ledger } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import { TestClock } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Applier } from "./apply.ts";
@@ -17,7 +18,6 @@ import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FakeMap, Killed } from "./test-support/fake-maps.ts";
 import { FACTS, OPTIONS, PARTS, stateOf } from "./test-support/states.ts";
-import type { ServiceFixture } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
 const SIZES: Readonly<Record<WrittenMap, readonly [key: number, value: number]>> = {

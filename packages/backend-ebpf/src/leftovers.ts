@@ -33,7 +33,7 @@ export async function leaveFamily(
     await removeServices(family, root, world);
     if ((await servicesOf(family, root, world)).others === 0) await removeAll(signal);
   };
-  return [{ what: `${own} destinations of services, by eBPF`, remove }];
+  return [{ what: `${own} destinations of services, by eBPF`, by: "turnout", remove }];
 }
 
 async function removeServices(family: IPFamily, root: string, world: Pick<PinWorld, "bpf" | "pinFiles">): Promise<void> {

@@ -1,5 +1,6 @@
 import { FAMILIES, objectId } from "@turnout/core/backend";
 import type { IPFamily } from "@turnout/core/backend";
+import { SHOWCASE } from "@turnout/core/testing";
 import type { Elements, LinkInfo } from "@turnout/host/bpf";
 import { describe, expect, it } from "vitest";
 import { elementsOf, isInMap, WRITTEN_MAPS } from "./elements.ts";
@@ -13,7 +14,7 @@ import type { Look } from "./observe.ts";
 import { encodeSourceRange, sortCIDRs } from "./ranges.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, OPTIONS, PARTS, SHOWCASE, stateOf } from "./test-support/states.ts";
+import { FACTS, OPTIONS, PARTS, stateOf } from "./test-support/states.ts";
 
 const PROGRAMS = PARTS.programs.sockets;
 

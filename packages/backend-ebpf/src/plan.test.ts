@@ -1,5 +1,7 @@
 import { Ledger, objectId } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
+import { SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { HOOKS } from "./hooks.ts";
 import type { EbpfObject, ListObject } from "./objects.ts";
@@ -8,8 +10,7 @@ import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, OPTIONS, PARTS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceFixture } from "./test-support/states.ts";
+import { FACTS, OPTIONS, PARTS, stateOf } from "./test-support/states.ts";
 
 function want(ledger: Ledger<EbpfObject>, fixtures: readonly ServiceFixture[], family: IPFamily, facts = FACTS): void {
   const { rows, node } = stateOf(fixtures, family);

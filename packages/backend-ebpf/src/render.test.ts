@@ -1,4 +1,6 @@
 import type { LocalDetector, NodeContext, NodeSettings, ServicePort } from "@turnout/core";
+import { SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { elementsOf } from "./elements.ts";
 import { encodeEndpoint } from "./layout.ts";
@@ -9,8 +11,7 @@ import { parseEbpfOptions } from "./options.ts";
 import { renderRow } from "./render.ts";
 import { TABLE_OBJECT } from "./nft-table.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, OPTIONS, PARTS, SETTINGS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceFixture } from "./test-support/states.ts";
+import { FACTS, OPTIONS, PARTS, SETTINGS, stateOf } from "./test-support/states.ts";
 
 function render(
   fixture: ServiceFixture,

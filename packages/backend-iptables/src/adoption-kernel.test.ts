@@ -2,6 +2,7 @@ import { systemClock } from "@turnout/core/process";
 import { spawnSync } from "node:child_process";
 import { createExec } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
+import { MARKER_CHAIN } from "@turnout/host/iptables/text";
 import { createFakeNetlink } from "@turnout/host/testing";
 import type { Exec, IPFamily, Log } from "@turnout/core";
 import { needs } from "@turnout/house/needs";
@@ -10,6 +11,7 @@ import { iptablesModule } from "./module.ts";
 import { adoptionOf, optionsOf, recordedCases, recordedSave, stateOf } from "./test-support/recorded-cases.ts";
 import type { RecordedCase } from "./test-support/recorded-cases.ts";
 
+const MARKED = `nat :${MARKER_CHAIN}`;
 const NAMESPACE = `tiptadopt-${process.pid}`;
 /** Of the documented differences one shows here, and only where a Service has two source ranges of the family: they are sorted. */
 const CASES: readonly (readonly [IPFamily, "legacy" | "nft", readonly string[]])[] = [
@@ -69,27 +71,34 @@ describe("what the real kube-proxy wrote, in a real kernel", needs("root", "netn
   afterEach(() => ip("netns", "delete", NAMESPACE));
   afterAll(() => void spawnSync("ip", ["netns", "delete", NAMESPACE]));
 
-  it.each(CASES)("is adopted with nothing written, and is what we write ourselves: %s, %s", async (family, variant, changes) => {
-    const name = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
-    const theirs = uncounted(recordedSave(everything, family));
-    // The lock is the machine's, not the namespace's: other tests may hold it.
-    await tool(`${name}-restore`, ["-w", "30"], theirs);
-    await tool("sysctl", ["-q", "-w", "net.ipv4.conf.all.route_localnet=1"]);
-    const before = await tool(`${name}-save`, []);
+  it.each(CASES)(
+    "is left alone by a cleanup, is adopted with our marker alone written, and is what we write ourselves: %s, %s",
+    async (family, variant, changes) => {
+      const name = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
+      const theirs = uncounted(recordedSave(everything, family));
+      // The lock is the machine's, not the namespace's: other tests may hold it.
+      await tool(`${name}-restore`, ["-w", "30"], theirs);
+      await tool("sysctl", ["-q", "-w", "net.ipv4.conf.all.route_localnet=1"]);
+      const before = await tool(`${name}-save`, []);
 
-    const options = iptablesModule.parseOptions({ variant, ...optionsOf(everything) });
-    const backend = (await iptablesModule.open(options, world, signal)).family(family);
-    const adopted = await adoptionOf(backend, stateOf(everything, family));
-    expect(adopted.delta.put.map(({ after }) => after.key.replace(/-[A-Z2-7]{16}$/, ""))).toEqual(changes);
-    expect(adopted.delta.remove).toEqual([]);
-    await backend.apply(backend.plan(adopted.delta), signal);
-    expect(linesOf(await tool(`${name}-save`, []))).toEqual(linesOf(before));
+      const options = iptablesModule.parseOptions({ variant, ...optionsOf(everything) });
+      const backend = (await iptablesModule.open(options, world, signal)).family(family);
+      await backend.cleanup?.(signal);
+      expect(linesOf(await tool(`${name}-save`, []))).toEqual(linesOf(before));
+      const adopted = await adoptionOf(backend, stateOf(everything, family, false));
+      expect(adopted.delta.put.map(({ after }) => after.key.replace(/-[A-Z2-7]{16}$/, "")).toSorted()).toEqual(
+        [...changes, `nat ${MARKER_CHAIN}`].toSorted(),
+      );
+      expect(adopted.delta.remove).toEqual([]);
+      await backend.apply(backend.plan(adopted.delta), signal);
+      expect(linesOf(await tool(`${name}-save`, []))).toEqual([...linesOf(before), MARKED].toSorted());
 
-    await backend.cleanup?.(signal);
-    const fresh = await adoptionOf(backend, stateOf(everything, family));
-    await backend.apply(backend.plan(fresh.delta), signal);
-    const left = linesOf(await tool(`${name}-save`, []));
-    // kube-proxy makes kubelet's chain in IPv6 too, where there is nothing to guard; cleaning up leaves it.
-    expect(left).toEqual(linesOf(before));
-  });
+      await backend.cleanup?.(signal);
+      const fresh = await adoptionOf(backend, stateOf(everything, family, false));
+      await backend.apply(backend.plan(fresh.delta), signal);
+      const left = linesOf(await tool(`${name}-save`, []));
+      // kube-proxy makes kubelet's chain in IPv6 too, where there is nothing to guard; cleaning up leaves it.
+      expect(left).toEqual([...linesOf(before), MARKED].toSorted());
+    },
+  );
 });

@@ -1,5 +1,6 @@
 import { objectId, ProxyError } from "@turnout/core/backend";
-import type { Exec, Outcome, Plan, World } from "@turnout/core/backend";
+import type { LinuxWorld } from "@turnout/host";
+import type { Exec, Outcome, Plan } from "@turnout/core/backend";
 import { SectionRestore } from "@turnout/host/iptables";
 import type { CommitCounts, IptablesTool } from "@turnout/host/iptables";
 import { setParameter } from "@turnout/host";
@@ -34,13 +35,15 @@ export interface ApplyNumbers {
 export class Applier {
   readonly #restore: SectionRestore;
   readonly #exec: Exec;
+  readonly #netlink: Pick<LinuxWorld["netlink"], "createCounter">;
   #isAfterLook = false;
   #failures = 0;
   #partialFailures = 0;
   #total: RuleCounts = { filter: 0, nat: 0 };
   #last: RuleCounts = { filter: 0, nat: 0 };
 
-  constructor(tool: IptablesTool, commits: CommitCounts, { exec, log }: Pick<World, "exec" | "log">) {
+  constructor(tool: IptablesTool, commits: CommitCounts, { exec, log, netlink }: Pick<LinuxWorld, "exec" | "log" | "netlink">) {
+    this.#netlink = netlink;
     this.#restore = new SectionRestore(tool, log, commits);
     this.#exec = exec;
   }
@@ -63,6 +66,7 @@ export class Applier {
     for (const step of steps) {
       if (step.do === "restore") idle.push(...(await this.#restoreAll(step.sections, signal)));
       else if (step.do === "delete") idle.push(...(await this.#restore.deleteChains(step.chains, signal)));
+      else if (step.do === "count") await this.#netlink.createCounter(step.object.key);
       else {
         const error = await this.#set(step, signal);
         if (error !== undefined) failed.set(objectId(step.object), error);

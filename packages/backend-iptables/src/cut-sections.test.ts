@@ -1,4 +1,5 @@
 import { Ledger } from "@turnout/core";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { cutSections, restoreInput } from "@turnout/host/iptables/text";
 import type { Section } from "@turnout/host/iptables/text";
@@ -8,7 +9,6 @@ import { planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceFixture } from "./test-support/states.ts";
 
 const OPTIONS = parseIptablesOptions({});
 

@@ -1,6 +1,7 @@
 import { systemClock } from "@turnout/core/process";
 import { spawnSync } from "node:child_process";
 import type { Exec, IPFamily, Log } from "@turnout/core";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
@@ -10,7 +11,6 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import { Proxy, SHOWCASE } from "./test-support/states.ts";
-import type { ServiceFixture } from "./test-support/states.ts";
 
 const NAMESPACE = `tipt-${process.pid}`;
 const VARIANTS: readonly IptablesVariant[] = ["legacy", "nft"];
@@ -151,7 +151,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
         const first = new Proxy(killed, "IPv4");
         first.want(SHOWCASE);
         await expect(first.sync()).rejects.toMatchObject({ code: "tool_failed" });
-        expect(killed.metrics?.().find(({ name }) => name.endsWith("iptables_restore_failures_total"))?.value).toBe(1);
+        expect((await killed.metrics?.())?.find(({ name }) => name.endsWith("iptables_restore_failures_total"))?.value).toBe(1);
         const second = await open(variant, "IPv4");
         second.want(SHOWCASE);
         await second.adopt();
@@ -162,26 +162,24 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
 
     it("counts the rules in force and those it wrote", async () => {
       const proxy = await open(variant, "IPv4");
-      const numbers = (what: string): readonly (number | undefined)[] =>
-        ["filter", "nat"].map(
-          (table) =>
-            proxy.backend
-              .metrics?.()
-              .find(({ name, labels }) => name === `kubeproxy_sync_proxy_rules_iptables_${what}` && labels?.["table"] === table)?.value,
-        );
+      const numbers = async (what: string): Promise<readonly (number | undefined)[]> => {
+        const told = (await proxy.backend.metrics?.()) ?? [];
+        const name = `kubeproxy_sync_proxy_rules_iptables_${what}`;
+        return ["filter", "nat"].map((table) => told.find((one) => one.name === name && one.labels?.["table"] === table)?.value);
+      };
       proxy.want(SHOWCASE);
       await proxy.sync();
-      const all = numbers("total");
-      expect(numbers("last")).toEqual(all);
+      const all = await numbers("total");
+      expect(await numbers("last")).toEqual(all);
       proxy.want(SHOWCASE.slice(1));
       await proxy.sync();
-      expect(numbers("last")).toEqual([0, 0]);
-      const [filter = 0, nat = 0] = numbers("total");
+      expect(await numbers("last")).toEqual([0, 0]);
+      const [filter = 0, nat = 0] = await numbers("total");
       // The dispatch rule, three endpoints picked and the mark, and two rules for each endpoint.
       expect([(all[0] ?? 0) - filter, (all[1] ?? 0) - nat]).toEqual([0, 1 + 4 + 6]);
       await proxy.adopt();
       // What is read is counted the same way.
-      expect(numbers("total")).toEqual([filter, nat]);
+      expect(await numbers("total")).toEqual([filter, nat]);
     });
 
     it("puts back just what somebody took, changed, moved or added", async () => {

@@ -1,3 +1,4 @@
+import { MARKER_CHAIN } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 
 /** Chains whose rules belong to many: dispatch rules of rows go in and out one by one, at the head; the tail is the skeleton's. */
@@ -13,7 +14,7 @@ export const CANARY = "KUBE-PROXY-CANARY";
 /** Chains that are always there and rewritten as a whole. */
 export const FIXED_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
   filter: ["KUBE-FORWARD", CANARY],
-  nat: ["KUBE-POSTROUTING", "KUBE-MARK-MASQ", CANARY],
+  nat: ["KUBE-POSTROUTING", "KUBE-MARK-MASQ", MARKER_CHAIN, CANARY],
   mangle: [CANARY],
 };
 

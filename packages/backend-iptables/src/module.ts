@@ -16,12 +16,13 @@ import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
 import { findIptables, iptablesName, IptablesTool } from "@turnout/host/iptables";
 import type { IptablesProgram } from "@turnout/host/iptables";
-import { withoutOtherModes } from "@turnout/host/iptables/text";
+import { isMarked, withoutOtherModes } from "@turnout/host/iptables/text";
 import type { ModeWords } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
+import { canCount, COUNTERS, counterMetrics } from "./counters.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
 import type { IptablesObject } from "./objects.ts";
-import { answersOnLoopback, parseSaved } from "./observe.ts";
+import { answersOnLoopback, parseSaved, sendsServices } from "./observe.ts";
 import { parseIptablesOptions } from "./options.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 import { iptablesMetrics } from "./numbers.ts";
@@ -49,6 +50,10 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
   },
   // A change costs the legacy tool the whole table (2 s at 50,000), and loading costs the nft variant the square of it (5 s at 10,000).
   serviceEntriesMax: 20_000,
+  rights: {
+    CAP_NET_ADMIN: "program iptables and forget flows",
+    CAP_NET_RAW: "program legacy iptables",
+  },
   createWorld: createLinuxWorld,
   parseOptions: parseIptablesOptions,
   probe: probeIptables,
@@ -64,6 +69,15 @@ const MODE: ModeWords = {
 function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<IptablesFacts, IptablesObject, Step> {
   const own = new OwnCommits();
   return { family: (family) => new IptablesBackend(options, family, world, own), close: () => Promise.resolve() };
+}
+
+interface Found {
+  readonly objects: readonly IptablesObject[];
+  readonly by: "turnout" | "kube-proxy";
+}
+
+function isChain({ kind }: IptablesObject): boolean {
+  return kind === "chain" || kind === "shared";
 }
 
 class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
@@ -124,8 +138,8 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     return this.#world.netlink.deleteFlows(this.#family, flows, signal);
   }
 
-  metrics(): readonly BackendMetric[] {
-    return iptablesMetrics(this.#applier.numbers, this.#tool.waits);
+  async metrics(): Promise<readonly BackendMetric[]> {
+    return [...iptablesMetrics(this.#applier.numbers, this.#tool.waits), ...(await counterMetrics(this.#world.netlink))];
   }
 
   watch(signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
@@ -135,13 +149,24 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     );
   }
 
-  /** Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. */
+  /**
+   * Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. What a kube-proxy has written since
+   * is its own, and stays: it may be running.
+   */
   async cleanup(signal: AbortSignal): Promise<void> {
     const { programs } = await findIptables(this.#world.exec, signal);
     for (const program of programs) {
       const tool = this.#toolOf(program);
-      await this.#remove(await this.#found(tool, signal), tool, program, signal);
+      const { objects, by } = await this.#found(tool, signal);
+      if (by === "turnout" || !sendsServices(objects)) await this.#remove(objects, tool, program, signal);
+      else {
+        const place = { family: this.#family, variant: program.variant };
+        this.#world.log.info("KUBE-* chains are kube-proxy's and stay", { ...place, hint: "kube-proxy --cleanup removes them" });
+      }
     }
+    const { netlink } = this.#world;
+    // The last family to be removed deletes them: the rules of the other one use them as well.
+    if (await canCount(netlink)) for (const name of Object.values(COUNTERS)) await netlink.deleteCounter(name);
   }
 
   /** kube-proxy's chains are ours as well, so while this backend is in use nothing is left over: what is there was adopted. */
@@ -152,11 +177,12 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const found: Leftover[] = [];
     for (const program of programs) {
       const tool = this.#toolOf(program);
-      const own = await this.#found(tool, signal);
-      const chains = own.filter(({ kind }) => kind === "chain" || kind === "shared").length;
+      const { objects: own, by } = await this.#found(tool, signal);
+      const chains = own.filter(isChain).length;
       if (chains === 0) continue;
       const what = `${chains} KUBE-* chains of ${iptablesName(this.#family, program, "")} (${program.variant})`;
-      found.push({ what, remove: (stop) => this.#remove(own, tool, program, stop) });
+      const remove = (stop: AbortSignal): Promise<void> => this.#remove(own, tool, program, stop);
+      found.push({ what, by, isLive: sendsServices(own), options: { variant: program.variant }, remove });
     }
     return found;
   }
@@ -165,9 +191,11 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     return new IptablesTool(this.#world, this.#family, program);
   }
 
-  async #found(tool: IptablesTool, signal: AbortSignal): Promise<readonly IptablesObject[]> {
+  /** The chains of one variant, and who wrote them last. */
+  async #found(tool: IptablesTool, signal: AbortSignal): Promise<Found> {
     const { filter = "", nat = "", mangle = "" } = await tool.saveExisting(signal);
-    return withoutOtherModes([...parseSaved({ filter, nat, mangle }, this.#family, false).values()], MODE);
+    const objects = withoutOtherModes([...parseSaved({ filter, nat, mangle }, this.#family, false).values()], MODE);
+    return { objects, by: isMarked(nat) ? "turnout" : "kube-proxy" };
   }
 
   async #remove(remove: readonly IptablesObject[], tool: IptablesTool, program: IptablesProgram, signal: AbortSignal): Promise<void> {
@@ -186,9 +214,20 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const tool = this.#tool;
     const hasGuard = this.#family === "IPv4" && this.#options.localhostNodePorts;
     const [filter, nat, mangle] = await Promise.all([tool.save("filter", signal), tool.save("nat", signal), tool.save("mangle", signal)]);
-    const found = parseSaved({ filter, nat, mangle }, this.#family, hasGuard);
+    const found = new Map([...parseSaved({ filter, nat, mangle }, this.#family, hasGuard), ...(await this.#counters())]);
     if (!hasGuard || !answersOnLoopback(found)) return found;
     const value = (await readParameter(this.#world.exec, ROUTE_LOCALNET, signal)) ?? "";
     return new Map([...found, [`sysctl ${ROUTE_LOCALNET}`, { kind: "sysctl", key: ROUTE_LOCALNET, value }]]);
+  }
+
+  /** The counters that are there. */
+  async #counters(): Promise<readonly (readonly [string, IptablesObject])[]> {
+    const { netlink } = this.#world;
+    if (!(await canCount(netlink))) return [];
+    const found: (readonly [string, IptablesObject])[] = [];
+    for (const key of Object.values(COUNTERS)) {
+      if ((await netlink.counterPackets(key)) !== undefined) found.push([`counter ${key}`, { kind: "counter", key, value: true }]);
+    }
+    return found;
   }
 }

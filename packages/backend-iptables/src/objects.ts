@@ -14,5 +14,12 @@ export interface SysctlObject {
   readonly value: string;
 }
 
+/** A counter of packets that rules name; both families use the same ones. Key: its name. */
+export interface CounterObject {
+  readonly kind: "counter";
+  readonly key: string;
+  readonly value: true;
+}
+
 /** Everything this backend keeps in the kernel. Rules are in the form in which `iptables-save` prints them. */
-export type IptablesObject = RulesObject | GuardObject | SysctlObject;
+export type IptablesObject = RulesObject | GuardObject | SysctlObject | CounterObject;

@@ -39,6 +39,13 @@ export function answersOnLoopback(objects: ReadonlyMap<string, IptablesObject>):
   return tail.split("\n").some((rule) => (rule.includes("--dst-type LOCAL") && !rule.startsWith("! -d ")) || rule.startsWith("-d 127."));
 }
 
+/** Tell whether packets for Services are sent to the chains: those that kubelet makes as well, such as nat KUBE-MARK-MASQ, are none of a service proxy's. */
+export function sendsServices(objects: Iterable<IptablesObject>): boolean {
+  return [...objects].some(
+    ({ kind, key, value }) => kind === "jumps" && key.startsWith("nat ") && String(value).includes("-j KUBE-SERVICES"),
+  );
+}
+
 /** Count the rules in force per table, as far as they are ours. */
 export function countRules(objects: Iterable<IptablesObject>): Readonly<Record<"filter" | "nat", number>> {
   const counts = { filter: 0, nat: 0 };

@@ -18,6 +18,8 @@ export interface IptablesFacts {
   readonly addresses: Readonly<Record<IPFamily, readonly string[]>>;
   /** The kernel counts packets outside of a TCP window as valid, so there is nothing to drop. */
   readonly isTcpLiberal: boolean;
+  /** The kernel has named counters of packets, which rules may name. */
+  readonly canCount: boolean;
 }
 
 const KNOWN = ["variant", "endpoint-comments", "localhostNodePorts"];

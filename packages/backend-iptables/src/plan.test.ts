@@ -1,5 +1,6 @@
 import { Ledger, objectId } from "@turnout/core";
 import type { IPFamily, NodeSettings, Observed } from "@turnout/core";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { MISPLACED } from "@turnout/host/iptables/text";
 import { describe, expect, it } from "vitest";
 import { GUARD_RULE } from "./layout.ts";
@@ -9,7 +10,6 @@ import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceFixture } from "./test-support/states.ts";
 
 interface Circumstances {
   readonly family?: IPFamily;

@@ -2,13 +2,14 @@ import type { Delta, Plan, Put } from "@turnout/core/backend";
 import { deletionsOf, placeOf, restoreInput, rulesOf, SectionWriter } from "@turnout/host/iptables/text";
 import type { ChainObject, Section } from "@turnout/host/iptables/text";
 import { CHAIN_ORDER, GUARD_CHAIN } from "./layout.ts";
-import type { IptablesObject, SysctlObject } from "./objects.ts";
+import type { CounterObject, IptablesObject, SysctlObject } from "./objects.ts";
 
 /** One call of `iptables-restore`, sections in order; or a kernel parameter to set. */
 export type Step =
   | { readonly do: "restore"; readonly sections: readonly Section[] }
   | { readonly do: "delete"; readonly chains: readonly ChainObject[] }
-  | { readonly do: "set"; readonly object: SysctlObject };
+  | { readonly do: "set"; readonly object: SysctlObject }
+  | { readonly do: "count"; readonly object: CounterObject };
 
 /**
  * Order a difference: what refuses or drops comes into force before translations change, and goes after them.
@@ -24,12 +25,13 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
   const writers = { filter: coming, nat, mangle };
   const leaving = { filter: going, nat, mangle };
   const parameters: SysctlObject[] = [];
+  const counters: Step[] = [];
   const fresh = new Set(delta.put.flatMap(({ before, after }) => (after.kind === "shared" && before === undefined ? [after.key] : [])));
   const isTranslated = translationsOf(delta);
   const gone = new Set(delta.remove.flatMap((object) => (object.kind === "shared" ? [object.key] : [])));
   for (const object of delta.remove) {
-    // Kubelet's, and what the host may need for something else, stay.
-    if (object.kind === "guard" || object.kind === "sysctl") continue;
+    // Kubelet's, and what the host or the other family may need for something else, stay.
+    if (object.kind === "guard" || object.kind === "sysctl" || object.kind === "counter") continue;
     const { table, chain } = placeOf(object);
     if (object.kind === "chain" || object.kind === "shared") leaving[table].dropChain({ ...object, kind: "chain" });
     else if (object.kind === "jumps") leaving[table].writeJumps(chain, [], rulesOf(object.value));
@@ -38,6 +40,7 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
   }
   for (const { before, after } of delta.put) {
     if (after.kind === "sysctl") parameters.push(after);
+    else if (after.kind === "counter") counters.push({ do: "count", object: after });
     else if (after.kind === "chain") writers[placeOf(after).table].writeChain(after, textOf(before));
     else if (after.kind === "shared") writers[placeOf(after).table].writeShared(after.key, after.value, textOf(before));
     else if (after.kind === "jumps")
@@ -49,7 +52,9 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
   const rest = [nat, going, mangle].flatMap((writer) => writer.finish());
   // Behind the guard and before the rules that need it, at the price of another call.
   const set = parameters.map((object): Step => ({ do: "set", object }));
-  const steps = set.length === 0 ? restoreSteps([...first, ...rest]) : [...restoreSteps(first), ...set, ...restoreSteps(rest)];
+  const rules = set.length === 0 ? restoreSteps([...first, ...rest]) : [...restoreSteps(first), ...set, ...restoreSteps(rest)];
+  // Rules that name a counter are refused where there is none.
+  const steps = [...counters, ...rules];
   const idle = delta.lingering.flatMap(({ object }) => (object.kind === "chain" ? [object] : []));
   return { steps: idle.length === 0 ? steps : [...steps, { do: "delete", chains: idle }] };
 }
@@ -58,6 +63,7 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
 export function explainPlan({ steps }: Plan<Step>): string {
   const texts = steps.map((step) => {
     if (step.do === "restore") return restoreInput(step.sections);
+    if (step.do === "count") return `# nfacct add ${step.object.key}\n`;
     if (step.do === "set") return `# sysctl -w ${step.object.key}=${step.object.value}\n`;
     return restoreInput(deletionsOf(step.chains));
   });

@@ -2,7 +2,8 @@ import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
 import { isAtLeast, parseKernelVersion, probeHost, readHostAddresses, readParameter } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
-import { chooseIptables, findIptables } from "@turnout/host/iptables";
+import { chooseIptables, findIptables, loadLegacyModules } from "@turnout/host/iptables";
+import { canCount } from "./counters.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 
 /** Oldest iptables this backend is tested with: older ones have neither both variants nor `-w` in iptables-restore as it is now. */
@@ -27,14 +28,23 @@ export async function probeIptables(options: IptablesOptions, world: LinuxWorld,
       );
   }
   if (usable.length === 0) problems.push(new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" }));
-  if (problems.length === 0) versions["variant"] = (await chooseIptables(options.variant, world.exec, signal)).variant;
-  return { facts: await readFacts(world, signal), versions, problems };
+  if (problems.length === 0) {
+    const choice = await chooseIptables(options.variant, world.exec, signal);
+    versions["variant"] = choice.variant;
+    await loadLegacyModules(choice, world.exec, signal);
+  }
+  const facts = await readFacts(world, signal);
+  if (!facts.canCount)
+    world.log.info(
+      "packets that are dropped as invalid, or come to node ports on 127.0.0.1, are not counted: this kernel has no nfnetlink_acct",
+    );
+  return { facts, versions, problems };
 }
 
 /** Read the host's addresses, and what decides rules. */
 export async function readFacts({ netlink, exec }: Pick<LinuxWorld, "netlink" | "exec">, signal: AbortSignal): Promise<IptablesFacts> {
   const addresses = await readHostAddresses((family) => netlink.addresses(family));
-  return { addresses, isTcpLiberal: await isTcpLiberal(exec, signal) };
+  return { addresses, isTcpLiberal: await isTcpLiberal(exec, signal), canCount: await canCount(netlink) };
 }
 
 /** A kernel that doesn't know the parameter (conntrack isn't loaded yet) has its default, which is strict. */

@@ -4,6 +4,8 @@ import type { Context, Destination, Endpoint, NodeContext, Rule, ServicePort, Ta
 import { comment, fromRange, oneOf, sourcePart, ruleText, toAddress, toPort, WORDS } from "@turnout/host/iptables/text";
 import { endpointChain, serviceChain } from "./names.ts";
 import type { ServiceChainPrefix } from "./names.ts";
+import { counted } from "./counters.ts";
+import { answersOnLoopback } from "./skeleton.ts";
 import type { IptablesObject } from "./objects.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 
@@ -19,6 +21,8 @@ interface RowWords {
   readonly name: string;
   readonly protocol: string;
   readonly withEndpointComments: boolean;
+  /** Packets to node ports on 127.0.0.1 are counted. */
+  readonly countsLoopback: boolean;
 }
 
 /**
@@ -30,8 +34,8 @@ interface RowWords {
  */
 export function renderRow(
   row: ServicePort,
-  { node }: Context<IptablesFacts>,
-  { endpointComments }: Pick<IptablesOptions, "endpointComments">,
+  { node, host }: Context<IptablesFacts>,
+  { endpointComments, localhostNodePorts }: Pick<IptablesOptions, "endpointComments" | "localhostNodePorts">,
 ): readonly IptablesObject[] {
   const words: RowWords = {
     row,
@@ -39,6 +43,7 @@ export function renderRow(
     name: printableName(row.name),
     protocol: row.name.protocol.toLowerCase(),
     withEndpointComments: endpointComments,
+    countsLoopback: host.canCount && answersOnLoopback(node, { localhostNodePorts }),
   };
   const objects: IptablesObject[] = [];
   for (const destination of row.destinations) objects.push(...dispatch(words, destination));
@@ -91,6 +96,18 @@ function dispatch(words: RowWords, destination: Destination): readonly IptablesO
     if (kind === "nodePort") {
       const matches = [comment(name), toPort(protocol, destination.port)];
       objects.push(rule("nat KUBE-NODEPORTS", ruleText({ protocol, matches, target })));
+      if (words.countsLoopback)
+        objects.push(
+          rule(
+            "nat KUBE-NODEPORTS",
+            ruleText({
+              destination: `-d ${WORDS[words.node.family].loopback}`,
+              protocol,
+              matches: [...matches, counted("loopback")],
+              target,
+            }),
+          ),
+        );
     } else {
       const what = kind === "externalIP" ? "external IP" : "loadbalancer IP";
       objects.push(rule("nat KUBE-SERVICES", destinationRule(words, destination, what, target)));

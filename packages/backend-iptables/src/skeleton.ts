@@ -1,8 +1,9 @@
 import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context, NodeContext } from "@turnout/core/backend";
-import { comment, markBit, ruleText, toAddress, WORDS } from "@turnout/host/iptables/text";
+import { comment, MARKER_CHAIN, markBit, ruleText, toAddress, WORDS } from "@turnout/host/iptables/text";
 import type { ChainObject, JumpsObject, SharedObject, TableName } from "@turnout/host/iptables/text";
 import { CANARY, GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, JUMPS, ROUTE_LOCALNET, SHARED_CHAINS } from "./layout.ts";
+import { counted, COUNTERS } from "./counters.ts";
 import type { IptablesObject } from "./objects.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 
@@ -27,10 +28,17 @@ export function renderSkeleton(
       return { kind: "shared", key: `${table} ${name}`, value: tail.join("\n") };
     }),
   );
-  return [...fixedChains(node, host), ...shared, ...guard(node, options), ...JUMP_OBJECTS, ...localhostParameters(isLocalhost)];
+  return [
+    ...fixedChains(node, host),
+    ...shared,
+    ...guard(node, options),
+    ...JUMP_OBJECTS,
+    ...localhostParameters(isLocalhost),
+    ...counters(host),
+  ];
 }
 
-function fixedChains({ settings }: NodeContext, { isTcpLiberal }: IptablesFacts): readonly ChainObject[] {
+function fixedChains({ settings }: NodeContext, { isTcpLiberal, canCount }: IptablesFacts): readonly ChainObject[] {
   const mark = markBit(settings.masqueradeBit);
   const bit = mark.slice(0, mark.indexOf("/"));
   const chain = (key: string, ...rules: readonly string[]): ChainObject => ({ kind: "chain", key, value: rules.join("\n") });
@@ -46,10 +54,11 @@ function fixedChains({ settings }: NodeContext, { isTcpLiberal }: IptablesFacts)
     chain(
       "filter KUBE-FORWARD",
       // Else a packet outside of its window is forwarded untranslated, and whoever gets it resets the connection (k/k#74839).
-      ...(isTcpLiberal ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
+      ...(isTcpLiberal ? [] : [`-m conntrack --ctstate INVALID ${canCount ? `${counted("invalid")} ` : ""}-j DROP`]),
       `${comment("kubernetes forwarding rules")} -m mark --mark ${mark} -j ACCEPT`,
       `${comment("kubernetes forwarding conntrack rule")} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
     ),
+    chain(`nat ${MARKER_CHAIN}`),
     ...(["filter", "nat", "mangle"] as const).map((table) => chain(`${table} ${CANARY}`)),
   ];
 }
@@ -68,7 +77,7 @@ function nodePortTail(node: NodeContext, host: IptablesFacts, isLocalhost: boole
 }
 
 /** Tell whether node ports answer on 127.0.0.1: asked for, and held by the node-port addresses. The kernel can't do it for IPv6. */
-function answersOnLoopback(node: NodeContext, { localhostNodePorts }: Pick<IptablesOptions, "localhostNodePorts">): boolean {
+export function answersOnLoopback(node: NodeContext, { localhostNodePorts }: Pick<IptablesOptions, "localhostNodePorts">): boolean {
   return localhostNodePorts && node.family === "IPv4" && answering(node, ["127.0.0.1"]).length > 0;
 }
 
@@ -85,6 +94,11 @@ function guard({ family }: NodeContext, { localhostNodePorts }: Pick<IptablesOpt
     ...GUARD_JUMPS.map((from) => `filter ${from} -j ${GUARD_CHAIN}`),
   ];
   return keys.map((key) => ({ kind: "guard", key, value: true }));
+}
+
+/** Both are wanted wherever there are any, as in kube-proxy: their metrics are 0 then, and not absent. */
+function counters({ canCount }: IptablesFacts): readonly IptablesObject[] {
+  return canCount ? Object.values(COUNTERS).map((key) => ({ kind: "counter", key, value: true })) : [];
 }
 
 function localhostParameters(isLocalhost: boolean): readonly IptablesObject[] {

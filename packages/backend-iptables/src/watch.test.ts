@@ -126,7 +126,10 @@ describe("watchHost", () => {
     await start(variant);
     netlink.setAddresses("IPv4", [{ ip: "172.18.0.9", prefixLength: 24, link: "eth0" }]);
     await flushPromises();
-    const facts = (ip: string): unknown => ({ kind: "facts", facts: { addresses: { IPv4: [ip], IPv6: [] }, isTcpLiberal: false } });
+    const facts = (ip: string): unknown => ({
+      kind: "facts",
+      facts: { addresses: { IPv4: [ip], IPv6: [] }, isTcpLiberal: false, canCount: false },
+    });
     expect(events).toEqual([facts("172.18.0.8"), facts("172.18.0.9")]);
   });
 });

@@ -49,3 +49,18 @@ it("what kube-proxy in ipvs mode left goes when another backend has taken over",
     expect(stdout.match(/KUBE-(?:SERVICES|LOAD-BALANCER|IPVS-FILTER|IPVS-OUT-FILTER|NODE-PORT)/g)).toBeNull();
   }
 });
+
+it("what kube-proxy in ipvs mode wrote stays when we clean up, and goes once it was adopted", async () => {
+  const host = createFakeHost();
+  const before = host.ipvs.virtualServers();
+  await leaveKubeProxyState(host);
+  const theirs = [host.ipvs.virtualServers(), [...host.ipset.sets.keys()]];
+  const never = new AbortController().signal;
+  const { backend } = await Proxy.open(host.world);
+  await backend.cleanup?.(never);
+  expect([host.ipvs.virtualServers(), [...host.ipset.sets.keys()]]).toEqual(theirs);
+  const proxy = await Proxy.open(host.world);
+  await proxy.sync(SERVICE);
+  await proxy.backend.cleanup?.(never);
+  expect([host.ipvs.virtualServers(), [...host.ipset.sets.keys()]]).toEqual([before, ["SOMEBODYS"]]);
+});

@@ -1,3 +1,4 @@
+import { MARKER_CHAIN } from "@turnout/host/iptables/text";
 import type { IPFamily } from "@turnout/core/backend";
 import type { TableName } from "@turnout/host/iptables/text";
 
@@ -23,7 +24,16 @@ export const FIXED_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
     "TURNOUT-LOCAL-ONLY",
     CANARY,
   ],
-  nat: ["KUBE-SERVICES", "KUBE-POSTROUTING", "KUBE-NODE-PORT", "KUBE-LOAD-BALANCER", "KUBE-MARK-MASQ", "TURNOUT-LOCAL", CANARY],
+  nat: [
+    "KUBE-SERVICES",
+    "KUBE-POSTROUTING",
+    "KUBE-NODE-PORT",
+    "KUBE-LOAD-BALANCER",
+    "KUBE-MARK-MASQ",
+    "TURNOUT-LOCAL",
+    MARKER_CHAIN,
+    CANARY,
+  ],
   mangle: ["KUBE-IPVS-OUT-FILTER", "KUBE-SOURCE-RANGES-FIREWALL", CANARY],
 };
 

@@ -1,6 +1,7 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { Leftover } from "@turnout/core/backend";
 import { findIptables, IptablesTool, SectionRestore } from "@turnout/host/iptables";
+import { isMarked } from "@turnout/host/iptables/text";
 import type { IpvsOperation } from "@turnout/host/ipvs/model";
 import { Applier } from "./apply.ts";
 import { lookAtWhatIsLeft, NO_RULES, NOTHING, unlessMissing } from "./host-look.ts";
@@ -34,6 +35,11 @@ interface Left {
   readonly listing: Look["listing"];
 }
 
+/** Whether we, and no kube-proxy, wrote the rules last. */
+function isOurs(all: readonly { readonly saved: Look["saved"] }[]): boolean {
+  return all.some(({ saved }) => isMarked(saved.nat));
+}
+
 /** Takes one family's state off the host, whoever left it: this backend, or kube-proxy in ipvs mode. In both variants of iptables. */
 export class Leaver {
   readonly #parts: HostParts;
@@ -45,8 +51,14 @@ export class Leaver {
     this.#tool = tool;
   }
 
-  /** Remove all at once: connections through IPVS end. */
+  /** Remove all of ours at once: connections through IPVS end. What a kube-proxy in ipvs mode has written since is its own, and stays: it may be running. */
   async removeAll(signal: AbortSignal): Promise<void> {
+    const saved = await this.#saved(signal);
+    if (saved.length > 0 && !isOurs(saved)) {
+      const { family, world } = this.#parts;
+      world.log.info("virtual servers are kube-proxy's and stay", { family, hint: "kube-proxy --cleanup removes them" });
+      return;
+    }
     await this.#removeAll(await this.#left(signal), signal);
   }
 
@@ -57,11 +69,12 @@ export class Leaver {
    */
   async leftovers(signal: AbortSignal): Promise<readonly Leftover[]> {
     const isBound = (await this.#parts.addresses.list()).length > 0;
-    if (!isBound && (await this.#saved(signal)).length === 0) return [];
+    const saved = await this.#saved(signal);
+    if (!isBound && saved.length === 0) return [];
     const { objects } = await this.#left(signal);
     const count = objects.filter(({ kind }) => kind === "service").length;
     const what = `${count} virtual server${count === 1 ? "" : "s"} of ipvs, and the addresses on ${DEVICE}`;
-    return [{ what, remove: (stop, mayWait = true) => this.#leave(stop, mayWait) }];
+    return [{ what, by: isOurs(saved) ? "turnout" : "kube-proxy", remove: (stop, mayWait = true) => this.#leave(stop, mayWait) }];
   }
 
   /** Remove what has no connections; the rest when they have ended, or when their time is up. */

@@ -56,7 +56,14 @@ describe("what is left when another backend has taken over", () => {
     const [leftover, ...more] = (await proxy.backend.leftovers?.(false, never)) ?? [];
     expect([leftover?.what, more]).toEqual(["1 virtual server of ipvs, and the addresses on kube-ipvs0", []]);
     await leftover?.remove(never);
-    expect(await traces()).toEqual(["KUBE-MARK-MASQ", "KUBE-POSTROUTING", "KUBE-PROXY-CANARY", "KUBE-SERVICES", "KUBE-SVC-X"]);
+    expect(await traces()).toEqual([
+      "KUBE-MARK-MASQ",
+      "KUBE-POSTROUTING",
+      "KUBE-PROXY-CANARY",
+      "KUBE-SERVICES",
+      "KUBE-SVC-TURNOUT",
+      "KUBE-SVC-X",
+    ]);
     expect(await saved("nat")).toContain("-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-X");
     expect(await saved("nat")).toMatch(/^-A PREROUTING .*-j KUBE-SERVICES$/m);
     expect(await proxy.backend.leftovers?.(false, never)).toEqual([]);

@@ -54,6 +54,10 @@ export const ipvsModule: BackendModule<IpvsOptions, IpvsFacts, IpvsObject, Step,
     // What masquerades is in sets, what is served in IPVS.
     rowChanges: "inParts",
   },
+  rights: {
+    CAP_NET_ADMIN: "program IPVS, sets, rules and addresses",
+    CAP_NET_RAW: "program legacy iptables",
+  },
   createWorld: createIpvsWorld,
   parseOptions: parseIpvsOptions,
   probe: probeIpvs,

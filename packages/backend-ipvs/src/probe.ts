@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
 import { probeHost, readHostAddresses } from "@turnout/host";
-import { findIptables } from "@turnout/host/iptables";
+import { chooseIptables, findIptables, loadLegacyModules } from "@turnout/host/iptables";
 import { IpsetTool } from "@turnout/host/ipset";
 import { DEVICE } from "./names.ts";
 import { serviceKey } from "./objects.ts";
@@ -35,6 +35,7 @@ export async function probeIpvs(options: IpvsOptions, world: IpvsWorld, signal: 
     const usable = programs.filter(({ variant }) => options.variant === "auto" || variant === options.variant);
     for (const { variant, version } of usable) versions[`iptables-${variant}`] = version;
     if (usable.length === 0) throw new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" });
+    if (hasNetAdmin) await loadLegacyModules(await chooseIptables(options.variant, world.exec, signal), world.exec, signal);
   });
   await attempt(async () => {
     versions["ipset"] = await new IpsetTool(world.exec).version(signal);

@@ -1,4 +1,4 @@
-import { comment, markBit, ruleText, sourcePart, WORDS } from "@turnout/host/iptables/text";
+import { comment, MARKER_CHAIN, markBit, ruleText, sourcePart, WORDS } from "@turnout/host/iptables/text";
 import type { Context, IPFamily, NodeContext } from "@turnout/core/backend";
 import type { ChainObject, JumpsObject, SharedObject, SourcePart } from "@turnout/host/iptables/text";
 import { CANARY, JUMPS, parametersOf, SHARED_CHAINS, TO_CLUSTER, TO_LOCAL } from "./layout.ts";
@@ -105,6 +105,7 @@ function natChains(node: NodeContext): readonly ChainObject[] {
       `-j MARK --set-xmark ${bit}/0x0`,
       `${comment("kubernetes service traffic requiring SNAT")} -j MASQUERADE --random-fully`,
     ]),
+    chain(`nat ${MARKER_CHAIN}`, []),
     chain(`nat ${CANARY}`, []),
   ];
 }

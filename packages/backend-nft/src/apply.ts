@@ -1,7 +1,7 @@
 import { tryInHalves } from "@turnout/core";
 import { ProxyError } from "@turnout/core/backend";
 import type { Log, Outcome, Plan } from "@turnout/core/backend";
-import { readListing } from "@turnout/host/nft";
+import { readingListing, readListing } from "@turnout/host/nft";
 import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
@@ -22,11 +22,17 @@ export class Applier {
   readonly #session: NftSession;
   readonly #family: "ip" | "ip6";
   readonly #log: Log;
+  #cleanupFailures = 0;
 
   constructor(session: NftSession, family: "ip" | "ip6", log: Log) {
     this.#session = session;
     this.#family = family;
     this.#log = log;
+  }
+
+  /** How often an idle chain could not be deleted, and was kept for another try. */
+  get cleanupFailures(): number {
+    return this.#cleanupFailures;
   }
 
   /** Carry out one plan. @throws {ProxyError} when a transaction failed; earlier ones of the plan are in force. */
@@ -48,9 +54,9 @@ export class Applier {
   async #forgetClients(endpoints: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const place = `${this.#family} ${TABLE} affinity`;
     const listed = await this.#session.listSet(this.#family, TABLE, "affinity", signal);
-    const keys = affinityEntries(readListing(listed).sets.get("affinity") ?? []).flatMap(({ key, endpoint }) =>
-      endpoints.has(endpoint) ? [key] : [],
-    );
+    const { sets } = readListing(listed);
+    const entries = readingListing(() => affinityEntries(sets.get("affinity") ?? []));
+    const keys = entries.flatMap(({ key, endpoint }) => (endpoints.has(endpoint) ? [key] : []));
     for (let from = 0; from < keys.length; from += FORGOTTEN_AT_ONCE) {
       const chunk = keys.slice(from, from + FORGOTTEN_AT_ONCE);
       // Added first, because one that has just timed out can't be deleted.
@@ -74,7 +80,9 @@ export class Applier {
     return [...refused].flatMap(([{ chain }, cause]) => {
       const error = ProxyError.from(cause, "tool_failed", "nft failed");
       this.#log.debug("an idle chain can't be deleted yet", { chain: chain.key, error: error.message });
-      return error.code === "not_found" ? [] : [chain];
+      if (error.code === "not_found") return [];
+      this.#cleanupFailures += 1;
+      return [chain];
     });
   }
 }

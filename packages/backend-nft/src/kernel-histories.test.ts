@@ -3,7 +3,7 @@ import { readlinkSync } from "node:fs";
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Trace } from "@turnout/conformance";
 import type { Exec, ExecResult, ExecSession, Log } from "@turnout/core";
-import { createRandom, TestClock } from "@turnout/core/testing";
+import { createRandom, SHOWCASE, TestClock } from "@turnout/core/testing";
 import { checkHistories } from "@turnout/conformance";
 import { createExec, OwnCommits } from "@turnout/host";
 import type { HostAddress, LinuxWorld } from "@turnout/host";
@@ -16,7 +16,6 @@ import { linesOf, parseListed } from "./test-support/kernel-histories-listing.ts
 import type { Listed } from "./test-support/kernel-histories-listing.ts";
 import { nftModule } from "./module.ts";
 import { TABLE } from "./names.ts";
-import { SHOWCASE } from "./test-support/states.ts";
 import { FOREIGN_RULESET } from "./testing/foreign-ruleset.ts";
 import { openProxy } from "./test-support/test-proxy.ts";
 

@@ -1,6 +1,8 @@
 import { systemClock } from "@turnout/core/process";
 import { Ledger } from "@turnout/core";
 import type { Backend, Dataplane, IPFamily, Log, World } from "@turnout/core";
+import { SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { OwnCommits } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
@@ -15,8 +17,7 @@ import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
 import { createTestNamespace } from "./test-support/namespace.ts";
 import type { TestNamespace } from "./test-support/namespace.ts";
-import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceFixture } from "./test-support/states.ts";
+import { FACTS, stateOf } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
 

@@ -21,6 +21,7 @@ export async function findLeftovers(
 ): Promise<readonly Leftover[]> {
   return leftoverTables(await session.listTables(family, signal), isInUse).map((name) => ({
     what: `table ${family} ${name}`,
+    by: name === TABLE ? "turnout" : "kube-proxy",
     remove: (stop) => session.dropTable(family, name, stop),
   }));
 }

@@ -48,6 +48,7 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   // Loaded in 11 s, read again in a few; a change of somebody else's takes as long as ever beside them.
   serviceEntriesMax: 1_000_000,
+  rights: { CAP_NET_ADMIN: "program nftables and forget flows" },
   createWorld: createLinuxWorld,
   parseOptions: parseNftOptions,
   probe: (_options, world, signal) => probeNft(world, signal),
@@ -102,7 +103,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
         throw error;
       }
     },
-    metrics: () => nftMetrics(failures),
+    metrics: () => nftMetrics(failures, applier.cleanupFailures),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
     tellsDrift: true,
     watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> =>

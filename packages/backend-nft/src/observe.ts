@@ -1,7 +1,7 @@
 import type { Observed } from "@turnout/core/backend";
 import { objectId } from "@turnout/core/backend";
-import { elementComment, elementParts, elementText, readListing, verdictText } from "@turnout/host/nft";
-import type { ListedChain } from "@turnout/host/nft";
+import { elementComment, elementParts, elementText, readingListing, readListing, verdictText } from "@turnout/host/nft";
+import type { ListedChain, Listing } from "@turnout/host/nft";
 import { affinityKeyOf } from "./chains.ts";
 import { LAYOUT_VERSION } from "./names.ts";
 import {
@@ -21,6 +21,13 @@ import { BASE_CHAINS } from "./skeleton.ts";
 /** An empty chain whose name says which layout the table has. */
 const LAYOUT_CHAIN = `layout-${LAYOUT_VERSION}`;
 
+/** A table that has to be replaced as a whole. */
+const ANOTHER: NftObject = { kind: "table", key: "layout", value: "another" };
+const ANOTHER_TABLE: Observed<NftObject> = { objects: new Map([[objectId(ANOTHER), ANOTHER]]), lingering: [] };
+
+/** Places without an element, in all lists of a table: an index has 32 bits, and one element at the last place would take all memory. */
+const GAPS_MAX = 1_000_000;
+
 /** A destination while its two maps are being read. */
 interface PartialDestination {
   verdict: string;
@@ -32,20 +39,23 @@ interface PartialDestination {
 /**
  * Read the objects out of what `nft -j list table` printed.
  *
- * Edges: a table of another layout, or without one of its sets, or with a base chain at another hook, is one object and nothing else, so that it is replaced as a whole; what somebody
- * added or removed by hand shows as an object that differs from any we would make.
- * @throws {SyntaxError} when the text isn't JSON.
+ * Edges: a table of another layout, or without one of its sets, or with a base chain at another hook, or with elements at places that no list
+ * has, is one object and nothing else, so that it is replaced as a whole; what somebody added or removed by hand shows as an object that
+ * differs from any we would make.
+ * @throws {ProxyError} `tool_failed` when the text isn't a listing of nft.
  */
 export function parseTable(text: string): Observed<NftObject> {
-  const { sets, chains } = readListing(text);
+  const listing = readListing(text);
+  return readingListing(() => objectsIn(listing));
+}
+
+function objectsIn({ sets, chains }: Listing): Observed<NftObject> {
   const isOurs = [...chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hook);
   const objects = new Map<string, NftObject>();
   const add = (object: NftObject): void => void objects.set(objectId(object), object);
   // A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook.
-  if (!isOurs || !chains.has(LAYOUT_CHAIN) || SET_NAMES.some((name) => !sets.has(name))) {
-    add({ kind: "table", key: "layout", value: "another" });
-    return { objects, lingering: [] };
-  }
+  if (!isOurs || !chains.has(LAYOUT_CHAIN) || SET_NAMES.some((name) => !sets.has(name))) return ANOTHER_TABLE;
+  const lists = new ListFiller(sets);
   add({ kind: "table", key: "layout", value: LAYOUT_VERSION });
   for (const [name, chain] of chains) {
     if (name === LAYOUT_CHAIN) continue;
@@ -57,14 +67,15 @@ export function parseTable(text: string): Observed<NftObject> {
   for (const kind of PLAIN_SETS)
     for (const element of sets.get(kind) ?? []) add({ kind, key: elementText(element), value: true } satisfies ElementObject);
   for (const kind of ["service", "nodeport"] as const) {
-    for (const [key, value] of destinations(kind, sets)) add({ kind, key, value: { ...value } });
+    for (const [key, value] of destinations(kind, sets, lists)) add({ kind, key, value: { ...value } });
   }
-  for (const [key, value] of affinityLists(sets.get("affinity-endpoints") ?? [])) add({ kind: "affinity-endpoints", key, value });
+  for (const [key, value] of affinityLists(sets.get("affinity-endpoints") ?? [], lists)) add({ kind: "affinity-endpoints", key, value });
   for (const [map, elements] of sets) {
     if (!isLargePoolMap(map)) continue;
     add({ kind: "map", key: map, value: true });
-    for (const [key, value] of largePools(map, elements)) add({ kind: "large-pool", key, value });
+    for (const [key, value] of largePools(map, elements, lists)) add({ kind: "large-pool", key, value });
   }
+  if (lists.isOverfull) return ANOTHER_TABLE;
   return { objects, lingering: [] };
 }
 
@@ -90,7 +101,11 @@ function observedDigest({ comments, isDropping }: ListedChain): string {
   return comment.endsWith(`/${count}`) && !isDropping ? comment : `tampered ${comment} ${count}`;
 }
 
-function destinations(kind: DestinationKind, sets: ReadonlyMap<string, readonly unknown[]>): ReadonlyMap<string, PartialDestination> {
+function destinations(
+  kind: DestinationKind,
+  sets: ReadonlyMap<string, readonly unknown[]>,
+  lists: ListFiller,
+): ReadonlyMap<string, PartialDestination> {
   const found = new Map<string, PartialDestination>();
   const at = (key: string): PartialDestination => {
     let value = found.get(key);
@@ -110,13 +125,13 @@ function destinations(kind: DestinationKind, sets: ReadonlyMap<string, readonly 
       const destination = destinationKey(kind, protocol, parts.slice(0, -1).join(" . "));
       const index = Number(parts.at(-1));
       const { name, from } = poolAt(index);
-      setAt(at(destination)[name], index - from, elementText(endpoint));
+      lists.put(at(destination)[name], index - from, elementText(endpoint));
     }
   }
   return found;
 }
 
-function largePools(map: string, elements: readonly unknown[]): ReadonlyMap<string, readonly string[]> {
+function largePools(map: string, elements: readonly unknown[], lists: ListFiller): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, string[]>();
   for (const element of elements) {
     const [keyed, endpoint] = element as [unknown, unknown];
@@ -125,7 +140,7 @@ function largePools(map: string, elements: readonly unknown[]): ReadonlyMap<stri
     const { from } = poolAt(index);
     const key = largePoolKey({ map, key: parts.slice(0, -1).join(" . "), from });
     const list = found.get(key) ?? [];
-    setAt(list, index - from, elementText(endpoint));
+    lists.put(list, index - from, elementText(endpoint));
     found.set(key, list);
   }
   return found;
@@ -136,21 +151,38 @@ function poolAt(index: number): (typeof POOLS)[number] {
   return POOLS.findLast((pool) => index >= pool.from) ?? { name: "cluster", from: 0 };
 }
 
-function affinityLists(elements: readonly unknown[]): ReadonlyMap<string, readonly string[]> {
+function affinityLists(elements: readonly unknown[], lists: ListFiller): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, string[]>();
   for (const element of elements) {
     const [key, verdict] = element as [unknown, unknown];
     const parts = elementParts(key);
     const name = parts.slice(0, -1).join(" . ");
     const list = found.get(name) ?? [];
-    setAt(list, Number(parts.at(-1)), verdictText(verdict).replace(/^goto /, ""));
+    lists.put(list, Number(parts.at(-1)), verdictText(verdict).replace(/^goto /, ""));
     found.set(name, list);
   }
   return found;
 }
 
-/** Put text at an index; gaps are "". */
-function setAt(list: string[], index: number, text: string): void {
-  while (list.length < index) list.push("");
-  list[index] = text;
+/** Puts elements at their places in lists; gaps are "". */
+class ListFiller {
+  #gapsLeft: number;
+
+  /** Elements come in no order, so a whole list has as many gaps meanwhile as it has elements, at most. */
+  constructor(sets: ReadonlyMap<string, readonly unknown[]>) {
+    this.#gapsLeft = GAPS_MAX + [...sets.values()].reduce((sum, elements) => sum + elements.length, 0);
+  }
+
+  /** Somebody has put elements far behind the ends of lists, and not all of them are in these lists. */
+  get isOverfull(): boolean {
+    return this.#gapsLeft < 0;
+  }
+
+  put(list: string[], index: number, text: string): void {
+    if (!Number.isInteger(index) || index < 0) throw new TypeError(`${index} is no place in a list`);
+    this.#gapsLeft -= Math.max(0, index - list.length);
+    if (this.isOverfull) return;
+    while (list.length < index) list.push("");
+    list[index] = text;
+  }
 }

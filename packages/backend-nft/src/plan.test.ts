@@ -1,12 +1,13 @@
 import { Ledger, objectId } from "@turnout/core";
 import type { IPFamily, NodeSettings } from "@turnout/core";
+import { SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import type { NftObject } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, SETTINGS, SHOWCASE, stateOf } from "./test-support/states.ts";
-import type { ServiceFixture } from "./test-support/states.ts";
+import { FACTS, SETTINGS, stateOf } from "./test-support/states.ts";
 
 /** Have a ledger want a state. */
 function want(ledger: Ledger<NftObject>, fixtures: readonly ServiceFixture[], family: IPFamily, settings?: NodeSettings): void {

@@ -202,7 +202,10 @@ describe("what goes", () => {
     await proxy.sync(CART, SLICE);
     proxy.client("10.96.0.20", 80)?.close();
     await proxy.dataplane.close(signal);
-    expect([proxy.host.own(), proxy.backend.metrics?.().find(({ name }) => name.endsWith("connections_total"))?.value]).toEqual([[], 1]);
+    expect([proxy.host.own(), (await proxy.backend.metrics?.())?.find(({ name }) => name.endsWith("connections_total"))?.value]).toEqual([
+      [],
+      1,
+    ]);
   });
 });
 

@@ -1,3 +1,4 @@
+import type { HostAccess } from "@turnout/client/daemon";
 import type { Log, World } from "@turnout/core";
 
 /** What the command touches besides its arguments; tests pass their own. */
@@ -21,5 +22,9 @@ export interface Environment {
   readonly nowMs: () => number;
   /** @throws what node:fs throws. */
   readonly readFile: (path: string) => Promise<string>;
+  /** Undefined: settings of the host and rights of this process stay as they are. */
+  readonly host?: Omit<HostAccess, "paths">;
+  /** @throws what node:fs throws. */
+  readonly writeFile: (path: string, text: string) => Promise<void>;
   readonly createWorld: (log: Log) => World;
 }

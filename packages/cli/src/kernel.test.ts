@@ -1,13 +1,10 @@
-import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { needs } from "@turnout/house/needs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { scriptInNamespace, type ScriptOutcome } from "./test-support/namespace.ts";
 import { CART } from "./test-support/toy-environment.ts";
-
-const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 
 let directory: string;
 
@@ -18,18 +15,12 @@ beforeEach(async () => {
 
 afterEach(() => rm(directory, { recursive: true }));
 
-/** Run a shell script in a fresh network namespace, which ends with it; `$T` is turnout from its sources. */
-function inNamespace(script: string): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
-  const turnout = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning ${MAIN}`;
-  const text = `ip link set lo up; ip address add 172.18.0.1/24 dev lo; T='${turnout}'; F='--source file:${directory}/cart.yaml --node-name node1'\n${script}`;
-  return new Promise((resolve) => {
-    execFile("unshare", ["-n", "sh", "-c", text], { timeout: 120_000, cwd: directory }, (error, out, err) => {
-      resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, out, err });
-    });
-  });
+/** `$T` is turnout from its sources, and `$F` its flags for the Services of the test. */
+function inNamespace(script: string): Promise<ScriptOutcome> {
+  return scriptInNamespace(directory, `F='--source file:${directory}/cart.yaml --node-name node1'\n${script}`);
 }
 
-describe("the command on a real kernel", needs("root", "netns", "nft", "ip"), () => {
+describe("the command on a real kernel", needs("root", "netns", "nft", "ip", "iptables"), () => {
   test("--once programs it, a second run finds nothing to do, cleanup removes it", async () => {
     const outcome = await inNamespace(`set -e
       $T run $F --once
@@ -42,6 +33,18 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip"), ()
     // And nothing but these lines: no table is left, and none was made by looking.
     const clean = /^1\nsame\nnft IPv4: clean\nnft IPv6: clean\n(?:\w+ IPv[46]: clean\n)*$/;
     expect(outcome).toMatchObject({ code: 0, out: expect.stringMatching(clean) as unknown });
+  });
+
+  test("run --cleanup removes what Turnout and kube-proxy wrote, also in other modes than the flags', and nothing of others", async () => {
+    const outcome = await inNamespace(`set -e
+      $T run $F --once
+      nft add table ip kube-proxy; nft add table ip6 kube-proxy; nft add table ip mine
+      iptables-nft -t nat -N KUBE-SERVICES; iptables-nft -t nat -N MINE
+      iptables-nft -t nat -A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+      $T run $F --cleanup --proxy-mode=ipvs >clean
+      nft list tables | grep -E 'turnout|kube-proxy|mine'
+      iptables-nft -t nat -S | grep -E 'KUBE|MINE'`);
+    expect(outcome).toMatchObject({ code: 0, out: "table ip mine\n-N MINE\n" });
   });
 
   test("--once leaves nothing over, however often it is run and whatever changed", { timeout: 120_000 }, async () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { exitPrinted, guardOutput, terminationSignal } from "@turnout/client/daemon";
-import { createWorld } from "@turnout/host";
+import { exitPrinted, guardOutput, hostFiles, terminationSignal } from "@turnout/client/daemon";
+import { createProcessRights, createWorld } from "@turnout/host";
 import type { Environment } from "./environment.ts";
 import { runProgram } from "./program.ts";
 
@@ -24,6 +24,8 @@ function processEnvironment(): Environment {
     workingDirectory: process.cwd(),
     nowMs: () => Date.now(),
     readFile: (path) => readFile(path, "utf8"),
+    ...(process.platform === "linux" ? { host: { files: hostFiles, rights: createProcessRights() } } : {}),
+    writeFile: (path, text) => writeFile(path, text),
     createWorld: (log) => createWorld({ log }),
   };
 }

@@ -1,4 +1,13 @@
-import { processMetrics, registerIssues, type MetricSet, type Reply } from "@turnout/client/daemon";
+import {
+  processMetrics,
+  registerHeard,
+  registerIssues,
+  registerRestClient,
+  registerSource,
+  type MetricSet,
+  type Reply,
+  type RestClientMetrics,
+} from "@turnout/client/daemon";
 import { OBJECT_KINDS, type ObjectKind, type Store } from "@turnout/core";
 import type { ServerStats } from "@turnout/server/serve";
 import type { NodeStateCondition } from "./node-state-health.ts";
@@ -17,7 +26,14 @@ export class NodeStateMetrics {
   readonly #countIssue: (object: string) => void;
   readonly #changes = new Map<ObjectKind, number>();
 
-  constructor() {
+  /** Note that the API server said something of a kind of objects. */
+  readonly heard: (kind: ObjectKind) => void;
+  /** Hears of each request to the API server. */
+  readonly restClient: RestClientMetrics;
+
+  constructor(options: { readonly nowMs: () => number }) {
+    this.heard = registerHeard(this.#set, options.nowMs);
+    this.restClient = registerRestClient(this.#set, options.nowMs);
     this.#countIssue = registerIssues(this.#set);
   }
 
@@ -51,9 +67,7 @@ export class NodeStateMetrics {
     this.#set.computed("gauge", "turnout_source_complete", "1 once the source has said what there is", [], () => [
       [{}, condition().isComplete ? 1 : 0],
     ]);
-    this.#set.computed("gauge", "turnout_source_up", "1 while this part of the source is followed", ["part"], () =>
-      [...condition().sources].map(([part, trouble]) => [{ part }, trouble === "" ? 1 : 0] as const),
-    );
+    registerSource(this.#set, () => condition().sources);
     if (store === undefined) return;
     this.#set.computed("gauge", "turnout_store_objects", "API objects held", ["kind"], () =>
       OBJECT_KINDS.map((kind) => [{ kind }, store.sizes[kind]] as const),

@@ -1,7 +1,7 @@
 import { TestClock } from "@turnout/core/testing";
 import { systemClock } from "@turnout/core/process";
 import { runConfig, loadConfig, type RawFlags, withTimeout } from "@turnout/client/daemon";
-import { ProxyError } from "@turnout/core";
+import { OBJECT_KINDS, ProxyError, type Log } from "@turnout/core";
 import { describe, expect, test } from "vitest";
 import type { Environment } from "./environment.ts";
 import { NodeStateSource } from "./node-state.ts";
@@ -9,9 +9,9 @@ import { NodeStateSource } from "./node-state.ts";
 const silent = (): void => undefined;
 const log = { debug: silent, info: silent, warn: silent, error: silent };
 
-function make(clock: TestClock, flags: RawFlags = {}, source = "kube"): NodeStateSource {
+function make(clock: TestClock, flags: RawFlags = {}, source = "kube", logger: Log = log): NodeStateSource {
   const config = runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), { name: "nftables" });
-  return new NodeStateSource({ source, tls: undefined, config, env: { variables: {} } as unknown as Environment, clock, log });
+  return new NodeStateSource({ source, tls: undefined, config, env: { variables: {} } as unknown as Environment, clock, log: logger });
 }
 
 function node(podCIDRs: readonly string[] = []): unknown {
@@ -66,6 +66,34 @@ describe("waiting for the own Node", () => {
   });
 });
 
+describe("the own Node", () => {
+  test("is told of when its addresses change or it goes, and of nothing else", () => {
+    const lines: string[] = [];
+    const note = (message: string, fields: unknown): void => void lines.push(`${message} ${JSON.stringify(fields)}`);
+    const { store } = make(new TestClock(0), {}, "kube", { ...log, info: note, warn: note });
+    const address = (ip: string): unknown => ({
+      metadata: { name: "node1" },
+      status: { addresses: [{ type: "InternalIP", address: ip }] },
+    });
+    store.upsert("Node", { metadata: { name: "node1" }, status: {} });
+    store.upsert("Node", address("172.18.0.1"));
+    store.upsert("Node", {
+      ...(address("172.18.0.1") as object),
+      metadata: { name: "node1", labels: { "topology.kubernetes.io/zone": "a" } },
+    });
+    store.upsert("Node", { ...(address("172.18.0.7") as object), metadata: { name: "node2" } });
+    expect(lines).toEqual([]);
+    store.upsert("Node", address("172.18.0.2"));
+    store.upsert("Node", { metadata: { name: "node1" }, status: {} });
+    store.remove("Node", "", "node1");
+    store.upsert("Node", address("172.18.0.2"));
+    expect(lines).toEqual([
+      'this node\'s addresses changed, the new ones are used {"node":"node1","before":["172.18.0.1"],"addresses":["172.18.0.2"]}',
+      'this node\'s Node object is gone, what it said last is still used {"node":"node1"}',
+    ]);
+  });
+});
+
 describe("source and body", () => {
   test("a source that can't work ends the body, and its reason is the outcome", async () => {
     const state = make(new TestClock(0), {}, "file:/nonexistent/turnout");
@@ -94,6 +122,22 @@ describe("withTimeout", () => {
     const outcome = withTimeout("source kube", 500, clock, new AbortController().signal, body).catch((error: unknown) => String(error));
     await clock.advance(500);
     expect(await outcome).toContain("[timed_out] nothing complete within 0.5 s: source kube");
+  });
+
+  test("says what is known of the reason by then", async () => {
+    const clock = new TestClock(0);
+    const state = make(clock);
+    const hint = (): string | undefined => (state.lacksNode ? "no Node object" : undefined);
+    const late = async (): Promise<string> => {
+      const outcome = withTimeout("source kube", 500, clock, new AbortController().signal, never, hint).then(String, String);
+      await clock.advance(500);
+      return await outcome;
+    };
+    expect(await late()).toContain("source kube: is it reachable?");
+    for (const kind of OBJECT_KINDS) state.store.markSynced(kind);
+    expect(await late()).toMatch(/source kube: no Node object$/);
+    state.store.upsert("Node", node());
+    expect(await late()).toContain("is it reachable?");
   });
 
   test("hands the body's own failure on, and leaves no timer behind", async () => {

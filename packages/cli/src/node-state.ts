@@ -10,11 +10,12 @@ import {
   type NodeLink,
   type TlsFiles,
 } from "@turnout/client";
-import type { RunConfig } from "@turnout/client/daemon";
-import { createFeed, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
+import type { RestClientMetrics, RunConfig } from "@turnout/client/daemon";
+import { createFeed, isEqual, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
 import { fillStore } from "./object-store.ts";
+import { refuseAllowOptions } from "./options.ts";
 
 /** Where one node's state comes from. */
 export interface NodeStateOptions {
@@ -34,6 +35,14 @@ export interface NodeStateOptions {
   readonly countIssue?: (object: string) => void;
   /** Hears of every object that comes or goes. */
   readonly onObject?: (kind: ObjectKind) => void;
+  /** Hears what ails a part of the source, and "" when it is followed. */
+  readonly onHealth?: (part: string, trouble: string) => void;
+  /** Hears of each list, change and bookmark that an API server sends of a kind. */
+  readonly onHeard?: (kind: ObjectKind) => void;
+  /** Hears of each request to the API server. */
+  readonly requestMetrics?: RestClientMetrics;
+  /** An API server gets an event on this Node that tells of the start; default: it doesn't. */
+  readonly tellsStart?: boolean;
   /** Hears, once, that the source has said everything it knows. */
   readonly onSynced?: () => void;
 }
@@ -49,15 +58,21 @@ export class NodeStateSource {
   readonly #issues: IssueLog;
   readonly store: Store;
   #link: Promise<NodeLink> | undefined;
+  /** Of this node, as far as they were heard of. */
+  #addresses: readonly string[] = [];
   #eligibility: Eligibility = { isEligible: false, reason: "the node-state server has not said anything of this node yet" };
 
   /** @throws {ProxyError} `invalid_object` for a source that is none. */
   constructor(options: NodeStateOptions) {
     this.#options = options;
     this.#spec = parseSourceSpec(options.source);
-    if (this.#spec.kind === "api") parseApiTarget(this.#spec.target, options.tls);
+    const { allowedAddresses } = options.config;
+    if (this.#spec.kind === "api") {
+      parseApiTarget(this.#spec.target, options.tls);
+      refuseAllowOptions(allowedAddresses);
+    }
     this.#issues = new IssueLog({ log: options.log, clock: options.clock, count: options.countIssue });
-    this.store = new Store({ report: this.report });
+    this.store = new Store({ report: this.report, allowedAddresses });
     this.store.onChange((change) => {
       if (change.kind === "node") this.#noteNode(change.key);
     });
@@ -71,6 +86,11 @@ export class NodeStateSource {
   /** Whether load balancers should send the node traffic. */
   get eligibility(): Eligibility {
     return this.#spec.kind === "api" ? this.#eligibility : eligibilityOf(this.store.node(this.#options.config.nodeName));
+  }
+
+  /** The source is complete, and has no Node object of this node. */
+  get lacksNode(): boolean {
+    return this.store.isSynced && !this.hasNode;
   }
 
   /** The store has this node's Node object; a node-state server's clients can't tell. */
@@ -140,8 +160,13 @@ export class NodeStateSource {
 
   #noteNode(name: string): void {
     const { config, log } = this.#options;
-    if (name !== config.nodeName || this.hasNode || this.store.lastingNode(name) === undefined) return;
-    log.warn("this node's Node object is gone, what it said last is still used", { node: name });
+    const node = this.store.lastingNode(name);
+    if (name !== config.nodeName || node === undefined) return;
+    const before = this.#addresses;
+    this.#addresses = node.addresses;
+    if (!this.hasNode) return log.warn("this node's Node object is gone, what it said last is still used", { node: name });
+    if (before.length === 0 || isEqual(before, node.addresses)) return;
+    log.info("this node's addresses changed, the new ones are used", { node: name, before, addresses: node.addresses });
   }
 
   #isNodeKnown(): boolean {
@@ -150,13 +175,15 @@ export class NodeStateSource {
   }
 
   async #fill(spec: ObjectSourceSpec, signal: AbortSignal): Promise<void> {
-    const { config, env, clock, log, onObject, onSynced } = this.#options;
+    const { config, env, clock, log, onObject, onHealth, onHeard, onSynced, requestMetrics, tellsStart } = this.#options;
     const { nodeName } = config;
-    await fillStore(this.store, { spec, nodeName, config, env, clock, log, report: this.report, onObject, onSynced }, signal);
+    const startedProxy = tellsStart === true ? { nodeName, hostname: env.hostname } : undefined;
+    const hearers = { report: this.report, onObject, onHealth, onHeard, onSynced, requestMetrics };
+    await fillStore(this.store, { spec, nodeName, config, env, clock, log, startedProxy, ...hearers }, signal);
   }
 
   async #openLink(target: string): Promise<NodeLink> {
-    const { config, env, clock, log, tls, isDaemon, awaitsNode } = this.#options;
+    const { config, env, clock, log, tls, isDaemon, awaitsNode, onHealth } = this.#options;
     const failOnRefusal = isDaemon !== true;
     const { nodeName, settings, bindAddress } = config;
     const onEligibility = (eligibility: Eligibility): void => void (this.#eligibility = eligibility);
@@ -170,6 +197,7 @@ export class NodeStateSource {
       clock,
       log,
       onEligibility,
+      onHealth,
       failOnRefusal,
       awaitsNode,
     });

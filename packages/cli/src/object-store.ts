@@ -1,6 +1,6 @@
-import type { RunConfig } from "@turnout/client/daemon";
+import type { RestClientMetrics, RunConfig } from "@turnout/client/daemon";
 import type { Clock, Issue, Log, ObjectKind, Store } from "@turnout/core";
-import { openSource, type ObjectSourceSpec } from "@turnout/server";
+import { openSource, type ObjectSourceSpec, type StartedProxy } from "@turnout/server";
 import type { Environment } from "./environment.ts";
 
 /** Where a store's objects come from, and who hears of them. */
@@ -17,13 +17,19 @@ export interface FillOptions {
   readonly onObject?: ((kind: ObjectKind) => void) | undefined;
   /** Hears what ails a part of the source, and "" when it works. */
   readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  /** Hears of each list, change and bookmark that an API server sends of a kind. */
+  readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
+  /** Hears of each request to the API server. */
+  readonly requestMetrics?: RestClientMetrics | undefined;
+  /** An API server gets an event that tells of this proxy's start. */
+  readonly startedProxy?: StartedProxy | undefined;
   /** Hears, once, that the source has said everything it knows. */
   readonly onSynced?: (() => void) | undefined;
 }
 
 /** Keep a store filled from a source until `signal` aborts. @throws {ProxyError} what the source can't start with. */
 export async function fillStore(store: Store, options: FillOptions, signal: AbortSignal): Promise<void> {
-  const { spec, nodeName, config, env, clock, log, report, onObject, onSynced, onHealth } = options;
+  const { spec, nodeName, config, env, clock, log, report, onObject, onSynced, onHealth, onHeard, requestMetrics, startedProxy } = options;
   const sink = {
     upsert: (kind: ObjectKind, raw: unknown): void => {
       onObject?.(kind);
@@ -40,6 +46,19 @@ export async function fillStore(store: Store, options: FillOptions, signal: Abor
     },
   };
   const { kubeconfig, master } = config;
-  const source = openSource(spec, { nodeName, kubeconfig, master, env: env.variables, clock, log, random: Math.random, report, onHealth });
+  const source = openSource(spec, {
+    nodeName,
+    kubeconfig,
+    master,
+    env: env.variables,
+    clock,
+    log,
+    random: Math.random,
+    report,
+    onHealth,
+    onHeard,
+    requestMetrics,
+    startedProxy,
+  });
   await source.run(sink, signal);
 }

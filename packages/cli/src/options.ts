@@ -1,20 +1,29 @@
 import { tlsFiles, type TlsFiles } from "@turnout/client";
 import {
+  ALLOWED_ADDRESS_FLAGS,
   CONFIG_FLAGS,
   createLog,
   loadConfig,
   parseDuration,
   type LoadedConfig,
+  type LoggingSettings,
   type LogLevel,
   type RawFlags,
 } from "@turnout/client/daemon";
-import { FAMILIES, ProxyError, type IPFamily, type Log, type Plain } from "@turnout/core";
+import { FAMILIES, ProxyError, type AllowedAddresses, type IPFamily, type Log, type Plain } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "./environment.ts";
 import { BACKEND_HELP, ROOTLESS_BACKEND } from "./registry.ts";
 
 /** Options of ours that travel with kube-proxy's flags. */
-const NODE_FLAGS: readonly string[] = ["node-name", "master", "max-service-entries", "healthz-port", "metrics-port"];
+const NODE_FLAGS: readonly string[] = [
+  "node-name",
+  "master",
+  "max-service-entries",
+  "healthz-port",
+  "metrics-port",
+  ...Object.values(ALLOWED_ADDRESS_FLAGS),
+];
 const DEFAULT_TIMEOUT = "1m";
 /** klog prints more from this level on; ours is debug. */
 const DEBUG_LEVEL = 4;
@@ -34,14 +43,16 @@ const STATE_PATHS: ReadonlySet<string> = new Set([
   "nodePortAddresses",
 ]);
 
-/** Add -v and kube-proxy's logging flags. */
+/** Add -v and --logging-format. */
 export function addLogOptions(command: Command): Command {
-  return command
-    .option("-v, --verbose [level]", "log more; errors come with cause and stack")
+  return addVerbose(command)
     .addOption(new Option("--v <level>", "kube-proxy's spelling").hideHelp())
-    .addOption(new Option("--logging-format <format>", "text or json (default: text on a terminal)").choices(["text", "json"]))
-    .addOption(new Option("--vmodule <pattern>", "accepted, without effect").hideHelp())
-    .addOption(new Option("--log-flush-frequency <duration>", "accepted, without effect").hideHelp());
+    .addOption(new Option("--logging-format <format>", "text or json (default: text on a terminal)").choices(["text", "json"]));
+}
+
+/** Add -v alone, for a command that has kube-proxy's flags of logging. */
+export function addVerbose(command: Command): Command {
+  return command.option("-v, --verbose [level]", "log more; errors come with cause and stack");
 }
 
 /** Add the files for a node-state server over TLS. */
@@ -57,9 +68,31 @@ export function apiTls({ apiCa, apiCert, apiKey }: CommonOptions): TlsFiles | un
   return tlsFiles({ ca: apiCa, cert: apiCert, key: apiKey }, "--api");
 }
 
+/** Add the flags that say which addresses Services may have besides their cluster IPs. */
+export function addAllowOptions(command: Command): Command {
+  const { externalIPs, loadBalancerIPs } = ALLOWED_ADDRESS_FLAGS;
+  return command
+    .option(
+      `--${externalIPs} <cidrs>`,
+      "Services may have these addresses as externalIPs, others are left out: CIDRs with commas, or none (default: all)",
+    )
+    .option(`--${loadBalancerIPs} <cidrs>`, "the same for addresses in status.loadBalancer.ingress (default: all)");
+}
+
+/** Make sure that nobody takes a node-state server's rows for limited here. @throws {ProxyError} `invalid_object` where they are asked for. */
+export function refuseAllowOptions(allowed: AllowedAddresses): void {
+  const kinds = ["externalIPs", "loadBalancerIPs"] as const;
+  const given = kinds.filter((kind) => allowed[kind] !== undefined).map((kind) => ALLOWED_ADDRESS_FLAGS[kind]);
+  if (given.length === 0) return;
+  throw new ProxyError("invalid_object", "the process that reads Services limits their addresses", {
+    object: given.map((name) => `--${name}`).join(", "),
+    hint: "with --source api:, give it to the node-state server (turnout serve)",
+  });
+}
+
 /** Add --source, --node-name and --config. */
 export function addSourceOptions(command: Command): Command {
-  return addApiOptions(command)
+  return addAllowOptions(addApiOptions(command))
     .option(
       "--source <source>",
       "where Services come from: kube, file:PATH (a YAML or JSON file, or a directory), or api:TARGET (a node-state server at unix:///PATH or tls://HOST:PORT)",
@@ -88,6 +121,9 @@ export function addConfigFlags(command: Command, which: "all" | "state"): Comman
     );
     command.addOption(new Option("--healthz-port <port>", "deprecated").hideHelp());
     command.addOption(new Option("--metrics-port <port>", "deprecated").hideHelp());
+    // kube-proxy links a library that has these; nothing reads them, there or here.
+    command.addOption(new Option("--boot-id-file <file>").hideHelp());
+    command.addOption(new Option("--machine-id-file <file>").hideHelp());
   }
   return command;
 }
@@ -125,6 +161,8 @@ export function typedFlags(command: Command): RawFlags {
     const value: unknown = command.getOptionValue(option.attributeName());
     typed[name] = value === true ? true : String(value);
   }
+  const { verbose } = command.opts<CommonOptions>();
+  if (typeof verbose === "string") typed["v"] ??= levelText(verbose);
   return typed;
 }
 
@@ -149,19 +187,32 @@ export function isVerbose(options: CommonOptions): boolean {
   return options.verbose !== undefined;
 }
 
+/** Read a switch that may stand alone. @throws {ProxyError} `invalid_object` for a value that is neither true nor false. */
+export function isOn(flag: string, said: string | true | undefined): boolean {
+  if (said === undefined || said === true) return said === true;
+  if (said === "true" || said === "false") return said === "true";
+  throw new ProxyError("invalid_object", `"${said}" is neither true nor false`, { object: flag });
+}
+
+/** A level without the = of `-v=4`. */
+function levelText(said: string): string {
+  return said.replace(/^=/, "");
+}
+
 function logLevel({ verbose, v }: CommonOptions): LogLevel {
   const said = v ?? (verbose === true ? String(DEBUG_LEVEL) : verbose);
   if (said === undefined) return "info";
-  const level = Number(said.replace(/^=/, ""));
-  if (!Number.isInteger(level))
-    throw new ProxyError("invalid_object", `"${said}" is not a level`, { object: "-v", hint: "pass a number, or none" });
-  return level >= DEBUG_LEVEL ? "debug" : "info";
+  const text = levelText(said);
+  if (!/^\d+$/.test(text))
+    throw new ProxyError("invalid_object", `"${text}" is not a level`, { object: "-v", hint: "pass a number, or none" });
+  return Number(text) >= DEBUG_LEVEL ? "debug" : "info";
 }
 
-/** Make the log a command writes to: JSON for machines, short lines on a terminal. */
-export function logFor(options: CommonOptions, env: Environment): Log {
-  const format = options.loggingFormat ?? (env.isTerminal ? "text" : "json");
-  return createLog({ format, level: logLevel(options), write: env.err, nowMs: env.nowMs });
+/** Make the log a command writes to: JSON for machines, short lines on a terminal. What a configuration file says counts where no flag does. */
+export function logFor(options: CommonOptions, env: Environment, said?: LoggingSettings): Log {
+  const format = options.loggingFormat ?? said?.format ?? (env.isTerminal ? "text" : "json");
+  const isMore = (said?.verbosity ?? 0) >= DEBUG_LEVEL;
+  return createLog({ format, level: isMore ? "debug" : logLevel(options), write: env.err, nowMs: env.nowMs });
 }
 
 /** A log for commands whose output is the point: only warnings and errors, unless -v. */

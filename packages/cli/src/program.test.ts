@@ -53,6 +53,27 @@ describe("errorText", () => {
   });
 });
 
+describe("the addresses that Services may have", () => {
+  test("are limited where Services are read, and the Service that asks for more is named", async () => {
+    await env.file(
+      "external.yaml",
+      CART.replace("clusterIP: 10.96.0.10,", "clusterIP: 10.96.0.10, externalIPs: [192.0.2.1, 198.51.100.1],"),
+    );
+    const args = ["print", "--source", `file:${join(env.directory, "external.yaml")}`, "--family", "4"];
+    const { code, out, err } = await env.run(...args, "--allowed-external-ip-cidrs", "198.51.100.0/24");
+    expect([code, out.includes("198.51.100.1"), out.includes("192.0.2.1")]).toEqual([0, true, false]);
+    expect(err).toContain('external IP outside the ranges allowed, it is left out: "192.0.2.1"');
+  });
+
+  test.each(["print", "serve"])("%s does not take a node-state server's for limited", async (command) => {
+    const { code, err } = await env.run(command, "--source", "api:unix:///nowhere", "--allowed-external-ip-cidrs", "none");
+    expect([code, err]).toEqual([
+      2,
+      "turnout: [invalid_object] the process that reads Services limits their addresses: --allowed-external-ip-cidrs: with --source api:, give it to the node-state server (turnout serve)\n",
+    ]);
+  });
+});
+
 describe("print", () => {
   test("a table", async () => {
     const { code, out, err } = await env.run("print", "--source", source(), "--family", "4");
@@ -65,6 +86,17 @@ describe("print", () => {
         "",
       ].join("\n"),
     );
+  });
+
+  test("topology hints are named where they are in use, and not where one endpoint has none", async () => {
+    const hinted = CART.replace("conditions: {ready: true}}", "conditions: {ready: true}, hints: {forZones: [{name: a}]}}");
+    const both = hinted.replace("nodeName: node2, conditions: {ready: true}}", "nodeName: node2, hints: {forZones: [{name: b}]}}");
+    const print = async (text: string): Promise<string> => {
+      const path = await env.file("hinted.yaml", text);
+      return (await env.run("print", "--source", `file:${path}`, "--family", "4")).out;
+    };
+    expect(await print(both)).toContain("shop/cart:http/TCP  PreferSameZone  cluster 10.96.0.10:80");
+    expect(await print(hinted)).not.toContain("Prefer");
   });
 
   test("JSON of both families; flags decide rules", async () => {

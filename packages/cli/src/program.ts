@@ -50,14 +50,17 @@ export async function runProgram(args: readonly string[], env: Environment): Pro
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return usageCode(error, helpOf(program, args), env);
-    env.err(
-      errorText(
-        error,
-        args.some((arg) => /^-(v|-verbose)/.test(arg)),
-      ),
-    );
+    env.err(errorText(error, wantsStacks(args)));
     return ProxyError.is(error, "invalid_object") ? BAD_USAGE : FAILED;
   }
+}
+
+/** Tell whether -v was given, alone or with a level: one that is none is a mistake, and a mistake is one line. */
+function wantsStacks(args: readonly string[]): boolean {
+  return args.some((arg, index) => {
+    const [, level] = /^(?:-v|--v|--verbose)(?:=?(\d+))?$/.exec(arg) ?? [undefined, ""];
+    return level === undefined ? /^(?:-.*|\d+)?$/s.test(args[index + 1] ?? "") : level !== "";
+  });
 }
 
 /** Underscores in a flag's name are dashes, as kube-proxy has it. @source component-base cli/flag WordSepNormalizeFunc */
@@ -77,7 +80,7 @@ function usageCode(error: CommanderError, help: string, env: Environment): numbe
   if (error.exitCode === 0) return 0;
   // Help shown because no command was given: commander has written it already.
   if (error.code !== "commander.help")
-    env.err(`turnout: [invalid_object] ${error.message.replace(/^error: |\.$/g, "").replaceAll("\n", " ")}: see ${help}\n`);
+    env.err(`turnout: ${error.message.replace(/^error: |\.$/g, "").replaceAll("\n", " ")}: see ${help}\n`);
   return BAD_USAGE;
 }
 

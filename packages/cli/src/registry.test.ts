@@ -27,7 +27,9 @@ function choice(overrides: Partial<BackendChoice>): BackendChoice {
     world,
     workingDirectory: directory,
     signal: new AbortController().signal,
+    platform: "linux",
     needsHost: false,
+    takesOver: false,
     ...overrides,
   };
 }
@@ -92,10 +94,14 @@ test("a platform has the backends that can have left something there", () => {
   expect(namesOn("linux")).toEqual(KNOWN_BACKENDS.map(({ name }) => name).filter((name) => name !== "winkernel"));
 });
 
+async function nameFor(overrides: Partial<BackendChoice>): Promise<string> {
+  return (await chooseBackend(choice(overrides))).module.name;
+}
+
 test("auto takes the backend of the configured mode, or the first", async () => {
-  expect((await chooseBackend(choice({ mode: "nftables" }))).name).toBe("nft");
-  expect((await chooseBackend(choice({}))).name).toBe("nft");
-  expect((await chooseBackend(choice({ spec: "./toy.mjs", mode: "nftables" }))).name).toBe("toy");
-  expect((await chooseBackend(choice({ mode: "kernelspace" }))).name).toBe("winkernel");
+  expect(await nameFor({ mode: "nftables" })).toBe("nft");
+  expect(await nameFor({})).toBe("nft");
+  expect(await nameFor({ spec: "./toy.mjs", mode: "nftables" })).toBe("toy");
+  expect(await nameFor({ mode: "kernelspace" })).toBe("winkernel");
   await expect(chooseBackend(choice({ mode: "userland" }))).rejects.toMatchObject({ code: "invalid_object" });
 });

@@ -1,5 +1,7 @@
-import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, type World } from "@turnout/core";
+import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, type Plain, type World } from "@turnout/core";
+import type { Rights } from "@turnout/core/backend";
 import type { CreateFakeHost } from "@turnout/conformance";
+import { findRules, reasonsOf } from "./found-backend.ts";
 import { importForeign, isPackageDirectory, isPath } from "./foreign-module.ts";
 
 /** A backend that comes with turnout. */
@@ -80,6 +82,9 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
   },
 ];
 
+/** What it takes to look for rules of all these backends, and to remove them: legacy iptables asks for a raw socket. */
+export const LEFTOVER_RIGHTS: Rights = { CAP_NET_ADMIN: "remove rules of former proxies", CAP_NET_RAW: "the same of legacy iptables" };
+
 /** The one that help texts show. */
 export const EXAMPLE_BACKEND = "nft";
 
@@ -117,22 +122,39 @@ export interface BackendChoice {
   /** kube-proxy's mode word from the configuration; "" when none. */
   readonly mode: string;
   readonly world: World;
+  /** Of Node. */
+  readonly platform: string;
   readonly workingDirectory: string;
   readonly signal: AbortSignal;
   /** Stop at a host that can't run any; false for commands that touch nothing. */
   readonly needsHost: boolean;
+  /** Where nothing names a backend, take the one whose rules, or whose kin's, are in force on this host. */
+  readonly takesOver: boolean;
 }
+
+/** A backend that was chosen. */
+export interface ChosenBackend {
+  readonly module: BackendModule;
+  /** Why, for people; undefined: it was asked for. */
+  readonly because: string | undefined;
+  /** Options with which it adopts what is in force; those that were given count before them. */
+  readonly options: Readonly<Record<string, Plain>>;
+}
+
+/** How to have another one than was chosen. */
+export const CHOICE_HINT: string = `choose with --backend ${knownNames()}, or with mode: in the configuration file`;
 
 /**
  * Find the backend somebody asked for.
  *
- * Edges: `auto` takes the one the configuration's mode names, else the first that says the host can run it.
+ * Edges: `auto` takes the one the configuration's mode names. Where that names none, it is one whose rules are in force on this host and that
+ * the host can run; else the first that the host can run.
  * @throws {ProxyError} `invalid_object` for an unknown name or something that is no backend, or the host's first problem.
  */
-export async function chooseBackend(choice: BackendChoice): Promise<BackendModule> {
+export async function chooseBackend(choice: BackendChoice): Promise<ChosenBackend> {
   const { spec, mode, workingDirectory } = choice;
-  if (spec !== "auto") return await loadBackend(spec, workingDirectory);
-  if (mode === "") return await firstThatRuns(choice);
+  if (spec !== "auto") return asked(await loadBackend(spec, workingDirectory));
+  if (mode === "") return (await firstThatTakesOver(choice)) ?? (await firstThatRuns(choice));
   const known = knownBackend(mode);
   if (known === undefined) {
     throw new ProxyError("invalid_object", "no backend for this mode", {
@@ -140,7 +162,11 @@ export async function chooseBackend(choice: BackendChoice): Promise<BackendModul
       hint: `pass --backend ${knownNames()} to use another`,
     });
   }
-  return await loadBackend(known.name, workingDirectory);
+  return asked(await loadBackend(known.name, workingDirectory));
+}
+
+function asked(module: BackendModule): ChosenBackend {
+  return { module, because: undefined, options: {} };
 }
 
 /** By its name, or kube-proxy's word for it. */
@@ -152,17 +178,39 @@ function knownNames(): string {
   return KNOWN_BACKENDS.map(({ name }) => name).join("|");
 }
 
-async function firstThatRuns({ workingDirectory, world, signal, needsHost }: BackendChoice): Promise<BackendModule> {
-  let problem: ProxyError | undefined;
+/** Of those whose rules are in force here the best that can run; undefined: nothing is in force, or nobody is to look. */
+async function firstThatTakesOver(choice: BackendChoice): Promise<ChosenBackend | undefined> {
+  const { takesOver, platform, world, signal } = choice;
+  if (!takesOver) return undefined;
+  const modules = await Promise.all(namesOn(platform).map((name) => loadBackend(name, "")));
+  for (const { backend, because, options } of reasonsOf(await findRules(modules, world, signal))) {
+    const module = modules.find(({ name }) => name === backend);
+    const problem = module === undefined ? undefined : await problemOf(module, choice);
+    if (module !== undefined && problem === undefined) return { module, because, options };
+    world.log.warn("another proxy's rules are in force, but this host can't run their backend", { backend, because, error: problem });
+  }
+  return undefined;
+}
+
+async function firstThatRuns(choice: BackendChoice): Promise<ChosenBackend> {
+  let first: ProxyError | undefined;
   for (const { name, isNeverAuto } of KNOWN_BACKENDS) {
     if (isNeverAuto === true) continue;
-    const module = await loadBackend(name, workingDirectory);
-    if (!needsHost) return module;
-    const report = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
-    if (report.problems.length === 0) return module;
-    problem ??= report.problems[0];
+    const module = await loadBackend(name, choice.workingDirectory);
+    const problem = await problemOf(module, choice);
+    const because =
+      first === undefined ? "it is the first that this host can run" : `this host can run it, and not the first: ${first.message}`;
+    if (problem === undefined) return { module, because, options: {} };
+    first ??= problem;
   }
-  throw problem ?? new ProxyError("host_unsupported", "no backend can run on this host");
+  throw first ?? new ProxyError("host_unsupported", "no backend can run on this host");
+}
+
+/** Why this host can't run a backend; undefined: it can, or it need not. */
+async function problemOf(module: BackendModule, { needsHost, world, signal }: BackendChoice): Promise<ProxyError | undefined> {
+  if (!needsHost) return undefined;
+  const { problems } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
+  return problems[0];
 }
 
 /**

@@ -65,13 +65,18 @@ export function stateTable(state: PrintedState): string {
 
 function linesOf(row: ServicePort): string[][] {
   const endpoints = endpointsText(row);
-  const affinity = row.affinitySeconds === undefined ? "" : `affinity ${row.affinitySeconds}s`;
-  if (row.destinations.length === 0) return [[row.key, affinity, "none", "", endpoints]];
+  const notes = notesText(row);
+  if (row.destinations.length === 0) return [[row.key, notes, "none", "", endpoints]];
   return row.destinations.map((destination, index) => {
     const address = destination.kind === "nodePort" ? `:${destination.port}` : hostPort(destination.address, destination.port);
     const where = `${KIND_WORDS[destination.kind]} ${address}`;
-    return [index === 0 ? row.key : "", index === 0 ? affinity : "", where, rulesText(destination), index === 0 ? endpoints : ""];
+    return [index === 0 ? row.key : "", index === 0 ? notes : "", where, rulesText(destination), index === 0 ? endpoints : ""];
   });
+}
+
+/** What narrows the choice of endpoints: affinity, and the level of topology hints in use. */
+function notesText({ affinitySeconds, topology }: ServicePort): string {
+  return [...(affinitySeconds === undefined ? [] : [`affinity ${affinitySeconds}s`]), ...(topology === "" ? [] : [topology])].join(", ");
 }
 
 /** `from → to`, the source of the last rule left out when it is anyone. */

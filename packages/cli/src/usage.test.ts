@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CART, ToyEnvironment } from "./test-support/toy-environment.ts";
@@ -17,10 +18,10 @@ function source(): string {
 
 describe("usage", () => {
   test.each([
-    ["an unknown command", ["frobnicate"], /^turnout: \[invalid_object\] unknown command 'frobnicate': see turnout --help\n$/],
-    ["an unknown option", ["print", "--bogus"], /^turnout: \[invalid_object\] unknown option '--bogus': see turnout print --help\n$/],
-    ["a word too many", ["print", "extra"], /^turnout: \[invalid_object\] too many arguments .* got 1: extra: see turnout print --help\n$/],
-    ["a missing value", ["print", "--source"], /^turnout: \[invalid_object\] option '--source <source>' argument missing.*\n$/],
+    ["an unknown command", ["frobnicate"], /^turnout: unknown command 'frobnicate': see turnout --help\n$/],
+    ["an unknown option", ["print", "--bogus"], /^turnout: unknown option '--bogus': see turnout print --help\n$/],
+    ["a word too many", ["print", "extra"], /^turnout: too many arguments .* got 1: extra: see turnout print --help\n$/],
+    ["a missing value", ["print", "--source"], /^turnout: option '--source <source>' argument missing.*\n$/],
     ["a bad source", ["print", "--source", "ftp:x"], /^turnout: \[invalid_object\] --source is not understood.*\n$/],
     ["a bad family", ["print", "--family", "5"], /^turnout: \[invalid_object\] "5" is no family: --family: use IPv4, IPv6 or both\n$/],
     ["a bad timeout", ["print", "--source", "file:.", "--timeout", "0"], /must be longer than 0: --timeout/],
@@ -41,11 +42,50 @@ describe("usage", () => {
     ],
     ["a bad backend option", ["cleanup", "--backend-option", "x"], /"x" is not name=value: --backend-option/],
     ["--all beside --backend", ["cleanup", "--all", "--backend", "nft"], /exclude each other/],
-    ["a bad level", ["print", "--source", "file:.", "-v", "much"], /"much" is not a level/],
+    [
+      "a bad level",
+      ["print", "--source", "file:.", "-v", "much"],
+      /^turnout: \[invalid_object\] expected a level like 4, found "much": --v\n$/,
+    ],
   ])("%s is one line and exit code 2", async (_name, args, expected) => {
     const { code, out, err } = await env.run(...args);
     expect(err).toMatch(expected);
     expect([code, out]).toEqual([2, ""]);
+  });
+
+  test("a bad level is no reason to show stacks", async () => {
+    const { code, err } = await env.run("run", "-v", "foo");
+    expect([code, err]).toEqual([2, 'turnout: [invalid_object] expected a level like 4, found "foo": --v\n']);
+  });
+
+  test("run takes kube-proxy's spellings of -v", async () => {
+    const file = join(env.directory, "written.yaml");
+    for (const level of [["-v", "4"], ["-v=4"], ["-v4"], ["--v=4"], ["--v", "4"]]) {
+      expect(await env.run("run", ...level, "--write-config-to", file)).toEqual({ code: 0, out: "", err: "" });
+      expect(await readFile(file, "utf8")).toMatch(/^ {2}verbosity: 4$/m);
+    }
+  });
+
+  test("run --version=raw says more, and starts nothing", async () => {
+    expect(await env.run("run", "--version")).toEqual({ code: 0, out: "1.2.3\n", err: "" });
+    expect(await env.run("run", "--version=raw")).toEqual({ code: 0, out: '{"version":"1.2.3","platform":"linux"}\n', err: "" });
+  });
+
+  test("run has every flag of kube-proxy", async () => {
+    const surface = JSON.parse(await readFile(new URL("../../client/test/kube-proxy/surface.json", import.meta.url), "utf8")) as {
+      readonly flags: readonly { readonly name: string }[];
+    };
+    const missing: string[] = [];
+    for (const { name } of surface.flags.filter((flag) => flag.name !== "help")) {
+      const { err } = await env.run("run", `--${name}=1`, "--write-config-to", join(env.directory, "written.yaml"));
+      if (err.includes("unknown option")) missing.push(name);
+    }
+    expect(missing).toEqual([]);
+  });
+
+  test("run --cleanup checks the configuration before it removes anything", async () => {
+    expect((await env.run("run", "--cleanup", "--proxy-mode=userspace")).code).toBe(2);
+    expect((await env.run("run", "--cleanup=maybe")).err).toBe('turnout: [invalid_object] "maybe" is neither true nor false: --cleanup\n');
   });
 
   test("no command shows the help and is exit code 2", async () => {

@@ -18,6 +18,7 @@ export type {
   HostReport,
   KernelObject,
   Leftover,
+  Rights,
   Lingering,
   Observed,
   Outcome,

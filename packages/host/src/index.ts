@@ -18,6 +18,8 @@ export type { HostAddress } from "./netlink/host-addresses.ts";
 export { EchoCount, OwnCommits } from "./watch/own-commits.ts";
 export type { CommitMark } from "./watch/own-commits.ts";
 export type { NftEvent } from "./netlink/nft-events.ts";
+export { createProcessRights } from "./rights/process-rights.ts";
+export type { ProcessRights } from "./rights/process-rights.ts";
 export { createLinuxWorld, createWorld } from "./world.ts";
 export type { LinuxWorld } from "./world.ts";
 export { hasNetAdmin, isAtLeast, parseKernelVersion, probeHost } from "./facts/probes.ts";

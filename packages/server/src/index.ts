@@ -9,6 +9,7 @@ export type { FileSourceOptions, FileTimings } from "./files/file-source.ts";
 export { createKubeSource } from "./kube/kube-source.ts";
 export type { KubeSourceOptions, KubeTimings } from "./kube/kube-source.ts";
 export type { ObjectSink, Source } from "./source/object-sink.ts";
+export type { StartedProxy } from "./kube/starting-event.ts";
 export type { ReflectorTimings } from "./kube/reflector-timings.ts";
 export type { AccessOptions } from "./kube/resolve-access.ts";
 export { openSource, parseSourceSpec } from "./source.ts";

@@ -1,9 +1,9 @@
 // A proxy in a process of its own, which ends as by kill -9 at its n-th change of the kernel.
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { Daemon } from "./daemon.ts";
 import type { DaemonOptions } from "./daemon.ts";
 import { mortalBpf } from "./mortal-bpf.ts";
-import type { ServiceFixture } from "./states.ts";
 
 /** What it is told, as JSON. */
 export interface ChildOrder extends DaemonOptions {

@@ -4,7 +4,8 @@ import { createFeed, isEqual, NodeView, openDataplane, probeModule, Store, SyncL
 import type { Backend, BackendMetric, Dataplane, IPFamily, ObjectKind, Plain, SyncedEvent } from "@turnout/core";
 import { FAMILIES, ProxyError } from "@turnout/core/backend";
 import { systemClock } from "@turnout/core/process";
-import { RecordingLog } from "@turnout/core/testing";
+import { RecordingLog, upsertRaw } from "@turnout/core/testing";
+import type { RawObject, ServiceFixture } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
 import type { Bpf } from "@turnout/host/bpf";
 import { ebpfModule } from "../module.ts";
@@ -14,8 +15,7 @@ import type { Step } from "../plan.ts";
 import { createEbpfWorld } from "../world.ts";
 import type { EbpfWorld } from "../world.ts";
 import { replacing } from "./mortal-bpf.ts";
-import { NODE, objectsOf, SETTINGS } from "./states.ts";
-import type { ServiceFixture } from "./states.ts";
+import { objectsOf, SETTINGS } from "./states.ts";
 
 /** Small maps: those of programs alone take their memory at once. */
 export const SMALL: Readonly<Record<string, Plain>> = {
@@ -123,7 +123,7 @@ export class Daemon {
           quarantined: ({ objects }) => (daemon.refused = objects),
         },
       });
-      daemon.#families.push({ family, store, loop, metrics: () => backend.metrics?.() ?? [] });
+      daemon.#families.push({ family, store, loop, metrics: () => (backend.metrics?.() ?? []) as readonly BackendMetric[] });
       const watch = backend.watch?.(daemon.#stop.signal);
       void follow(watch, loop);
     }
@@ -240,13 +240,23 @@ async function follow(
 }
 
 function tell(store: Store, before: readonly ServiceFixture[], after: readonly ServiceFixture[]): void {
-  store.upsert("Node", NODE);
-  const objects = after.flatMap((fixture) => objectsOf(fixture));
-  for (const [kind, object] of objects) store.upsert(kind, object);
-  const names = new Set(objects.map(([kind, { metadata }]) => `${kind} ${metadata.name}`));
-  for (const [kind, { metadata }] of before.flatMap((fixture) => objectsOf(fixture)))
-    if (!names.has(`${kind} ${metadata.name}`)) store.remove(kind, metadata.namespace ?? "", metadata.name);
+  const objects = objectsOf(after);
+  for (const object of objects) upsertRaw(store, object);
+  const names = new Set(objects.map(keyOf));
+  for (const object of objectsOf(before)) {
+    const { kind, namespace, name } = refOf(object);
+    if (!names.has(keyOf(object))) store.remove(kind, namespace, name);
+  }
   for (const kind of ALL_KINDS) store.markSynced(kind);
+}
+
+function refOf({ kind, metadata }: RawObject): { readonly kind: ObjectKind; readonly namespace: string; readonly name: string } {
+  const { namespace = "", name = "" } = metadata as { readonly namespace?: string; readonly name?: string };
+  return { kind: kind as ObjectKind, namespace, name };
+}
+
+function keyOf(object: RawObject): string {
+  return Object.values(refOf(object)).join(" ");
 }
 
 function isSettled({ family, store, loop }: Running): boolean {

@@ -2,9 +2,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import type { ServiceFixture } from "@turnout/core/testing";
 import type { ChildOrder } from "./daemon-child.ts";
 import { bpf, elements, pinned, ROOT } from "./module-scene.ts";
-import type { ServiceFixture } from "./states.ts";
 
 /** Where proxies run. */
 export type Place = Pick<ChildOrder, "cgroup" | "objectFile">;

@@ -8,7 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { hostPort, ProxyError } from "@turnout/core/backend";
 import type { Plain } from "@turnout/core/backend";
 import { systemClock } from "@turnout/core/process";
-import { RecordingLog } from "@turnout/core/testing";
+import { RecordingLog, SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
 import type { Bpf } from "@turnout/host/bpf";
 import { ebpfModule } from "../module.ts";
@@ -25,8 +26,6 @@ import { bpf, elements, furnishAll, map, modes, pinned, ROOT, SCRATCH } from "./
 import { replacing } from "./mortal-bpf.ts";
 import { otherBuild } from "./other-build.ts";
 import { startLoad } from "./start-load.ts";
-import { SHOWCASE } from "./states.ts";
-import type { ServiceFixture } from "./states.ts";
 
 const [, , name = "", cgroup = "", objectFile = ""] = process.argv;
 

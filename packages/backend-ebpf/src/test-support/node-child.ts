@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LinkInfo } from "@turnout/host/bpf";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { FILTER } from "../attached.ts";
 import type { Calls } from "./agent.ts";
 import { startAgent } from "./agents.ts";
@@ -14,7 +15,6 @@ import { bpf, pinned, ROOT, SCRATCH } from "./module-scene.ts";
 import { makeNetwork, NODE, POD, POD_ENDPOINTS, run } from "./network.ts";
 import { otherBuild } from "./other-build.ts";
 import { atAll, ofBoth, OUTER, PATIENCE_MS, PLAIN } from "./packet-services.ts";
-import type { ServiceFixture } from "./states.ts";
 
 const [, , name = "", cgroup = "", objectFile = ""] = process.argv;
 const place = { cgroup, objectFile };

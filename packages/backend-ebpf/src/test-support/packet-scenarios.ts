@@ -1,6 +1,7 @@
 // What packets-kernel.test.ts has tried with real packets from a client outside and from a pod: who gets where, and as whom.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { parseEbpfOptions } from "../options.ts";
 import { age } from "./age.ts";
 import { at } from "./clients.ts";
@@ -9,7 +10,6 @@ import { CLIENT, flows, NODE, run } from "./network.ts";
 import type { Attachment } from "./packet-node.ts";
 import { ALL_ADDRESSES, atAll, node, ofBoth, OUTER, PATIENCE_MS, PLAIN } from "./packet-services.ts";
 import { startSockets } from "./proxy.ts";
-import type { ServiceFixture } from "./states.ts";
 
 const [, , , cgroup = ""] = process.argv;
 const SOCKETS = fileURLToPath(new URL("../../dist/programs/sockets.bpf.o", import.meta.url));

@@ -1,11 +1,11 @@
 // Services, questions and the node that scenarios of packets have in common.
+import type { ServiceFixture } from "@turnout/core/testing";
 import type { EbpfFacts } from "../options.ts";
 import { at } from "./clients.ts";
 import type { How, Question } from "./clients.ts";
 import { NODE } from "./network.ts";
 import { startNode } from "./packet-node.ts";
 import type { Attachment, PacketNode } from "./packet-node.ts";
-import type { ServiceFixture } from "./states.ts";
 
 const [, , , , objectFile = ""] = process.argv;
 

@@ -4,6 +4,7 @@ import { FAMILIES } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
 import { Ledger } from "@turnout/core";
 import type { NodeSettings } from "@turnout/core";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { createBpf, networkNamespaceCookie, perCpuValues, sumCounter } from "@turnout/host/bpf";
 import type { BpfMap, LoadedObject, MapChoice } from "@turnout/host/bpf";
 import { elementsOf, isInMap } from "../elements.ts";
@@ -18,7 +19,6 @@ import type { Step } from "../plan.ts";
 import { renderRow } from "../render.ts";
 import { renderSkeleton } from "../skeleton.ts";
 import { FACTS, OPTIONS, PARTS, SETTINGS, stateOf } from "./states.ts";
-import type { ServiceFixture } from "./states.ts";
 
 /** Maps whose size no option says. */
 const SMALL_MAPS: readonly string[] = ["node_addresses", "primaries", "pod_ranges", "opted_out", "settings"];

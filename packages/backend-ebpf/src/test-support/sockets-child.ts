@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { networkNamespaceCookie } from "@turnout/host/bpf";
+import { SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { decodeEndpoint, STRUCTS } from "../layout.ts";
 import { parseEbpfOptions } from "../options.ts";
 import { age } from "./age.ts";
@@ -15,8 +17,6 @@ import { connectOften } from "./connect-often.ts";
 import type { FlipperData } from "./flipper.ts";
 import { startSockets } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
-import { SHOWCASE } from "./states.ts";
-import type { ServiceFixture } from "./states.ts";
 import { udpScenarios } from "./udp-scenarios.ts";
 
 const [, , name = "", cgroup = "", objectFile = ""] = process.argv;

@@ -4,11 +4,12 @@ import { loadConfig, Metrics, run, runConfig } from "@turnout/client/daemon";
 import { createFeed, Store } from "@turnout/core";
 import type { BackendModule, IPFamily } from "@turnout/core";
 import { FAMILIES } from "@turnout/core/backend";
+import { upsertRaw } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { ebpfModule } from "../module.ts";
 import type { EbpfFakeHost } from "../testing/index.ts";
 import type { EbpfWorld } from "../world.ts";
-import { NODE, objectsOf, SETTINGS } from "./states.ts";
-import type { ServiceFixture } from "./states.ts";
+import { objectsOf, SETTINGS } from "./states.ts";
 
 const KINDS = ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const;
 
@@ -29,7 +30,7 @@ export class Takeover {
   constructor(host: EbpfFakeHost, fixtures: readonly ServiceFixture[], alter: (world: EbpfWorld) => EbpfWorld = (world) => world) {
     this.#host = host;
     this.former = new Set(FAMILIES);
-    const metrics = new Metrics({ nowMs: () => host.world.clock.nowMs() });
+    const metrics = new Metrics({ nowMs: () => host.world.clock.nowMs(), version: "0.1.0" });
     const module = { ...ebpfModule, createWorld: () => alter(host.world) };
     const flags = { "healthz-bind-address": "", "metrics-bind-address": "" };
     for (const family of FAMILIES) this.#tell(family, fixtures);
@@ -84,8 +85,7 @@ export class Takeover {
 
   #tell(family: IPFamily, fixtures: readonly ServiceFixture[]): void {
     const store = this.#stores[family];
-    store.upsert("Node", NODE);
-    for (const [kind, object] of fixtures.flatMap((fixture) => objectsOf(fixture))) store.upsert(kind, object);
+    for (const object of objectsOf(fixtures)) upsertRaw(store, object);
     for (const kind of KINDS) store.markSynced(kind);
   }
 

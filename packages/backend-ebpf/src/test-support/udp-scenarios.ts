@@ -2,11 +2,11 @@
 import { createSocket } from "node:dgram";
 import type { RemoteInfo } from "node:dgram";
 import { once } from "node:events";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { ask, askBy, at } from "./clients.ts";
 import type { Question } from "./clients.ts";
 import { askByCrowd } from "./connect-often.ts";
 import type { Proxy } from "./proxy.ts";
-import type { ServiceFixture } from "./states.ts";
 
 /** Who must be answered is waited for so long on a busy machine. */
 const ANSWERED_MS = 5_000;

@@ -25,7 +25,10 @@ const FOLDER = new URL("../../test/kube-proxy/", import.meta.url);
 const OTHER_PROXY = "service.kubernetes.io/service-proxy-name";
 
 /** The node as the recorder's laboratory had it. */
-const FACTS: IptablesFacts = { addresses: { IPv4: ["127.0.0.1", "172.18.0.1"], IPv6: ["::1", "fd00:18::1"] }, isTcpLiberal: false };
+const FACTS: Omit<IptablesFacts, "canCount"> = {
+  addresses: { IPv4: ["127.0.0.1", "172.18.0.1"], IPv6: ["::1", "fd00:18::1"] },
+  isTcpLiberal: false,
+};
 
 /** Every recording. */
 export function recordedCases(): readonly RecordedCase[] {
@@ -42,10 +45,11 @@ export function optionsOf({ name }: RecordedCase): Readonly<Record<string, boole
   return { "endpoint-comments": name !== "large", localhostNodePorts: name !== "no-localhost" };
 }
 
-/** Our rows and context for what kube-proxy was given. */
+/** Our rows and context for what kube-proxy was given, on a kernel that can count packets or can not. */
 export function stateOf(
   one: RecordedCase,
   family: IPFamily,
+  canCount: boolean,
 ): { readonly rows: ReadonlyMap<string, ServicePort>; readonly context: Context<IptablesFacts> } {
   const store = new Store();
   for (const object of objectsOf(one)) store.upsert(object.kind, object);
@@ -53,7 +57,7 @@ export function stateOf(
   const view = new NodeView(store, { nodeName: "node1", family, settings: settingsOf(one) });
   const node: NodeContext | undefined = view.pull()?.node;
   if (node === undefined) throw new Error("a synced store gives a full change set");
-  return { rows: new Map(view.rows), context: { node, host: { ...FACTS, isTcpLiberal: one.name === "liberal" } } };
+  return { rows: new Map(view.rows), context: { node, host: { ...FACTS, isTcpLiberal: one.name === "liberal", canCount } } };
 }
 
 /** What a new process of ours would change on a host: it looks, and compares. */

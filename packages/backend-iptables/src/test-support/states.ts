@@ -1,7 +1,7 @@
 import { Ledger } from "@turnout/core";
 import type { Backend, IPFamily, NodeContext, NodeSettings, ServicePort } from "@turnout/core";
-import { createStoreView, POD_SETTINGS, rawNode } from "@turnout/core/testing";
-import type { RawObject } from "@turnout/core/testing";
+import { fixtureState } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import type { IptablesObject } from "../objects.ts";
 import type { IptablesFacts } from "../options.ts";
 import { explainPlan } from "../plan.ts";
@@ -11,55 +11,8 @@ import type { Step } from "../plan.ts";
 export const FACTS: IptablesFacts = {
   addresses: { IPv4: ["127.0.0.1", "172.18.0.1"], IPv6: ["::1", "fd00:18::1"] },
   isTcpLiberal: false,
+  canCount: false,
 };
-
-/** A Service to be, with everything optional. */
-export interface ServiceFixture {
-  readonly name: string;
-  readonly number: number;
-  readonly protocol?: string;
-  readonly spec?: Readonly<Record<string, unknown>>;
-  readonly loadBalancerIPs?: readonly string[];
-  readonly local?: number;
-  readonly remote?: number;
-}
-
-/** The API objects of a fixture: one Service and one slice per family; its number makes its addresses. */
-function objectsOf({
-  name,
-  number,
-  protocol = "TCP",
-  spec = {},
-  loadBalancerIPs = [],
-  local = 0,
-  remote = 0,
-}: ServiceFixture): readonly RawObject[] {
-  const metadata = { namespace: "shop", name };
-  const { nodePort, ...rest } = spec;
-  const service = {
-    kind: "Service",
-    metadata,
-    spec: {
-      clusterIP: `10.96.0.${number}`,
-      clusterIPs: [`10.96.0.${number}`, `fd00:96::${number}`],
-      ipFamilies: ["IPv4", "IPv6"],
-      ports: [{ name: "main", port: 80, protocol, ...(nodePort === undefined ? {} : { nodePort }) }],
-      ...rest,
-    },
-    status: { loadBalancer: { ingress: loadBalancerIPs.map((ip) => ({ ip })) } },
-  };
-  const slice = (family: IPFamily, prefix: string): RawObject => ({
-    kind: "EndpointSlice",
-    metadata: { namespace: "shop", name: `${name}-${family.toLowerCase()}`, labels: { "kubernetes.io/service-name": name } },
-    addressType: family,
-    ports: [{ name: "main", port: 8080, protocol }],
-    endpoints: [
-      ...Array.from({ length: local }, (_, index) => ({ addresses: [`${prefix}${number * 10 + index}`], nodeName: "node1" })),
-      ...Array.from({ length: remote }, (_, index) => ({ addresses: [`${prefix}${number * 10 + 5 + index}`], nodeName: "node2" })),
-    ],
-  });
-  return [service, slice("IPv4", "10.1.0."), slice("IPv6", "fd00:1::")];
-}
 
 /** The rows and context that a set of fixtures comes to, in one family. */
 export function stateOf(
@@ -67,11 +20,7 @@ export function stateOf(
   family: IPFamily,
   settings: Partial<NodeSettings> = {},
 ): { readonly rows: ReadonlyMap<string, ServicePort>; readonly node: NodeContext } {
-  const node = rawNode("node1", { addresses: ["172.18.0.1", "fd00:18::1"] });
-  const { view, pull } = createStoreView([node, ...fixtures.flatMap(objectsOf)], { family, settings: { ...POD_SETTINGS, ...settings } });
-  const changes = pull();
-  if (changes?.node === undefined) throw new Error("a synced store gives a full change set");
-  return { rows: new Map(view.rows), node: changes.node };
+  return fixtureState(fixtures, { family, settings });
 }
 
 /** A backend with its ledger: what a proxy process is to the kernel. */

@@ -1,5 +1,7 @@
-import { DEFAULT_SETTINGS, NodeView, Store } from "@turnout/core";
-import type { IPFamily, NodeContext, NodeSettings, ObjectKind, ServicePort } from "@turnout/core";
+import { DEFAULT_SETTINGS } from "@turnout/core";
+import type { IPFamily, NodeContext, NodeSettings, ServicePort } from "@turnout/core";
+import { fixtureState } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import type { NftFacts } from "../options.ts";
 
 /** Settings of the tests: pods are 10.1.0.0/16 and fd00:1::/48. */
@@ -11,89 +13,11 @@ export const SETTINGS: NodeSettings = {
 /** Host facts of the tests: node1's addresses. */
 export const FACTS: NftFacts = { addresses: { IPv4: ["127.0.0.1", "172.18.0.1"], IPv6: ["::1", "fd00:18::1"] } };
 
-const NODE = {
-  metadata: { name: "node1" },
-  status: {
-    addresses: [
-      { type: "InternalIP", address: "172.18.0.1" },
-      { type: "InternalIP", address: "fd00:18::1" },
-    ],
-  },
-};
-
-/** A Service to be, with everything optional. */
-export interface ServiceFixture {
-  readonly name: string;
-  readonly number: number;
-  readonly protocol?: string;
-  readonly spec?: Readonly<Record<string, unknown>>;
-  readonly loadBalancerIPs?: readonly string[];
-  readonly local?: number;
-  readonly remote?: number;
-}
-
-/** The API objects of a fixture: one Service and one slice per family; its number makes its addresses. */
-export function objectsOf(fixture: ServiceFixture): readonly (readonly [ObjectKind, unknown])[] {
-  const { name, number, protocol = "TCP", spec = {}, loadBalancerIPs = [], local = 0, remote = 0 } = fixture;
-  const metadata = { namespace: "shop", name };
-  const service = {
-    metadata,
-    spec: {
-      clusterIP: `10.96.0.${number}`,
-      clusterIPs: [`10.96.0.${number}`, `fd00:96::${number}`],
-      ipFamilies: ["IPv4", "IPv6"],
-      ports: [{ name: "main", port: 80, protocol, ...(spec["nodePort"] === undefined ? {} : { nodePort: spec["nodePort"] }) }],
-      ...spec,
-    },
-    status: { loadBalancer: { ingress: loadBalancerIPs.map((ip) => ({ ip })) } },
-  };
-  const slice = (family: IPFamily, prefix: string): unknown => ({
-    metadata: { namespace: "shop", name: `${name}-${family.toLowerCase()}`, labels: { "kubernetes.io/service-name": name } },
-    addressType: family,
-    ports: [{ name: "main", port: 8080, protocol }],
-    endpoints: [
-      ...Array.from({ length: local }, (_, index) => ({ addresses: [`${prefix}${number * 10 + index}`], nodeName: "node1" })),
-      ...Array.from({ length: remote }, (_, index) => ({ addresses: [`${prefix}${number * 10 + 5 + index}`], nodeName: "node2" })),
-    ],
-  });
-  return [
-    ["Service", service],
-    ["EndpointSlice", slice("IPv4", "10.1.0.")],
-    ["EndpointSlice", slice("IPv6", "fd00:1::")],
-  ];
-}
-
 /** The rows and context that a set of fixtures comes to, in one family. */
 export function stateOf(
   fixtures: readonly ServiceFixture[],
   family: IPFamily,
   settings: NodeSettings = SETTINGS,
 ): { readonly rows: ReadonlyMap<string, ServicePort>; readonly node: NodeContext } {
-  const store = new Store();
-  store.upsert("Node", NODE);
-  for (const fixture of fixtures) for (const [kind, object] of objectsOf(fixture)) store.upsert(kind, object);
-  for (const kind of ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const) store.markSynced(kind);
-  const view = new NodeView(store, { nodeName: "node1", family, settings });
-  const changes = view.pull();
-  if (changes?.node === undefined) throw new Error("a synced store gives a full change set");
-  return { rows: new Map(view.rows), node: changes.node };
+  return fixtureState(fixtures, { family, settings });
 }
-
-/** One service of each treatment there is. */
-export const SHOWCASE: readonly ServiceFixture[] = [
-  { name: "plain", number: 1, local: 1, remote: 2 },
-  { name: "internal-local", number: 2, local: 1, remote: 2, spec: { internalTrafficPolicy: "Local" } },
-  { name: "nowhere", number: 3 },
-  { name: "elsewhere", number: 4, remote: 2, spec: { internalTrafficPolicy: "Local" } },
-  { name: "node-port", number: 5, local: 1, remote: 1, spec: { type: "NodePort", nodePort: 30005 } },
-  {
-    name: "balanced",
-    number: 6,
-    local: 2,
-    remote: 1,
-    spec: { type: "LoadBalancer", externalTrafficPolicy: "Local", loadBalancerSourceRanges: ["203.0.113.0/24", "198.51.100.7/32"] },
-    loadBalancerIPs: ["198.51.100.6"],
-  },
-  { name: "sticky", number: 7, local: 1, remote: 1, spec: { sessionAffinity: "ClientIP", type: "NodePort", nodePort: 30007 } },
-  { name: "dns", number: 8, protocol: "UDP", remote: 2, spec: { externalIPs: ["198.51.100.8"] } },
-];

@@ -1,12 +1,12 @@
 import { Ledger } from "@turnout/core";
 import type { Backend, IPFamily } from "@turnout/core";
+import type { ServiceFixture } from "@turnout/core/testing";
 import type { LinuxWorld } from "@turnout/host";
 import { nftModule } from "../module.ts";
 import type { NftObject } from "../objects.ts";
 import type { NftFacts } from "../options.ts";
 import type { Transaction } from "../plan.ts";
 import { FACTS, stateOf } from "./states.ts";
-import type { ServiceFixture } from "./states.ts";
 
 /** A backend on a fake host, with its ledger: what a proxy process is to the kernel. For tests. */
 export class TestProxy {

@@ -1,13 +1,13 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
 import { OwnCommits } from "@turnout/host";
 import type { Exec, IPFamily } from "@turnout/core";
+import { SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
-import { SHOWCASE } from "../test-support/states.ts";
-import type { ServiceFixture } from "../test-support/states.ts";
 import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";

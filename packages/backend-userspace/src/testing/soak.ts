@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Context, Log, NodeContext, ServicePort, World } from "@turnout/core";
+import type { BackendMetric, Context, Log, NodeContext, ServicePort, World } from "@turnout/core";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { userspaceModule } from "../module.ts";
 import { createNodeSockets } from "../node-sockets.ts";
@@ -134,7 +134,11 @@ async function openBackend(endpointPorts: readonly number[], udpEndpoint: number
   const { failed } = await backend.apply(backend.plan({ put, remove: [], lingering: [], nowMs: 0 }), signal);
   for (const error of failed?.values() ?? []) throw error;
   const numbers = (): Readonly<Record<string, number>> =>
-    Object.fromEntries((backend.metrics?.() ?? []).flatMap(({ name, kind, value }) => (kind === "gauge" ? [[name, value]] : [])));
+    Object.fromEntries(
+      ((backend.metrics?.() ?? []) as readonly BackendMetric[]).flatMap(({ name, kind, value }) =>
+        kind === "gauge" ? [[name, value]] : [],
+      ),
+    );
   return {
     tcpPort,
     udpPort,

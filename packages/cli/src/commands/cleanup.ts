@@ -1,16 +1,5 @@
-import {
-  abilitiesOf,
-  cleanUpBackend,
-  FAMILIES,
-  openDataplane,
-  ProxyError,
-  withWorldOf,
-  type BackendModule,
-  type IPFamily,
-  type Log,
-  type Plain,
-  type World,
-} from "@turnout/core";
+import { cleanBackend, type CleanupScope } from "@turnout/client/daemon";
+import { ProxyError, type Log, type Plain, type World } from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions, addLogOptions, backendOptions, quietLogFor, type CommonOptions } from "../options.ts";
@@ -46,62 +35,48 @@ async function cleanUp(options: CleanupOptions, env: Environment): Promise<void>
   const names = options.backend === undefined || options.backend === "auto" ? namesOn(env.platform) : [options.backend];
   const raw = backendOptions(options.backendOption ?? []);
   const log = quietLogFor(options, env);
-  const world = env.createWorld(log);
+  throwFirst(await cleanAll({ names, raw, scope: "own", world: env.createWorld(log), env }), log);
+}
+
+/**
+ * Do what kube-proxy --cleanup does: remove the rules of all backends that come with turnout, and those of all modes of kube-proxy.
+ *
+ * Edges: where a tool is not installed, a line says so; its rules can't have been written from here.
+ * @throws {ProxyError} the first failure, when all has been tried.
+ */
+export async function cleanUpHost(world: World, env: Environment): Promise<void> {
+  const errors = await cleanAll({ names: namesOn(env.platform), raw: {}, scope: "all", world, env });
+  const isMissing = (error: ProxyError): boolean => error.code === "tool_missing";
+  for (const error of errors.filter(isMissing)) world.log.info("rules can't be looked for: the tool is not here", { error });
+  throwFirst(
+    errors.filter((error) => !isMissing(error)),
+    world.log,
+  );
+}
+
+interface CleanAll {
+  readonly names: readonly string[];
+  readonly raw: Readonly<Record<string, Plain>>;
+  readonly scope: CleanupScope;
+  readonly world: World;
+  readonly env: Environment;
+}
+
+/** Clean up backend by backend; gives what failed. */
+async function cleanAll({ names, raw, scope, world, env }: CleanAll): Promise<readonly ProxyError[]> {
   const errors: ProxyError[] = [];
   for (const name of names) {
     const module = await loadBackend(name, env.workingDirectory);
-    for (const { family, error } of await cleanBackend(module, raw, world, env.signal)) {
+    for (const { family, error } of await cleanBackend(module, { options: raw, scope, world, signal: env.signal })) {
       if (error === undefined) env.out(`${module.name} ${family}: clean\n`);
       else errors.push(error);
     }
   }
-  throwFirst(errors, log);
+  return errors;
 }
 
 /** Every failure is told, those of one cause once; the first one is the exit's reason. */
 function throwFirst(errors: readonly ProxyError[], log: Log): void {
   for (const error of errors) if (error.message !== errors[0]?.message) log.error("cleanup failed", { error });
   if (errors[0] !== undefined) throw errors[0];
-}
-
-/** How cleaning up went in one family. */
-interface Cleaned {
-  readonly family: IPFamily;
-  /** What went wrong; undefined: nothing is left. */
-  readonly error: ProxyError | undefined;
-}
-
-/** Remove what is ours of one backend, each family by itself. The dataplane is one: it may hold something for both. */
-async function cleanBackend(
-  module: BackendModule,
-  raw: Readonly<Record<string, Plain>>,
-  world: World,
-  signal: AbortSignal,
-): Promise<readonly Cleaned[]> {
-  const parsed = module.parseOptions(raw);
-  const families = FAMILIES.filter((family) => abilitiesOf(module).capabilities[family] === true);
-  const errorIn = (family: IPFamily, cause: unknown): ProxyError =>
-    ProxyError.from(cause, "tool_failed", "cleanup failed", { object: `backend ${module.name} ${family}` });
-  const cleaned: Cleaned[] = [];
-  try {
-    await withWorldOf(module, world, async (own) => {
-      const dataplane = await openDataplane(module, parsed, own, signal);
-      try {
-        for (const family of families) {
-          const error = await cleanUpBackend(dataplane.family(family), world.clock, signal).then(
-            () => undefined,
-            (cause: unknown) => errorIn(family, cause),
-          );
-          cleaned.push({ family, error });
-        }
-      } finally {
-        await dataplane.close(signal);
-      }
-    });
-    return cleaned;
-  } catch (cause) {
-    const rest = families.slice(cleaned.length);
-    if (rest.length === 0) throw ProxyError.from(cause, "tool_failed", "closing the backend failed", { object: `backend ${module.name}` });
-    return [...cleaned, ...rest.map((family) => ({ family, error: errorIn(family, cause) }))];
-  }
 }

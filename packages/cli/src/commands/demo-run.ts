@@ -108,13 +108,15 @@ interface ReportedDemo {
 async function playAndReport(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<ReportedDemo> {
   const world = env.createWorld(quietLogFor(options, env));
   const paint = painter(hasColors);
-  const { workingDirectory, signal } = env;
+  const { platform, workingDirectory, signal } = env;
   const { isRoot, hasIPv6 } = await probeHost(world.exec, signal);
   if (!isRoot)
     throw new ProxyError("permission_denied", "network namespaces need root", {
       hint: `run it as root, e.g. with sudo, or with --backend ${ROOTLESS_BACKEND} on loopback`,
     });
-  const module = await chooseBackend({ spec: options.backend, mode: "", world, workingDirectory, signal, needsHost: true });
+  // What is in force on this host is nothing to the demo's own namespaces.
+  const place = { world, platform, workingDirectory, signal };
+  const { module } = await chooseBackend({ ...place, spec: options.backend, mode: "", needsHost: true, takesOver: false });
   const { problems, versions } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
   if (problems[0] !== undefined) throw problems[0];
   const played = await playOrExplain({

@@ -74,8 +74,9 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
   const loaded = await configFor(command, options, env);
   const log = quietLogFor(options, env);
   const world = env.createWorld(log);
-  const { signal, workingDirectory } = env;
-  const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: false });
+  const { signal, platform, workingDirectory } = env;
+  const place = { world, platform, workingDirectory, signal };
+  const { module } = await chooseBackend({ ...place, spec: options.backend, mode: loaded.mode, needsHost: false, takesOver: false });
   const config = runConfig(loaded, module);
   for (const warning of config.warnings) log.warn(warning);
   const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });

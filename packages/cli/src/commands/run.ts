@@ -1,21 +1,34 @@
-import { Metrics, run, runConfig, withTimeout, type LoadedConfig, type RunOptions } from "@turnout/client/daemon";
+import {
+  configFileText,
+  initializeHost,
+  isFeatureOn,
+  Metrics,
+  run,
+  runConfig,
+  withTimeout,
+  type LoadedConfig,
+  type RunConfig,
+  type RunOptions,
+} from "@turnout/client/daemon";
 import { ProxyError, type BackendModule, type Log, type World } from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "../node-state.ts";
+import { cleanUpHost } from "./cleanup.ts";
 import {
   addBackendOptions,
   addConfigFlags,
-  addLogOptions,
   addSourceOptions,
   addTimeout,
+  addVerbose,
   apiTls,
   configFor,
+  isOn,
   logFor,
   timeoutMs,
   type CommonOptions,
 } from "../options.ts";
-import { chooseBackend, EXAMPLE_BACKEND, isKnownBackend, otherBackends } from "../registry.ts";
+import { CHOICE_HINT, chooseBackend, EXAMPLE_BACKEND, LEFTOVER_RIGHTS, isKnownBackend, otherBackends } from "../registry.ts";
 
 interface RunCommandOptions extends CommonOptions {
   readonly source: string;
@@ -24,6 +37,11 @@ interface RunCommandOptions extends CommonOptions {
   readonly dryRun?: true;
   readonly keepOtherRules?: true;
   readonly allowEmpty?: true;
+  readonly initOnly?: string | true;
+  readonly keepCapabilities?: true;
+  readonly cleanup?: string | true;
+  readonly writeConfigTo?: string;
+  readonly version?: string | true;
 }
 
 const EXAMPLES = `
@@ -49,8 +67,14 @@ export function addRun(program: Command, env: Environment): void {
     .option("--dry-run", "print what would be done, and do nothing")
     .option("--keep-other-rules", "leave in force what another backend or kube-proxy left, instead of removing it once ours is")
     .option("--allow-empty", "accept a source without any Service: remove the rules that are in force at the start");
+  command
+    .option("--init-only [true|false]", "set the kernel parameters that take full rights, and exit; later starts need less")
+    .option("--keep-capabilities", "don't give up the Linux capabilities that the backend does not need")
+    .option("--cleanup [true|false]", "remove the rules of Turnout and of all modes of kube-proxy, and exit")
+    .option("--write-config-to <file>", "write flags and configuration with all defaults as a configuration file, and exit")
+    .option("--version [raw]", "print the version, and exit");
   addTimeout(command, "with --once: give up after this long");
-  addLogOptions(command);
+  addVerbose(command);
   addConfigFlags(command, "all");
   command.addHelpText("after", EXAMPLES);
   command.action(async (options: RunCommandOptions) => {
@@ -59,8 +83,21 @@ export function addRun(program: Command, env: Environment): void {
 }
 
 async function runProxy(command: Command, options: RunCommandOptions, env: Environment): Promise<void> {
+  if (options.version !== undefined && options.version !== "false") {
+    env.out(options.version === "raw" ? `${JSON.stringify({ version: env.version, platform: env.platform })}\n` : `${env.version}\n`);
+    return;
+  }
   const loaded = await configFor(command, options, env);
-  const log = logFor(options, env);
+  if (options.writeConfigTo) {
+    await env.writeFile(options.writeConfigTo, configFileText(loaded));
+    return;
+  }
+  if (isOn("--cleanup", options.cleanup)) {
+    configFileText(loaded); // kube-proxy checks its configuration first, too
+    await cleanUpHost(env.createWorld(logFor(options, env, loaded.logging)), env);
+    return;
+  }
+  const log = logFor(options, env, loaded.logging);
   const world = env.createWorld(log);
   const isDaemon = options.once !== true;
   let residence: BackendModule["residence"] = "kernel";
@@ -70,7 +107,7 @@ async function runProxy(command: Command, options: RunCommandOptions, env: Envir
     // Stopped while a backend was still being chosen: a daemon that was stopped is done, a one-time sync is not.
     if (!isDaemon || !env.signal.aborted || !ProxyError.is(error, "canceled")) throw error;
   }
-  log.info(lastWords(isDaemon, options.dryRun === true, residence));
+  if (!isOn("--init-only", options.initOnly)) log.info(lastWords(isDaemon, options.dryRun === true, residence));
 }
 
 async function runInWorld(
@@ -81,12 +118,15 @@ async function runInWorld(
   world: World,
 ): Promise<BackendModule["residence"]> {
   const isDry = options.dryRun === true;
-  const { workingDirectory, signal } = env;
-  const module = await chooseBackend({ spec: options.backend, mode: loaded.mode, world, workingDirectory, signal, needsHost: !isDry });
-  const config = runConfig(loaded, module);
+  const { module, config } = await configuredBackend(loaded, options, env, world);
+  const { signal } = env;
   for (const warning of config.warnings) log.warn(warning);
+  if (isOn("--init-only", options.initOnly)) {
+    await initializeHost(module, { config, world, files: env.host?.files, signal });
+    return module.residence;
+  }
   log.info("turnout starts", { version: env.version, backend: module.name, source: options.source, node: config.nodeName });
-  const metrics = new Metrics({ nowMs: () => world.clock.nowMs() });
+  const metrics = new Metrics({ nowMs: () => world.clock.nowMs(), version: env.version, features: () => config.features });
   const state = new NodeStateSource({
     source: options.source,
     tls: apiTls(options),
@@ -98,6 +138,10 @@ async function runInWorld(
     awaitsNode: true,
     countIssue: (object) => metrics.objectIssue(object),
     onObject: (kind) => metrics.objectChanged(kind),
+    onHealth: (part, trouble) => metrics.sourceHealth(part, trouble),
+    onHeard: metrics.heard,
+    requestMetrics: metrics.restClient,
+    tellsStart: options.once !== true && !isDry,
     onSynced: () => {
       if (!state.hasNode) log.warn(NO_NODE, { node: config.nodeName, hint: NO_NODE_HINT });
     },
@@ -116,16 +160,45 @@ async function runInWorld(
       once: options.once === true,
       allowsEmpty: options.allowEmpty === true,
       report: state.report,
+      host: hostFor(options, config, env),
       ...(await leftoversFor(module, options, env.platform)),
       readFile: (path) => readAgain(path, env),
       ...(isDry ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
     });
   };
   const whole = (stop: AbortSignal): Promise<void> => state.during(body, stop);
-  if (options.once === true) await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, whole);
+  const hint = (): string | undefined =>
+    state.lacksNode ? `it has no Node object of node ${config.nodeName}: check --node-name` : undefined;
+  if (options.once === true) await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, whole, hint);
   else await whole(signal);
   metrics.close();
   return module.residence;
+}
+
+/** What this process opens again: its configuration, credentials, and the way to a node-state server. */
+function hostFor(options: RunCommandOptions, { kubeconfig }: RunConfig, { host }: Environment): RunOptions["host"] {
+  if (host === undefined) return undefined;
+  const { files, rights } = host;
+  const [, source] = /^(?:api:unix:(?:\/\/)?|file:)(.*)$/s.exec(options.source) ?? [];
+  const { ca, cert, key } = apiTls(options) ?? {};
+  const paths = [options.config, kubeconfig, source, ca, cert, key].filter((path) => path !== undefined);
+  return { files, paths, ...(rights === undefined || options.keepCapabilities === true ? {} : { rights }) };
+}
+
+/** Choose the backend, and say why where nobody asked for it; what it finds in force decides some of its options. */
+async function configuredBackend(
+  loaded: LoadedConfig,
+  { backend: spec, dryRun }: RunCommandOptions,
+  { workingDirectory, platform, signal }: Environment,
+  world: World,
+): Promise<{ readonly module: BackendModule; readonly config: RunConfig }> {
+  const needsHost = dryRun !== true;
+  const takesOver = isFeatureOn("TurnoutTakeOver", loaded);
+  const place = { world, platform, workingDirectory, signal };
+  const { module, because, options } = await chooseBackend({ ...place, spec, mode: loaded.mode, needsHost, takesOver });
+  if (because !== undefined) world.log.info("backend chosen", { backend: module.name, because, ...options, hint: CHOICE_HINT });
+  const input = { ...loaded.input, backendOptions: { ...options, ...loaded.input.backendOptions } };
+  return { module, config: runConfig({ ...loaded, input }, module) };
 }
 
 /** A backend that doesn't come with turnout may do anything or nothing: it takes nobody's place. */
@@ -135,7 +208,7 @@ async function leftoversFor(
   platform: string,
 ): Promise<Pick<RunOptions, "leftovers">> {
   if (!(await isKnownBackend(module))) return {};
-  return { leftovers: { others: () => otherBackends(module.name, platform), isKept: keepOtherRules === true } };
+  return { leftovers: { others: () => otherBackends(module.name, platform), isKept: keepOtherRules === true, rights: LEFTOVER_RIGHTS } };
 }
 
 function lastWords(isDaemon: boolean, isDry: boolean, residence: BackendModule["residence"]): string {

@@ -9,7 +9,17 @@ import type { NodeStateCondition } from "../node-state-health.ts";
 import { NodeStateMetrics } from "../node-state-metrics.ts";
 import { nodeStateAddresses, NODE_STATE_PORTS, serveNodeStatePorts } from "../node-state-ports.ts";
 import { fillStore } from "../object-store.ts";
-import { addApiOptions, addLogOptions, apiTls, collect, configFor, logFor, type CommonOptions } from "../options.ts";
+import {
+  addAllowOptions,
+  addApiOptions,
+  addLogOptions,
+  apiTls,
+  collect,
+  configFor,
+  logFor,
+  refuseAllowOptions,
+  type CommonOptions,
+} from "../options.ts";
 import { DEFAULT_MODE, EXAMPLE_BACKEND } from "../registry.ts";
 
 interface ServeOptions extends CommonOptions {
@@ -69,6 +79,7 @@ export function addServe(program: Command, env: Environment): void {
     )
     .option("--kubeconfig <file>", "how to reach the API server")
     .option("--master <url>", "API server address, beats the kubeconfig's");
+  addAllowOptions(command);
   addApiOptions(command);
   addLogOptions(command);
   command.addHelpText("after", EXAMPLES);
@@ -131,7 +142,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
   const log = logFor(options, env);
   for (const flag of idleFlags(options, spec)) log.warn(`${flag} has no effect`, { reason: `the source is ${options.source}` });
   const world = env.createWorld(log);
-  const metrics = new NodeStateMetrics();
+  const metrics = new NodeStateMetrics({ nowMs: () => world.clock.nowMs() });
   const issues = new IssueLog({ log, clock: world.clock, count: (object) => metrics.objectIssue(object) });
   try {
     const stateSource = await makeStateSource({ command, options, env, spec, world, log, metrics, issues });
@@ -205,9 +216,12 @@ interface StateSourceParts {
 async function makeStateSource({ command, options, env, spec, world, log, metrics, issues }: StateSourceParts): Promise<StateSource> {
   const { createRelayProvider: createRelayOrigin, createStoreProvider: createStoreOrigin } = await import("@turnout/server/serve");
   const { clock } = world;
+  const config = runConfig(await configFor(command, options, env), { name: DEFAULT_MODE });
+  const { allowedAddresses } = config;
   if (spec.kind === "api") {
     const tls = apiTls(options);
     parseApiTarget(spec.target, tls);
+    refuseAllowOptions(allowedAddresses);
     return {
       provider: createRelayOrigin({ target: spec.target, tls, version: `turnout ${env.version}`, clock, log }),
       store: undefined,
@@ -219,9 +233,8 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
       },
     };
   }
-  const config = runConfig(await configFor(command, options, env), { name: DEFAULT_MODE });
   const { report } = issues;
-  const store = new Store({ report, keepsPodNames: true });
+  const store = new Store({ report, keepsPodNames: true, allowedAddresses });
   const sources = new Map<string, string>();
   return {
     provider: createStoreOrigin(store, report, { hasNodes: spec.kind === "kube" }),
@@ -235,7 +248,8 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
       const onHealth = (part: string, trouble: string): void => void sources.set(part, trouble);
       const onObject = (kind: ObjectKind): void => metrics.objectChanged(kind);
       const { nodeName } = options;
-      await fillStore(store, { spec, nodeName, config, env, clock, log, report, onObject, onSynced, onHealth }, signal);
+      const hearers = { report, onObject, onSynced, onHealth, onHeard: metrics.heard, requestMetrics: metrics.restClient };
+      await fillStore(store, { spec, nodeName, config, env, clock, log, ...hearers }, signal);
     },
   };
 }

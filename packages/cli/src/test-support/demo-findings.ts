@@ -42,6 +42,6 @@ export const GOOD: Findings = {
   flows: [{ family: "IPv4", port: 40_125, before: ["metrics-1"], after: "metrics-2", tookMs: 52 }],
   restart: { node: "node1", downMs: 1_010, answeredMeanwhile: 800, caughtUpMs: 504, objects: 110, written: 2 },
   traffic: [{ what: "outside client → frontend", tally: tallyOf({ "frontend-1": 1_500 }) }],
-  held: [{ state: "open", answers: 240, late: 3, server: "frontend-1", client: "" }],
+  held: [{ state: "open", asks: 240, answers: 240, late: 3, server: "frontend-1", client: "" }],
   trafficMs: 9_700,
 };

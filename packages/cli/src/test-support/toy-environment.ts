@@ -63,6 +63,7 @@ export class ToyEnvironment {
       workingDirectory: this.directory,
       nowMs: () => 0,
       readFile: (path) => readFile(path, "utf8"),
+      writeFile: (path, text) => writeFile(path, text),
       createWorld: (log) => ({
         exec: createFakeExec([]),
         clock: systemClock(),

@@ -4,27 +4,42 @@
  *
  * @packageDocumentation
  */
+export { cleanBackend } from "./program/clean-backend.ts";
+export type { Cleaned, CleanupScope, CleanupWork } from "./program/clean-backend.ts";
+export { ALLOWED_ADDRESS_FLAGS } from "./config/allowed-addresses.ts";
 export { parseBindAddress } from "./config/bind-address.ts";
 export type { BindAddress } from "./config/bind-address.ts";
 export { CONFIG_FLAGS } from "./config/config-flags.ts";
 export type { ConfigFlag, RawFlags } from "./config/config-flags.ts";
 export type { ConfigPath, ConfigValues, GivenValues } from "./config/config-values.ts";
-export { loadConfig, runConfig } from "./config/config.ts";
-export type { ConfigInput, FileText, LoadedConfig, RunConfig } from "./config/config.ts";
+export { configFileText, isFeatureOn, loadConfig, runConfig } from "./config/config.ts";
+export type { ConfigInput, FileText, LoadedConfig, LoggingSettings, RunConfig } from "./config/config.ts";
 export { parseDuration } from "./config/duration.ts";
+export type { HostAccess, ProcessRights } from "./host/give-up-rights.ts";
+export { hostFiles } from "./host/host-files.ts";
+export type { HostFiles } from "./host/host-files.ts";
+export type { ConntrackSettings, HostSettings } from "./host/host-settings.ts";
+export type { TurnoutGateName } from "./config/turnout-gates.ts";
 export { jsonReply, probe } from "./health/health.ts";
 export type { Reply, Verdict } from "./health/health.ts";
 export { routes, serveHttp } from "./health/http.ts";
 export type { Handler, HttpOptions } from "./health/http.ts";
+export { registerHeard } from "./metrics/heard-metrics.ts";
 export { registerIssues } from "./metrics/issue-metrics.ts";
 export type { MetricSet, Readings } from "./metrics/metric-set.ts";
 export { Metrics } from "./metrics/metrics.ts";
+export { registerSource } from "./metrics/source-metrics.ts";
 export { processMetrics } from "./metrics/process-metrics.ts";
+export { registerRestClient } from "./metrics/rest-client-metrics.ts";
+export type { CAReload, ExecPluginCallStatus, RestClientMetrics, RestRequest } from "./metrics/rest-client-metrics.ts";
 export { backendMain } from "./program/backend-main.ts";
 export type { BackendMainOptions } from "./program/backend-main.ts";
 export { runBackendProgram } from "./program/backend-program.ts";
 export type { ProgramEnvironment } from "./program/backend-program.ts";
-export type { LeftoverOptions } from "./run/leftovers.ts";
+export { initializeHost } from "./run/init-only.ts";
+export type { InitOptions } from "./run/init-only.ts";
+export { otherDataplanes } from "./run/leftovers.ts";
+export type { Dataplane, Finder, LeftoverOptions } from "./run/leftovers.ts";
 export { run } from "./run/main.ts";
 export type { RunOptions } from "./run/main.ts";
 export { createLog } from "../process/log.ts";

@@ -2,6 +2,8 @@ import { ProxyError, type Clock } from "@turnout/core";
 
 /**
  * Run `body` with a limit on its time.
+ *
+ * Shape: `hintNow` says, when the limit is reached, what is known of the reason by then; undefined: nothing.
  * @throws {ProxyError} `timed_out` naming `what` when the limit is reached first.
  */
 export async function withTimeout(
@@ -10,11 +12,12 @@ export async function withTimeout(
   clock: Clock,
   signal: AbortSignal,
   body: (signal: AbortSignal) => Promise<void>,
+  hintNow?: () => string | undefined,
 ): Promise<void> {
   const error = (cause?: unknown): ProxyError =>
     new ProxyError("timed_out", `nothing complete within ${ms / 1000} s`, {
       object: what,
-      hint: "is it reachable? -v shows more; --timeout waits longer",
+      hint: hintNow?.() ?? "is it reachable? -v shows more; --timeout waits longer",
       cause,
     });
   const late = new AbortController();

@@ -1,5 +1,5 @@
 import { cleanUpBackend, FAMILIES, isEqual, objectId } from "@turnout/core";
-import type { Delta, Destination, KernelObject, Outcome, Plan, Rule, ServicePort } from "@turnout/core";
+import type { Delta, Destination, KernelObject, Leftover, Outcome, Plan, Rule, ServicePort } from "@turnout/core";
 import { putsOf, withBackend, withHost } from "../play/changed-subject.ts";
 import { withoutEmptyPools } from "./broken-backend.ts";
 import type { AnyBackend } from "../play/changed-subject.ts";
@@ -90,6 +90,14 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
   ],
   "takes what is in use for a leftover": ["the contract: leftovers", withBackend(withLeftovers(() => true)), ["cleanup"]],
   "leaves itself in force beside whoever replaces it": ["the contract: leftovers", withBackend(withLeftovers(() => false)), ["cleanup"]],
+  "calls its rules kube-proxy's": [
+    "the contract: leftovers",
+    withBackend((inner) => ({
+      leftovers: async (isInUse, signal) =>
+        ((await inner.leftovers?.(isInUse, signal)) ?? []).map((one): Leftover => ({ ...one, by: "kube-proxy" })),
+    })),
+    ["leftover"],
+  ],
   "takes too much at cleanup": [
     "the contract: cleanup",
     withBackend((_, { dataplane, world }) => ({

@@ -35,14 +35,30 @@ async function syncToRest(player: Player, findings: Findings): Promise<void> {
   await syncAndNote(player, findings, "again");
 }
 
-/** What a backend has is no leftover while it is in use, and all of it is once another has taken its place. */
+/**
+ * What a backend has is no leftover while it is in use, and all of it is once another has taken its place. It is live then and nobody else's: where
+ * nobody names a backend, a start goes on with the one whose rules are found.
+ */
 async function checkLeftovers({ host, processes }: Player, findings: Findings): Promise<void> {
   const own = host.own();
   let families = 0;
   for (const isInUse of [true, false]) {
     for (const life of processes) {
       try {
-        if (await life.clearLeftovers(isInUse)) families += 1;
+        const leftovers = await life.clearLeftovers(isInUse);
+        if (leftovers === undefined) continue;
+        families += 1;
+        // A backend that has nothing in force here tells of nothing; what it forgets to tell of is found below.
+        if (isInUse || leftovers.length === 0) continue;
+        if (leftovers.some(({ by, isLive }) => by !== "kube-proxy" && isLive !== false)) continue;
+        findings.add({
+          kind: "leftover",
+          family: life.family,
+          what: "what it says of its rules once it is not in use",
+          expected: "one that is live, and not kube-proxy's",
+          got: "none",
+          details: leftovers.map(({ what, by = "either's", isLive = true }) => `${what}: ${by}, ${isLive ? "live" : "not live"}`),
+        });
       } catch (error) {
         findings.threw("clearing leftovers", life.family, error);
       }

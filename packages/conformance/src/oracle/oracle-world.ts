@@ -1,4 +1,4 @@
-import type { Capability, IPFamily, NodeSettings, Variants } from "@turnout/core";
+import type { AllowedAddresses, Capability, IPFamily, NodeSettings, Variants } from "@turnout/core";
 
 /** An API object as the API server holds it, whatever may be wrong with it. */
 export type OracleObject = Readonly<Record<string, unknown>>;
@@ -22,4 +22,6 @@ export interface OracleWorld {
   /** What the backend can do, and which of the permitted behaviours it has. */
   readonly capabilities: Readonly<Record<Capability, true | string>>;
   readonly variants: Variants;
+  /** Which addresses Services may have besides their cluster IPs (rule R-70); absent: any. */
+  readonly allowedAddresses?: AllowedAddresses;
 }

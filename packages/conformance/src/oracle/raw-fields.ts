@@ -2,8 +2,11 @@ import { canonicalIP, unusableReason } from "@turnout/core";
 import type { IPFamily, Protocol } from "@turnout/core";
 import type { OracleObject } from "./oracle-world.ts";
 
-/** Labels that hide a Service and its slices from service proxies, whatever their value (rule R-63). */
-const HIDING_LABELS = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
+/** Labels that hide objects of a kind from service proxies, whatever their value (rule R-63). */
+const HIDING_LABELS: ReadonlyMap<string, string> = new Map([
+  ["Service", "service.kubernetes.io/service-proxy-name"],
+  ["EndpointSlice", "service.kubernetes.io/headless"],
+]);
 
 /** Follow field names into anything; undefined where the way ends, and for the API's null. */
 export function at(value: unknown, ...path: readonly string[]): unknown {
@@ -53,7 +56,8 @@ export function isName(text: string): boolean {
 
 /** The API objects of a kind that a service proxy gets to see. */
 export function objectsOf(objects: readonly OracleObject[], kind: string): readonly OracleObject[] {
-  return objects.filter((object) => object["kind"] === kind && !HIDING_LABELS.some((label) => hasLabel(object, label)));
+  const label = HIDING_LABELS.get(kind);
+  return objects.filter((object) => object["kind"] === kind && (label === undefined || !hasLabel(object, label)));
 }
 
 /** A usable address of a family, canonical (rules ); undefined for anything else. */

@@ -1,5 +1,5 @@
 import { parseCIDR } from "@turnout/core";
-import type { CIDR, DestinationKind, IPFamily, Protocol } from "@turnout/core";
+import type { AllowedAddresses, CIDR, DestinationKind, IPFamily, Protocol } from "@turnout/core";
 import { poolsOf, reachable } from "./pools.ts";
 import type { Pools } from "./pools.ts";
 import { readEndpoints } from "./read-endpoints.ts";
@@ -51,8 +51,11 @@ function see(world: OracleWorld, family: IPFamily): Scene {
   const node = readNode(world, family);
   const endpointsOf = readEndpoints(world.objects, family);
   // Rule R-56: what the backend can't do has no row.
-  const rows =
-    capabilities[family] === true ? readServices(world.objects, family).filter((row) => capabilities[row.protocol] === true) : [];
+  const all = capabilities[family] === true ? readServices(world.objects, family) : [];
+  const rows = all.filter((row) => capabilities[row.protocol] === true).map((row) => withinAllowed(row, world.allowedAddresses));
+  const wanted = new Set(all.flatMap((row) => [...row.externalIPs, ...row.loadBalancerIPs]));
+  const isNotAllowed = (ip: string): boolean =>
+    wanted.has(ip) && !rows.some((row) => row.externalIPs.includes(ip) || row.loadBalancerIPs.includes(ip));
   const { byAddress, byNodePort } = assignOwners(rows, node, readNodeAddresses(world, family));
   const isLeftOut = ({ row, kind }: Owner): boolean =>
     kind === "loadBalancerIP" && row.sourceRanges !== undefined && capabilities.sourceRanges !== true;
@@ -69,10 +72,22 @@ function see(world: OracleWorld, family: IPFamily): Scene {
     externalIPs: new Set(
       [...byAddress].filter(([, owner]) => owner.kind !== "clusterIP" && !isLeftOut(owner)).map(([key]) => addressIn(key)),
     ),
-    leftAloneBy: (address) => ruleAgainst(address, world.objects, family),
+    leftAloneBy: (address) => ruleAgainst(address, world.objects, family) ?? (isNotAllowed(address) ? "R-70" : undefined),
     endpointsOf,
     poolsOf: (row) => reachable(poolsOf(endpointsOf(row), node), node, capabilities),
     sourcesOf: (row) => allowedSources(row, node),
+  };
+}
+
+/** Rule R-70; a load-balancer IP that is not allowed is not an external IP either. */
+function withinAllowed(row: OracleRow, allowed: AllowedAddresses = {}): OracleRow {
+  const { externalIPs, loadBalancerIPs } = allowed;
+  const isBalanced = (ip: string): boolean => loadBalancerIPs === undefined || isIn(ip, loadBalancerIPs);
+  const isExternal = (ip: string): boolean => externalIPs === undefined || isIn(ip, externalIPs);
+  return {
+    ...row,
+    loadBalancerIPs: row.loadBalancerIPs.filter(isBalanced),
+    externalIPs: row.externalIPs.filter((ip) => isExternal(ip) && !row.loadBalancerIPs.some((other) => other === ip && !isBalanced(other))),
   };
 }
 

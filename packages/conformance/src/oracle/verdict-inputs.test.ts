@@ -71,7 +71,7 @@ describe("which Services count", () => {
     ],
   ])("%s", (_name, entry, spec, expected) => expect(fate(web(spec, BOTH, [entry]), "client", BALANCED_IP)).toBe(expected));
 
-  it("R-63 labels hide Services and slices, even empty ones", () => {
+  it("R-63 one label hides Services, another one slices, even empty", () => {
     const hide = (object: RawObject, label: string): RawObject => {
       const metadata = object["metadata"] as RawObject;
       return { ...object, metadata: { ...metadata, labels: { ...(metadata["labels"] as RawObject | undefined), [label]: "" } } };
@@ -80,6 +80,9 @@ describe("which Services count", () => {
     const slice = rawSlice("web", BOTH);
     expect(fate(worldOf([hide(service, "service.kubernetes.io/service-proxy-name"), slice]), "pod", CLUSTER_IP)).toBe("pass");
     expect(fate(worldOf([service, hide(slice, "service.kubernetes.io/headless")]), "pod", CLUSTER_IP)).toBe("reject");
+    const all = fate(worldOf([service, slice]), "pod", CLUSTER_IP);
+    expect(fate(worldOf([hide(service, "service.kubernetes.io/headless"), slice]), "pod", CLUSTER_IP)).toBe(all);
+    expect(fate(worldOf([service, hide(slice, "service.kubernetes.io/service-proxy-name")]), "pod", CLUSTER_IP)).toBe(all);
   });
 });
 

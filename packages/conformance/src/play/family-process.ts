@@ -8,6 +8,7 @@ import type {
   HostEvent,
   IPFamily,
   KernelObject,
+  Leftover,
   Log,
   NodeSettings,
   Store,
@@ -175,12 +176,12 @@ export class FamilyProcess {
     await this.#asNewborn((backend, signal) => cleanUpBackend(backend, clock, signal));
   }
 
-  /** Remove what the backend takes for leftovers, with a new process; false where it never has any. */
-  async clearLeftovers(isInUse: boolean): Promise<boolean> {
+  /** Remove what the backend takes for leftovers, with a new process, and tell of it; undefined where it never has any. */
+  async clearLeftovers(isInUse: boolean): Promise<readonly Leftover[] | undefined> {
     return await this.#asNewborn(async (backend, signal) => {
       const leftovers = await backend.leftovers?.(isInUse, signal);
       for (const { remove } of leftovers ?? []) await remove(signal);
-      return leftovers !== undefined;
+      return leftovers;
     });
   }
 

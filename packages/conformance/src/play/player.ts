@@ -1,5 +1,5 @@
 import type { Abilities, Clock, Dataplane, IPFamily, NodeSettings, ObjectKind, Plain, ProbedHost, Protocol, World } from "@turnout/core";
-import { abilitiesOf, FAMILIES, OBJECT_KINDS, openDataplane, probeModule, ProxyError, Store } from "@turnout/core";
+import { abilitiesOf, FAMILIES, HIDING_LABELS, OBJECT_KINDS, openDataplane, probeModule, ProxyError, Store } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { RawObject } from "@turnout/core/testing";
 import type { FakeHost, HostAddress } from "./fake-host.ts";
@@ -24,9 +24,6 @@ export interface PlayerOptions {
   /** Default: those the backend has. */
   readonly families?: readonly IPFamily[];
 }
-
-/** Labels whose presence hides an object from service proxies; no source tells of such objects. */
-const HIDING_LABELS: readonly string[] = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
 /** The longest pause between two looks of a backend that waits for something in a sync. */
 const WAIT_IN_SYNC_MS = 100;
@@ -267,9 +264,10 @@ function feed(store: Store, { kind, namespace, name }: ObjectRef, raw: RawObject
   else store.upsert(kind, raw);
 }
 
+/** No source tells of such objects. */
 function isHidden(kind: ObjectKind, { metadata }: RawObject): boolean {
-  const labels = field(metadata, "labels");
-  return kind !== "Node" && HIDING_LABELS.some((label) => field(labels, label) !== undefined);
+  const label = HIDING_LABELS[kind];
+  return label !== undefined && field(field(metadata, "labels"), label) !== undefined;
 }
 
 /** Name an API object by what it says of itself, however malformed the rest is. */

@@ -186,19 +186,25 @@ export const SERVICES: readonly Scenario[] = [
     ],
   },
   {
-    name: "what is labelled for another proxy, or headless, is not seen, whatever the label's value",
+    name: "a Service labelled for another proxy, and a slice labelled headless, are not seen, whatever the label's value",
     rules: ["R-63"],
     steps: [
       { say: "a service", put: [WEB, ...slices("web", ["pod-1-1"])], probes: asks("client1", EVERY_WAY, "pod-1-1 saw node1") },
       { say: "it is another proxy's", put: [labelled("service.kubernetes.io/service-proxy-name", "another")], probes: NOTHING },
       { say: "it is ours again", put: [WEB], probes: asks("client1", EVERY_WAY, "pod-1-1 saw node1") },
-      { say: "it is headless, by an empty label", put: [labelled("service.kubernetes.io/headless", "")], probes: NOTHING },
       {
-        say: "it is ours, its slices aren't",
-        put: [WEB, ...slices("web", ["pod-1-1"]).map((slice) => withLabel(slice, "service.kubernetes.io/headless", ""))],
+        say: "its slices are headless, by an empty label",
+        put: slices("web", ["pod-1-1"]).map((slice) => withLabel(slice, "service.kubernetes.io/headless", "")),
         probes: asks(ANYBODY, EVERY_WAY, "refused"),
       },
-      { say: "they are too", put: slices("web", ["pod-1-1"]), probes: asks("client1", EVERY_WAY, "pod-1-1 saw node1") },
+      {
+        say: "it has their label, and they have its: neither says anything there",
+        put: [
+          labelled("service.kubernetes.io/headless", ""),
+          ...slices("web", ["pod-1-1"]).map((slice) => withLabel(slice, "service.kubernetes.io/service-proxy-name", "another")),
+        ],
+        probes: asks("client1", EVERY_WAY, "pod-1-1 saw node1"),
+      },
     ],
   },
   ...PROTOCOLS.map((protocol, index): Scenario => ({

@@ -15,7 +15,7 @@ export type Plain = string | number | boolean | readonly Plain[] | { readonly [k
  * Edges: ids given by the kernel belong in neither key nor value.
  */
 export interface KernelObject {
-  /** What sort of thing it is, in the tool's word, e.g. `chain`; without a space. */
+  /** What sort of thing it is, in the tool's word, e.g. `chain`; without a space. `sysctl` is a kernel parameter: `--init-only` applies these alone. */
   readonly kind: string;
   /** Which one of its kind, e.g. a chain's name. */
   readonly key: string;
@@ -140,6 +140,12 @@ export type HostEvent<H> = { readonly kind: "facts"; readonly facts: H } | { rea
 export interface Leftover {
   /** For people, e.g. `table ip kube-proxy`. */
   readonly what: string;
+  /** Whose it is; absent: both make it alike, as with the chains that are adopted. */
+  readonly by?: "turnout" | "kube-proxy";
+  /** Whether packets still go by it; absent: they do. Where no backend was asked for, one takes over what is live. */
+  readonly isLive?: boolean;
+  /** Options of this backend with which it adopts just this, as {@link BackendModule.parseOptions} takes them; absent: any. */
+  readonly options?: Readonly<Record<string, Plain>>;
   /**
    * Take it away and nothing else. `mayWait`: there is time to wait until connections have ended that need it; default true.
    * @throws {ProxyError} what the host failed with, or what stays because connections need it.
@@ -155,6 +161,8 @@ export interface BackendMetric {
   readonly help: string;
   /** A counter only grows while the process lives. */
   readonly kind: "counter" | "gauge";
+  /** It is about the host, and both families tell the same: told once, without `ip_family`. Default: it is about the family. */
+  readonly isOfHost?: true;
   /** Besides `ip_family`, which is added. The same names whenever this metric is told. */
   readonly labels?: Readonly<Record<string, string>>;
   /** In the units of its name. */
@@ -211,7 +219,7 @@ export interface Backend<H, K extends KernelObject, S> {
    */
   watch?(signal: AbortSignal): AsyncIterable<HostEvent<H>>;
   /** Numbers of its own, from its start on; asked for when somebody reads the metrics, so cheap. */
-  metrics?(): readonly BackendMetric[];
+  metrics?(): readonly BackendMetric[] | Promise<readonly BackendMetric[]>;
   /** Remove everything of ours; by default what observe finds is removed. */
   cleanup?(signal: AbortSignal): Promise<void>;
   /**
@@ -256,6 +264,12 @@ export interface BackendModule<O = unknown, H = unknown, K extends KernelObject 
    */
   readonly serviceEntriesMax?: number;
   /**
+   * The Linux capabilities that it needs, in this process or in the programs that it starts, each with what it is needed for: `{ CAP_NET_ADMIN:
+   * "change the network" }`. The process around it gives up all others before {@link open} is called; {} asks for none. What the host doesn't
+   * grant is told to people, and the probe says whether the backend can go without. Default: nobody knows, so nothing is given up.
+   */
+  readonly rights?: Rights;
+  /**
    * Make what this backend touches of what every backend may touch; its `close` is called when it is not needed any more. Touches nothing yet.
    * Tests and the conformance kit make none: they pass a fake W. Default: W is the {@link World} as it is.
    */
@@ -267,6 +281,9 @@ export interface BackendModule<O = unknown, H = unknown, K extends KernelObject 
   /** Make the dataplane of this host. Touches nothing yet. */
   open(options: O, world: W, signal: AbortSignal): Promise<Dataplane<H, K, S>>;
 }
+
+/** Linux capabilities by their names in capabilities(7), e.g. `CAP_NET_ADMIN`, each with what it is needed for, as a verb: `change the network`. */
+export type Rights = Readonly<Record<`CAP_${string}`, string>>;
 
 /** The identity of an object as one string. */
 export function objectId(object: KernelObject): string {

@@ -27,7 +27,11 @@ const without = (name: keyof typeof GOOD): object => Object.fromEntries(Object.e
 describe("what is wrong with a module", () => {
   it.each<[string, unknown, readonly string[]]>([
     ["nothing", GOOD, []],
-    ["nothing with all that may be there", { ...GOOD, variants: { affinityScope: "address" }, nodePortAddressesDefault: ["primary"] }, []],
+    [
+      "nothing with all that may be there",
+      { ...GOOD, variants: { affinityScope: "address" }, nodePortAddressesDefault: ["primary"], rights: {} },
+      [],
+    ],
     [
       "nothing where it names what a newer core may know",
       { ...GOOD, capabilities: { QUIC: 7 }, variants: { shape: "round" }, extra: 1 },
@@ -58,6 +62,7 @@ describe("what is wrong with a module", () => {
     ["no function", without("probe"), ["probe is missing"]],
     ["something else than a function", { ...GOOD, open: {} }, ["open is an object, not a function"]],
     ["a world that is none", { ...GOOD, createWorld: {} }, ["createWorld is an object, not a function"]],
+    ["rights without a reason", { ...GOOD, rights: { CAP_NET_ADMIN: true } }, ["rights is an object, not an object of texts"]],
     ["half an entry", { ...GOOD, serviceEntriesMax: 0.5 }, ["serviceEntriesMax is 0.5, not a whole number from 1"]],
     ["one address", { ...GOOD, nodePortAddressesDefault: "primary" }, ['nodePortAddressesDefault is "primary", not a list of texts']],
   ])("%s", (_name, value, faults) => {

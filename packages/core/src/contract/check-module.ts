@@ -24,6 +24,8 @@ const FUNCTION = rule("a function", (value) => typeof value === "function");
 const TEXT = rule("a text", (value) => typeof value === "string" && value !== "");
 const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
 
+const isTextTable = (value: unknown): boolean => isObject(value) && Object.values(value).every((one) => typeof one === "string");
+
 const MODULE: Readonly<Record<Exclude<keyof BackendModule, "contract" | "variants">, Rule>> = {
   name: TEXT,
   residence: rule('"kernel" or "process"', (value) => value === "kernel" || value === "process"),
@@ -31,6 +33,7 @@ const MODULE: Readonly<Record<Exclude<keyof BackendModule, "contract" | "variant
   nodePortAddressesDefault: optional(rule("a list of texts", isTexts)),
   proxyMode: optional(TEXT),
   serviceEntriesMax: optional(rule("a whole number from 1", (value) => Number.isSafeInteger(value) && Number(value) >= 1)),
+  rights: optional(rule("an object of texts", isTextTable)),
   createWorld: optional(FUNCTION),
   parseOptions: FUNCTION,
   probe: FUNCTION,
@@ -120,7 +123,7 @@ export function demandBackend(value: unknown, backend: string): void {
 }
 
 const REPORT: Readonly<Record<"versions" | "problems", Rule>> = {
-  versions: rule("an object of texts", (value) => isObject(value) && Object.values(value).every((one) => typeof one === "string")),
+  versions: rule("an object of texts", isTextTable),
   problems: rule("a list of ProxyErrors", (value) => Array.isArray(value) && value.every((one) => ProxyError.is(one))),
 };
 

@@ -204,3 +204,21 @@ describe("the pod behind an endpoint", () => {
     expect(readRaw({ ...raw, endpoints })).toMatchObject({ slice: { endpoints: [{ podName: undefined }] }, issues: [] });
   });
 });
+
+describe("CVE-2021-25740 an endpoint of another namespace", () => {
+  const withTarget = (targetRef: unknown): RawObject => {
+    const raw = rawSlice("cart", [pod]);
+    return { ...raw, endpoints: [{ ...rawEndpoint(pod), targetRef }] };
+  };
+
+  it("is reported, and used", () => {
+    const { slice, what } = faulty(withTarget({ kind: "Pod", namespace: "kube-system", name: "etcd" }));
+    expect(what).toBe('an endpoint of another namespace, it is used all the same: "kube-system"');
+    expect(slice?.endpoints).toHaveLength(1);
+  });
+
+  it.each([[{ kind: "Pod", namespace: "shop", name: "cart-0" }], [{ kind: "Pod", name: "cart-0" }], [null], ["cart-0"]])(
+    "is not one whose target is %j",
+    (targetRef) => expect(readRaw(withTarget(targetRef)).issues).toEqual([]),
+  );
+});

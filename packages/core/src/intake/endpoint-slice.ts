@@ -49,7 +49,7 @@ export function readEndpointSlice(
     service,
     family: addressType,
     ports: objectsField(raw, "ports", findings).flatMap((port) => readPort(port, findings, reading.intern)),
-    endpoints: readEndpoints(raw, addressType, findings, reading),
+    endpoints: readEndpoints(raw, addressType, namespace, findings, reading),
     triggeredMs: timeOf(objectField(metadata, "annotations")[TRIGGER_ANNOTATION]),
   };
 }
@@ -66,11 +66,18 @@ function readPort(raw: Raw, findings: Findings, intern: Intern): readonly SliceP
   return [{ name: intern(name), protocol, port }];
 }
 
-function readEndpoints(raw: Raw, family: IPFamily, findings: Findings, { intern, keepsPodNames }: SliceReading): readonly SliceEndpoint[] {
+function readEndpoints(
+  raw: Raw,
+  family: IPFamily,
+  namespace: string,
+  findings: Findings,
+  { intern, keepsPodNames }: SliceReading,
+): readonly SliceEndpoint[] {
   const endpoints: SliceEndpoint[] = [];
   for (const endpoint of objectsField(raw, "endpoints", findings)) {
     const ip = readAddress(endpoint, family, findings);
     if (ip === undefined) continue;
+    noteForeigner(endpoint, namespace, findings);
     const conditions = objectField(endpoint, "conditions", findings);
     const hints = objectField(endpoint, "hints", findings);
     endpoints.push({
@@ -116,6 +123,22 @@ function readNodeName(endpoint: Raw, findings: Findings, intern: Intern): string
 }
 
 /** Undefined too for a reference that could name no Pod: nothing but the shape of kpng's messages hangs on it. */
+/**
+ * Say so when an endpoint is another namespace's. It counts all the same: whoever means harm leaves out the reference, so refusing it would
+ * stop nobody but those who mean it well.
+ * @source CVE-2021-25740
+ */
+function noteForeigner(endpoint: Raw, namespace: string, findings: Findings): void {
+  const target = endpoint["targetRef"];
+  const other = isObject(target) ? target["namespace"] : undefined;
+  if (other === undefined || other === null || other === "" || other === namespace) return;
+  findings.add(
+    "an endpoint of another namespace, it is used all the same",
+    other,
+    "if nobody means that, delete the slice, and see who may write EndpointSlices",
+  );
+}
+
 function readPodName(endpoint: Raw): string | undefined {
   const target = objectField(endpoint, "targetRef");
   const name = target["kind"] === "Pod" ? textField(target, "name") : undefined;

@@ -2,11 +2,17 @@ import { describe, expect, it } from "vitest";
 import { rawService } from "../testing/objects.ts";
 import type { RawObject, ServiceExtras } from "../testing/objects.ts";
 import type { Issue, Service } from "../model/api-objects.ts";
+import { parseCIDR } from "../model/addresses.ts";
 import { Store } from "../state/store.ts";
+import type { StoreOptions } from "../state/store.ts";
 
-function read(spec: RawObject, extras: ServiceExtras = {}): { service: Service | undefined; issues: readonly Issue[] } {
+function read(
+  spec: RawObject,
+  extras: ServiceExtras = {},
+  options: StoreOptions = {},
+): { service: Service | undefined; issues: readonly Issue[] } {
   const issues: Issue[] = [];
-  const store = new Store({ report: (issue) => void issues.push(issue) });
+  const store = new Store({ ...options, report: (issue) => void issues.push(issue) });
   store.upsert("Service", rawService("cart", spec, extras));
   return { service: store.service("shop/cart"), issues };
 }
@@ -296,5 +302,45 @@ describe("R-55 the whole object", () => {
   it("creation time in ms; none is the oldest", () => {
     expect(sound({}, { created: "2024-01-01T00:00:01Z" }).createdMs).toBe(1_704_067_201_000);
     expect(sound({}, { created: "yesterday" }).createdMs).toBe(0);
+  });
+});
+
+describe("R-70 addresses that are allowed", () => {
+  const cidrs = (...texts: readonly string[]) => texts.map((text) => parseCIDR(text)!);
+  const SPEC = {
+    type: "LoadBalancer",
+    clusterIPs: ["10.96.0.1", "fd00:96::1"],
+    externalIPs: ["198.51.100.1", "192.0.2.1", "fd00:198::1"],
+  } as const;
+  const INGRESS = { ingress: [{ ip: "203.0.113.9" }, { ip: "fd00:203::9" }] };
+
+  it("all, where no list is given", () => {
+    const { addresses } = sound(SPEC, INGRESS);
+    expect(addresses.IPv4).toMatchObject({ externalIPs: ["198.51.100.1", "192.0.2.1"], loadBalancerIPs: ["203.0.113.9"] });
+  });
+
+  it("those in the list; the others are left out and reported once", () => {
+    const allowedAddresses = { externalIPs: cidrs("198.51.100.0/24", "fd00:198::/64"), loadBalancerIPs: cidrs("203.0.113.0/28") };
+    const { service, issues } = read(SPEC, INGRESS, { allowedAddresses });
+    expect(service?.addresses).toMatchObject({
+      IPv4: { clusterIP: "10.96.0.1", externalIPs: ["198.51.100.1"], loadBalancerIPs: ["203.0.113.9"] },
+      IPv6: { clusterIP: "fd00:96::1", externalIPs: ["fd00:198::1"], loadBalancerIPs: [] },
+    });
+    expect(issues.map(({ what }) => what)).toEqual([
+      'external IP outside the ranges allowed, it is left out: "192.0.2.1"',
+      'load-balancer IP outside the ranges allowed, it is left out: "fd00:203::9"',
+    ]);
+    expect(issues.map(({ hint }) => hint).join()).toMatch(/--allowed-external-ip-cidrs.*--allowed-load-balancer-ip-cidrs/);
+  });
+
+  it("none, where the list is empty; the cluster IP stays", () => {
+    const { service } = read(SPEC, INGRESS, { allowedAddresses: { externalIPs: [], loadBalancerIPs: [] } });
+    expect(service?.addresses.IPv4).toEqual({ clusterIP: "10.96.0.1", externalIPs: [], loadBalancerIPs: [], sourceRanges: [] });
+  });
+
+  it("a load-balancer IP that is left out isn't an external IP either: its source ranges would be lost", () => {
+    const both = { ...SPEC, externalIPs: ["203.0.113.9"], loadBalancerSourceRanges: ["10.0.0.0/8"] };
+    const { service } = read(both, INGRESS, { allowedAddresses: { loadBalancerIPs: [] } });
+    expect(service?.addresses.IPv4).toMatchObject({ externalIPs: [], loadBalancerIPs: [] });
   });
 });

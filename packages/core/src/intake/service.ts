@@ -5,6 +5,8 @@ import { FAMILIES } from "../model/api-objects.ts";
 import type { IPFamily, Service, ServiceAddresses, ServicePortSpec } from "../model/api-objects.ts";
 import { isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
 import type { Findings, ObjectName, Raw } from "./fields.ts";
+import { isAllowed } from "./allowed-addresses.ts";
+import type { AllowedAddresses } from "./allowed-addresses.ts";
 
 const DEFAULT_AFFINITY_SECONDS = 10_800;
 const MAX_AFFINITY_SECONDS = 86_400;
@@ -18,16 +20,21 @@ type ByFamily<T> = Record<IPFamily, T>;
  *
  * Edges: headless and ExternalName Services come out without addresses; a bad part (port, address, range) is skipped
  * and noted in `findings`, a Service whose type is unknown gives undefined.
- * @source kube-proxy pkg/proxy/serviceport.go newBaseServiceInfo; rules R-01 to R-10
+ * @source kube-proxy pkg/proxy/serviceport.go newBaseServiceInfo; rules R-01 to R-10, R-70
  */
-export function readService(raw: Raw, { namespace, name }: ObjectName, findings: Findings): Service | undefined {
+export function readService(
+  raw: Raw,
+  { namespace, name }: ObjectName,
+  findings: Findings,
+  allowed: AllowedAddresses = {},
+): Service | undefined {
   const spec = objectField(raw, "spec", findings);
   const type = textField(spec, "type") || "ClusterIP";
   if (!TYPES.has(type)) {
     findings.add("unknown Service type, the Service is skipped", type, "use ClusterIP, NodePort, LoadBalancer or ExternalName");
     return undefined;
   }
-  const addresses = type === "ExternalName" ? {} : readAddresses(raw, spec, findings);
+  const addresses = type === "ExternalName" ? {} : readAddresses(raw, spec, findings, allowed);
   const hasExternalIPs = listField(spec, "externalIPs").length > 0;
   const isExternal = type === "LoadBalancer" || type === "NodePort" || (type === "ClusterIP" && hasExternalIPs);
   const externalLocal = isExternal && readPolicy(spec, "externalTrafficPolicy", findings);
@@ -108,7 +115,7 @@ function readPort(raw: Raw, findings: Findings): ServicePortSpec | undefined {
   return { name, protocol, port: raw["port"], nodePort: isPort(nodePort) ? nodePort : 0 };
 }
 
-function readAddresses(raw: Raw, spec: Raw, findings: Findings): Service["addresses"] {
+function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: AllowedAddresses): Service["addresses"] {
   const clusterIPs = readClusterIPs(spec, findings);
   if (clusterIPs === undefined) return {};
   const externalIPs = split(listField(spec, "externalIPs", findings), "externalIP", findings);
@@ -118,16 +125,34 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings): Service["addres
   for (const family of FAMILIES) {
     const clusterIP = clusterIPs[family];
     if (clusterIP === "") continue;
-    if (ranges === "unreadable") {
-      // Not as an external IP either: naming an address twice must not open it (R-07, R-39).
-      const open = externalIPs[family].filter((ip) => !ingress[family].includes(ip));
-      addresses[family] = { clusterIP, externalIPs: open, loadBalancerIPs: [], sourceRanges: [] };
-    } else {
-      const sourceRanges = disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text);
-      addresses[family] = { clusterIP, externalIPs: externalIPs[family], loadBalancerIPs: ingress[family], sourceRanges };
-    }
+    const { kept, leftOut } = limited(ingress[family], "load-balancer IP", allowed.loadBalancerIPs, findings);
+    const loadBalancerIPs = ranges === "unreadable" ? [] : kept;
+    const closed = ranges === "unreadable" ? ingress[family] : leftOut;
+    const external = limited(externalIPs[family], "external IP", allowed.externalIPs, findings).kept;
+    addresses[family] = {
+      clusterIP,
+      // Not as an external IP either: naming an address twice must not open it (R-07, R-39, R-70).
+      externalIPs: closed.length === 0 ? external : external.filter((ip) => !closed.includes(ip)),
+      loadBalancerIPs,
+      sourceRanges: ranges === "unreadable" ? [] : disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text),
+    };
   }
   return addresses;
+}
+
+/** Take out what the list doesn't allow (R-70). */
+function limited(
+  addresses: readonly string[],
+  what: string,
+  list: readonly CIDR[] | undefined,
+  findings: Findings,
+): { readonly kept: readonly string[]; readonly leftOut: readonly string[] } {
+  const leftOut = list === undefined ? [] : addresses.filter((ip) => !isAllowed(ip, list));
+  if (leftOut.length === 0) return { kept: addresses, leftOut };
+  const flag = what === "external IP" ? "--allowed-external-ip-cidrs" : "--allowed-load-balancer-ip-cidrs";
+  for (const ip of leftOut)
+    findings.add(`${what} outside the ranges allowed, it is left out`, ip, `use an address in ${flag}, or have it added there`);
+  return { kept: addresses.filter((ip) => !leftOut.includes(ip)), leftOut };
 }
 
 /** Undefined for a headless Service; "" for a family without a cluster IP. */

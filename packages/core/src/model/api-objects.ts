@@ -13,6 +13,18 @@ export type ObjectKind = "Service" | "EndpointSlice" | "Node" | "ServiceCIDR";
 /** Every kind Turnout reads, in the order sources list them. */
 export const OBJECT_KINDS: readonly ObjectKind[] = ["Node", "ServiceCIDR", "Service", "EndpointSlice"];
 
+/**
+ * Of each kind, the label whose presence, whatever its value, hides an object from service proxies; undefined where none does.
+ *
+ * @source kube-proxy cmd/kube-proxy/app/server.go Run; rule R-63
+ */
+export const HIDING_LABELS: Readonly<Record<ObjectKind, string | undefined>> = {
+  Service: "service.kubernetes.io/service-proxy-name",
+  EndpointSlice: "service.kubernetes.io/headless",
+  Node: undefined,
+  ServiceCIDR: undefined,
+};
+
 /** One port of a Service. `name` is "" when unnamed; `nodePort` 0 means none. Ports are 1–65535. */
 export interface ServicePortSpec {
   readonly name: string;

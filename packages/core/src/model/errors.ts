@@ -37,6 +37,9 @@ const RETRYABLE: Readonly<Record<ErrorCode, boolean>> = {
   feed_lost: true,
 };
 
+/** Every code there is, e.g. to count from 0 before the first error of it. */
+export const ERROR_CODES: readonly ErrorCode[] = Object.keys(RETRYABLE) as ErrorCode[];
+
 /**
  * The one error class for operating errors.
  *

@@ -2,6 +2,7 @@ import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR } fro
 import { OBJECT_KINDS } from "../model/api-objects.ts";
 import { isEqual } from "../model/equal.ts";
 import { namespacedName } from "../model/names.ts";
+import type { AllowedAddresses } from "../intake/allowed-addresses.ts";
 import { readEndpointSlice } from "../intake/endpoint-slice.ts";
 import type { SliceReading } from "../intake/endpoint-slice.ts";
 import { Findings, isObject, objectName, shown } from "../intake/fields.ts";
@@ -29,6 +30,8 @@ export interface StoreOptions {
   readonly report?: (issue: Issue) => void;
   /** Keep each endpoint's {@link SliceEndpoint.podName}; default false: at 100,000 endpoints that is several MB. */
   readonly keepsPodNames?: boolean;
+  /** Which addresses Services may have besides their cluster IPs; default: any. */
+  readonly allowedAddresses?: AllowedAddresses | undefined;
 }
 
 /**
@@ -40,6 +43,7 @@ export interface StoreOptions {
 export class Store {
   readonly #report: (issue: Issue) => void;
   readonly #reading: SliceReading;
+  readonly #allowed: AllowedAddresses | undefined;
   readonly #services = new Map<string, Service>();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   readonly #sliceOwners = new Map<string, string>();
@@ -56,6 +60,7 @@ export class Store {
   constructor(options: StoreOptions = {}) {
     this.#report = options.report ?? ((): void => undefined);
     this.#reading = { intern: this.#intern, keepsPodNames: options.keepsPodNames ?? false };
+    this.#allowed = options.allowedAddresses;
   }
 
   /** Every source has told its first complete list of every kind. */
@@ -149,7 +154,7 @@ export class Store {
   #accept(kind: ObjectKind, raw: Raw, name: ObjectName): void {
     const key = namespacedName(name.namespace, name.name);
     const findings = new Findings(`${kind} ${key}`);
-    if (kind === "Service") this.#setService(key, readService(raw, name, findings));
+    if (kind === "Service") this.#setService(key, readService(raw, name, findings, this.#allowed));
     else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading));
     else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
     else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));

@@ -5,6 +5,7 @@
  * @packageDocumentation
  */
 export * from "./clock.ts";
+export * from "./fixtures.ts";
 export * from "./history.ts";
 export * from "./objects.ts";
 export * from "./random.ts";

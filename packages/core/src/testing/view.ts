@@ -3,6 +3,7 @@ import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
 import { NodeView } from "../state/node-view.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
 import type { IPFamily, Issue, ObjectKind } from "../model/api-objects.ts";
+import type { AllowedAddresses } from "../intake/allowed-addresses.ts";
 import { Store } from "../state/store.ts";
 import type { RawObject } from "./objects.ts";
 
@@ -15,6 +16,8 @@ export interface ViewShort {
   /** Replace fields of the default settings. */
   readonly settings?: Partial<NodeSettings>;
   readonly bindAddress?: string;
+  /** Default: all. */
+  readonly allowedAddresses?: AllowedAddresses;
 }
 
 /** Settings that tell pods by the cluster range 10.1.0.0/16. */
@@ -41,8 +44,8 @@ export function upsertRaw(store: Store, raw: RawObject): void {
 export function createStoreView(objects: readonly RawObject[], short: ViewShort = {}): StoreView {
   const issues: Issue[] = [];
   const report = (issue: Issue): void => void issues.push(issue);
-  const store = new Store({ report });
-  const { nodeName = "node1", family = "IPv4", settings, bindAddress } = short;
+  const { nodeName = "node1", family = "IPv4", settings, bindAddress, allowedAddresses } = short;
+  const store = new Store({ report, allowedAddresses });
   const view = new NodeView(store, {
     nodeName,
     family,

@@ -8,5 +8,5 @@ export { SectionRestore } from "./section-restore.ts";
 export type { CommitCounts } from "./section-restore.ts";
 export { IptablesTool } from "./tool.ts";
 export type { LockWaits } from "./tool.ts";
-export { chooseIptables, findIptables, iptablesName } from "./tools.ts";
+export { chooseIptables, findIptables, iptablesName, loadLegacyModules } from "./tools.ts";
 export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";

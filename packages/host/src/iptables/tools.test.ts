@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { chooseIptables, iptablesName, parseIptablesVersion } from "./tools.ts";
+import { chooseIptables, iptablesName, loadLegacyModules, parseIptablesVersion } from "./tools.ts";
 
 const { signal } = new AbortController();
 
@@ -92,4 +92,14 @@ describe("names and versions", () => {
   ])("reads %s", (text, expected) => {
     expect(parseIptablesVersion(text)).toEqual(expected);
   });
+});
+
+it("the legacy variant is asked for a table of each family, which loads its modules; the other is not", async () => {
+  const calls: string[] = [];
+  const exec = hostOf("legacy", { legacy: "", nft: "" }, calls);
+  const program = await chooseIptables("legacy", exec, signal);
+  calls.length = 0;
+  await loadLegacyModules(program, exec, signal);
+  expect(calls).toEqual(["iptables-legacy-save -t filter", "ip6tables-legacy-save -t filter"]);
+  await loadLegacyModules(await chooseIptables("nft", exec, signal), hostOf(undefined, {}), signal);
 });

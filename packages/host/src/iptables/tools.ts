@@ -88,6 +88,16 @@ export async function chooseIptables(wanted: "auto" | IptablesVariant, exec: Exe
   return { ...best.program, because: best.because, mixed };
 }
 
+/**
+ * Have the legacy variant load its kernel modules, as its tools do when a table is asked for; for the other variant nothing is to be done.
+ *
+ * Shape: for a probe: that takes CAP_SYS_MODULE, which a proxy that runs has given up.
+ */
+export async function loadLegacyModules(program: IptablesProgram, exec: Exec, signal: AbortSignal): Promise<void> {
+  if (program.variant !== "legacy") return;
+  await Promise.all(FAMILIES.map((family) => save(program, family, ["-t", "filter"], exec, signal)));
+}
+
 /** What of Kubernetes is in one variant. */
 interface Look {
   readonly program: IptablesProgram;

@@ -14,6 +14,12 @@ async function inNamespace(scenario: string, before: readonly string[] = []): Pr
   return JSON.parse(stdout);
 }
 
+describe("named counters of a real kernel", needs("root", "netns", "iptables"), () => {
+  it("are made once, count, and stay while a rule names them", async () => {
+    expect(await inNamespace("counters")).toEqual({ before: "none", fresh: 0, counted: 3, used: 3, after: "none" });
+  });
+});
+
 describe("conntrack entries of a real kernel", needs("root", "netns", "conntrack"), () => {
   it("deletes the IPv4 UDP flows that are not answered by a kept endpoint, in their zone", async () => {
     expect(await inNamespace("flowsIPv4")).toEqual({

@@ -1,5 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
+import { createCounter, deleteCounter, readCounter } from "./accounting.ts";
 import { NetlinkChannel } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
 import { listDevices, listRoutes } from "./devices.ts";
@@ -33,6 +34,12 @@ export interface Netlink {
   routes(family: IPFamily): Promise<readonly DeviceRoute[]>;
   /** Delete the matching conntrack entries; resolves to how many went. None goes that was not seen before `signal` aborted. */
   deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
+  /** How many packets a named counter (`nfacct`) has; undefined: there is none. @throws {ProxyError} `host_unsupported` without nfnetlink_acct. */
+  counterPackets(name: string): Promise<number | undefined>;
+  /** Make a named counter, unless there is one. @throws as {@link Netlink.counterPackets}. */
+  createCounter(name: string): Promise<void>;
+  /** Delete a named counter, unless a rule uses it or there is none. @throws as {@link Netlink.counterPackets}. */
+  deleteCounter(name: string): Promise<void>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
   nftGeneration(): Promise<number>;
   /**
@@ -71,6 +78,9 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
       const addresses = local.map((address) => address.ip);
       return deleteMatchingFlows(conntrack, family, flows, addresses, signal);
     },
+    counterPackets: (name) => readCounter(nft, name),
+    createCounter: (name) => createCounter(nft, name),
+    deleteCounter: (name) => deleteCounter(nft, name),
     nftGeneration: (): Promise<number> => nftGeneration(nft),
     watchNft: (signal: AbortSignal) => watchNft(clock, signal),
     watchAddresses: (signal: AbortSignal) => watchChanges(IFADDR_GROUPS, clock, signal),

@@ -3,7 +3,7 @@
  *
  * @packageDocumentation
  */
-export { elementComment, elementParts, elementText, readListing, verdictText } from "./listing.ts";
+export { elementComment, elementParts, elementText, readingListing, readListing, verdictText } from "./listing.ts";
 export type { ListedChain, Listing } from "./listing.ts";
 export { NftSession } from "./nft-session.ts";
 export { Patience } from "./patience.ts";

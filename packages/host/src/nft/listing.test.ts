@@ -32,7 +32,7 @@ describe("readListing", () => {
 
   it("takes nothing for nothing, and no text that isn't JSON", () => {
     expect(readListing("{}")).toEqual({ tables: [], sets: new Map(), chains: new Map() });
-    expect(() => readListing("Error: No such file")).toThrow(SyntaxError);
+    expect(() => readListing("Error: No such file")).toThrow(/^\[tool_failed\] what nft listed can't be read/);
   });
 });
 

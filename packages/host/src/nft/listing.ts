@@ -1,3 +1,5 @@
+import { ProxyError } from "@turnout/core";
+
 /** A JSON object of `nft -j`. */
 type Json = Readonly<Record<string, unknown>>;
 
@@ -24,10 +26,26 @@ export interface Listing {
  * Read what `nft -j list` printed of one table, of a set, or of the tables there are.
  *
  * Edges: names are not told apart by table, so give it one table's listing at a time.
- * @throws {SyntaxError} when the text isn't JSON.
+ * @throws {ProxyError} `tool_failed` when the text isn't such a listing.
  */
 export function readListing(text: string): Listing {
-  const entries = ((JSON.parse(text) as Json)["nftables"] ?? []) as readonly Json[];
+  return readingListing(() => listingOf(((JSON.parse(text) as Json)["nftables"] ?? []) as readonly Json[]));
+}
+
+/**
+ * Read a part of a listing: its forms are nft's, and another version's may be others.
+ * @throws {ProxyError} `tool_failed` for whatever `read` throws.
+ */
+export function readingListing<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const hint = "is this nft newer than those that Turnout was tested with?";
+    throw ProxyError.from(error, "tool_failed", "what nft listed can't be read", { hint });
+  }
+}
+
+function listingOf(entries: readonly Json[]): Listing {
   const tables: string[] = [];
   const sets = new Map<string, readonly unknown[]>();
   const chains = new Map<string, ListedChain & { readonly comments: string[] }>();

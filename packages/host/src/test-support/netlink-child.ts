@@ -1,5 +1,6 @@
 // Run by netlink.test.ts in a network namespace of its own; prints what it saw as JSON.
 import { systemClock } from "@turnout/core/process";
+import { createSocket } from "node:dgram";
 import { execFileSync } from "node:child_process";
 import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
@@ -247,6 +248,28 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       routes,
       ended: (await drain(changes)).done,
     };
+  },
+
+  // A counter counts the packets of the rules that name it, and goes only when none does.
+  async counters() {
+    const name = "turnout_test_pkts";
+    tool("ip", ["link", "set", "lo", "up"]);
+    const before = await netlink.counterPackets(name);
+    await netlink.createCounter(name);
+    await netlink.createCounter(name);
+    const fresh = await netlink.counterPackets(name);
+    const rule = ["OUTPUT", "-p", "udp", "--dport", "9", "-m", "nfacct", "--nfacct-name", name];
+    tool("iptables", ["-A", ...rule]);
+    const socket = createSocket("udp4");
+    for (let sent = 0; sent < 3; sent += 1) await new Promise((resolve) => socket.send("x", 9, "127.0.0.1", resolve));
+    socket.close();
+    const counted = await netlink.counterPackets(name);
+    await netlink.deleteCounter(name);
+    const used = await netlink.counterPackets(name);
+    tool("iptables", ["-D", ...rule]);
+    await netlink.deleteCounter(name);
+    await netlink.deleteCounter(name);
+    return { before: before ?? "none", fresh, counted, used, after: (await netlink.counterPackets(name)) ?? "none" };
   },
 
   // Without the guards the package aborts the process, or answers EBUSY.

@@ -76,6 +76,9 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     addresses: (family: IPFamily) => Promise.resolve(addresses.get(family) ?? []),
     devices: () => Promise.resolve(devices),
     routes: (family: IPFamily) => Promise.resolve(routes[family] ?? []),
+    counterPackets: () => Promise.reject(noCounters()),
+    createCounter: () => Promise.reject(noCounters()),
+    deleteCounter: () => Promise.reject(noCounters()),
     nftGeneration: () => Promise.resolve(generation),
     async deleteFlows(family: IPFamily, filters: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
       if (signal.aborted) throw new ProxyError("canceled", "forgetting flows was given up", { cause: signal.reason });
@@ -95,6 +98,11 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
   };
   for (const flow of state.flows ?? []) fake.addFlow(flow);
   return fake;
+}
+
+/** The fake iptables knows no such match, so the kernel it belongs to has no counters. */
+function noCounters(): ProxyError {
+  return new ProxyError("host_unsupported", "this kernel has no nfnetlink_acct", { hint: "load it: modprobe xt_nfacct" });
 }
 
 function familyOf(flow: FakeFlow): IPFamily {

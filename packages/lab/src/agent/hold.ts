@@ -29,6 +29,7 @@ export async function hold(request: HoldRequest): Promise<Held> {
   let answers = 0;
   let late = 0;
   let asked = 0;
+  let asks = 0;
   let reply: Pick<ServerReply, "server" | "client"> = { server: "", client: "" };
   let timer: NodeJS.Timeout | undefined;
   const first = Promise.withResolvers<void>();
@@ -49,6 +50,7 @@ export async function hold(request: HoldRequest): Promise<Held> {
   const ask = (): void => {
     if (answers < asked) late += 1;
     asked = answers + 1;
+    asks += 1;
     connection.ask();
   };
   const giveUp = setTimeout(() => fail(new Error("timed out")), request.timeoutMs ?? 2_000);
@@ -63,7 +65,7 @@ export async function hold(request: HoldRequest): Promise<Held> {
   } finally {
     clearTimeout(giveUp);
   }
-  const status = (): HoldStatus => ({ state, answers, late, server: reply.server, client: reply.client });
+  const status = (): HoldStatus => ({ state, asks, answers, late, server: reply.server, client: reply.client });
   return {
     status,
     release: () => {

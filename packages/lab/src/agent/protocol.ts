@@ -89,6 +89,7 @@ export interface HoldRequest extends TargetRequest {
 /** How a held connection is doing. `late` counts questions not answered before the next was due; a UDP socket that the kernel has ended is `reset`. */
 export interface HoldStatus {
   readonly state: "open" | "closed" | "reset";
+  readonly asks: number;
   readonly answers: number;
   readonly late: number;
   readonly server: string;

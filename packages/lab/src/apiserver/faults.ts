@@ -1,4 +1,4 @@
-import type { ObjectKind } from "@turnout/core";
+import type { ServedKind } from "./resources.ts";
 
 /** What a request does. */
 export type Verb = "list" | "watch" | "get" | "write";
@@ -6,7 +6,7 @@ export type Verb = "list" | "watch" | "get" | "write";
 /** One way to misbehave; give one fault per call, narrowed by `only` and `times`. */
 export interface Misbehaviour {
   /** Which requests (or, for stream faults, which watches); all when absent. */
-  readonly only?: { readonly verb?: Verb; readonly kind?: ObjectKind };
+  readonly only?: { readonly verb?: Verb; readonly kind?: ServedKind };
   /** How often it strikes before it is over; until stopped when absent. */
   readonly times?: number;
   /** Answer this many ms later. */
@@ -60,7 +60,7 @@ export class Faults {
   }
 
   /** Let a fault strike, if one is in force for this kind of request; the newest wins. */
-  strike(name: FaultName, verb: Verb, kind: ObjectKind): Misbehaviour | undefined {
+  strike(name: FaultName, verb: Verb, kind: ServedKind): Misbehaviour | undefined {
     const fault = this.#active.findLast(({ what }) => what[name] !== undefined && fits(what, verb, kind));
     if (fault === undefined) return undefined;
     fault.timesLeft--;
@@ -70,7 +70,7 @@ export class Faults {
 }
 
 /** Tell whether a misbehaviour is about such requests. Never throws. */
-export function fits(what: Misbehaviour, verb: Verb, kind: ObjectKind): boolean {
+export function fits(what: Misbehaviour, verb: Verb, kind: ServedKind): boolean {
   const { only } = what;
   return (only?.verb === undefined || only.verb === verb) && (only?.kind === undefined || only.kind === kind);
 }

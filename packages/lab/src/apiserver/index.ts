@@ -3,5 +3,6 @@ export { createAuthority } from "./certificate.ts";
 export type { Authority, Certificate, CertificateSubject } from "./certificate.ts";
 export type { Misbehaviour, Verb } from "./faults.ts";
 export type { KubeconfigParts } from "./kubeconfig.ts";
+export type { ServedKind } from "./resources.ts";
 export { createApiServer } from "./server.ts";
 export type { ApiServer, ApiServerOptions, ApiServerTls, RequestRecord } from "./server.ts";

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import type { ObjectKind } from "@turnout/core";
 import { objectKey, type ApiObject } from "./api-object.ts";
+import type { ServedKind } from "./resources.ts";
 
 /** One write: created (no `before`), changed, or deleted (no `after`). */
 export interface StoredEvent {
   readonly revision: number;
-  readonly kind: ObjectKind;
+  readonly kind: ServedKind;
   readonly key: string;
   readonly before: ApiObject | undefined;
   /** Carries the event's revision as its resourceVersion. */
@@ -27,7 +27,7 @@ export class ObjectStore {
   #revision = 1000;
   #compacted = 1000;
   #history: StoredEvent[] = [];
-  readonly #objects = new Map<ObjectKind, Map<string, ApiObject>>();
+  readonly #objects = new Map<ServedKind, Map<string, ApiObject>>();
   readonly #listeners = new Set<(event: StoredEvent) => void>();
   readonly #options: ObjectStoreOptions;
 
@@ -41,17 +41,17 @@ export class ObjectStore {
   }
 
   /** Find one object. */
-  get(kind: ObjectKind, key: string): ApiObject | undefined {
+  get(kind: ServedKind, key: string): ApiObject | undefined {
     return this.#objects.get(kind)?.get(key);
   }
 
   /** List a kind's objects by key, as they are now. */
-  list(kind: ObjectKind): readonly ApiObject[] {
+  list(kind: ServedKind): readonly ApiObject[] {
     return sorted(this.#objects.get(kind) ?? new Map<string, ApiObject>());
   }
 
   /** List a kind's objects as they were at `revision`; undefined when that is compacted away. */
-  listAt(kind: ObjectKind, revision: number): readonly ApiObject[] | undefined {
+  listAt(kind: ServedKind, revision: number): readonly ApiObject[] | undefined {
     if (revision < this.#compacted) return undefined;
     const then = new Map(this.#objects.get(kind));
     for (let index = this.#history.length - 1; index >= 0; index--) {
@@ -71,7 +71,7 @@ export class ObjectStore {
   }
 
   /** Store an object under a new resourceVersion; one equal to what is there changes nothing, as in Kubernetes. */
-  put(kind: ObjectKind, object: ApiObject): ApiObject {
+  put(kind: ServedKind, object: ApiObject): ApiObject {
     const key = objectKey(object.metadata.namespace ?? "", object.metadata.name);
     const before = this.get(kind, key);
     if (before !== undefined && isDeepStrictEqual(before, versioned(object, before.metadata.resourceVersion ?? ""))) {
@@ -84,7 +84,7 @@ export class ObjectStore {
   }
 
   /** Delete an object; undefined when there was none. */
-  remove(kind: ObjectKind, key: string): ApiObject | undefined {
+  remove(kind: ServedKind, key: string): ApiObject | undefined {
     const before = this.get(kind, key);
     if (before === undefined) return undefined;
     this.#kind(kind).delete(key);
@@ -106,7 +106,7 @@ export class ObjectStore {
     return () => this.#listeners.delete(listener);
   }
 
-  #kind(kind: ObjectKind): Map<string, ApiObject> {
+  #kind(kind: ServedKind): Map<string, ApiObject> {
     const found = this.#objects.get(kind) ?? new Map<string, ApiObject>();
     this.#objects.set(kind, found);
     return found;

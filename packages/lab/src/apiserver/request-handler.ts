@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ObjectKind } from "@turnout/core";
 import { objectKey } from "./api-object.ts";
 import type { Faults, Verb } from "./faults.ts";
 import { listObjects, matcherFor, tooLarge } from "./list.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { routeFor, type Route } from "./resources.ts";
+import { routeFor, type Route, type ServedKind } from "./resources.ts";
 import { expired, failure, type StatusBody } from "./status.ts";
 import { WatchStream } from "./watch-stream.ts";
 import { notFound, write } from "./writes.ts";
@@ -15,7 +14,7 @@ export interface HandlerContext {
   readonly faults: Faults;
   readonly nowMs: () => number;
   /** Kinds that are not served at all. */
-  readonly without: readonly ObjectKind[];
+  readonly without: readonly ServedKind[];
   /** The token asked for at this moment; undefined: none. */
   readonly token: () => string | undefined;
   readonly onWatch: (stream: WatchStream, response: ServerResponse) => void;
@@ -47,7 +46,7 @@ function verbOf(method: string, route: Route, query: URLSearchParams): Verb {
   return route.name === undefined ? "list" : "get";
 }
 
-async function misbehaves(faults: Faults, verb: Verb, kind: ObjectKind, response: ServerResponse): Promise<boolean> {
+async function misbehaves(faults: Faults, verb: Verb, kind: ServedKind, response: ServerResponse): Promise<boolean> {
   const delay = faults.strike("delayMs", verb, kind)?.delayMs;
   if (delay !== undefined) await new Promise((resolve) => setTimeout(resolve, delay));
   if (faults.strike("hang", verb, kind) !== undefined) return true;

@@ -1,8 +1,11 @@
 import type { ObjectKind } from "@turnout/core";
 
+/** What the emulator keeps: what a service proxy reads, and the events it writes. */
+export type ServedKind = ObjectKind | "Event";
+
 /** One of the API resources the emulator serves. */
 export interface Resource {
-  readonly kind: ObjectKind;
+  readonly kind: ServedKind;
   /** "" is the core group. */
   readonly group: string;
   readonly version: "v1";
@@ -12,7 +15,7 @@ export interface Resource {
   readonly fields: readonly string[];
 }
 
-/** The four resources a service proxy reads. */
+/** The four resources a service proxy reads, and the one it writes. */
 export const RESOURCES: readonly Resource[] = [
   { kind: "Node", group: "", version: "v1", plural: "nodes", isNamespaced: false, fields: ["spec.unschedulable"] },
   {
@@ -39,6 +42,14 @@ export const RESOURCES: readonly Resource[] = [
     isNamespaced: false,
     fields: [],
   },
+  {
+    kind: "Event",
+    group: "events.k8s.io",
+    version: "v1",
+    plural: "events",
+    isNamespaced: true,
+    fields: ["reason", "regarding.kind", "regarding.name", "reportingController", "type"],
+  },
 ];
 
 /** What a request path points at. */
@@ -56,7 +67,7 @@ export function apiVersionOf(resource: Resource): string {
 }
 
 /** Find the resource of a kind. @throws {RangeError} for a kind that doesn't exist, which types forbid. */
-export function resourceOf(kind: ObjectKind): Resource {
+export function resourceOf(kind: ServedKind): Resource {
   const found = RESOURCES.find((resource) => resource.kind === kind);
   if (found === undefined) throw new RangeError(`no such kind: ${String(kind)}`);
   return found;

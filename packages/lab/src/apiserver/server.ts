@@ -1,13 +1,13 @@
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { ProxyError, type Log, type ObjectKind } from "@turnout/core";
+import { ProxyError, type Log } from "@turnout/core";
 import { isApiObject, objectKey, type ApiObject } from "./api-object.ts";
 import { Faults, fits, type Misbehaviour } from "./faults.ts";
 import { kubeconfigFor, type KubeconfigParts } from "./kubeconfig.ts";
 import { ObjectStore } from "./object-store.ts";
 import { handleRequest } from "./request-handler.ts";
-import { RESOURCES, resourceOf } from "./resources.ts";
+import { RESOURCES, resourceOf, type ServedKind } from "./resources.ts";
 import type { WatchStream } from "./watch-stream.ts";
 import { admit } from "./writes.ts";
 
@@ -32,7 +32,7 @@ export interface ApiServerOptions {
   /** Bearer token every request must carry; none by default. */
   readonly token?: string;
   /** Kinds that are answered with 404, e.g. ServiceCIDR for a cluster before 1.33. */
-  readonly without?: readonly ObjectKind[];
+  readonly without?: readonly ServedKind[];
   /** How often watches get a bookmark; default 60,000. */
   readonly bookmarkMs?: number;
   /** Writes remembered; default 20,000. */
@@ -51,7 +51,7 @@ export interface RequestRecord {
   readonly connection: number;
 }
 
-/** A Kubernetes API server for four kinds, over real HTTP, that misbehaves on command. */
+/** A Kubernetes API server for what a service proxy reads and writes, over real HTTP, that misbehaves on command. */
 export interface ApiServer {
   /** e.g. `http://127.0.0.1:40123`; stays the same over pause and resume. */
   readonly url: string;
@@ -66,9 +66,9 @@ export interface ApiServer {
   /** Create or replace, status included. @throws {ProxyError} `invalid_object` for an unknown kind or a missing name. */
   apply(object: unknown): ApiObject;
   /** Delete; false when there was none. `namespace` "" for cluster-scoped kinds. */
-  delete(kind: ObjectKind, namespace: string, name: string): boolean;
+  delete(kind: ServedKind, namespace: string, name: string): boolean;
   /** List a kind by key. */
-  objects(kind: ObjectKind): readonly ApiObject[];
+  objects(kind: ServedKind): readonly ApiObject[];
   /** Write a kubeconfig as YAML; `parts` overrides, e.g. the server's address as seen from a namespace. */
   kubeconfig(parts?: Partial<KubeconfigParts>): string;
   /** Ask for another token from now on; undefined: for none. */
@@ -151,11 +151,11 @@ class EmulatedApiServer implements ApiServer {
     return this.#store.put(resource.kind, admit(resource, structuredClone(object), before, this.#nowMs()));
   }
 
-  delete(kind: ObjectKind, namespace: string, name: string): boolean {
+  delete(kind: ServedKind, namespace: string, name: string): boolean {
     return this.#store.remove(kind, objectKey(namespace, name)) !== undefined;
   }
 
-  objects(kind: ObjectKind): readonly ApiObject[] {
+  objects(kind: ServedKind): readonly ApiObject[] {
     return this.#store.list(resourceOf(kind).kind);
   }
 

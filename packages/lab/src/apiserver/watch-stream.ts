@@ -1,9 +1,8 @@
 import type { ServerResponse } from "node:http";
-import type { ObjectKind } from "@turnout/core";
 import type { ApiObject } from "./api-object.ts";
 import type { Faults } from "./faults.ts";
 import { versioned, type ObjectStore, type StoredEvent } from "./object-store.ts";
-import { apiVersionOf, type Resource } from "./resources.ts";
+import { apiVersionOf, type Resource, type ServedKind } from "./resources.ts";
 import type { Matcher } from "./selectors.ts";
 import type { StatusBody } from "./status.ts";
 
@@ -49,7 +48,7 @@ export class WatchStream {
   }
 
   /** The kind that is watched. */
-  get kind(): ObjectKind {
+  get kind(): ServedKind {
     return this.#spec.resource.kind;
   }
 

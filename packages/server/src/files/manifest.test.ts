@@ -63,6 +63,13 @@ describe("readDocument", () => {
     expect(readDocument(JSON.stringify(object))).toEqual({ objects: [], problems: [], ignored: [], isReadable: true });
   });
 
+  it("shows a Service labelled headless that has a cluster IP, and a slice labelled for another proxy, as an API server does", () => {
+    const labelled = (object: { readonly metadata: object }, label: string): string =>
+      JSON.stringify({ ...object, metadata: { ...object.metadata, labels: { [label]: "" } } });
+    expect(keys(labelled(service, "service.kubernetes.io/headless"))).toEqual(["Service shop/cart"]);
+    expect(keys(labelled(slice, "service.kubernetes.io/service-proxy-name"))).toEqual(["EndpointSlice shop/cart-1"]);
+  });
+
   const foreign: readonly (readonly [string, string])[] = [
     ["apps/v1", "Deployment"],
     ["serving.knative.dev/v1", "Service"],

@@ -1,9 +1,11 @@
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
+import type { RestClientMetrics } from "@turnout/client/daemon";
 import { ProxyError, type Clock } from "@turnout/core";
 import { errnoOf } from "../source/cached-file.ts";
 import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./kube-access.ts";
-import { parseRefusal, type Refusal } from "./refusal.ts";
+import { HTTP, parseRefusal, type Refusal } from "./refusal.ts";
+import { RequestMeter } from "./request-meter.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** A body under way. */
@@ -19,15 +21,26 @@ export interface Unreached {
   readonly error: ProxyError;
 }
 
+/** One request. */
+export interface KubeRequest {
+  /** Path and query. */
+  readonly path: string;
+  /** Posted as JSON; undefined: this is a GET. */
+  readonly body?: object;
+  /** Bounds the silence within the answer's body. */
+  readonly idleMs: number;
+  readonly isWatch?: boolean;
+}
+
 /** The way to ask an API server. */
 export interface KubeClient {
   /**
-   * GET `pathAndQuery`; `idleMs` bounds the silence within the body.
+   * Send one request.
    *
-   * Edges: any status but 200 is a refusal, not an error.
+   * Edges: any status but 200 and 201 is a refusal, not an error.
    * @throws {ProxyError} `feed_lost` or `timed_out` once a connection was there, `canceled` on abort, `tool_failed` of a login program.
    */
-  get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenResponse | Refusal | Unreached>;
+  ask(request: KubeRequest, signal: AbortSignal): Promise<OpenResponse | Refusal | Unreached>;
   /** Another text when what is known of the server's address or our credentials changed on disk. */
   accessStamp(): string;
   /** The server didn't accept the credentials: read them anew for the next request. */
@@ -46,6 +59,8 @@ export interface KubeClientOptions {
   readonly answerTimeoutMs: number;
   /** Proxy variables are read from here. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Hears of each request. */
+  readonly metrics?: RestClientMetrics | undefined;
 }
 
 const REFUSAL_BYTES_MAX = 64 * 1024;
@@ -64,16 +79,28 @@ class HttpKubeClient implements KubeClient {
     this.#options = options;
   }
 
-  async get(pathAndQuery: string, idleMs: number, signal: AbortSignal): Promise<OpenResponse | Refusal | Unreached> {
-    const endpoint = await this.#options.access.endpoint().catch(unreachable);
+  async ask(request: KubeRequest, signal: AbortSignal): Promise<OpenResponse | Refusal | Unreached> {
+    const { access, clock, metrics } = this.#options;
+    const endpoint = await access.endpoint().catch(unreachable);
     if ("kind" in endpoint) return endpoint;
-    // A kept connection that the server closed meanwhile says nothing about the server: ask once more.
-    const response = (await this.#send(endpoint, pathAndQuery, signal)) ?? (await this.#send(endpoint, pathAndQuery, signal));
-    if (response === undefined) throw networkError(new Error("connection reset"), endpoint, signal);
-    if ("kind" in response) return response;
-    const chunks = readBody(response, endpoint, { clock: this.#options.clock, idleMs, signal });
-    if (response.statusCode === 200) return { kind: "open", chunks };
-    return parseRefusal(response.statusCode ?? 0, response.headers["retry-after"], await readText(chunks));
+    const { body, idleMs, isWatch = false } = request;
+    const message = { path: request.path, body: body === undefined ? undefined : Buffer.from(JSON.stringify(body)) };
+    const verb = message.body === undefined ? "GET" : "POST";
+    const metered = { verb, host: endpoint.server.host, isWatch, requestBytes: message.body?.length ?? 0 };
+    const meter = new RequestMeter(metrics, metered, () => clock.nowMs());
+    const response = await this.#sendTwice(endpoint, message, meter, signal).catch((error: unknown) => {
+      meter.failed();
+      throw error;
+    });
+    if ("kind" in response) {
+      meter.failed();
+      return response;
+    }
+    const { statusCode = 0, headers } = response;
+    meter.answered(statusCode);
+    const chunks = readBody(response, endpoint, { clock, idleMs, signal, meter });
+    if (statusCode === HTTP.ok || statusCode === HTTP.created) return { kind: "open", chunks };
+    return parseRefusal(statusCode, headers["retry-after"], await readText(chunks));
   }
 
   accessStamp(): string {
@@ -89,15 +116,33 @@ class HttpKubeClient implements KubeClient {
     this.#agent = undefined;
   }
 
+  /** A kept connection that the server closed meanwhile says nothing about the server: ask once more. */
+  async #sendTwice(
+    endpoint: KubeEndpoint,
+    message: Message,
+    meter: RequestMeter,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage | Unreached> {
+    const first = await this.#send(endpoint, message, signal);
+    if (first !== undefined) return first;
+    meter.retried();
+    const second = await this.#send(endpoint, message, signal);
+    if (second === undefined) throw networkError(new Error("connection reset"), endpoint, signal);
+    return second;
+  }
+
   /** Resolves to undefined when the connection was a stale one from the pool. */
-  async #send(endpoint: KubeEndpoint, pathAndQuery: string, signal: AbortSignal): Promise<IncomingMessage | Unreached | undefined> {
+  async #send(endpoint: KubeEndpoint, { path, body }: Message, signal: AbortSignal): Promise<IncomingMessage | Unreached | undefined> {
     const { server, headers, tls } = endpoint;
     const isTls = server.protocol === "https:";
-    const request = (isTls ? https : http).get(new URL(server.pathname.replace(/\/$/, "") + pathAndQuery, server), {
+    const about = body === undefined ? {} : { "content-type": "application/json", "content-length": body.length };
+    const request = (isTls ? https : http).request(new URL(server.pathname.replace(/\/$/, "") + path, server), {
+      method: body === undefined ? "GET" : "POST",
       agent: this.#agentFor(isTls, tls, endpoint.proxyUrl),
-      headers: { accept: "application/json", "user-agent": "turnout", ...headers },
+      headers: { accept: "application/json", "user-agent": "turnout", ...about, ...headers },
       signal,
     });
+    request.end(body);
     let isConnected = false;
     try {
       return await this.#answerOf(request, () => (isConnected = true));
@@ -134,6 +179,11 @@ class HttpKubeClient implements KubeClient {
         dog.stop();
         reject(error);
       });
+      // All that is told of an answer that changes the protocol.
+      request.on("close", () => {
+        dog.stop();
+        reject(new Error("the connection was closed without an answer"));
+      });
     });
   }
 
@@ -146,29 +196,40 @@ class HttpKubeClient implements KubeClient {
     const common = { keepAlive: true, keepAliveMsecs: 30_000, proxyEnv: env };
     this.#agent = isTls ? new https.Agent({ ...common, ...tlsOptions(tls) }) : new http.Agent(common);
     this.#agentKey = key;
+    this.#options.metrics?.transportCreated(1);
     return this.#agent;
   }
 }
 
-interface ReadLimits {
+/** A request as it is sent. */
+interface Message {
+  readonly path: string;
+  readonly body: Buffer | undefined;
+}
+
+interface Reading {
   readonly clock: Clock;
   readonly idleMs: number;
   readonly signal: AbortSignal;
+  readonly meter: RequestMeter;
 }
 
-async function* readBody(response: IncomingMessage, endpoint: KubeEndpoint, limits: ReadLimits): AsyncGenerator<Buffer> {
-  const dog = new Watchdog(limits.clock, limits.idleMs, () => {
+async function* readBody(response: IncomingMessage, endpoint: KubeEndpoint, reading: Reading): AsyncGenerator<Buffer> {
+  const { clock, idleMs, signal, meter } = reading;
+  const dog = new Watchdog(clock, idleMs, () => {
     response.destroy(new ProxyError("timed_out", "the API server went silent"));
   });
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       dog.restart();
+      meter.received(chunk.length);
       yield chunk;
     }
   } catch (error) {
-    throw networkError(error, endpoint, limits.signal);
+    throw networkError(error, endpoint, signal);
   } finally {
     dog.stop();
+    meter.finished();
   }
 }
 

@@ -31,27 +31,28 @@ describe("what is delivered", () => {
       service("cart"),
       service("other-proxy", {}, hidden),
       service("none", { clusterIP: "None" }),
+      service("labelled-headless", {}, headless),
       slice("cart-1"),
       slice("cart-2", hidden),
       slice("cart-3", headless),
       node("node-1"),
       node("node-2"),
-      cidr("kubernetes"),
+      cidr("kubernetes", hidden),
     ]);
     await run.follow(api);
     expect([...sink.objects.keys()].sort()).toEqual([
       "EndpointSlice shop/cart-1",
+      "EndpointSlice shop/cart-2",
       "Node /node-1",
       "Service shop/cart",
+      "Service shop/labelled-headless",
       "ServiceCIDR /kubernetes",
     ]);
-    const labels = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";
-    expect(asked(api, "services")[0]?.get("labelSelector")).toBe(labels);
-    expect(asked(api, "services")[0]?.get("fieldSelector")).toBe("spec.clusterIP!=None");
-    expect(asked(api, "endpointslices")[0]?.get("labelSelector")).toBe(labels);
-    expect(asked(api, "endpointslices")[0]?.has("fieldSelector")).toBe(false);
-    expect(asked(api, "servicecidrs")[0]?.get("labelSelector")).toBe(labels);
-    expect(asked(api, "nodes")[0]?.get("fieldSelector")).toBe("metadata.name=node-1");
+    const selectors = (plural: string): unknown => ["labelSelector", "fieldSelector"].map((name) => asked(api, plural)[0]?.get(name));
+    expect(selectors("services")).toEqual(["!service.kubernetes.io/service-proxy-name", "spec.clusterIP!=None"]);
+    expect(selectors("endpointslices")).toEqual(["!service.kubernetes.io/headless", null]);
+    expect(selectors("servicecidrs")).toEqual([null, null]);
+    expect(selectors("nodes")).toEqual([null, "metadata.name=node-1"]);
   });
 
   it("follows writes, deletes, and objects that enter or leave the selection", async () => {

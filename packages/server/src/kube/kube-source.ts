@@ -1,10 +1,12 @@
-import { OBJECT_KINDS, ProxyError, type Clock, type Log } from "@turnout/core";
+import type { RestClientMetrics } from "@turnout/client/daemon";
+import { OBJECT_KINDS, ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
 import { createKubeClient } from "./kube-client.ts";
 import { SaidTroubles } from "./outage-log.ts";
 import type { ObjectSink, Source } from "../source/object-sink.ts";
 import { Reflector } from "./reflector.ts";
 import { DEFAULT_TIMINGS, type ReflectorTimings } from "./reflector-timings.ts";
 import { resolveAccess, type AccessOptions } from "./resolve-access.ts";
+import { tellStart, type StartedProxy } from "./starting-event.ts";
 import { selectionFor } from "../source/selectors.ts";
 
 /** Times of a kube source; those of {@link DEFAULT_TIMINGS} and of the client. */
@@ -25,6 +27,12 @@ export interface KubeSourceOptions extends AccessOptions {
   readonly log: Log;
   /** Hears what ails a part of the source (a kind of object, or `files`) when a try failed, and "" whenever it works. */
   readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  /** Hears of each list, change and bookmark of a kind. */
+  readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
+  /** An event tells of the start of this proxy, as kube-proxy's does; undefined: none is sent. */
+  readonly startedProxy?: StartedProxy | undefined;
+  /** Hears of each request to the API server. */
+  readonly requestMetrics?: RestClientMetrics | undefined;
   /** Replaces single times. */
   readonly timings?: Partial<KubeTimings> | undefined;
 }
@@ -41,7 +49,7 @@ export function createKubeSource(options: KubeSourceOptions): Source {
 }
 
 async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signal: AbortSignal): Promise<void> {
-  const { clock, random, log, nodeName, env, onHealth } = options;
+  const { clock, random, log, nodeName, env, onHealth, onHeard, startedProxy, requestMetrics } = options;
   const timings: KubeTimings = { ...DEFAULT_TIMINGS, connectTimeoutMs: 10_000, answerTimeoutMs: 60_000, ...options.timings };
   const access = resolveAccess(options);
   // What can't work as configured is told now; what may heal (a login program that fails) is retried.
@@ -54,7 +62,7 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
   );
   log.info("following the API server", { server, by: access.description });
   const { connectTimeoutMs, answerTimeoutMs } = timings;
-  const client = createKubeClient({ access, clock, connectTimeoutMs, answerTimeoutMs, env });
+  const client = createKubeClient({ access, clock, connectTimeoutMs, answerTimeoutMs, env, metrics: requestMetrics });
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const said = new SaidTroubles();
@@ -73,10 +81,13 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
         prefersWatchList: true,
         isOptional: kind === "ServiceCIDR",
         onHealth,
+        onHeard,
       }),
   );
+  const tasks = reflectors.map((reflector) => reflector.run(either));
+  if (startedProxy !== undefined) tasks.push(tellStart(startedProxy, { client, clock, random, log }, either));
   try {
-    await Promise.all(reflectors.map((reflector) => reflector.run(either)));
+    await Promise.all(tasks);
   } finally {
     stop.abort();
     client.close();

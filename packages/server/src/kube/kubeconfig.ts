@@ -89,7 +89,8 @@ interface Found {
 function parseFile(file: KubeconfigFile): Readonly<Record<string, unknown>> {
   let content: unknown;
   try {
-    content = parse(file.text);
+    // What yaml warns of would go to standard error, in many lines.
+    content = parse(file.text, { logLevel: "error" });
   } catch (error) {
     throw ProxyError.from(error, "invalid_object", "the kubeconfig is not YAML", { object: file.path });
   }

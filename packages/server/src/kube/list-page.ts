@@ -1,4 +1,4 @@
-import { ProxyError } from "@turnout/core";
+import { ProxyError, type ObjectKind } from "@turnout/core";
 import { isRawObject, isRecord, type RawObject } from "../source/raw-object.ts";
 
 /** One page of a list. */
@@ -9,8 +9,19 @@ export interface ListPage {
   readonly token: string;
 }
 
-/** Read a page. @throws {ProxyError} `feed_lost` for anything else. */
-export function parseList(text: string): ListPage {
+/**
+ * Bytes of a list, or of a page of one: V8 has no longer strings than 512 MiB.
+ * 250,000 endpoints are about 100 MB.
+ */
+const LIST_BYTES_MAX = 256 * 1024 * 1024;
+
+/**
+ * Read a page.
+ *
+ * Edges: an item without a name is left out. Anything but a list of `kind` is no empty list: what is known would be taken away.
+ * @throws {ProxyError} `feed_lost` for anything else.
+ */
+export function parseList(text: string, kind: ObjectKind): ListPage {
   let body: unknown;
   try {
     body = JSON.parse(text);
@@ -19,15 +30,24 @@ export function parseList(text: string): ListPage {
   }
   const metadata = isRecord(body) && isRecord(body["metadata"]) ? body["metadata"] : {};
   const revision = metadata["resourceVersion"];
-  if (!isRecord(body) || typeof revision !== "string") throw new ProxyError("feed_lost", "the answer is not a list");
-  const items: readonly unknown[] = Array.isArray(body["items"]) ? body["items"] : [];
+  if (!isRecord(body) || body["kind"] !== `${kind}List` || typeof revision !== "string" || revision === "") {
+    throw new ProxyError("feed_lost", `the answer is no list of ${kind}s`);
+  }
+  // Go writes an empty list as null where nobody made it.
+  const items: unknown = body["items"] ?? [];
+  if (!Array.isArray(items)) throw new ProxyError("feed_lost", "the list has no items");
   const token = typeof metadata["continue"] === "string" ? metadata["continue"] : "";
   return { items: items.filter(isRawObject), revision, token };
 }
 
-/** Put a body together. */
-export async function collect(chunks: AsyncIterable<Buffer>): Promise<string> {
+/** Put a body together. @throws {ProxyError} `limit_reached` for one of more than `bytesMax`. */
+export async function collect(chunks: AsyncIterable<Buffer>, bytesMax: number = LIST_BYTES_MAX): Promise<string> {
   const parts: Buffer[] = [];
-  for await (const chunk of chunks) parts.push(chunk);
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) throw new ProxyError("limit_reached", `the list has more than ${bytesMax} bytes`);
+    parts.push(chunk);
+  }
   return Buffer.concat(parts).toString("utf8");
 }

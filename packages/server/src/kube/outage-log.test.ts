@@ -76,3 +76,10 @@ test("whoever listens hears of every failure, and of each success", () => {
     "EndpointSlice: ",
   ]);
 });
+
+test("an outage tells of its end in whole milliseconds", () => {
+  service.failed(AWAY, 500);
+  clock.advance(1_234.567_891);
+  service.recovered();
+  expect(log.lines.at(-1)).toEqual({ line: "info Service: the feed works again", fields: { failures: 1, afterMs: 1_235 } });
+});

@@ -71,7 +71,7 @@ export class OutageLog {
   recovered(): void {
     this.#onHealth(this.#subject, "");
     if (this.#failures === 0) return;
-    const fields = { failures: this.#failures, afterMs: this.#clock.nowMs() - this.#sinceMs };
+    const fields = { failures: this.#failures, afterMs: Math.round(this.#clock.nowMs() - this.#sinceMs) };
     if (this.#isReported) this.#log.info(`${this.#subject}: the feed works again`, fields);
     this.#failures = 0;
     this.#isReported = false;

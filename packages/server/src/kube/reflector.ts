@@ -32,6 +32,8 @@ export interface ReflectorOptions {
   readonly isOptional: boolean;
   /** Hears what ails a part of the source (a kind of object, or `files`) when a try failed, and "" whenever it works. */
   readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  /** Hears of each list, change and bookmark. */
+  readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
 }
 
 /** How one request to the API server went. */
@@ -188,7 +190,7 @@ export class Reflector {
   }
 
   async #list(signal: AbortSignal): Promise<Outcome> {
-    const { client, timings } = this.#options;
+    const { kind, client, timings } = this.#options;
     const seen = new Set<string>();
     let changed = 0;
     let revision = "";
@@ -196,9 +198,9 @@ export class Reflector {
     do {
       const resourceVersion = token === "" && this.#listsFromCache ? "0" : "";
       const limit = this.#pages ? String(PAGE_LIMIT) : "";
-      const answer = await client.get(this.#url({ limit, continue: token, resourceVersion }), timings.listIdleMs, signal);
+      const answer = await client.ask({ path: this.#url({ limit, continue: token, resourceVersion }), idleMs: timings.listIdleMs }, signal);
       if (answer.kind !== "open") return outcomeOf(answer);
-      const page = parseList(await collect(answer.chunks));
+      const page = parseList(await collect(answer.chunks), kind);
       for (const [index, object] of page.items.entries()) {
         if (this.#known.put(object, seen)) changed++;
         // A list from the cache comes in one piece: let the process breathe in between.
@@ -215,14 +217,14 @@ export class Reflector {
   /** Watch from the known revision, or with `initial` from the objects as they are. */
   async #watch(signal: AbortSignal, initial: Set<string> | undefined): Promise<Outcome> {
     const { client, timings, clock, random } = this.#options;
-    const url = this.#url({
+    const path = this.#url({
       watch: "true",
       allowWatchBookmarks: "true",
       timeoutSeconds: String(Math.round(timings.watchSeconds * (1 + random()))),
       resourceVersion: this.#revision,
       ...(initial && { sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" }),
     });
-    const answer = await client.get(url, timings.watchIdleMs, signal);
+    const answer = await client.ask({ path, idleMs: timings.watchIdleMs, isWatch: true }, signal);
     if (answer.kind !== "open") return outcomeOf(answer);
     this.#retries.answered();
     this.#openedMs = clock.nowMs();
@@ -241,8 +243,10 @@ export class Reflector {
 
   /** Take one line of a watch; `listing.seen` is set until the initial events are complete. */
   #receive(line: string, listing: { seen: Set<string> | undefined; changed: number }): Refusal | undefined {
-    const event = parseWatchEvent(line);
+    const { kind, onHeard } = this.#options;
+    const event = parseWatchEvent(line, kind);
     if (event.type === "error") return event.refusal;
+    onHeard?.(kind);
     if (event.type === "put" && this.#known.put(event.object, listing.seen)) listing.changed++;
     if (event.type === "delete") {
       listing.seen?.delete(keyOf(event.object));
@@ -257,7 +261,8 @@ export class Reflector {
   }
 
   #complete(seen: ReadonlySet<string>, changed: number, revision: string): void {
-    const { kind, log } = this.#options;
+    const { kind, log, onHeard } = this.#options;
+    onHeard?.(kind);
     const vanished = this.#known.deleteOthers(seen);
     this.#revision = revision;
     this.#pages = true;

@@ -1,8 +1,22 @@
 import { ProxyError } from "@turnout/core";
 import { isRecord } from "../source/raw-object.ts";
 
-/** The refusals that mean something of their own. */
-export const HTTP = { badRequest: 400, unauthorized: 401, forbidden: 403, notFound: 404, gone: 410, unprocessable: 422 } as const;
+/** The answers that mean something of their own. */
+export const HTTP = {
+  ok: 200,
+  created: 201,
+  badRequest: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  notFound: 404,
+  gone: 410,
+  unprocessable: 422,
+  tooMany: 429,
+  serverError: 500,
+} as const;
+
+/** An API server that is busy asks for seconds; one that is broken may not keep us waiting for ever. */
+const RETRY_AFTER_MAX_SECONDS = 300;
 
 /** An answer that isn't what was asked for: an HTTP status, or the object of a watch's ERROR event. */
 export interface Refusal {
@@ -11,7 +25,7 @@ export interface Refusal {
   readonly status: number;
   readonly reason: string;
   readonly message: string;
-  /** 0: the server didn't say. */
+  /** At most five minutes; 0: the server didn't say. */
   readonly retryAfterMs: number;
   /** It is about a resourceVersion the server hasn't reached (an API server behind, or restored from a backup). */
   readonly isFutureRevision: boolean;
@@ -21,7 +35,7 @@ export interface Refusal {
 export function parseRefusal(httpStatus: number, retryAfter: string | undefined, body: string): Refusal {
   const refusal = refusalOf(parsed(body), httpStatus, body);
   const seconds = Number(retryAfter ?? "0");
-  return Number.isFinite(seconds) && seconds > 0 ? { ...refusal, retryAfterMs: seconds * 1000 } : refusal;
+  return seconds > 0 ? { ...refusal, retryAfterMs: retryMs(seconds) } : refusal;
 }
 
 /** Read a Status object; `fallbackText` is shown when it has no message. Never throws. */
@@ -36,11 +50,15 @@ export function refusalOf(status: unknown, fallbackStatus = 0, fallbackText = ""
     status: typeof fields["code"] === "number" ? fields["code"] : fallbackStatus,
     reason: typeof fields["reason"] === "string" ? fields["reason"] : "",
     message: message.slice(0, 300),
-    retryAfterMs: Math.max(0, seconds) * 1000,
+    retryAfterMs: retryMs(seconds),
     isFutureRevision:
       causes.some((cause) => isRecord(cause) && cause["reason"] === "ResourceVersionTooLarge") ||
       message.startsWith("Too large resource version"),
   };
+}
+
+function retryMs(seconds: number): number {
+  return Math.min(RETRY_AFTER_MAX_SECONDS, Math.max(0, seconds)) * 1000;
 }
 
 /** Say a refusal as an error, with what to try. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { backoffMs, Retries, type Trouble } from "./backoff.ts";
 import { LineSplitter } from "./line-splitter.ts";
+import { collect, parseList } from "./list-page.ts";
 import { parseRefusal } from "./refusal.ts";
 import { parseWatchEvent } from "./watch-event.ts";
 
@@ -14,12 +15,53 @@ describe("LineSplitter", () => {
       expect([size, lines]).toEqual([size, ['{"a":"é"}', '{"b":"日本"}']]);
     }
   });
+
+  it("gives up a line that does not end, and forgets the length of those that did", () => {
+    const splitter = new LineSplitter(100);
+    for (let line = 0; line < 50; line++) expect(splitter.push(Buffer.from(`${"a".repeat(9)}\n${"b".repeat(9)}`))).toHaveLength(1);
+    expect(() => {
+      for (;;) splitter.push(Buffer.alloc(30, "a"));
+    }).toThrow("[limit_reached] a line has more than 100 bytes");
+  });
+});
+
+describe("parseList", () => {
+  const metadata = { resourceVersion: "7" };
+  it("reads a page; an item without a name is left out", () => {
+    const items = [{ metadata: { name: "a" } }, {}, null, 7];
+    const text = JSON.stringify({ kind: "ServiceList", metadata: { ...metadata, continue: "more" }, items });
+    expect(parseList(text, "Service")).toEqual({ items: [{ metadata: { name: "a" } }], revision: "7", token: "more" });
+    expect(parseList(JSON.stringify({ kind: "ServiceList", metadata, items: null }), "Service").items).toEqual([]);
+  });
+
+  const foreign: readonly (readonly [text: string, what: string])[] = [
+    ["", "not JSON"],
+    ["<html>Welcome", "not JSON"],
+    ["null", "no list of Services"],
+    [JSON.stringify({ metadata, items: [] }), "no list of Services"],
+    [JSON.stringify({ kind: "PodList", metadata, items: [] }), "no list of Services"],
+    [JSON.stringify({ kind: "Status", metadata, items: [] }), "no list of Services"],
+    [JSON.stringify({ kind: "ServiceList", items: [] }), "no list of Services"],
+    [JSON.stringify({ kind: "ServiceList", metadata: { resourceVersion: "" }, items: [] }), "no list of Services"],
+    [JSON.stringify({ kind: "ServiceList", metadata, items: {} }), "no items"],
+  ];
+  it.each(foreign)("takes %s for no empty list", (text, what) => {
+    expect(() => parseList(text, "Service")).toThrow(what);
+  });
+
+  it("is given only what fits into memory", async () => {
+    async function* endless(): AsyncGenerator<Buffer> {
+      for (;;) yield Buffer.alloc(100);
+    }
+    await expect(collect(endless(), 1_000)).rejects.toThrow("[limit_reached] the list has more than 1000 bytes");
+  });
 });
 
 describe("parseWatchEvent", () => {
   const metadata = { name: "a", resourceVersion: "7" };
   it("reads the five types", () => {
-    const parse = (type: string, object: unknown): unknown => parseWatchEvent(JSON.stringify({ type, object }));
+    const parse = (type: string, object: object): unknown =>
+      parseWatchEvent(JSON.stringify({ type, object: { kind: "Service", ...object } }), "Service");
     expect(parse("ADDED", { metadata })).toMatchObject({ type: "put", revision: "7" });
     expect(parse("MODIFIED", { metadata })).toMatchObject({ type: "put", revision: "7" });
     expect(parse("DELETED", { metadata })).toMatchObject({ type: "delete", revision: "7" });
@@ -29,9 +71,22 @@ describe("parseWatchEvent", () => {
     expect(parse("ERROR", { code: 410, reason: "Expired" })).toMatchObject({ type: "error", refusal: { status: 410 } });
   });
 
-  const foreign = ["{", "1", "{}", '{"type":"ADDED"}', '{"type":"ADDED","object":{"metadata":{"name":"a"}}}', '{"type":"BOOKMARK"}'];
-  it.each([...foreign, JSON.stringify({ type: "NEW", object: { metadata } })])("refuses %s", (line) => {
-    expect(() => parseWatchEvent(line)).toThrow("[feed_lost]");
+  const foreign: readonly (readonly [line: string, what: string])[] = [
+    ["{", "not JSON"],
+    ["\u0000\ufffd", "not JSON"],
+    ["1", "not an event"],
+    ["[]", "not an event"],
+    ["{}", "without a named object"],
+    ['{"type":"ADDED"}', "without a named object"],
+    ['{"type":"ADDED","object":{"kind":"Service","metadata":{"name":7}}}', "without a named object"],
+    ['{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"a"}}}', "without resourceVersion"],
+    ['{"type":"DELETED","object":{"kind":"Service","metadata":{"name":"a","resourceVersion":""}}}', "without resourceVersion"],
+    ['{"type":"BOOKMARK"}', "without resourceVersion"],
+    [JSON.stringify({ type: "DELETED", object: { kind: "Pod", metadata } }), "no Service"],
+    [JSON.stringify({ type: "NEW", object: { kind: "Service", metadata } }), "a type that Kubernetes doesn't have"],
+  ];
+  it.each(foreign)("refuses %s", (line, what) => {
+    expect(() => parseWatchEvent(line, "Service")).toThrow(what);
   });
 });
 
@@ -41,6 +96,8 @@ describe("parseRefusal", () => {
     ["text of a proxy", [502, undefined, "<html>Bad gateway"], { status: 502, message: "<html>Bad gateway", retryAfterMs: 0 }],
     ["JSON cut short", [500, undefined, '{"code":'], { status: 500, message: '{"code":' }],
     ["Retry-After", [429, "7", ""], { status: 429, retryAfterMs: 7_000 }],
+    ["Retry-After of a year", [503, "31536000", ""], { retryAfterMs: 300_000 }],
+    ["retryAfterSeconds without end", [429, undefined, '{"details":{"retryAfterSeconds":1e999}}'], { retryAfterMs: 300_000 }],
     ["Retry-After as a date, which Kubernetes never sends", [429, "Wed, 21 Oct 2026 07:28:00 GMT", ""], { retryAfterMs: 0 }],
     ["retryAfterSeconds", [429, undefined, '{"details":{"retryAfterSeconds":2}}'], { status: 429, retryAfterMs: 2_000 }],
     [

@@ -1,8 +1,5 @@
-import type { ObjectKind } from "@turnout/core";
+import { HIDING_LABELS, type ObjectKind } from "@turnout/core";
 import { isRecord, type RawObject } from "./raw-object.ts";
-
-/** Labels whose mere presence, whatever the value, hides an object from service proxies. */
-const HIDING_LABELS: readonly string[] = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
 /** Where a kind is listed and what is asked for. */
 export interface Selection {
@@ -16,15 +13,16 @@ export interface Selection {
  * Say what to list and watch of a kind.
  *
  * Edges: `nodeName` undefined watches every Node.
- * @source rule R-63; the field selector is legal for Services only.
+ * @source kube-proxy cmd/kube-proxy/app/server.go Run, pkg/proxy/node.go newNodeManager; rule R-63
  */
 export function selectionFor(kind: ObjectKind, nodeName: string | undefined): Selection {
-  const labelSelector = HIDING_LABELS.map((label) => `!${label}`).join(",");
+  const label = HIDING_LABELS[kind];
+  const labelSelector = label === undefined ? "" : `!${label}`;
   switch (kind) {
     case "Node":
       return {
         path: "/api/v1/nodes",
-        labelSelector: "",
+        labelSelector,
         fieldSelector: nodeName === undefined ? "" : `metadata.name=${nodeName}`,
       };
     case "Service":
@@ -38,8 +36,8 @@ export function selectionFor(kind: ObjectKind, nodeName: string | undefined): Se
 
 /** Tell whether the same selection, made by an API server, would show `object`; for sources without one. Never throws. */
 export function isSelected(kind: ObjectKind, object: RawObject): boolean {
-  if (kind === "Node") return true;
+  const label = HIDING_LABELS[kind];
   const { labels } = object.metadata;
-  if (isRecord(labels) && HIDING_LABELS.some((label) => Object.hasOwn(labels, label))) return false;
+  if (label !== undefined && isRecord(labels) && Object.hasOwn(labels, label)) return false;
   return kind !== "Service" || !isRecord(object.spec) || object.spec["clusterIP"] !== "None";
 }

@@ -110,6 +110,6 @@ export function node(name: string): unknown {
 }
 
 /** A ServiceCIDR. */
-export function cidr(name: string): unknown {
-  return { kind: "ServiceCIDR", metadata: { name }, spec: { cidrs: ["10.96.0.0/16"] } };
+export function cidr(name: string, labels: Record<string, string> = {}): unknown {
+  return { kind: "ServiceCIDR", metadata: { name, labels }, spec: { cidrs: ["10.96.0.0/16"] } };
 }

@@ -10,7 +10,7 @@ function tally(servers: Readonly<Record<string, number>>, failed: Tally["failed"
   return { attempts, ok, failed, servers, clients: {}, p50Ms: 1, p99Ms: 2 };
 }
 
-const HELD: HoldStatus = { state: "open", answers: 20, late: 0, server: "cart-1", client: "" };
+const HELD: HoldStatus = { state: "open", asks: 20, answers: 20, late: 0, server: "cart-1", client: "" };
 const FINE: LoopbackFindings = {
   stageMs: 900,
   readyMs: 400,

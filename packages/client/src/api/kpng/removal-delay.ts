@@ -63,7 +63,7 @@ export class RemovalDelay {
       if (signal.aborted) return;
     }
     this.#running = undefined;
-    log.info("what the kpng server no longer sends is gone", { items: missing(), afterMs: clock.nowMs() - beganMs });
+    log.info("what the kpng server no longer sends is gone", { items: missing(), afterMs: Math.round(clock.nowMs() - beganMs) });
     onRelease();
   }
 }

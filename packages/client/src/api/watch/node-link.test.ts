@@ -175,7 +175,8 @@ describe("a link that is cut", () => {
   });
 
   test("tries again with growing waits, says so once, and says when it is back", async () => {
-    open();
+    const health: string[] = [];
+    open({ onHealth: (part, trouble) => void health.push(`${part}: ${trouble.slice(0, 11)}`) });
     void Promise.allSettled([feed.next(never)]);
     await eventually("a first try", () => log.lines.length > 0);
     const waits: number[] = [];
@@ -195,6 +196,7 @@ describe("a link that is cut", () => {
     await stateServer.listen();
     await retried(0);
     await eventually("it is back", () => log.lines.some((line) => line.startsWith("info following the node-state API")));
+    expect([health[0], health.at(-1)]).toEqual(["node-state API: [feed_lost]", "node-state API: "]);
   });
 });
 

@@ -49,6 +49,8 @@ export interface NodeLinkOptions {
    * better with the rules that stand than with new ones without node ports. Default false.
    */
   readonly awaitsNode?: boolean | undefined;
+  /** Hears under the name `node-state API` what keeps it from being followed, and "" when it is; nothing before the first try ended. */
+  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
   /** Hears when the node's eligibility was told or changed, and with which family's change set; undefined: with neither's. */
   readonly onEligibility?: ((eligibility: Eligibility, family: IPFamily | undefined) => void) | undefined;
 }
@@ -58,6 +60,8 @@ const RETRY_LAST_MS = 10_000;
 /** A stream that lived so long was a good one. */
 const GOOD_MS = 5_000;
 const WELCOME_MS = 10_000;
+/** What health is told about, as a source's part. */
+const PART = "node-state API";
 const SILENT: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /**
@@ -244,6 +248,7 @@ export class NodeLink {
       this.#kpng?.rest();
       this.#log.info("following the node-state API", { target: this.#options.target, version: response.value.version });
       this.#said = undefined;
+      this.#options.onHealth?.(PART, "");
       this.#askDue();
       return;
     }
@@ -260,6 +265,7 @@ export class NodeLink {
   #report(reason: ProxyError): void {
     const isNews = reason.code !== this.#said;
     this.#said = reason.code;
+    this.#options.onHealth?.(PART, reason.message);
     if (isNews) this.#log.warn("the node-state API is away, rules stay as they are; trying again", { error: reason });
     else this.#log.debug("the node-state API is still away", { error: reason });
   }

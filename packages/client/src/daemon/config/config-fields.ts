@@ -1,7 +1,22 @@
 import { canonicalIP, parseCIDR } from "@turnout/core";
 import { parseBindAddress } from "./bind-address.ts";
-import { DURATION, INTEGER, LIST, NUMBER, SWITCH, SWITCHES, TEXT, type ValueKind } from "./config-kinds.ts";
-import type { ConfigPath, ConfigValues } from "./config-values.ts";
+import {
+  DURATION,
+  DURATION_OR_NS,
+  INTEGER,
+  LEVEL,
+  LIST,
+  MODULES,
+  NUMBER,
+  QUANTITY,
+  SWITCH,
+  SWITCHES,
+  TEXT,
+  type ValueKind,
+} from "./config-kinds.ts";
+import type { ConfigPath, ConfigValues, VModuleItem } from "./config-values.ts";
+import { wrongGate } from "./feature-gates.ts";
+import { KUBE_PROXY_VERSION } from "./kube-proxy-gates.ts";
 
 /** One row of the configuration table: file field, flag, default and check in one place. */
 export interface Field<T> {
@@ -12,9 +27,11 @@ export interface Field<T> {
   readonly help?: string;
   /** Where "" or 0 in a file means "not set", as kube-proxy's defaulting reads it. */
   readonly zeroIsUnset?: true;
+  /** Where "" for the flag means "not set": kube-proxy takes no notice of it, or a manifest's variable may be empty. */
+  readonly emptyFlagIsUnset?: true;
   /** Accepted and checked, but nothing here reads it; said once when somebody sets it. */
   readonly hasNoEffect?: true;
-  /** What is wrong with a value, e.g. `must be 0 to 31`; undefined when it is fine. */
+  /** What is wrong with a value, e.g. `must be 0 to 31`, or, for lists and maps, with what in it; undefined when it is fine. */
   check?(value: T): string | undefined;
 }
 
@@ -59,13 +76,16 @@ function nodePortAddresses(values: readonly string[]): string | undefined {
   return allCIDRs(values.filter((value) => !NODE_PORT_KEYWORDS.has(value)));
 }
 
-function portRange(value: string): string | undefined {
-  const match = /^(\d{1,5})(?:([-+])(\d{1,5}))?$/.exec(value);
-  if (value === "" || value === "0-0") return undefined;
-  if (match === null) return "must be a port range like 300-2000";
-  const first = Number(match[1]);
-  const last = match[2] === "+" ? first + Number(match[3]) : Number(match[3] ?? first);
-  return last >= first && last <= 65_535 ? undefined : "must be a port range like 300-2000";
+/** kube-proxy shows the hidden metrics of the minor version before its own, and takes no other. */
+function previousVersion(value: string): string | undefined {
+  const [major, minor] = KUBE_PROXY_VERSION.split(".");
+  const previous = `${major}.${Number(minor) - 1}`;
+  return value === "" || value === previous ? undefined : `must be left out, or ${previous}`;
+}
+
+function modules(values: readonly VModuleItem[]): string | undefined {
+  const wrong = values.find(({ filePattern }) => filePattern === "" || /[=,]/.test(filePattern));
+  return wrong === undefined ? undefined : `"${wrong.filePattern}" is no pattern of file names`;
 }
 
 const syncPeriod = { kind: DURATION, fallback: 30_000, zeroIsUnset: true, check: positive } as const;
@@ -78,7 +98,7 @@ const masqueradeBit = { kind: INTEGER, fallback: 14, check: between(0, 31) } as 
  * @source kube-proxy apis/config/v1alpha1/defaults.go and apis/config/validation
  */
 export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
-  featureGates: { kind: SWITCHES, fallback: {}, flag: "feature-gates", hasNoEffect: true },
+  featureGates: { kind: SWITCHES, fallback: {}, flag: "feature-gates", check: wrongGate, hasNoEffect: true },
   "clientConnection.kubeconfig": { kind: TEXT, fallback: "", flag: "kubeconfig", help: "file that says how to reach the API server" },
   "clientConnection.acceptContentTypes": { kind: TEXT, fallback: "", hasNoEffect: true },
   "clientConnection.contentType": { kind: TEXT, fallback: "application/json", flag: "kube-api-content-type", hasNoEffect: true },
@@ -91,12 +111,53 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     hasNoEffect: true,
     check: notNegative,
   },
-  hostnameOverride: { kind: TEXT, fallback: "", flag: "hostname-override", help: "this node's name (default: the host's name)" },
+  "logging.format": {
+    kind: TEXT,
+    fallback: "text",
+    flag: "logging-format",
+    zeroIsUnset: true,
+    check: oneOf(["text", "json"]),
+    help: "text or json (default: text on a terminal)",
+  },
+  "logging.flushFrequency": {
+    kind: DURATION_OR_NS,
+    fallback: 5_000,
+    flag: "log-flush-frequency",
+    zeroIsUnset: true,
+    check: positive,
+    hasNoEffect: true,
+  },
+  "logging.verbosity": { kind: LEVEL, fallback: 0, flag: "v" },
+  "logging.vmodule": { kind: MODULES, fallback: [], flag: "vmodule", check: modules, hasNoEffect: true },
+  "logging.options.text.splitStream": { kind: SWITCH, fallback: false, flag: "log-text-split-stream", hasNoEffect: true },
+  "logging.options.text.infoBufferSize": {
+    kind: QUANTITY,
+    fallback: "0",
+    flag: "log-text-info-buffer-size",
+    zeroIsUnset: true,
+    hasNoEffect: true,
+  },
+  "logging.options.json.splitStream": { kind: SWITCH, fallback: false, flag: "log-json-split-stream", hasNoEffect: true },
+  "logging.options.json.infoBufferSize": {
+    kind: QUANTITY,
+    fallback: "0",
+    flag: "log-json-info-buffer-size",
+    zeroIsUnset: true,
+    hasNoEffect: true,
+  },
+  hostnameOverride: {
+    kind: TEXT,
+    fallback: "",
+    flag: "hostname-override",
+    emptyFlagIsUnset: true,
+    help: "this node's name (default: the host's name)",
+  },
   bindAddress: {
     kind: TEXT,
     fallback: "0.0.0.0",
     flag: "bind-address",
     zeroIsUnset: true,
+    emptyFlagIsUnset: true,
     check: anIP,
     help: "the node IP to use for its family, and the primary family; unspecified: the Node object's",
   },
@@ -122,8 +183,19 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     flag: "bind-address-hard-fail",
     help: "exit when a health or metrics address can't be bound, instead of trying again",
   },
-  enableProfiling: { kind: SWITCH, fallback: false, flag: "profiling", hasNoEffect: true },
-  showHiddenMetricsForVersion: { kind: TEXT, fallback: "", flag: "show-hidden-metrics-for-version", hasNoEffect: true },
+  enableProfiling: {
+    kind: SWITCH,
+    fallback: false,
+    flag: "profiling",
+    help: "answer /debug/pprof/ beside /metrics: CPU and heap profiles",
+  },
+  showHiddenMetricsForVersion: {
+    kind: TEXT,
+    fallback: "",
+    flag: "show-hidden-metrics-for-version",
+    check: previousVersion,
+    hasNoEffect: true,
+  },
   mode: { kind: TEXT, fallback: "", flag: "proxy-mode", check: oneOf(MODES), help: "kube-proxy's name of the backend; --backend beats it" },
   "iptables.masqueradeBit": { ...masqueradeBit, flag: "iptables-masquerade-bit" },
   "iptables.masqueradeAll": {
@@ -179,31 +251,60 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     check: nodePortAddresses,
     help: "CIDRs, or primary, localhost, all: the node addresses that answer node ports (default: the backend's)",
   },
-  oomScoreAdj: { kind: INTEGER, fallback: -999, flag: "oom-score-adj", check: between(-1000, 1000), hasNoEffect: true },
-  "conntrack.maxPerCore": { kind: INTEGER, fallback: 32_768, flag: "conntrack-max-per-core", check: notNegative, hasNoEffect: true },
-  "conntrack.min": { kind: INTEGER, fallback: 131_072, flag: "conntrack-min", check: notNegative, hasNoEffect: true },
+  oomScoreAdj: {
+    kind: INTEGER,
+    fallback: -999,
+    flag: "oom-score-adj",
+    check: between(-1000, 1000),
+    help: "this process's oom_score_adj, -1000 to 1000 (default -999)",
+  },
+  "conntrack.maxPerCore": {
+    kind: INTEGER,
+    fallback: 32_768,
+    flag: "conntrack-max-per-core",
+    check: notNegative,
+    help: "connections that conntrack remembers, for each core (default 32768); 0 leaves the limit as it is",
+  },
+  "conntrack.min": {
+    kind: INTEGER,
+    fallback: 131_072,
+    flag: "conntrack-min",
+    check: notNegative,
+    help: "connections that conntrack remembers at least (default 131072)",
+  },
   "conntrack.tcpEstablishedTimeout": {
     kind: DURATION,
     fallback: 24 * HOUR_MS,
     flag: "conntrack-tcp-timeout-established",
     check: notNegative,
-    hasNoEffect: true,
+    help: "how long conntrack remembers an idle TCP connection (default 24h); 0 leaves it as it is",
   },
   "conntrack.tcpCloseWaitTimeout": {
     kind: DURATION,
     fallback: HOUR_MS,
     flag: "conntrack-tcp-timeout-close-wait",
     check: notNegative,
-    hasNoEffect: true,
+    help: "the same in CLOSE_WAIT (default 1h)",
   },
-  "conntrack.tcpBeLiberal": { kind: SWITCH, fallback: false, flag: "conntrack-tcp-be-liberal", hasNoEffect: true },
-  "conntrack.udpTimeout": { kind: DURATION, fallback: 0, flag: "conntrack-udp-timeout", check: notNegative, hasNoEffect: true },
+  "conntrack.tcpBeLiberal": {
+    kind: SWITCH,
+    fallback: false,
+    flag: "conntrack-tcp-be-liberal",
+    help: "let conntrack accept TCP packets outside of their window",
+  },
+  "conntrack.udpTimeout": {
+    kind: DURATION,
+    fallback: 0,
+    flag: "conntrack-udp-timeout",
+    check: notNegative,
+    help: "how long conntrack remembers a UDP flow without an answer; 0 leaves it as it is",
+  },
   "conntrack.udpStreamTimeout": {
     kind: DURATION,
     fallback: 0,
     flag: "conntrack-udp-timeout-stream",
     check: notNegative,
-    hasNoEffect: true,
+    help: "the same of one with answers",
   },
   configSyncPeriod: {
     kind: DURATION,
@@ -213,7 +314,7 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     check: positive,
     hasNoEffect: true,
   },
-  portRange: { kind: TEXT, fallback: "", flag: "proxy-port-range", check: portRange, hasNoEffect: true },
+  portRange: { kind: TEXT, fallback: "", hasNoEffect: true },
 };
 
 /** All paths in the table's order. */

@@ -27,31 +27,41 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = PATHS.flatMap((path) => {
 });
 
 /**
- * Flags that kube-proxy maps to the section of the mode in use, when that is nftables.
+ * Flags of the section iptables that count in mode nftables too, where nobody said which mode it is to be.
  * @source kube-proxy cmd/kube-proxy/app/options.go: --masquerade-all maps to the active mode; the iptables periods apply when it is not ipvs
  */
-export const NFTABLES_TARGETS: Readonly<Partial<Record<ConfigPath, ConfigPath>>> = {
+const ALSO_NFTABLES: Readonly<Partial<Record<ConfigPath, ConfigPath>>> = {
   "iptables.masqueradeAll": "nftables.masqueradeAll",
   "iptables.syncPeriod": "nftables.syncPeriod",
   "iptables.minSyncPeriod": "nftables.minSyncPeriod",
 };
 
+/** The flag that sets a field, with its dashes; undefined where only a file does. */
+export function flagFor(path: ConfigPath): string | undefined {
+  const also = Object.entries(ALSO_NFTABLES).find(([, other]) => other === path)?.[0] as ConfigPath | undefined;
+  const { flag } = FIELDS[also ?? path];
+  return flag === undefined ? undefined : `--${flag}`;
+}
+
 /**
- * Read flags into values, each checked.
+ * Read flags into values, which are not checked yet.
  *
- * Edges: names that are no configuration flags are left alone; unlike in a file, "" and 0 are taken as said.
+ * Edges: names that are no configuration flags are left alone; unlike in a file, "" and 0 are taken as said, but for flags whose "" asks for nothing.
  * @throws {ProxyError} `invalid_object` naming the flag.
  */
 export function parseConfigFlags(raw: RawFlags): GivenValues {
   const given: Partial<Record<ConfigPath, unknown>> = {};
   for (const flag of CONFIG_FLAGS) {
     const text = Object.hasOwn(raw, flag.name) ? raw[flag.name] : undefined;
-    if (text === undefined) continue;
+    if (text === undefined || (text === "" && FIELDS[flag.path].emptyFlagIsUnset === true)) continue;
     const field = FIELDS[flag.path] as Field<unknown>;
     if (text === true && flag.placeholder !== undefined) {
       throw new ProxyError("invalid_object", "the flag needs a value", { object: `--${flag.name}` });
     }
-    given[flag.path] = readField(field, `--${flag.name}`, (kind) => kind.fromFlag(text === true ? "true" : text));
+    const value = readField(field, `--${flag.name}`, (kind) => kind.fromFlag(text === true ? "true" : text));
+    given[flag.path] = value;
+    const also = ALSO_NFTABLES[flag.path];
+    if (also !== undefined) given[also] = value;
   }
   return given as GivenValues;
 }

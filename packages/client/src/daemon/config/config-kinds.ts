@@ -1,4 +1,5 @@
 import { ProxyError, type Plain } from "@turnout/core";
+import type { VModuleItem } from "./config-values.ts";
 import { formatDuration, parseDuration } from "./duration.ts";
 
 /** How one kind of configuration value is read from a file, from a flag, and shown. Readers throw `invalid_object` saying what they expected. */
@@ -15,16 +16,31 @@ function expected(what: string, found: unknown): ProxyError {
   return new ProxyError("invalid_object", `expected ${what}, found ${JSON.stringify(found) ?? String(found)}`);
 }
 
-function readNumber(value: unknown, integer: boolean): number {
-  if (typeof value !== "number" || !Number.isFinite(value) || (integer && !Number.isSafeInteger(value))) {
-    throw expected(integer ? "a whole number" : "a number", value);
-  }
+function readNumber(value: unknown): number {
+  if (typeof value !== "number" || !Number.isFinite(value)) throw expected("a number", value);
   return value;
 }
 
-function numberFromFlag(text: string, integer: boolean): number {
-  if (!/^[+-]?(\d+\.?\d*|\.\d+)$/.test(text)) throw expected(integer ? "a whole number" : "a number", text);
-  return readNumber(Number(text), integer);
+/** Go's int32. */
+const INTEGER_MAX = 2 ** 31 - 1;
+
+function readInteger(value: unknown): number {
+  if (typeof value !== "number" || !Number.isInteger(value)) throw expected("a whole number", value);
+  if (value > INTEGER_MAX || value < -INTEGER_MAX - 1) throw expected(`a whole number of ${-INTEGER_MAX - 1} to ${INTEGER_MAX}`, value);
+  return value;
+}
+
+/** As Go's strconv.ParseInt reads it with base 0: `14`, `0x0e`, `0b1110`, `0o16` or `016`, and `1_000`. */
+function integerFromFlag(text: string): number {
+  const [, sign, digits = ""] = /^([+-]?)(0[xX][\da-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]*|[1-9][\d_]*)$/.exec(text) ?? [];
+  if (digits === "" || /__|_$/.test(digits)) throw expected("a whole number", text);
+  const value = Number(digits.replaceAll("_", "").replace(/^0(?=\d)/, "0o"));
+  return readInteger(sign === "-" && value !== 0 ? -value : value);
+}
+
+function numberFromFlag(text: string): number {
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text)) throw expected("a number", text);
+  return readNumber(Number(text));
 }
 
 function readString(value: unknown): string {
@@ -93,16 +109,16 @@ export const SWITCH: ValueKind<boolean> = {
 /** A whole number. */
 export const INTEGER: ValueKind<number> = {
   placeholder: "N",
-  fromFile: (value) => readNumber(value, true),
-  fromFlag: (text) => numberFromFlag(text, true),
+  fromFile: readInteger,
+  fromFlag: integerFromFlag,
   show: (value) => value,
 };
 
 /** Any finite number. */
 export const NUMBER: ValueKind<number> = {
   placeholder: "N",
-  fromFile: (value) => readNumber(value, false),
-  fromFlag: (text) => numberFromFlag(text, false),
+  fromFile: readNumber,
+  fromFlag: numberFromFlag,
   show: (value) => value,
 };
 
@@ -112,6 +128,64 @@ export const DURATION: ValueKind<number> = {
   fromFile: (value) => parseDuration(readString(value)),
   fromFlag: parseDuration,
   show: formatDuration,
+};
+
+/** As a duration; a file may also have a whole number of nanoseconds. */
+export const DURATION_OR_NS: ValueKind<number> = {
+  ...DURATION,
+  fromFile: (value) => (typeof value === "number" ? readNumber(value) / 1e6 : DURATION.fromFile(value)),
+};
+
+/** Go's resource.Quantity, e.g. `512Ki`. */
+const QUANTITY_TEXT = /^[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
+
+function quantity(text: string): string {
+  if (!QUANTITY_TEXT.test(text)) throw expected("a quantity like 512Ki", text);
+  return text;
+}
+
+/** A quantity of bytes, as it is written. */
+export const QUANTITY: ValueKind<string> = {
+  placeholder: "QUANTITY",
+  fromFile: (value) => quantity(typeof value === "number" ? String(value) : readString(value)),
+  fromFlag: quantity,
+  show: (value) => value,
+};
+
+function readModule(value: unknown): VModuleItem {
+  if (!isRecord(value)) throw expected("a map of filePattern and verbosity", value);
+  return { filePattern: readString(value["filePattern"] ?? ""), verbosity: readLevel(value["verbosity"] ?? 0) };
+}
+
+function moduleFromFlag(text: string): VModuleItem {
+  const [filePattern, verbosity, more] = text.split("=");
+  if (!filePattern || verbosity === undefined || more !== undefined) throw expected("pattern=N,other=N", text);
+  return { filePattern, verbosity: levelFromFlag(verbosity) };
+}
+
+function readLevel(value: unknown): number {
+  const level = readInteger(value);
+  if (level < 0) throw expected("a level of 0 or more", value);
+  return level;
+}
+
+function levelFromFlag(text: string): number {
+  if (!/^\d+$/.test(text)) throw expected("a level like 4", text);
+  return readLevel(Number(text));
+}
+
+/** How much is logged. */
+export const LEVEL: ValueKind<number> = { placeholder: "LEVEL", fromFile: readLevel, fromFlag: levelFromFlag, show: (value) => value };
+
+/** How much is logged of single files; a flag is written `pattern=N,other=N`. */
+export const MODULES: ValueKind<readonly VModuleItem[]> = {
+  placeholder: "PATTERN=N,…",
+  fromFile: (value) => {
+    if (!Array.isArray(value)) throw expected("a list", value);
+    return value.map(readModule);
+  },
+  fromFlag: (text) => splitList(text).map(moduleFromFlag),
+  show: (value) => value.map(({ filePattern, verbosity }) => ({ filePattern, verbosity })),
 };
 
 /** A list of text; a flag separates by commas. */

@@ -1,3 +1,10 @@
+/** How much is logged from files of a name. */
+export interface VModuleItem {
+  /** A base name without its suffix, or a glob pattern of it. */
+  readonly filePattern: string;
+  readonly verbosity: number;
+}
+
 /** KubeProxyConfiguration v1alpha1 as flat paths; durations are in milliseconds. */
 export interface ConfigValues {
   readonly featureGates: Readonly<Record<string, boolean>>;
@@ -6,6 +13,14 @@ export interface ConfigValues {
   readonly "clientConnection.contentType": string;
   readonly "clientConnection.qps": number;
   readonly "clientConnection.burst": number;
+  readonly "logging.format": string;
+  readonly "logging.flushFrequency": number;
+  readonly "logging.verbosity": number;
+  readonly "logging.vmodule": readonly VModuleItem[];
+  readonly "logging.options.text.splitStream": boolean;
+  readonly "logging.options.text.infoBufferSize": string;
+  readonly "logging.options.json.splitStream": boolean;
+  readonly "logging.options.json.infoBufferSize": string;
   readonly hostnameOverride: string;
   readonly bindAddress: string;
   readonly healthzBindAddress: string;

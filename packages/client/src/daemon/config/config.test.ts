@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { CONFIG_FLAGS, type RawFlags } from "./config-flags.ts";
-import { loadConfig, runConfig, type RunConfig } from "./config.ts";
+import { configFileText, loadConfig, runConfig, type RunConfig } from "./config.ts";
 
 const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 
@@ -148,8 +148,114 @@ showHiddenMetricsForVersion: ""
   });
 
   test("what has no effect is said once, when somebody sets it", () => {
-    expect(configure({ "oom-score-adj": "-1" }, undefined).warnings).toEqual(["accepted, but without effect here: oomScoreAdj"]);
+    expect(configure({ "config-sync-period": "1h" }, undefined).warnings).toEqual(["accepted, but without effect here: configSyncPeriod"]);
+    expect(configure({ "feature-gates": "TurnoutRepairOnNotice=false" }, undefined)).toMatchObject({
+      repairsOnNotice: false,
+      warnings: [],
+    });
   });
+});
+
+describe("values", () => {
+  test.each([
+    ["a masquerade bit above 31", "iptables: {masqueradeBit: 32}", "32 must be 0 to 31: config.yaml: iptables.masqueradeBit"],
+    [
+      "a sync period below 0, as it was written",
+      "nftables: {syncPeriod: -5s}",
+      "-5s must be greater than 0: config.yaml: nftables.syncPeriod",
+    ],
+    ["a min sync period below 0", "nftables: {minSyncPeriod: -1s}", "must not be negative"],
+    ["an unknown mode", "mode: userspace", 'must be one of "", iptables, ipvs, nftables, kernelspace'],
+    ["an unknown detect-local mode", "detectLocalMode: Magic", "must be one of"],
+    ["a bad bind address", "bindAddress: somewhere", "must be an IP address"],
+    ["a bad healthz address", "healthzBindAddress: localhost:1", "must be IP:port"],
+    ["a bad metrics port", "metricsBindAddress: 127.0.0.1:70000", "must be IP:port"],
+    ["a node port address that is no CIDR", "nodePortAddresses: [10.0.0.1]", /\] "10.0.0.1" is not a CIDR/],
+    ["an oom score out of range", "oomScoreAdj: 1001", "must be -1000 to 1000"],
+    ["negative conntrack limits", "conntrack: {min: -1}", "must not be negative"],
+    ["an unknown feature gate", "featureGates: {Nonesuch: true}", "unrecognized feature gate: Nonesuch: config.yaml: featureGates"],
+    ["a locked feature gate", "featureGates: {APIServerTracing: false}", "feature is locked to true"],
+    ["hidden metrics of another version", "showHiddenMetricsForVersion: '1.2'", "must be left out, or 1.35"],
+    ["a log format", "logging: {format: xml}", "must be one of text, json"],
+  ])("refuses %s", (_name, body, message) => {
+    expect(() => configure({}, body)).toThrow(message);
+  });
+
+  test("of other modes' sections are not looked at", () => {
+    const body = "ipvs: {excludeCIDRs: [foo], tcpTimeout: -1s}\nportRange: foo\n";
+    expect(() => configure({}, body)).not.toThrow();
+    expect(() => configure({}, body, "ipvs")).toThrow('"foo" is not a CIDR like 10.0.0.0/8: config.yaml: ipvs.excludeCIDRs');
+    expect(() => configure({}, "nftables: {masqueradeBit: 32, syncPeriod: -1s}\n", "iptables")).not.toThrow();
+    expect(() => configure({}, "iptables: {syncPeriod: -1s}\n", "iptables")).toThrow("-1s must be greater than 0");
+  });
+
+  test("empty flags that manifests' variables may leave ask for nothing", () => {
+    const { flagz } = configure({});
+    expect({ ...configure({ "bind-address": "", "hostname-override": "", "node-name": "" }), flagz }).toEqual(configure({}));
+  });
+
+  test("gates of kube-proxy are taken, and a warning names them once", () => {
+    const { warnings } = configure({ "feature-gates": "ContextualLogging=true,AllAlpha=false" });
+    expect(warnings).toEqual(["accepted, but without effect here: featureGates (ContextualLogging, AllAlpha)"]);
+  });
+
+  test("deprecated flags are said to be", () => {
+    expect(configure({ "healthz-port": "99" }).warnings).toEqual(["--healthz-port is deprecated, use --healthz-bind-address instead"]);
+  });
+
+  test("whole numbers are written as Go reads them", () => {
+    for (const [text, bit] of [
+      ["0x0e", 14],
+      ["0b101", 5],
+      ["017", 15],
+      ["0o17", 15],
+      ["1_0", 10],
+      ["+3", 3],
+    ] as const)
+      expect(configure({ "iptables-masquerade-bit": text }, undefined, "iptables").settings.masqueradeBit).toBe(bit);
+    for (const text of ["1__0", "1_", "08", "0x", "3000000000", ""])
+      expect(() => configure({ "conntrack-min": text })).toThrow("whole number");
+  });
+});
+
+describe("logging", () => {
+  const said = (flags: RawFlags, body?: string): unknown => {
+    const file = body === undefined ? undefined : { path: "config.yaml", text: HEAD + body };
+    return loadConfig({ flags, file, hostname: "host" }).logging;
+  };
+
+  test("flags beat the file, which they do for nothing else but the host name", () => {
+    expect(said({}, "logging: {format: json, verbosity: 4}\n")).toEqual({ format: "json", verbosity: 4 });
+    expect(said({ v: "2", "logging-format": "text" }, "logging: {format: json, verbosity: 4}\n")).toEqual({ format: "text", verbosity: 2 });
+    expect(said({})).toEqual({ format: undefined, verbosity: undefined });
+  });
+
+  test.each([
+    [{ "log-json-split-stream": "true" }, "it needs the feature gate LoggingAlphaOptions: --log-json-split-stream"],
+    [{ "log-text-info-buffer-size": "1Mi" }, "it needs the feature gate LoggingAlphaOptions: --log-text-info-buffer-size"],
+    [{ "logging-format": "json", vmodule: "a=1" }, "it needs logging format text: --vmodule"],
+    [{ vmodule: "foo" }, "expected pattern=N,other=N"],
+    [{ v: "foo" }, 'expected a level like 4, found "foo": --v'],
+  ] as const)("refuses %j", (flags, message) => {
+    expect(() => said(flags)).toThrow(message);
+  });
+
+  test("alpha options are taken with their gate, and have no effect", () => {
+    const { warnings } = configure({ "log-json-split-stream": "true", "feature-gates": "AllAlpha=true" });
+    expect(warnings[0]).toContain("logging.options.json.splitStream");
+  });
+});
+
+test("a configuration is written as a file that means the same", () => {
+  const flags = { "masquerade-all": true, "iptables-sync-period": "5s", "cluster-cidr": "10.0.0.0/8", v: "2", vmodule: "a=1" } as const;
+  const said = loadConfig({ flags, file: undefined, hostname: "host" });
+  const written = loadConfig({ flags: {}, file: { path: "written.yaml", text: configFileText(said) }, hostname: "host" });
+  for (const backend of ["nft", "iptables"]) {
+    const { settings, syncPeriodMs, minSyncPeriodMs, configz } = runConfig(said, { name: backend, ...MODES[backend] });
+    expect(runConfig(written, { name: backend, ...MODES[backend] })).toMatchObject({ settings, syncPeriodMs, minSyncPeriodMs, configz });
+  }
+  expect(written.logging).toMatchObject({ verbosity: 2 });
+  expect(written.warnings).toEqual([]);
 });
 
 describe("detect-local and addresses", () => {
@@ -176,11 +282,11 @@ describe("detect-local and addresses", () => {
     ["two CIDRs of one family", { "cluster-cidr": "10.0.0.0/8,11.0.0.0/8" }, "one of each family: --cluster-cidr"],
     ["three CIDRs", { "cluster-cidr": "10.0.0.0/8,fd00::/8,11.0.0.0/8" }, "one of each family: --cluster-cidr"],
     ["no CIDR", { "cluster-cidr": "10.0.0.0" }, "--cluster-cidr"],
-    ["min above sync period", { "iptables-sync-period": "1s", "iptables-min-sync-period": "2s" }, "nftables.minSyncPeriod"],
+    ["min above sync period", { "iptables-sync-period": "1s", "iptables-min-sync-period": "2s" }, "--iptables-min-sync-period"],
     ["a blank node name", { "hostname-override": "  " }, "must not be blank"],
     ["a flag without its value", { "cluster-cidr": true }, "--cluster-cidr"],
     ["a switch that is neither", { "masquerade-all": "yes" }, "expected true or false"],
-    ["a bad number", { "iptables-masquerade-bit": "0x1" }, "expected a whole number"],
+    ["a bad number", { "iptables-masquerade-bit": "1x" }, "expected a whole number"],
   ] as const)("refuses %s", (_name, flags, message) => {
     expect(() => configure(flags)).toThrow(message);
   });
@@ -201,6 +307,9 @@ test("/configz shows every field once, durations as Go writes them", () => {
   const { configz } = configure({ "metrics-bind-address": "0.0.0.0" }, undefined);
   expect(configz).toMatchObject({
     "kubeproxy.config.k8s.io": {
+      kind: "KubeProxyConfiguration",
+      apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
+      logging: { format: "text", flushFrequency: "5s", verbosity: 0 },
       nftables: { syncPeriod: "30s", minSyncPeriod: "100ms", masqueradeBit: 14 },
       conntrack: { tcpEstablishedTimeout: "24h0m0s" },
       metricsBindAddress: "0.0.0.0:10249",
@@ -210,6 +319,44 @@ test("/configz shows every field once, durations as Go writes them", () => {
 });
 
 test("every flag has a field, and every visible one a help text", () => {
-  expect(CONFIG_FLAGS).toHaveLength(47);
+  expect(CONFIG_FLAGS).toHaveLength(54);
   expect(CONFIG_FLAGS.filter((flag) => flag.isShown && flag.help === "")).toEqual([]);
+});
+
+describe("the addresses that Services may have", () => {
+  const texts = (list: readonly { readonly text: string }[] | undefined): readonly string[] | undefined => list?.map(({ text }) => text);
+
+  test.each<[RawFlags, readonly string[] | undefined, readonly string[] | undefined]>([
+    [{}, undefined, undefined],
+    [{ "allowed-external-ip-cidrs": "none" }, [], undefined],
+    [
+      { "allowed-external-ip-cidrs": "198.51.100.7/24,fd00::/8", "allowed-load-balancer-ip-cidrs": "0.0.0.0/0" },
+      ["198.51.100.0/24", "fd00::/8"],
+      ["0.0.0.0/0"],
+    ],
+  ])("%j", (flags, externalIPs, loadBalancerIPs) => {
+    const { allowedAddresses } = configure(flags);
+    expect([texts(allowedAddresses.externalIPs), texts(allowedAddresses.loadBalancerIPs)]).toEqual([externalIPs, loadBalancerIPs]);
+  });
+
+  test.each(["", "198.51.100.1", "10.0.0.0/8,", "all", "10.0.0.0/8 fd00::/8"])("%j is refused in one line", (text) => {
+    const read = (): RunConfig => configure({ "allowed-load-balancer-ip-cidrs": text });
+    expect(read).toThrow(/^\[invalid_object\] ".*" is not a CIDR: --allowed-load-balancer-ip-cidrs: write CIDRs like .*, or none$/);
+  });
+
+  test("count with a file as well, which has no field for them", () => {
+    expect(texts(configure({ "allowed-external-ip-cidrs": "none" }, "mode: nftables\n").allowedAddresses.externalIPs)).toEqual([]);
+  });
+});
+
+test("/flagz shows every flag as text: what was typed, else the default", () => {
+  const { flagz } = configure({ "metrics-bind-address": "0.0.0.0", "masquerade-all": true, "nodeport-addresses": "10.0.0.0/8" }, undefined);
+  expect(flagz).toMatchObject({
+    "metrics-bind-address": "0.0.0.0",
+    "masquerade-all": "true",
+    "nodeport-addresses": "10.0.0.0/8",
+    "ipvs-exclude-cidrs": "[]",
+    "config-sync-period": "15m0s",
+    profiling: "false",
+  });
 });

@@ -1,10 +1,26 @@
-import { canonicalIP, parseCIDR, ProxyError, type BackendModule, type DetectLocal, type NodeSettings, type Plain } from "@turnout/core";
+import {
+  canonicalIP,
+  parseCIDR,
+  ProxyError,
+  type AllowedAddresses,
+  type BackendModule,
+  type DetectLocal,
+  type NodeSettings,
+  type Plain,
+} from "@turnout/core";
+import { stringify } from "yaml";
+import { allowedAddresses } from "./allowed-addresses.ts";
 import { bindAddressText, isWildcard, parseBindAddress, type BindAddress } from "./bind-address.ts";
 import { FIELDS, PATHS, type Field } from "./config-fields.ts";
 import { INTEGER } from "./config-kinds.ts";
-import { CONFIG_FLAGS, NFTABLES_TARGETS, parseConfigFlags, type RawFlags } from "./config-flags.ts";
-import { parseKubeProxyConfig } from "./kube-proxy-config.ts";
+import { checkValues } from "./config-checks.ts";
+import { CONFIG_FLAGS, flagFor, parseConfigFlags, type RawFlags } from "./config-flags.ts";
+import { API_VERSION, KIND, parseKubeProxyConfig } from "./kube-proxy-config.ts";
 import type { ConfigPath, ConfigValues, GivenValues } from "./config-values.ts";
+import { gateStates, haveEffect, isGateOn, type GateState } from "./feature-gates.ts";
+import { flagTexts } from "./flag-texts.ts";
+import type { TurnoutGateName } from "./turnout-gates.ts";
+import type { HostSettings } from "../host/host-settings.ts";
 
 /** A file as it was when it was read. */
 export interface FileText {
@@ -14,7 +30,7 @@ export interface FileText {
 
 /** Everything a configuration is made from. */
 export interface ConfigInput {
-  /** kube-proxy's flags plus `node-name`, `master`, `max-service-entries`, `healthz-port` and `metrics-port`, by name without dashes. */
+  /** kube-proxy's flags plus `node-name`, `master`, `max-service-entries`, `healthz-port`, `metrics-port` and those of {@link allowedAddresses}, by name without dashes. */
   readonly flags: RawFlags;
   /** What --config names. */
   readonly file: FileText | undefined;
@@ -32,14 +48,25 @@ export interface LoadedConfig {
   readonly fromFile: GivenValues;
   /** Said by flags that count. */
   readonly fromFlags: GivenValues;
+  /** How to log; what nobody said is undefined. */
+  readonly logging: LoggingSettings;
   readonly warnings: readonly string[];
   readonly input: ConfigInput;
+}
+
+/** What flags and file say about logs. */
+export interface LoggingSettings {
+  readonly format: "text" | "json" | undefined;
+  /** klog's level: more is logged from 4 on. */
+  readonly verbosity: number | undefined;
 }
 
 /** What a running proxy is told, frozen. */
 export interface RunConfig {
   readonly nodeName: string;
   readonly settings: NodeSettings;
+  /** What is set on the host besides rules. */
+  readonly hostSettings: HostSettings;
   /** A specific node IP to use; undefined when unspecified. */
   readonly bindAddress: string | undefined;
   readonly healthzBindAddress: BindAddress | undefined;
@@ -50,20 +77,35 @@ export interface RunConfig {
   readonly minSyncPeriodMs: number;
   /** Endpoints times addresses of one Service, beyond which it is left out; undefined: what the backend carries. */
   readonly serviceEntriesMax: number | undefined;
+  /** Which addresses Services may have besides their cluster IPs. */
+  readonly allowedAddresses: AllowedAddresses;
   readonly kubeconfig: string | undefined;
   readonly master: string | undefined;
   readonly backendOptions: Readonly<Record<string, Plain>>;
   readonly configFile: FileText | undefined;
+  /** What others change is repaired as soon as the kernel tells of it: gate TurnoutRepairOnNotice. */
+  readonly repairsOnNotice: boolean;
   /** kube-proxy's word for the backend in use. */
   readonly proxyMode: string;
+  /** The feature gates that have an effect here, as they stand. */
+  readonly features: readonly GateState[];
+  /** Whether /debug/pprof/ is answered. */
+  readonly isProfiled: boolean;
+  /** Whether /statusz and /flagz are answered: gates ComponentStatusz and ComponentFlagz, on since 1.36. */
+  readonly hasStatusz: boolean;
+  readonly hasFlagz: boolean;
+  /** All flags that mirror the configuration, as text, as /flagz shows them: what was typed, else the default. */
+  readonly flagz: Readonly<Record<string, string>>;
   /** The whole configuration with defaults, as /configz shows it. */
-  readonly configz: Plain;
+  readonly configz: Readonly<Record<string, Plain>>;
   readonly warnings: readonly string[];
 }
 
 /** A backend as far as its configuration is concerned. */
 export type ConfiguredBackend = Pick<BackendModule, "name" | "proxyMode">;
 
+/** What /configz calls it. */
+const CONFIGZ = "kubeproxy.config.k8s.io";
 /** kube-proxy's configuration has a section for each of its modes, of the same name but for these. */
 const PREFIX_OF: Readonly<Record<string, string>> = { kernelspace: "winkernel." };
 /** Fields of a section that are the node's settings; its others go to the backend as options. */
@@ -72,21 +114,42 @@ const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAl
 /**
  * Read file and flags, and decide which counts.
  *
- * Edges: with a file, configuration flags are ignored, with a warning, except the host name's (kube-proxy's rule).
+ * Edges: with a file, configuration flags are ignored, with a warning, except those of the host name and of logging (kube-proxy's rule).
  * @throws {ProxyError} `invalid_object` naming the flag or the file's field.
  * @source kube-proxy cmd/kube-proxy/app/options.go Complete
  */
 export function loadConfig(input: ConfigInput): LoadedConfig {
   const flags = parseConfigFlags(input.flags);
-  if (input.file === undefined) {
-    return { mode: flags.mode ?? "", fromFile: {}, fromFlags: flags, warnings: [], input };
-  }
-  const file = parseKubeProxyConfig(input.file.text, input.file.path);
-  const ignored = CONFIG_FLAGS.filter((flag) => flag.path in flags && flag.path !== "hostnameOverride").map((flag) => `--${flag.name}`);
-  const warnings = [...file.warnings];
-  if (ignored.length > 0) warnings.push(`--config is given, so ${ignored.join(", ")} ${ignored.length === 1 ? "is" : "are"} ignored`);
-  const fromFlags = flags.hostnameOverride === undefined ? {} : { hostnameOverride: flags.hostnameOverride };
-  return { mode: file.given.mode ?? "", fromFile: file.given, fromFlags, warnings, input };
+  const file = input.file === undefined ? undefined : parseKubeProxyConfig(input.file.text, input.file.path);
+  const ignored = file === undefined ? [] : CONFIG_FLAGS.filter(({ path }) => path in flags && !countsBesideFile(path));
+  const counting = Object.entries(flags).filter(([path]) => file === undefined || countsBesideFile(path));
+  const fromFlags: GivenValues = Object.fromEntries(counting);
+  const given: GivenValues = { ...file?.given, ...fromFlags };
+  const warnings = [...(file?.warnings ?? []), ...deprecated(input.flags)];
+  if (ignored.length > 0)
+    warnings.push(
+      `--config is given, so ${ignored.map(({ name }) => `--${name}`).join(", ")} ${ignored.length === 1 ? "is" : "are"} ignored`,
+    );
+  const logging = { format: given["logging.format"] as LoggingSettings["format"], verbosity: given["logging.verbosity"] };
+  const loaded = { mode: given.mode ?? "", fromFile: file?.given ?? {}, fromFlags, logging, warnings, input };
+  checkValues(given, undefined, (path) => placeOf(path, loaded));
+  return loaded;
+}
+
+/** @source kube-proxy cmd/kube-proxy/app/options.go copyLogsFromFlags, processHostnameOverrideFlag */
+function countsBesideFile(path: string): boolean {
+  return path === "hostnameOverride" || path.startsWith("logging.");
+}
+
+function deprecated(flags: RawFlags): readonly string[] {
+  return (["healthz", "metrics"] as const)
+    .filter((server) => Object.hasOwn(flags, `${server}-port`))
+    .map((server) => `--${server}-port is deprecated, use --${server}-bind-address instead`);
+}
+
+/** Tell whether a gate of Turnout's is on by what was loaded; it counts before a backend is chosen. Pure. */
+export function isFeatureOn(name: TurnoutGateName, { fromFile, fromFlags }: Pick<LoadedConfig, "fromFile" | "fromFlags">): boolean {
+  return isGateOn(name, { ...fromFile, ...fromFlags }.featureGates ?? {});
 }
 
 /**
@@ -97,14 +160,15 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
  */
 export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: ConfiguredBackend): RunConfig {
   const section = settingsSectionOf(proxyMode);
-  const given = { ...loaded.fromFile, ...retarget(loaded.fromFlags, section) };
+  const given = { ...loaded.fromFile, ...loaded.fromFlags };
+  checkValues(given, proxyMode, (path) => placeOf(path, loaded));
   const values = withDefaults(given);
   const masqueradeBit = values[section === "nftables" ? "nftables.masqueradeBit" : "iptables.masqueradeBit"];
   const masqueradeAll = values[section === "nftables" ? "nftables.masqueradeAll" : "iptables.masqueradeAll"];
   const syncPeriodMs = values[`${section}.syncPeriod`];
   const minSyncPeriodMs = values[`${section}.minSyncPeriod`];
   if (minSyncPeriodMs > syncPeriodMs) {
-    throw invalid(`${section}.minSyncPeriod`, "it must not be longer than syncPeriod");
+    throw invalid(placeOf(`${section}.minSyncPeriod`, loaded), "it must not be longer than syncPeriod");
   }
   const servers = serverAddresses(loaded, values);
   return Object.freeze({
@@ -115,18 +179,26 @@ export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: Conf
       detectLocal: detectLocal(values, loaded),
       nodePortAddresses: nonEmpty(values.nodePortAddresses),
     }),
+    hostSettings: hostSettings(values),
     bindAddress: specificAddress(values.bindAddress),
     ...servers,
     bindAddressHardFail: values.bindAddressHardFail,
     syncPeriodMs,
     minSyncPeriodMs,
     serviceEntriesMax: serviceEntriesMax(loaded.input.flags),
+    allowedAddresses: Object.freeze(allowedAddresses(loaded.input.flags)),
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
     master: textFlag(loaded.input.flags, "master"),
     backendOptions: Object.freeze({ ...sectionOptions(given, proxyMode), ...loaded.input.backendOptions }),
     configFile: loaded.input.file,
+    repairsOnNotice: isFeatureOn("TurnoutRepairOnNotice", loaded),
     proxyMode,
-    configz: configz(values, servers, loaded),
+    isProfiled: values.enableProfiling,
+    features: gateStates(values.featureGates),
+    hasStatusz: isGateOn("ComponentStatusz", values.featureGates),
+    hasFlagz: isGateOn("ComponentFlagz", values.featureGates),
+    flagz: flagTexts(loaded.input.flags),
+    configz: configz(values, servers),
     warnings: [...loaded.warnings, ...otherMode(loaded.mode, { name, proxyMode }), ...withoutEffect(given)],
   });
 }
@@ -142,12 +214,6 @@ function settingsSectionOf(proxyMode: string): SettingsSection {
   return proxyMode === "nftables" || proxyMode === "ipvs" ? proxyMode : "iptables";
 }
 
-function retarget(flags: GivenValues, section: SettingsSection): GivenValues {
-  if (section !== "nftables") return flags;
-  const entries = Object.entries(flags).map(([path, value]) => [NFTABLES_TARGETS[path as ConfigPath] ?? path, value] as const);
-  return Object.fromEntries(entries);
-}
-
 function withDefaults(given: GivenValues): ConfigValues {
   const defaults = Object.fromEntries(PATHS.map((path) => [path, FIELDS[path].fallback]));
   return { ...defaults, ...given } as ConfigValues;
@@ -160,11 +226,26 @@ function textFlag(flags: RawFlags, name: string): string | undefined {
 
 /** Flag beats file beats host name; trimmed and lower-cased as kube-proxy does, so that it matches the Node object. */
 function nodeName(loaded: LoadedConfig, values: ConfigValues): string {
-  const flag = textFlag(loaded.input.flags, "node-name") ?? loaded.fromFlags.hostnameOverride;
+  const flag = textFlag(loaded.input.flags, "node-name") || loaded.fromFlags.hostnameOverride;
   if (flag !== undefined && flag.trim() === "") throw invalid("--node-name", "the node's name must not be blank");
   const name = (flag ?? (values.hostnameOverride.trim() || loaded.input.hostname)).trim().toLowerCase();
   if (name === "") throw invalid("the node's name", "the host has no name", "pass --node-name");
   return name;
+}
+
+function hostSettings(values: ConfigValues): HostSettings {
+  return {
+    conntrack: {
+      maxPerCore: values["conntrack.maxPerCore"],
+      min: values["conntrack.min"],
+      tcpEstablishedTimeoutMs: values["conntrack.tcpEstablishedTimeout"],
+      tcpCloseWaitTimeoutMs: values["conntrack.tcpCloseWaitTimeout"],
+      tcpBeLiberal: values["conntrack.tcpBeLiberal"],
+      udpTimeoutMs: values["conntrack.udpTimeout"],
+      udpStreamTimeoutMs: values["conntrack.udpStreamTimeout"],
+    },
+    oomScoreAdj: values.oomScoreAdj,
+  };
 }
 
 function nonEmpty(list: readonly string[]): readonly string[] | undefined {
@@ -177,10 +258,9 @@ function specificAddress(text: string): string | undefined {
 }
 
 /** Where somebody finds a setting: the file's field, or its flag. */
-function placeOf(path: ConfigPath, { input: { file } }: LoadedConfig): string {
-  if (file !== undefined) return `${file.path}: ${path}`;
-  const { flag } = FIELDS[path];
-  return flag === undefined ? path : `--${flag}`;
+function placeOf(path: ConfigPath, { fromFlags, input: { file } }: Pick<LoadedConfig, "fromFlags" | "input">): string {
+  if (file !== undefined && !(path in fromFlags)) return `${file.path}: ${path}`;
+  return flagFor(path) ?? path;
 }
 
 function detectLocal(values: ConfigValues, loaded: LoadedConfig): DetectLocal {
@@ -262,8 +342,12 @@ function sectionOptions(given: GivenValues, proxyMode: string): Readonly<Record<
 }
 
 function withoutEffect(given: GivenValues): readonly string[] {
+  const gates = Object.keys(given.featureGates ?? {}).filter((name) => !haveEffect({ [name]: true }));
   // kubeadm writes out every field: "", 0 and false ask for nothing.
-  const names = PATHS.filter((path) => FIELDS[path].hasNoEffect === true && Boolean(given[path]));
+  const asksFor = (value: unknown): boolean => (typeof value === "object" ? Object.keys(value ?? {}).length > 0 : Boolean(value));
+  const isIdle = (path: ConfigPath): boolean =>
+    FIELDS[path].hasNoEffect === true && asksFor(given[path]) && !(path === "featureGates" && gates.length === 0);
+  const names = PATHS.filter(isIdle).map((path) => (path === "featureGates" ? `${path} (${gates.join(", ")})` : path));
   return names.length === 0 ? [] : [`accepted, but without effect here: ${names.join(", ")}`];
 }
 
@@ -275,18 +359,35 @@ function otherMode(mode: string, { name, proxyMode }: Required<ConfiguredBackend
   ];
 }
 
-function configz(values: ConfigValues, servers: ServerAddresses, loaded: LoadedConfig): Plain {
-  const root: Record<string, Plain> = {};
-  const sections: Record<string, Record<string, Plain>> = {};
-  for (const path of PATHS) {
-    const shown = (FIELDS[path] as Field<unknown>).kind.show(values[path]);
-    const [section, name] = path.split(".");
-    if (section === undefined || name === undefined) root[path] = shown;
-    else (sections[section] ??= {})[name] = shown;
-  }
+function configz(values: ConfigValues, servers: ServerAddresses): Readonly<Record<string, Tree>> {
   const { healthzBindAddress: healthz, metricsBindAddress: metrics } = servers;
-  root["healthzBindAddress"] = healthz === undefined ? "" : bindAddressText(healthz);
-  root["metricsBindAddress"] = metrics === undefined ? "" : bindAddressText(metrics);
-  const master = textFlag(loaded.input.flags, "master");
-  return { "kubeproxy.config.k8s.io": { ...root, ...sections, ...(master === undefined ? {} : { master }) } };
+  const said: ConfigValues = {
+    ...values,
+    healthzBindAddress: healthz === undefined ? "" : bindAddressText(healthz),
+    metricsBindAddress: metrics === undefined ? "" : bindAddressText(metrics),
+  };
+  const root: Tree = { apiVersion: API_VERSION, kind: KIND };
+  for (const path of PATHS) {
+    const names = path.split(".");
+    const last = names.pop() ?? "";
+    let map = root;
+    for (const name of names) map = (map[name] ??= {}) as Tree;
+    map[last] = (FIELDS[path] as Field<unknown>).kind.show(said[path]);
+  }
+  return { [CONFIGZ]: root };
+}
+
+/** An object of objects that is being built. */
+interface Tree {
+  [name: string]: Plain;
+}
+
+/**
+ * Write what flags and file say, with defaults for all else, as a configuration file: what --write-config-to does.
+ *
+ * Edges: a server's address that a flag turned off is written as "", which a file can't mean: it means the default.
+ * @throws {ProxyError} `invalid_object` for what the configuration's mode refuses.
+ */
+export function configFileText(loaded: LoadedConfig): string {
+  return stringify(runConfig(loaded, { name: loaded.mode }).configz[CONFIGZ]);
 }

@@ -10,38 +10,35 @@ export interface ParsedConfigFile {
   readonly warnings: readonly string[];
 }
 
-const API_VERSION = "kubeproxy.config.k8s.io/v1alpha1";
-const KIND = "KubeProxyConfiguration";
-/** Objects whose fields are rows of the table. */
+/** The only version of it there is. */
+export const API_VERSION = "kubeproxy.config.k8s.io/v1alpha1";
+/** What a configuration file is. */
+export const KIND = "KubeProxyConfiguration";
+/** Objects whose fields are rows of the table, e.g. `logging` and `logging.options`. */
 const SECTIONS: ReadonlySet<string> = new Set(
-  Object.keys(FIELDS)
-    .filter((path) => path.includes("."))
-    .map((path) => path.slice(0, path.indexOf("."))),
+  Object.keys(FIELDS).flatMap((path) => {
+    const names = path.split(".");
+    return names.slice(1).map((_name, index) => names.slice(0, index + 1).join("."));
+  }),
 );
-/** Accepted whole and not looked into: the logs API has its own flags here. */
-const OPAQUE: ReadonlySet<string> = new Set(["apiVersion", "kind", "metadata", "logging"]);
+/** Every object has them. */
+const OF_ANY_OBJECT: ReadonlySet<string> = new Set(["apiVersion", "kind", "metadata"]);
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**
- * Read one value of the table and check it.
+ * Read one value of the table.
  * @throws {ProxyError} `invalid_object` naming `where`.
  */
 export function readField<T>(field: Field<T>, where: string, read: (kind: Field<T>["kind"]) => T): T {
-  let value: T;
   try {
-    value = read(field.kind);
+    return read(field.kind);
   } catch (error) {
     if (!ProxyError.is(error, "invalid_object")) throw error;
     throw new ProxyError("invalid_object", error.what, { object: where, ...(error.hint === undefined ? {} : { hint: error.hint }) });
   }
-  const wrong = field.check?.(value);
-  if (wrong !== undefined) {
-    throw new ProxyError("invalid_object", `${JSON.stringify(value)} ${wrong}`, { object: where });
-  }
-  return value;
 }
 
 /** Tell whether kube-proxy's defaulting replaces this value. */
@@ -67,7 +64,8 @@ function parseProblem(error: YAMLParseError): string {
 }
 
 function readDocument(text: string, fileName: string): { root: Readonly<Record<string, unknown>>; warnings: string[] } {
-  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: true });
+  // Kubernetes reads YAML 1.1, where `yes` is true. Without the level, what yaml warns of goes to standard error, in many lines.
+  const document = parseDocument(text, { version: "1.1", uniqueKeys: false, prettyErrors: true, logLevel: "error" });
   const broken = document.errors[0];
   if (broken !== undefined) {
     const line = broken.linePos?.[0].line;
@@ -76,7 +74,7 @@ function readDocument(text: string, fileName: string): { root: Readonly<Record<s
       cause: broken,
     });
   }
-  const strict = parseDocument(text, { uniqueKeys: true });
+  const strict = parseDocument(text, { version: "1.1", uniqueKeys: true });
   const warnings = strict.errors
     .filter((error) => error.code === "DUPLICATE_KEY")
     .map((error) => `${fileName}:${error.linePos?.[0].line ?? 1}: duplicate field, the last one counts`);
@@ -98,7 +96,7 @@ function checkType(root: Readonly<Record<string, unknown>>, fileName: string): v
 }
 
 /**
- * Read a KubeProxyConfiguration, YAML or JSON.
+ * Read a KubeProxyConfiguration, YAML or JSON. What it says is not checked yet.
  *
  * Edges: unknown and duplicate fields give a warning and are ignored (kube-proxy decodes strictly, then leniently); `null`
  * means not set, and so do "" and 0 where kube-proxy's defaulting says so.
@@ -118,15 +116,17 @@ export function parseKubeProxyConfig(text: string, fileName: string): ParsedConf
     if (value === null || value === undefined || (field.zeroIsUnset === true && isZero(value))) return;
     given[path as ConfigPath] = readField(field, `${fileName}: ${path}`, (kind) => kind.fromFile(value));
   };
-  for (const [name, value] of Object.entries(root)) {
-    if (OPAQUE.has(name)) continue;
-    if (!SECTIONS.has(name)) {
-      take(name, value);
-    } else if (isRecord(value)) {
-      for (const [inner, innerValue] of Object.entries(value)) take(`${name}.${inner}`, innerValue);
-    } else if (value !== null) {
-      throw new ProxyError("invalid_object", `expected a map, found ${JSON.stringify(value)}`, { object: `${fileName}: ${name}` });
+  const walk = (map: Readonly<Record<string, unknown>>, prefix: string): void => {
+    for (const [name, value] of Object.entries(map)) {
+      const path = `${prefix}${name}`;
+      if (OF_ANY_OBJECT.has(path)) continue;
+      if (!SECTIONS.has(path)) take(path, value);
+      else if (isRecord(value)) walk(value, `${path}.`);
+      else if (value !== null) {
+        throw new ProxyError("invalid_object", `expected a map, found ${JSON.stringify(value)}`, { object: `${fileName}: ${path}` });
+      }
     }
-  }
+  };
+  walk(root, "");
   return { given: given as GivenValues, warnings };
 }

@@ -23,11 +23,20 @@ export interface HealthReport {
   readonly families: ReadonlyMap<IPFamily, FamilyHealth>;
 }
 
-/** An HTTP answer. */
-export interface Reply {
+/** An HTTP answer; of bytes where it is no text. */
+export interface Reply<B extends string | Uint8Array = string> {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: B;
+}
+
+/** What an answer may depend on besides the path. */
+export interface HttpRequest {
+  /** In capitals. */
+  readonly method: string;
+  /** The Accept header; "" when there is none. */
+  readonly accept: string;
+  readonly query: URLSearchParams;
 }
 
 const JSON_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" };

@@ -52,6 +52,27 @@ describe("listen", () => {
     expect(open[0]?.maxConnections).toBe(128);
   });
 
+  test("clients that never finish their requests take every connection, and lose them: then others are answered again", async () => {
+    const url = await start(() => OK);
+    const slow = Array.from({ length: 128 }, () => connect(Number(new URL(url).port), "127.0.0.1"));
+    try {
+      await Promise.all(slow.map((socket) => once(socket, "connect")));
+      for (const socket of slow) socket.write("GET / HTTP/1.1\r\nX-Slow: ");
+      await Promise.all(slow.map((socket) => once(socket.resume(), "close")));
+      expect(await (await fetch(url)).text()).toBe("fine");
+    } finally {
+      for (const socket of slow) socket.destroy();
+    }
+  });
+
+  test("nothing of a request is in the answer", async () => {
+    const url = await start(routes({ "/healthz": () => OK }));
+    const headers = { "X-Mine": "<script>mine</script>", Host: "mine.example", Origin: "https://mine.example" };
+    const response = await fetch(`${url}/<script>mine</script>?mine=1`, { method: "POST", headers, body: "mine" });
+    const answer = `${JSON.stringify([...response.headers])} ${await response.text()}`;
+    expect([response.status, answer.includes("mine"), answer.includes("script")]).toEqual([404, false, false]);
+  });
+
   test.each([
     ["not ours", "192.0.2.1", "not_found", "see ip address"],
     ["in use", "127.0.0.1", "already_exists", "see who has it"],
@@ -66,9 +87,10 @@ describe("listen", () => {
 
 test("routes: own paths only, not what every object has", async () => {
   const handler = routes({ "/a": () => OK });
-  expect((await handler("/a")).status).toBe(200);
-  expect((await handler("/constructor")).status).toBe(404);
-  expect((await handler("/")).status).toBe(404);
+  const asked = { method: "GET", accept: "", query: new URLSearchParams() };
+  expect((await handler("/a", asked)).status).toBe(200);
+  expect((await handler("/constructor", asked)).status).toBe(404);
+  expect((await handler("/", asked)).status).toBe(404);
 });
 
 describe("serveHttp", () => {

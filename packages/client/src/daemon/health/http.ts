@@ -1,10 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { ProxyError, type Clock, type Log } from "@turnout/core";
 import { bindAddressText, type BindAddress } from "../config/bind-address.ts";
-import type { Reply } from "./health.ts";
+import type { HttpRequest, Reply } from "./health.ts";
+
+/** An answer of either kind. */
+export type AnyReply = Reply | Reply<Uint8Array>;
 
 /** Answers one request; `path` is without its query. */
-export type Handler = (path: string) => Reply | Promise<Reply>;
+export type Handler = (path: string, request: HttpRequest) => AnyReply | Promise<AnyReply>;
 
 /** Limits of a small server: probes and scrapes are short, anything slow or many is not ours. */
 const LIMITS = {
@@ -30,7 +33,7 @@ export interface HttpOptions {
   readonly log: Log;
 }
 
-function respond(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
+function respond(request: IncomingMessage, response: ServerResponse, reply: AnyReply): void {
   response.writeHead(reply.status, { ...reply.headers, "Content-Length": Buffer.byteLength(reply.body) });
   response.end(request.method === "HEAD" ? undefined : reply.body);
 }
@@ -38,9 +41,10 @@ function respond(request: IncomingMessage, response: ServerResponse, reply: Repl
 async function answer(handler: Handler, request: IncomingMessage, response: ServerResponse, log: Log): Promise<void> {
   // Nobody sends us bodies; one that comes is thrown away rather than kept.
   request.resume();
-  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+  const [path = "/", query = ""] = (request.url ?? "/").split("?", 2);
+  const asked = { method: request.method ?? "GET", accept: request.headers.accept ?? "", query: new URLSearchParams(query) };
   try {
-    respond(request, response, await handler(path));
+    respond(request, response, await handler(path, asked));
   } catch (error) {
     log.error("a request could not be answered", { path, error });
     if (!response.headersSent) respond(request, response, { status: 500, headers: {}, body: "internal error\n" });
@@ -49,8 +53,8 @@ async function answer(handler: Handler, request: IncomingMessage, response: Serv
 }
 
 /** Serve a fixed set of paths; every other path is 404. */
-export function routes(table: Readonly<Record<string, () => Reply | Promise<Reply>>>): Handler {
-  return (path) => (Object.hasOwn(table, path) ? (table[path]?.() ?? NOT_FOUND) : NOT_FOUND);
+export function routes(table: Readonly<Record<string, (request: HttpRequest) => AnyReply | Promise<AnyReply>>>): Handler {
+  return (path, request) => (Object.hasOwn(table, path) ? (table[path]?.(request) ?? NOT_FOUND) : NOT_FOUND);
 }
 
 /**

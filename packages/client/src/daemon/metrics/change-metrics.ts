@@ -1,4 +1,4 @@
-import type { ObjectKind } from "@turnout/core";
+import type { IPFamily, ObjectKind } from "@turnout/core";
 import type { FamilyMetrics } from "./family-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
 
@@ -7,25 +7,43 @@ export interface ChangeMetrics extends FamilyMetrics {
   changed(kind: ObjectKind): void;
 }
 
-/** Register how many Services and EndpointSlices changed, and how many of that since the last sync. */
+/**
+ * Register how many Services and EndpointSlices changed, and how many of that since the last sync.
+ *
+ * Edges: a Service counts once for each family that is run, as in kube-proxy, where each family's tracker takes it. An
+ * EndpointSlice has one family, and counts once.
+ * @source kube-proxy pkg/proxy/servicechangetracker.go, endpointschangetracker.go, metaproxier
+ */
 export function registerChanges(set: MetricSet): ChangeMetrics {
-  const total = (kind: string, what: string) =>
-    set.counter(`kubeproxy_sync_proxy_rules_${kind}_changes_total`, `Cumulative ${what} changes seen`, []);
-  const pending = (kind: string, what: string) =>
-    set.gauge(`kubeproxy_sync_proxy_rules_${kind}_changes_pending`, `${what} changes since the last sync`, []);
-  const services = { total: total("service", "service"), pending: pending("service", "Service") };
-  const endpoints = { total: total("endpoint", "endpoint slice"), pending: pending("endpoint", "Endpoint slice") };
+  const families = new Set<IPFamily>();
+  const pending = (kind: "service" | "endpoint", what: string) =>
+    set.gauge(`kubeproxy_sync_proxy_rules_${kind}_changes_pending`, `[ALPHA] Pending proxy rules ${what} changes`, []);
+  const counts = { service: 0, endpoint: 0 };
+  const total = (kind: "service" | "endpoint", what: string, times: () => number): void =>
+    set.computed(
+      "counter",
+      `kubeproxy_sync_proxy_rules_${kind}_changes_total`,
+      `[ALPHA] Cumulative proxy rules ${what} changes`,
+      [],
+      () => [[{}, counts[kind] * times()]],
+    );
+  // Services may be heard of before the first family starts.
+  total("service", "Service", () => Math.max(1, families.size));
+  total("endpoint", "Endpoint", () => 1);
+  const waiting = { service: pending("service", "Service"), endpoint: pending("endpoint", "Endpoint") };
   return {
     changed: (kind) => {
-      const counts = kind === "Service" ? services : kind === "EndpointSlice" ? endpoints : undefined;
-      counts?.total.inc();
-      counts?.pending.inc();
+      const counted = kind === "Service" ? "service" : kind === "EndpointSlice" ? "endpoint" : undefined;
+      if (counted === undefined) return;
+      counts[counted] += 1;
+      waiting[counted].inc();
     },
+    started: (family) => void families.add(family),
     synced: ({ deferred }) => {
       // What was deferred is waiting yet.
       if (deferred > 0) return;
-      services.pending.set(0);
-      endpoints.pending.set(0);
+      waiting.service.set(0);
+      waiting.endpoint.set(0);
     },
   };
 }

@@ -6,11 +6,15 @@ import type { MetricSet } from "./metric-set.ts";
 export function registerFlows(set: MetricSet): FamilyMetrics {
   const duration = set.histogram(
     "kubeproxy_conntrack_reconciler_sync_duration_seconds",
-    "Time to remove stale conntrack flows, in seconds",
+    "[ALPHA] ReconcileConntrackFlowsLatency latency in seconds",
     FAMILY,
     SYNC_BUCKETS,
   );
-  const deleted = set.counter("kubeproxy_conntrack_reconciler_deleted_entries_total", "Cumulative conntrack flows deleted", FAMILY);
+  const deleted = set.counter(
+    "kubeproxy_conntrack_reconciler_deleted_entries_total",
+    "[ALPHA] Cumulative conntrack flows deleted by conntrack reconciler",
+    FAMILY,
+  );
   return {
     started: (family) => deleted.inc({ ip_family: family }, 0),
     flowsForgotten: ({ family, count, durationMs }) => {

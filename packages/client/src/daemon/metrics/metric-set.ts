@@ -1,37 +1,42 @@
-import { monitorEventLoopDelay } from "node:perf_hooks";
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Histogram, Registry, Summary } from "prom-client";
 import type { Reply } from "../health/health.ts";
-
-/** How often the event loop is probed; the histogram holds this on top of every delay. */
-const LOOP_PROBE_MS = 50;
 
 /** Values of a metric by their labels. */
 export type Readings<L extends string> = Iterable<readonly [labels: Readonly<Record<L, string>>, value: number]>;
 
-/**
- * The metrics of one process in Prometheus' text format.
- *
- * Edges: measures the event loop's lag until it is closed.
- */
+/** Over how long the quantiles of a summary are, and in how many pieces that is forgotten. */
+const SUMMARY_SECONDS = 600;
+const SUMMARY_PIECES = 5;
+
+/** The metrics of one process in Prometheus' text format. */
 export class MetricSet {
   readonly #registry: Registry = new Registry();
-  readonly #loopDelay: ReturnType<typeof monitorEventLoopDelay> = monitorEventLoopDelay({ resolution: LOOP_PROBE_MS });
-
-  constructor() {
-    this.computed("gauge", "turnout_event_loop_lag_seconds", "How late the event loop was since the last scrape", ["quantile"], () =>
-      this.#lag(),
-    );
-    this.#loopDelay.enable();
-  }
+  readonly #closers: (() => void)[] = [];
 
   /** What a scrape is answered with. */
   async reply(): Promise<Reply> {
     return { status: 200, headers: { "Content-Type": this.#registry.contentType }, body: await this.#registry.metrics() };
   }
 
+  /** The HELP text of each metric. */
+  helps(): readonly string[] {
+    return this.#registry.getMetricsAsArray().map((metric) => (metric as unknown as { readonly help: string }).help);
+  }
+
+  /** What is to be done when measuring ends. */
+  onClose(end: () => void): void {
+    this.#closers.push(end);
+  }
+
   /** Stop measuring. */
   close(): void {
-    this.#loopDelay.disable();
+    for (const end of this.#closers.splice(0)) end();
+  }
+
+  /** A summary without labels: quantiles of the last ten minutes, sum and count of all time. */
+  summary(name: string, help: string, percentiles: number[]): Summary {
+    const window = { maxAgeSeconds: SUMMARY_SECONDS, ageBuckets: SUMMARY_PIECES };
+    return new Summary({ name, help, percentiles, registers: [this.#registry], ...window });
   }
 
   histogram<L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]): Histogram<L> {
@@ -59,7 +64,7 @@ export class MetricSet {
       const gauge: Gauge<L> = new Gauge({
         ...common,
         collect: () => {
-          gauge.reset();
+          clear(gauge, labelNames);
           for (const [labels, value] of read()) gauge.set(labels, value);
         },
       });
@@ -68,17 +73,15 @@ export class MetricSet {
     const counter: Counter<L> = new Counter({
       ...common,
       collect: () => {
-        counter.reset();
+        clear(counter, labelNames);
         for (const [labels, value] of read()) counter.inc(labels, value);
       },
     });
   }
+}
 
-  *#lag(): Readings<"quantile"> {
-    const delays = this.#loopDelay;
-    const seconds = (ns: number): number => (delays.count === 0 ? 0 : Math.max(0, ns / 1e9 - LOOP_PROBE_MS / 1e3));
-    yield [{ quantile: "0.99" }, seconds(delays.percentile(99))];
-    yield [{ quantile: "1" }, seconds(delays.max)];
-    delays.reset();
-  }
+/** Forget all values. prom-client's reset leaves a metric without labels at 0, which would be told where nothing is known. */
+function clear(metric: Gauge | Counter, labelNames: readonly string[]): void {
+  metric.reset();
+  if (labelNames.length === 0) metric.remove();
 }

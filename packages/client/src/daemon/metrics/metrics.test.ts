@@ -8,7 +8,7 @@ let made: Metrics | undefined;
 afterEach(() => made?.close());
 
 function make(): Metrics {
-  made = new Metrics({ nowMs: () => 5_000 });
+  made = new Metrics({ nowMs: () => 5_000, version: "0.1.0" });
   return made;
 }
 
@@ -36,6 +36,8 @@ const EXPECTED: readonly [string, string][] = [
   ["turnout_objects", "gauge"],
   ["turnout_objects_put_total", "counter"],
   ["turnout_objects_removed_total", "counter"],
+  ["turnout_objects_repaired_total", "counter"],
+  ["turnout_source_up", "gauge"],
   ["turnout_sync_failures_total", "counter"],
   ["turnout_quarantined_rows", "gauge"],
   ["turnout_failed_objects", "gauge"],
@@ -110,7 +112,7 @@ test("a sync is counted", async () => {
     put: 3,
     removed: 2,
     deferred: 0,
-    drifted: 0,
+    drifted: 6,
     objects: 7,
     atMs: 3_000,
   });
@@ -140,9 +142,11 @@ test("a sync is counted", async () => {
       'turnout_objects{ip_family="IPv6"} 7',
       'turnout_objects_put_total{ip_family="IPv6"} 3',
       'turnout_objects_removed_total{ip_family="IPv6"} 2',
+      'turnout_objects_repaired_total{ip_family="IPv6"} 6',
       'turnout_quarantined_rows{ip_family="IPv6"} 1',
       'turnout_failed_objects{ip_family="IPv6"} 2',
       'turnout_sync_failures_total{ip_family="IPv6",code="timed_out"} 1',
+      'turnout_sync_failures_total{ip_family="IPv6",code="tool_failed"} 0',
       'turnout_object_issues_total{kind="Service"} 1',
       'turnout_object_issues_total{kind="File"} 2',
       'turnout_object_issues_total{kind="Node"} 0',
@@ -182,4 +186,15 @@ test("what a backend counts itself is read when somebody asks, of each family, a
   expect(text).toContain('kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv4"} 1');
   expect(text).toContain('kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv6"} 0');
   expect(text).toContain('kubeproxy_sync_proxy_rules_iptables_total{table="nat",ip_family="IPv6"} 2');
+});
+
+test("parts of the source are told as they were last", async () => {
+  const metrics = make();
+  metrics.sourceHealth("Service", "");
+  metrics.sourceHealth("EndpointSlice", "");
+  metrics.sourceHealth("EndpointSlice", "connection refused");
+  expect((await lines(metrics)).filter((line) => line.startsWith("turnout_source_up"))).toEqual([
+    'turnout_source_up{part="Service"} 1',
+    'turnout_source_up{part="EndpointSlice"} 0',
+  ]);
 });

@@ -1,16 +1,34 @@
-import type { BackendMetric, IPFamily, ObjectKind, ServicePort, SyncObserver } from "@turnout/core";
+import type { IPFamily, ObjectKind, ServicePort, SyncObserver } from "@turnout/core";
 import type { Reply } from "../health/health.ts";
-import { BackendMetrics } from "./backend-metrics.ts";
+import { BackendMetrics, type ReadBackend } from "./backend-metrics.ts";
 import { registerChanges } from "./change-metrics.ts";
+import { registerComponent, type FeatureState } from "./component-metrics.ts";
+import { registerConntrack, type ReadText } from "./conntrack-metrics.ts";
 import { type FamilyMetrics } from "./family-metrics.ts";
 import { registerFlows } from "./flow-metrics.ts";
+import { registerHeard } from "./heard-metrics.ts";
 import { registerIssues } from "./issue-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
 import { registerObjects } from "./object-metrics.ts";
 import { registerProbes } from "./probe-metrics.ts";
 import { processMetrics } from "./process-metrics.ts";
+import { registerRestClient, type RestClientMetrics } from "./rest-client-metrics.ts";
 import { registerRows } from "./row-metrics.ts";
+import { SliMetrics } from "./sli-metrics.ts";
+import { registerSource } from "./source-metrics.ts";
 import { registerSyncs } from "./sync-metrics.ts";
+
+/** What the metrics of a process are made with. */
+export interface MetricsOptions {
+  /** Ms since the epoch. */
+  readonly nowMs: () => number;
+  /** Turnout's version, e.g. `0.1.0`. */
+  readonly version: string;
+  /** The feature gates as they stand; default: none. */
+  readonly features?: () => readonly FeatureState[];
+  /** How files of /proc are read; for tests. */
+  readonly readText?: ReadText;
+}
 
 /**
  * The metrics of one proxy process, kube-proxy's names first, ours with `turnout_`.
@@ -24,18 +42,43 @@ export class Metrics implements SyncObserver {
   readonly #ofBackends: BackendMetrics = new BackendMetrics(this.#set);
   readonly #changes = registerChanges(this.#set);
   readonly #watchRows = registerRows(this.#set);
+  readonly #sources = new Map<string, string>();
   readonly #nowMs: () => number;
+
+  /** Turnout's version, e.g. `0.1.0`. */
+  readonly version: string;
   readonly #parts: readonly FamilyMetrics[];
 
   /** Count one report about an API object; takes e.g. `Service shop/cart`. */
   readonly objectIssue: (object: string) => void = registerIssues(this.#set);
 
+  /** What `/metrics/slis` answers. */
+  readonly slis: SliMetrics = new SliMetrics();
+
   /** Count one answer of the health server. */
   readonly probed: (path: "healthz" | "livez", code: number) => void = registerProbes(this.#set);
 
-  constructor(options: { readonly nowMs: () => number }) {
-    this.#nowMs = options.nowMs;
+  /** Hears what the client of the API server does. */
+  readonly restClient: RestClientMetrics;
+
+  /** Note that the API server said something of a kind of objects. */
+  readonly heard: (kind: ObjectKind) => void;
+
+  constructor({ nowMs, version, features = () => [], readText }: MetricsOptions) {
+    this.#nowMs = nowMs;
+    this.version = version;
+    const { arch, platform, version: runtime } = process;
+    registerComponent(this.#set, { version, arch, platform, runtime }, features);
+    this.heard = registerHeard(this.#set, nowMs);
+    this.restClient = registerRestClient(this.#set, nowMs);
     this.#parts = [registerSyncs(this.#set), this.#changes, registerObjects(this.#set), registerFlows(this.#set)];
+    registerConntrack(this.#set, readText);
+    registerSource(this.#set, () => this.#sources);
+  }
+
+  /** Note what ails a part of the source, e.g. `Service`; "" when it is followed. */
+  sourceHealth(part: string, trouble: string): void {
+    this.#sources.set(part, trouble);
   }
 
   /** All metrics in the text format. */
@@ -44,9 +87,9 @@ export class Metrics implements SyncObserver {
   }
 
   /** What a scrape is answered with. */
-  reply(): Promise<Reply> {
-    this.#ofBackends.collect();
-    return this.#set.reply();
+  async reply(): Promise<Reply> {
+    await this.#ofBackends.collect();
+    return await this.#set.reply();
   }
 
   /** Stop measuring. */
@@ -62,7 +105,7 @@ export class Metrics implements SyncObserver {
   }
 
   /** Say where the numbers are read from that a family's backend counts itself. */
-  watchBackend(family: IPFamily, read: () => readonly BackendMetric[]): void {
+  watchBackend(family: IPFamily, read: ReadBackend): void {
     this.#ofBackends.watch(family, read);
   }
 

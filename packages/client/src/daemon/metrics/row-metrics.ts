@@ -24,7 +24,7 @@ export function registerRows(set: MetricSet): (family: IPFamily, rows: () => Ite
       yield [{ traffic_policy: "external", ip_family }, external];
     }
   }
-  const help = "Service ports with a Local traffic policy and endpoints, but none on this node";
+  const help = "[ALPHA] Number of services with a Local traffic policy and no endpoints";
   set.computed("gauge", "kubeproxy_sync_proxy_rules_no_local_endpoints_total", help, ["traffic_policy", "ip_family"], noLocal);
   return (family, rows) => void sources.set(family, rows);
 }

@@ -1,3 +1,4 @@
+import { ERROR_CODES } from "@turnout/core";
 import { PROGRAMMING_BUCKETS, SYNC_BUCKETS } from "./buckets.ts";
 import { FAMILY, type FamilyMetrics } from "./family-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
@@ -5,27 +6,34 @@ import type { MetricSet } from "./metric-set.ts";
 /** Register how long syncs take, when they were, and why they failed. */
 export function registerSyncs(set: MetricSet): FamilyMetrics {
   const histogram = (name: string, help: string) => set.histogram(name, help, FAMILY, SYNC_BUCKETS);
-  const duration = histogram("kubeproxy_sync_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds");
-  const full = histogram("kubeproxy_sync_full_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds for full resyncs");
-  const partial = histogram("kubeproxy_sync_partial_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds for partial resyncs");
+  const duration = histogram("kubeproxy_sync_proxy_rules_duration_seconds", "[ALPHA] SyncProxyRules latency in seconds");
+  const full = histogram("kubeproxy_sync_full_proxy_rules_duration_seconds", "[ALPHA] SyncProxyRules latency in seconds for full resyncs");
+  const partial = histogram(
+    "kubeproxy_sync_partial_proxy_rules_duration_seconds",
+    "[ALPHA] SyncProxyRules latency in seconds for partial resyncs",
+  );
   const lastSync = set.gauge(
     "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
-    "The last time proxy rules were successfully synced",
+    "[ALPHA] The last time proxy rules were successfully synced",
     FAMILY,
   );
   const lastQueued = set.gauge(
     "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds",
-    "The last time a sync of proxy rules was queued",
+    "[ALPHA] The last time a sync of proxy rules was queued",
     FAMILY,
   );
   const programming = set.histogram(
     "kubeproxy_network_programming_duration_seconds",
-    "In-cluster network programming latency in seconds",
+    "[ALPHA] In Cluster Network Programming Latency in seconds",
     FAMILY,
     PROGRAMMING_BUCKETS,
   );
   const failures = set.counter("turnout_sync_failures_total", "Failed syncs by error code", [...FAMILY, "code"]);
   return {
+    // From the start: an alert on growth does not see a series that is born with its first count.
+    started: (family) => {
+      for (const code of ERROR_CODES) failures.inc({ ip_family: family, code }, 0);
+    },
     queued: ({ family, atMs }) => lastQueued.set({ ip_family: family }, atMs / 1000),
     synced: (event) => {
       const labels = { ip_family: event.family };

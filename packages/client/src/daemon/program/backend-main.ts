@@ -1,7 +1,9 @@
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import type { BackendModule, KernelObject } from "@turnout/core";
 import { terminationSignal } from "../../process/signals.ts";
+import type { ProcessRights } from "../host/give-up-rights.ts";
+import { hostFiles } from "../host/host-files.ts";
 import { exitPrinted, guardOutput } from "../../process/standard-output.ts";
 import { runBackendProgram, type ProgramEnvironment } from "./backend-program.ts";
 
@@ -10,6 +12,8 @@ export interface BackendMainOptions {
   readonly version: string;
   /** `createWorld` of `@turnout/host`, or one's own. */
   readonly createWorld: ProgramEnvironment["createWorld"];
+  /** `createProcessRights` of `@turnout/host`; absent: the process keeps all its capabilities. */
+  readonly createProcessRights?: () => ProcessRights;
   /** Default `turnout-` and the backend's name. */
   readonly name?: string;
 }
@@ -21,7 +25,7 @@ export interface BackendMainOptions {
  */
 export async function backendMain<H, K extends KernelObject, S>(
   module: BackendModule<unknown, H, K, S>,
-  { version, createWorld, name = `turnout-${module.name}` }: BackendMainOptions,
+  { version, createWorld, createProcessRights, name = `turnout-${module.name}` }: BackendMainOptions,
 ): Promise<void> {
   guardOutput(name);
   const code = await runBackendProgram(module, process.argv.slice(2), {
@@ -34,7 +38,11 @@ export async function backendMain<H, K extends KernelObject, S>(
     hostname: hostname(),
     signal: terminationSignal({ on: (event, listener) => process.on(event, listener), exit: (status) => process.exit(status) }),
     nowMs: () => Date.now(),
+    ...(process.platform === "linux"
+      ? { host: { files: hostFiles, ...(createProcessRights === undefined ? {} : { rights: createProcessRights() }) } }
+      : {}),
     readFile: (path) => readFile(path, "utf8"),
+    writeFile: (path, text) => writeFile(path, text),
   });
   await exitPrinted(code);
 }

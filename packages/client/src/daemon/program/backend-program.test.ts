@@ -1,5 +1,5 @@
 import { systemClock } from "@turnout/core/process";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -40,6 +40,7 @@ function program(...args: readonly string[]): Promise<number> {
     signal: stop.signal,
     nowMs: () => 0,
     readFile: async (path) => (await import("node:fs/promises")).readFile(path, "utf8"),
+    writeFile,
   });
 }
 
@@ -119,6 +120,22 @@ describe("a backend's own program", () => {
     expect(stateServer.streams[0]?.requests[0]?.request).toMatchObject({ value: { nodeName: "filed" } });
   });
 
+  test("--write-config-to writes the configuration with its defaults, and starts nothing", async () => {
+    const file = join(stateServer.directory, "written.yaml");
+    expect(await program("--write-config-to", file, "--cluster-cidr=10.0.0.0/8", "-v=4")).toBe(0);
+    const text = await readFile(file, "utf8");
+    expect(text).toMatch(/^apiVersion: kubeproxy.config.k8s.io\/v1alpha1\nkind: KubeProxyConfiguration\n/);
+    expect(text).toMatch(/^clusterCIDR: 10.0.0.0\/8$/m);
+    expect(text).toMatch(/^ {2}verbosity: 4$/m);
+    expect(await program("--write-config-to", file, "--feature-gates=Nonesuch=true")).toBe(2);
+  });
+
+  test("--cleanup removes the backend's rules, and asks no server", async () => {
+    kernel.objects.IPv4.set(SERVICE, { kind: "service", key: "10.96.0.10:80", value: [] });
+    expect(await program("--cleanup")).toBe(0);
+    expect([kernel.objects.IPv4.size, kernel.objects.IPv6.size]).toEqual([0, 0]);
+  });
+
   test("helps, and says its version", async () => {
     expect([await program("--help"), await program("-V")]).toEqual([0, 0]);
     expect(out).toMatch(/^Usage: turnout-toy \[options\]\n/);
@@ -133,7 +150,7 @@ describe("a backend's own program", () => {
     [["--api", "nowhere"], 'it is no address: "nowhere"'],
     [["--once=maybe"], '"maybe" is neither true nor false: --once'],
     [["--timeout", "0s"], "it must be longer than 0: --timeout"],
-    [["--logging-format", "xml"], '"xml" is neither text nor json'],
+    [["--logging-format", "xml"], '"xml" must be one of text, json: --logging-format'],
     [["--backend-option", "x"], '"x" is not name=value'],
     [["--cluster-cidr", "here"], "here"],
     [["--config", "/no/such/file"], "the configuration file can't be read"],

@@ -1,11 +1,15 @@
 import { inspect } from "node:util";
 import { ProxyError, type BackendModule, type KernelObject, type Log, type World } from "@turnout/core";
 import { createLog } from "../../process/log.ts";
-import { loadConfig, runConfig } from "../config/config.ts";
+import { configFileText, loadConfig, runConfig } from "../config/config.ts";
+import type { HostAccess } from "../host/give-up-rights.ts";
+import { initializeHost } from "../run/init-only.ts";
 import { run } from "../run/main.ts";
 import { Metrics } from "../metrics/metrics.ts";
 import { withTimeout } from "../../process/timeout.ts";
+import { parseTarget } from "../../api/watch/target.ts";
 import { openNodeLink } from "../../api/watch/watch-node-state.ts";
+import { cleanBackend } from "./clean-backend.ts";
 import { parseProgramFlags, programHelp, type ProgramFlags } from "./program-flags.ts";
 
 /** What a backend program touches besides its arguments; tests pass their own. */
@@ -23,12 +27,18 @@ export interface ProgramEnvironment {
   /** Ends the program; rules stay in force. */
   readonly signal: AbortSignal;
   readonly nowMs: () => number;
+  /** Undefined: settings of the host and rights of this process stay as they are. */
+  readonly host?: Omit<HostAccess, "paths">;
   /** @throws what node:fs throws. */
   readonly readFile: (path: string) => Promise<string>;
+  /** @throws what node:fs throws. */
+  readonly writeFile: (path: string, text: string) => Promise<void>;
 }
 
 const FAILED = 1;
 const BAD_USAGE = 2;
+/** klog prints more from this level on; ours is debug. */
+const DEBUG_LEVEL = 4;
 
 /**
  * Run a backend as a program of its own that follows a node-state server: one command line, to its end.
@@ -63,15 +73,24 @@ async function runWith<H, K extends KernelObject, S>(
 ): Promise<void> {
   const file = flags.config === undefined ? undefined : { path: flags.config, text: await readConfig(flags.config, env) };
   const loaded = loadConfig({ flags: flags.raw, file, hostname: env.hostname, backendOptions: flags.backendOptions });
+  if (flags.writeConfigTo !== "") return await env.writeFile(flags.writeConfigTo, configFileText(loaded));
   const config = runConfig(loaded, module);
-  const format = flags.loggingFormat ?? (env.isTerminal ? "text" : "json");
-  const log = createLog({ format, level: flags.verbose ? "debug" : "info", write: env.err, nowMs: env.nowMs });
+  const format = loaded.logging.format ?? (env.isTerminal ? "text" : "json");
+  const isMore = flags.verbose || (loaded.logging.verbosity ?? 0) >= DEBUG_LEVEL;
+  const log = createLog({ format, level: isMore ? "debug" : "info", write: env.err, nowMs: env.nowMs });
   for (const warning of config.warnings) log.warn(warning);
   const world = env.createWorld({ log });
+  if (flags.cleanup) {
+    const cleaned = await cleanBackend(module, { options: config.backendOptions, scope: "all", world, signal: env.signal });
+    for (const { error } of cleaned) if (error !== undefined) throw error;
+    return;
+  }
   const { clock } = world;
+  if (flags.initOnly) return await initializeHost(module, { config, world, files: env.host?.files, signal: env.signal });
   const { nodeName, settings, bindAddress } = config;
   const version = `${env.name} ${env.version}`;
   log.info(`${env.name} starts`, { version: env.version, api: flags.api, node: nodeName });
+  const metrics = new Metrics({ nowMs: () => clock.nowMs(), version: env.version, features: () => config.features });
   const link = await openNodeLink({
     target: flags.api,
     tls: flags.tls,
@@ -83,8 +102,8 @@ async function runWith<H, K extends KernelObject, S>(
     log,
     failOnRefusal: flags.once,
     awaitsNode: true,
+    onHealth: (part, trouble) => metrics.sourceHealth(part, trouble),
   });
-  const metrics = new Metrics({ nowMs: () => clock.nowMs() });
   const body = (signal: AbortSignal): Promise<void> =>
     run(module, {
       config,
@@ -94,6 +113,7 @@ async function runWith<H, K extends KernelObject, S>(
       eligibility: () => link.eligibility,
       metrics,
       once: flags.once,
+      host: hostFor(flags, env),
       // Other backends are other programs: one that is gone took with it what could tell its rules.
       leftovers: { others: () => Promise.resolve([]), isKept: flags.keepOtherRules },
       allowsEmpty: flags.allowEmpty,
@@ -109,6 +129,17 @@ async function runWith<H, K extends KernelObject, S>(
   }
   const stopped = module.residence === "process" ? "stopped, nothing is answered any more" : "stopped, rules stay in force";
   log.info(flags.dryRun ? "done, nothing was applied" : flags.once ? "done, rules stay in place" : stopped);
+}
+
+/** What this process opens again: its configuration, and the way to the node-state server. */
+function hostFor({ config, api, tls, keepCapabilities }: ProgramFlags, { host }: ProgramEnvironment): HostAccess | undefined {
+  if (host === undefined) return undefined;
+  const { files, rights } = host;
+  const target = parseTarget(api);
+  const paths = [config, target.kind === "unix" ? target.path : undefined, tls?.ca, tls?.cert, tls?.key].filter(
+    (path) => path !== undefined,
+  );
+  return { files, paths, ...(rights === undefined || keepCapabilities ? {} : { rights }) };
 }
 
 async function readConfig(path: string, env: ProgramEnvironment): Promise<string> {

@@ -15,13 +15,19 @@ export interface ProgramFlags {
   readonly dryRun: boolean;
   /** Leave in force what a former proxy left. */
   readonly keepOtherRules: boolean;
+  /** Set what takes full rights, and exit. */
+  readonly initOnly: boolean;
+  /** Give up none of this process's capabilities. */
+  readonly keepCapabilities: boolean;
   /** A node-state server that knows of no Service is believed. */
   readonly allowEmpty: boolean;
   /** How long --once may take. */
   readonly timeoutMs: number;
+  /** Remove the rules of the backend and of former proxies in its dataplane, and exit. */
+  readonly cleanup: boolean;
+  /** Write the configuration with its defaults to this file, and exit; "" is not given. */
+  readonly writeConfigTo: string;
   readonly verbose: boolean;
-  /** Undefined: text on a terminal, else json. */
-  readonly loggingFormat: "text" | "json" | undefined;
   readonly backendOptions: Readonly<Record<string, Plain>>;
   /** kube-proxy's flags and `node-name`, as the configuration takes them. */
   readonly raw: RawFlags;
@@ -39,14 +45,20 @@ const OWN: Readonly<Record<string, "value" | "switch">> = {
   "dry-run": "switch",
   "keep-other-rules": "switch",
   "allow-empty": "switch",
+  "init-only": "switch",
+  "keep-capabilities": "switch",
   timeout: "value",
+  cleanup: "switch",
+  "write-config-to": "value",
+  // kube-proxy links a library that has these two; nothing reads them, there or here.
+  "boot-id-file": "value",
+  "machine-id-file": "value",
   verbose: "switch",
-  "logging-format": "value",
   "backend-option": "value",
   help: "switch",
   version: "switch",
 };
-const SHORT: Readonly<Record<string, string>> = { "-v": "--verbose", "-h": "--help", "-V": "--version" };
+const SHORT: Readonly<Record<string, string>> = { "-h": "--help", "-V": "--version" };
 /** Flags beside the table of configuration fields that the configuration reads too. */
 const CONFIGURED: readonly string[] = ["node-name", "max-service-entries", "healthz-port", "metrics-port"];
 const TIMEOUT = "1m";
@@ -55,11 +67,19 @@ function bad(object: string, what: string, hint = "see --help"): ProxyError {
   return new ProxyError("invalid_object", what, { object, hint });
 }
 
+/** A short flag by its long name. -v takes a level as kube-proxy's does, and may stand alone. */
+function longForm(arg: string, next: string | undefined): string {
+  const [, level] = /^-v=?(.+)$/s.exec(arg) ?? [];
+  if (level !== undefined) return `--v=${level}`;
+  if (arg === "-v") return next !== undefined && /^\d+$/.test(next) ? "--v" : "--verbose";
+  return SHORT[arg] ?? arg;
+}
+
 /** Split arguments into names and values; switches have "true" unless they say something else after "=". */
 function pairsOf(args: readonly string[]): readonly (readonly [name: string, value: string, isBare: boolean])[] {
   const pairs: (readonly [string, string, boolean])[] = [];
   for (let at = 0; at < args.length; at++) {
-    const arg = SHORT[args[at] ?? ""] ?? args[at] ?? "";
+    const arg = longForm(args[at] ?? "", args[at + 1]);
     const [, typed, , said] = /^--([^=]+)(=(.*))?$/s.exec(arg) ?? [];
     // Underscores in a flag's name are dashes, as kube-proxy has it.
     const name = typed?.replaceAll("_", "-");
@@ -105,10 +125,6 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
     if (value !== "true" && value !== "false") throw bad(`--${name}`, `"${value}" is neither true nor false`);
     return value === "true";
   };
-  const loggingFormat = own.get("logging-format");
-  if (loggingFormat !== undefined && loggingFormat !== "text" && loggingFormat !== "json") {
-    throw bad("--logging-format", `"${loggingFormat}" is neither text nor json`);
-  }
   const timeoutMs = parseDuration(own.get("timeout") ?? TIMEOUT);
   if (timeoutMs <= 0) throw bad("--timeout", "it must be longer than 0");
   return {
@@ -119,12 +135,15 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
     dryRun: isOn("dry-run"),
     keepOtherRules: isOn("keep-other-rules"),
     allowEmpty: isOn("allow-empty"),
+    initOnly: isOn("init-only"),
+    keepCapabilities: isOn("keep-capabilities"),
     timeoutMs,
+    cleanup: isOn("cleanup"),
+    writeConfigTo: own.get("write-config-to") ?? "",
     verbose: isOn("verbose"),
-    loggingFormat,
     backendOptions: Object.fromEntries(options),
     raw,
-    wants: isOn("help") ? "help" : isOn("version") ? "version" : "run",
+    wants: isOn("help") ? "help" : own.get("version") === "raw" || isOn("version") ? "version" : "run",
   };
 }
 
@@ -138,10 +157,13 @@ const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
   ["--dry-run", "print what would be done, and do nothing"],
   ["--keep-other-rules", "leave in force what another proxy left where this backend works, instead of removing it"],
   ["--allow-empty", "a node-state server without any Service is right: remove the rules that are in force at the start"],
+  ["--init-only", "set the kernel parameters that take full rights, and exit; later starts need less"],
+  ["--keep-capabilities", "don't give up the Linux capabilities that the backend does not need"],
+  ["--cleanup", "remove the rules of this backend, and of former proxies where it works, and exit"],
+  ["--write-config-to <file>", "write flags and configuration with all defaults as a configuration file, and exit"],
   ["--timeout <duration>", `with --once: give up after this long (default: ${TIMEOUT})`],
   ["--backend-option <name=value>", "an option of the backend itself; repeatable"],
   ["-v, --verbose", "log more; errors come with cause and stack"],
-  ["--logging-format <format>", "text or json (default: text on a terminal)"],
   ["-V, --version", "print the version"],
   ["-h, --help", "print this"],
 ];

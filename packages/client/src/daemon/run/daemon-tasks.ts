@@ -2,8 +2,10 @@ import { ProxyError, type World } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
 import type { RunConfig } from "../config/config.ts";
 import { fileChanged } from "../config/file-change.ts";
-import { healthReply, probe, unhealthyReason, type HealthReport, type Reply } from "../health/health.ts";
+import { healthReply, jsonReply, probe, unhealthyReason, type HealthReport, type HttpRequest, type Reply } from "../health/health.ts";
 import { routes, serveHttp } from "../health/http.ts";
+import { Profiling } from "../health/profiling.ts";
+import { flagzReply, statuszReply } from "../health/zpages.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 
 /** What a daemon does beside its sync loops is done with this. */
@@ -38,16 +40,45 @@ export async function serveHealth({ config, world, metrics, eligibility, health 
   );
 }
 
-/** Answer `/metrics`, `/proxyMode` and `/configz` until aborted, if an address is configured. @throws {ProxyError} with bindAddressHardFail. */
+/**
+ * Answer what kube-proxy's metrics server answers until aborted, if an address is configured: `/metrics`, `/metrics/slis`, `/proxyMode`,
+ * `/configz`, `/healthz`; by gates `/statusz` and `/flagz`; with profiling `/debug/pprof/`.
+ * @source kube-proxy cmd/kube-proxy/app/server.go serveMetrics
+ * @throws {ProxyError} with bindAddressHardFail.
+ */
 export async function serveMetrics({ config, world, metrics }: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
   if (config.metricsBindAddress === undefined) return;
-  const handler = routes({
-    "/healthz": () => ({ status: 200, headers: TEXT_HEADERS, body: "ok" }),
-    "/metrics": () => metrics.reply(),
-    "/proxyMode": () => ({ status: 200, headers: TEXT_HEADERS, body: config.proxyMode }),
-    "/configz": () => ({ status: 200, headers: { "Content-Type": "application/json" }, body: JSON.stringify(config.configz) }),
-  });
   const { clock, log } = world;
+  const { slis } = metrics;
+  const text = (body: string): Reply => ({ status: 200, headers: TEXT_HEADERS, body });
+  const table = {
+    "/healthz": () => {
+      slis.checked("healthz", "ping", true);
+      return text("ok");
+    },
+    "/metrics": () => metrics.reply(),
+    "/metrics/slis": ({ method }: HttpRequest) => {
+      if (method !== "DELETE") return slis.reply();
+      slis.reset();
+      return text("metrics reset\n");
+    },
+    "/proxyMode": () => text(config.proxyMode),
+    "/configz": () => jsonReply(200, config.configz),
+    ...(config.isProfiled ? new Profiling(clock, signal).routes() : {}),
+    ...(config.hasFlagz ? { "/flagz": (request: HttpRequest) => flagzReply(config.flagz, request) } : {}),
+  };
+  const statusz = (request: HttpRequest): Reply =>
+    statuszReply(
+      {
+        startedMs: performance.timeOrigin,
+        nowMs: performance.timeOrigin + performance.now(),
+        runtimeVersion: process.version,
+        version: metrics.version,
+        paths: Object.keys(table),
+      },
+      request,
+    );
+  const handler = routes(config.hasStatusz ? { ...table, "/statusz": statusz } : table);
   await serveHttp(
     { name: "metrics", address: config.metricsBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
     signal,

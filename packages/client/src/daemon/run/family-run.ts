@@ -70,6 +70,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #health: ServiceHealthServers;
   readonly #startedMs: number;
   readonly #firstSync = Promise.withResolvers<void>();
+  readonly #settled = Promise.withResolvers<void>();
   #pacer: RepairPacer | undefined;
   #hasSynced = false;
   #isHealthDue = false;
@@ -103,7 +104,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       // Asked with each comparison: which tool is in use, and so what it tells, may be known only after the first.
       get maxIntervalMs(): number {
         // In a dry run nothing of ours is in force that others could change.
-        const isTold = backend.tellsDrift === true || dryRun !== undefined;
+        const isTold = (backend.tellsDrift === true && config.repairsOnNotice) || dryRun !== undefined;
         return isTold ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS);
       },
       retryMs: config.syncPeriodMs,
@@ -119,6 +120,11 @@ export class FamilyRun<H, K extends KernelObject, S> {
   get progress(): SyncProgress {
     const pendingSinceMs = this.#guard?.refusedSinceMs ?? this.#loop.pendingSinceMs;
     return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs };
+  }
+
+  /** Resolves when the first sync is in force, and what a former proxy left is gone or stays. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
   }
 
   /** Sync one time. @throws {ProxyError} what it failed with; where only some rows were refused the rest is done all the same. */
@@ -170,7 +176,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     // Not before: a cold start is a hundred thousand changes of our own to be told about, and what is replaced has to stay until then.
     if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
     // Side by side: looking for what a former proxy left may take long, and what is ours is mended meanwhile.
-    await Promise.all([this.#watchHost(signal), this.#clearLeftovers(signal)]);
+    await Promise.all([this.#watchHost(signal), this.#clearLeftovers(signal).then(() => this.#settled.resolve())]);
   }
 
   async #watchHost(signal: AbortSignal): Promise<void> {
@@ -187,10 +193,10 @@ export class FamilyRun<H, K extends KernelObject, S> {
       if (this.#loop.setHost(facts)) this.#isHealthDue = true;
     };
     const watch = backend.watch.bind(backend);
-    await watchHost(
-      { family, watch, onFacts, onDrift: (what) => pacer.changed(what), audit, retryMs: config.syncPeriodMs, clock, log },
-      signal,
-    );
+    const onDrift = (what: string): void => {
+      if (config.repairsOnNotice) pacer.changed(what);
+    };
+    await watchHost({ family, watch, onFacts, onDrift, audit, retryMs: config.syncPeriodMs, clock, log }, signal);
   }
 
   /** Our rules are in force: those of former proxies are not needed any more. */

@@ -7,6 +7,7 @@ import {
   type BackendModule,
   type IPFamily,
   type KernelObject,
+  type Rights,
   type World,
 } from "@turnout/core";
 
@@ -16,6 +17,8 @@ export interface LeftoverOptions {
   readonly others: () => Promise<readonly BackendModule[]>;
   /** Only tell of them. */
   readonly isKept: boolean;
+  /** What the other backends need to look for them and to remove them; default: nothing that the one in use doesn't. */
+  readonly rights?: Rights;
 }
 
 /** What finding leftovers takes of a backend. */

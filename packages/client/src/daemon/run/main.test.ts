@@ -227,6 +227,19 @@ describe("a running proxy", () => {
     expect(proxy.world.log.lines.filter((line) => line.includes("another program changed Turnout's objects"))).toHaveLength(1);
   });
 
+  test("with the gate off nothing is repaired on notice, but with the next sync period", async () => {
+    void proxy.start({ config: toyConfig({ repairsOnNotice: false }) });
+    proxy.pushBoth();
+    await flushPromises();
+    proxy.kernel.objects.IPv4.clear();
+    proxy.kernel.emit({ kind: "drift", what: "somebody flushed" });
+    await flushPromises();
+    await proxy.world.clock.advance(29_000);
+    expect(proxy.kernel.objects.IPv4.size).toBe(0);
+    await proxy.world.clock.advance(1_000);
+    expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
+  });
+
   test("a backend that learns with its first look that it is told is compared once more, and then within an hour", async () => {
     let looks = 0;
     const module = toyModule(proxy.kernel);

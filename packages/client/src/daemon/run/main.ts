@@ -16,10 +16,12 @@ import {
   type World,
 } from "@turnout/core";
 import type { RunConfig } from "../config/config.ts";
+import type { HostAccess } from "../host/give-up-rights.ts";
 import { serveHealth, serveMetrics, watchConfigFile } from "./daemon-tasks.ts";
 import { FamilyRun } from "./family-run.ts";
 import { FamilyStates } from "../feed/family-states.ts";
 import type { Eligibility } from "../../api/eligibility.ts";
+import { prepareHost } from "./host-work.ts";
 import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts";
 import { judge, type HealthReport } from "../health/health.ts";
 import { IssueLog } from "../../process/issue-log.ts";
@@ -46,6 +48,8 @@ export interface RunOptions {
   /** Takes each plan as text; nothing is applied and no port is opened. */
   readonly dryRun?: (text: string) => void;
   readonly report?: (issue: Issue) => void;
+  /** A proxy that stays sets the host's settings through this, and gives up rights; undefined: neither. */
+  readonly host?: HostAccess | undefined;
   /** What becomes of the rules that other proxies left; undefined: nobody looks for any. */
   readonly leftovers?: LeftoverOptions;
   /** Reads the configuration file again, to notice its changes; undefined: unreadable just now. */
@@ -87,8 +91,18 @@ async function runFamilies<H, K extends KernelObject, S>(
     });
   }
   const backendOptions = module.parseOptions(config.backendOptions);
+  // A run that is dry or one-time is no proxy that stays.
+  const isLasting = options.once !== true && options.dryRun === undefined;
+  const hostWork = prepareHost(module, {
+    settings: config.hostSettings,
+    host: isLasting ? options.host : undefined,
+    meanwhile: options.leftovers?.rights ?? {},
+    log: world.log,
+  });
   const host = await probeModule(module, backendOptions, own, signal);
   checkHost(module.name, host, options.dryRun !== undefined, world);
+  // After the probe, whose tools may load modules; before the first tool is started that is kept.
+  const settle = await hostWork.limit();
   const dataplane = await openDataplane(module, backendOptions, own, signal);
   const stop = new AbortController();
   let failure: Error | undefined;
@@ -106,6 +120,9 @@ async function runFamilies<H, K extends KernelObject, S>(
     const families = openFamilies(module, dataplane, host, reporting, stop.signal);
     const tasks =
       options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, stop.signal);
+    void Promise.all(families.map(({ settled }) => settled))
+      .then(() => (stop.signal.aborted ? undefined : settle()))
+      .catch(fail);
     await Promise.all(tasks.map((task) => task().catch(fail)));
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -118,7 +135,7 @@ async function runFamilies<H, K extends KernelObject, S>(
 
 /** Stop on a host that can't run the backend; a dry run goes on, it touches nothing. */
 function checkHost<H>(name: string, { problems, versions }: ProbedHost<H>, isDryRun: boolean, { log }: World): void {
-  log.info("host looked at", { backend: name, ...versions });
+  log.info("host probed", { backend: name, ...versions });
   const first = problems[0];
   if (first === undefined) return;
   for (const problem of problems) log.warn("this host can't run the backend", { backend: name, error: problem });

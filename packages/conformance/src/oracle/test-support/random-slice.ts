@@ -19,6 +19,9 @@ const HINTS: readonly unknown[] = [
   { forZones: [{ name: "" }] },
 ];
 
+/** The first one hides a slice, the second one a Service. */
+const LABELS = ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"];
+
 /** Draw the slice of a number; it belongs to one Service and family, whatever else is drawn. */
 export function randomSlice(number: number, random: Random): RawObject {
   const family = number % 2 === 0 ? "IPv4" : "IPv6";
@@ -32,7 +35,7 @@ export function randomSlice(number: number, random: Random): RawObject {
     metadata: {
       namespace: service === "s4" ? "lab" : "shop",
       name: `slice${FIRST_SLICE - number}`,
-      labels: random() < 0.97 ? labels : pickOne([undefined, { ...labels, "service.kubernetes.io/headless": "" }], random),
+      labels: random() < 0.97 ? labels : pickOne([undefined, ...LABELS.map((label) => ({ ...labels, [label]: "" }))], random),
     },
     addressType: random() < 0.97 ? family : pickOne(["FQDN", undefined], random),
     ports: random() < 0.97 ? randomSlicePorts(random) : pickOne([null, [], 7], random),

@@ -1,7 +1,7 @@
 import { pickOne, rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
-import type { DetectLocal, IPFamily, NodeSettings, Protocol, Variants } from "@turnout/core";
-import { abilitiesOf } from "@turnout/core";
+import type { AllowedAddresses, CIDR, DetectLocal, IPFamily, NodeSettings, Protocol, Variants } from "@turnout/core";
+import { abilitiesOf, parseCIDR } from "@turnout/core";
 import type { OracleWorld } from "../oracle-world.ts";
 import { CLUSTER_IPS, EXTERNAL_IPS, HOST_ADDRESSES, randomAddress } from "./random-address.ts";
 import type { Random } from "./random-address.ts";
@@ -46,6 +46,15 @@ const NODE_PORT_ADDRESSES: readonly NodeSettings["nodePortAddresses"][] = [
   [],
 ];
 
+/** What Services may have besides their cluster IPs. */
+const ALLOWED: readonly (readonly string[] | undefined)[] = [
+  undefined,
+  [],
+  ["198.51.100.0/24"],
+  ["198.51.100.1/32", "fd00:198::1/128"],
+  ["172.18.0.0/16", "198.51.100.2/32", "fd00:198::2/128", "10.96.0.0/16"],
+];
+
 /** Draw one world; nearly every field of every object is sometimes absent, odd or wrong. */
 export function randomWorld(random: Random): OracleWorld {
   const services = [0, 1, 2, 3, 4].filter(() => random() < 0.85).map((number) => randomService(number, random));
@@ -63,7 +72,13 @@ export function randomWorld(random: Random): OracleWorld {
     nodePortAddressesDefault: pickOne([["primary"], []], random),
     capabilities: randomCapabilities(random),
     variants: randomVariants(random),
+    ...(random() < 0.3 ? { allowedAddresses: randomAllowed(random) } : {}),
   };
+}
+
+function randomAllowed(random: Random): AllowedAddresses {
+  const list = (): readonly CIDR[] | undefined => pickOne(ALLOWED, random)?.flatMap((text) => parseCIDR(text) ?? []);
+  return { externalIPs: list(), loadBalancerIPs: list() };
 }
 
 /** Put other objects in the place of one or a few, or take them away. */
@@ -96,7 +111,7 @@ function randomService(number: number, random: Random): RawObject {
   const some = <T>(chance: number, value: T): T | undefined => (random() < chance ? value : undefined);
   const families = pickOne<readonly IPFamily[]>([["IPv4", "IPv6"], ["IPv6", "IPv4"], ["IPv4"], ["IPv6"]], random);
   const clusterIPs = families.map((family) => randomAddress(CLUSTER_IPS[family], 0.04, random));
-  const hidden = some(0.04, { "service.kubernetes.io/service-proxy-name": "" });
+  const label = pickOne(["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"], random);
   return {
     apiVersion: "v1",
     kind: "Service",
@@ -104,7 +119,7 @@ function randomService(number: number, random: Random): RawObject {
       namespace: number === 4 ? "lab" : "shop",
       name: `s${number}`,
       creationTimestamp: pickOne(["2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z", undefined, "soon"], random),
-      labels: hidden,
+      labels: some(0.06, { [label]: "" }),
     },
     spec: {
       type:

@@ -9,11 +9,24 @@ export interface ModeWords {
   readonly isOwnJump: (table: TableName, rule: string) => boolean;
 }
 
+/**
+ * An empty chain that says that Turnout wrote the rules last. Other chains are adopted in both directions and don't tell.
+ *
+ * Edges: it has a name by which the first sync of a kube-proxy, in any mode, takes it for a Service's stale chain, and removes it.
+ */
+export const MARKER_CHAIN = "KUBE-SVC-TURNOUT";
+
+/** Tell whether Turnout, and no kube-proxy, wrote last what `iptables-save` printed of the nat table. Pure. */
+export function isMarked(nat: string): boolean {
+  return nat.includes(`\n:${MARKER_CHAIN} `);
+}
+
 /** Chains that more than one mode has. */
 const OF_SEVERAL_MODES: ReadonlySet<string> = new Set([
   "nat KUBE-SERVICES",
   "nat KUBE-POSTROUTING",
   "nat KUBE-MARK-MASQ",
+  `nat ${MARKER_CHAIN}`,
   "filter KUBE-FORWARD",
   "filter KUBE-PROXY-FIREWALL",
   ...["filter", "nat", "mangle"].map((table) => `${table} KUBE-PROXY-CANARY`),

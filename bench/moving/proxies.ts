@@ -1,0 +1,85 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { IPFamily } from "@turnout/core";
+import type { NodePlace } from "@turnout/lab";
+import { kubeProxyConfig, kubeProxySync } from "../kube-proxy/process.ts";
+import type { KubeProxyMode } from "../kube-proxy/process.ts";
+import { followSyncs } from "../kube-proxy/sync-log.ts";
+import type { ProxySync } from "../kube-proxy/sync-log.ts";
+import { placeTools } from "../kube-proxy/tools.ts";
+import type { Variant } from "../kube-proxy/tools.ts";
+import { TURNOUT } from "../role-process.ts";
+
+/** A proxy that one can move from or to. */
+export type ProxyKind =
+  | { readonly program: "kube-proxy"; readonly mode: KubeProxyMode; readonly variant: Variant }
+  | { readonly program: "turnout"; readonly flags: readonly string[] };
+
+/** What it takes to start one on a node. */
+export interface ProxyPlace {
+  readonly node: NodePlace;
+  readonly kubeconfig: string;
+  readonly clusterCIDR: string;
+  /** For its files. */
+  readonly directory: string;
+  /** Path of the real one; undefined: there is none. */
+  readonly kubeProxy: string | undefined;
+}
+
+const turnout = (...flags: readonly string[]): ProxyKind => ({ program: "turnout", flags });
+const iptables = (variant: Variant): ProxyKind => turnout("--backend", "iptables", "--backend-option", `variant=${variant}`);
+
+/** Those that this machine's own kernel can play, by the names that the table has. */
+export const HOST_PROXIES: Readonly<Record<string, ProxyKind>> = {
+  "kube-proxy nftables": { program: "kube-proxy", mode: "nftables", variant: "nft" },
+  "kube-proxy iptables (nft)": { program: "kube-proxy", mode: "iptables", variant: "nft" },
+  "kube-proxy iptables (legacy)": { program: "kube-proxy", mode: "iptables", variant: "legacy" },
+  'turnout, mode ""': turnout(),
+  "turnout nft": turnout("--backend", "nft"),
+  "turnout iptables (nft)": iptables("nft"),
+  "turnout iptables (legacy)": iptables("legacy"),
+  "turnout ebpf": turnout("--backend", "ebpf"),
+};
+
+/** Those that need IPVS, and those that its guest can play beside: that kernel has no nf_tables. */
+export const GUEST_PROXIES: Readonly<Record<string, ProxyKind>> = {
+  "kube-proxy ipvs": { program: "kube-proxy", mode: "ipvs", variant: "legacy" },
+  "kube-proxy iptables (legacy)": { program: "kube-proxy", mode: "iptables", variant: "legacy" },
+  'turnout, mode ""': turnout(),
+  "turnout ipvs": turnout("--backend", "ipvs", "--backend-option", "variant=legacy"),
+  "turnout iptables (legacy)": iptables("legacy"),
+};
+
+/** Start a proxy and wait until both families are in force. @throws {Error} when it ends before. */
+export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<ChildProcess> {
+  const { node, kubeconfig, clusterCIDR, directory, kubeProxy } = place;
+  if (kind.program === "turnout") {
+    const source = ["--source", "kube", "--kubeconfig", kubeconfig, "--node-name", node.name, "--cluster-cidr", clusterCIDR];
+    const args = ["run", ...kind.flags, ...source, "--logging-format", "json"];
+    return await inForce(node.spawn(TURNOUT, args, { stdio: ["ignore", "inherit", "pipe"] }), turnoutSync);
+  }
+  if (kubeProxy === undefined) throw new Error("say KUBE_PROXY=path of a kube-proxy");
+  const { mode, variant } = kind;
+  const own = join(directory, `${mode}-${variant}-${String(performance.now())}`);
+  await mkdir(own);
+  const tools = await placeTools(own, variant);
+  const config = join(own, "config.json");
+  await writeFile(config, kubeProxyConfig({ mode, nodeName: node.name, kubeconfig, fields: { clusterCIDR } }));
+  const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
+  return await inForce(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), kubeProxySync);
+}
+
+async function inForce(child: ChildProcess, syncOf: (line: string, atMs: number) => ProxySync | undefined): Promise<ChildProcess> {
+  const log = followSyncs(child, syncOf);
+  const heard = new Set<IPFamily>();
+  while (heard.size < 2) heard.add((await log.next()).family);
+  return child;
+}
+
+/** Read a line of Turnout's log: a family's first sync. */
+function turnoutSync(line: string, atMs: number): ProxySync | undefined {
+  if (process.env["TURNOUT_MOVING_LOG"] !== undefined) process.stderr.write(`${line}\n`);
+  const { msg, family, ms = 0 } = JSON.parse(line) as { msg?: string; family?: IPFamily; ms?: number };
+  return msg === "first sync done" && family !== undefined ? { family, elapsedMs: ms, atMs } : undefined;
+}

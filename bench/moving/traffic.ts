@@ -1,0 +1,117 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Agent, Cluster, HoldStatus, Tally } from "@turnout/lab";
+import { SOURCES } from "./stage.ts";
+import type { Source } from "./stage.ts";
+
+/** UDP flows of each source and family. */
+const UDP_FLOWS = 5;
+/** Of a connection that is kept, ms. */
+const EVERY_MS = 500;
+/** For an answer to a question, at the end: longer than TCP's third try. */
+const PATIENCE_MS = 20_000;
+
+/** What a move did to traffic. */
+export interface TrafficReport {
+  readonly connections: number;
+  /** Those that are reset, closed, or silent at the end. */
+  readonly connectionsLost: number;
+  readonly attempts: number;
+  /** New connections and new UDP flows that got no answer, by what became of them. */
+  readonly failed: Readonly<Record<string, number>>;
+  readonly udpFlows: number;
+  readonly datagrams: number;
+  /** Questions over kept UDP flows that were never answered. */
+  readonly datagramsLost: number;
+}
+
+interface Held {
+  readonly agent: Agent;
+  readonly handle: number;
+  readonly source: Source;
+}
+
+/** Traffic of all kinds of clients, which goes on. */
+export interface Traffic {
+  /** Wait until each source has made some more attempts. */
+  more(attempts: number): Promise<void>;
+  stop(): Promise<TrafficReport>;
+}
+
+/** Open `connections` TCP connections and some UDP flows, all kept, and make new ones over and over. */
+export async function startTraffic(cluster: Cluster, connections: number): Promise<Traffic> {
+  const flows = SOURCES.flatMap((source) =>
+    source.addresses.map((address) => ({ source, address, agent: cluster.place(source.from).agent() })),
+  );
+  const ofTcp = flows.filter(({ source }) => source.transport === "TCP");
+  const held: Held[] = [];
+  const hold = async ({ source, address, agent }: (typeof flows)[number], count: number): Promise<void> => {
+    const { port, transport } = source;
+    for (let index = 0; index < count; index += 1)
+      held.push({ agent, source, handle: await agent.hold({ address, port, transport, everyMs: EVERY_MS, timeoutMs: PATIENCE_MS }) });
+  };
+  const share = (index: number): number =>
+    Math.floor((connections * (index + 1)) / ofTcp.length) - Math.floor((connections * index) / ofTcp.length);
+  await Promise.all(flows.map((flow) => hold(flow, flow.source.transport === "UDP" ? UDP_FLOWS : share(ofTcp.indexOf(flow)))));
+  const loads = await Promise.all(
+    flows.map(async ({ source: { port, transport }, address, agent }) => ({
+      agent,
+      handle: await agent.startLoad({ address, port, transport, concurrency: 2, pauseMs: 20, timeoutMs: 5_000 }),
+    })),
+  );
+  const attempts = (): Promise<number[]> => Promise.all(loads.map(async ({ agent, handle }) => (await agent.peekLoad(handle)).attempts));
+  return {
+    more: async (count) => {
+      const wanted = (await attempts()).map((now) => now + count);
+      while ((await attempts()).some((now, index) => now < (wanted[index] ?? 0))) await sleep(50);
+    },
+    stop: async () => {
+      const tallies = await Promise.all(loads.map(({ agent, handle }) => agent.stopLoad(handle)));
+      const kept = held.filter(({ source }) => source.transport === "TCP");
+      const udp = await lowestSilence(held.filter(({ source }) => source.transport === "UDP"));
+      const alive = await Promise.all(kept.map(isAlive));
+      await Promise.all(held.map(({ agent, handle }) => agent.release(handle)));
+      return {
+        connections: kept.length,
+        connectionsLost: alive.filter((one) => !one).length,
+        attempts: tallies.reduce((sum, { attempts: made }) => sum + made, 0),
+        failed: failures(tallies),
+        ...udp,
+      };
+    },
+  };
+}
+
+function failures(tallies: readonly Tally[]): Readonly<Record<string, number>> {
+  const sum: Record<string, number> = {};
+  for (const { failed } of tallies) for (const [what, count] of Object.entries(failed)) sum[what] = (sum[what] ?? 0) + count;
+  return sum;
+}
+
+/** Whether a connection answers what it is asked from now on. */
+async function isAlive({ agent, handle }: Held): Promise<boolean> {
+  const { answers } = await agent.holdStatus(handle);
+  const untilMs = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const now = await agent.holdStatus(handle);
+    if (now.state !== "open") return false;
+    if (now.answers > answers) return true;
+    if (performance.now() > untilMs) return false;
+    await sleep(100);
+  }
+}
+
+/** Questions under way are answered a moment later: those that never are count, the least that is seen unanswered over some time. */
+async function lowestSilence(flows: readonly Held[]): Promise<Pick<TrafficReport, "udpFlows" | "datagrams" | "datagramsLost">> {
+  const silent = flows.map(() => Infinity);
+  let last: readonly HoldStatus[] = [];
+  for (let look = 0; look < 20; look += 1) {
+    last = await Promise.all(flows.map(({ agent, handle }) => agent.holdStatus(handle)));
+    for (const [index, { asks, answers }] of last.entries()) silent[index] = Math.min(silent[index] ?? Infinity, asks - answers);
+    await sleep(EVERY_MS / 7);
+  }
+  return {
+    udpFlows: flows.length,
+    datagrams: last.reduce((sum, { asks }) => sum + asks, 0),
+    datagramsLost: silent.reduce((sum, count) => sum + count, 0),
+  };
+}

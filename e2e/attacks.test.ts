@@ -1,0 +1,153 @@
+import { needs } from "@turnout/house/needs";
+import { serviceManifest } from "@turnout/lab";
+import type { TargetRequest } from "@turnout/lab";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { reach } from "./reach.ts";
+import { SERVICE_PORT } from "./services.ts";
+import type { TestService } from "./services.ts";
+import { CLUSTER_CIDR, createSite } from "./site.ts";
+import type { Site } from "./site.ts";
+
+/** Of one test, on a machine that has much else to do. */
+const TIMEOUT_MS = 120_000;
+const NEEDS = needs("root", "ip", "conntrack", "nft>=1.0.1", "iptables>=1.8.0", "bpf", "cgroup2", "nsenter", "unshare");
+/** A program of node1 that only node1 itself should reach. */
+const ON_LOOPBACK: TargetRequest = { address: "127.0.0.1", port: 9999, timeoutMs: 1000 };
+/** A server on the Internet, which the fabric stands for. */
+const OUTSIDE = "192.0.2.66";
+/** Services may have the addresses that the laboratory gives them, and no others. */
+const ALLOWED = "198.51.100.0/24";
+const FLAGS = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED, "--allowed-load-balancer-ip-cidrs", ALLOWED];
+/** A neighbour sends packets for 127.0.0.1 to node1 instead of keeping them. */
+const TO_NODE1 = `
+  echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet
+  ip address del 127.0.0.1/8 dev lo
+  ip route add 127.0.0.1/32 via "$1" src "$2"`;
+
+const setLocalnet = (value: number): readonly string[] => ["-c", `echo ${value} > /proc/sys/net/ipv4/conf/all/route_localnet`];
+
+/** What a tenant writes who means harm; each is harmless, or left out. */
+function hostileObjects(loopbackIP: string): readonly unknown[] {
+  const port = [{ name: "web", port: SERVICE_PORT, targetPort: 8080 }];
+  const slice = (name: string, fields: object): unknown => ({
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: { namespace: "default", name: `${name}-1`, labels: { "kubernetes.io/service-name": name } },
+    addressType: "IPv4",
+    ports: [{ name: "web", protocol: "TCP", port: ON_LOOPBACK.port }],
+    ...fields,
+  });
+  return [
+    serviceManifest({ name: "loopback", clusterIPs: [loopbackIP], ports: port }),
+    slice("loopback", { endpoints: ["127.0.0.1", "127.1.2.3", "169.254.169.254", "0.0.0.0"].map((address) => ({ addresses: [address] })) }),
+    serviceManifest({
+      name: "thief",
+      clusterIPs: ["10.96.9.2"],
+      ports: port,
+      externalIPs: [OUTSIDE],
+      ingress: [{ ip: OUTSIDE }, { ip: "" }],
+    }),
+    slice("thief", { ports: [{ name: "web", protocol: "TCP", port: 8080 }], endpoints: [{ addresses: ["10.1.1.2"] }] }),
+    serviceManifest({ name: "injects", clusterIPs: ["10.96.9.3"], ports: [{ name: 'web"; flush ruleset; #', port: SERVICE_PORT }] }),
+  ];
+}
+
+/** Attacks of the rows of docs/security.md, with packets; each backend in turn on one cluster. node2 is a neighbour on node1's link and runs no proxy. */
+describe("attacks", { ...NEEDS, timeout: TIMEOUT_MS }, () => {
+  let site: Site;
+  let victim: TestService;
+  beforeAll(async () => {
+    const nodes = ["node1", "node2"].map((name, index) => ({ name, zone: "a", pods: index === 0 ? 3 : 1 }));
+    site = await createSite({
+      nodes,
+      families: ["IPv4"],
+      layout: "one process",
+      proxied: ["node1"],
+      cgroups: ["node1"],
+      isInParts: true,
+      flags: FLAGS,
+    });
+    const [node1, node2] = [site.place("node1"), site.place("node2")];
+    await node1.agent().serve({ name: "loopback", transport: "TCP", ...ON_LOOPBACK });
+    await node2.run("sh", ["-c", TO_NODE1, "sh", node1.address("IPv4"), node2.address("IPv4")]);
+    const { fabric } = site.cluster;
+    await fabric.run("ip", ["address", "add", OUTSIDE, "dev", "lo"]);
+    await fabric.agent().serve({ name: "outside", transport: "TCP", port: SERVICE_PORT, address: OUTSIDE });
+    victim = await site.services.create({ endpoints: ["pod-1-2"], protocols: ["TCP"] });
+    await site.api.apply(hostileObjects("10.96.9.1"));
+    await site.waitForSync();
+  });
+  afterAll(() => site?.destroy());
+
+  const attempt = async (from: string, request: TargetRequest): Promise<string> => {
+    const { outcome, server } = await site
+      .place(from)
+      .agent()
+      .attempt({ timeoutMs: 1000, ...request });
+    return server ?? outcome;
+  };
+
+  const startWith = async (backend: string): Promise<void> => {
+    const proxy = site.proxy("node1");
+    await proxy.end("SIGTERM");
+    proxy.start([...FLAGS, "--backend", backend]);
+    await site.waitForSync();
+  };
+
+  describe.each(["nft", "ebpf", "iptables"])("with the backend %s", (backend) => {
+    beforeAll(() => startWith(backend));
+
+    it("CVE-2020-8558: a neighbour doesn't reach what listens on 127.0.0.1", async () => {
+      expect(await attempt("node1", ON_LOOPBACK)).toBe("loopback");
+      expect(await attempt("node2", ON_LOOPBACK)).not.toBe("loopback");
+      const { stdout } = await site.place("node1").run("cat", ["/proc/sys/net/ipv4/conf/all/route_localnet"]);
+      // Of these iptables alone serves node ports on 127.0.0.1, and then it is the guard that holds.
+      expect(stdout.trim() === "1").toBe(backend === "iptables");
+    });
+
+    it("CVE-2020-8554: an address that isn't allowed stays the Internet's; one that is allowed works", async () => {
+      expect(await attempt("pod-1-3", { address: OUTSIDE, port: SERVICE_PORT })).toBe("outside");
+      expect(await attempt("node1", { address: OUTSIDE, port: SERVICE_PORT })).toBe("outside");
+      expect(await reach(site, victim, "IPv4", { from: "client1", way: "externalIP" })).toMatch(/^pod-1-2 saw /);
+      expect(await reach(site, victim, "IPv4", { from: "client1", way: "loadBalancerIP" })).toMatch(/^pod-1-2 saw /);
+    });
+
+    it("CVE-2021-25737: endpoints at loopback and link-local addresses lead nowhere", async () => {
+      for (const from of ["pod-1-3", "node1"]) expect(await attempt(from, { address: "10.96.9.1", port: SERVICE_PORT })).toBe("refused");
+    });
+
+    it("text of tenants is in no rule, and everything else works", async () => {
+      const { stdout } = await site.place("node1").run("sh", ["-c", "nft list ruleset; iptables-save; ip6tables-save"]);
+      expect(stdout).not.toContain("flush ruleset");
+      expect(await reach(site, victim, "IPv4", { from: "pod-1-3", way: "clusterIP" })).toBe("pod-1-2 saw pod-1-3");
+    });
+  });
+
+  /** nft in the place of iptables, whose rules are removed once nft's are in force. */
+  const withoutIptables = async (): Promise<void> => {
+    await startWith("nft");
+    const rules = async (): Promise<string> => (await site.place("node1").run("iptables-save", [])).stdout;
+    await expect.poll(rules).not.toContain("KUBE-FORWARD");
+  };
+
+  it("each of them is reported once by each process", () => {
+    const lines = site.proxy("node1").log().split("\n");
+    const about = (text: string): number => lines.filter((line) => line.includes(text)).length;
+    // nft twice, eBPF, iptables.
+    for (const what of ["external IP outside the ranges allowed", "load-balancer IP outside the ranges allowed", "loopback endpoint"])
+      expect(about(what)).toBe(4);
+  });
+
+  it("CVE-2020-8558: when another backend has taken over from iptables, its guard holds on", async () => {
+    await withoutIptables();
+    expect(await attempt("node2", ON_LOOPBACK)).not.toBe("loopback");
+  });
+
+  it("the neighbour's attack works where nothing keeps it off", async () => {
+    const node1 = site.place("node1");
+    await site.proxy("node1").end("SIGTERM");
+    await node1.run("sh", setLocalnet(1));
+    await node1.run("sh", ["-c", "iptables -F; nft flush ruleset"]);
+    expect(await attempt("node2", ON_LOOPBACK)).toBe("loopback");
+  });
+});

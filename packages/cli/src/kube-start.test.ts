@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
+import { createApiServer, type ApiServer } from "@turnout/lab";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { TOY_BACKEND, ToyEnvironment } from "./test-support/toy-environment.ts";
+
+let api: ApiServer;
+let env: ToyEnvironment;
+let kubeconfig: string;
+
+beforeEach(async () => {
+  api = await createApiServer();
+  api.apply({ kind: "Node", metadata: { name: "node1" }, status: { addresses: [{ type: "InternalIP", address: "172.18.0.1" }] } });
+  api.apply({ kind: "Service", metadata: { name: "cart" }, spec: { clusterIP: "10.96.0.10", ports: [{ port: 80 }] } });
+  env = await ToyEnvironment.create();
+  await env.file("toy.mjs", TOY_BACKEND);
+  kubeconfig = await env.file("kubeconfig", api.kubeconfig());
+});
+
+afterEach(async () => {
+  await env.remove();
+  await api.close();
+});
+
+const RUN = ["run", "--backend", "./toy.mjs", "--healthz-bind-address", ""];
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
+
+/** The lines of /metrics about requests to the API server that were answered with 200. */
+async function answered(port: number): Promise<string> {
+  const text = await fetch(`http://127.0.0.1:${port}/metrics`).then(
+    async (response) => await response.text(),
+    () => "",
+  );
+  return text.split("\n").find((line) => line.startsWith('rest_client_requests_total{code="200",method="GET"')) ?? "";
+}
+
+it("a daemon tells of its start on its Node, and counts its requests", async () => {
+  const port = await freePort();
+  const done = env.run(...RUN, "--kubeconfig", kubeconfig, "--metrics-bind-address", `127.0.0.1:${port}`);
+  await expect.poll(() => api.objects("Event")).toHaveLength(1);
+  expect(api.objects("Event")[0]).toMatchObject({ reason: "Starting", regarding: { kind: "Node", name: "node1" } });
+  await expect.poll(() => answered(port)).toContain(`host="${new URL(api.url).host}"} 4`);
+  env.stop.abort();
+  expect((await done).code).toBe(0);
+});
+
+it.each([
+  ["one sync", [...RUN, "--metrics-bind-address", "", "--once"]],
+  ["a dry run", [...RUN, "--metrics-bind-address", "", "--once", "--dry-run"]],
+  ["print", ["print"]],
+])("%s is no start", async (_name, args) => {
+  expect((await env.run(...args, "--kubeconfig", kubeconfig)).code).toBe(0);
+  expect(api.requests.filter(({ method }) => method !== "GET")).toEqual([]);
+});
+
+it("a node-state server tells of no start, and counts its requests", async () => {
+  const port = await freePort();
+  const listen = ["--listen", `unix://${env.directory}/node.sock`];
+  const done = env.run("serve", "--kubeconfig", kubeconfig, ...listen, "--metrics-bind-address", `127.0.0.1:${port}`);
+  await expect.poll(() => answered(port)).toContain(`host="${new URL(api.url).host}"} 4`);
+  expect(api.objects("Event")).toEqual([]);
+  env.stop.abort();
+  expect((await done).code).toBe(0);
+});

@@ -1,0 +1,37 @@
+import { parseCIDR, ProxyError, type AllowedAddresses, type CIDR } from "@turnout/core";
+import type { RawFlags } from "./config-flags.ts";
+
+/** The flags that say which addresses Services may have besides their cluster IPs, without dashes. */
+export const ALLOWED_ADDRESS_FLAGS = {
+  externalIPs: "allowed-external-ip-cidrs",
+  loadBalancerIPs: "allowed-load-balancer-ip-cidrs",
+} as const;
+
+/** Allows no address at all. */
+const NONE = "none";
+
+/**
+ * Read which addresses Services may have besides their cluster IPs.
+ *
+ * Shape: CIDRs with commas between them, or `none`. A flag that isn't given allows all.
+ * @throws {ProxyError} `invalid_object` naming the flag.
+ */
+export function allowedAddresses(flags: RawFlags): AllowedAddresses {
+  const { externalIPs, loadBalancerIPs } = ALLOWED_ADDRESS_FLAGS;
+  return { externalIPs: listIn(flags, externalIPs), loadBalancerIPs: listIn(flags, loadBalancerIPs) };
+}
+
+function listIn(flags: RawFlags, name: string): readonly CIDR[] | undefined {
+  const text = Object.hasOwn(flags, name) ? flags[name] : undefined;
+  if (text === undefined) return undefined;
+  if (text === NONE) return [];
+  // An empty list would mean "not set" in kube-proxy's flags, and "none" to others: neither is guessed.
+  const hint = `write CIDRs like 203.0.113.0/24,2001:db8::/64, or ${NONE}`;
+  return String(text)
+    .split(",")
+    .map((part) => {
+      const cidr = parseCIDR(part);
+      if (cidr === undefined) throw new ProxyError("invalid_object", `"${part}" is not a CIDR`, { object: `--${name}`, hint });
+      return cidr;
+    });
+}

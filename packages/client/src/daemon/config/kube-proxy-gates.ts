@@ -1,0 +1,248 @@
+/** The kube-proxy whose flags, fields and feature gates are known. */
+export const KUBE_PROXY_VERSION = "1.36.3";
+
+/** Its feature gates, each a line: name, stage, default, and whether it can't be changed. Written by `npm run kube-proxy:update`. */
+export const KUBE_PROXY_GATES = `
+APIResponseCompression beta true
+APIServerIdentity beta true
+APIServerTracing stable true locked
+APIServingWithRoutine alpha false
+AggregatedDiscoveryRemoveBetaType deprecated true locked
+AllAlpha alpha false
+AllBeta beta false
+AllowDNSOnlyNodeCSR deprecated false
+AllowInsecureKubeletCertificateSigningRequests deprecated false
+AllowOverwriteTerminationGracePeriodSeconds deprecated false locked
+AllowParsingUserUIDFromCertAuth beta true
+AllowServiceExternalIPs stable true
+AllowUnsafeMalformedObjectDeletion alpha false
+AnonymousAuthConfigurableEndpoints stable true locked
+AnyVolumeDataSource stable true locked
+AtomicFIFO beta true
+AuthorizeNodeWithSelectors stable true locked
+AuthorizePodWebsocketUpgradeCreatePermission beta true
+AuthorizeWithSelectors stable true locked
+BtreeWatchCache stable true locked
+CBORServingAndStorage alpha false
+CPUManagerPolicyAlphaOptions alpha false
+CPUManagerPolicyBetaOptions beta true
+CPUManagerPolicyOptions stable true locked
+CRDObservedGenerationTracking beta true
+CRDValidationRatcheting stable true locked
+CRIListStreaming alpha false
+CSIServiceAccountTokenSecrets stable true locked
+CSIVolumeHealth alpha false
+ChangeContainerStatusOnKubeletRestart deprecated false
+ClearingNominatedNodeNameAfterBinding beta true
+ClientsAllowCARotation beta true
+ClientsAllowCBOR alpha false
+ClientsAllowTLSCacheGC beta true
+ClientsPreferCBOR alpha false
+CloudControllerManagerWatchBasedRoutesReconciliation alpha false
+CloudControllerManagerWebhook alpha false
+ClusterTrustBundle beta false
+ClusterTrustBundleProjection beta false
+ComponentFlagz beta true
+ComponentStatusz beta true
+ConcurrentWatchObjectDecode beta false
+ConsistentListFromCache stable true locked
+ConstrainedImpersonation beta true
+ContainerCheckpoint beta true
+ContainerRestartRules beta true
+ContainerStopSignals alpha false
+ContextualLogging beta true
+ControllerManagerReleaseLeaderElectionLockOnExit alpha false
+CoordinatedLeaderElection beta false
+CrossNamespaceVolumeDataSource alpha false
+CustomCPUCFSQuotaPeriod stable true
+CustomResourceFieldSelectors stable true locked
+DRAAdminAccess stable true locked
+DRAConsumableCapacity beta true
+DRADeviceBindingConditions beta true
+DRADeviceTaintRules beta false
+DRADeviceTaints beta true
+DRAExtendedResource beta true
+DRAListTypeAttributes alpha false
+DRANodeAllocatableResources alpha false
+DRAPartitionableDevices beta true
+DRAPrioritizedList stable true
+DRAResourceClaimDeviceStatus beta true
+DRAResourceClaimGranularStatusAuthorization beta true
+DRAResourcePoolStatus alpha false
+DRASchedulerFilterTimeout beta true
+DRAWorkloadResourceClaims alpha false
+DeclarativeValidation stable true locked
+DeclarativeValidationBeta beta true
+DeclarativeValidationTakeover deprecated false
+DeploymentReplicaSetTerminatingReplicas beta true
+DetectCacheInconsistency beta true
+DisableAllocatorDualWrite stable true locked
+DisableCPUQuotaWithExclusiveCPUs deprecated true
+DisableNodeKubeProxyVersion deprecated true locked
+DynamicResourceAllocation stable true locked
+EnvFiles beta true
+EventedPLEG alpha false
+ExecProbeTimeout stable true locked
+ExtendWebSocketsToKubelet beta true
+ExternalServiceAccountTokenSigner stable true locked
+GangScheduling alpha false
+GenericWorkload alpha false
+GitRepoVolumeDriver deprecated false locked
+GracefulNodeShutdown beta true
+GracefulNodeShutdownBasedOnPodPriority beta true
+HPAConfigurableTolerance beta true
+HPAScaleToZero alpha false
+HostnameOverride beta true
+ImageMaximumGCAge stable true locked
+ImageVolume stable true locked
+ImageVolumeWithDigest alpha false
+InOrderInformers stable true locked
+InOrderInformersBatchProcess beta true
+InPlacePodLevelResourcesVerticalScaling beta true
+InPlacePodVerticalScaling stable true locked
+InPlacePodVerticalScalingExclusiveCPUs alpha false
+InPlacePodVerticalScalingExclusiveMemory alpha false
+InPlacePodVerticalScalingInitContainers beta true
+InformerResourceVersion stable true
+JobBackoffLimitPerIndex stable true locked
+JobManagedBy stable true locked
+JobPodReplacementPolicy stable true locked
+JobSuccessPolicy stable true locked
+KMSv1 deprecated false
+KubeletCgroupDriverFromCRI stable true locked
+KubeletCrashLoopBackOffMax beta true
+KubeletEnsureSecretPulledImages beta true
+KubeletFineGrainedAuthz stable true locked
+KubeletInUserNamespace alpha false
+KubeletPSI stable true locked
+KubeletPodResourcesDynamicResources stable true locked
+KubeletPodResourcesGet stable true locked
+KubeletPodResourcesListUseActivePods deprecated true
+KubeletRegistrationGetOnExistsOnly deprecated false
+KubeletSeparateDiskGC beta true
+KubeletServiceAccountTokenForCredentialProviders beta true
+KubeletTracing stable true locked
+ListFromCacheSnapshot beta true
+LocalStorageCapacityIsolationFSQuotaMonitoring beta false
+LogarithmicScaleDown stable true locked
+LoggingAlphaOptions alpha false
+LoggingBetaOptions beta true
+ManifestBasedAdmissionControlConfig alpha false
+MatchLabelKeysInPodAffinity stable true locked
+MatchLabelKeysInPodTopologySpread beta true
+MatchLabelKeysInPodTopologySpreadSelectorMerge beta true
+MaxUnavailableStatefulSet beta false
+MemoryQoS alpha false
+MultiCIDRServiceAllocator stable true locked
+MutableCSINodeAllocatableCount stable true locked
+MutablePVNodeAffinity alpha false
+MutablePodResourcesForSuspendedJobs beta true
+MutableSchedulingDirectivesForSuspendedJobs beta true
+MutatingAdmissionPolicy stable true
+NFTablesProxyMode stable true locked
+NativeHistograms alpha false
+NodeDeclaredFeatures beta true
+NodeInclusionPolicyInPodTopologySpread stable true locked
+NodeLogQuery stable true locked
+NodeSwap stable true locked
+NominatedNodeNameForExpectation beta true
+OpenAPIEnums beta true
+OpportunisticBatching beta true
+OrderedNamespaceDeletion stable true locked
+PLEGOnDemandRelist beta true
+PersistentVolumeClaimUnusedSinceTime alpha false
+PodAndContainerStatsFromCRI alpha false
+PodCertificateRequest beta false
+PodDeletionCost beta true
+PodLevelResourceManagers alpha false
+PodLevelResources beta true
+PodLifecycleSleepAction stable true locked
+PodLifecycleSleepActionAllowZero stable true locked
+PodLogsQuerySplitStreams alpha false
+PodObservedGenerationTracking stable true locked
+PodReadyToStartContainersCondition beta true
+PodSchedulingReadiness stable true locked
+PodTopologyLabelsAdmission beta true
+PodsAPI alpha false
+PortForwardWebsockets beta true
+PreferSameTrafficDistribution stable true locked
+PreventStaticPodAPIReferences beta true
+ProcMountType stable true locked
+QOSReserved alpha false
+RecoverVolumeExpansionFailure stable true locked
+RecursiveReadOnlyMounts stable true locked
+ReduceDefaultCrashLoopBackOffDecay alpha false
+RelaxedDNSSearchValidation stable true locked
+RelaxedEnvironmentVariableValidation stable true locked
+RelaxedServiceNameValidation beta true
+ReloadKubeletClientCAFile beta true
+ReloadKubeletServerCertificateFile beta true
+RemoteRequestHeaderUID beta true
+ResilientWatchCacheInitialization stable true locked
+ResourceHealthStatus beta true
+ResourceHealthStatusMessage beta true
+RestartAllContainersOnContainerExits beta true
+RetryGenerateName stable true locked
+RotateKubeletServerCertificate beta true
+RuntimeClassInImageCriApi alpha false
+SELinuxChangePolicy stable true locked
+SELinuxMount beta false
+SELinuxMountReadWriteOncePod stable true locked
+SchedulerAsyncAPICalls beta false
+SchedulerAsyncPreemption beta true
+SchedulerPopFromBackoffQ beta true
+SchedulerQueueingHints stable true locked
+SeparateCacheWatchRPC deprecated false locked
+SeparateTaintEvictionController stable true locked
+ServiceAccountNodeAudienceRestriction beta true
+ServiceAccountTokenJTI stable true locked
+ServiceAccountTokenNodeBinding stable true locked
+ServiceAccountTokenNodeBindingValidation stable true locked
+ServiceAccountTokenPodNodeInfo stable true locked
+ServiceCIDRStatusFieldWiping deprecated true
+ShardedListAndWatch alpha false
+SidecarContainers stable true locked
+SizeBasedListCostEstimate beta true
+StaleControllerConsistencyDaemonSet beta true
+StaleControllerConsistencyJob beta true
+StaleControllerConsistencyReplicaSet beta true
+StaleControllerConsistencyStatefulSet beta true
+StatefulSetSemanticRevisionComparison beta true
+StorageCapacityScoring alpha false
+StorageNamespaceIndex deprecated true
+StorageVersionAPI alpha false
+StorageVersionHash beta true
+StorageVersionMigrator beta false
+StreamingCollectionEncodingToJSON stable true locked
+StreamingCollectionEncodingToProtobuf stable true locked
+StrictIPCIDRValidation beta true
+StructuredAuthenticationConfiguration stable true locked
+StructuredAuthenticationConfigurationEgressSelector beta true
+StructuredAuthenticationConfigurationJWKSMetrics beta true
+SupplementalGroupsPolicy stable true locked
+SystemdWatchdog stable true locked
+TaintTolerationComparisonOperators alpha false
+TokenRequestServiceAccountUIDValidation beta true
+TopologyAwareWorkloadScheduling alpha false
+TopologyManagerPolicyAlphaOptions alpha false
+TopologyManagerPolicyBetaOptions beta true
+TopologyManagerPolicyOptions stable true locked
+TranslateStreamCloseWebsocketRequests beta true
+UnauthenticatedHTTP2DOSMitigation beta true
+UnknownVersionInteroperabilityProxy beta true
+UnlockWhileProcessingFIFO beta true
+UserNamespacesHostNetworkSupport alpha false
+UserNamespacesSupport stable true locked
+VolumeAttributesClass stable true locked
+VolumeLimitScaling alpha false
+WatchCacheInitializationPostStartHook beta true
+WatchList beta true
+WatchListClient beta true
+WinDSR stable true locked
+WinOverlay stable true locked
+WindowsCPUAndMemoryAffinity alpha false
+WindowsGracefulNodeShutdown beta true
+WindowsHostNetwork deprecated false
+WorkloadAwarePreemption alpha false
+WorkloadWithJob alpha false
+`;

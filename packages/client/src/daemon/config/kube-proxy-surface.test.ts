@@ -1,0 +1,128 @@
+import { readFileSync } from "node:fs";
+import { ProxyError } from "@turnout/core";
+import { describe, expect, test } from "vitest";
+import { parseProgramFlags } from "../program/program-flags.ts";
+import { FIELDS, PATHS, type Field } from "./config-fields.ts";
+import { configFileText, loadConfig } from "./config.ts";
+import { KUBE_PROXY_VERSION } from "./kube-proxy-gates.ts";
+import type { ConfigPath } from "./config-values.ts";
+
+/** What kube-proxy has and says; written by `npm run kube-proxy:update`. */
+interface Surface {
+  readonly version: string;
+  readonly flags: readonly { readonly name: string; readonly type: string; readonly default: string; readonly deprecated?: true }[];
+  readonly fields: readonly string[];
+  readonly defaults: Readonly<Record<string, unknown>>;
+  readonly cases: readonly {
+    readonly args: readonly string[];
+    readonly file?: string;
+    readonly accepted: boolean;
+    readonly why?: string;
+  }[];
+}
+
+const surface = JSON.parse(readFileSync(new URL("../../../test/kube-proxy/surface.json", import.meta.url), "utf8")) as Surface;
+const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+
+/** Flags that a program of one backend does not take. */
+const WITHOUT: Readonly<Record<string, string>> = {
+  kubeconfig: "taken, without effect: the node-state server has it",
+  master: "the node-state server talks to the API server",
+};
+
+/** Fields whose default is another one. */
+const OTHER_DEFAULTS: Readonly<Record<string, string>> = {
+  mode: "the backend is chosen at the start",
+  detectLocalMode: "an empty one means ClusterCIDR, there and here",
+  "clientConnection.contentType": "Turnout reads JSON",
+  "iptables.minSyncPeriod": "a sync costs only what changed",
+  "ipvs.minSyncPeriod": "the same; besides, kube-proxy writes only the section of its mode",
+  "ipvs.syncPeriod": "kube-proxy writes only the section of its mode",
+  "nftables.minSyncPeriod": "both of these",
+  "nftables.syncPeriod": "kube-proxy writes only the section of its mode",
+};
+
+/** Starts with another verdict than kube-proxy's, each with the reason; the key is the flags and the file. */
+const OTHER_VERDICTS: Readonly<Record<string, string>> = {
+  "--cluster-cidr=": "a manifest's variable may be empty",
+  "--iptables-sync-period=500ms": "it is longer than Turnout's minSyncPeriod",
+  "--metrics-port=0": "it turns the server off, as kube-proxy's help says",
+  "--nodeport-addresses=primary,10.0.0.0/8": "Turnout can do both",
+  "--nodeport-addresses=localhost": "a word of Turnout's",
+  "--nodeport-addresses=all": "a word of Turnout's",
+  "--proxy-mode=kernelspace": "the backend winkernel says what it needs",
+  "logging: {options: {json: {splitStream: true}}}": "kube-proxy forgets what a file says of it before it checks",
+  "nodePortAddresses: [primary, 10.0.0.0/8]": "Turnout can do both",
+  "nodePortAddresses: [localhost]": "a word of Turnout's",
+};
+
+/** Whether a start's flags and file are taken. */
+function isAccepted(args: readonly string[], file: string | undefined): boolean {
+  try {
+    const flags = parseProgramFlags(args.filter((arg) => !/^--(master)=/.test(arg)));
+    const text = file === undefined ? undefined : { path: "config.yaml", text: `${HEAD}${file}\n` };
+    configFileText(loadConfig({ flags: flags.raw, file: text, hostname: "host" }));
+    return true;
+  } catch (error) {
+    if (ProxyError.is(error, "invalid_object")) return false;
+    throw error;
+  }
+}
+
+test("the list is of the kube-proxy whose feature gates are known", () => {
+  expect(surface.version).toBe(KUBE_PROXY_VERSION);
+});
+
+test("every flag of kube-proxy is taken", () => {
+  const isTaken = (name: string): boolean => {
+    try {
+      parseProgramFlags([`--${name}=1`]);
+    } catch (error) {
+      return !(error instanceof Error && error.message.includes("unknown flag"));
+    }
+    return true;
+  };
+  const unknown = surface.flags.map(({ name }) => name).filter((name) => WITHOUT[name] === undefined && !isTaken(name));
+  expect(unknown).toEqual([]);
+});
+
+test("the configuration has kube-proxy's fields, and no others", () => {
+  expect(PATHS.toSorted()).toEqual(surface.fields);
+});
+
+test("a flag's value is of the kind kube-proxy has", () => {
+  const switches = new Set(surface.flags.filter(({ type }) => type === "bool").map(({ name }) => name));
+  const ours = PATHS.flatMap((path) => FIELDS[path].flag ?? []).filter((name) => surface.flags.some((flag) => flag.name === name));
+  const isSwitch = (name: string): boolean =>
+    PATHS.some((path) => FIELDS[path].flag === name && FIELDS[path].kind.placeholder === undefined);
+  expect(ours.filter((name) => isSwitch(name) !== switches.has(name))).toEqual([]);
+});
+
+test("defaults are kube-proxy's, but for those listed with their reasons", () => {
+  const shown = (path: string): unknown => {
+    const field = FIELDS[path as ConfigPath] as Field<unknown>;
+    return field.kind.show(field.fallback);
+  };
+  // An address that is empty in the table follows bindAddress; an empty list is null as Go writes it.
+  const same = (path: string, theirs: unknown): boolean =>
+    path.endsWith("zBindAddress") || path === "metricsBindAddress" || JSON.stringify(shown(path)) === JSON.stringify(theirs ?? []);
+  const other = Object.entries(surface.defaults).flatMap(([path, theirs]) => (same(path, theirs) ? [] : [path]));
+  expect(other.toSorted()).toEqual(Object.keys(OTHER_DEFAULTS).toSorted());
+});
+
+describe("each start that was tried with kube-proxy", () => {
+  const named = surface.cases.map((one) => ({ ...one, name: one.file ?? one.args.join(" ") }));
+
+  test("is taken or refused as there, but for those listed with their reasons", () => {
+    const other = named.filter(({ args, file, accepted }) => isAccepted(args, file) !== accepted).map(({ name }) => name);
+    expect(other.toSorted()).toEqual(Object.keys(OTHER_VERDICTS).toSorted());
+  });
+
+  test("there are starts of both kinds, and of every flag that has a field", () => {
+    expect(named.filter(({ accepted }) => accepted).length).toBeGreaterThan(100);
+    expect(named.filter(({ accepted }) => !accepted).length).toBeGreaterThan(100);
+    const tried = new Set(named.flatMap(({ args }) => args.map((arg) => arg.replace(/^--([^=]*).*$/s, "$1"))));
+    const flags = surface.flags.map(({ name }) => name).filter((name) => PATHS.some((path) => FIELDS[path].flag === name));
+    expect(flags.filter((name) => !tried.has(name))).toEqual([]);
+  });
+});

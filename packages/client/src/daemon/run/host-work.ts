@@ -1,0 +1,46 @@
+import type { BackendModule, Log, Rights } from "@turnout/core";
+import { giveUpRights, type HostAccess } from "../host/give-up-rights.ts";
+import type { HostSettings } from "../host/host-settings.ts";
+import { wantedSettings } from "../host/host-settings.ts";
+import { setHost, setMissing } from "../host/set-host.ts";
+
+/** What is still to be done to the host besides rules. */
+export interface HostWork {
+  /** Give up rights, once the backend has looked at the host; resolves to what to call when the rules are in force. */
+  limit(): Promise<() => Promise<void>>;
+}
+
+/** What the host is prepared with. */
+export interface HostWorkOptions {
+  readonly settings: HostSettings;
+  /** Undefined: nothing is set, and nothing is given up. */
+  readonly host: HostAccess | undefined;
+  /** What is needed until rules of former proxies are gone. */
+  readonly meanwhile: Rights;
+  readonly log: Log;
+}
+
+const nothing = (): Promise<void> => Promise.resolve();
+
+/**
+ * Set on the host what kube-proxy sets at its start, before the backend is asked what it finds there.
+ *
+ * Edges: nothing is set for a backend whose rules live with the process.
+ */
+export function prepareHost(
+  { residence, rights: needed }: Pick<BackendModule, "residence" | "rights">,
+  { settings, host, meanwhile, log }: HostWorkOptions,
+): HostWork {
+  if (host === undefined) return { limit: () => Promise.resolve(nothing) };
+  const { files, rights, paths } = host;
+  const missing = residence === "kernel" ? setHost(wantedSettings(settings, files.cores), files, log) : [];
+  return {
+    async limit(): Promise<() => Promise<void>> {
+      const giveUpRest = rights === undefined ? nothing : await giveUpRights({ files, rights, paths, backend: needed, meanwhile, log });
+      return async () => {
+        setMissing(missing, files, log);
+        await giveUpRest();
+      };
+    },
+  };
+}

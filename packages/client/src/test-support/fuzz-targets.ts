@@ -1,0 +1,95 @@
+import { DEFAULT_SETTINGS, FAMILIES, NodeView, OBJECT_KINDS, ProxyError, Store } from "@turnout/core";
+import type { FuzzTarget } from "@turnout/house/fuzz";
+import { KpngObjects } from "../api/kpng/kpng-objects.ts";
+import { OpCollector } from "../api/kpng/op-collector.ts";
+import { parseApiTarget, parseTarget } from "../api/watch/target.ts";
+import { DeliveryReader } from "../api/wire/change-set-codec.ts";
+import { loadConfig, runConfig } from "../daemon/config/config.ts";
+import { parseBindAddress } from "../daemon/config/bind-address.ts";
+import { parseDuration } from "../daemon/config/duration.ts";
+import { parseProgramFlags } from "../daemon/program/program-flags.ts";
+import { WatchResponse } from "../gen/turnout/node/v1/node.ts";
+
+const BACKENDS = ["nftables", "iptables", "ipvs", "kernelspace", ""].map((proxyMode) => ({ name: "any", proxyMode }));
+
+/** Names of objects, addresses, words of the model. */
+const HARMLESS = /^[A-Za-z0-9]?[-A-Za-z0-9._:/[\]]*$/;
+
+/** A message, or the generated code's refusal: the stream ends with it (node-stream.ts). */
+function decoded<T>(codec: { decode(bytes: Uint8Array): T }, bytes: Buffer): T {
+  try {
+    return codec.decode(bytes);
+  } catch (error) {
+    throw ProxyError.from(error, "feed_lost", "what the other side sent is no message of the node-state API");
+  }
+}
+
+function readChangeSet(input: Buffer): void {
+  const { response } = decoded(WatchResponse, input);
+  if (response?.$case !== "changeSet") return;
+  for (const family of FAMILIES) checkTexts(new DeliveryReader(family, DEFAULT_SETTINGS).receive(response.value)?.changes.set);
+}
+
+/** Rows end in rules, so nothing that the other side chose freely is in them. */
+function checkTexts(value: unknown): void {
+  if (typeof value === "string" && !HARMLESS.test(value))
+    throw new Error(`a text that is not harmless is in a row: ${JSON.stringify(value)}`);
+  if (typeof value === "object" && value !== null) for (const part of Object.values(value)) checkTexts(part);
+}
+
+/** Messages one after the other, each with two bytes in front that say how long it is. */
+function readKpng(input: Buffer): void {
+  const store = new Store();
+  const objects = new KpngObjects(store, "node1", () => undefined);
+  const ops = new OpCollector();
+  const collector = { decode: (bytes: Uint8Array) => ops.receive(Buffer.from(bytes)) };
+  for (let at = 0; at + 2 <= input.length; at += 2 + input.readUInt16BE(at)) {
+    const news = decoded(collector, input.subarray(at + 2, at + 2 + input.readUInt16BE(at)));
+    if (news !== undefined) objects.apply(news);
+  }
+  for (const kind of OBJECT_KINDS) store.markSynced(kind);
+  for (const family of FAMILIES) new NodeView(store, { nodeName: "node1", family, settings: DEFAULT_SETTINGS }).pull();
+}
+
+function readConfigFile(input: Buffer): void {
+  const file = { path: "config.conf", text: input.toString("utf8") };
+  const loaded = loadConfig({ flags: {}, file, hostname: "node1" });
+  for (const backend of BACKENDS) runConfig(loaded, backend);
+}
+
+/** One argument a line. */
+function readFlags(input: Buffer): void {
+  const { raw } = parseProgramFlags(input.toString("utf8").split("\n"));
+  const loaded = loadConfig({ flags: raw, file: undefined, hostname: "node1" });
+  for (const backend of BACKENDS) runConfig(loaded, backend);
+}
+
+/** Each line as whatever a single value can be. */
+function readValues(input: Buffer): void {
+  for (const line of input.toString("utf8").split("\n")) {
+    const readers: readonly ((text: string) => unknown)[] = [
+      parseDuration,
+      (text) => parseBindAddress(text, 1),
+      parseTarget,
+      (text) => parseApiTarget(text, undefined),
+    ];
+    for (const read of readers) orRefused(() => read(line));
+  }
+}
+
+function orRefused(read: () => unknown): void {
+  try {
+    read();
+  } catch (error) {
+    if (!ProxyError.is(error)) throw error;
+  }
+}
+
+/** What reads configuration and the protocols of node-state servers. */
+export const FUZZ_TARGETS: readonly FuzzTarget[] = [
+  { name: "node-state-change-set", form: "bytes", run: readChangeSet },
+  { name: "kpng", form: "bytes", run: readKpng },
+  { name: "config-file", form: "text", run: readConfigFile },
+  { name: "flags", form: "text", run: readFlags },
+  { name: "flag-values", form: "text", run: readValues },
+];

@@ -1,0 +1,127 @@
+import { EventEmitter } from "node:events";
+import type { FuzzTarget } from "@turnout/house/fuzz";
+import type { IPFamily } from "@turnout/core";
+import { TestClock } from "@turnout/core/testing";
+import type { RawNetlinkSocket } from "netlink";
+import { parseMounts } from "../bpf/mounts.ts";
+import { parseSocket, remotePortOf } from "../bpf/socket-diag.ts";
+import { complaintOf } from "../bpf/verifier-log.ts";
+import { parseKernelVersion, parseNftVersion } from "../facts/probes.ts";
+import { readSaved as readSets } from "../ipset/text/saved.ts";
+import { readSaved as readRules } from "../iptables/text/saved.ts";
+import { parseIptablesVersion } from "../iptables/tools.ts";
+import { parseRealServer, parseService, parseTimeouts, parseVersion } from "../ipvs/answers.ts";
+import { NetlinkChannel } from "../netlink/channel.ts";
+import { parseEntry } from "../netlink/conntrack.ts";
+import { parseDevice, parseRoute } from "../netlink/devices.ts";
+import { parseFamilyId } from "../netlink/generic.ts";
+import { parseAddress, parseLink } from "../netlink/host-addresses.ts";
+import { encodeMessage, NLMSG } from "../netlink/message.ts";
+import { NftEventReader, parseGeneration } from "../netlink/nft-events.ts";
+import { watch } from "../netlink/watch.ts";
+import { readListing } from "../nft/listing.ts";
+
+const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
+
+/** A kernel that answers every request with the same datagram, and then says that this was all. */
+class AnsweringSocket extends EventEmitter {
+  readonly #answer: Buffer;
+
+  constructor(answer: Buffer) {
+    super();
+    this.#answer = answer;
+  }
+
+  send(request: Buffer): void {
+    const done = encodeMessage(NLMSG.done, 0, request.readUInt32LE(8), Buffer.alloc(4));
+    for (const datagram of [this.#answer, done]) this.emit("message", datagram, { port: 0 });
+  }
+
+  ref(): void {}
+  unref(): void {}
+  close(): void {}
+}
+
+/** Have a channel read the answer to its first request (its number is 1), as a dump does. */
+async function answered(input: Buffer, read: (payload: Buffer, type: number) => void): Promise<void> {
+  const channel = new NetlinkChannel(0, () => new AnsweringSocket(input) as unknown as RawNetlinkSocket);
+  try {
+    await channel.dump(1, Buffer.alloc(0), (type, payload) => read(payload, type));
+  } finally {
+    channel.close();
+  }
+}
+
+function inBothFamilies(read: (payload: Buffer, family: IPFamily) => void): FuzzTarget["run"] {
+  return (input) => answered(input, (payload) => FAMILIES.forEach((family) => read(payload, family)));
+}
+
+/** Notifications, of which this is the first datagram; after it the watch ends. */
+async function watchEvents(input: Buffer): Promise<void> {
+  const ended = new AbortController();
+  const reader = new NftEventReader();
+  let isFirst = true;
+  const receive = (): Buffer | "nothing" => {
+    if (isFirst) {
+      isFirst = false;
+      return input;
+    }
+    ended.abort();
+    return "nothing";
+  };
+  const socket = { receive, onArrival: () => true, close: () => undefined };
+  const handlers = {
+    onMessage: (message: Parameters<NftEventReader["receive"]>[0]) => void reader.receive(message),
+    onLost: () => reader.reset(),
+    limit: 10,
+    overflow: undefined,
+  };
+  for await (const _ of watch(() => socket, handlers, new TestClock(), ended.signal));
+}
+
+const text =
+  (read: (input: string) => unknown): FuzzTarget["run"] =>
+  (input) =>
+    read(input.toString("utf8"));
+
+/** What reads the kernel's answers, and what tools print. */
+export const FUZZ_TARGETS: readonly FuzzTarget[] = [
+  {
+    name: "netlink-addresses",
+    form: "bytes",
+    run: inBothFamilies((payload, family) => [parseAddress(payload, family), parseLink(payload)]),
+  },
+  { name: "netlink-devices", form: "bytes", run: inBothFamilies((payload, family) => [parseDevice(payload), parseRoute(payload, family)]) },
+  {
+    name: "netlink-conntrack",
+    form: "bytes",
+    run: inBothFamilies((payload, family) => {
+      const entry = parseEntry(payload, family);
+      return entry && [entry.destination(), entry.replySource(), entry.deleteRequest()];
+    }),
+  },
+  {
+    name: "netlink-sockets",
+    form: "bytes",
+    run: (input) => answered(input, (payload) => remotePortOf(payload) !== undefined && parseSocket(payload, "TCP")),
+  },
+  {
+    name: "netlink-ipvs",
+    form: "bytes",
+    run: inBothFamilies((payload, family) =>
+      [parseService, parseTimeouts, parseVersion, parseFamilyId].map((read) => [read(payload), parseRealServer(payload, family)]),
+    ),
+  },
+  { name: "netlink-nft-generation", form: "bytes", run: (input) => answered(input, (payload, type) => parseGeneration(type, payload)) },
+  { name: "netlink-nft-events", form: "bytes", run: watchEvents },
+  { name: "nft-listing", form: "json", run: text(readListing) },
+  { name: "iptables-save", form: "text", run: text((saved) => FAMILIES.map((family) => readRules(saved, family, () => true))) },
+  { name: "ipset-save", form: "text", run: text(readSets) },
+  { name: "mountinfo", form: "text", run: text(parseMounts) },
+  { name: "verifier-log", form: "text", run: text(complaintOf) },
+  {
+    name: "tool-versions",
+    form: "text",
+    run: text((said) => [parseKernelVersion, parseNftVersion, parseIptablesVersion].map((read) => read(said))),
+  },
+];

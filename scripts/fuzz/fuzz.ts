@@ -1,0 +1,81 @@
+import { Worker } from "node:worker_threads";
+import { Heartbeat } from "./heartbeat.ts";
+import type { FuzzFinding } from "./target.ts";
+import type { WorkerMessage, WorkerTask } from "./worker.ts";
+
+/** Loading all packages takes less, also on a busy machine. */
+const HANG_MS = 60_000;
+const LOOK_EVERY_MS = 500;
+/** What one thread may keep, in MiB. Targets together take a third of it. */
+const HEAP_MIB_MAX = 512;
+
+/** What to play, and how much; see {@link WorkerTask}. */
+export interface FuzzOptions extends Omit<WorkerTask, "shared"> {
+  /** An input that takes longer hangs; default a minute. */
+  readonly hangMs?: number;
+}
+
+/** What was played of one target. */
+export interface Played {
+  readonly cases: number;
+  /** Inputs that reached new code, beside the corpus. */
+  readonly kept: number;
+}
+
+/** What came of it. */
+export interface FuzzOutcome {
+  readonly played: ReadonlyMap<string, Played>;
+  readonly findings: readonly FuzzFinding[];
+}
+
+/**
+ * Play targets in a thread of their own, so that an input that hangs, or takes all memory, is found as well.
+ *
+ * Edges: after such a one, its target is left out and the others are played from the beginning.
+ */
+export async function fuzz(options: FuzzOptions, onNews: (outcome: FuzzOutcome) => void = () => undefined): Promise<FuzzOutcome> {
+  const played = new Map<string, Played>();
+  const findings: FuzzFinding[] = [];
+  for (let targets = options.targets; targets.length > 0;) {
+    const fatal = await playInWorker({ ...options, targets }, (message) => {
+      if (message.kind === "played") played.set(message.target, message);
+      else findings.push({ target: message.target, input: Buffer.from(message.input), what: message.what });
+      onNews({ played, findings });
+    });
+    if (fatal === undefined) break;
+    findings.push(fatal);
+    targets = targets.filter((name) => name !== fatal.target);
+  }
+  return { played, findings };
+}
+
+/** Gives the input that ended the thread, if one did. @throws the thread's error when it came before any input. */
+async function playInWorker(options: FuzzOptions, onMessage: (message: WorkerMessage) => void): Promise<FuzzFinding | undefined> {
+  const heartbeat = new Heartbeat();
+  const { hangMs = HANG_MS, ...task } = options;
+  const workerData: WorkerTask = { ...task, shared: heartbeat.shared };
+  const worker = new Worker(new URL("./worker.ts", import.meta.url), {
+    workerData,
+    execArgv: ["--conditions=@turnout/source"],
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX },
+  });
+  worker.on("message", onMessage);
+  let failure: Error | undefined;
+  worker.on("error", (error: Error) => (failure = error));
+  let count = heartbeat.count;
+  let sinceMs = Date.now();
+  let isHanging = false;
+  const look = setInterval(() => {
+    if (heartbeat.count !== count) [count, sinceMs] = [heartbeat.count, Date.now()];
+    isHanging = Date.now() - sinceMs > (count === 0 ? HANG_MS : hangMs);
+    if (isHanging) void worker.terminate();
+  }, LOOK_EVERY_MS);
+  // Not `once` of node:events: it would reject with the error.
+  await new Promise((resolve) => worker.once("exit", resolve));
+  clearInterval(look);
+  if (failure === undefined && !isHanging) return undefined;
+  if (heartbeat.count === 0) throw failure ?? new Error("no target was loaded in time");
+  const { target, input } = heartbeat.last;
+  const what = isHanging ? `it takes longer than ${hangMs} ms` : `it ended the thread: ${failure?.stack ?? ""}`;
+  return { target: options.targets[target] ?? "", input, what };
+}

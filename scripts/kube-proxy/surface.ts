@@ -1,0 +1,118 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
+import { CASES, type Case } from "./cases.ts";
+
+/**
+ * Write down what can be set of kube-proxy, and what it says to each of {@link CASES}: `npm run kube-proxy:update -- DIRECTORY`.
+ *
+ * The directory has kube-proxy's sources in `src`, which `go run` works in, and the program built from them in `bin/kube-proxy`.
+ * Each case is one start with --cleanup in an empty network namespace: flags, file and checks are those of every start, and nothing outlives it.
+ */
+const VERSION = "1.36.3";
+const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const SURFACE = join(root, "packages/client/test/kube-proxy/surface.json");
+const GATES = join(root, "packages/client/src/daemon/config/kube-proxy-gates.ts");
+
+interface Gate {
+  readonly name: string;
+  readonly stage: string;
+  readonly default: boolean;
+  readonly locked: boolean;
+}
+
+interface Printed {
+  readonly flags: readonly object[];
+  readonly fields: readonly string[];
+  readonly featureGates: readonly Gate[];
+}
+
+const [directory] = process.argv.slice(2);
+if (directory === undefined) throw new Error("say where kube-proxy is: npm run kube-proxy:update -- DIRECTORY");
+const program = join(directory, "bin/kube-proxy");
+const scratch = mkdtempSync(join(tmpdir(), "kube-proxy-"));
+
+/** What a Go program that imports kube-proxy's command tells of it. */
+function printed(source: string): Printed {
+  const folder = join(source, "cmd/turnout-surface");
+  mkdirSync(folder, { recursive: true });
+  try {
+    writeFileSync(join(folder, "main.go"), readFileSync(new URL("main.go", import.meta.url)));
+    const env = { ...process.env, CGO_ENABLED: "0", GOFLAGS: "-mod=mod" };
+    const { stdout, stderr, status } = spawnSync("go", ["run", "-trimpath", "./cmd/turnout-surface"], {
+      cwd: source,
+      env,
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(`go run: ${stderr}`);
+    return JSON.parse(stdout) as Printed;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function start(args: readonly string[]): { readonly status: number | null; readonly said: string } {
+  const { status, stdout, stderr } = spawnSync("unshare", ["--net", program, ...args], { encoding: "utf8" });
+  return { status, said: `${stdout}${stderr}` };
+}
+
+/** Rules that can't be torn down are a matter of the host, not of the flags. */
+function verdict({ args, file }: Case): object {
+  const path = join(scratch, "config.yaml");
+  if (file !== undefined) writeFileSync(path, `${HEAD}${file}\n`);
+  const { status, said } = start(["--cleanup", ...args, ...(file === undefined ? [] : [`--config=${path}`])]);
+  const accepted = status === 0 || said.includes("while tearing down rules");
+  const why = /(?:^Error: |command failed" err=)(.*)$/m.exec(said)?.[1]?.replaceAll(path, "config.yaml");
+  return { args, ...(file === undefined ? {} : { file }), accepted, ...(accepted || why === undefined ? {} : { why }) };
+}
+
+/** Leaves of an object by their paths. */
+function leaves(value: unknown, path: string, known: ReadonlySet<string>): readonly (readonly [string, unknown])[] {
+  if (known.has(path) || typeof value !== "object" || value === null) return [[path, value]];
+  return Object.entries(value).flatMap(([name, inner]) => leaves(inner, path === "" ? name : `${path}.${name}`, known));
+}
+
+/** The file that kube-proxy writes of its defaults. */
+function defaults(fields: readonly string[]): object {
+  const path = join(scratch, "defaults.yaml");
+  const { status, said } = start([`--write-config-to=${path}`]);
+  if (status !== 0) throw new Error(`kube-proxy: ${said}`);
+  const { apiVersion: _version, kind: _kind, ...rest } = parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+  return Object.fromEntries(leaves(rest, "", new Set(fields)));
+}
+
+/** An object as JSON, with one line for each entry of its lists. */
+function pretty(entries: Readonly<Record<string, unknown>>): string {
+  const rows = Object.entries(entries).map(([name, value]) => {
+    if (!Array.isArray(value)) return `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`;
+    return `  ${JSON.stringify(name)}: [\n${value.map((one) => `    ${JSON.stringify(one)}`).join(",\n")}\n  ]`;
+  });
+  return `{\n${rows.join(",\n")}\n}\n`;
+}
+
+function gatesSource(gates: readonly Gate[]): string {
+  const line = ({ name, stage, default: isOn, locked }: Gate): string => `${name} ${stage} ${isOn}${locked ? " locked" : ""}`;
+  return [
+    "/** The kube-proxy whose flags, fields and feature gates are known. */",
+    `export const KUBE_PROXY_VERSION = "${VERSION}";`,
+    "",
+    "/** Its feature gates, each a line: name, stage, default, and whether it can't be changed. Written by `npm run kube-proxy:update`. */",
+    "export const KUBE_PROXY_GATES = `",
+    ...gates.map(line),
+    "`;",
+    "",
+  ].join("\n");
+}
+
+try {
+  const { flags, fields, featureGates } = printed(join(directory, "src"));
+  writeFileSync(GATES, gatesSource(featureGates));
+  const sorted = fields.toSorted();
+  writeFileSync(SURFACE, pretty({ version: VERSION, flags, fields: sorted, defaults: defaults(sorted), cases: CASES.map(verdict) }));
+} finally {
+  rmSync(scratch, { recursive: true });
+}
