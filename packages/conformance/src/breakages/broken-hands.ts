@@ -92,10 +92,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
   "leaves itself in force beside whoever replaces it": ["the contract: leftovers", withBackend(withLeftovers(() => false)), ["cleanup"]],
   "calls its rules kube-proxy's": [
     "the contract: leftovers",
-    withBackend((inner) => ({
-      leftovers: async (isInUse, signal) =>
-        ((await inner.leftovers?.(isInUse, signal)) ?? []).map((one): Leftover => ({ ...one, by: "kube-proxy" })),
-    })),
+    withBackend(withLeftovers((isInUse) => !isInUse, { by: "kube-proxy" })),
     ["leftover"],
   ],
   "takes too much at cleanup": [
@@ -110,11 +107,11 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
 };
 
 /** It takes all of its own for a leftover, or nothing. */
-function withLeftovers(isLeftover: (isInUse: boolean) => boolean): Parameters<typeof withBackend>[0] {
+function withLeftovers(isLeftover: (isInUse: boolean) => boolean, told: Partial<Leftover> = {}): Parameters<typeof withBackend>[0] {
   return (inner, { world }) => ({
     leftovers: (isInUse) => {
       const remove = (stop: AbortSignal): Promise<void> => cleanUpBackend(inner, world.clock, stop);
-      return Promise.resolve(isLeftover(isInUse) ? [{ what: "all of it", remove }] : []);
+      return Promise.resolve(isLeftover(isInUse) ? [{ what: "all of it", remove, ...told }] : []);
     },
   });
 }
