@@ -1,3 +1,4 @@
+import { ProxyError } from "@turnout/core/backend";
 import { placeOf } from "./hooks.ts";
 import { FILTER } from "./attached.ts";
 import { filtersOf } from "./host-look.ts";
@@ -46,6 +47,16 @@ export class PacketHost {
       const place = placeOf(key);
       if (place !== undefined) this.#world.bpf.detachClsact(place, FILTER);
     }
-    if ((await this.table(signal)) !== undefined) await this.nft.drop(signal);
+    if (await this.#hasTable(signal)) await this.nft.drop(signal);
+  }
+
+  /** Whether the table is there, also where a process with fewer rights can't tell whether packets are served. Without nft nobody can see it. */
+  async #hasTable(signal: AbortSignal): Promise<boolean> {
+    try {
+      return (await this.nft.read(signal)) !== undefined;
+    } catch (error) {
+      if (ProxyError.is(error, "tool_missing")) return false;
+      throw error;
+    }
   }
 }

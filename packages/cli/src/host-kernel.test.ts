@@ -38,7 +38,7 @@ describe("the host of a running proxy", needs("root", "netns", "nft", "ip", "con
       $T run --source file:cart.yaml --node-name node1 --backend nft --conntrack-min 400000 --conntrack-udp-timeout 77s --oom-score-adj 17 \\
         --healthz-bind-address "" --metrics-bind-address "" 2>log & P=$!
       trap 'cat log >&2; kill $P; wait $P' EXIT
-      # CAP_NET_RAW goes last, when rules of former proxies have been looked for: CAP_NET_ADMIN and CAP_NET_BIND_SERVICE are left.
+      # CAP_NET_RAW and CAP_BPF go last, when rules of former proxies have been looked for: CAP_NET_ADMIN and CAP_NET_BIND_SERVICE are left.
       until grep -q '^CapPrm:.0*1400$' /proc/$P/status; do kill -0 $P; sleep 0.1; done
       grep -h . ${NETFILTER}_max ${HASH_SIZE} ${NETFILTER}_tcp_timeout_established ${CLOSE_WAIT} ${NETFILTER}_udp_timeout /proc/$P/oom_score_adj
       grep NoNewPrivs /proc/$P/status
@@ -48,7 +48,7 @@ describe("the host of a running proxy", needs("root", "netns", "nft", "ip", "con
     );
     const lines = outcome.out.split("\n").map((line) => line.trim().replaceAll(/\s+/g, " "));
     expect([lines.slice(0, -2), outcome.err]).toEqual([
-      ["400000", "100000", "86400", "3600", "77", "17", "NoNewPrivs: 1", "CapPrm: 0000000000003000", "1"],
+      ["400000", "100000", "86400", "3600", "77", "17", "NoNewPrivs: 1", "CapPrm: 0000008000003000", "1"],
       expect.stringContaining("capabilities of this process") as unknown,
     ]);
     expect(Number(/^tcp 6 (\d+) CLOSE_WAIT$/.exec(lines.at(-2) ?? "")?.[1])).toBeGreaterThan(3540);

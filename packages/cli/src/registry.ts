@@ -82,8 +82,12 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
   },
 ];
 
-/** What it takes to look for rules of all these backends, and to remove them: legacy iptables asks for a raw socket. */
-export const LEFTOVER_RIGHTS: Rights = { CAP_NET_ADMIN: "remove rules of former proxies", CAP_NET_RAW: "the same of legacy iptables" };
+/** What it takes to look for rules of all these backends, and to remove them: legacy iptables asks for a raw socket, eBPF's maps are read. */
+export const LEFTOVER_RIGHTS: Rights = {
+  CAP_NET_ADMIN: "remove rules of former proxies",
+  CAP_NET_RAW: "the same of legacy iptables",
+  CAP_BPF: "the same of eBPF",
+};
 
 /** The one that help texts show. */
 export const EXAMPLE_BACKEND = "nft";
