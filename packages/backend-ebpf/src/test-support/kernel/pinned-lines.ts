@@ -38,8 +38,10 @@ function elementLines(stage: KernelStage, name: string, { path, info }: Pin & { 
   const content = new MapContent(map);
   try {
     return [...content.read()].map(([key, value]) => {
-      const text = value.toString("hex").replace(stage.namespaceCookie, "own");
-      return `${name}: ${key} ${info.name === "counters" ? "" : text}`;
+      const text = value.toString("hex");
+      if (info.name === "counters") return `${name}: ${key}`;
+      // Elsewhere the same digits mean something else.
+      return `${name}: ${key} ${info.name === "settings" ? text.replace(stage.namespaceCookie, "own") : text}`;
     });
   } finally {
     content.close();
