@@ -1,11 +1,10 @@
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { KNOWN_BACKENDS } from "./registry.ts";
 import { backendPage } from "./test-support/backend-page.ts";
+import { freePort } from "./test-support/free-port.ts";
 import { readPromql } from "./test-support/promql.ts";
 import { readServed, type ServedMetrics } from "./test-support/served-metrics.ts";
 import { CART, TOY_BACKEND, ToyEnvironment } from "./test-support/toy-environment.ts";
@@ -70,15 +69,6 @@ const OF_KUBERNETES_MIXIN: readonly (readonly [string, readonly string[]])[] = [
 
 let served: ServedMetrics;
 const environments: ToyEnvironment[] = [];
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 const get = async (port: number, path: string): Promise<string> => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
 

@@ -1,9 +1,8 @@
-import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { stat } from "node:fs/promises";
 import { createAuthority } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { freePort } from "./test-support/free-port.ts";
 import { CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
 
 let stateServer: ToyEnvironment;
@@ -34,15 +33,6 @@ async function says(env: ToyEnvironment, text: string): Promise<void> {
 async function serve(...flags: readonly string[]): Promise<void> {
   serving = stateServer.run("serve", "--source", `file:${services}`, "--listen", target, ...flags);
   await says(stateServer, "the source is complete");
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function rows(...flags: readonly string[]): Promise<readonly unknown[]> {

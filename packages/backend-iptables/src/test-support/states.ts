@@ -1,6 +1,6 @@
 import { Ledger } from "@turnout/core";
 import type { Backend, IPFamily, NodeContext, NodeSettings, ServicePort } from "@turnout/core";
-import { fixtureState } from "@turnout/core/testing";
+import { fixtureState, SHOWCASE as TREATMENTS } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
 import type { IptablesObject } from "../objects.ts";
 import type { IptablesFacts } from "../options.ts";
@@ -59,13 +59,8 @@ export class Proxy {
   }
 }
 
-/** One service of each treatment there is. */
-export const SHOWCASE: readonly ServiceFixture[] = [
-  { name: "plain", number: 1, local: 1, remote: 2 },
-  { name: "internal-local", number: 2, local: 1, remote: 2, spec: { internalTrafficPolicy: "Local" } },
-  { name: "nowhere", number: 3 },
-  { name: "elsewhere", number: 4, remote: 2, spec: { internalTrafficPolicy: "Local" } },
-  { name: "node-port", number: 5, local: 1, remote: 1, spec: { type: "NodePort", nodePort: 30005 } },
+/** The Services of this backend's tests that are other than in {@link TREATMENTS}: with addresses of both families, and a health check node port. */
+const OWN: readonly ServiceFixture[] = [
   {
     name: "balanced",
     number: 6,
@@ -80,8 +75,12 @@ export const SHOWCASE: readonly ServiceFixture[] = [
     },
     loadBalancerIPs: ["198.51.100.6", "fd00:198::6"],
   },
-  { name: "sticky", number: 7, local: 1, remote: 1, spec: { sessionAffinity: "ClientIP", type: "NodePort", nodePort: 30007 } },
   { name: "dns", number: 8, protocol: "UDP", remote: 2, spec: { externalIPs: ["198.51.100.8", "fd00:198::8"] } },
+];
+
+/** One service of each treatment there is. */
+export const SHOWCASE: readonly ServiceFixture[] = [
+  ...TREATMENTS.map((one) => OWN.find(({ name }) => name === one.name) ?? one),
   { name: "signal", number: 9, protocol: "SCTP", remote: 9 },
   { name: "away", number: 10, remote: 1, spec: { type: "NodePort", nodePort: 30010, externalTrafficPolicy: "Local" } },
   { name: "void", number: 11, spec: { type: "NodePort", nodePort: 30011, externalIPs: ["198.51.100.11", "fd00:198::11"] } },

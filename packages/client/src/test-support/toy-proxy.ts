@@ -1,5 +1,6 @@
 import type { BackendModule, IPFamily } from "@turnout/core";
-import { loadConfig, runConfig, type RunConfig } from "../daemon/config/config.ts";
+import { loadConfig } from "../daemon/config/loaded-config.ts";
+import { runConfig, type RunConfig } from "../daemon/config/run-config.ts";
 import { run, type RunOptions } from "../daemon/run/main.ts";
 import { Metrics } from "../daemon/metrics/metrics.ts";
 import { flushPromises, ToyFeed, toyFull, ToyKernel, toyModule, toyNode, toyRow, toyWorld } from "./toys.ts";

@@ -7,6 +7,7 @@ import { serveLines } from "./lines.ts";
 import { burst, startLoad } from "./load.ts";
 import type { Load } from "./load.ts";
 import type { AgentCalls } from "./protocol.ts";
+import { sendStray } from "../raw/stray-segment.ts";
 import { createServers } from "./servers.ts";
 
 const servers = createServers();
@@ -25,6 +26,7 @@ const calls: AgentCalls = {
   holdStatus: async (handle) => held.get(handle).status(),
   release: async (handle) => held.remove(handle).release(),
   get: (request) => getOnce(request),
+  sendStray,
 };
 
 /** Things that outlive a question, by number. */

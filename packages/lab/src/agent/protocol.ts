@@ -97,6 +97,15 @@ export interface HoldStatus {
   readonly client: string;
 }
 
+/** Which of this place's TCP servers gets a rival, who sends its client a segment that is outside of the connection's window. IPv4 alone. */
+export interface StrayRequest {
+  /** This place's own. */
+  readonly address: string;
+  readonly port: number;
+  /** How long to wait for data of a client; default 2,000. */
+  readonly timeoutMs?: number;
+}
+
 /** One HTTP GET, for health and metrics endpoints. */
 export interface GetRequest {
   readonly address: string;
@@ -131,6 +140,8 @@ export interface AgentCalls {
   holdStatus(handle: number): Promise<HoldStatus>;
   release(handle: number): Promise<HoldStatus>;
   get(request: GetRequest): Promise<GetResult>;
+  /** Once data comes to a server, send its client a segment that no window takes. */
+  sendStray(request: StrayRequest): Promise<void>;
 }
 
 /** Names of the calls, for the two ends to wire themselves up. */
@@ -146,4 +157,5 @@ export const AGENT_CALLS: readonly (keyof AgentCalls)[] = [
   "holdStatus",
   "release",
   "get",
+  "sendStray",
 ];

@@ -98,7 +98,7 @@ const masqueradeBit = { kind: INTEGER, fallback: 14, check: between(0, 31) } as 
  * @source kube-proxy apis/config/v1alpha1/defaults.go and apis/config/validation
  */
 export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
-  featureGates: { kind: SWITCHES, fallback: {}, flag: "feature-gates", check: wrongGate, hasNoEffect: true },
+  featureGates: { kind: SWITCHES, fallback: {}, flag: "feature-gates", check: wrongGate },
   "clientConnection.kubeconfig": { kind: TEXT, fallback: "", flag: "kubeconfig", help: "file that says how to reach the API server" },
   "clientConnection.acceptContentTypes": { kind: TEXT, fallback: "", hasNoEffect: true },
   "clientConnection.contentType": { kind: TEXT, fallback: "application/json", flag: "kube-api-content-type", hasNoEffect: true },

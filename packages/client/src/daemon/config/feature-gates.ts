@@ -74,9 +74,9 @@ const STAGES: Readonly<Record<FeatureGate["stage"], GateState["stage"]>> = {
   deprecated: "DEPRECATED",
 };
 
-/** Tell whether settings name only gates that have an effect here. */
-export function haveEffect(said: GateSettings): boolean {
-  return Object.keys(said).every((name) => GATES_IN_USE.includes(name));
+/** Those of some settings that nothing here depends on. Pure. */
+export function gatesWithoutEffect(said: GateSettings): readonly string[] {
+  return Object.keys(said).filter((name) => !GATES_IN_USE.includes(name));
 }
 
 /** The state of each gate that has an effect here, for the metric `kubernetes_feature_enabled`. */

@@ -1,5 +1,5 @@
 import type { Clock } from "@turnout/core";
-import type { FileText } from "./config.ts";
+import type { FileText } from "./loaded-config.ts";
 
 const LOOK_MS = 2_000;
 

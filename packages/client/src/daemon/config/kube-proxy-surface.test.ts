@@ -3,7 +3,8 @@ import { ProxyError } from "@turnout/core";
 import { describe, expect, test } from "vitest";
 import { parseProgramFlags } from "../program/program-flags.ts";
 import { FIELDS, PATHS, type Field } from "./config-fields.ts";
-import { configFileText, loadConfig } from "./config.ts";
+import { loadConfig } from "./loaded-config.ts";
+import { configFileText } from "./run-config.ts";
 import { KUBE_PROXY_VERSION } from "./kube-proxy-gates.ts";
 import type { ConfigPath } from "./config-values.ts";
 

@@ -4,7 +4,7 @@ import type { MetricSet } from "./metric-set.ts";
 export interface RestRequest {
   /** The HTTP method in capitals, e.g. `GET`; a watch is a `GET` too. */
   readonly verb: string;
-  /** The API server's host and port as the URL has them, e.g. `10.0.0.1:6443`; `:443` of https is left out, as in Go. */
+  /** The API server's host and port as the URL has them, e.g. `10.0.0.1:6443`; the port 443 of https is left out, also where the URL has it. */
   readonly host: string;
 }
 

@@ -1,7 +1,8 @@
 import { inspect } from "node:util";
 import { ProxyError, type BackendModule, type KernelObject, type Log, type World } from "@turnout/core";
 import { createLog } from "../../process/log.ts";
-import { configFileText, loadConfig, runConfig } from "../config/config.ts";
+import { loadConfig } from "../config/loaded-config.ts";
+import { configFileText, runConfig } from "../config/run-config.ts";
 import type { HostAccess } from "../host/give-up-rights.ts";
 import { initializeHost } from "../run/init-only.ts";
 import { run } from "../run/main.ts";

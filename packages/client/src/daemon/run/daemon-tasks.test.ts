@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import { Metrics } from "../metrics/metrics.ts";
 import { toyConfig } from "../../test-support/toy-proxy.ts";
 import { eventually, freePort, toyWorld } from "../../test-support/toys.ts";
-import type { RunConfig } from "../config/config.ts";
+import type { RunConfig } from "../config/run-config.ts";
 import { serveMetrics } from "./daemon-tasks.ts";
 
 const stop: { abort: AbortController; done: Promise<void>; metrics: Metrics }[] = [];

@@ -1,6 +1,6 @@
 import { ProxyError, type World } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
-import type { RunConfig } from "../config/config.ts";
+import type { RunConfig } from "../config/run-config.ts";
 import { fileChanged } from "../config/file-change.ts";
 import { healthReply, jsonReply, probe, unhealthyReason, type HealthReport, type HttpRequest, type Reply } from "../health/health.ts";
 import { routes, serveHttp } from "../health/http.ts";

@@ -16,7 +16,7 @@ import {
   type SyncObserver,
   type World,
 } from "@turnout/core";
-import type { RunConfig } from "../config/config.ts";
+import type { RunConfig } from "../config/run-config.ts";
 import { dryBackend } from "./dry-backend.ts";
 import type { FamilyStates } from "../feed/family-states.ts";
 import { GuardedFeed, countForRows } from "../feed/guarded-feed.ts";

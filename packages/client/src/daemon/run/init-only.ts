@@ -12,7 +12,7 @@ import {
   type NodeContext,
   type World,
 } from "@turnout/core";
-import type { RunConfig } from "../config/config.ts";
+import type { RunConfig } from "../config/run-config.ts";
 import type { HostFiles } from "../host/host-files.ts";
 import { wantedSettings } from "../host/host-settings.ts";
 import { setHost, setMissing } from "../host/set-host.ts";

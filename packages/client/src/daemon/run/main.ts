@@ -15,7 +15,7 @@ import {
   type ProbedHost,
   type World,
 } from "@turnout/core";
-import type { RunConfig } from "../config/config.ts";
+import type { RunConfig } from "../config/run-config.ts";
 import type { HostAccess } from "../host/give-up-rights.ts";
 import { serveHealth, serveMetrics, watchConfigFile } from "./daemon-tasks.ts";
 import { FamilyRun } from "./family-run.ts";

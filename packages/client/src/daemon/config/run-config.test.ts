@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { CONFIG_FLAGS, type RawFlags } from "./config-flags.ts";
-import { configFileText, loadConfig, runConfig, type RunConfig } from "./config.ts";
+import { loadConfig } from "./loaded-config.ts";
+import { configFileText, runConfig, type RunConfig } from "./run-config.ts";
 
 const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 

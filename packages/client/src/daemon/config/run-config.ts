@@ -1,0 +1,202 @@
+import { canonicalIP, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
+import { stringify } from "yaml";
+import { allowedAddresses } from "./allowed-addresses.ts";
+import { isWildcard } from "./bind-address.ts";
+import { checkValues } from "./config-checks.ts";
+import { FIELDS, PATHS, type Field } from "./config-fields.ts";
+import type { RawFlags } from "./config-flags.ts";
+import { INTEGER } from "./config-kinds.ts";
+import type { ConfigValues, GivenValues } from "./config-values.ts";
+import { CONFIGZ, configz } from "./configz.ts";
+import { detectLocal } from "./detect-local.ts";
+import { gatesWithoutEffect, gateStates, isGateOn, type GateState } from "./feature-gates.ts";
+import { flagTexts } from "./flag-texts.ts";
+import { invalid, isFeatureOn, placeOf, textFlag, type FileText, type LoadedConfig } from "./loaded-config.ts";
+import { serverAddresses, type ServerAddresses } from "./server-addresses.ts";
+import type { HostSettings } from "../host/host-settings.ts";
+
+/** What a running proxy is told, frozen. */
+export interface RunConfig extends ServerAddresses {
+  readonly nodeName: string;
+  readonly settings: NodeSettings;
+  /** What is set on the host besides rules. */
+  readonly hostSettings: HostSettings;
+  /** A specific node IP to use; undefined when unspecified. */
+  readonly bindAddress: string | undefined;
+  readonly bindAddressHardFail: boolean;
+  /** Wait after a failed sync; a family is unhealthy when an update has waited twice as long. */
+  readonly syncPeriodMs: number;
+  readonly minSyncPeriodMs: number;
+  /** Endpoints times addresses of one Service, beyond which it is left out; undefined: what the backend carries. */
+  readonly serviceEntriesMax: number | undefined;
+  /** Which addresses Services may have besides their cluster IPs. */
+  readonly allowedAddresses: AllowedAddresses;
+  readonly kubeconfig: string | undefined;
+  readonly master: string | undefined;
+  readonly backendOptions: Readonly<Record<string, Plain>>;
+  readonly configFile: FileText | undefined;
+  /** What others change is repaired as soon as the kernel tells of it: gate TurnoutRepairOnNotice. */
+  readonly repairsOnNotice: boolean;
+  /** kube-proxy's word for the backend in use. */
+  readonly proxyMode: string;
+  /** The feature gates that have an effect here, as they stand. */
+  readonly features: readonly GateState[];
+  /** Whether /debug/pprof/ is answered. */
+  readonly isProfiled: boolean;
+  /** Whether /statusz and /flagz are answered: gates ComponentStatusz and ComponentFlagz, on since 1.36. */
+  readonly hasStatusz: boolean;
+  readonly hasFlagz: boolean;
+  /** All flags that mirror the configuration, as text, as /flagz shows them: what was typed, else the default. */
+  readonly flagz: Readonly<Record<string, string>>;
+  /** The whole configuration with defaults, as /configz shows it. */
+  readonly configz: Readonly<Record<string, Plain>>;
+  readonly warnings: readonly string[];
+}
+
+/** A backend as far as its configuration is concerned. */
+export type ConfiguredBackend = Pick<BackendModule, "name" | "proxyMode">;
+
+/** kube-proxy's configuration has a section for each of its modes, of the same name but for these. */
+const PREFIX_OF: Readonly<Record<string, string>> = { kernelspace: "winkernel." };
+/** Fields of a section that are the node's settings; its others go to the backend as options. */
+const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAll", "syncPeriod", "minSyncPeriod"]);
+
+/**
+ * Make the configuration for one backend.
+ *
+ * Edges: the sync periods and masquerade settings come from the section of that backend's mode (iptables' for those without one).
+ * @throws {ProxyError} `invalid_object` when values contradict each other or the node's name is blank.
+ */
+export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: ConfiguredBackend): RunConfig {
+  const section = settingsSectionOf(proxyMode);
+  const given = { ...loaded.fromFile, ...loaded.fromFlags };
+  checkValues(given, proxyMode, (path) => placeOf(path, loaded));
+  const values = withDefaults(given);
+  const masqueradeBit = values[section === "nftables" ? "nftables.masqueradeBit" : "iptables.masqueradeBit"];
+  const masqueradeAll = values[section === "nftables" ? "nftables.masqueradeAll" : "iptables.masqueradeAll"];
+  const syncPeriodMs = values[`${section}.syncPeriod`];
+  const minSyncPeriodMs = values[`${section}.minSyncPeriod`];
+  if (minSyncPeriodMs > syncPeriodMs) {
+    throw invalid(placeOf(`${section}.minSyncPeriod`, loaded), "it must not be longer than syncPeriod");
+  }
+  const servers = serverAddresses(loaded, values);
+  return Object.freeze({
+    nodeName: nodeName(loaded, values),
+    settings: Object.freeze({
+      masqueradeAll,
+      masqueradeBit,
+      detectLocal: detectLocal(values, loaded),
+      nodePortAddresses: nonEmpty(values.nodePortAddresses),
+    }),
+    hostSettings: hostSettings(values),
+    bindAddress: specificAddress(values.bindAddress),
+    ...servers,
+    bindAddressHardFail: values.bindAddressHardFail,
+    syncPeriodMs,
+    minSyncPeriodMs,
+    serviceEntriesMax: serviceEntriesMax(loaded.input.flags),
+    allowedAddresses: Object.freeze(allowedAddresses(loaded.input.flags)),
+    kubeconfig: values["clientConnection.kubeconfig"] || undefined,
+    master: textFlag(loaded.input.flags, "master"),
+    backendOptions: Object.freeze({ ...sectionOptions(given, proxyMode), ...loaded.input.backendOptions }),
+    configFile: loaded.input.file,
+    repairsOnNotice: isFeatureOn("TurnoutRepairOnNotice", loaded),
+    proxyMode,
+    isProfiled: values.enableProfiling,
+    features: gateStates(values.featureGates),
+    hasStatusz: isGateOn("ComponentStatusz", values.featureGates),
+    hasFlagz: isGateOn("ComponentFlagz", values.featureGates),
+    flagz: flagTexts(loaded.input.flags),
+    configz: configz(values, servers),
+    warnings: [...loaded.warnings, ...otherMode(loaded.mode, { name, proxyMode }), ...withoutEffect(given)],
+  });
+}
+
+type SettingsSection = "iptables" | "ipvs" | "nftables";
+
+/** The section whose masquerade and sync settings count. */
+function settingsSectionOf(proxyMode: string): SettingsSection {
+  return proxyMode === "nftables" || proxyMode === "ipvs" ? proxyMode : "iptables";
+}
+
+function withDefaults(given: GivenValues): ConfigValues {
+  const defaults = Object.fromEntries(PATHS.map((path) => [path, FIELDS[path].fallback]));
+  return { ...defaults, ...given } as ConfigValues;
+}
+
+/** Flag beats file beats host name; trimmed and lower-cased as kube-proxy does, so that it matches the Node object. */
+function nodeName(loaded: LoadedConfig, values: ConfigValues): string {
+  const flag = textFlag(loaded.input.flags, "node-name") || loaded.fromFlags.hostnameOverride;
+  if (flag !== undefined && flag.trim() === "") throw invalid("--node-name", "the node's name must not be blank");
+  const name = (flag ?? (values.hostnameOverride.trim() || loaded.input.hostname)).trim().toLowerCase();
+  if (name === "") throw invalid("the node's name", "the host has no name", "pass --node-name");
+  return name;
+}
+
+function hostSettings(values: ConfigValues): HostSettings {
+  return {
+    conntrack: {
+      maxPerCore: values["conntrack.maxPerCore"],
+      min: values["conntrack.min"],
+      tcpEstablishedTimeoutMs: values["conntrack.tcpEstablishedTimeout"],
+      tcpCloseWaitTimeoutMs: values["conntrack.tcpCloseWaitTimeout"],
+      tcpBeLiberal: values["conntrack.tcpBeLiberal"],
+      udpTimeoutMs: values["conntrack.udpTimeout"],
+      udpStreamTimeoutMs: values["conntrack.udpStreamTimeout"],
+    },
+    oomScoreAdj: values.oomScoreAdj,
+  };
+}
+
+function nonEmpty(list: readonly string[]): readonly string[] | undefined {
+  return list.length === 0 ? undefined : list;
+}
+
+function specificAddress(text: string): string | undefined {
+  const ip = canonicalIP(text)?.text;
+  return ip === undefined || isWildcard(ip) ? undefined : ip;
+}
+
+function serviceEntriesMax(flags: RawFlags): number | undefined {
+  const text = textFlag(flags, "max-service-entries");
+  if (text === undefined) return undefined;
+  const value = INTEGER.fromFlag(text);
+  if (value < 1) throw invalid("--max-service-entries", `${text} must be at least 1`);
+  return value;
+}
+
+/** The explicit fields of the mode's own section as the file writes them, e.g. `ipvs.tcpTimeout` → `tcpTimeout`: `15m0s`. */
+function sectionOptions(given: GivenValues, proxyMode: string): Readonly<Record<string, Plain>> {
+  const prefix = PREFIX_OF[proxyMode] ?? `${proxyMode}.`;
+  const entries = Object.entries(given)
+    .filter(([path]) => path.startsWith(prefix) && !NOT_OPTIONS.has(path.slice(prefix.length)))
+    .map(([path, value]) => [path.slice(prefix.length), (FIELDS[path as keyof ConfigValues] as Field<unknown>).kind.show(value)] as const);
+  return Object.fromEntries(entries);
+}
+
+function withoutEffect(given: GivenValues): readonly string[] {
+  // kubeadm writes out every field: "", 0 and false ask for nothing.
+  const asksFor = (value: unknown): boolean => (typeof value === "object" ? Object.keys(value ?? {}).length > 0 : Boolean(value));
+  const names: string[] = PATHS.filter((path) => FIELDS[path].hasNoEffect === true && asksFor(given[path]));
+  const gates = gatesWithoutEffect(given.featureGates ?? {});
+  if (gates.length > 0) names.push(`featureGates (${gates.join(", ")})`);
+  return names.length === 0 ? [] : [`accepted, but without effect here: ${names.join(", ")}`];
+}
+
+/** A kube-proxy file for another mode has its settings in another section: say so rather than lose them silently. */
+function otherMode(mode: string, { name, proxyMode }: Required<ConfiguredBackend>): readonly string[] {
+  if (mode === "" || mode === proxyMode) return [];
+  return [
+    `the configuration is for mode ${mode}, but the backend is ${name}: masquerade and sync settings are those of section ${settingsSectionOf(proxyMode)}`,
+  ];
+}
+
+/**
+ * Write what flags and file say, with defaults for all else, as a configuration file: what --write-config-to does.
+ *
+ * Edges: a server's address that a flag turned off is written as "", which a file can't mean: it means the default.
+ * @throws {ProxyError} `invalid_object` for what the configuration's mode refuses.
+ */
+export function configFileText(loaded: LoadedConfig): string {
+  return stringify(runConfig(loaded, { name: loaded.mode }).configz[CONFIGZ]);
+}
