@@ -187,13 +187,6 @@ export function isVerbose(options: CommonOptions): boolean {
   return options.verbose !== undefined;
 }
 
-/** Read a switch that may stand alone. @throws {ProxyError} `invalid_object` for a value that is neither true nor false. */
-export function isOn(flag: string, said: string | true | undefined): boolean {
-  if (said === undefined || said === true) return said === true;
-  if (said === "true" || said === "false") return said === "true";
-  throw new ProxyError("invalid_object", `"${said}" is neither true nor false`, { object: flag });
-}
-
 /** A level without the = of `-v=4`. */
 function levelText(said: string): string {
   return said.replace(/^=/, "");

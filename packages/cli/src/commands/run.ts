@@ -9,6 +9,7 @@ import {
   type LoadedConfig,
   type RunConfig,
   type RunOptions,
+  switchOf,
 } from "@turnout/client/daemon";
 import { ProxyError, type BackendModule, type Log, type World } from "@turnout/core";
 import type { Command } from "commander";
@@ -23,7 +24,6 @@ import {
   addVerbose,
   apiTls,
   configFor,
-  isOn,
   logFor,
   timeoutMs,
   type CommonOptions,
@@ -92,7 +92,7 @@ async function runProxy(command: Command, options: RunCommandOptions, env: Envir
     await env.writeFile(options.writeConfigTo, configFileText(loaded));
     return;
   }
-  if (isOn("--cleanup", options.cleanup)) {
+  if (switchOf("--cleanup", options.cleanup)) {
     configFileText(loaded); // kube-proxy checks its configuration first, too
     await cleanUpHost(env.createWorld(logFor(options, env, loaded.logging)), env);
     return;
@@ -107,7 +107,7 @@ async function runProxy(command: Command, options: RunCommandOptions, env: Envir
     // Stopped while a backend was still being chosen: a daemon that was stopped is done, a one-time sync is not.
     if (!isDaemon || !env.signal.aborted || !ProxyError.is(error, "canceled")) throw error;
   }
-  if (!isOn("--init-only", options.initOnly)) log.info(lastWords(isDaemon, options.dryRun === true, residence));
+  if (!switchOf("--init-only", options.initOnly)) log.info(lastWords(isDaemon, options.dryRun === true, residence));
 }
 
 async function runInWorld(
@@ -121,7 +121,7 @@ async function runInWorld(
   const { module, config } = await configuredBackend(loaded, options, env, world);
   const { signal } = env;
   for (const warning of config.warnings) log.warn(warning);
-  if (isOn("--init-only", options.initOnly)) {
+  if (switchOf("--init-only", options.initOnly)) {
     await initializeHost(module, { config, world, files: env.host?.files, signal });
     return module.residence;
   }

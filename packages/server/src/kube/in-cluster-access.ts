@@ -27,7 +27,7 @@ export class InClusterAccess implements KubeAccess {
     const ca = this.#authority.text();
     if (ca !== this.#tls.ca) this.#tls = { ...PLAIN_TLS, ca };
     const headers = { authorization: `Bearer ${this.#token.text().trim()}` };
-    return { server: this.#server, headers, tls: this.#tls, proxyUrl: undefined };
+    return { server: this.#server, headers, tls: this.#tls, proxyUrl: undefined, login: undefined };
   }
 
   stamp(): string {

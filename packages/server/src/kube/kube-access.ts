@@ -1,3 +1,5 @@
+import type { PluginCredentials } from "./login-plugin.ts";
+
 /** TLS material for a client; PEM. The same object as long as nothing changed. */
 export interface TlsMaterial {
   readonly ca: string | undefined;
@@ -16,6 +18,8 @@ export interface KubeEndpoint {
   readonly tls: TlsMaterial;
   /** HTTP proxy by configuration; undefined: as the environment says. */
   readonly proxyUrl: string | undefined;
+  /** What the kubeconfig's login program gave; undefined: there is none. */
+  readonly login: PluginCredentials | undefined;
 }
 
 /** The way to an API server with credentials that may change while it is used. */

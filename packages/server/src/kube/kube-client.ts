@@ -3,6 +3,7 @@ import https from "node:https";
 import type { RestClientMetrics } from "@turnout/client/daemon";
 import { ProxyError, type Clock } from "@turnout/core";
 import { errnoOf } from "../source/cached-file.ts";
+import { AccessMeter } from "./access-meter.ts";
 import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./kube-access.ts";
 import { HTTP, parseRefusal, type Refusal } from "./refusal.ts";
 import { RequestMeter } from "./request-meter.ts";
@@ -72,17 +73,23 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 
 class HttpKubeClient implements KubeClient {
   readonly #options: KubeClientOptions;
+  readonly #accessMeter: AccessMeter;
   #agent: http.Agent | undefined;
   #agentKey: readonly unknown[] = [];
 
   constructor(options: KubeClientOptions) {
     this.#options = options;
+    this.#accessMeter = new AccessMeter(options.metrics);
   }
 
   async ask(request: KubeRequest, signal: AbortSignal): Promise<OpenResponse | Refusal | Unreached> {
     const { access, clock, metrics } = this.#options;
-    const endpoint = await access.endpoint().catch(unreachable);
+    const endpoint = await access.endpoint().catch((error: unknown) => {
+      this.#accessMeter.failed(error);
+      return unreachable(error);
+    });
     if ("kind" in endpoint) return endpoint;
+    this.#accessMeter.given(endpoint, clock.nowMs());
     const { body, idleMs, isWatch = false } = request;
     const message = { path: request.path, body: body === undefined ? undefined : Buffer.from(JSON.stringify(body)) };
     const verb = message.body === undefined ? "GET" : "POST";

@@ -3,8 +3,6 @@ import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./kube-access.ts";
 import { parseKubeconfig, type KubeconfigContext, type UserEntry } from "./kubeconfig.ts";
 import { openLoginPlugin, type LoginPlugin, type PluginCredentials } from "./login-plugin.ts";
 
-const NO_CREDENTIALS: PluginCredentials = { authorization: undefined, cert: undefined, key: undefined };
-
 /**
  * Access by kubeconfig; `master` overrides the server's address.
  *
@@ -28,19 +26,20 @@ export class KubeconfigAccess implements KubeAccess {
 
   async endpoint(): Promise<KubeEndpoint> {
     const { cluster, user } = this.#load();
-    const plugin = await this.#credentials(user, cluster.server);
-    const authorization = plugin.authorization ?? this.#authorization(user);
+    const login = await this.#credentials(user, cluster.server);
+    const authorization = login?.authorization ?? this.#authorization(user);
     return {
       server: new URL(this.#master ?? cluster.server),
       headers: authorization === undefined ? {} : { authorization },
       tls: this.#keepTls({
         ca: this.#material(cluster.caData, cluster.caFile, "the certificate authority"),
-        cert: plugin.cert ?? this.#material(user.certData, user.certFile, "the client certificate"),
-        key: plugin.key ?? this.#material(user.keyData, user.keyFile, "the client key"),
+        cert: login?.cert ?? this.#material(user.certData, user.certFile, "the client certificate"),
+        key: login?.key ?? this.#material(user.keyData, user.keyFile, "the client key"),
         serverName: cluster.tlsServerName,
         isInsecure: cluster.isInsecure,
       }),
       proxyUrl: cluster.proxyUrl,
+      login,
     };
   }
 
@@ -63,8 +62,8 @@ export class KubeconfigAccess implements KubeAccess {
     return this.#context;
   }
 
-  async #credentials(user: UserEntry, server: string): Promise<PluginCredentials> {
-    if (user.plugin === undefined) return NO_CREDENTIALS;
+  async #credentials(user: UserEntry, server: string): Promise<PluginCredentials | undefined> {
+    if (user.plugin === undefined) return undefined;
     this.#plugin ??= openLoginPlugin(user.plugin, server);
     return (await this.#plugin).credentials();
   }

@@ -84,3 +84,12 @@ it("counts requests that got no answer as errors", async () => {
   expect(body).toContain('rest_client_transport_create_calls_total{result="miss"} 1');
   await api.resume();
 });
+
+it("counts a login program that is not there", async () => {
+  const exec = "user: { exec: { apiVersion: client.authentication.k8s.io/v1, command: ./nobody } }";
+  const kubeconfig = (): string => api.kubeconfig({ token: undefined }).replace("user: {}", exec);
+  await run.start({ ...api, kubeconfig }, {}, { requestMetrics: metrics.restClient });
+  await expect
+    .poll(async () => (await metrics.reply()).body)
+    .toMatch(/rest_client_exec_plugin_call_total\{code="1",call_status="plugin_not_found_error"\} \d/);
+});

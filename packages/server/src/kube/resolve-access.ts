@@ -57,6 +57,6 @@ function serviceAccountDir(env: AccessOptions["env"]): string {
 }
 
 function anonymousAccess(master: string): KubeAccess {
-  const endpoint = { server: new URL(master), headers: {}, tls: PLAIN_TLS, proxyUrl: undefined };
+  const endpoint = { server: new URL(master), headers: {}, tls: PLAIN_TLS, proxyUrl: undefined, login: undefined };
   return { description: `--master ${master}`, endpoint: async () => endpoint, stamp: () => "", refresh: () => undefined };
 }

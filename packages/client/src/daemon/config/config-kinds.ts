@@ -106,6 +106,13 @@ export const SWITCH: ValueKind<boolean> = {
   show: (value) => value,
 };
 
+/** Read a flag that may stand alone, by the words that Go takes. @throws {ProxyError} `invalid_object` for any other. */
+export function switchOf(flag: string, said: string | true | undefined): boolean {
+  if (said === undefined || said === true) return said === true;
+  if (TRUE_WORDS.has(said) || FALSE_WORDS.has(said)) return TRUE_WORDS.has(said);
+  throw new ProxyError("invalid_object", `"${said}" is neither true nor false`, { object: flag });
+}
+
 /** A whole number. */
 export const INTEGER: ValueKind<number> = {
   placeholder: "N",

@@ -11,11 +11,6 @@ export interface RestRequest {
 /** Why a credentials plugin's call ended, in client-go's words. */
 export type ExecPluginCallStatus = "no_error" | "plugin_execution_error" | "plugin_not_found_error" | "client_internal_error";
 
-/** What became of the file of certificate authorities when the client looked at it again, in client-go's words. */
-export type CAReload =
-  | { readonly result: "success"; readonly reason: "unchanged" | "updated" }
-  | { readonly result: "failure"; readonly reason: "read_error" | "empty" | "ca_parse_error" };
-
 /**
  * Hears what a client of the API server does. The names and the moments are client-go's, so that its dashboards read the same.
  *
@@ -38,8 +33,8 @@ export interface RestClientMetrics {
   pluginCertificateExpires(atMs: number | undefined): void;
   /** The plugin's client certificate was replaced after it was valid for so long. */
   pluginCertificateRotated(ageMs: number): void;
-  /** The file of certificate authorities was looked at again. */
-  authoritiesReloaded(reload: CAReload): void;
+  /** There are other certificate authorities in their file now. */
+  authoritiesReloaded(): void;
   /** A new set of connections was made, because there is none yet or the credentials are others; `open` is how many there are now. */
   transportCreated(open: number): void;
 }
@@ -144,7 +139,7 @@ function registerTransport(set: MetricSet): Pick<RestClientMetrics, "authorities
     ["result"],
   );
   return {
-    authoritiesReloaded: ({ result, reason }) => reloads.inc({ result, reason }),
+    authoritiesReloaded: () => reloads.inc({ result: "success", reason: "updated" }),
     transportCreated: (open) => {
       entries.set(open);
       creations.inc({ result: "miss" });

@@ -1,5 +1,6 @@
 import { ProxyError, type Plain } from "@turnout/core";
 import { CONFIG_FLAGS, type RawFlags } from "../config/config-flags.ts";
+import { switchOf } from "../config/config-kinds.ts";
 import { parseDuration } from "../config/duration.ts";
 import { DEFAULT_TARGET, tlsFiles, type TlsFiles } from "../../api/watch/target.ts";
 
@@ -120,11 +121,7 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
     else if (Object.hasOwn(OWN, name)) own.set(name, value);
     else raw[name] = isBare ? true : value;
   }
-  const isOn = (name: string): boolean => {
-    const value = own.get(name) ?? "false";
-    if (value !== "true" && value !== "false") throw bad(`--${name}`, `"${value}" is neither true nor false`);
-    return value === "true";
-  };
+  const isOn = (name: string): boolean => switchOf(`--${name}`, own.get(name));
   const timeoutMs = parseDuration(own.get("timeout") ?? TIMEOUT);
   if (timeoutMs <= 0) throw bad("--timeout", "it must be longer than 0");
   return {
