@@ -54,7 +54,8 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
     repair: [],
     health: ["config"],
     metrics: ["health"],
-    run: ["host", "config", "feed", "repair", "health", "metrics"],
+    insight: ["health"],
+    run: ["host", "config", "feed", "repair", "health", "metrics", "insight"],
     program: ["host", "config", "metrics", "run"],
   },
   server: {

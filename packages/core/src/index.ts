@@ -50,5 +50,6 @@ export { flowsToForget } from "./sync/conntrack.ts";
 export { Ledger } from "./sync/ledger.ts";
 export type { SyncedEvent, SyncObserver } from "./sync/observer.ts";
 export { boundedFeed, SERVICE_ENTRIES_MAX } from "./sync/service-bound.ts";
+export type { Refusal } from "./sync/reconciler.ts";
 export { SyncLoop } from "./sync/sync-loop.ts";
 export { WantedRows } from "./sync/wanted-rows.ts";

@@ -157,6 +157,7 @@ async function runInWorld(
       signal: stop,
       eligibility: () => state.eligibility,
       metrics,
+      source: options.source,
       once: options.once === true,
       allowsEmpty: options.allowEmpty === true,
       report: state.report,

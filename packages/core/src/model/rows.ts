@@ -1,4 +1,4 @@
-import type { IPFamily, Protocol } from "./api-objects.ts";
+import type { IPFamily, Issue, Protocol } from "./api-objects.ts";
 
 /** Identity of a row. */
 export interface ServicePortName {
@@ -183,4 +183,6 @@ export interface ChangeSet {
 export interface Feed {
   /** Wait for the next change set; the first is full. @throws {ProxyError} `feed_lost`, or `canceled` on abort. */
   next(signal: AbortSignal): Promise<ChangeSet>;
+  /** What was reported about API objects and still holds. Absent: where the feed comes from knows, and this process doesn't. */
+  issues?(): Iterable<Issue>;
 }

@@ -19,11 +19,16 @@ const AS: Readonly<Record<LostClaim["wonAs"], string>> = {
  * Edges: that an address passes from one winner to another is no news to those who go without either way.
  */
 export class LostClaimReports {
-  readonly #said = new Map<string, ReadonlySet<string>>();
+  readonly #said = new Map<string, { readonly lost: ReadonlySet<string>; readonly issue: Issue }>();
   readonly #report: ((issue: Issue) => void) | undefined;
 
   constructor(report: ((issue: Issue) => void) | undefined) {
     this.#report = report;
+  }
+
+  /** What rows go without now. */
+  *issues(): Iterable<Issue> {
+    for (const { issue } of this.#said.values()) yield issue;
   }
 
   /** Note what a row has lost now; `row` may be undefined when that is nothing. */
@@ -33,16 +38,20 @@ export class LostClaimReports {
       if (said !== undefined) this.#said.delete(key);
       return;
     }
-    const news = lost.filter(({ destination }) => said?.has(destinationName(destination, row)) !== true);
-    this.#said.set(key, new Set(lost.map(({ destination }) => destinationName(destination, row))));
-    if (news.length === 0) return;
-    const text = news.map((claim) => `${destinationName(claim.destination, row)} is ${ownerOf(claim)}`).join(", ");
-    this.#report?.({
-      object: `Service port ${key}`,
-      what: `an address it can't have is left out: ${text}`,
-      hint: "give one of them another address or port; it comes back by itself when the other goes",
-    });
+    const news = lost.filter(({ destination }) => said?.lost.has(destinationName(destination, row)) !== true);
+    const names = new Set(lost.map(({ destination }) => destinationName(destination, row)));
+    this.#said.set(key, { lost: names, issue: issueOf(key, row, lost) });
+    if (news.length > 0) this.#report?.(issueOf(key, row, news));
   }
+}
+
+function issueOf(key: string, row: Named, lost: readonly LostClaim[]): Issue {
+  const text = lost.map((claim) => `${destinationName(claim.destination, row)} is ${ownerOf(claim)}`).join(", ");
+  return {
+    object: `Service port ${key}`,
+    what: `an address it can't have is left out: ${text}`,
+    hint: "give one of them another address or port; it comes back by itself when the other goes",
+  };
 }
 
 /** Name a destination for people: `10.96.0.1:80/TCP`, `node port 30080/TCP`. */

@@ -56,6 +56,12 @@ export class NodeView {
     return this.#rows;
   }
 
+  /** What is wrong with objects of the store, and what rows of this view go without. */
+  *issues(): Iterable<Issue> {
+    yield* this.#store.issues();
+    yield* this.#lost.issues();
+  }
+
   /** Stop following the store. */
   close(): void {
     this.#news.close();
@@ -189,5 +195,6 @@ export function feedOf(view: NodeView): Feed {
         if (changes !== undefined) return changes;
       }
     },
+    issues: () => view.issues(),
   };
 }

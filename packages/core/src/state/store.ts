@@ -55,7 +55,7 @@ export class Store {
   readonly #listeners = new Set<(change: StoreChange) => void>();
   readonly #interned = new Map<string, string>();
   /** What was last said of each object that something is wrong with: a repeated list says nothing new. */
-  readonly #said = new Map<string, string>();
+  readonly #said = new Map<string, readonly Issue[]>();
 
   constructor(options: StoreOptions = {}) {
     this.#report = options.report ?? ((): void => undefined);
@@ -76,6 +76,11 @@ export class Store {
       Node: this.#nodes.size,
       ServiceCIDR: this.#serviceCIDRs.size,
     };
+  }
+
+  /** What is wrong with the objects as they are now. Those without a usable name are not among them. */
+  *issues(): Iterable<Issue> {
+    for (const issues of this.#said.values()) yield* issues;
   }
 
   /** Take a new or changed API object, as JSON. Never throws for bad input. */
@@ -166,9 +171,9 @@ export class Store {
       this.#said.delete(object);
       return;
     }
-    const text = issues.map(({ what }) => what).join("\n");
-    if (this.#said.get(object) === text) return;
-    this.#said.set(object, text);
+    const before = this.#said.get(object);
+    this.#said.set(object, issues);
+    if (before !== undefined && isEqual(before, issues)) return;
     for (const issue of issues) this.#report(issue);
   }
 

@@ -20,6 +20,18 @@ export interface ReconcilerOptions<H, K extends KernelObject, S> {
   readonly retryMs: number;
 }
 
+/** Something that the host refuses. */
+export interface Refusal {
+  /** The object that failed, by `objectId`; undefined: a row as a whole, which is kept as it was. */
+  readonly object: string | undefined;
+  /** The rows that go without it. */
+  readonly rows: readonly string[];
+  /** What the host said last. */
+  readonly error: ProxyError;
+  /** Ms since the epoch. */
+  readonly sinceMs: number;
+}
+
 /** Failures that no row is to blame for: a lock that somebody holds, a tool or a right that is gone. Fewer rows would fail, too. */
 function isAboutHost(error: unknown): boolean {
   return (["timed_out", "permission_denied", "tool_missing"] as const).some((code) => ProxyError.is(error, code));
@@ -35,6 +47,8 @@ function isAboutHost(error: unknown): boolean {
 export class Reconciler<H, K extends KernelObject, S> {
   readonly #options: ReconcilerOptions<H, K, S>;
   readonly #backoff: Backoff;
+  /** Of rows and of objects, each by what it is about. */
+  readonly #refusals = new Map<string, Refusal>();
   #retryAtMs = 0;
   #wasRefused = false;
 
@@ -52,6 +66,11 @@ export class Reconciler<H, K extends KernelObject, S> {
   get refused(): { readonly rows: readonly string[]; readonly objects: readonly string[] } {
     const { ledger, quarantined, failing } = this.#options.wanted;
     return { rows: [...new Set([...quarantined, ...failing])], objects: [...ledger.failed.keys()] };
+  }
+
+  /** The same with what the host said. */
+  get refusals(): readonly Refusal[] {
+    return [...this.#refusals.values()];
   }
 
   /** Try what changed, and what is due again. @throws what the host failed with. */
@@ -138,6 +157,7 @@ export class Reconciler<H, K extends KernelObject, S> {
     }
     for (const [row, error] of refused) {
       wanted.quarantine(row);
+      this.#note(undefined, [row], error as ProxyError);
       log.error("row refused by the host, kept as it was", { family, row, error: String((error as ProxyError).message) });
     }
     // What trials left half done of the refused rows, and what nothing has to wait for any more.
@@ -165,6 +185,13 @@ export class Reconciler<H, K extends KernelObject, S> {
     }
   }
 
+  /** @param object undefined: the one row as a whole */
+  #note(object: string | undefined, rows: readonly string[], error: ProxyError): void {
+    const key = object === undefined ? `row ${rows.join()}` : `object ${object}`;
+    const sinceMs = this.#refusals.get(key)?.sinceMs ?? this.#options.clock.nowMs();
+    this.#refusals.set(key, { object, rows, error, sinceMs });
+  }
+
   /** @param known objects that had failed before */
   #tell(known: ReadonlySet<string>): void {
     const { family, log, observer, wanted } = this.#options;
@@ -172,9 +199,14 @@ export class Reconciler<H, K extends KernelObject, S> {
     const isRefused = this.#isRefused();
     if (isRefused || this.#wasRefused) observer.quarantined({ family, ...this.refused });
     this.#wasRefused = isRefused;
+    for (const [key, { object, rows }] of this.#refusals) {
+      const isStill = object === undefined ? rows.some((row) => wanted.quarantined.has(row)) : failed.has(object);
+      if (!isStill) this.#refusals.delete(key);
+    }
     for (const [object, error] of failed) {
-      if (known.has(object)) continue;
       const rows = [...wanted.ledger.ownersOf([object])];
+      this.#note(object, rows, error);
+      if (known.has(object)) continue;
       const whose = rows.length > 0 ? { rows: rows.join(", ") } : {};
       log.error("an object is not in force on the host, everything else is", { family, object, ...whose, error: error.message });
     }

@@ -21,16 +21,22 @@ export class ServiceBound {
   readonly #options: ServiceBoundOptions;
   /** All rows, by Service; lists, because most Services have one or two. */
   readonly #services = new Map<string, readonly ServicePort[]>();
-  #leftOut = new Set<string>();
+  /** Each with what is reported of it. */
+  #leftOut = new Map<string, Issue>();
 
   constructor(options: ServiceBoundOptions) {
     this.#options = options;
   }
 
+  /** The Services that are left out now. */
+  issues(): Iterable<Issue> {
+    return this.#leftOut.values();
+  }
+
   /** Say what a change set comes to without the Services that are too large. */
   limit(changes: ChangeSet): ChangeSet {
     const before = this.#leftOut;
-    this.#leftOut = new Set(changes.full ? [] : before);
+    this.#leftOut = new Map(changes.full ? [] : before);
     if (changes.full) this.#services.clear();
     const goes: string[] = [];
     const comes: ServicePort[] = [];
@@ -57,11 +63,10 @@ export class ServiceBound {
       this.#leftOut.delete(service);
       return false;
     }
-    this.#leftOut.add(service);
-    if (!wasOut) {
-      const what = `left out: its endpoints times its ports and addresses are ${entries}, and ${entriesMax} are allowed`;
-      report({ object: `Service ${service}`, what, hint: "use fewer ports or endpoints, or raise --max-service-entries" });
-    }
+    const what = `left out: its endpoints times its ports and addresses are ${entries}, and ${entriesMax} are allowed`;
+    const issue = { object: `Service ${service}`, what, hint: "use fewer ports or endpoints, or raise --max-service-entries" };
+    this.#leftOut.set(service, issue);
+    if (!wasOut) report(issue);
     return true;
   }
 }
@@ -83,5 +88,8 @@ function changesByService({ set, delete: gone }: ChangeSet): ReadonlyMap<string,
 /** A feed without the Services that are too large. */
 export function boundedFeed(feed: Feed, options: ServiceBoundOptions): Feed {
   const bound = new ServiceBound(options);
-  return { next: async (signal) => bound.limit(await feed.next(signal)) };
+  return {
+    next: async (signal) => bound.limit(await feed.next(signal)),
+    issues: () => [...(feed.issues?.() ?? []), ...bound.issues()],
+  };
 }

@@ -1,4 +1,4 @@
-import type { Backend, KernelObject } from "../contract/backend.ts";
+import type { Backend, Context, KernelObject } from "../contract/backend.ts";
 import type { Capabilities } from "../contract/capabilities.ts";
 import { changingDestinations } from "./conntrack.ts";
 import { FeedReader } from "./feed-reader.ts";
@@ -12,6 +12,7 @@ import type { IPFamily, Issue } from "../model/api-objects.ts";
 import type { SyncObserver } from "./observer.ts";
 import { Progress } from "./progress.ts";
 import { Reconciler } from "./reconciler.ts";
+import type { Refusal } from "./reconciler.ts";
 import { Schedule } from "./schedule.ts";
 import type { ScheduleOptions } from "./schedule.ts";
 import { WantedRows } from "./wanted-rows.ts";
@@ -79,6 +80,33 @@ export class SyncLoop<H, K extends KernelObject, S> {
 
   get node(): NodeContext | undefined {
     return this.#wanted.node;
+  }
+
+  /** What rows are rendered with; undefined: the node isn't known yet. */
+  get context(): Context<H> | undefined {
+    return this.#wanted.context;
+  }
+
+  /** How many objects the host holds, as far as is known. */
+  get objectCount(): number {
+    return this.#wanted.ledger.appliedCount;
+  }
+
+  /** Rows that are not in force as they should be and that the host has not refused. Costs what there is of them. */
+  get waitingRows(): readonly string[] {
+    const { quarantined, failing } = this.#wanted;
+    return this.#wanted.pending.filter((key) => !quarantined.has(key) && !failing.has(key));
+  }
+
+  /** What the host refuses now, and what it said. */
+  get refusals(): readonly Refusal[] {
+    return this.#reconciler.refusals;
+  }
+
+  /** What was reported about API objects and still holds, as far as this process knows. */
+  *issues(): Iterable<Issue> {
+    yield* this.#options.feed.issues?.() ?? [];
+    yield* this.#wanted.issues();
   }
 
   /** When a sync last succeeded with nothing deferred, ms since the epoch. */

@@ -34,6 +34,8 @@ export class WantedRows<H, K extends KernelObject> {
   readonly #rows = new Map<string, ServicePort>();
   readonly #pending = new Map<string, Baseline<K>>();
   readonly #quarantined = new Set<string>();
+  /** What is reported of rows that are reduced to what the backend can do. */
+  readonly #issues = new Map<string, readonly Issue[]>();
   readonly #reads = new ContextReads();
   #hasCommitted = false;
   #host: H;
@@ -60,6 +62,16 @@ export class WantedRows<H, K extends KernelObject> {
     return this.#context?.node;
   }
 
+  /** What rows are rendered with; undefined: the node isn't known yet. */
+  get context(): Context<H> | undefined {
+    return this.#context;
+  }
+
+  /** What rows go without because the backend can't do it. */
+  *issues(): Iterable<Issue> {
+    for (const issues of this.#issues.values()) yield* issues;
+  }
+
   /** Rows not yet in force. */
   get pending(): readonly string[] {
     return [...this.#pending.keys()];
@@ -75,7 +87,10 @@ export class WantedRows<H, K extends KernelObject> {
     const kept = new Set(changes.set.map(({ key }) => key));
     const gone = changes.full ? [...this.#rows.keys()].filter((key) => !kept.has(key)) : changes.delete;
     for (const key of [...gone, ...kept]) this.#remember(key);
-    for (const key of gone) this.#rows.delete(key);
+    for (const key of gone) {
+      this.#rows.delete(key);
+      this.#issues.delete(key);
+    }
     for (const row of changes.set) {
       const fitted = this.#fit(row);
       if (fitted === undefined) this.#rows.delete(row.key);
@@ -182,6 +197,8 @@ export class WantedRows<H, K extends KernelObject> {
   #fit(row: ServicePort): ServicePort | undefined {
     if (this.#capabilities === undefined) return row;
     const { row: fitted, issues } = fitRow(row, this.#capabilities);
+    if (issues.length > 0) this.#issues.set(row.key, issues);
+    else this.#issues.delete(row.key);
     for (const issue of issues) this.#report(issue);
     return fitted;
   }

@@ -1,4 +1,14 @@
-import { objectId, ProxyError, type ChangeSet, type Feed, type IPFamily, type KernelObject, type Log, type Observed } from "@turnout/core";
+import {
+  objectId,
+  ProxyError,
+  type ChangeSet,
+  type Feed,
+  type IPFamily,
+  type Issue,
+  type KernelObject,
+  type Log,
+  type Observed,
+} from "@turnout/core";
 import type { FamilyStates } from "./family-states.ts";
 
 /** What a guarded feed works with. */
@@ -72,6 +82,11 @@ export class GuardedFeed implements Feed {
     this.#refusedSinceMs = nowMs();
     log.error(error.message, { family });
     return true;
+  }
+
+  /** @see Feed */
+  issues(): Iterable<Issue> {
+    return this.#options.feed.issues?.() ?? [];
   }
 
   /** Have the next change set under way, without taking it. */

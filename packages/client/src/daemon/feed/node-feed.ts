@@ -1,4 +1,4 @@
-import { lastingContext, type ChangeSet, type Feed, type Log, type NodeContext } from "@turnout/core";
+import { lastingContext, type ChangeSet, type Feed, type Issue, type Log, type NodeContext } from "@turnout/core";
 
 /**
  * A feed that notices what the process around the sync loop must know: that the node has other addresses, and whether health check node
@@ -28,6 +28,11 @@ export class NodeFeed implements Feed {
     const changes = await this.#feed.next(signal);
     this.#noteHealth(changes);
     return changes.node === undefined ? changes : { ...changes, node: this.#noteNode(changes.node, changes.full) };
+  }
+
+  /** @see Feed */
+  issues(): Iterable<Issue> {
+    return this.#feed.issues?.() ?? [];
   }
 
   #noteNode(told: NodeContext, isFull: boolean): NodeContext {

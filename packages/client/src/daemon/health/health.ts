@@ -36,6 +36,10 @@ export interface HttpRequest {
   readonly method: string;
   /** The Accept header; "" when there is none. */
   readonly accept: string;
+  /** The Host header: which name the client asked for; "" when there is none. */
+  readonly host: string;
+  /** Where the request comes from, as the socket tells; "" when it is gone. */
+  readonly remoteAddress: string;
   readonly query: URLSearchParams;
 }
 

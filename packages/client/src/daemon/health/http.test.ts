@@ -87,7 +87,7 @@ describe("listen", () => {
 
 test("routes: own paths only, not what every object has", async () => {
   const handler = routes({ "/a": () => OK });
-  const asked = { method: "GET", accept: "", query: new URLSearchParams() };
+  const asked = { method: "GET", accept: "", host: "", remoteAddress: "", query: new URLSearchParams() };
   expect((await handler("/a", asked)).status).toBe(200);
   expect((await handler("/constructor", asked)).status).toBe(404);
   expect((await handler("/", asked)).status).toBe(404);

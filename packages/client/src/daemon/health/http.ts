@@ -42,7 +42,9 @@ async function answer(handler: Handler, request: IncomingMessage, response: Serv
   // Nobody sends us bodies; one that comes is thrown away rather than kept.
   request.resume();
   const [path = "/", query = ""] = (request.url ?? "/").split("?", 2);
-  const asked = { method: request.method ?? "GET", accept: request.headers.accept ?? "", query: new URLSearchParams(query) };
+  const { method = "GET", headers, socket } = request;
+  const { accept = "", host = "" } = headers;
+  const asked = { method, accept, host, remoteAddress: socket.remoteAddress ?? "", query: new URLSearchParams(query) };
   try {
     respond(request, response, await handler(path, asked));
   } catch (error) {

@@ -43,7 +43,7 @@ test("a heap profile: bytes in use by place", () => {
 });
 
 const ask = (profiling: Profiling, path: string, query = "") =>
-  profiling.routes()[path]?.({ method: "GET", accept: "", query: new URLSearchParams(query) });
+  profiling.routes()[path]?.({ method: "GET", accept: "", host: "", remoteAddress: "", query: new URLSearchParams(query) });
 
 test("V8's profiles of this process are pprof's; one at a time, and they end when the process does", async () => {
   const stop = new AbortController();

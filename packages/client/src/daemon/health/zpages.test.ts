@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { flagzReply, foldersOf, negotiate, statuszReply } from "./zpages.ts";
 
 const NO_QUERY = new URLSearchParams();
-const asking = (accept: string) => ({ method: "GET", accept, query: NO_QUERY });
+const asking = (accept: string) => ({ method: "GET", accept, host: "", remoteAddress: "", query: NO_QUERY });
 const STATUS = {
   startedMs: Date.UTC(2026, 10, 3, 11, 37, 48),
   nowMs: Date.UTC(2026, 10, 3, 12, 38, 20),

@@ -81,6 +81,11 @@ export class Metrics implements SyncObserver {
     this.#sources.set(part, trouble);
   }
 
+  /** What ails each part of the source, as it was noted last. */
+  get sourceTroubles(): ReadonlyMap<string, string> {
+    return this.#sources;
+  }
+
   /** All metrics in the text format. */
   async text(): Promise<string> {
     return (await this.reply()).body;

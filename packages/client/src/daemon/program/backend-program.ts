@@ -113,6 +113,7 @@ async function runWith<H, K extends KernelObject, S>(
       signal,
       eligibility: () => link.eligibility,
       metrics,
+      source: `api:${flags.api}`,
       once: flags.once,
       host: hostFor(flags, env),
       // Other backends are other programs: one that is gone took with it what could tell its rules.

@@ -20,7 +20,11 @@ async function serve(overrides: Partial<RunConfig> = {}): Promise<(path: string,
   const metrics = new Metrics({ nowMs: () => 1, version: "0.1.0" });
   const config = toyConfig({ metricsBindAddress: { ip: "127.0.0.1", port }, ...overrides });
   const health = () => ({ isHealthy: true, lastUpdatedMs: undefined, families: new Map() });
-  const options = { config, world: toyWorld(), metrics, health, eligibility: () => ({ isEligible: true, reason: "" }) };
+  const world = toyWorld();
+  const view = (): never => {
+    throw new Error("nobody asks how this proxy is");
+  };
+  const options = { config, world, metrics, health, view, hostAddresses: () => [], eligibility: () => ({ isEligible: true, reason: "" }) };
   stop.push({ abort, metrics, done: serveMetrics(options, abort.signal) });
   const ask = (path: string, init?: RequestInit): Promise<Response> => fetch(`http://127.0.0.1:${port}${path}`, init);
   await eventually("the server answers", () =>
@@ -34,7 +38,9 @@ async function serve(overrides: Partial<RunConfig> = {}): Promise<(path: string,
 
 test("/statusz and /flagz are answered unless their gates are off, and /statusz lists what is there", async () => {
   const ask = await serve();
-  expect(await (await ask("/statusz")).text()).toContain("\nBinary version: 0.1.0\nPaths: /configz /flagz /healthz /metrics /proxyMode\n");
+  expect(await (await ask("/statusz")).text()).toContain(
+    "\nBinary version: 0.1.0\nPaths: /configz /flagz /healthz /metrics /proxyMode /turnout\n",
+  );
   expect(await (await ask("/flagz")).text()).toContain("\nmasquerade-all=false\n");
   const without = await serve({ hasStatusz: false, hasFlagz: false });
   expect([(await without("/statusz")).status, (await without("/flagz")).status]).toEqual([404, 404]);

@@ -1,4 +1,4 @@
-import { ProxyError, type World } from "@turnout/core";
+import { ProxyError, type IPFamily, type World } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { fileChanged } from "../config/file-change.ts";
@@ -6,6 +6,8 @@ import { healthReply, jsonReply, probe, unhealthyReason, type HealthReport, type
 import { routes, serveHttp } from "../health/http.ts";
 import { Profiling } from "../health/profiling.ts";
 import { flagzReply, statuszReply } from "../health/zpages.ts";
+import { insightRoutes } from "../insight/insight-routes.ts";
+import type { ProxyView } from "../insight/proxy-view.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 
 /** What a daemon does beside its sync loops is done with this. */
@@ -15,6 +17,9 @@ export interface DaemonTaskOptions {
   readonly metrics: Metrics;
   readonly eligibility: () => Eligibility;
   readonly health: () => HealthReport;
+  /** The proxy as it is now. */
+  readonly view: () => ProxyView;
+  readonly hostAddresses: (family: IPFamily) => readonly string[];
   /** Reads the configuration file again; undefined: unreadable just now. */
   readonly readFile?: ((path: string) => Promise<string | undefined>) | undefined;
 }
@@ -42,11 +47,12 @@ export async function serveHealth({ config, world, metrics, eligibility, health 
 
 /**
  * Answer what kube-proxy's metrics server answers until aborted, if an address is configured: `/metrics`, `/metrics/slis`, `/proxyMode`,
- * `/configz`, `/healthz`; by gates `/statusz` and `/flagz`; with profiling `/debug/pprof/`.
+ * `/configz`, `/healthz`; by gates `/statusz` and `/flagz`; with profiling `/debug/pprof/`. And to this host alone what Turnout tells of itself,
+ * `/turnout/…`.
  * @source kube-proxy cmd/kube-proxy/app/server.go serveMetrics
  * @throws {ProxyError} with bindAddressHardFail.
  */
-export async function serveMetrics({ config, world, metrics }: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
+export async function serveMetrics({ config, world, metrics, view, hostAddresses }: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
   if (config.metricsBindAddress === undefined) return;
   const { clock, log } = world;
   const { slis } = metrics;
@@ -65,6 +71,7 @@ export async function serveMetrics({ config, world, metrics }: DaemonTaskOptions
     "/proxyMode": () => text(config.proxyMode),
     "/configz": () => jsonReply(200, config.configz),
     ...(config.isProfiled ? new Profiling(clock, signal).routes() : {}),
+    ...insightRoutes({ proxy: view, hostAddresses, signal }),
     ...(config.hasFlagz ? { "/flagz": (request: HttpRequest) => flagzReply(config.flagz, request) } : {}),
   };
   const statusz = (request: HttpRequest): Reply =>

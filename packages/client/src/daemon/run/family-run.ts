@@ -25,6 +25,8 @@ import type { Metrics } from "../metrics/metrics.ts";
 import { watchHost } from "./host-watch.ts";
 import { clearLeftovers, otherDataplanes, reasonToKeep, type Dataplane, type LeftoverOptions } from "./leftovers.ts";
 import { NodeFeed } from "../feed/node-feed.ts";
+import type { FamilyView } from "../insight/proxy-view.ts";
+import { RecentLatencies } from "../insight/recent-latencies.ts";
 import { RepairPacer } from "../repair/repair-pacer.ts";
 import { ServiceHealthServers } from "../health/service-health.ts";
 
@@ -71,6 +73,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #startedMs: number;
   readonly #firstSync = Promise.withResolvers<void>();
   readonly #settled = Promise.withResolvers<void>();
+  readonly #latencies = new RecentLatencies();
+  #inForceSinceMs: number | undefined;
   #pacer: RepairPacer | undefined;
   #hasSynced = false;
   #isHealthDue = false;
@@ -120,6 +124,30 @@ export class FamilyRun<H, K extends KernelObject, S> {
   get progress(): SyncProgress {
     const pendingSinceMs = this.#guard?.refusedSinceMs ?? this.#loop.pendingSinceMs;
     return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs };
+  }
+
+  /** The family as it is now, to look at. */
+  get view(): FamilyView {
+    const loop = this.#loop;
+    const { context, rows, objectCount, lastSuccessMs: lastSyncMs, lastError, refusals } = loop;
+    return {
+      family: this.family,
+      backend: this.#parts.backend,
+      context,
+      rows,
+      objectCount,
+      inForceSinceMs: this.#inForceSinceMs,
+      lastSyncMs,
+      pendingSinceMs: this.progress.pendingSinceMs,
+      get waitingRows(): readonly string[] {
+        return loop.waitingRows;
+      },
+      lastError,
+      refusals,
+      foreignChange: undefined,
+      latency: this.#latencies.summary,
+      issues: () => loop.issues(),
+    };
   }
 
   /** Resolves when the first sync is in force, and what a former proxy left is gone or stays. */
@@ -214,6 +242,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     return {
       queued: (event) => {
         metrics.queued(event);
+        this.#latencies.queued(event.atMs);
         // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
         if (this.#feed.consumeHealthTouched()) this.#isHealthDue = true;
       },
@@ -229,6 +258,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
           world.log.debug("synced in part, the time was up", { ...fields, deferred });
           return;
         }
+        this.#latencies.inForce(event.atMs);
+        this.#inForceSinceMs ??= event.atMs;
         if (this.#hasSynced) world.log.debug("synced", fields);
         else world.log.info(this.#parts.dryRun === undefined ? "first sync done" : "first comparison done", fields);
         this.#hasSynced = true;

@@ -24,6 +24,7 @@ import type { Eligibility } from "../../api/eligibility.ts";
 import { prepareHost } from "./host-work.ts";
 import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts";
 import { judge, type HealthReport } from "../health/health.ts";
+import type { ProxyView } from "../insight/proxy-view.ts";
 import { IssueLog } from "../../process/issue-log.ts";
 import type { LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -41,6 +42,8 @@ export interface RunOptions {
   readonly signal: AbortSignal;
   readonly eligibility: () => Eligibility;
   readonly metrics: Metrics;
+  /** Where `feed` has the node state from, for people, e.g. `kube`. */
+  readonly source?: string;
   /** Sync one time and end. */
   readonly once?: boolean;
   /** A source without any Service is meant, also where rules of Services are in force; default false: it is doubted. */
@@ -119,7 +122,9 @@ async function runFamilies<H, K extends KernelObject, S>(
   try {
     const families = openFamilies(module, dataplane, host, reporting, stop.signal);
     const tasks =
-      options.once === true ? families.map((family) => () => family.once(stop.signal)) : daemonTasks(families, options, stop.signal);
+      options.once === true
+        ? families.map((family) => () => family.once(stop.signal))
+        : daemonTasks(families, { module, host }, options, stop.signal);
     void Promise.all(families.map(({ settled }) => settled))
       .then(() => (stop.signal.aborted ? undefined : settle()))
       .catch(fail);
@@ -196,10 +201,27 @@ function openFamilies<H, K extends KernelObject, S>(
 /** The tasks of a running proxy; one that rejects ends the process. */
 function daemonTasks<H, K extends KernelObject, S>(
   families: readonly FamilyRun<H, K, S>[],
+  { module, host }: Pick<ProxyView, "module" | "host">,
   options: RunOptions,
   signal: AbortSignal,
 ): readonly (() => Promise<void>)[] {
-  const common = { ...options, health: () => healthOf(families, options.config, options.world.clock) };
+  const { config, world, metrics, eligibility, source, hostAddresses = readHostAddresses } = options;
+  const health = (): HealthReport => healthOf(families, config, world.clock);
+  const startedMs = world.clock.nowMs();
+  const view = (): ProxyView => ({
+    version: metrics.version,
+    module,
+    nodeName: config.nodeName,
+    source,
+    sources: metrics.sourceTroubles,
+    host,
+    startedMs,
+    families: families.map((family) => family.view),
+    health: health(),
+    eligibility: eligibility(),
+    nowMs: world.clock.nowMs(),
+  });
+  const common = { ...options, hostAddresses, health, view };
   const tasks = [...families.map((family) => () => family.run(signal)), () => watchConfigFile(common, signal)];
   // A dry run takes no ports: the proxy that does the work has them.
   return options.dryRun !== undefined ? tasks : [...tasks, () => serveHealth(common, signal), () => serveMetrics(common, signal)];

@@ -1,0 +1,125 @@
+import { ProxyError } from "@turnout/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
+import {
+  eventually,
+  flushPromises,
+  freePort,
+  toyChange,
+  toyFull,
+  toyModule,
+  toyNode,
+  toyRow,
+  withBackends,
+} from "../../test-support/toys.ts";
+import type { ProxyStatus } from "./status.ts";
+
+let proxy: ToyProxy;
+let port = 0;
+
+beforeEach(async () => {
+  proxy = new ToyProxy();
+  port = await freePort();
+});
+
+afterEach(() => proxy.end());
+
+async function start(module = toyModule(proxy.kernel)): Promise<void> {
+  const config = toyConfig({ metricsBindAddress: { ip: "127.0.0.1", port } });
+  void proxy.start({ config, source: "file:shop.yaml" }, module);
+  await eventually("the port answers", () =>
+    fetch(`http://127.0.0.1:${port}/healthz`).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  );
+}
+
+async function status(): Promise<ProxyStatus> {
+  return (await (await fetch(`http://127.0.0.1:${port}/turnout/status`)).json()) as ProxyStatus;
+}
+
+async function pass(ms: number): Promise<void> {
+  await flushPromises();
+  await proxy.world.clock.advance(ms);
+}
+
+describe("/turnout/status", () => {
+  test("says before the first sync that nothing is in force, and then what is", async () => {
+    await start();
+    const before = await status();
+    expect(before).toMatchObject({ version: "0.1.0", backend: "toy", node: "node1", source: "file:shop.yaml", versions: { toy: "1" } });
+    expect(before.families.map(({ inForceSinceMs }) => inForceSinceMs)).toEqual([undefined, undefined]);
+    proxy.pushBoth();
+    await flushPromises();
+    const atMs = proxy.world.clock.nowMs();
+    await pass(5_000);
+    const { families, health, issues } = await status();
+    expect(families).toHaveLength(2);
+    expect(families[0]).toMatchObject({ family: "IPv4", services: 1, rows: 1, endpoints: 1, rowsWithoutEndpoints: 0, objects: 2 });
+    expect(families[0]).toMatchObject({ inForceSinceMs: atMs, lastSyncMs: atMs, isHealthy: true, refused: { count: 0, first: [] } });
+    expect(families[0]?.waiting).toBeUndefined();
+    expect(families[1]).toMatchObject({ family: "IPv6", services: 0, rows: 0, objects: 1 });
+    expect([health, issues.count]).toEqual([{ isHealthy: true, isEligible: true, reason: "" }, 0]);
+  });
+
+  test("tells what waits, since when, and why", async () => {
+    await start();
+    proxy.pushBoth();
+    await pass(1_000);
+    for (let times = 0; times < 2; times++) proxy.kernel.failures.push(new ProxyError("timed_out", "another program holds the lock"));
+    proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
+    await flushPromises();
+    const [family] = (await status()).families;
+    expect(family?.waiting).toMatchObject({ sinceMs: proxy.world.clock.nowMs(), error: "[timed_out] another program holds the lock" });
+    expect(family?.waiting?.rows).toEqual({ count: 1, first: ["shop/cart:http/TCP"] });
+    await pass(30_000);
+    await pass(30_000);
+    const [later] = (await status()).families;
+    expect([later?.waiting, later?.latency?.samples]).toEqual([undefined, 1]);
+  });
+
+  test("tells what the host refuses: the object, its row and what the host said, until it is taken", async () => {
+    const refused = new ProxyError("tool_failed", "no route to the endpoint", { hint: "see ip route" });
+    let isRefusing = true;
+    const module = withBackends(toyModule(proxy.kernel), (inner) => ({
+      apply: async (plan, signal) => {
+        await inner.apply(plan, signal);
+        return isRefusing && JSON.stringify(plan).includes("10.96.0.10") ? { failed: new Map([["service 10.96.0.10:80", refused]]) } : {};
+      },
+    }));
+    await start(module);
+    proxy.pushBoth();
+    await flushPromises();
+    const sinceMs = proxy.world.clock.nowMs();
+    await pass(10_000);
+    const [family] = (await status()).families;
+    const error = { code: "tool_failed", message: "[tool_failed] no route to the endpoint: see ip route", hint: "see ip route" };
+    expect(family?.refused).toEqual({
+      count: 1,
+      first: [{ object: "service 10.96.0.10:80", rows: ["shop/cart:http/TCP"], error, sinceMs }],
+    });
+    isRefusing = false;
+    await pass(60_000);
+    expect((await status()).families[0]?.refused.count).toBe(0);
+  });
+
+  test("tells what is wrong with API objects, once for both families, for as long as it is", async () => {
+    await start({ ...toyModule(proxy.kernel), capabilities: { ...toyModule(proxy.kernel).capabilities, TCP: "not here" } });
+    proxy.feeds.IPv4.push(toyFull([toyRow("cart")]));
+    proxy.feeds.IPv6.push(toyFull([toyRow("cart", { family: "IPv6" })], toyNode({ family: "IPv6" })));
+    await flushPromises();
+    const issue = { object: "Service port shop/cart:http/TCP", what: "left out, no TCP: not here", hint: "use another backend" };
+    expect((await status()).issues).toEqual({ count: 1, first: [issue] });
+    for (const family of ["IPv4", "IPv6"] as const) proxy.feeds[family].push(toyChange({ family, delete: ["shop/cart:http/TCP"] }));
+    await pass(100);
+    expect((await status()).issues.count).toBe(0);
+  });
+
+  test("is for this host alone, and takes nothing but GET", async () => {
+    await start();
+    const answer = await fetch(`http://127.0.0.1:${port}/turnout/status`, { method: "POST" });
+    expect([answer.status, await answer.text()]).toEqual([405, "nothing can be changed here: use GET\n"]);
+    expect((await fetch(`http://127.0.0.1:${port}/turnout/status`, { method: "HEAD" })).status).toBe(200);
+  });
+});

@@ -1,0 +1,76 @@
+import type {
+  Backend,
+  Capabilities,
+  Context,
+  IPFamily,
+  Issue,
+  KernelObject,
+  ProbedHost,
+  Refusal,
+  ServicePort,
+  BackendModule,
+} from "@turnout/core";
+import type { Eligibility } from "../../api/eligibility.ts";
+import type { HealthReport } from "../health/health.ts";
+import type { LatencySummary } from "./recent-latencies.ts";
+
+/** What somebody else did to our objects, found by comparing. */
+export interface ForeignChange {
+  /** Ms since the epoch. */
+  readonly atMs: number;
+  /** Who it was, as far as the host tells. */
+  readonly who: string;
+  /** How many objects were otherwise than we had left them. */
+  readonly objects: number;
+}
+
+/** One family of a running proxy, to look at and not to touch. */
+export interface FamilyView {
+  readonly family: IPFamily;
+  /** What programs the host; `observe` reads it, and nothing else of it is for those who only look. */
+  readonly backend: Backend<unknown, KernelObject, unknown>;
+  /** The node and the host's facts, as rows are rendered with; undefined: the node isn't known yet. */
+  readonly context: Context<unknown> | undefined;
+  /** Rows as they should be in force, reduced to what the backend can do. */
+  readonly rows: ReadonlyMap<string, ServicePort>;
+  /** How many objects the host holds of ours, as far as is known. */
+  readonly objectCount: number;
+  /** When the first sync was in force, ms since the epoch; undefined: it isn't. */
+  readonly inForceSinceMs: number | undefined;
+  /** When everything that was wanted was last in force, ms since the epoch. */
+  readonly lastSyncMs: number | undefined;
+  /** Since when a change has been waiting, ms since the epoch; undefined: none is. */
+  readonly pendingSinceMs: number | undefined;
+  /** Rows that are not in force as they should be, and that the host has not refused. */
+  readonly waitingRows: readonly string[];
+  /** What the last sync failed with. */
+  readonly lastError: Error | undefined;
+  /** What the host refuses now. */
+  readonly refusals: readonly Refusal[];
+  /** Who changed our objects last; undefined: nobody did since the start. */
+  readonly foreignChange: ForeignChange | undefined;
+  /** How long changes take. */
+  readonly latency: LatencySummary | undefined;
+  /** What was reported about API objects and still holds, as far as this process knows. */
+  issues(): Iterable<Issue>;
+}
+
+/** A running proxy, to look at and not to touch: what `/turnout/…` is answered from. */
+export interface ProxyView {
+  /** Turnout's. */
+  readonly version: string;
+  readonly module: Pick<BackendModule, "name" | "residence">;
+  readonly nodeName: string;
+  /** Where Services come from, e.g. `kube`; undefined: nobody said. */
+  readonly source: string | undefined;
+  /** What ails parts of the source, "" where it is followed. */
+  readonly sources: ReadonlyMap<string, string>;
+  /** What the probe found. */
+  readonly host: Pick<ProbedHost<unknown>, "versions" | "variants"> & { readonly capabilities: Capabilities };
+  /** Ms since the epoch. */
+  readonly startedMs: number;
+  readonly families: readonly FamilyView[];
+  readonly health: HealthReport;
+  readonly eligibility: Eligibility;
+  readonly nowMs: number;
+}

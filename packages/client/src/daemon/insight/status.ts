@@ -1,0 +1,134 @@
+import type { IPFamily, Issue, ProxyError } from "@turnout/core";
+import { unhealthyReason } from "../health/health.ts";
+import type { FamilyView, ForeignChange, ProxyView } from "./proxy-view.ts";
+import type { LatencySummary } from "./recent-latencies.ts";
+
+/** Of each list that may be long so many are told, and how many there are. */
+const TOLD_MAX = 20;
+
+/** The first of many. */
+export interface Bounded<T> {
+  readonly count: number;
+  readonly first: readonly T[];
+}
+
+/** Something the host refuses. Times in ms since the epoch, here and below. */
+export interface RefusalStatus {
+  /** The object, e.g. `element 10.96.0.10 . tcp . 80`; absent: all of a row, which is kept as it was. */
+  readonly object?: string;
+  readonly rows: readonly string[];
+  /** What failed, and what to do about it where that is known. */
+  readonly error: { readonly code: string; readonly message: string; readonly hint?: string };
+  readonly sinceMs: number;
+}
+
+/** One family in a proxy's status. */
+export interface FamilyStatus {
+  readonly family: IPFamily;
+  readonly isHealthy: boolean;
+  readonly services: number;
+  /** Service ports. */
+  readonly rows: number;
+  /** Service ports with an address, but without an endpoint to send anybody to. */
+  readonly rowsWithoutEndpoints: number;
+  readonly endpoints: number;
+  /** Of the host, in force. */
+  readonly objects: number;
+  /** Absent: the first sync isn't in force. */
+  readonly inForceSinceMs?: number;
+  readonly lastSyncMs?: number;
+  /** Absent: nothing waits. */
+  readonly waiting?: { readonly sinceMs: number; readonly rows: Bounded<string>; readonly error?: string };
+  readonly refused: Bounded<RefusalStatus>;
+  readonly foreignChange?: ForeignChange;
+  /** Absent: nothing changed since the first sync. */
+  readonly latency?: LatencySummary;
+}
+
+/** What `/turnout/status` answers. Members are only added; absent means that there is nothing to tell. */
+export interface ProxyStatus {
+  readonly version: string;
+  readonly backend: string;
+  readonly residence: "kernel" | "process";
+  /** Of tools and kernel. */
+  readonly versions: Readonly<Record<string, string>>;
+  readonly node: string;
+  readonly source?: string;
+  /** Parts of the source that can't be followed now, and why. */
+  readonly sourceTroubles: Readonly<Record<string, string>>;
+  readonly startedMs: number;
+  readonly nowMs: number;
+  readonly health: { readonly isHealthy: boolean; readonly isEligible: boolean; readonly reason: string };
+  readonly families: readonly FamilyStatus[];
+  /** What was reported about API objects and still holds. */
+  readonly issues: Bounded<Issue>;
+}
+
+/** Say how a proxy is. Pure; costs what there are rows. */
+export function statusOf(proxy: ProxyView): ProxyStatus {
+  const { version, module, host, nodeName, source, sources, startedMs, nowMs, health, eligibility, families } = proxy;
+  // Both families tell what is wrong with an object that they share.
+  const issues = new Map<string, Issue>();
+  for (const family of families) for (const issue of family.issues()) issues.set(`${issue.object}\n${issue.what}`, issue);
+  return {
+    version,
+    backend: module.name,
+    residence: module.residence,
+    versions: host.versions,
+    node: nodeName,
+    ...(source === undefined ? {} : { source }),
+    sourceTroubles: Object.fromEntries([...sources].filter(([, trouble]) => trouble !== "")),
+    startedMs,
+    nowMs,
+    health: {
+      isHealthy: health.isHealthy,
+      isEligible: eligibility.isEligible,
+      reason: unhealthyReason(health, eligibility),
+    },
+    families: families.map((family) => familyStatus(family, health.families.get(family.family)?.isHealthy ?? true)),
+    issues: bounded([...issues.values()]),
+  };
+}
+
+function familyStatus(view: FamilyView, isHealthy: boolean): FamilyStatus {
+  const { family, rows, objectCount, inForceSinceMs, lastSyncMs, pendingSinceMs, lastError, foreignChange, latency } = view;
+  const services = new Set<string>();
+  let endpoints = 0;
+  let rowsWithoutEndpoints = 0;
+  for (const { name, cluster, local, destinations } of rows.values()) {
+    services.add(`${name.namespace}/${name.name}`);
+    endpoints += Math.max(cluster.length, local.length);
+    if (cluster.length + local.length === 0 && destinations.length > 0) rowsWithoutEndpoints += 1;
+  }
+  const waiting = {
+    sinceMs: pendingSinceMs ?? 0,
+    rows: bounded(pendingSinceMs === undefined ? [] : view.waitingRows),
+    ...(lastError === undefined ? {} : { error: lastError.message }),
+  };
+  const refused = view.refusals.map(({ object, rows: concerned, error, sinceMs }): RefusalStatus => {
+    return { ...(object === undefined ? {} : { object }), rows: concerned, error: errorStatus(error), sinceMs };
+  });
+  return {
+    family,
+    isHealthy,
+    services: services.size,
+    rows: rows.size,
+    rowsWithoutEndpoints,
+    endpoints,
+    objects: objectCount,
+    ...(inForceSinceMs === undefined ? {} : { inForceSinceMs }),
+    ...(lastSyncMs === undefined ? {} : { lastSyncMs }),
+    ...(pendingSinceMs === undefined ? {} : { waiting }),
+    refused: bounded(refused),
+    ...(foreignChange === undefined ? {} : { foreignChange }),
+    ...(latency === undefined ? {} : { latency }),
+  };
+}
+
+function errorStatus({ code, message, hint }: ProxyError): RefusalStatus["error"] {
+  return { code, message, ...(hint === undefined ? {} : { hint }) };
+}
+
+function bounded<T>(all: readonly T[]): Bounded<T> {
+  return { count: all.length, first: all.slice(0, TOLD_MAX) };
+}
