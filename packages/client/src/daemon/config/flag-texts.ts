@@ -2,14 +2,32 @@ import type { Plain } from "@turnout/core";
 import { FIELDS, type Field } from "./config-fields.ts";
 import { CONFIG_FLAGS, type RawFlags } from "./config-flags.ts";
 
-/** Say each flag as /flagz shows it; a value that was typed is said as typed. */
-export function flagTexts(flags: RawFlags): Readonly<Record<string, string>> {
+/** Defaults of kube-proxy's flags that mirror no field, or whose field has another one. */
+const OTHER_DEFAULTS: Readonly<Record<string, string>> = {
+  "boot-id-file": "/proc/sys/kernel/random/boot_id",
+  cleanup: "false",
+  config: "",
+  "healthz-bind-address": "0.0.0.0:10256",
+  "healthz-port": "10256",
+  help: "false",
+  "init-only": "false",
+  "machine-id-file": "/etc/machine-id,/var/lib/dbus/machine-id",
+  master: "",
+  "metrics-bind-address": "127.0.0.1:10249",
+  "metrics-port": "10249",
+  version: "false",
+  vmodule: "",
+  "write-config-to": "",
+};
+
+/** Say each flag as /flagz shows it; a value that was typed is said as typed. `config` is the path of the configuration file. */
+export function flagTexts(flags: RawFlags, config: string | undefined): Readonly<Record<string, string>> {
   const defaults = CONFIG_FLAGS.map(({ name, path }) => {
     const field = FIELDS[path] as Field<unknown>;
     return [name, flagText(field.kind.show(field.fallback))] as const;
   });
   const typed = Object.entries(flags).map(([name, value]) => [name, value === true ? "true" : value] as const);
-  return Object.fromEntries([...defaults, ...typed]);
+  return { ...Object.fromEntries(defaults), ...OTHER_DEFAULTS, ...(config === undefined ? {} : { config }), ...Object.fromEntries(typed) };
 }
 
 function flagText(shown: Plain): string {

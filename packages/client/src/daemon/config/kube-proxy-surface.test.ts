@@ -3,6 +3,7 @@ import { ProxyError } from "@turnout/core";
 import { describe, expect, test } from "vitest";
 import { parseProgramFlags } from "../program/program-flags.ts";
 import { FIELDS, PATHS, type Field } from "./config-fields.ts";
+import { flagTexts } from "./flag-texts.ts";
 import { loadConfig } from "./loaded-config.ts";
 import { configFileText } from "./run-config.ts";
 import { KUBE_PROXY_VERSION } from "./kube-proxy-gates.ts";
@@ -41,6 +42,13 @@ const OTHER_DEFAULTS: Readonly<Record<string, string>> = {
   "ipvs.syncPeriod": "kube-proxy writes only the section of its mode",
   "nftables.minSyncPeriod": "both of these",
   "nftables.syncPeriod": "kube-proxy writes only the section of its mode",
+};
+
+/** Flags with another default than kube-proxy's, each with the reason. */
+const OTHER_FLAG_DEFAULTS: Readonly<Record<string, string>> = {
+  "iptables-min-sync-period": "a sync costs only what changed",
+  "ipvs-min-sync-period": "the same",
+  "kube-api-content-type": "Turnout reads JSON",
 };
 
 /** Starts with another verdict than kube-proxy's, each with the reason; the key is the flags and the file. */
@@ -109,6 +117,13 @@ test("defaults are kube-proxy's, but for those listed with their reasons", () =>
     path.endsWith("zBindAddress") || path === "metricsBindAddress" || JSON.stringify(shown(path)) === JSON.stringify(theirs ?? []);
   const other = Object.entries(surface.defaults).flatMap(([path, theirs]) => (same(path, theirs) ? [] : [path]));
   expect(other.toSorted()).toEqual(Object.keys(OTHER_DEFAULTS).toSorted());
+});
+
+test("/flagz shows kube-proxy's flags with its defaults, but for those listed with their reasons", () => {
+  const shown = flagTexts({}, undefined);
+  const other = surface.flags.filter((flag) => shown[flag.name] !== flag.default).map(({ name }) => name);
+  expect(other.toSorted()).toEqual(Object.keys(OTHER_FLAG_DEFAULTS).toSorted());
+  expect(flagTexts({ config: "a.yaml" }, "a.yaml")).toMatchObject({ config: "a.yaml" });
 });
 
 describe("each start that was tried with kube-proxy", () => {

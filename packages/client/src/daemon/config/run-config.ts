@@ -46,7 +46,7 @@ export interface RunConfig extends ServerAddresses {
   /** Whether /statusz and /flagz are answered: gates ComponentStatusz and ComponentFlagz, on since 1.36. */
   readonly hasStatusz: boolean;
   readonly hasFlagz: boolean;
-  /** All flags that mirror the configuration, as text, as /flagz shows them: what was typed, else the default. */
+  /** All flags of kube-proxy's, and those of ours that mirror the configuration, as text, as /flagz shows them: what was typed, else the default. */
   readonly flagz: Readonly<Record<string, string>>;
   /** The whole configuration with defaults, as /configz shows it. */
   readonly configz: Readonly<Record<string, Plain>>;
@@ -106,7 +106,7 @@ export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: Conf
     features: gateStates(values.featureGates),
     hasStatusz: isGateOn("ComponentStatusz", values.featureGates),
     hasFlagz: isGateOn("ComponentFlagz", values.featureGates),
-    flagz: flagTexts(loaded.input.flags),
+    flagz: flagTexts(loaded.input.flags, loaded.input.file?.path),
     configz: configz(values, servers),
     warnings: [...loaded.warnings, ...otherMode(loaded.mode, { name, proxyMode }), ...withoutEffect(given)],
   });
