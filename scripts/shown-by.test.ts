@@ -62,3 +62,9 @@ describe("docs/operations.md", () => {
     expect(row.cells.flatMap((cell) => citedIn(cell).flatMap((one) => missing(one) ?? []))).toEqual([]);
   });
 });
+
+test("docs/security.md names tests that are there", () => {
+  const rows = readRows(readFileSync(join(ROOT, "docs/security.md"), "utf8"), "Attacks, and the tests that play them");
+  expect(rows.length).toBeGreaterThan(10);
+  expect(rows.flatMap(({ cells }) => cells.slice(2).flatMap((cell) => citedIn(cell).flatMap((one) => missing(one) ?? [])))).toEqual([]);
+});

@@ -5,6 +5,7 @@ import {
   createLog,
   loadConfig,
   parseDuration,
+  readConfigFile,
   type LoadedConfig,
   type LoggingSettings,
   type LogLevel,
@@ -219,10 +220,9 @@ export function quietLogFor(options: CommonOptions, env: Environment): Log {
  * @throws {ProxyError} `invalid_object` naming what is wrong.
  */
 export async function configFor(command: Command, options: CommonOptions, env: Environment): Promise<LoadedConfig> {
-  const file = options.config === undefined ? undefined : { path: options.config, text: await readConfig(options.config, env) };
   return loadConfig({
     flags: typedFlags(command),
-    file,
+    file: await readConfigFile(options.config, env.readFile),
     hostname: env.hostname,
     backendOptions: { ...backendOptions(options.backendOption ?? []), ...mapOption(options.map ?? []) },
   });
@@ -231,21 +231,6 @@ export async function configFor(command: Command, options: CommonOptions, env: E
 /** What was typed with --map, as the option it is short for. */
 function mapOption(entries: readonly string[]): Readonly<Record<string, Plain>> {
   return entries.length === 0 ? {} : { map: entries };
-}
-
-async function readConfig(path: string, env: Environment): Promise<string> {
-  try {
-    return await env.readFile(path);
-  } catch (error) {
-    throw new ProxyError(
-      "invalid_object",
-      `the configuration file can't be read (${error instanceof Error ? error.message : String(error)})`,
-      {
-        object: path,
-        cause: error,
-      },
-    );
-  }
 }
 
 /**

@@ -71,7 +71,7 @@ describe("usage", () => {
     expect(await env.run("run", "--version=raw")).toEqual({ code: 0, out: '{"version":"1.2.3","platform":"linux"}\n', err: "" });
   });
 
-  test("run has every flag of kube-proxy", async () => {
+  test("run knows every flag of kube-proxy, and none of the former ones", async () => {
     const surface = JSON.parse(await readFile(new URL("../../client/test/kube-proxy/surface.json", import.meta.url), "utf8")) as {
       readonly flags: readonly { readonly name: string }[];
     };
@@ -81,6 +81,16 @@ describe("usage", () => {
       if (err.includes("unknown option")) missing.push(name);
     }
     expect(missing).toEqual([]);
+    expect((await env.run("run", "--proxy-port-range=1-2")).err).toContain("unknown option '--proxy-port-range");
+  });
+
+  test("a file that is named by nothing is no file, and one that can't be written is one line", async () => {
+    const path = join(env.directory, "written.yaml");
+    expect(await env.run("run", "--config=", "--write-config-to", path)).toEqual({ code: 0, out: "", err: "" });
+    expect(await readFile(path, "utf8")).toContain('format: ""');
+    const { code, err } = await env.run("run", "--write-config-to", join(env.directory, "nowhere/written.yaml"));
+    expect([code, err]).toEqual([1, expect.stringMatching(/^turnout: \[tool_failed\] the configuration can't be written \(ENOENT.*\n$/)]);
+    expect((await env.run("run", "--config", path, "--write-config-to", path)).err).toBe("");
   });
 
   test("run --cleanup checks the configuration before it removes anything", async () => {

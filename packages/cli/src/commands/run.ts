@@ -6,6 +6,7 @@ import {
   run,
   runConfig,
   withTimeout,
+  writeConfigFile,
   type LoadedConfig,
   type RunConfig,
   type RunOptions,
@@ -89,7 +90,7 @@ async function runProxy(command: Command, options: RunCommandOptions, env: Envir
   }
   const loaded = await configFor(command, options, env);
   if (options.writeConfigTo) {
-    await env.writeFile(options.writeConfigTo, configFileText(loaded));
+    await writeConfigFile(options.writeConfigTo, configFileText(loaded), env.writeFile);
     return;
   }
   if (switchOf("--cleanup", options.cleanup)) {

@@ -12,6 +12,7 @@ export type { BindAddress } from "./config/bind-address.ts";
 export { CONFIG_FLAGS } from "./config/config-flags.ts";
 export type { ConfigFlag, RawFlags } from "./config/config-flags.ts";
 export type { ConfigPath, ConfigValues, GivenValues } from "./config/config-values.ts";
+export { readConfigFile, writeConfigFile } from "./config/config-file.ts";
 export { switchOf } from "./config/config-kinds.ts";
 export { isFeatureOn, loadConfig } from "./config/loaded-config.ts";
 export { configFileText, runConfig } from "./config/run-config.ts";

@@ -113,7 +113,8 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
   },
   "logging.format": {
     kind: TEXT,
-    fallback: "text",
+    // Not "text" as in kube-proxy: nobody chose, so it depends on who reads along.
+    fallback: "",
     flag: "logging-format",
     zeroIsUnset: true,
     check: oneOf(["text", "json"]),

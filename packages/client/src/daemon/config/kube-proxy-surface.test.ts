@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { ProxyError } from "@turnout/core";
 import { describe, expect, test } from "vitest";
 import { parseProgramFlags } from "../program/program-flags.ts";
+import { CONFIG_FLAGS } from "./config-flags.ts";
 import { FIELDS, PATHS, type Field } from "./config-fields.ts";
 import { flagTexts } from "./flag-texts.ts";
 import { loadConfig } from "./loaded-config.ts";
@@ -37,6 +38,7 @@ const OTHER_DEFAULTS: Readonly<Record<string, string>> = {
   mode: "the backend is chosen at the start",
   detectLocalMode: "an empty one means ClusterCIDR, there and here",
   "clientConnection.contentType": "Turnout reads JSON",
+  "logging.format": "text at a terminal, else JSON",
   "iptables.minSyncPeriod": "a sync costs only what changed",
   "ipvs.minSyncPeriod": "the same; besides, kube-proxy writes only the section of its mode",
   "ipvs.syncPeriod": "kube-proxy writes only the section of its mode",
@@ -44,11 +46,22 @@ const OTHER_DEFAULTS: Readonly<Record<string, string>> = {
   "nftables.syncPeriod": "kube-proxy writes only the section of its mode",
 };
 
+/** kube-proxy has them where it is built for Windows; Turnout is one program for both. */
+const WINDOWS_FLAGS: readonly string[] = [
+  "enable-dsr",
+  "forward-healthcheck-vip",
+  "network-name",
+  "root-hnsendpoint-name",
+  "source-vip",
+  "windows-service",
+];
+
 /** Flags with another default than kube-proxy's, each with the reason. */
 const OTHER_FLAG_DEFAULTS: Readonly<Record<string, string>> = {
   "iptables-min-sync-period": "a sync costs only what changed",
   "ipvs-min-sync-period": "the same",
   "kube-api-content-type": "Turnout reads JSON",
+  "logging-format": "text at a terminal, else JSON",
 };
 
 /** Starts with another verdict than kube-proxy's, each with the reason; the key is the flags and the file. */
@@ -93,6 +106,11 @@ test("every flag of kube-proxy is taken", () => {
   };
   const unknown = surface.flags.map(({ name }) => name).filter((name) => WITHOUT[name] === undefined && !isTaken(name));
   expect(unknown).toEqual([]);
+});
+
+test("no flag mirrors a field that kube-proxy has not, but for those of its Windows build", () => {
+  const ours = CONFIG_FLAGS.map(({ name }) => name).filter((name) => !surface.flags.some((flag) => flag.name === name));
+  expect(ours.toSorted()).toEqual(WINDOWS_FLAGS);
 });
 
 test("the configuration has kube-proxy's fields, and no others", () => {

@@ -150,6 +150,7 @@ showHiddenMetricsForVersion: ""
 
   test("what has no effect is said once, when somebody sets it", () => {
     expect(configure({ "config-sync-period": "1h" }, undefined).warnings).toEqual(["accepted, but without effect here: configSyncPeriod"]);
+    expect(configure({ "config-sync-period": "15m0s", "kube-api-qps": "5" }, undefined).warnings).toEqual([]);
     expect(configure({ "feature-gates": "TurnoutRepairOnNotice=false" }, undefined)).toMatchObject({
       repairsOnNotice: false,
       warnings: [],
@@ -310,7 +311,7 @@ test("/configz shows every field once, durations as Go writes them", () => {
     "kubeproxy.config.k8s.io": {
       kind: "KubeProxyConfiguration",
       apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
-      logging: { format: "text", flushFrequency: "5s", verbosity: 0 },
+      logging: { format: "", flushFrequency: "5s", verbosity: 0 },
       nftables: { syncPeriod: "30s", minSyncPeriod: "100ms", masqueradeBit: 14 },
       conntrack: { tcpEstablishedTimeout: "24h0m0s" },
       metricsBindAddress: "0.0.0.0:10249",

@@ -1,4 +1,4 @@
-import { canonicalIP, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
+import { canonicalIP, isEqual, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
 import { stringify } from "yaml";
 import { allowedAddresses } from "./allowed-addresses.ts";
 import { isWildcard } from "./bind-address.ts";
@@ -175,9 +175,10 @@ function sectionOptions(given: GivenValues, proxyMode: string): Readonly<Record<
 }
 
 function withoutEffect(given: GivenValues): readonly string[] {
-  // kubeadm writes out every field: "", 0 and false ask for nothing.
-  const asksFor = (value: unknown): boolean => (typeof value === "object" ? Object.keys(value ?? {}).length > 0 : Boolean(value));
-  const names: string[] = PATHS.filter((path) => FIELDS[path].hasNoEffect === true && asksFor(given[path]));
+  // kubeadm writes out every field: "", 0 and false ask for nothing, and neither does what is so anyhow.
+  const asksFor = (value: unknown, fallback: unknown): boolean =>
+    !isEqual(value, fallback) && (typeof value === "object" ? Object.keys(value ?? {}).length > 0 : Boolean(value));
+  const names: string[] = PATHS.filter((path) => FIELDS[path].hasNoEffect === true && asksFor(given[path], FIELDS[path].fallback));
   const gates = gatesWithoutEffect(given.featureGates ?? {});
   if (gates.length > 0) names.push(`featureGates (${gates.join(", ")})`);
   return names.length === 0 ? [] : [`accepted, but without effect here: ${names.join(", ")}`];

@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import { ProxyError, type BackendModule, type KernelObject, type Log, type World } from "@turnout/core";
 import { createLog } from "../../process/log.ts";
+import { readConfigFile, writeConfigFile } from "../config/config-file.ts";
 import { loadConfig } from "../config/loaded-config.ts";
 import { configFileText, runConfig } from "../config/run-config.ts";
 import type { HostAccess } from "../host/give-up-rights.ts";
@@ -72,9 +73,9 @@ async function runWith<H, K extends KernelObject, S>(
   flags: ProgramFlags,
   env: ProgramEnvironment,
 ): Promise<void> {
-  const file = flags.config === undefined ? undefined : { path: flags.config, text: await readConfig(flags.config, env) };
+  const file = await readConfigFile(flags.config, env.readFile);
   const loaded = loadConfig({ flags: flags.raw, file, hostname: env.hostname, backendOptions: flags.backendOptions });
-  if (flags.writeConfigTo !== "") return await env.writeFile(flags.writeConfigTo, configFileText(loaded));
+  if (flags.writeConfigTo !== "") return await writeConfigFile(flags.writeConfigTo, configFileText(loaded), env.writeFile);
   const config = runConfig(loaded, module);
   const format = loaded.logging.format ?? (env.isTerminal ? "text" : "json");
   const isMore = flags.verbose || (loaded.logging.verbosity ?? 0) >= DEBUG_LEVEL;
@@ -142,14 +143,6 @@ function hostFor({ config, api, tls, keepCapabilities }: ProgramFlags, { host }:
     (path) => path !== undefined,
   );
   return { files, paths, ...(rights === undefined || keepCapabilities ? {} : { rights }) };
-}
-
-async function readConfig(path: string, env: ProgramEnvironment): Promise<string> {
-  try {
-    return await env.readFile(path);
-  } catch (error) {
-    throw ProxyError.from(error, "invalid_object", "the configuration file can't be read", { object: path });
-  }
 }
 
 async function readAgain(path: string, env: ProgramEnvironment): Promise<string | undefined> {
