@@ -9,6 +9,8 @@ export interface Environment {
   readonly err: (text: string) => void;
   /** Standard error is a terminal, so logs are for people. */
   readonly isTerminal: boolean;
+  /** Standard output is a terminal. */
+  readonly isOutputTerminal: boolean;
   readonly hostname: string;
   /** As `process.platform`. */
   readonly platform: string;

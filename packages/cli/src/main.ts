@@ -16,6 +16,7 @@ function processEnvironment(): Environment {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isTerminal: process.stderr.isTTY,
+    isOutputTerminal: process.stdout.isTTY,
     hostname: hostname(),
     platform: process.platform,
     version: packageVersion(),

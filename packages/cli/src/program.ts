@@ -8,6 +8,7 @@ import { addPrint } from "./commands/print.ts";
 import { addRender } from "./commands/render.ts";
 import { addRun } from "./commands/run.ts";
 import { addServe } from "./commands/serve.ts";
+import { addStatus } from "./commands/status.ts";
 import type { Environment } from "./environment.ts";
 import { KNOWN_BACKENDS } from "./registry.ts";
 
@@ -29,6 +30,7 @@ export function createProgram(env: Environment): Command {
     .configureOutput({ writeOut: env.out, writeErr: env.err, outputError: () => undefined });
   addRun(program, env);
   addServe(program, env);
+  addStatus(program, env);
   addPrint(program, env);
   addRender(program, env);
   addCleanup(program, env);

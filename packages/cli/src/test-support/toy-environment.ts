@@ -20,6 +20,7 @@ export class ToyEnvironment {
   out = "";
   err = "";
   stop: AbortController = new AbortController();
+  isOutputTerminal: boolean = false;
 
   private constructor(directory: string) {
     this.directory = directory;
@@ -55,6 +56,7 @@ export class ToyEnvironment {
       out: (text) => (this.out += text),
       err: (text) => (this.err += text),
       isTerminal: false,
+      isOutputTerminal: this.isOutputTerminal,
       platform: "linux",
       hostname: "node1",
       version: "1.2.3",
