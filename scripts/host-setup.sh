@@ -7,6 +7,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 [ $# -gt 0 ] || set -- nft:nftables ip:iproute2 conntrack:conntrack unshare:util-linux jq:jq iptables:iptables sysctl:procps \
   ipvsadm:ipvsadm ipset:ipset modprobe:kmod linux.uml:user-mode-linux:x86_64 \
   clang:clang llvm-strip:llvm /usr/include/bpf/bpf_helpers.h:libbpf-dev \
+  /usr/bin/chromium-headless-shell:chromium-headless-shell \
   /usr/lib/wine/wine64:wine64:x86_64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64:x86_64
 
 packages=""

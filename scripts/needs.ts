@@ -38,6 +38,9 @@ const VERSION_FLAG: Readonly<Record<string, string>> = { ip: "-V", tc: "-V", bri
 /** Debian's own command `wine` is of another package, and adds only what sets a desktop up. */
 export const WINE_LOADER = "/usr/lib/wine/wine64";
 
+/** Debian's Chromium without windows: half the size of the package with them. */
+export const CHROMIUM = "/usr/bin/chromium-headless-shell";
+
 const MOUNTS = "/proc/self/mountinfo";
 
 /** A PATH that also has the places of administration tools, which a plain user's lacks. */
@@ -104,11 +107,17 @@ function unmetWine(host: NeedsHost): string | undefined {
   return "wine (not installed; run: apt-get install -y --no-install-recommends wine64 gcc-mingw-w64-x86-64)";
 }
 
+/** What shows pages to tests. */
+function unmetChromium(host: NeedsHost): string | undefined {
+  if (host.hasFile(CHROMIUM)) return undefined;
+  return "chromium (not installed; run: apt-get install -y --no-install-recommends chromium-headless-shell)";
+}
+
 /**
  * Tell why a need is not met.
  *
  * Shape: a need is `root`, `netns` (a network namespace can be made), `uml` (a guest of the laboratory can be booted), `bpf` (BPF programs
- * can be compiled), `wine` (programs of Windows can be compiled and run), `cgroup2` (it is mounted), `kernel>=6.1`, a tool (`nft`), or a tool and the oldest version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
+ * can be compiled), `wine` (programs of Windows can be compiled and run), `chromium` (pages can be looked at), `cgroup2` (it is mounted), `kernel>=6.1`, a tool (`nft`), or a tool and the oldest version that will do (`nft>=1.0.1`). The answer starts with the need itself; undefined means that it is met.
  * @throws {Error} when the need is none of these.
  */
 export function unmetNeed(need: string, host: NeedsHost): string | undefined {
@@ -117,11 +126,13 @@ export function unmetNeed(need: string, host: NeedsHost): string | undefined {
   if (need === "uml") return unmetUml(host);
   if (need === "bpf") return unmetBpf(host);
   if (need === "wine") return unmetWine(host);
+  if (need === "chromium") return unmetChromium(host);
   if (need === "cgroup2")
     return host.hasMount("cgroup2") ? undefined : "cgroup2 (not mounted; run: mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified)";
   const match = /^([a-z][\w.-]*)(?:>=(\d+(?:\.\d+)*))?$/.exec(need);
   const tool = match?.[1];
-  if (tool === undefined) throw new Error(`"${need}" is no need: say root, netns, uml, bpf, wine, cgroup2, kernel>=6.1, nft or nft>=1.0.1`);
+  if (tool === undefined)
+    throw new Error(`"${need}" is no need: say root, netns, uml, bpf, wine, chromium, cgroup2, kernel>=6.1, nft or nft>=1.0.1`);
   const oldest = match?.[2];
   const found = tool === "kernel" ? host.kernel : host.versionOf(tool);
   if (found === undefined) return `${need} (not installed)`;

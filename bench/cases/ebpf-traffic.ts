@@ -1,10 +1,10 @@
 import { shapesOr } from "../case.ts";
 import type { BenchCase, CaseContext, CaseResult, Goal } from "../case.ts";
 import { ratioText } from "../number-text.ts";
-import type { RoleProcess } from "../role-process.ts";
 import type { TrafficSample, TrafficSamples } from "../roles/traffic.ts";
 import { median, percentile } from "../statistics.ts";
 import { createTrafficNode } from "../traffic-nodes.ts";
+import { medianOf, takeTurns } from "../traffic-turns.ts";
 import type { TrafficFrom, TrafficLength, TrafficNode, TrafficRules } from "../traffic-nodes.ts";
 import { shapeText } from "../workload.ts";
 import type { Shape } from "../workload.ts";
@@ -80,24 +80,6 @@ async function measureAt(shape: Shape, length: TrafficLength, { progress }: Case
   }
 }
 
-interface PlacedClient {
-  readonly rules: TrafficRules;
-  readonly client: RoleProcess;
-}
-
-/** Let clients measure, one at a time, each one thing after another; all have as many turns. */
-async function takeTurns(clients: readonly PlacedClient[]): Promise<readonly Pick<TrafficData, "rules" | "samples">[]> {
-  const results: Pick<TrafficData, "rules" | "samples">[] = [];
-  while (results.length < clients.length) {
-    for (const { rules, client } of clients) {
-      client.go();
-      const message = await client.next();
-      if (message.kind === "result") results.push({ rules, samples: message.value as TrafficSamples });
-    }
-  }
-  return results;
-}
-
 const thousands = (rate: number): string => `${(rate / 1000).toFixed(1)}k/s`;
 const micros = (us: number): string => `${us.toFixed(1)} µs`;
 
@@ -133,10 +115,6 @@ function connectText({ connectMs: { direct = [], service = [] } }: TrafficSample
   const textOf = (times: readonly number[]): string =>
     `${Math.round(median(times) * 1000)} / ${Math.round(percentile(times, 0.99) * 1000)} µs`;
   return `${textOf(service)} (${ratioText(median(service) / median(direct))})`;
-}
-
-function medianOf(samples: TrafficSamples, target: string, measure: string, of: keyof TrafficSample = "perSecond"): number {
-  return median((samples.rates[target]?.[measure] ?? []).map((sample) => sample[of]));
 }
 
 function goalsOf(data: readonly TrafficData[]): readonly Goal[] {

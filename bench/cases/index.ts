@@ -4,6 +4,7 @@ import { changeSets } from "./change-sets.ts";
 import { clientInstall } from "./client-install.ts";
 import { coldStart } from "./cold-start.ts";
 import { connect } from "./connect.ts";
+import { counting } from "./counting.ts";
 import { ebpfCase } from "./ebpf.ts";
 import { ebpfTraffic } from "./ebpf-traffic.ts";
 import { firstState } from "./first-state.ts";
@@ -29,6 +30,7 @@ export const CASES: readonly BenchCase[] = [
   ipvsCase,
   ebpfCase,
   ebpfTraffic,
+  counting,
   rivals,
   clientInstall,
   changeSets,

@@ -13,7 +13,10 @@ import { firstSync } from "./cold-start.ts";
 import type { ColdStart } from "./cold-start.ts";
 
 /** Backends that are compared in one place of the laboratory. */
-export type ComparedBackend = "ebpf" | "nft" | "iptables";
+export type ComparedBackend = "ebpf" | "nft" | "iptables" | CountingBackend;
+
+/** The same, and it counts for each Service. */
+export type CountingBackend = "ebpf, counting" | "nft, counting";
 
 /** What to bring in force, and where from. */
 export interface BackendParameters {
@@ -110,6 +113,8 @@ async function openFilled({ backend, shape }: BackendParameters): Promise<{ read
 const OPEN: Readonly<Record<ComparedBackend, (store: Store) => Promise<Subject>>> = {
   ebpf: (store) => createSubjectOf(createView(store), ebpf),
   nft: (store) => createSubjectOf(createView(store), nft),
+  "ebpf, counting": (store) => createSubjectOf(createView(store), ebpf, { raw: { ...ebpf.countingOptions } }),
+  "nft, counting": (store) => createSubjectOf(createView(store), nft, { raw: { ...nft.countingOptions } }),
   iptables: (store) => createSubjectOf(createView(store), iptables, { raw: { variant: "nft" } }),
 };
 

@@ -5,6 +5,7 @@ import type {
   BackendMetric,
   BackendModule,
   Context,
+  Counts,
   Dataplane,
   Delta,
   FlowFilter,
@@ -23,8 +24,8 @@ import { HookLinks } from "./hook-links.ts";
 import { lookAtPins } from "./host-look.ts";
 import { leaveFamily } from "./leftovers.ts";
 import { isNamed, ListUse } from "./list-use.ts";
-import { filledMark, servingMark } from "./names.ts";
-import { mapMetrics, RowNames, rowMetrics } from "./numbers.ts";
+import { filledMark, rowId, servingMark } from "./names.ts";
+import { mapMetrics, rowCounts } from "./numbers.ts";
 import { TABLE_OBJECT } from "./nft-table.ts";
 import type { EbpfObject, TableObject } from "./objects.ts";
 import { PacketHost } from "./packet-host.ts";
@@ -60,6 +61,7 @@ export const ebpfModule: BackendModule<EbpfOptions, EbpfFacts, EbpfObject, Step,
     localClients: "sockets",
   },
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
+  countingOptions: { counters: true },
   rights: {
     CAP_BPF: "load programs and maps",
     CAP_NET_ADMIN: "attach programs and forget flows",
@@ -128,7 +130,8 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   readonly #isKeeper: boolean;
   readonly #shared: Shared;
   readonly #lists = new ListUse();
-  readonly #names = new RowNames();
+  /** Rows that programs count for, by their names in the maps. */
+  readonly #counted = new Set<string>();
   readonly #carriers: Carriers;
   readonly #applier: Applier;
 
@@ -164,8 +167,9 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   }
 
   render(row: ServicePort, context: Context<EbpfFacts>): readonly EbpfObject[] {
-    this.#names.learn(row);
-    return renderRow(row, context, this.#shared.options);
+    const { options } = this.#shared;
+    if (options.counters) this.#counted.add(rowId(row.key, row.family));
+    return renderRow(row, context, options);
   }
 
   /** Services with the same endpoints have one list, and so it is with source ranges. */
@@ -196,7 +200,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
 
   async apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<EbpfObject>> {
     const outcome = await this.#applier.apply(plan, signal, turn);
-    for (const { verb, object } of plan.steps) if (verb === "delete" && object.kind === "counter") this.#names.forget(object.key);
+    for (const { verb, object } of plan.steps) if (verb === "delete" && object.kind === "counter") this.#counted.delete(object.key);
     if (this.#isKeeper) this.#carriers.applied(plan, outcome);
     return outcome;
   }
@@ -230,9 +234,12 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
 
   metrics(): readonly BackendMetric[] {
     const maps = this.#shared.maps.find();
-    const counters = maps?.get("counters");
-    if (maps === undefined || counters === undefined) return [];
-    return [...(this.#isKeeper ? [...mapMetrics(maps), ...this.#carriers.metrics()] : []), ...rowMetrics(counters, this.#names)];
+    return maps === undefined || !this.#isKeeper ? [] : [...mapMetrics(maps), ...this.#carriers.metrics()];
+  }
+
+  counts(): Promise<ReadonlyMap<string, Counts>> {
+    const counters = this.#shared.maps.find()?.get("counters");
+    return Promise.resolve(counters === undefined ? new Map() : rowCounts(counters, this.#counted));
   }
 
   /** What both families share goes with the last of them. */

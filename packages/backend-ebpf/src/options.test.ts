@@ -10,6 +10,7 @@ describe("options", () => {
       optOutNamespaces: [],
       cgroup: undefined,
       devices: [],
+      counters: false,
       verifierLog: undefined,
     });
   });
@@ -22,6 +23,7 @@ describe("options", () => {
       "opt-out-namespaces": "/run/netns/a",
       cgroup: "/sys/fs/cgroup/kubepods",
       devices: ["eth*"],
+      counters: true,
       "verifier-log": "/var/log/verifier",
     };
     expect(parseEbpfOptions(raw)).toEqual({
@@ -30,6 +32,7 @@ describe("options", () => {
       optOutNamespaces: ["/run/netns/a"],
       cgroup: "/sys/fs/cgroup/kubepods",
       devices: ["eth*"],
+      counters: true,
       verifierLog: "/var/log/verifier",
     });
   });
@@ -44,6 +47,7 @@ describe("options", () => {
     [{ cgroup: "kubepods" }, "cgroup must be a path from / on"],
     [{ cgroup: 3 }, "cgroup must be a path from / on"],
     [{ "verifier-log": "log" }, "verifier-log must be a path from / on"],
+    [{ counters: "yes" }, "counters must be true or false"],
     [{ devices: ["a device"] }, "devices must be a list"],
     [{ devices: [""] }, "devices must be a list"],
     [{ devices: [3] }, "devices must be a list"],

@@ -27,6 +27,8 @@ export interface EbpfOptions {
   readonly cgroup: string | undefined;
   /** Devices that carry the programs of packets, by name; a `*` at the end stands for any rest. Empty: they are found. */
   readonly devices: readonly string[];
+  /** Whether programs count for each row; it takes 40 bytes for each CPU and row. */
+  readonly counters: boolean;
   /** The file for the verifier's whole log when it refuses programs; undefined: errors have its last words alone. */
   readonly verifierLog: string | undefined;
 }
@@ -75,13 +77,14 @@ const KNOWN = [
   "opt-out-namespaces",
   "cgroup",
   "devices",
+  "counters",
   "verifier-log",
 ];
 
 /**
  * Check options given by name.
  *
- * Shape: `max-services`, `max-endpoints`, `max-ranges`, `max-affinity`, `max-sockets`: numbers from 1 on. `cgroup`, `verifier-log`: a path. `opt-out-services`, `opt-out-namespaces`, `devices`: lists of texts.
+ * Shape: `max-services`, `max-endpoints`, `max-ranges`, `max-affinity`, `max-sockets`: numbers from 1 on. `cgroup`, `verifier-log`: a path. `counters`: a boolean, default false. `opt-out-services`, `opt-out-namespaces`, `devices`: lists of texts.
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOptions {
@@ -100,6 +103,7 @@ export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOpti
     optOutNamespaces: texts(raw, "opt-out-namespaces", /^\/\S+$/, "a path"),
     cgroup: path(raw, "cgroup"),
     devices: texts(raw, "devices", /^[A-Za-z0-9_.:@-]{0,15}\*?$/, "a device's name, or its beginning and *"),
+    counters: flag(raw, "counters"),
     verifierLog: path(raw, "verifier-log"),
   };
 }
@@ -119,6 +123,12 @@ function size(raw: Readonly<Record<string, Plain>>, name: string, fallback: numb
   const value = raw[name] ?? fallback;
   if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= SIZE_MAX) return value;
   throw new ProxyError("invalid_object", `${name} must be a whole number from 1 to ${SIZE_MAX}`);
+}
+
+function flag(raw: Readonly<Record<string, Plain>>, name: string): boolean {
+  const value = raw[name] ?? false;
+  if (typeof value === "boolean") return value;
+  throw new ProxyError("invalid_object", `${name} must be true or false`, { object: JSON.stringify(value) });
 }
 
 function path(raw: Readonly<Record<string, Plain>>, name: string): string | undefined {

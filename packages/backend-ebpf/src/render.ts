@@ -51,7 +51,8 @@ export function renderRow(row: ServicePort, { node }: Context<EbpfFacts>, option
   });
   if (services.length === 0) return [];
   const distinct = new Map([...lists.values()].map((list) => [list.key, list]));
-  return [{ kind: "counter", key: id, value: true }, ...distinct.values(), ...renderRanges(row), ...services];
+  const counters: readonly MapObject[] = options.counters ? [{ kind: "counter", key: id, value: true }] : [];
+  return [...counters, ...distinct.values(), ...renderRanges(row), ...services];
 }
 
 /** The key of a destination's element; a node port's has the unspecified address of the family. */

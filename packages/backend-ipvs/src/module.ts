@@ -1,8 +1,9 @@
-import { ALL_CAPABILITIES } from "@turnout/core/backend";
+import { ALL_CAPABILITIES, objectId } from "@turnout/core/backend";
 import type {
   Backend,
   BackendModule,
   Context,
+  Counts,
   Dataplane,
   Delta,
   FlowFilter,
@@ -23,6 +24,7 @@ import { lookAtHost } from "./host-look.ts";
 import type { HostParts } from "./host-look.ts";
 import { Leaver } from "./leaver.ts";
 import { DEVICE } from "./names.ts";
+import { serviceKey } from "./objects.ts";
 import type { IpvsObject } from "./objects.ts";
 import { readLook } from "./observe.ts";
 import { parseIpvsOptions } from "./options.ts";
@@ -54,6 +56,7 @@ export const ipvsModule: BackendModule<IpvsOptions, IpvsFacts, IpvsObject, Step,
     // What masquerades is in sets, what is served in IPVS.
     rowChanges: "inParts",
   },
+  countingOptions: {},
   rights: {
     CAP_NET_ADMIN: "program IPVS, sets, rules and addresses",
     CAP_NET_RAW: "program legacy iptables",
@@ -122,6 +125,18 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
 
   apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IpvsObject>> {
     return this.#applier.apply(plan, signal);
+  }
+
+  /** The kernel counts for virtual servers, as `ipvsadm -Ln --stats` shows; what the sets refuse or drop is counted for nobody. */
+  async counts(): Promise<ReadonlyMap<string, Counts>> {
+    const { family, world } = this.#parts;
+    const all = await world.ipvs.counts(family);
+    return new Map(
+      all.map(({ connections, bytesIn, bytesOut, ...service }) => [
+        objectId({ kind: "service", key: serviceKey(service), value: true }),
+        { connections, bytesIn, bytesOut },
+      ]),
+    );
   }
 
   forgetFlows(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {

@@ -1,6 +1,8 @@
 import { isLargePoolMap, POOLS } from "./objects.ts";
 import type { ChainObject, DestinationKind, PoolName } from "./objects.ts";
-import { digest, fingerprint, quotedInterface, REFUSE_CHAIN } from "./names.ts";
+import { countRule } from "./count-sets.ts";
+import type { CountSet } from "./count-sets.ts";
+import { digest, DISCARD_CHAIN, fingerprint, OUTSIDE_CHAIN, quotedInterface, REFUSE_CHAIN } from "./names.ts";
 import type { Destination, NodeContext, Origin, Rule } from "@turnout/core/backend";
 
 /** Words of one family in rule text. */
@@ -8,13 +10,28 @@ export interface Words {
   /** `ip` or `ip6`. */
   readonly ip: string;
   readonly loopback: string;
+  /** Chains count what they decide. */
+  readonly isCounting: boolean;
 }
 
-/** The words of both families. */
-export const WORDS: Readonly<Record<NodeContext["family"], Words>> = {
-  IPv4: { ip: "ip", loopback: "127.0.0.0/8" },
-  IPv6: { ip: "ip6", loopback: "::1" },
+const PLAIN_WORDS: Readonly<Record<NodeContext["family"], Words>> = {
+  IPv4: { ip: "ip", loopback: "127.0.0.0/8", isCounting: false },
+  IPv6: { ip: "ip6", loopback: "::1", isCounting: false },
 };
+const COUNTING_WORDS: typeof PLAIN_WORDS = {
+  IPv4: { ...PLAIN_WORDS.IPv4, isCounting: true },
+  IPv6: { ...PLAIN_WORDS.IPv6, isCounting: true },
+};
+
+/** The words of a family. */
+export function wordsOf(family: NodeContext["family"], isCounting: boolean): Words {
+  return (isCounting ? COUNTING_WORDS : PLAIN_WORDS)[family];
+}
+
+/** The rules of a chain, behind the one that counts what comes to it. */
+export function counted(set: CountSet, { ip, isCounting }: Words, rules: readonly string[]): readonly string[] {
+  return isCounting ? [countRule(set, ip), ...rules] : rules;
+}
 
 /** Make a chain object of rules. */
 export function chain(name: string, rules: readonly string[]): ChainObject {
@@ -57,7 +74,8 @@ export function slotsFor(count: number): number {
  * Shape: draws a slot; a lookup that finds nothing ends its rule, and the next one draws again, so all endpoints are equally likely. The
  * last rule draws from the half that is always taken. An endpoint more or less leaves the chain, and the verdict that leads to it, as it is.
  */
-export function pickChain({ where, protocol, pool, slots, map }: Pick, { ip }: Words): ChainObject {
+export function pickChain({ where, protocol, pool, slots, map }: Pick, words: Words): ChainObject {
+  const { ip } = words;
   const from = POOLS.find(({ name }) => name === pool)?.from ?? 0;
   const among = isLargePoolMap(map) ? `-in-${map.slice(map.lastIndexOf("-") + 1)}` : "";
   const name = `${where === "nodeport" ? "np-" : ""}pick-${pool === "local" ? "local-" : ""}${protocol}-${slots}${among}`;
@@ -67,26 +85,26 @@ export function pickChain({ where, protocol, pool, slots, map }: Pick, { ip }: W
     return `dnat ${ip} to ${destination} . ${index} map @${map}`;
   };
   // Of one or two slots none is vacant.
-  if (slots <= 2) return chain(name, [draw(slots)]);
-  return chain(name, [...Array.from({ length: DRAWS }, () => draw(slots)), draw(slots / 2)]);
+  const draws = slots <= 2 ? [draw(slots)] : [...Array.from({ length: DRAWS }, () => draw(slots)), draw(slots / 2)];
+  return chain(name, counted("counted-connections", words, draws));
 }
 
 /** The chain that a packet from outside some source ranges does not come back from. Name and content depend on the ranges alone. */
-export function sourcesChain(ranges: readonly string[], { ip }: Words): ChainObject {
-  const rules = [...ranges.map((range) => `${ip} saddr ${range} return`), "drop"];
+export function sourcesChain(ranges: readonly string[], { ip, isCounting }: Words): ChainObject {
+  const rules = [...ranges.map((range) => `${ip} saddr ${range} return`), isCounting ? `goto ${OUTSIDE_CHAIN}` : "drop"];
   return chain(`from-${digest(ranges.join(" "))}`, rules);
 }
 
 /** Rule text that matches an origin; "" matches every packet. `outsideSourceRanges` is a jump that drops. */
-export function originMatch(origin: Origin, destination: Destination, { detector, family }: NodeContext): string {
-  const { ip } = WORDS[family];
+export function originMatch(origin: Origin, destination: Destination, { detector }: NodeContext, words: Words): string {
+  const { ip } = words;
   switch (origin) {
     case "anyone":
       return "";
     case "thisHost":
       return "fib saddr type local ";
     case "outsideSourceRanges":
-      return `jump ${sourcesChain(destination.sourceRanges ?? [], WORDS[family]).key} `;
+      return `jump ${sourcesChain(destination.sourceRanges ?? [], words).key} `;
     case "localPod":
     case "offCluster": {
       const not = origin === "offCluster" ? "!= " : "";
@@ -113,8 +131,8 @@ export interface PickTargets {
 }
 
 /** The verdict of one rule, as nft says it. */
-export function ruleVerdict({ to }: Rule, targets: PickTargets): string {
-  if (to === "drop") return "drop";
+export function ruleVerdict({ to }: Rule, targets: PickTargets, { isCounting }: Words): string {
+  if (to === "drop") return isCounting ? `goto ${DISCARD_CHAIN}` : "drop";
   return `goto ${to === "reject" ? REFUSE_CHAIN : targets[to]}`;
 }
 
@@ -128,23 +146,25 @@ export function policyFor(
   destination: Destination,
   targets: PickTargets,
   node: NodeContext,
+  words: Words,
 ): { readonly verdict: string; readonly chain: ChainObject | undefined } {
   const { rules } = destination;
   const only = rules[0];
-  if (rules.length === 1 && only?.from === "anyone" && !only.masquerade) return { verdict: ruleVerdict(only, targets), chain: undefined };
-  const name = rules.map((rule) => ruleName(rule, destination, targets, node)).join(".");
+  if (rules.length === 1 && only?.from === "anyone" && !only.masquerade)
+    return { verdict: ruleVerdict(only, targets, words), chain: undefined };
+  const name = rules.map((rule) => ruleName(rule, destination, targets, words)).join(".");
   const texts = rules.map((rule) => {
-    const match = originMatch(rule.from, destination, node);
+    const match = originMatch(rule.from, destination, node, words);
     // The sources chain drops by itself; its jump comes back for allowed sources.
     if (rule.from === "outsideSourceRanges") return match.trimEnd();
     const mark = rule.masquerade ? `${markForMasquerade(node.settings.masqueradeBit)} ` : "";
-    return `${match}${mark}${ruleVerdict(rule, targets)}`;
+    return `${match}${mark}${ruleVerdict(rule, targets, words)}`;
   });
   return { verdict: `goto ${name}`, chain: chain(name, texts) };
 }
 
-function ruleName(rule: Rule, destination: Destination, targets: PickTargets, node: NodeContext): string {
-  if (rule.from === "outsideSourceRanges") return sourcesChain(destination.sourceRanges ?? [], WORDS[node.family]).key;
+function ruleName(rule: Rule, destination: Destination, targets: PickTargets, words: Words): string {
+  if (rule.from === "outsideSourceRanges") return sourcesChain(destination.sourceRanges ?? [], words).key;
   const target = rule.to === "drop" ? "drop" : rule.to === "reject" ? REFUSE_CHAIN : targets[rule.to];
   return `${ORIGIN_NAMES[rule.from]}${rule.masquerade ? "masq-" : ""}${target}`;
 }
@@ -180,11 +200,13 @@ export function endpointChain(
 }
 
 /** The chain that sends a client where it was sent before, and a new one to a random endpoint of the pool. */
-export function affinityChain(name: string, rowKey: string, endpoints: readonly string[], { ip }: Words): ChainObject {
+export function affinityChain(name: string, rowKey: string, endpoints: readonly string[], words: Words): ChainObject {
+  const { ip } = words;
   const known = endpoints.map((endpoint) => {
     const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
     return `${ip} saddr . ${constants(high, low)} @affinity goto ${endpointChainName(rowKey, endpoint)}`;
   });
   const { high, low } = fingerprint(name);
-  return chain(name, [...known, `${constants(high, low)} . numgen random mod ${endpoints.length} vmap @affinity-endpoints`]);
+  const rules = [...known, `${constants(high, low)} . numgen random mod ${endpoints.length} vmap @affinity-endpoints`];
+  return chain(name, counted("counted-connections", words, rules));
 }

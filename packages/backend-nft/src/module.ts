@@ -2,6 +2,7 @@ import { ALL_CAPABILITIES } from "@turnout/core/backend";
 import type {
   Backend,
   BackendModule,
+  Counts,
   Dataplane,
   FlowFilter,
   HostEvent,
@@ -15,6 +16,8 @@ import { createLinuxWorld, OwnCommits } from "@turnout/host";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { NftSession } from "@turnout/host/nft";
 import { Applier } from "./apply.ts";
+import { parseCounts } from "./counts.ts";
+import type { CountSet } from "./count-sets.ts";
 import { findLeftovers } from "./leftovers.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { nftMetrics } from "./numbers.ts";
@@ -48,6 +51,7 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   // Loaded in 11 s, read again in a few; a change of somebody else's takes as long as ever beside them.
   serviceEntriesMax: 1_000_000,
+  countingOptions: { counters: true },
   rights: { CAP_NET_ADMIN: "program nftables and forget flows" },
   createWorld: createLinuxWorld,
   parseOptions: parseNftOptions,
@@ -84,8 +88,19 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
   const applier = new Applier(session, nftFamily, world.log);
   let mark: CommitMark | undefined;
   let failures = 0;
+  const readCounts = async (signal: AbortSignal, isKnown: (object: string) => boolean): Promise<ReadonlyMap<string, Counts>> => {
+    const list = (set: CountSet): Promise<string> => session.listSet(nftFamily, TABLE, set, signal);
+    const [connections, rejects, drops, outside] = await Promise.all([
+      list("counted-connections"),
+      list("counted-rejects"),
+      list("counted-drops"),
+      list("counted-outside"),
+    ]);
+    const listings = { "counted-connections": connections, "counted-rejects": rejects, "counted-drops": drops, "counted-outside": outside };
+    return parseCounts(listings, isKnown);
+  };
   return {
-    skeleton: renderSkeleton,
+    skeleton: (context) => renderSkeleton(context, options),
     render: (row, context) => renderRow(row, context, options),
     isShared: ({ kind }) => kind === "chain",
     plan: (delta): Plan<Transaction> => planDelta(delta, family),
@@ -93,7 +108,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     async observe(signal: AbortSignal): Promise<Observed<NftObject>> {
       mark = await own.mark(world.netlink);
       const text = await session.listTable(nftFamily, TABLE, signal);
-      return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text);
+      return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text, options.counters);
     },
     async apply(plan, signal): Promise<Outcome<NftObject>> {
       try {
@@ -104,6 +119,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
       }
     },
     metrics: () => nftMetrics(failures, applier.cleanupFailures),
+    ...(options.counters ? { counts: readCounts } : {}),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
     tellsDrift: true,
     watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> =>

@@ -8,11 +8,22 @@ export const TABLE = "turnout";
 /** Version of the maps, sets and base chains; a table of another version is replaced as a whole. */
 export const LAYOUT_VERSION = "2";
 
+/** What the layout is called with the sets that count; a table that is to count, and doesn't, is replaced as a whole. */
+export function layoutName(isCounting: boolean): string {
+  return isCounting ? `${LAYOUT_VERSION}-counting` : LAYOUT_VERSION;
+}
+
 /** nft's word for each family. */
 export const NFT_FAMILY: Readonly<Record<IPFamily, "ip" | "ip6">> = { IPv4: "ip", IPv6: "ip6" };
 
 /** Chain that answers with an ICMP port unreachable ("reject" is a keyword of nft). */
 export const REFUSE_CHAIN = "refuse";
+
+/** Chain that drops where a policy says so, and counts that first. */
+export const DISCARD_CHAIN = "discard";
+
+/** Chain that drops what comes from outside of source ranges, and counts that first. */
+export const OUTSIDE_CHAIN = "outside";
 
 /** A digest of text: 16 hexadecimal digits, for names and for telling chains apart. 64 bits, because tenants choose the text and could look for two alike. */
 export function digest(text: string): string {

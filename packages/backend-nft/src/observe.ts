@@ -3,7 +3,8 @@ import { objectId } from "@turnout/core/backend";
 import { elementComment, elementParts, elementText, readingListing, readListing, verdictText } from "@turnout/host/nft";
 import type { ListedChain, Listing } from "@turnout/host/nft";
 import { affinityKeyOf } from "./chains.ts";
-import { LAYOUT_VERSION } from "./names.ts";
+import { COUNT_SETS } from "./count-sets.ts";
+import { layoutName } from "./names.ts";
 import {
   destinationKey,
   endpointMap,
@@ -17,9 +18,6 @@ import {
 } from "./objects.ts";
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
-
-/** An empty chain whose name says which layout the table has. */
-const LAYOUT_CHAIN = `layout-${LAYOUT_VERSION}`;
 
 /** A table that has to be replaced as a whole. */
 const ANOTHER: NftObject = { kind: "table", key: "layout", value: "another" };
@@ -39,26 +37,31 @@ interface PartialDestination {
 /**
  * Read the objects out of what `nft -j list table` printed.
  *
+ * Shape: `isCounting` says which layout is ours, see {@link layoutName}.
  * Edges: a table of another layout, or without one of its sets, or with a base chain at another hook, or with elements at places that no list
  * has, is one object and nothing else, so that it is replaced as a whole; what somebody added or removed by hand shows as an object that
  * differs from any we would make.
  * @throws {ProxyError} `tool_failed` when the text isn't a listing of nft.
  */
-export function parseTable(text: string): Observed<NftObject> {
+export function parseTable(text: string, isCounting = false): Observed<NftObject> {
   const listing = readListing(text);
-  return readingListing(() => objectsIn(listing));
+  return readingListing(() => objectsIn(listing, isCounting));
 }
 
-function objectsIn({ sets, chains }: Listing): Observed<NftObject> {
+function objectsIn({ sets, chains }: Listing, isCounting: boolean): Observed<NftObject> {
+  const layout = layoutName(isCounting);
+  // An empty chain whose name says which layout the table has.
+  const layoutChain = `layout-${layout}`;
+  const setNames = isCounting ? [...SET_NAMES, ...Object.keys(COUNT_SETS)] : SET_NAMES;
   const isOurs = [...chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hook);
   const objects = new Map<string, NftObject>();
   const add = (object: NftObject): void => void objects.set(objectId(object), object);
   // A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook.
-  if (!isOurs || !chains.has(LAYOUT_CHAIN) || SET_NAMES.some((name) => !sets.has(name))) return ANOTHER_TABLE;
+  if (!isOurs || !chains.has(layoutChain) || setNames.some((name) => !sets.has(name))) return ANOTHER_TABLE;
   const lists = new ListFiller(sets);
-  add({ kind: "table", key: "layout", value: LAYOUT_VERSION });
+  add({ kind: "table", key: "layout", value: layout });
   for (const [name, chain] of chains) {
-    if (name === LAYOUT_CHAIN) continue;
+    if (name === layoutChain) continue;
     add({ kind: "chain", key: name, value: observedDigest(chain), rules: [] });
     const key = chain.comments.length === 0 ? undefined : affinityKeyOf(name);
     if (key !== undefined) add({ kind: "affinity", key, value: true });

@@ -9,11 +9,13 @@ import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SETTINGS, stateOf } from "./test-support/states.ts";
 
+const OPTIONS = { comments: true, counters: false };
+
 /** Have a ledger want a state. */
 function want(ledger: Ledger<NftObject>, fixtures: readonly ServiceFixture[], family: IPFamily, settings?: NodeSettings): void {
   const { rows, node } = stateOf(fixtures, family, settings);
   const context = { node, host: FACTS };
-  ledger.setAll(renderSkeleton(context), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, { comments: true })])));
+  ledger.setAll(renderSkeleton(context, OPTIONS), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, OPTIONS)])));
 }
 
 /** The plan that leads from one state to another, as text. */

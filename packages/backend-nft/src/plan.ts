@@ -52,7 +52,7 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   const isDeleting = isReplacing || delta.remove.some(({ kind }) => kind === "table");
   if (isDeleting) main.raw(`delete table ${NFT_FAMILY[family]} ${TABLE}`);
   const ahead = isReplacing ? main : early;
-  if (table !== undefined) ahead.raw(...tableStatements(NFT_FAMILY[family]));
+  if (table?.after.kind === "table") ahead.raw(...tableStatements(NFT_FAMILY[family], table.after.value));
   for (const { after } of delta.put) if (after.kind === "map") ahead.raw(mapStatement(NFT_FAMILY[family], after.key));
   const newChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before === undefined ? [after] : []));
   const changedChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before !== undefined ? [after] : []));

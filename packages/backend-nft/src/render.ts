@@ -1,8 +1,8 @@
 import { cidrContains, parseCIDR, parseIP, printableName } from "@turnout/core";
 import { hostPort } from "@turnout/core/backend";
 import type { Context, Destination, ServicePort } from "@turnout/core/backend";
-import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, affinityChain, WORDS } from "./chains.ts";
-import type { PickTargets } from "./chains.ts";
+import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, affinityChain, wordsOf } from "./chains.ts";
+import type { PickTargets, Words } from "./chains.ts";
 import { fingerprint } from "./names.ts";
 import { endpointLocation, largePoolKey, largePoolMap, POOLS, SMALL_POOL_MAX } from "./objects.ts";
 import type { ChainObject, DestinationKind, NftObject, PoolName } from "./objects.ts";
@@ -18,13 +18,18 @@ const NO_ENDPOINTS: readonly string[] = [];
  * Shape: one element object per destination, the chains its verdict needs (shared between rows of the same shape), its
  * cluster IP, and for hairpin its local endpoints and those that may come back by this node; with affinity, chains of its own.
  */
-export function renderRow(row: ServicePort, { node }: Context<NftFacts>, options: Pick<NftOptions, "comments">): readonly NftObject[] {
+export function renderRow(
+  row: ServicePort,
+  { node }: Context<NftFacts>,
+  options: Pick<NftOptions, "comments" | "counters">,
+): readonly NftObject[] {
   const objects = new Map<string, NftObject>();
   const add = (object: NftObject): void => void objects.set(`${object.kind} ${object.key}`, object);
   const pools: Pools = { cluster: endpointTexts(row, row.cluster), local: endpointTexts(row, row.local) };
   const comment = options.comments ? printableName(row.name).slice(0, COMMENT_LENGTH_MAX) : "";
+  const words = wordsOf(node.family, options.counters);
   for (const destination of row.destinations) {
-    for (const object of renderDestination(row, destination, pools, node, comment)) add(object);
+    for (const object of renderDestination(row, destination, pools, { node, words, comment })) add(object);
   }
   const reaches = reachesItself(row, node);
   for (const { ip, isLocal } of row.endpoints) if (isLocal || reaches(ip)) add({ kind: "hairpin", key: `${ip} . ${ip}`, value: true });
@@ -52,8 +57,7 @@ function renderDestination(
   row: ServicePort,
   destination: Destination,
   pools: Pools,
-  node: Context<NftFacts>["node"],
-  comment: string,
+  { node, words, comment }: { readonly node: Context<NftFacts>["node"]; readonly words: Words; readonly comment: string },
 ): readonly NftObject[] {
   const objects: NftObject[] = [];
   const where = destination.kind === "nodePort" ? "nodeport" : "service";
@@ -65,11 +69,11 @@ function renderDestination(
   const protocol = row.name.protocol.toLowerCase();
   const key = where === "service" ? `${destination.address} . ${protocol} . ${destination.port}` : `${protocol} . ${destination.port}`;
   const targets = hasAffinity
-    ? renderAffinity(row, destination, node, objects)
-    : renderPicks({ where, key, protocol, used }, node, objects);
-  const { verdict, chain: policy } = policyFor(destination, targets, node);
+    ? renderAffinity(row, destination, words, objects)
+    : renderPicks({ where, key, protocol, used }, words, objects);
+  const { verdict, chain: policy } = policyFor(destination, targets, node, words);
   if (policy !== undefined) objects.push(policy);
-  if (destination.sourceRanges !== undefined) objects.push(sourcesChain(destination.sourceRanges, WORDS[node.family]));
+  if (destination.sourceRanges !== undefined) objects.push(sourcesChain(destination.sourceRanges, words));
   objects.push({ kind: where, key, value: { verdict, comment, cluster: ifSmall(used.cluster), local: ifSmall(used.local) } });
   if (destination.kind === "clusterIP") objects.push({ kind: "cluster-ips", key: destination.address, value: true });
   return objects;
@@ -91,7 +95,7 @@ interface Picked {
   readonly used: Pools;
 }
 
-function renderPicks({ where, key, protocol, used }: Picked, { family }: Context<NftFacts>["node"], objects: NftObject[]): PickTargets {
+function renderPicks({ where, key, protocol, used }: Picked, words: Words, objects: NftObject[]): PickTargets {
   const pick = ({ name: pool, from }: (typeof POOLS)[number]): string => {
     const endpoints = used[pool];
     if (endpoints.length === 0) return "";
@@ -102,9 +106,9 @@ function renderPicks({ where, key, protocol, used }: Picked, { family }: Context
       objects.push({ kind: "map", key: map, value: true }, { kind: "large-pool", key: largePoolKey({ ...place, map }), value: endpoints });
     }
     const slots = slotsFor(endpoints.length);
-    const memo = `${family} ${map} ${pool} ${slots}`;
+    const memo = `${words.ip} ${map} ${pool} ${slots} ${words.isCounting}`;
     let found = pickChains.get(memo);
-    if (found === undefined) pickChains.set(memo, (found = pickChain({ where, protocol, pool, slots, map }, WORDS[family])));
+    if (found === undefined) pickChains.set(memo, (found = pickChain({ where, protocol, pool, slots, map }, words)));
     objects.push(found);
     return found.key;
   };
@@ -112,13 +116,7 @@ function renderPicks({ where, key, protocol, used }: Picked, { family }: Context
   return { cluster, local };
 }
 
-function renderAffinity(
-  row: ServicePort,
-  destination: Destination,
-  { family }: Context<NftFacts>["node"],
-  objects: NftObject[],
-): PickTargets {
-  const words = WORDS[family];
+function renderAffinity(row: ServicePort, destination: Destination, words: Words, objects: NftObject[]): PickTargets {
   const pool = (name: PoolName): string => {
     if (!destination.rules.some(({ to }) => to === name)) return "";
     const endpoints = row[name].map((index) => row.endpoints[index]).filter((endpoint) => endpoint !== undefined);

@@ -1,10 +1,11 @@
 import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
-import { chain, hexBit, WORDS } from "./chains.ts";
-import { LAYOUT_VERSION, REFUSE_CHAIN } from "./names.ts";
+import { chain, counted, hexBit, wordsOf } from "./chains.ts";
+import { countRule, countSetStatements } from "./count-sets.ts";
+import { DISCARD_CHAIN, layoutName, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
 import { endpointMap, PROTOCOLS } from "./objects.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
-import type { NftFacts } from "./options.ts";
+import type { NftFacts, NftOptions } from "./options.ts";
 
 /** Base chains: where the kernel calls in. The priorities are nft's dstnat, srcnat and filter. */
 export const BASE_CHAINS: Readonly<Record<string, string>> = {
@@ -16,11 +17,11 @@ export const BASE_CHAINS: Readonly<Record<string, string>> = {
 };
 
 /** Say what the table holds whatever the services are. */
-export function renderSkeleton({ node, host }: Context<NftFacts>): readonly NftObject[] {
+export function renderSkeleton({ node, host }: Context<NftFacts>, { counters }: Pick<NftOptions, "counters">): readonly NftObject[] {
   const answering = answeringAddresses(node, host);
-  const table: NftObject = { kind: "table", key: "layout", value: LAYOUT_VERSION };
+  const table: NftObject = { kind: "table", key: "layout", value: layoutName(counters) };
   const elements: readonly NftObject[] = answering === "all" ? [] : answering.map((ip) => ({ kind: "nodeport-ips", key: ip, value: true }));
-  return [table, ...skeletonChains(node, answering === "all"), ...elements];
+  return [table, ...skeletonChains(node, answering === "all", counters), ...elements];
 }
 
 /** kube-proxy's nftables mode answers node ports on the primary address unless told otherwise. @source KEP-3866 */
@@ -33,15 +34,18 @@ function answeringAddresses({ family, addresses, settings }: Context<NftFacts>["
   return chosen === "all" ? chosen : chosen.filter((address) => unusableReason(address) !== "loopback");
 }
 
-function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean): readonly ChainObject[] {
-  const { ip, loopback } = WORDS[node.family];
+function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean, isCounting: boolean): readonly ChainObject[] {
+  const words = wordsOf(node.family, isCounting);
+  const { ip, loopback } = words;
   const bit = hexBit(node.settings.masqueradeBit);
   const destination = `${ip} daddr . meta l4proto . th dport`;
   const nodePort = answersOnAll ? `fib daddr type local ${ip} daddr != ${loopback}` : `${ip} daddr @nodeport-ips`;
   // Packets that reach the filter hooks still addressed to a service address were not translated: nobody listens there.
   const unclaimed = ["ct state new goto unclaimed"];
   return [
-    chain(REFUSE_CHAIN, ["reject"]),
+    chain(REFUSE_CHAIN, counted("counted-rejects", words, ["reject"])),
+    ...(isCounting ? [chain(DISCARD_CHAIN, [countRule("counted-drops", ip), "drop"])] : []),
+    ...(isCounting ? [chain(OUTSIDE_CHAIN, [countRule("counted-outside", ip), "drop"])] : []),
     chain("dispatch", [`${destination} vmap @services`, `${nodePort} meta l4proto . th dport vmap @nodeports`]),
     chain("unclaimed", [`${ip} daddr @cluster-ips reject`, ...node.serviceCIDRs.map((cidr) => `${ip} daddr ${cidr} drop`)]),
     chain("nat-prerouting", ["goto dispatch"]),
@@ -71,7 +75,7 @@ export function mapStatement(family: "ip" | "ip6", name: string): string {
 }
 
 /** Statements that make the table with its maps and sets, for one nft family. */
-export function tableStatements(family: "ip" | "ip6"): readonly string[] {
+export function tableStatements(family: "ip" | "ip6", layout: string): readonly string[] {
   const address = family === "ip" ? "ipv4_addr" : "ipv6_addr";
   const set = (name: string, body: string): string => `add set ${family} turnout ${name} { ${body} }`;
   const map = (name: string, body: string): string => `add map ${family} turnout ${name} { ${body} }`;
@@ -86,6 +90,7 @@ export function tableStatements(family: "ip" | "ip6"): readonly string[] {
     ...PROTOCOLS.flatMap((protocol) => (["service", "nodeport"] as const).map((kind) => mapStatement(family, endpointMap(kind, protocol)))),
     set("affinity", `typeof ${family} saddr . ${index} . ${index}; size 1048576; flags dynamic,timeout;`),
     map("affinity-endpoints", `typeof ${index} . ${index} . ${index} : verdict;`),
-    `add chain ${family} turnout layout-${LAYOUT_VERSION}`,
+    ...(layout === layoutName(true) ? countSetStatements(family) : []),
+    `add chain ${family} turnout layout-${layout}`,
   ];
 }

@@ -1,6 +1,16 @@
-import { parseBindAddress, probe, routes, serveHttp, type BindAddress } from "@turnout/client/daemon";
+import {
+  forThisHost,
+  hostAddresses,
+  jsonReply,
+  parseBindAddress,
+  probe,
+  routes,
+  serveHttp,
+  type BindAddress,
+} from "@turnout/client/daemon";
 import { ProxyError, type Clock, type Log } from "@turnout/core";
 import { judgeNodeState, type NodeStateCondition, type NodeStateProbe } from "./node-state-health.ts";
+import type { NodeStateStatus } from "./node-state-status.ts";
 import type { NodeStateMetrics } from "./node-state-metrics.ts";
 
 /** Ports of addresses that are given without one. */
@@ -38,13 +48,15 @@ export interface NodeStatePorts {
   readonly addresses: NodeStateAddresses;
   readonly metrics: NodeStateMetrics;
   readonly condition: () => NodeStateCondition;
+  /** Told to this host alone. */
+  readonly status: () => NodeStateStatus;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Answer metrics and probes until `signal` aborts. An address that can't be had is tried again every 5 s. */
 export async function serveNodeStatePorts(ports: NodeStatePorts, signal: AbortSignal): Promise<void> {
-  const { addresses, metrics, condition, clock, log } = ports;
+  const { addresses, metrics, condition, status, clock, log } = ports;
   const probeOf = (path: NodeStateProbe): ReturnType<typeof probe> =>
     probe(`/${path}`, log, () => judgeNodeState(path, condition(), clock.nowMs()));
   const common = { hardFail: false, clock, log };
@@ -54,9 +66,11 @@ export async function serveNodeStatePorts(ports: NodeStatePorts, signal: AbortSi
     tasks.push(serveHttp({ ...common, name: "healthz", address: addresses.healthz, handler }, signal));
   }
   if (addresses.metrics !== undefined) {
-    tasks.push(
-      serveHttp({ ...common, name: "metrics", address: addresses.metrics, handler: routes({ "/metrics": () => metrics.reply() }) }, signal),
-    );
+    const handler = routes({
+      "/metrics": () => metrics.reply(),
+      "/turnout/status": forThisHost(() => jsonReply(200, status()), hostAddresses),
+    });
+    tasks.push(serveHttp({ ...common, name: "metrics", address: addresses.metrics, handler }, signal));
   }
   await Promise.all(tasks);
 }

@@ -23,6 +23,8 @@ const NODE_FLAGS: readonly string[] = [
   "max-service-entries",
   "healthz-port",
   "metrics-port",
+  "service-metrics",
+  "web-page",
   ...Object.values(ALLOWED_ADDRESS_FLAGS),
 ];
 const DEFAULT_TIMEOUT = "1m";
@@ -120,6 +122,12 @@ export function addConfigFlags(command: Command, which: "all" | "state"): Comman
         "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)",
       ),
     );
+    command
+      .option(
+        "--service-metrics <n>",
+        "count connections, rejects and drops for each Service port, and tell the n busiest in /metrics and turnout status (default: 0, nothing is counted)",
+      )
+      .option("--web-page [true|false]", "serve a page for people at the metrics port, /turnout/, for this host alone (default: false)");
     command.addOption(new Option("--healthz-port <port>", "deprecated").hideHelp());
     command.addOption(new Option("--metrics-port <port>", "deprecated").hideHelp());
     // kube-proxy links a library that has these; nothing reads them, there or here.

@@ -9,6 +9,8 @@ export { objectId } from "./contract/backend.ts";
 export type {
   Backend,
   BackendMetric,
+  CountName,
+  Counts,
   BackendModule,
   Context,
   Dataplane,

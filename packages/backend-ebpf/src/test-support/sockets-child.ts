@@ -241,7 +241,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
 
   async optOut() {
     const { want } = await proxy();
-    const options = parseEbpfOptions({ "opt-out-services": ["shop/plain"] });
+    const options = parseEbpfOptions({ counters: true, "opt-out-services": ["shop/plain"] });
     const fixtures = [
       { ...PLAIN, remote: 0 },
       { name: "other", number: 5, local: 1 },

@@ -41,7 +41,7 @@ export const PARTS: SkeletonParts = {
 };
 
 /** Options of the tests: none. */
-export const OPTIONS: EbpfOptions = parseEbpfOptions({});
+export const OPTIONS: EbpfOptions = parseEbpfOptions({ counters: true });
 
 const NODE = rawNode("node1", { addresses: ["172.18.0.1", "fd00:18::1"], podCIDRs: ["10.1.1.0/24", "fd00:1:1::/64"] });
 

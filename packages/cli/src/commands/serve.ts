@@ -2,12 +2,13 @@ import { DEFAULT_TARGET, IssueLog, parseApiTarget, tlsFiles, type TlsFiles } fro
 import { runConfig } from "@turnout/client/daemon";
 import { isDNSName, ProxyError, Store, type Log, type ObjectKind, type World } from "@turnout/core";
 import { parseSourceSpec, type SourceSpec } from "@turnout/server";
-import type { NodeStateProvider, NodeStateServer, UnixListenerOptions } from "@turnout/server/serve";
+import type { NodeStateProvider, NodeStateServer, ServerStats, UnixListenerOptions } from "@turnout/server/serve";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import type { NodeStateCondition } from "../node-state-health.ts";
 import { NodeStateMetrics } from "../node-state-metrics.ts";
 import { nodeStateAddresses, NODE_STATE_PORTS, serveNodeStatePorts } from "../node-state-ports.ts";
+import { nodeStateStatus, type NodeStateStatus } from "../node-state-status.ts";
 import { fillStore } from "../object-store.ts";
 import {
   addAllowOptions,
@@ -71,7 +72,7 @@ export function addServe(program: Command, env: Environment): void {
     .option("--streams-per-client <n>", "streams of one certificate, or for one node of those that may ask for any (default: 16)")
     .option(
       "--metrics-bind-address <ip:port>",
-      `where /metrics is answered, port ${NODE_STATE_PORTS.metrics} unless given (default: nowhere)`,
+      `where /metrics, and turnout status, are answered, port ${NODE_STATE_PORTS.metrics} unless given (default: nowhere)`,
     )
     .option(
       "--healthz-bind-address <ip:port>",
@@ -163,11 +164,15 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       limits,
     });
     const condition = (): NodeStateCondition => ({ ...stateSource.condition(), listenTrouble: server.stats.listenTrouble });
-    metrics.watch({ stats: () => server.stats, condition, store: stateSource.store });
+    const stats = (): ServerStats => server.stats;
+    const { store, provider } = stateSource;
+    metrics.watch({ stats, condition, store });
+    const parts = { version: env.version, source: options.source, startedMs: clock.nowMs(), store, provider, stats, condition };
+    const status = (): NodeStateStatus => nodeStateStatus(parts, clock.nowMs());
     try {
       const tasks = [
         (stop: AbortSignal) => stateSource.run(server, stop),
-        (stop: AbortSignal) => serveNodeStatePorts({ addresses, metrics, condition, clock, log }, stop),
+        (stop: AbortSignal) => serveNodeStatePorts({ addresses, metrics, condition, status, clock, log }, stop),
       ];
       await untilOneFails(tasks, env.signal);
     } finally {

@@ -1,11 +1,10 @@
-import type { ProxyStatus } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addVerbose, quietLogFor, type CommonOptions } from "../options.ts";
 import { addAddress, askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import { timeText } from "../status/ages.ts";
-import { statusLine, statusText } from "../status/status-text.ts";
+import { statusLine, statusText, type Status } from "../status/status-text.ts";
 
 interface StatusOptions extends CommonOptions, RunningProxyOptions {
   readonly output: "text" | "json";
@@ -18,6 +17,7 @@ Examples:
   turnout status --watch
   turnout status -o json | jq '.families[].refused'
   turnout status --address 10.0.0.7:10249        # a proxy with that --metrics-bind-address
+  turnout status --address 127.0.0.1:12091       # a node-state server (turnout serve) with that one
 
 It asks the proxy that runs on this host, over its metrics port, and changes nothing.
 Exit codes: 0 the proxy answered, whatever it said; 1 it didn't.`;
@@ -43,11 +43,11 @@ export function addStatus(program: Command, env: Environment): void {
   });
 }
 
-async function ask(options: StatusOptions, { signal }: Environment): Promise<ProxyStatus> {
-  return (await askProxy(options, "/turnout/status", signal)) as ProxyStatus;
+async function ask(options: StatusOptions, { signal }: Environment): Promise<Status> {
+  return (await askProxy(options, "/turnout/status", signal)) as Status;
 }
 
-function shown(status: ProxyStatus, { output }: StatusOptions): string {
+function shown(status: Status, { output }: StatusOptions): string {
   return output === "json" ? `${JSON.stringify(status, undefined, 2)}\n` : statusText(status);
 }
 
@@ -68,7 +68,7 @@ async function watch(options: StatusOptions, env: Environment): Promise<void> {
 }
 
 /** Returns the line that was shown last. */
-function show(answer: ProxyStatus | ProxyError, options: StatusOptions, env: Environment, before: string): string {
+function show(answer: Status | ProxyError, options: StatusOptions, env: Environment, before: string): string {
   if (options.output === "json") {
     if (!ProxyError.is(answer)) env.out(`${JSON.stringify(answer)}\n`);
     return before;

@@ -18,6 +18,7 @@ const FAMILY: FamilyStatus = {
   latency: { samples: 312, p50Ms: 4.14, p99Ms: 9.62, maxMs: 40 },
 };
 const STATUS: ProxyStatus = {
+  kind: "proxy",
   version: "0.1.0",
   backend: "nft",
   residence: "kernel",
@@ -119,6 +120,29 @@ describe("statusText", () => {
     const issues = many({ object: "o", what: "w", hint: "h" });
     expect(statusText({ ...STATUS, families: both, issues }).split("\n").length).toBeLessThan(45);
   });
+});
+
+test("of a node-state server says what it holds and who asks", () => {
+  const server = {
+    kind: "node-state-server",
+    version: "0.1.0",
+    source: "kube",
+    startedMs: NOW - 60_000,
+    nowMs: NOW,
+    isComplete: true,
+  } as const;
+  const objects = { Service: 2, EndpointSlice: 3, Node: 1, ServiceCIDR: 0 };
+  const common = { sourceTroubles: {}, objects, watchers: 4, views: 2, issues: { count: 0, first: [] } };
+  expect(statusText({ ...server, ...common }).split("\n")).toEqual([
+    "node-state server: healthy",
+    "turnout 0.1.0, source kube, running since 14:19:00 UTC (1m ago)",
+    "",
+    "API objects: Service 2, EndpointSlice 3, Node 1, ServiceCIDR 0",
+    "Backends: 4 streams, for 2 nodes and settings",
+    "Reported about API objects: nothing",
+    "",
+  ]);
+  expect(statusLine({ ...server, ...common, listenTrouble: "the socket is gone" })).toContain("NOT HEALTHY: new clients can't connect");
 });
 
 test("statusLine does not change as time goes by", () => {

@@ -1,14 +1,23 @@
 import type { Bounded, FamilyStatus, ProxyStatus, RefusalStatus } from "@turnout/client/daemon";
-import type { Issue } from "@turnout/core";
+import type { CountName, Counts, Issue } from "@turnout/core";
+import type { NodeStateStatus } from "../node-state-status.ts";
 import { ageText, sinceText, timeText } from "./ages.ts";
 
 /** How many of what may be many are shown: the whole is to fit on a screen. */
 const SHOWN_MAX = 5;
 
-/** Show a proxy's status on one screen. Pure. */
-export function statusText(status: ProxyStatus): string {
+/** What may be asked for its status. */
+export type Status = ProxyStatus | NodeStateStatus;
+
+/** Show a status on one screen. Pure. */
+export function statusText(status: Status): string {
+  const lines = status.kind === "proxy" ? proxyLines(status) : serverLines(status);
+  return `${lines.map((line) => harmless(line).trimEnd()).join("\n")}\n`;
+}
+
+function proxyLines(status: ProxyStatus): readonly string[] {
   const { families, issues, nowMs } = status;
-  const lines = [
+  return [
     ...headLines(status),
     "",
     ...table(families, nowMs),
@@ -16,13 +25,42 @@ export function statusText(status: ProxyStatus): string {
     ...waitingLines(families, nowMs),
     ...refusedLines(families, nowMs),
     ...foreignLines(families, nowMs),
+    ...countedLines(families),
     ...issueLines(issues),
   ];
-  return `${lines.map((line) => harmless(line).trimEnd()).join("\n")}\n`;
+}
+
+function serverLines(status: NodeStateStatus): readonly string[] {
+  const { version, source, startedMs, nowMs, objects, watchers, views, issues, sourceTroubles } = status;
+  const held =
+    objects === undefined
+      ? "a relay, which holds none"
+      : Object.entries(objects)
+          .map(([kind, count]) => `${kind} ${count.toLocaleString("en")}`)
+          .join(", ");
+  return [
+    `node-state server: ${serverHealth(status)}`,
+    `turnout ${version}, source ${source}, running since ${sinceText(startedMs, nowMs)}`,
+    ...troubleLines(sourceTroubles),
+    "",
+    `API objects: ${held}`,
+    `Backends: ${watchers.toLocaleString("en")} streams, for ${views.toLocaleString("en")} nodes and settings`,
+    ...issueLines(issues),
+  ];
+}
+
+function serverHealth({ isComplete, listenTrouble }: NodeStateStatus): string {
+  if (listenTrouble !== undefined) return `NOT HEALTHY: new clients can't connect: ${listenTrouble}`;
+  return isComplete ? "healthy" : "waiting for the source to say what there is";
+}
+
+function troubleLines(troubles: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(troubles).map(([part, trouble]) => `the source is not followed: ${part}: ${trouble}; rules stay as they are`);
 }
 
 /** The same in a line, without what changes as time goes by. Pure. */
-export function statusLine(status: ProxyStatus): string {
+export function statusLine(status: Status): string {
+  if (status.kind !== "proxy") return `${serverHealth(status)}; ${status.watchers} streams; ${status.issues.count} reported`;
   const families = status.families.map(({ family, services, rows, objects, waiting, refused, inForceSinceMs, foreignChange }) => {
     const state = inForceSinceMs === undefined ? "not in force yet" : `${objects} objects in force`;
     const foreign = foreignChange === undefined ? [] : [`changed by ${foreignChange.who} at ${timeText(foreignChange.atMs, status.nowMs)}`];
@@ -49,7 +87,7 @@ function headLines(status: ProxyStatus): readonly string[] {
     `node ${node}: ${healthWord(status)}${health.reason === "" ? "" : `: ${health.reason}`}`,
     `turnout ${version}, backend ${backend}${source === undefined ? "" : `, source ${source}`}, running since ${sinceText(startedMs, nowMs)}`,
     ...(parts.length === 0 ? [] : [parts.join(", ")]),
-    ...Object.entries(sourceTroubles).map(([part, trouble]) => `the source is not followed: ${part}: ${trouble}; rules stay as they are`),
+    ...troubleLines(sourceTroubles),
   ];
 }
 
@@ -123,6 +161,30 @@ function foreignLines(families: readonly FamilyStatus[], nowMs: number): readonl
 function issueLines({ count, first }: Bounded<Issue>): readonly string[] {
   const lines = first.slice(0, SHOWN_MAX).flatMap(({ object, what, hint }) => [`  ${object}: ${what}`, `    → ${hint}`]);
   return section("Reported about API objects", lines, moreLine(count, Math.min(first.length, SHOWN_MAX)));
+}
+
+/** The busiest first, of both families. */
+function countedLines(families: readonly FamilyStatus[]): readonly string[] {
+  const counting = families.filter(({ counted }) => counted !== undefined);
+  if (counting.length === 0) return [];
+  const all = counting.flatMap(({ family, counted }) => (counted?.first ?? []).map(({ row, counts }) => ({ family, row, counts })));
+  const lines = all.slice(0, SHOWN_MAX).map(({ family, row, counts }) => `  ${family} ${row}: ${countsText(counts)}`);
+  return section("Counted since the start, the busiest first", lines);
+}
+
+const COUNT_WORDS: Readonly<Record<CountName, string>> = {
+  connections: "connections",
+  datagrams: "datagrams",
+  bytesIn: "bytes in",
+  bytesOut: "bytes out",
+  rejects: "refused (no endpoints)",
+  dropsWithoutLocal: "dropped (no local endpoints)",
+  dropsOutsideRanges: "dropped (source ranges)",
+};
+
+function countsText(counts: Counts): string {
+  const words = Object.entries(COUNT_WORDS).map(([name, word]) => [counts[name as CountName] ?? 0, word] as const);
+  return words.flatMap(([count, word]) => (count === 0 ? [] : [`${count.toLocaleString("en")} ${word}`])).join(", ");
 }
 
 function section(title: string, lines: readonly string[], more: readonly string[] = []): readonly string[] {

@@ -169,6 +169,20 @@ export interface BackendMetric {
   readonly value: number;
 }
 
+/**
+ * What a dataplane can count of one object:
+ * - `connections`: new connections, and flows of UDP, that it sent to an endpoint;
+ * - `datagrams`: datagrams that it sent to an endpoint one by one, without a flow;
+ * - `bytesIn`, `bytesOut`: from clients to endpoints and back;
+ * - `rejects`: connections or packets that were refused, for want of endpoints;
+ * - `dropsWithoutLocal`: those that were dropped because the policy is Local and no endpoint is on this node;
+ * - `dropsOutsideRanges`: those that were dropped because their source is in none of the source ranges.
+ */
+export type CountName = "connections" | "datagrams" | "bytesIn" | "bytesOut" | "rejects" | "dropsWithoutLocal" | "dropsOutsideRanges";
+
+/** What was counted, as whole numbers. What is never counted in this dataplane is absent; 0 may be absent too. */
+export type Counts = Readonly<Partial<Record<CountName, number>>>;
+
 /** One family of a dataplane. Only probe, observe, apply, forgetFlows and watch touch anything. */
 export interface Backend<H, K extends KernelObject, S> {
   /** What exists whatever the services are. Pure. */
@@ -220,6 +234,14 @@ export interface Backend<H, K extends KernelObject, S> {
   watch?(signal: AbortSignal): AsyncIterable<HostEvent<H>>;
   /** Numbers of its own, from its start on; asked for when somebody reads the metrics, so cheap. */
   metrics?(): readonly BackendMetric[] | Promise<readonly BackendMetric[]>;
+  /**
+   * What the dataplane counted for each object since the host has it, by {@link objectId}; what was never met may be left out. The core knows whose
+   * an object is, so count where one row owns the object, and no count in two objects. Asked for when somebody reads, a few times a minute at most.
+   *
+   * Shape: `isKnown` tells whether rows own an object of an identity, where what is read doesn't say which kind of object it is.
+   * Edges: a count that is smaller than before has begun anew. Called only where the module's {@link BackendModule.countingOptions} were passed.
+   */
+  counts?(signal: AbortSignal, isKnown: (object: string) => boolean): Promise<ReadonlyMap<string, Counts>>;
   /** Remove everything of ours; by default what observe finds is removed. */
   cleanup?(signal: AbortSignal): Promise<void>;
   /**
@@ -263,6 +285,8 @@ export interface BackendModule<O = unknown, H = unknown, K extends KernelObject 
    * it would keep the changes of all others waiting. Default 100,000.
    */
   readonly serviceEntriesMax?: number;
+  /** Options with which its backends have {@link Backend.counts}, `{}` where they always do; put beside those that were given. Default: it can't count. */
+  readonly countingOptions?: Readonly<Record<string, Plain>>;
   /**
    * The Linux capabilities that it needs, in this process or in the programs that it starts, each with what it is needed for: `{ CAP_NET_ADMIN:
    * "change the network" }`. The process around it gives up all others before {@link open} is called; {} asks for none. What the host doesn't

@@ -33,6 +33,7 @@ const MODULE: Readonly<Record<Exclude<keyof BackendModule, "contract" | "variant
   nodePortAddressesDefault: optional(rule("a list of texts", isTexts)),
   proxyMode: optional(TEXT),
   serviceEntriesMax: optional(rule("a whole number from 1", (value) => Number.isSafeInteger(value) && Number(value) >= 1)),
+  countingOptions: optional(rule("an object", isObject)),
   rights: optional(rule("an object of texts", isTextTable)),
   createWorld: optional(FUNCTION),
   parseOptions: FUNCTION,
@@ -98,6 +99,7 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   watch: optional(FUNCTION),
   tellsDrift: optional(rule("true or false", (value) => typeof value === "boolean")),
   metrics: optional(FUNCTION),
+  counts: optional(FUNCTION),
   cleanup: optional(FUNCTION),
   leftovers: optional(FUNCTION),
 };

@@ -25,6 +25,11 @@ export class ServiceClaims {
     this.#reports = new LostClaimReports(report);
   }
 
+  /** What rows go without now. */
+  issues(): Iterable<Issue> {
+    return this.#reports.issues();
+  }
+
   /** Take in what the cluster has of its own; returns Services that may have lost or got something by that. */
   setGround(ground: Ground): ReadonlySet<string> {
     return new Set([...this.#claims.setGround(ground)].map(serviceKeyOf));

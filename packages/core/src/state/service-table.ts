@@ -63,6 +63,11 @@ export class ServiceTable {
     return this.#revision;
   }
 
+  /** Which contested addresses rows go without now. */
+  issues(): Iterable<Issue> {
+    return this.#claims.issues();
+  }
+
   /** Hear when {@link ServiceTable.update} may find something; called synchronously, must not throw. Returns the way to stop. */
   onNews(listener: () => void): () => void {
     this.#listeners.add(listener);

@@ -1,4 +1,5 @@
 import type { ProxyError } from "../model/errors.ts";
+import type { ChangeSet } from "../model/rows.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 
 /** A sync that succeeded, or did what it could in its turn: then `deferred` is above 0, and the next one carries on at once. Times in ms. */
@@ -31,7 +32,8 @@ export interface FailedEvent {
 
 /** Hears what a sync loop does; must not throw. */
 export interface SyncObserver {
-  queued(event: { readonly family: IPFamily; readonly atMs: number }): void;
+  /** A change set came; what it changes is as before until this returns. */
+  queued(event: { readonly family: IPFamily; readonly atMs: number; readonly changes: ChangeSet }): void;
   synced(event: SyncedEvent): void;
   failed(event: FailedEvent): void;
   flowsForgotten(event: { readonly family: IPFamily; readonly count: number; readonly durationMs: number }): void;

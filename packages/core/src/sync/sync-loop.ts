@@ -103,6 +103,11 @@ export class SyncLoop<H, K extends KernelObject, S> {
     return this.#reconciler.refusals;
   }
 
+  /** The rows that own an object, by its identity. */
+  ownersOf(object: string): ReadonlySet<string> {
+    return this.#wanted.ledger.ownersOf([object]);
+  }
+
   /** What was reported about API objects and still holds, as far as this process knows. */
   *issues(): Iterable<Issue> {
     yield* this.#options.feed.issues?.() ?? [];
@@ -192,7 +197,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
     this.#progress.queued(atMs, changes.triggersMs);
-    observer.queued({ family, atMs });
+    observer.queued({ family, atMs, changes });
     this.#wanted.accept(changes);
   }
 

@@ -85,11 +85,12 @@ export class IptablesTool {
 
   /** List one table. @throws {ProxyError} `host_unsupported` where it holds what the tool can't list. */
   async save(table: TableName, signal: AbortSignal): Promise<string> {
-    const file = await this.#file("-save", signal);
-    const { code, stdout, stderr } = await this.#world.exec.run(file, ["-t", table], { signal, timeoutMs: 600_000 });
-    if (code !== 0) throw iptablesError(stderr, `list table ${table}`);
-    assertListed(stdout);
-    return stdout;
+    return await this.#saved(["-t", table], table, signal);
+  }
+
+  /** List one table with what its rules matched. @throws {ProxyError} as {@link IptablesTool.save}. */
+  async saveCounted(table: TableName, signal: AbortSignal): Promise<string> {
+    return await this.#saved(["-c", "-t", table], table, signal);
   }
 
   /** List the tables that exist, each under its name; asking the legacy variant for one by name would make it. */
@@ -114,6 +115,13 @@ export class IptablesTool {
     const error = iptablesError(result.stderr, `look for chain ${chain}`);
     if (error.code === "permission_denied") throw error;
     return false;
+  }
+
+  async #saved(args: readonly string[], table: TableName, signal: AbortSignal): Promise<string> {
+    const { code, stdout, stderr } = await this.#world.exec.run(await this.#file("-save", signal), args, { signal, timeoutMs: 600_000 });
+    if (code !== 0) throw iptablesError(stderr, `list table ${table}`);
+    assertListed(stdout);
+    return stdout;
   }
 
   async #file(what: "" | "-restore" | "-save", signal: AbortSignal): Promise<string> {

@@ -3,9 +3,9 @@ import type { IPFamily, Protocol } from "@turnout/core";
 import { AF, ipText } from "../netlink/host-addresses.ts";
 import { findAttribute, zeroTerminated } from "../netlink/message.ts";
 import { GENL_HEADER_LENGTH } from "../netlink/generic.ts";
-import { ATTR, DEST, HASHED_FLAG, INFO, PROTOCOL_NUMBER, SVC } from "./constants.ts";
+import { ATTR, DEST, HASHED_FLAG, INFO, PROTOCOL_NUMBER, STATS, SVC } from "./constants.ts";
 import { FORWARDING } from "./model/model.ts";
-import type { IpvsTimeouts, RealServer, VirtualServerKey, VirtualServerSettings } from "./model/model.ts";
+import type { IpvsTimeouts, RealServer, VirtualServerCounts, VirtualServerKey, VirtualServerSettings } from "./model/model.ts";
 
 const ADDRESS_LENGTH: Readonly<Record<IPFamily, number>> = { IPv4: 4, IPv6: 16 };
 const FORWARDING_MASK = 0x7;
@@ -38,6 +38,19 @@ export function parseService(payload: Buffer): ServiceAnswer | { readonly family
     timeoutSeconds: findAttribute(body, SVC.timeout)?.readUInt32LE(0) ?? 0,
     clientPrefixLength: prefixLengthOf(family, findAttribute(body, SVC.netmask)),
   };
+}
+
+/** Read what was counted for a virtual server; undefined where the message holds no counters. */
+export function parseCounts(payload: Buffer): VirtualServerCounts | undefined {
+  const body = findAttribute(payload, ATTR.service, GENL_HEADER_LENGTH);
+  // Linux before 4.1 has those of 32 bits alone, of which bytes have 64 all the same.
+  const stats = body && (findAttribute(body, SVC.stats64) ?? findAttribute(body, SVC.stats));
+  if (stats === undefined) return undefined;
+  const number = (type: number): number => {
+    const bytes = findAttribute(stats, type);
+    return bytes === undefined ? 0 : bytes.length >= 8 ? Number(bytes.readBigUInt64LE(0)) : bytes.readUInt32LE(0);
+  };
+  return { connections: number(STATS.connections), bytesIn: number(STATS.bytesIn), bytesOut: number(STATS.bytesOut) };
 }
 
 /** Read one real server of a virtual server of `family`; undefined when it isn't one, or is of the other family (a tunnel's may be). */

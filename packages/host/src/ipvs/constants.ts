@@ -32,7 +32,12 @@ export const SVC = {
   flags: 7,
   timeout: 8,
   netmask: 9,
+  stats: 10,
+  stats64: 12,
 } as const;
+
+/** Attributes of counters: of 32 or 64 bits, connections always of 32 where there are no 64. @source linux/ip_vs.h IPVS_STATS_ATTR_* */
+export const STATS = { connections: 1, bytesIn: 4, bytesOut: 5 } as const;
 
 /** Attributes of a real server. @source linux/ip_vs.h IPVS_DEST_ATTR_* */
 export const DEST = {

@@ -153,6 +153,7 @@ describe("IPVS of a real kernel", needs("uml", "ipvsadm", "ip", "setpriv"), () =
       "another: refused",
       "deleted: ; talks: no",
       "added again: weight 1, 1 active, 0 inactive; talks: yes",
+      "counted at port 80: 1 connections, bytes in and out: some,some",
     ];
     expect(results["draining"]).toEqual({ IPv4: states, IPv6: states });
   });

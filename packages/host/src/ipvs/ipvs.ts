@@ -4,12 +4,12 @@ import { MAX_IN_FLIGHT, NetlinkChannel } from "../netlink/channel.ts";
 import { errno, kernelError } from "../netlink/errno.ts";
 import { findFamily } from "../netlink/generic.ts";
 import { NETLINK } from "../netlink/socket.ts";
-import { parseRealServer, parseService, parseTimeouts, parseVersion } from "./answers.ts";
+import { parseCounts, parseRealServer, parseService, parseTimeouts, parseVersion } from "./answers.ts";
 import type { ServiceAnswer } from "./answers.ts";
 import { IPVS_FAMILY } from "./constants.ts";
 import { ipvsMissing, operationError, timeoutsError } from "./errors.ts";
 import { operationObject, virtualServerName } from "./model/model.ts";
-import type { IpvsListing, IpvsOperation, IpvsTimeouts, RealServer, VirtualServerKey } from "./model/model.ts";
+import type { IpvsListing, IpvsOperation, IpvsTimeouts, RealServer, VirtualServerCounts, VirtualServerKey } from "./model/model.ts";
 import { operationRequest, questionRequest, realServersRequest, servicesRequest, timeoutsRequest } from "./requests.ts";
 
 /** IPVS of one network namespace. */
@@ -29,6 +29,8 @@ export interface Ipvs {
    * @throws {ProxyError} as {@link Ipvs.list}.
    */
   realServers(of: readonly VirtualServerKey[]): Promise<readonly (readonly RealServer[])[]>;
+  /** Read what was counted for each virtual server of one family, in one round trip. @throws {ProxyError} as {@link Ipvs.list}. */
+  counts(family: IPFamily): Promise<readonly (VirtualServerKey & VirtualServerCounts)[]>;
   /**
    * Carry out operations in order, many in one round trip, and say what became of each: undefined, or why the kernel refused it. One that
    * is refused stops no other.
@@ -79,6 +81,20 @@ class KernelIpvs implements Ipvs {
       found.push(servers);
     }
     return found;
+  }
+
+  counts(family: IPFamily): Promise<readonly (VirtualServerKey & VirtualServerCounts)[]> {
+    return this.#inTurn(async () => {
+      const found: (VirtualServerKey & VirtualServerCounts)[] = [];
+      const { errno: value } = await this.#channel.dump(await this.#familyId(), servicesRequest(), (_, payload) => {
+        const [service, counts] = [parseService(payload), parseCounts(payload)];
+        if (service === undefined || counts === undefined || service.family !== family || "firewallMark" in service) return;
+        const { protocol, address, port } = service;
+        found.push({ family, protocol, address, port, ...counts });
+      });
+      this.#check(value, "what was counted for virtual servers can't be read", undefined);
+      return found;
+    });
   }
 
   change(operations: readonly IpvsOperation[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]> {

@@ -213,6 +213,9 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       await change(server(service, at, 8080));
       await look("added again", "answer");
       held.end();
+      const [counted] = await ipvs.counts(family);
+      const bytes = [counted?.bytesIn, counted?.bytesOut].map((count = 0) => (count > 100 ? "some" : "none")).join();
+      states.push(`counted at port ${counted?.port}: ${counted?.connections} connections, bytes in and out: ${bytes}`);
       seen[family] = states;
       clear();
     }

@@ -19,6 +19,8 @@ export interface NodeStates {
 export interface NodeStateProvider {
   /** Where they are computed from, if here; then kpng's protocols can be served too. */
   readonly store?: Store;
+  /** What is wrong with API objects now. Absent: another node-state server knows. */
+  issues?(): Iterable<Issue>;
   open(request: NodeStateRequest): NodeStates;
 }
 
@@ -47,6 +49,10 @@ export function createStoreProvider(
   });
   return {
     store,
+    *issues() {
+      yield* store.issues();
+      yield* tables.issues();
+    },
     open(request) {
       const { nodeName } = request;
       const own: StoreView[] = [];

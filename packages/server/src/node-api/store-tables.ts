@@ -63,6 +63,11 @@ export class StoreTables {
     return entry.awaited;
   }
 
+  /** Which contested addresses rows go without, as far as anybody asks for rows. */
+  *issues(): Iterable<Issue> {
+    for (const { awaited } of this.#entries.values()) yield* awaited.table.issues();
+  }
+
   /** Let go of a family's table; once for each {@link StoreTables.acquire}. */
   release(family: IPFamily): void {
     const entry = this.#entries.get(family);

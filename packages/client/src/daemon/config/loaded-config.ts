@@ -14,7 +14,7 @@ export interface FileText {
 
 /** Everything a configuration is made from. */
 export interface ConfigInput {
-  /** kube-proxy's flags plus `node-name`, `master`, `max-service-entries`, `healthz-port`, `metrics-port` and the allow-lists of addresses, by name without dashes. */
+  /** kube-proxy's flags plus `node-name`, `master`, `max-service-entries`, `healthz-port`, `metrics-port`, `service-metrics`, `web-page` and the allow-lists of addresses, by name without dashes. */
   readonly flags: RawFlags;
   /** What --config names. */
   readonly file: FileText | undefined;

@@ -11,12 +11,13 @@ import { CONFIGZ, configz } from "./configz.ts";
 import { detectLocal } from "./detect-local.ts";
 import { gatesWithoutEffect, gateStates, isGateOn, type GateState } from "./feature-gates.ts";
 import { flagTexts } from "./flag-texts.ts";
+import { insightSettings, type InsightSettings } from "./insight-flags.ts";
 import { invalid, isFeatureOn, placeOf, textFlag, type FileText, type LoadedConfig } from "./loaded-config.ts";
 import { serverAddresses, type ServerAddresses } from "./server-addresses.ts";
 import type { HostSettings } from "../host/host-settings.ts";
 
 /** What a running proxy is told, frozen. */
-export interface RunConfig extends ServerAddresses {
+export interface RunConfig extends ServerAddresses, InsightSettings {
   readonly nodeName: string;
   readonly settings: NodeSettings;
   /** What is set on the host besides rules. */
@@ -95,6 +96,7 @@ export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: Conf
     syncPeriodMs,
     minSyncPeriodMs,
     serviceEntriesMax: serviceEntriesMax(loaded.input.flags),
+    ...insightSettings(loaded.input.flags),
     allowedAddresses: Object.freeze(allowedAddresses(loaded.input.flags)),
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
     master: textFlag(loaded.input.flags, "master"),

@@ -1,4 +1,4 @@
-import { canonicalIP, cidrContains, parseCIDR, parseIP } from "@turnout/core";
+import { canonicalIP, cidrContains, FAMILIES, parseCIDR, parseIP, type IPFamily } from "@turnout/core";
 import type { HttpRequest, Reply } from "../health/health.ts";
 
 const LOOPBACK = ["127.0.0.0/8", "::1/128"].map((text) => parseCIDR(text));
@@ -30,8 +30,21 @@ function isOwnName(host: string): boolean {
   return name.toLowerCase() === "localhost" || canonicalIP(name) !== undefined;
 }
 
-/** Refuse a request in one line. */
-export function refusal(status: 403 | 405 | 400 | 404, text: string): Reply {
+/** Answers one request. */
+export type Route = (request: HttpRequest) => Reply | Promise<Reply>;
+
+/** Have a route answer this host alone, and GET alone. `hostAddresses` are this host's own, canonical. */
+export function forThisHost(route: Route, hostAddresses: (family: IPFamily) => readonly string[]): Route {
+  return (request) => {
+    const reason = reasonToRefuse(request, FAMILIES.flatMap(hostAddresses));
+    if (reason !== undefined) return refusal(403, reason);
+    if (request.method !== "GET" && request.method !== "HEAD") return refusal(405, "nothing can be changed here: use GET");
+    return route(request);
+  };
+}
+
+/** Refuse a request in one line: 400 for a question that can't be answered. */
+export function refusal(status: 400 | 403 | 405, text: string): Reply {
   const headers = { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" };
   return { status, headers: status === 405 ? { ...headers, Allow: "GET, HEAD" } : headers, body: `${text}\n` };
 }

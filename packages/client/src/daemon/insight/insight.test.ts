@@ -1,3 +1,4 @@
+import { get } from "node:http";
 import { ProxyError } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
@@ -12,6 +13,7 @@ import {
   toyRow,
   withBackends,
 } from "../../test-support/toys.ts";
+import type { RunConfig } from "../config/config.ts";
 import type { ProxyStatus } from "./status.ts";
 
 let proxy: ToyProxy;
@@ -24,8 +26,8 @@ beforeEach(async () => {
 
 afterEach(() => proxy.end());
 
-async function start(module = toyModule(proxy.kernel)): Promise<void> {
-  const config = toyConfig({ metricsBindAddress: { ip: "127.0.0.1", port } });
+async function start(module = toyModule(proxy.kernel), overrides: Partial<RunConfig> = {}): Promise<void> {
+  const config = toyConfig({ metricsBindAddress: { ip: "127.0.0.1", port }, ...overrides });
   void proxy.start({ config, source: "file:shop.yaml" }, module);
   await eventually("the port answers", () =>
     fetch(`http://127.0.0.1:${port}/healthz`).then(
@@ -116,10 +118,70 @@ describe("/turnout/status", () => {
     expect((await status()).issues.count).toBe(0);
   });
 
+  test("is answered to no name that a stranger's DNS may lead here", async () => {
+    await start();
+    const code = await new Promise((resolve) => {
+      get({ host: "127.0.0.1", port, path: "/turnout/status", headers: { host: "evil.example" } }, (response) =>
+        resolve(response.resume().statusCode),
+      );
+    });
+    expect(code).toBe(403);
+  });
+
   test("is for this host alone, and takes nothing but GET", async () => {
     await start();
     const answer = await fetch(`http://127.0.0.1:${port}/turnout/status`, { method: "POST" });
     expect([answer.status, await answer.text()]).toEqual([405, "nothing can be changed here: use GET\n"]);
     expect((await fetch(`http://127.0.0.1:${port}/turnout/status`, { method: "HEAD" })).status).toBe(200);
+  });
+});
+
+describe("the page", () => {
+  const ask = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${port}/turnout${path}`, { redirect: "manual" });
+
+  test("is not there unless it was asked for", async () => {
+    await start();
+    for (const path of ["", "/", "/page.js", "/services", "/changes"]) expect((await ask(path)).status).toBe(404);
+  });
+
+  test("is three files, Services and changes", async () => {
+    await start(undefined, { hasWebPage: true });
+    proxy.pushBoth();
+    await pass(100);
+    proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
+    await flushPromises();
+    expect([(await ask("")).status, (await ask("")).headers.get("location")]).toEqual([308, "/turnout/"]);
+    for (const [path, type] of [
+      ["/", "text/html"],
+      ["/page.css", "text/css"],
+      ["/page.js", "text/javascript"],
+    ] as const) {
+      const reply = await ask(path);
+      expect([reply.status, reply.headers.get("content-type")]).toEqual([200, `${type}; charset=utf-8`]);
+      expect(reply.headers.get("content-security-policy")).toContain("default-src 'none'");
+    }
+    const { changes } = (await (await ask("/changes?since=2")).json()) as { readonly changes: readonly { readonly text: string }[] };
+    expect(changes.map(({ text }) => text)).toEqual(["shop/cart:http/TCP is gone"]);
+    expect(await (await ask("/services?q=cart")).json()).toEqual({ count: 0, rows: [] });
+  });
+});
+
+test("what is counted is in the metrics and in the status, where that was asked for", async () => {
+  const seen: unknown[] = [];
+  const inner = withBackends(toyModule(proxy.kernel), () => ({
+    counts: () => Promise.resolve(new Map([["service 10.96.0.10:80", { connections: 5 }]])),
+  }));
+  const module = { ...inner, countingOptions: { counts: true }, parseOptions: (raw: unknown) => (seen.push(raw), raw) };
+  await start(module, { serviceMetricsMax: 10 });
+  proxy.pushBoth();
+  await pass(100);
+  expect(seen).toEqual([{ counts: true }]);
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  expect(text).toContain(
+    'turnout_service_connections_total{namespace="shop",service="cart",port="http",protocol="TCP",ip_family="IPv4"} 5',
+  );
+  expect((await status()).families[0]?.counted).toMatchObject({
+    count: 1,
+    first: [{ row: "shop/cart:http/TCP", counts: { connections: 5 } }],
   });
 });

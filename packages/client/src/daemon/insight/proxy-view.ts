@@ -12,7 +12,9 @@ import type {
 } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
 import type { HealthReport } from "../health/health.ts";
+import type { RecentChanges } from "./recent-changes.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
+import type { CountedRows } from "./service-counts.ts";
 
 /** What somebody else did to our objects, found by comparing. */
 export interface ForeignChange {
@@ -51,6 +53,8 @@ export interface FamilyView {
   readonly foreignChange: ForeignChange | undefined;
   /** How long changes take. */
   readonly latency: LatencySummary | undefined;
+  /** The rows that the dataplane counted most for, as read within the last seconds; undefined: nothing is counted. */
+  counted(signal: AbortSignal): Promise<CountedRows | undefined>;
   /** What was reported about API objects and still holds, as far as this process knows. */
   issues(): Iterable<Issue>;
 }
@@ -70,6 +74,8 @@ export interface ProxyView {
   /** Ms since the epoch. */
   readonly startedMs: number;
   readonly families: readonly FamilyView[];
+  /** What changed last; nothing is noted where nobody can look at it. */
+  readonly changes: RecentChanges;
   readonly health: HealthReport;
   readonly eligibility: Eligibility;
   readonly nowMs: number;

@@ -2,6 +2,7 @@ import type { IPFamily, Issue, ProxyError } from "@turnout/core";
 import { unhealthyReason } from "../health/health.ts";
 import type { FamilyView, ForeignChange, ProxyView } from "./proxy-view.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
+import type { CountedRows, RowCounts } from "./service-counts.ts";
 
 /** Of each list that may be long so many are told, and how many there are. */
 const TOLD_MAX = 20;
@@ -43,10 +44,13 @@ export interface FamilyStatus {
   readonly foreignChange?: ForeignChange;
   /** Absent: nothing changed since the first sync. */
   readonly latency?: LatencySummary;
+  /** The busiest Service ports; absent: nothing is counted. */
+  readonly counted?: Bounded<RowCounts>;
 }
 
 /** What `/turnout/status` answers. Members are only added; absent means that there is nothing to tell. */
 export interface ProxyStatus {
+  readonly kind: "proxy";
   readonly version: string;
   readonly backend: string;
   readonly residence: "kernel" | "process";
@@ -64,13 +68,11 @@ export interface ProxyStatus {
   readonly issues: Bounded<Issue>;
 }
 
-/** Say how a proxy is. Pure; costs what there are rows. */
-export function statusOf(proxy: ProxyView): ProxyStatus {
+/** Say how a proxy is. Reads only; costs what there are rows. */
+export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<ProxyStatus> {
   const { version, module, host, nodeName, source, sources, startedMs, nowMs, health, eligibility, families } = proxy;
-  // Both families tell what is wrong with an object that they share.
-  const issues = new Map<string, Issue>();
-  for (const family of families) for (const issue of family.issues()) issues.set(`${issue.object}\n${issue.what}`, issue);
   return {
+    kind: "proxy",
     version,
     backend: module.name,
     residence: module.residence,
@@ -85,12 +87,16 @@ export function statusOf(proxy: ProxyView): ProxyStatus {
       isEligible: eligibility.isEligible,
       reason: unhealthyReason(health, eligibility),
     },
-    families: families.map((family) => familyStatus(family, health.families.get(family.family)?.isHealthy ?? true)),
-    issues: bounded([...issues.values()]),
+    families: await Promise.all(
+      families.map(async (family) =>
+        familyStatus(family, health.families.get(family.family)?.isHealthy ?? true, await family.counted(signal)),
+      ),
+    ),
+    issues: distinctIssues(families.map((family) => family.issues())),
   };
 }
 
-function familyStatus(view: FamilyView, isHealthy: boolean): FamilyStatus {
+function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows | undefined): FamilyStatus {
   const { family, rows, objectCount, inForceSinceMs, lastSyncMs, pendingSinceMs, lastError, foreignChange, latency } = view;
   const services = new Set<string>();
   let endpoints = 0;
@@ -122,13 +128,26 @@ function familyStatus(view: FamilyView, isHealthy: boolean): FamilyStatus {
     refused: bounded(refused),
     ...(foreignChange === undefined ? {} : { foreignChange }),
     ...(latency === undefined ? {} : { latency }),
+    ...(counted === undefined ? {} : { counted: countedStatus(counted) }),
   };
+}
+
+function countedStatus({ busiest, leftOut }: CountedRows): Bounded<RowCounts> {
+  return { count: busiest.length + leftOut, first: busiest.slice(0, TOLD_MAX) };
 }
 
 function errorStatus({ code, message, hint }: ProxyError): RefusalStatus["error"] {
   return { code, message, ...(hint === undefined ? {} : { hint }) };
 }
 
-function bounded<T>(all: readonly T[]): Bounded<T> {
+/** Issues of several sources: what both families, or two nodes, say of one object is one issue. */
+export function distinctIssues(sources: readonly Iterable<Issue>[]): Bounded<Issue> {
+  const issues = new Map<string, Issue>();
+  for (const source of sources) for (const issue of source) issues.set(`${issue.object}\n${issue.what}`, issue);
+  return bounded([...issues.values()]);
+}
+
+/** The first of many, and how many there are. */
+export function bounded<T>(all: readonly T[]): Bounded<T> {
   return { count: all.length, first: all.slice(0, TOLD_MAX) };
 }

@@ -105,7 +105,7 @@ export class Metrics implements SyncObserver {
   /** Say where a family's rows are read from when metrics are asked for; also notes the start of its loop. */
   watchRows(family: IPFamily, rows: () => Iterable<ServicePort>): void {
     this.#watchRows(family, rows);
-    this.queued({ family, atMs: this.#nowMs() });
+    for (const part of this.#parts) part.queued?.({ family, atMs: this.#nowMs() });
     for (const part of this.#parts) part.started?.(family);
   }
 

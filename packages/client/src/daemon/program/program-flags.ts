@@ -46,6 +46,7 @@ const OWN: Readonly<Record<string, "value" | "switch">> = {
   "dry-run": "switch",
   "keep-other-rules": "switch",
   "allow-empty": "switch",
+  "web-page": "switch",
   "init-only": "switch",
   "keep-capabilities": "switch",
   timeout: "value",
@@ -61,7 +62,7 @@ const OWN: Readonly<Record<string, "value" | "switch">> = {
 };
 const SHORT: Readonly<Record<string, string>> = { "-h": "--help", "-V": "--version" };
 /** Flags beside the table of configuration fields that the configuration reads too. */
-const CONFIGURED: readonly string[] = ["node-name", "max-service-entries", "healthz-port", "metrics-port"];
+const CONFIGURED: readonly string[] = ["node-name", "max-service-entries", "healthz-port", "metrics-port", "service-metrics"];
 const TIMEOUT = "1m";
 
 function bad(object: string, what: string, hint = "see --help"): ProxyError {
@@ -118,7 +119,7 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
   const options: (readonly [string, Plain])[] = [];
   for (const [name, value, isBare] of pairsOf(args)) {
     if (name === "backend-option") options.push(backendOption(value));
-    else if (Object.hasOwn(OWN, name)) own.set(name, value);
+    else if (name !== "web-page" && Object.hasOwn(OWN, name)) own.set(name, value);
     else raw[name] = isBare ? true : value;
   }
   const isOn = (name: string): boolean => switchOf(`--${name}`, own.get(name));
@@ -150,6 +151,11 @@ const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
   ["--node-name <name>", "the node to program (default: this host's name)"],
   ["--config <file>", "a KubeProxyConfiguration file; kube-proxy's other flags are then ignored"],
   ["--max-service-entries <n>", "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)"],
+  [
+    "--service-metrics <n>",
+    "count connections, rejects and drops for each Service port, and tell the n busiest (default: 0, nothing is counted)",
+  ],
+  ["--web-page", "serve a page for people beside the metrics, for this host alone"],
   ["--once", "sync one time, leave the rules in place and exit"],
   ["--dry-run", "print what would be done, and do nothing"],
   ["--keep-other-rules", "leave in force what another proxy left where this backend works, instead of removing it"],

@@ -71,7 +71,7 @@ export async function serveMetrics({ config, world, metrics, view, hostAddresses
     "/proxyMode": () => text(config.proxyMode),
     "/configz": () => jsonReply(200, config.configz),
     ...(config.isProfiled ? new Profiling(clock, signal).routes() : {}),
-    ...insightRoutes({ proxy: view, hostAddresses, signal }),
+    ...insightRoutes({ proxy: view, hostAddresses, signal, hasPage: config.hasWebPage }),
     ...(config.hasFlagz ? { "/flagz": (request: HttpRequest) => flagzReply(config.flagz, request) } : {}),
   };
   const statusz = (request: HttpRequest): Reply =>

@@ -25,8 +25,11 @@ import type { Metrics } from "../metrics/metrics.ts";
 import { watchHost } from "./host-watch.ts";
 import { clearLeftovers, otherDataplanes, reasonToKeep, type Dataplane, type LeftoverOptions } from "./leftovers.ts";
 import { NodeFeed } from "../feed/node-feed.ts";
+import { CountReader } from "../insight/count-reader.ts";
 import type { FamilyView } from "../insight/proxy-view.ts";
+import type { RecentChanges } from "../insight/recent-changes.ts";
 import { RecentLatencies } from "../insight/recent-latencies.ts";
+import { countMetrics } from "../insight/service-counts.ts";
 import { RepairPacer } from "../repair/repair-pacer.ts";
 import { ServiceHealthServers } from "../health/service-health.ts";
 
@@ -52,6 +55,10 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly states: FamilyStates | undefined;
   /** Synced one time. */
   readonly isOnce: boolean;
+  /** Of all families. */
+  readonly changes: RecentChanges;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -74,6 +81,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #firstSync = Promise.withResolvers<void>();
   readonly #settled = Promise.withResolvers<void>();
   readonly #latencies = new RecentLatencies();
+  readonly #counts: CountReader;
   #inForceSinceMs: number | undefined;
   #pacer: RepairPacer | undefined;
   #hasSynced = false;
@@ -117,7 +125,13 @@ export class FamilyRun<H, K extends KernelObject, S> {
       ...(dryRun === undefined ? {} : { dryRun }),
     });
     metrics.watchRows(family, () => this.#loop.rows.values());
-    metrics.watchBackend(family, () => backend.metrics?.() ?? []);
+    const rowsMax = config.serviceMetricsMax;
+    const ownersOf = (object: string): ReadonlySet<string> => this.#loop.ownersOf(object);
+    this.#counts = new CountReader({ backend, rows: () => this.#loop.rows, ownersOf, rowsMax, clock: world.clock, log: world.log });
+    metrics.watchBackend(family, async () => {
+      const counted = await this.#counts.busiest(parts.signal);
+      return [...((await backend.metrics?.()) ?? []), ...(counted === undefined ? [] : countMetrics(counted))];
+    });
   }
 
   /** For the health report. */
@@ -146,6 +160,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       refusals,
       foreignChange: undefined,
       latency: this.#latencies.summary,
+      counted: (signal) => this.#counts.busiest(signal),
       issues: () => loop.issues(),
     };
   }
@@ -238,11 +253,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
   }
 
   #observer(): SyncObserver {
-    const { metrics, world, family } = this.#parts;
+    const { metrics, world, family, changes, config } = this.#parts;
     return {
       queued: (event) => {
         metrics.queued(event);
         this.#latencies.queued(event.atMs);
+        if (config.hasWebPage) changes.note(event.changes, this.#loop.rows, event.atMs);
         // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
         if (this.#feed.consumeHealthTouched()) this.#isHealthDue = true;
       },

@@ -25,6 +25,7 @@ import { prepareHost } from "./host-work.ts";
 import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts";
 import { judge, type HealthReport } from "../health/health.ts";
 import type { ProxyView } from "../insight/proxy-view.ts";
+import { RecentChanges } from "../insight/recent-changes.ts";
 import { IssueLog } from "../../process/issue-log.ts";
 import type { LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -93,7 +94,8 @@ async function runFamilies<H, K extends KernelObject, S>(
       object: `backend ${module.name}`,
     });
   }
-  const backendOptions = module.parseOptions(config.backendOptions);
+  const counting = countingOptions(module, options);
+  const backendOptions = module.parseOptions({ ...counting, ...config.backendOptions });
   // A run that is dry or one-time is no proxy that stays.
   const isLasting = options.once !== true && options.dryRun === undefined;
   const hostWork = prepareHost(module, {
@@ -118,13 +120,14 @@ async function runFamilies<H, K extends KernelObject, S>(
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) stop.abort();
   const issues = new IssueLog({ log: world.log, clock: world.clock, count: (object) => options.metrics.objectIssue(object) });
-  const reporting = { ...options, report: options.report ?? issues.report };
+  const changes = new RecentChanges();
+  const reporting = { ...options, changes, report: options.report ?? issues.report };
   try {
     const families = openFamilies(module, dataplane, host, reporting, stop.signal);
     const tasks =
       options.once === true
         ? families.map((family) => () => family.once(stop.signal))
-        : daemonTasks(families, { module, host }, options, stop.signal);
+        : daemonTasks(families, { module, host, changes }, options, stop.signal);
     void Promise.all(families.map(({ settled }) => settled))
       .then(() => (stop.signal.aborted ? undefined : settle()))
       .catch(fail);
@@ -136,6 +139,16 @@ async function runFamilies<H, K extends KernelObject, S>(
   }
   // A one-time sync that was stopped is not done; a daemon that was stopped is.
   if (failure !== undefined && (!signal.aborted || options.once === true)) throw failure;
+}
+
+/** What the backend is told so that it counts, where that is asked for and somebody can read it. */
+function countingOptions(
+  { name, countingOptions: options }: Pick<BackendModule, "name" | "countingOptions">,
+  { config, world, once, dryRun }: RunOptions,
+): BackendModule["countingOptions"] {
+  if (config.serviceMetricsMax === 0 || once === true || dryRun !== undefined) return {};
+  if (options === undefined) world.log.warn("--service-metrics has no effect: this backend counts nothing for Services", { backend: name });
+  return options ?? {};
 }
 
 /** Stop on a host that can't run the backend; a dry run goes on, it touches nothing. */
@@ -152,10 +165,10 @@ function openFamilies<H, K extends KernelObject, S>(
   module: BackendModule<unknown, H, K, S>,
   dataplane: Dataplane<H, K, S>,
   { facts: host, capabilities }: ProbedHost<H>,
-  options: RunOptions & Required<Pick<RunOptions, "report">>,
+  options: RunOptions & Required<Pick<RunOptions, "report">> & { readonly changes: RecentChanges },
   signal: AbortSignal,
 ): readonly FamilyRun<H, K, S>[] {
-  const { config, world, metrics, dryRun, report, leftovers, hostAddresses = readHostAddresses } = options;
+  const { config, world, metrics, dryRun, report, leftovers, changes, hostAddresses = readHostAddresses } = options;
   const states = options.allowsEmpty === true ? undefined : new FamilyStates();
   const isOnce = options.once === true;
   const families: FamilyRun<H, K, S>[] = [];
@@ -186,6 +199,8 @@ function openFamilies<H, K extends KernelObject, S>(
           leftovers,
           states,
           isOnce,
+          changes,
+          signal,
         }),
       );
     } catch (error) {
@@ -201,7 +216,7 @@ function openFamilies<H, K extends KernelObject, S>(
 /** The tasks of a running proxy; one that rejects ends the process. */
 function daemonTasks<H, K extends KernelObject, S>(
   families: readonly FamilyRun<H, K, S>[],
-  { module, host }: Pick<ProxyView, "module" | "host">,
+  { module, host, changes }: Pick<ProxyView, "module" | "host" | "changes">,
   options: RunOptions,
   signal: AbortSignal,
 ): readonly (() => Promise<void>)[] {
@@ -217,6 +232,7 @@ function daemonTasks<H, K extends KernelObject, S>(
     host,
     startedMs,
     families: families.map((family) => family.view),
+    changes,
     health: health(),
     eligibility: eligibility(),
     nowMs: world.clock.nowMs(),

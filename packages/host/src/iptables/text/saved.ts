@@ -26,6 +26,31 @@ export function readSaved(text: string, family: IPFamily, isWanted: (chain: stri
   return chains;
 }
 
+/** A rule, and how many packets it matched since it was written. */
+export interface CountedRule {
+  readonly rule: string;
+  readonly packets: number;
+}
+
+/** Read what rules matched out of what `iptables-save -c` printed of one table: by chain, in their order, as {@link readSaved} has them. Never throws. */
+export function readCounted(
+  text: string,
+  family: IPFamily,
+  isWanted: (chain: string) => boolean,
+): ReadonlyMap<string, readonly CountedRule[]> {
+  const counts = new Map<string, number[]>();
+  const plain = text.replaceAll(/^\[(\d+):\d+\] (?=-A (\S+))/gm, (_line, packets: string, chain: string) => {
+    const known = counts.get(chain);
+    if (known === undefined) counts.set(chain, [Number(packets)]);
+    else known.push(Number(packets));
+    return "";
+  });
+  const chains = readSaved(plain, family, isWanted);
+  return new Map(
+    [...chains].map(([chain, rules]) => [chain, rules.map((rule, index) => ({ rule, packets: counts.get(chain)?.[index] ?? 0 }))]),
+  );
+}
+
 /** The C library writes the last 32 bits of some IPv6 addresses with dots; we never do. */
 function canonicalAddresses(rule: string): string {
   if (!/:\d+\.\d+\./.test(rule)) return rule;

@@ -38,6 +38,16 @@ export interface VirtualServerSettings {
   readonly clientPrefixLength: number;
 }
 
+/** What the kernel counted for a virtual server since it was added. */
+export interface VirtualServerCounts {
+  /** Connections that were sent to a real server, and flows of UDP. */
+  readonly connections: number;
+  /** From clients. */
+  readonly bytesIn: number;
+  /** To clients. */
+  readonly bytesOut: number;
+}
+
 /** Where a virtual server sends connections. Of the virtual server's family. */
 export interface RealServerKey {
   /** Canonical. */

@@ -68,6 +68,11 @@ export class FakeIpvs implements Ipvs {
     return Promise.resolve(of.map((key) => viewsOf(this.#services.get(virtualServerName(key)))));
   }
 
+  /** Nothing is counted here. */
+  counts(): Promise<readonly []> {
+    return Promise.resolve([]);
+  }
+
   change(operations: readonly IpvsOperation[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]> {
     if (operations.length === 0) return Promise.resolve([]);
     if (signal.aborted) {

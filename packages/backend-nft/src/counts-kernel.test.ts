@@ -1,0 +1,143 @@
+import { Ledger } from "@turnout/core";
+import { systemClock } from "@turnout/core/process";
+import type { Backend, Counts, Dataplane, IPFamily, Log } from "@turnout/core";
+import type { ServiceFixture } from "@turnout/core/testing";
+import { createFakeNetlink } from "@turnout/host/testing";
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nftModule } from "./module.ts";
+import type { NftObject } from "./objects.ts";
+import type { NftFacts } from "./options.ts";
+import type { Transaction } from "./plan.ts";
+import { createTestNamespace } from "./test-support/namespace.ts";
+import type { TestNamespace } from "./test-support/namespace.ts";
+import { FACTS, stateOf } from "./test-support/states.ts";
+
+const { signal } = new AbortController();
+const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+type NftBackend = Backend<NftFacts, NftObject, Transaction>;
+
+const balanced = (number: number, spec: object): Pick<ServiceFixture, "loadBalancerIPs" | "spec"> => ({
+  loadBalancerIPs: [`198.51.100.${number}`, `fd00:198::${number}`],
+  spec: { type: "LoadBalancer", ...spec },
+});
+/** All of UDP: a client is done when it has sent, whatever becomes of it. */
+const FIXTURES: readonly ServiceFixture[] = [
+  { name: "web", number: 1, remote: 2 },
+  { name: "empty", number: 2 },
+  { name: "elsewhere", number: 3, remote: 1, ...balanced(3, { externalTrafficPolicy: "Local", nodePort: 30_003 }) },
+  {
+    name: "ranged",
+    number: 4,
+    remote: 1,
+    ...balanced(4, { loadBalancerSourceRanges: ["203.0.113.0/24", "fd00:203::/64"], nodePort: 30_004 }),
+  },
+  { name: "port", number: 5, remote: 1, spec: { type: "NodePort", nodePort: 30_005 } },
+  { name: "sticky", number: 6, remote: 2, spec: { sessionAffinity: "ClientIP" } },
+].map((fixture) => ({ protocol: "UDP", ...fixture }));
+
+const PLACES = {
+  IPv4: { nft: "ip", node: "172.18.0.1", client: "172.18.0.9", bits: "24", all: "0.0.0.0/0", cluster: "10.96.0.", balanced: "198.51.100." },
+  IPv6: { nft: "ip6", node: "fd00:18::1", client: "fd00:18::9", bits: "64", all: "::/0", cluster: "fd00:96::", balanced: "fd00:198::" },
+} as const;
+
+describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () => {
+  let node: TestNamespace;
+  let client: TestNamespace;
+  const dataplanes: Dataplane<NftFacts, NftObject, Transaction>[] = [];
+
+  async function run(where: TestNamespace, ...[file = "", ...args]: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await where.exec.run(file, args);
+    if (code !== 0) throw new Error(`${file} ${args.join(" ")}: ${stderr}`);
+    return stdout;
+  }
+
+  beforeAll(async () => {
+    [node, client] = [createTestNamespace("tcount"), createTestNamespace("tcount-client")];
+    await run(node, "ip", "link", "add", "up0", "type", "veth", "peer", "name", "up0", "netns", `tcount-client-${process.pid}`);
+    for (const [where, mine] of [
+      [node, "node"],
+      [client, "client"],
+    ] as const) {
+      await run(where, "ip", "link", "set", "up0", "up");
+      for (const { bits, [mine]: address } of Object.values(PLACES))
+        await run(where, "ip", "address", "add", `${address}/${bits}`, "dev", "up0", ...(address.includes(":") ? ["nodad"] : []));
+    }
+    for (const { all, node: gateway } of Object.values(PLACES)) await run(client, "ip", "route", "add", all, "via", gateway);
+  });
+  afterAll(async () => {
+    for (const dataplane of dataplanes) await dataplane.close(signal);
+    node?.remove();
+    client?.remove();
+  });
+
+  async function open(family: IPFamily, options: Readonly<Record<string, boolean>> = {}): Promise<NftBackend> {
+    const world = { exec: node.exec, clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
+    const dataplane = await nftModule.open(nftModule.parseOptions(options), world, signal);
+    dataplanes.push(dataplane);
+    return dataplane.family(family);
+  }
+
+  /** A process that brings a state in force; resolves to how many objects had to change. */
+  async function sync(
+    backend: NftBackend,
+    family: IPFamily,
+    fixtures: readonly ServiceFixture[],
+    ledger = new Ledger<NftObject>(),
+  ): Promise<number> {
+    const { rows, node: of } = stateOf(fixtures, family);
+    const context = { node: of, host: FACTS };
+    ledger.setAll(backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, backend.render(row, context)])));
+    ledger.adopt(await backend.observe(signal));
+    const delta = ledger.delta(Date.now());
+    ledger.commit(delta, await backend.apply(backend.plan(delta), signal));
+    return delta.put.length + delta.remove.length;
+  }
+
+  async function counts(backend: NftBackend, ledger: Ledger<NftObject>): Promise<Readonly<Record<string, Counts>>> {
+    const read = await backend.counts?.(signal, (id) => ledger.ownersOf([id]).size > 0);
+    return Object.fromEntries([...(read ?? [])].map(([id, one]) => [[...ledger.ownersOf([id])].join() || id, one]));
+  }
+
+  async function send(...targets: readonly (readonly [address: string, port: number])[]): Promise<void> {
+    await run(client, "bash", "-c", targets.map(([address, port]) => `echo x >/dev/udp/${address}/${port}; true`).join("\n"));
+  }
+
+  it.each(["IPv4", "IPv6"] as const)(
+    "tells for each Service what came to it, and keeps that when its endpoints change: %s",
+    async (family) => {
+      const { cluster, balanced: lb, node: own, nft } = PLACES[family];
+      const ledger = new Ledger<NftObject>();
+      const backend = await open(family, nftModule.countingOptions as Record<string, boolean>);
+      await sync(backend, family, FIXTURES, ledger);
+      expect(await counts(backend, ledger)).toEqual({});
+      const port = 80;
+      await send([`${cluster}1`, port], [`${cluster}1`, port], [`${cluster}1`, port], [`${cluster}2`, port], [`${cluster}6`, port]);
+      await send([`${lb}3`, port], [`${lb}4`, port], [`${lb}4`, port], [own, 30_005], [`${cluster}99`, port], [own, 30_099]);
+      const first = await counts(backend, ledger);
+      expect(first).toEqual({
+        "shop/web:main/UDP": { connections: 3 },
+        "shop/empty:main/UDP": { rejects: 1 },
+        "shop/sticky:main/UDP": { connections: 1 },
+        "shop/elsewhere:main/UDP": { dropsWithoutLocal: 1 },
+        "shop/ranged:main/UDP": { dropsOutsideRanges: 2 },
+        "shop/port:main/UDP": { connections: 1 },
+      });
+      // Another process, and endpoints of which one chain more picks.
+      const [second, next] = [await open(family, { counters: true }), new Ledger<NftObject>()];
+      expect(await sync(second, family, FIXTURES, next)).toBe(0);
+      await sync(
+        second,
+        family,
+        FIXTURES.map((one) => (one.name === "web" ? { ...one, remote: 7 } : one)),
+        next,
+      );
+      await send([`${cluster}1`, port]);
+      expect(await counts(second, next)).toEqual({ ...first, "shop/web:main/UDP": { connections: 4 } });
+      // Without counting the table is as it always was.
+      await sync(await open(family), family, FIXTURES);
+      expect(await run(node, "nft", "list", "table", nft, "turnout")).not.toMatch(/counted|counter/);
+    },
+  );
+});
