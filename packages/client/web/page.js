@@ -125,7 +125,7 @@ function showCounted(families) {
   const counting = families.filter(({ counted }) => counted !== undefined && counted.first.length > 0);
   at("counted").replaceChildren(
     ...counting.flatMap(({ family, counted }) => [
-      make("h3", {}, `${family}: the busiest Service ports, as the dataplane counted`),
+      make("h3", {}, `${family}: the busiest Service ports, as the dataplane counted until ${clock(counted.readMs)} UTC`),
       make("ul", {}, ...counted.first.slice(0, 5).map(({ row, counts }) => make("li", {}, `${row}: ${countsText(counts)}`))),
     ]),
   );

@@ -87,6 +87,20 @@ describe("statusText", () => {
       ["  IPv4: 14:19:57 UTC (3s ago): nft (pid 12370): 14 objects, repaired since"],
     ],
     [
+      "that counts",
+      withFamily({
+        counted: {
+          count: 1,
+          first: [
+            { row, name: { namespace: "shop", name: "cart", port: "http", protocol: "TCP" }, counts: { connections: 1_200, rejects: 3 } },
+          ],
+          readMs: NOW - 2_000,
+        },
+      }),
+      ["Counted until 14:19:58 UTC (2s ago), the busiest first:", `  IPv4 ${row}: 1,200 connections, 3 refused (no endpoints)`],
+    ],
+    ["that counts, and has not read anything yet", withFamily({ counted: { count: 0, first: [] } }), ["Counted (being read): nothing"]],
+    [
       "that was told of a bad object, in words that a terminal would obey",
       { ...STATUS, issues: { count: 1, first: [{ object: "Service shop/cart", what: "bad \u001b[2J port", hint: "mend it" }] } },
       ["  Service shop/cart: bad  [2J port", "    → mend it"],

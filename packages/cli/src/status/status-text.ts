@@ -25,7 +25,7 @@ function proxyLines(status: ProxyStatus): readonly string[] {
     ...waitingLines(families, nowMs),
     ...refusedLines(families, nowMs),
     ...foreignLines(families, nowMs),
-    ...countedLines(families),
+    ...countedLines(families, nowMs),
     ...issueLines(issues),
   ];
 }
@@ -164,12 +164,13 @@ function issueLines({ count, first }: Bounded<Issue>): readonly string[] {
 }
 
 /** The busiest first, of both families. */
-function countedLines(families: readonly FamilyStatus[]): readonly string[] {
+function countedLines(families: readonly FamilyStatus[], nowMs: number): readonly string[] {
   const counting = families.filter(({ counted }) => counted !== undefined);
   if (counting.length === 0) return [];
   const all = counting.flatMap(({ family, counted }) => (counted?.first ?? []).map(({ row, counts }) => ({ family, row, counts })));
   const lines = all.slice(0, SHOWN_MAX).map(({ family, row, counts }) => `  ${family} ${row}: ${countsText(counts)}`);
-  return section("Counted since the start, the busiest first", lines);
+  const readMs = counting.map(({ counted }) => counted?.readMs).find((ms) => ms !== undefined);
+  return section(readMs === undefined ? "Counted (being read)" : `Counted until ${sinceText(readMs, nowMs)}, the busiest first`, lines);
 }
 
 const COUNT_WORDS: Readonly<Record<CountName, string>> = {

@@ -55,10 +55,11 @@ export class CountReader {
     const startMs = clock.nowMs();
     try {
       const read = await backend.counts?.(signal, (object) => ownersOf(object).size > 0);
-      this.#counts.take(read ?? new Map(), rows(), (object) => {
+      const ownerOf = (object: string): string | undefined => {
         const owners = ownersOf(object);
         return owners.size === 1 ? owners.values().next().value : undefined;
-      });
+      };
+      this.#counts.take(read ?? new Map(), rows(), ownerOf, clock.nowMs());
       this.#isReported = false;
     } catch (error) {
       if (!ProxyError.is(error)) throw error;

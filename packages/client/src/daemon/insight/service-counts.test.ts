@@ -9,7 +9,7 @@ const ownerOf = (object: string): string | undefined => (object === "shared" ? u
 
 function taking(...readings: readonly Readonly<Record<string, Counts>>[]): ServiceCounts {
   const counts = new ServiceCounts();
-  for (const reading of readings) counts.take(new Map(Object.entries(reading)), ROWS, ownerOf);
+  for (const reading of readings) counts.take(new Map(Object.entries(reading)), ROWS, ownerOf, 5);
   return counts;
 }
 
@@ -41,8 +41,9 @@ describe("what is counted for a row", () => {
   test("goes with the row", () => {
     const counts = taking({ "cart a": { connections: 3 }, "till a": { connections: 1 } });
     const rows = new Map([...ROWS].filter(([key]) => key !== "shop/cart:http/TCP"));
-    counts.take(new Map([["cart a", { connections: 4 }]]), rows, ownerOf);
+    counts.take(new Map([["cart a", { connections: 4 }]]), rows, ownerOf, 6);
     expect(sums(counts)).toEqual({ till: { connections: 1 } });
+    expect(counts.busiest(rows, 1).readMs).toBe(6);
   });
 });
 

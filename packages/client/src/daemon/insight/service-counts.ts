@@ -11,6 +11,8 @@ export interface RowCounts {
 export interface CountedRows {
   readonly busiest: readonly RowCounts[];
   readonly leftOut: number;
+  /** When the dataplane was read last, ms since the epoch; undefined: it is being read for the first time. */
+  readonly readMs: number | undefined;
 }
 
 /** What was last read of one object. */
@@ -50,11 +52,18 @@ const NAMES = Object.keys(METRICS) as readonly CountName[];
  * an object may be written again.
  */
 export class ServiceCounts {
+  #readMs: number | undefined;
   readonly #readings = new Map<string, Reading>();
   readonly #sums = new Map<string, Counts>();
 
   /** Take what was read now. `ownerOf` says which row owns an object; what nobody owns, or several, counts for nobody. */
-  take(read: ReadonlyMap<string, Counts>, rows: ReadonlyMap<string, ServicePort>, ownerOf: (object: string) => string | undefined): void {
+  take(
+    read: ReadonlyMap<string, Counts>,
+    rows: ReadonlyMap<string, ServicePort>,
+    ownerOf: (object: string) => string | undefined,
+    nowMs: number,
+  ): void {
+    this.#readMs = nowMs;
     for (const [object, counts] of read) {
       const row = ownerOf(object);
       if (row === undefined) continue;
@@ -74,12 +83,12 @@ export class ServiceCounts {
       const name = rows.get(row)?.name;
       return name === undefined ? [] : [{ row, name, counts }];
     });
-    return { busiest, leftOut: Math.max(0, counted.length - max) };
+    return { busiest, leftOut: Math.max(0, counted.length - max), readMs: this.#readMs };
   }
 }
 
 /** Tell counted rows as metrics. Pure. */
-export function countMetrics({ busiest, leftOut }: CountedRows): readonly BackendMetric[] {
+export function countMetrics({ busiest, leftOut }: Pick<CountedRows, "busiest" | "leftOut">): readonly BackendMetric[] {
   const told = busiest.flatMap(({ name: { namespace, name: service, port, protocol }, counts }) =>
     NAMES.flatMap((count): readonly BackendMetric[] => {
       const value = counts[count] ?? 0;

@@ -23,6 +23,11 @@ export interface RefusalStatus {
   readonly sinceMs: number;
 }
 
+/** The busiest Service ports, and when the dataplane was read; absent: it is being read for the first time. */
+export interface CountedStatus extends Bounded<RowCounts> {
+  readonly readMs?: number;
+}
+
 /** One family in a proxy's status. */
 export interface FamilyStatus {
   readonly family: IPFamily;
@@ -45,7 +50,7 @@ export interface FamilyStatus {
   /** Absent: nothing changed since the first sync. */
   readonly latency?: LatencySummary;
   /** The busiest Service ports; absent: nothing is counted. */
-  readonly counted?: Bounded<RowCounts>;
+  readonly counted?: CountedStatus;
 }
 
 /** What `/turnout/status` answers. Members are only added; absent means that there is nothing to tell. */
@@ -132,8 +137,8 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
   };
 }
 
-function countedStatus({ busiest, leftOut }: CountedRows): Bounded<RowCounts> {
-  return { count: busiest.length + leftOut, first: busiest.slice(0, TOLD_MAX) };
+function countedStatus({ busiest, leftOut, readMs }: CountedRows): CountedStatus {
+  return { count: busiest.length + leftOut, first: busiest.slice(0, TOLD_MAX), ...(readMs === undefined ? {} : { readMs }) };
 }
 
 function errorStatus({ code, message, hint }: ProxyError): RefusalStatus["error"] {
