@@ -207,14 +207,14 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
 
   it("tells what programs counted of each row, also after a restart, and what maps take", async () => {
     const row = (what: string, service: string, protocol: string, family = "IPv4"): string =>
-      `turnout_ebpf_${what}_total shop/${service}:main/${protocol} ${family}`;
+      `${what} shop/${service}:main/${protocol} ${family}`;
     // A trie without elements takes no memory.
     expect(await play("metrics")).toEqual({
       counted: {
         [row("connections", "plain", "TCP")]: 2,
         [row("connections", "plain", "TCP", "IPv6")]: 1,
         [row("datagrams", "udp", "UDP")]: 1,
-        [row("rejected", "nowhere", "TCP")]: 1,
+        [row("rejects", "nowhere", "TCP")]: 1,
       },
       isKept: true,
       gone: [],

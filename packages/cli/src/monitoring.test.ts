@@ -89,7 +89,8 @@ async function runPage(): Promise<string> {
   const env = await newEnvironment();
   await env.file("toy.mjs", TOY_BACKEND);
   const [metrics, healthz] = [await freePort(), await freePort()];
-  const ports = ["--metrics-bind-address", `127.0.0.1:${metrics}`, "--healthz-bind-address", `127.0.0.1:${healthz}`];
+  const addresses = ["--metrics-bind-address", `127.0.0.1:${metrics}`, "--healthz-bind-address", `127.0.0.1:${healthz}`];
+  const ports = [...addresses, "--service-metrics", "5"];
   const running = env.run("run", "--backend", "./toy.mjs", "--source", `file:${join(env.directory, "services.yaml")}`, ...ports);
   await says(env, "serving metrics");
   await says(env, "serving healthz");

@@ -50,7 +50,7 @@ interface Running {
   readonly family: IPFamily;
   readonly store: Store;
   readonly loop: SyncLoop<EbpfFacts, EbpfObject, Step>;
-  readonly metrics: () => readonly BackendMetric[];
+  readonly backend: Backend<EbpfFacts, EbpfObject, Step>;
 }
 
 /** A running proxy. */
@@ -95,7 +95,7 @@ export class Daemon {
       objectFiles: { sockets: objectFile, packets: packetsFile ?? real.objectFiles.packets },
     };
     const world = byClsact ? withoutTcx(altered) : altered;
-    const parsed = ebpfModule.parseOptions({ ...SMALL, cgroup, ...options });
+    const parsed = ebpfModule.parseOptions({ ...SMALL, ...ebpfModule.countingOptions, cgroup, ...options });
     const { signal } = new AbortController();
     const { facts, problems, capabilities } = await probeModule(ebpfModule, parsed, world, signal);
     if (problems[0] !== undefined) throw problems[0];
@@ -123,7 +123,7 @@ export class Daemon {
           quarantined: ({ objects }) => (daemon.refused = objects),
         },
       });
-      daemon.#families.push({ family, store, loop, metrics: () => (backend.metrics?.() ?? []) as readonly BackendMetric[] });
+      daemon.#families.push({ family, store, loop, backend });
       const watch = backend.watch?.(daemon.#stop.signal);
       void follow(watch, loop);
     }
@@ -164,15 +164,15 @@ export class Daemon {
   }
 
   /** Numbers other than 0 of rows. */
-  counted(): Readonly<Record<string, number>> {
-    const all = this.#families.flatMap(({ family, metrics }) => metrics().map((metric) => ({ ...metric, family })));
-    return Object.fromEntries(
-      all.flatMap(({ name, labels, family, value }) =>
-        labels?.["service"] === undefined
-          ? []
-          : [[`${name} ${labels["namespace"]}/${labels["service"]}:${labels["port"]}/${labels["protocol"]} ${family}`, value]],
-      ),
-    );
+  async counted(): Promise<Readonly<Record<string, number>>> {
+    const { signal } = this.#stop;
+    const found: (readonly [string, number])[] = [];
+    for (const { family, loop, backend } of this.#families) {
+      const read = await backend.counts?.(signal, (id) => loop.ownersOf(id).size > 0);
+      for (const [id, counts] of read ?? [])
+        for (const [name, value] of Object.entries(counts)) found.push([`${name} ${[...loop.ownersOf(id)].join()} ${family}`, value]);
+    }
+    return Object.fromEntries(found);
   }
 
   /** A family's backend. */
@@ -182,7 +182,7 @@ export class Daemon {
 
   /** All metrics of a family. */
   metrics(family: IPFamily): readonly BackendMetric[] {
-    return this.#families.find((one) => one.family === family)?.metrics() ?? [];
+    return (this.#families.find((one) => one.family === family)?.backend.metrics?.() ?? []) as readonly BackendMetric[];
   }
 
   /** What objects of the host failed with, as told in the log; each once. */

@@ -438,17 +438,17 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       at("sendto", "10.96.0.2"),
       at("tcp", "10.96.0.3"),
     ]);
-    const counted = first.counted();
+    const counted = await first.counted();
     await first.stop();
     const second = await Daemon.start({ cgroup, objectFile });
     await second.want(services);
-    const later = second.counted();
+    const later = await second.counted();
     await second.want([PLAIN]);
     const maps = second.metrics("IPv4").filter(({ labels }) => labels?.["map"] !== undefined);
     return {
       counted,
       isKept: JSON.stringify(later) === JSON.stringify(counted),
-      gone: Object.keys(second.counted()).filter((text) => !text.includes("/plain:")),
+      gone: Object.keys(await second.counted()).filter((text) => !text.includes("/plain:")),
       maps: maps.map(
         ({ name: metric, labels, value }) => `${metric} ${labels?.["map"]} ${metric.endsWith("_entries") ? value : value > 0}`,
       ),

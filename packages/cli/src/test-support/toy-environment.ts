@@ -105,6 +105,7 @@ const problem = (code, text) => Object.assign(new Error("[" + code + "] " + text
 export default {
   name: "toy", contract: 2, residence: "kernel", capabilities: can,
   variants: { undefinedClusterIPPort: "pass", unallocatedClusterIP: "pass", nodePortRejectScope: "anyLocalAddress", rejectFromHost: false, blockedWithoutEndpoints: "drop", affinityScope: "row", nodePortsOnLoopback: "never" },
+  countingOptions: {},
   parseOptions: (raw) => {
     for (const name of Object.keys(raw)) if (name !== "fail") throw problem("invalid_object", "unknown toy option " + name);
     return raw;
@@ -118,6 +119,7 @@ export default {
       render: (row) => [{ kind: "shared", key: "pick", value: 1 }, ...row.destinations.map(({ address, port }) => ({ kind: "service", key: address + ":" + port, value: row.endpoints.map((endpoint) => endpoint.ip) }))],
       plan: ({ put, remove }) => ({ steps: [...remove.map(({ kind, key }) => ["delete", kind, key]), ...put.map(({ after }) => ["put", after.kind, after.key, after.value])] }),
       explain: ({ steps }) => steps.map((step) => step.slice(0, 3).join(" ")).join("\\n"),
+      counts: async () => new Map([...held().keys()].filter((id) => id.startsWith("service ")).map((id) => [id, { connections: 3, datagrams: 1, bytesIn: 9, bytesOut: 9, rejects: 1, dropsWithoutLocal: 1, dropsOutsideRanges: 1 }])),
       observe: async () => ({ objects: new Map([...held()].map(([id, object]) => [id, object])), lingering: [] }),
       apply: async ({ steps }) => {
         if (options.fail === true) throw problem("tool_failed", "the toy refuses");

@@ -13,7 +13,7 @@ import {
   toyRow,
   withBackends,
 } from "../../test-support/toys.ts";
-import type { RunConfig } from "../config/config.ts";
+import type { RunConfig } from "../config/run-config.ts";
 import type { ProxyStatus } from "./status.ts";
 
 let proxy: ToyProxy;
