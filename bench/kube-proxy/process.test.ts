@@ -9,6 +9,11 @@ describe("a kube-proxy's log", () => {
     expect(kubeProxySync(text, 7)).toEqual({ family: "IPv6", elapsedMs: 1500, atMs: 7 });
   });
 
+  it("tells it in the words of ipvs mode, too", () => {
+    expect(kubeProxySync(line({ msg: "syncProxyRules complete", ipFamily: "IPv4", elapsed: "2ms" }), 7)).toMatchObject({ family: "IPv4" });
+    expect(JSON.parse(kubeProxyConfig({ mode: "ipvs", nodeName: "n", kubeconfig: "/k" }))).toMatchObject({ logging: { verbosity: 4 } });
+  });
+
   it("is not fooled by other lines", () => {
     expect(kubeProxySync(line({ msg: "Syncing iptables rules", ipFamily: "IPv4" }), 0)).toBeUndefined();
     expect(kubeProxySync("panic: SyncProxyRules complete", 0)).toBeUndefined();

@@ -23,7 +23,8 @@ export function kubeProxyConfig({ mode, nodeName, kubeconfig, fields }: KubeProx
     hostnameOverride: nodeName,
     // The emulator speaks JSON only, and 5 requests a second would be the limit.
     clientConnection: { kubeconfig, contentType: "application/json", acceptContentTypes: "application/json", qps: 100, burst: 100 },
-    logging: { format: "json", verbosity: 2 },
+    // In ipvs mode kube-proxy tells of its syncs two levels deeper.
+    logging: { format: "json", verbosity: mode === "ipvs" ? 4 : 2 },
     // The size of the table is the whole machine's, not the namespace's.
     conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
     oomScoreAdj: 0,
@@ -43,7 +44,8 @@ export function kubeProxySync(line: string, atMs: number): ProxySync | undefined
   if (!line.startsWith("{")) return undefined;
   const { msg, ipFamily, elapsed } = JSON.parse(line) as { msg?: string; ipFamily?: string; elapsed?: string };
   if (msg === "Sync failed") throw new Error(`kube-proxy failed to sync ${ipFamily ?? ""}`);
-  if (msg !== "SyncProxyRules complete") return undefined;
+  // In ipvs mode the line begins with a small letter.
+  if (msg?.toLowerCase() !== "syncproxyrules complete") return undefined;
   if (ipFamily !== "IPv4" && ipFamily !== "IPv6") throw new Error(`kube-proxy named no family: ${line}`);
   return { family: ipFamily, elapsedMs: goDurationMs(elapsed ?? ""), atMs };
 }

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { IPVS_MODULES, nodeCommand, runInGuest } from "@turnout/house/guest";
 import { TURNOUT } from "../role-process.ts";
@@ -34,6 +35,9 @@ async function main(): Promise<boolean> {
   return isWell;
 }
 
+/** Of all moves in a guest, which is slow. */
+const GUEST_TIMEOUT_MS = 3 * 3_600_000;
+
 interface Move {
   readonly name: string;
   readonly from: ProxyKind;
@@ -54,13 +58,20 @@ function movesOf(proxies: Readonly<Record<string, ProxyKind>>, hasKubeProxy: boo
 async function playAndPrint(move: Move, connections: number, hasCgroups: boolean): Promise<boolean> {
   try {
     const report = await play(move, connections, hasCgroups);
-    const { connectionsLost, failed, datagramsLost } = report;
+    const { connectionsLost, failed, datagramsLost, losses } = report;
     process.stdout.write(`| ${move.name} | ${cells(report).join(" | ")} |\n`);
+    for (const [line, count] of counted(losses)) process.stderr.write(`${count} × ${line}\n`);
     return connectionsLost === 0 && datagramsLost === 0 && Object.keys(failed).length === 0;
   } catch (error) {
     process.stdout.write(`| ${move.name} | ${error instanceof Error ? error.message : String(error)} | | |\n`);
     return false;
   }
+}
+
+function counted(lines: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const line of lines) counts.set(line, (counts.get(line) ?? 0) + 1);
+  return counts;
 }
 
 function cells({ connections, connectionsLost, attempts, failed, datagrams, datagramsLost, udpFlows }: TrafficReport): readonly string[] {
@@ -97,20 +108,27 @@ async function play({ from, to }: Move, connections: number, hasCgroups: boolean
 }
 
 async function playInGuest(only: readonly string[], connections: string): Promise<boolean> {
-  const { code, stdout, stderr } = await runInGuest({
+  const kubeProxy = process.env["KUBE_PROXY"];
+  const { code } = await runInGuest({
     command: nodeCommand(
       new URL("./main.ts", import.meta.url),
       ["--in-guest", ...only.flatMap((text) => ["--only", text]), "--connections", connections],
       "built",
     ),
     modules: IPVS_MODULES,
+    // The guest has a /tmp of its own, and kube-proxy may be in this one.
+    ...(kubeProxy === undefined ? {} : { folder: dirname(kubeProxy) }),
     memoryMiB: 2_048,
-    timeoutMs: 3_600_000,
-    env: { KUBE_PROXY: process.env["KUBE_PROXY"] ?? "", TURNOUT_MOVING_LOG: process.env["TURNOUT_MOVING_LOG"] ?? "" },
+    timeoutMs: GUEST_TIMEOUT_MS,
+    env: given(["KUBE_PROXY", "TURNOUT_MOVING_LOG"]),
+    onStdout: (text) => process.stdout.write(text),
+    onStderr: (text) => process.stderr.write(text),
   });
-  process.stdout.write(stdout);
-  process.stderr.write(stderr);
   return code === 0;
+}
+
+function given(names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
 }
 
 process.exitCode = (await main()) ? 0 : 1;

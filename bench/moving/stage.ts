@@ -8,15 +8,24 @@ import type { Cluster, ClusterApi, NodePlace, ServiceManifest, Transport } from 
 /** The node whose proxy changes. */
 const NODE = "node1";
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
-const SERVER_PORT = 8080;
+/** Servers listen on these ports in every pod. */
+const SERVER_PORTS = [8080, 8081, 8082, 8083, 8084] as const;
+const [MAIN_PORT, ...OTHER_PORTS] = SERVER_PORTS;
 
 const both = (v4: string, v6: string): readonly string[] => [v4, v6];
 
+/**
+ * Two addresses that one client asks lead to different ports of the pods: IPVS tells answers apart by client and endpoint alone, so a client that
+ * uses one port of its own towards both would lose a connection whoever is the proxy (docs/backends/ipvs.md, "One client port, two addresses").
+ */
 const SERVICES: readonly (ServiceManifest & { readonly endpoints: readonly string[] })[] = [
   {
     name: "web",
     clusterIPs: both("10.96.0.1", "fd00:96::1"),
-    ports: [{ name: "tcp", port: 80, targetPort: SERVER_PORT, nodePort: 30_001 }],
+    ports: [
+      { name: "main", port: 80, targetPort: MAIN_PORT },
+      { name: "other", port: 81, targetPort: OTHER_PORTS[0], nodePort: 30_001 },
+    ],
     externalIPs: both("198.51.100.1", "fd00:198::1"),
     ingress: both("198.51.100.11", "fd00:198::11").map((ip) => ({ ip })),
     endpoints: ["pod-1-2", "pod-2-1"],
@@ -24,7 +33,10 @@ const SERVICES: readonly (ServiceManifest & { readonly endpoints: readonly strin
   {
     name: "local",
     clusterIPs: both("10.96.0.2", "fd00:96::2"),
-    ports: [{ name: "tcp", port: 80, targetPort: SERVER_PORT, nodePort: 30_002 }],
+    ports: [
+      { name: "main", port: 80, targetPort: OTHER_PORTS[1] },
+      { name: "other", port: 81, targetPort: OTHER_PORTS[2], nodePort: 30_002 },
+    ],
     ingress: both("198.51.100.12", "fd00:198::12").map((ip) => ({ ip })),
     sourceRanges: [RANGES.clients.IPv4, RANGES.clients.IPv6],
     externalTrafficPolicy: "Local",
@@ -34,14 +46,14 @@ const SERVICES: readonly (ServiceManifest & { readonly endpoints: readonly strin
   {
     name: "sticky",
     clusterIPs: both("10.96.0.3", "fd00:96::3"),
-    ports: [{ name: "tcp", port: 80, targetPort: SERVER_PORT }],
+    ports: [{ name: "tcp", port: 80, targetPort: OTHER_PORTS[3] }],
     affinitySeconds: 600,
     endpoints: ["pod-1-2", "pod-2-1", "pod-2-2"],
   },
   {
     name: "dns",
     clusterIPs: both("10.96.0.4", "fd00:96::4"),
-    ports: [{ name: "udp", protocol: "UDP", port: 53, targetPort: SERVER_PORT, nodePort: 30_004 }],
+    ports: [{ name: "udp", protocol: "UDP", port: 53, targetPort: MAIN_PORT, nodePort: 30_004 }],
     endpoints: ["pod-1-2", "pod-2-1"],
   },
 ];
@@ -62,7 +74,7 @@ export const SOURCES: readonly Source[] = [
   { from: "client1", addresses: both("198.51.100.1", "fd00:198::1"), port: 80, transport: "TCP" },
   { from: "client1", addresses: both("198.51.100.12", "fd00:198::12"), port: 80, transport: "TCP" },
   { from: "client1", addresses: both("172.18.0.1", "fd00:18::1"), port: 30_002, transport: "TCP" },
-  { from: "pod-1-1", addresses: both("198.51.100.11", "fd00:198::11"), port: 80, transport: "TCP" },
+  { from: "pod-1-1", addresses: both("198.51.100.11", "fd00:198::11"), port: 81, transport: "TCP" },
   { from: "pod-1-1", addresses: both("10.96.0.3", "fd00:96::3"), port: 80, transport: "TCP" },
   { from: "pod-1-1", addresses: both("10.96.0.4", "fd00:96::4"), port: 53, transport: "UDP" },
   { from: "client1", addresses: both("172.18.0.1", "fd00:18::1"), port: 30_004, transport: "UDP" },
@@ -110,7 +122,7 @@ async function startServers(cluster: Cluster): Promise<void> {
   const pods = cluster.nodes.flatMap((node) => node.pods);
   await Promise.all(
     pods.flatMap((pod) =>
-      (["TCP", "UDP"] as const).map((transport) => pod.agent().serve({ name: pod.name, transport, port: SERVER_PORT })),
+      (["TCP", "UDP"] as const).flatMap((transport) => SERVER_PORTS.map((port) => pod.agent().serve({ name: pod.name, transport, port }))),
     ),
   );
 }
@@ -125,7 +137,7 @@ async function follow(cluster: Cluster, api: ClusterApi): Promise<void> {
   await applyService(cluster, api, {
     name: "new",
     clusterIPs,
-    ports: [{ name: "tcp", port: 80, targetPort: SERVER_PORT }],
+    ports: [{ name: "tcp", port: 80, targetPort: MAIN_PORT }],
     endpoints: ["pod-2-2"],
   });
   for (const address of clusterIPs) {

@@ -15,6 +15,8 @@ export interface TrafficReport {
   readonly connections: number;
   /** Those that are reset, closed, or silent at the end. */
   readonly connectionsLost: number;
+  /** Which flows lost something, and what: a line for each. */
+  readonly losses: readonly string[];
   readonly attempts: number;
   /** New connections and new UDP flows that got no answer, by what became of them. */
   readonly failed: Readonly<Record<string, number>>;
@@ -24,11 +26,18 @@ export interface TrafficReport {
   readonly datagramsLost: number;
 }
 
-interface Held {
+interface Flow {
   readonly agent: Agent;
-  readonly handle: number;
   readonly source: Source;
+  readonly address: string;
 }
+
+interface Held extends Flow {
+  readonly handle: number;
+}
+
+/** What became of a connection that was asked at the end. */
+type Fate = "alive" | "silent" | Exclude<HoldStatus["state"], "open">;
 
 /** Traffic of all kinds of clients, which goes on. */
 export interface Traffic {
@@ -44,17 +53,20 @@ export async function startTraffic(cluster: Cluster, connections: number): Promi
   );
   const ofTcp = flows.filter(({ source }) => source.transport === "TCP");
   const held: Held[] = [];
-  const hold = async ({ source, address, agent }: (typeof flows)[number], count: number): Promise<void> => {
+  const hold = async (flow: Flow, count: number): Promise<void> => {
+    const { source, address, agent } = flow;
     const { port, transport } = source;
     for (let index = 0; index < count; index += 1)
-      held.push({ agent, source, handle: await agent.hold({ address, port, transport, everyMs: EVERY_MS, timeoutMs: PATIENCE_MS }) });
+      held.push({ ...flow, handle: await agent.hold({ address, port, transport, everyMs: EVERY_MS, timeoutMs: PATIENCE_MS }) });
   };
   const share = (index: number): number =>
     Math.floor((connections * (index + 1)) / ofTcp.length) - Math.floor((connections * index) / ofTcp.length);
   await Promise.all(flows.map((flow) => hold(flow, flow.source.transport === "UDP" ? UDP_FLOWS : share(ofTcp.indexOf(flow)))));
   const loads = await Promise.all(
-    flows.map(async ({ source: { port, transport }, address, agent }) => ({
+    flows.map(async ({ source, source: { port, transport }, address, agent }) => ({
       agent,
+      source,
+      address,
       handle: await agent.startLoad({ address, port, transport, concurrency: 2, pauseMs: 20, timeoutMs: 5_000 }),
     })),
   );
@@ -68,11 +80,15 @@ export async function startTraffic(cluster: Cluster, connections: number): Promi
       const tallies = await Promise.all(loads.map(({ agent, handle }) => agent.stopLoad(handle)));
       const kept = held.filter(({ source }) => source.transport === "TCP");
       const udp = await lowestSilence(held.filter(({ source }) => source.transport === "UDP"));
-      const alive = await Promise.all(kept.map(isAlive));
+      const fates = await Promise.all(kept.map(fateOf));
       await Promise.all(held.map(({ agent, handle }) => agent.release(handle)));
       return {
         connections: kept.length,
-        connectionsLost: alive.filter((one) => !one).length,
+        connectionsLost: fates.filter((fate) => fate !== "alive").length,
+        losses: [
+          ...kept.flatMap((one, index) => (fates[index] === "alive" ? [] : [`${nameOf(one)}: a kept connection is ${fates[index] ?? ""}`])),
+          ...loads.flatMap((one, index) => failuresOf(tallies[index]).map((what) => `${nameOf(one)}: ${what} of new ones`)),
+        ],
         attempts: tallies.reduce((sum, { attempts: made }) => sum + made, 0),
         failed: failures(tallies),
         ...udp,
@@ -87,15 +103,20 @@ function failures(tallies: readonly Tally[]): Readonly<Record<string, number>> {
   return sum;
 }
 
+const nameOf = ({ source: { from, port, transport }, address }: Flow): string => `${from} → ${address} ${String(port)} ${transport}`;
+
+const failuresOf = (tally: Tally | undefined): readonly string[] =>
+  Object.entries(tally?.failed ?? {}).map(([what, count]) => `${String(count)} ${what}`);
+
 /** Whether a connection answers what it is asked from now on. */
-async function isAlive({ agent, handle }: Held): Promise<boolean> {
+async function fateOf({ agent, handle }: Held): Promise<Fate> {
   const { answers } = await agent.holdStatus(handle);
   const untilMs = performance.now() + PATIENCE_MS;
   for (;;) {
     const now = await agent.holdStatus(handle);
-    if (now.state !== "open") return false;
-    if (now.answers > answers) return true;
-    if (performance.now() > untilMs) return false;
+    if (now.state !== "open") return now.state;
+    if (now.answers > answers) return "alive";
+    if (performance.now() > untilMs) return "silent";
     await sleep(100);
   }
 }
