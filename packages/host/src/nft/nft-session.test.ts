@@ -66,3 +66,31 @@ describe("an nft that hangs", () => {
     expect(exec.asked.at(-1)?.timeoutMs).toBe(32 * (exec.asked[0]?.timeoutMs ?? 0));
   });
 });
+
+describe("a table that is dropped", () => {
+  const refused = "Error: Could not process rule: Operation not supported\nadd table ip turnout\n";
+
+  /** An nft whose transactions the kernel refuses, and which lists these tables. */
+  const refusing = (tables: readonly string[]): Exec => {
+    const listed = JSON.stringify({ nftables: tables.map((name) => ({ table: { family: "ip", name, handle: 1 } })) });
+    return {
+      run: () => Promise.resolve({ code: 0, stdout: listed, stderr: "" }),
+      open: () => ({
+        pid: 1,
+        write: () => undefined,
+        close: () => undefined,
+        readUntil: () => Promise.resolve(`${refused}Error: syntax error`),
+      }),
+    };
+  };
+  const dropIn = (tables: readonly string[]): Promise<void> =>
+    new NftSession({ exec: refusing(tables), own: new OwnCommits() }, "nft").dropTable("ip", "turnout", signal);
+
+  it("is none where the kernel lacks the family", async () => {
+    await expect(dropIn([])).resolves.toBeUndefined();
+  });
+
+  it("that is there and stays is an error", async () => {
+    await expect(dropIn(["turnout"])).rejects.toMatchObject({ code: "host_unsupported" });
+  });
+});

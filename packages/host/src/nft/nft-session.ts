@@ -3,7 +3,11 @@ import type { Exec, ExecResult, ExecSession } from "@turnout/core";
 import { EchoCount } from "../watch/own-commits.ts";
 import type { OwnCommits } from "../watch/own-commits.ts";
 import { nftError } from "./errors.ts";
+import { readListing } from "./listing.ts";
 import { Patience } from "./patience.ts";
+
+/** The families of tables that we use. */
+type NftFamily = "ip" | "ip6" | "inet";
 
 /** A transaction of up to 64 kB takes some ms; on a slow machine beside another's large commit, a second. */
 const KEPT_PATIENCE = { baseMs: 3_000, perKBMs: 20 };
@@ -52,20 +56,26 @@ export class NftSession {
   }
 
   /** Remove a table that isn't watched, if it is there: an echo that is expected and never comes would hide somebody else's next change. */
-  async dropTable(family: "ip" | "ip6" | "inet", table: string, signal: AbortSignal): Promise<void> {
-    // Made first, so that deleting it can't fail for its absence.
-    await this.#carryOut([`add table ${family} ${table}`, `delete table ${family} ${table}`], signal);
+  async dropTable(family: NftFamily, table: string, signal: AbortSignal): Promise<void> {
+    try {
+      // Made first, so that deleting it can't fail for its absence.
+      await this.#carryOut([`add table ${family} ${table}`, `delete table ${family} ${table}`], signal);
+    } catch (error) {
+      // A kernel without this family has none of its tables, and makes none.
+      if (!ProxyError.is(error, "host_unsupported")) throw error;
+      if (readListing(await this.listTables(family, signal)).tables.includes(table)) throw error;
+    }
   }
 
   /** List a family's tables as JSON. */
-  async listTables(family: "ip" | "ip6", signal: AbortSignal): Promise<string> {
+  async listTables(family: NftFamily, signal: AbortSignal): Promise<string> {
     const { code, stdout, stderr } = await this.#list(["tables", family], signal);
     if (code !== 0) throw nftError(stderr, `list tables ${family}`);
     return stdout;
   }
 
   /** List a table as JSON; undefined when it doesn't exist. */
-  async listTable(family: "ip" | "ip6" | "inet", table: string, signal: AbortSignal): Promise<string | undefined> {
+  async listTable(family: NftFamily, table: string, signal: AbortSignal): Promise<string | undefined> {
     const { code, stdout, stderr } = await this.#list(["table", family, table], signal);
     if (code === 0) return stdout;
     const error = nftError(stderr, `list table ${family} ${table}`);
