@@ -4,16 +4,16 @@ import { parseArgs } from "node:util";
 import { IPVS_MODULES, nodeCommand, runInGuest } from "@turnout/house/guest";
 import { TURNOUT } from "../role-process.ts";
 import { GUEST_PROXIES, HOST_PROXIES, startKind } from "./proxies.ts";
-import type { ProxyKind } from "./proxies.ts";
+import type { ProxyKind, RunningProxy } from "./proxies.ts";
 import { createMovingStage } from "./stage.ts";
 import { startTraffic } from "./traffic.ts";
-import type { TrafficReport } from "./traffic.ts";
+import type { TrafficOptions, TrafficReport } from "./traffic.ts";
 
 /**
  * Move between proxies with traffic on: `KUBE_PROXY=path npm run e2e:moving`. Each move is one cluster of its own: the proxy before is stopped by
  * SIGTERM, the next one is started, and after a move to kube-proxy `turnout cleanup` is run. Prints a table; exits with 1 when something was lost.
  * Needs root, and the command built. Without KUBE_PROXY only Turnout's own backends are played. `--only TEXT`: moves whose name has it, may be said again;
- * `--connections N`; `--guest`: those with ipvs, in user-mode Linux.
+ * `--connections N`; `--pause-ms N`: between new ones; `--guest`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
  */
 async function main(): Promise<boolean> {
   const { values } = parseArgs({
@@ -21,19 +21,24 @@ async function main(): Promise<boolean> {
       only: { type: "string", default: [""], multiple: true },
       connections: { type: "string", default: "500" },
       guest: { type: "boolean", default: false },
+      "pause-ms": { type: "string" },
       "in-guest": { type: "boolean", default: false },
     },
   });
-  if (values.guest) return await playInGuest(values.only, values.connections);
+  if (values.guest) return await playInGuest(values.only, values.connections, values["pause-ms"] ?? "100");
+  const amount = { connections: Number(values.connections), pauseMs: Number(values["pause-ms"] ?? 20) };
   const proxies = values["in-guest"] ? GUEST_PROXIES : HOST_PROXIES;
   const moves = movesOf(proxies, process.env["KUBE_PROXY"] !== undefined).filter(({ name }) =>
     values.only.every((text) => name.includes(text)),
   );
   process.stdout.write("| from → to | long connections kept | new ones failed | UDP datagrams lost |\n|---|---|---|---|\n");
   let isWell = true;
-  for (const move of moves) isWell = (await playAndPrint(move, Number(values.connections), !values["in-guest"])) && isWell;
+  for (const move of moves) isWell = (await playAndPrint(move, amount, !values["in-guest"])) && isWell;
   return isWell;
 }
+
+/** Time for `turnout cleanup`, in a guest too. */
+const CLEANUP_MS = 600_000;
 
 /** Of all moves in a guest, which is slow. */
 const GUEST_TIMEOUT_MS = 3 * 3_600_000;
@@ -41,26 +46,40 @@ const GUEST_TIMEOUT_MS = 3 * 3_600_000;
 interface Move {
   readonly name: string;
   readonly from: ProxyKind;
+  /** One of Turnout's that runs in between, until it has removed what was there before it. */
+  readonly by?: ProxyKind;
   readonly to: ProxyKind;
 }
 
-/** All pairs; nobody moves away from a mode that chooses by itself. */
+/** Where the direct step loses something: kube-proxy removes chains of its other modes before it has rules of its own. */
+const DETOURS: readonly (readonly [from: string, by: string, to: string])[] = [
+  ["kube-proxy iptables (nft)", "turnout nft", "kube-proxy nftables"],
+  ["turnout iptables (nft)", "turnout nft", "kube-proxy nftables"],
+];
+
+/** All pairs, and the detours; nobody moves away from a mode that chooses by itself. */
 function movesOf(proxies: Readonly<Record<string, ProxyKind>>, hasKubeProxy: boolean): readonly Move[] {
   const all = Object.entries(proxies).filter(([, { program }]) => hasKubeProxy || program === "turnout");
-  return all.flatMap(([name, from]) =>
+  const direct = all.flatMap(([name, from]) =>
     all
       .filter(([other]) => other !== name)
       .filter(() => from.program === "kube-proxy" || from.flags.length > 0)
       .map(([other, to]) => ({ name: `${name} → ${other}`, from, to })),
   );
+  const known = new Map(all);
+  const detours = DETOURS.flatMap((names): readonly Move[] => {
+    const [from, by, to] = names.map((name) => known.get(name));
+    return from === undefined || by === undefined || to === undefined ? [] : [{ name: names.join(" → "), from, by, to }];
+  });
+  return [...direct, ...detours];
 }
 
-async function playAndPrint(move: Move, connections: number, hasCgroups: boolean): Promise<boolean> {
+async function playAndPrint(move: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<boolean> {
   try {
-    const report = await play(move, connections, hasCgroups);
+    const report = await play(move, amount, hasCgroups);
     const { connectionsLost, failed, datagramsLost, losses } = report;
     process.stdout.write(`| ${move.name} | ${cells(report).join(" | ")} |\n`);
-    for (const [line, count] of counted(losses)) process.stderr.write(`${count} × ${line}\n`);
+    for (const [line, count] of counted(losses)) process.stderr.write(`${count > 1 ? `${count} × ` : ""}${line}\n`);
     return connectionsLost === 0 && datagramsLost === 0 && Object.keys(failed).length === 0;
   } catch (error) {
     process.stdout.write(`| ${move.name} | ${error instanceof Error ? error.message : String(error)} | | |\n`);
@@ -83,36 +102,47 @@ function cells({ connections, connectionsLost, attempts, failed, datagrams, data
   ];
 }
 
-async function play({ from, to }: Move, connections: number, hasCgroups: boolean): Promise<TrafficReport> {
+async function play({ from, by, to }: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<TrafficReport> {
   const stage = await createMovingStage(hasCgroups);
   try {
     const place = { ...stage, kubeProxy: process.env["KUBE_PROXY"] };
     const former = await startKind(from, place);
-    const traffic = await startTraffic(stage.cluster, connections);
+    const traffic = await startTraffic(stage.cluster, amount);
     await traffic.more(20);
-    const end = once(former, "exit");
-    former.kill("SIGTERM");
-    await end;
+    await stop(former);
     await traffic.more(10);
+    if (by !== undefined) {
+      const between = await startKind(by, place);
+      await between.formerIsGone();
+      await traffic.more(10);
+      await stop(between);
+      await traffic.more(10);
+    }
     const next = await startKind(to, place);
     await traffic.more(20);
-    if (to.program === "kube-proxy") await stage.node.run(TURNOUT, ["cleanup"]);
+    if (to.program === "kube-proxy") await stage.node.run(TURNOUT, ["cleanup"], { timeoutMs: CLEANUP_MS });
     await traffic.more(20);
     await stage.follow();
     const report = await traffic.stop();
-    next.kill("SIGKILL");
+    next.child.kill("SIGKILL");
     return report;
   } finally {
     await stage.destroy();
   }
 }
 
-async function playInGuest(only: readonly string[], connections: string): Promise<boolean> {
+async function stop({ child }: RunningProxy): Promise<void> {
+  const end = once(child, "exit");
+  child.kill("SIGTERM");
+  await end;
+}
+
+async function playInGuest(only: readonly string[], connections: string, pauseMs: string): Promise<boolean> {
   const kubeProxy = process.env["KUBE_PROXY"];
   const { code } = await runInGuest({
     command: nodeCommand(
       new URL("./main.ts", import.meta.url),
-      ["--in-guest", ...only.flatMap((text) => ["--only", text]), "--connections", connections],
+      ["--in-guest", ...only.flatMap((text) => ["--only", text]), "--connections", connections, "--pause-ms", pauseMs],
       "built",
     ),
     modules: IPVS_MODULES,

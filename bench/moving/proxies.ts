@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { IPFamily } from "@turnout/core";
 import type { NodePlace } from "@turnout/lab";
 import { kubeProxyConfig, kubeProxySync } from "../kube-proxy/process.ts";
@@ -27,6 +28,9 @@ export interface ProxyPlace {
   readonly kubeProxy: string | undefined;
 }
 
+/** For Turnout to remove what a former proxy left. */
+const FORMER_GONE_MS = 120_000;
+
 const turnout = (...flags: readonly string[]): ProxyKind => ({ program: "turnout", flags });
 const iptables = (variant: Variant): ProxyKind => turnout("--backend", "iptables", "--backend-option", `variant=${variant}`);
 
@@ -51,13 +55,26 @@ export const GUEST_PROXIES: Readonly<Record<string, ProxyKind>> = {
   "turnout iptables (legacy)": iptables("legacy"),
 };
 
+/** A proxy whose rules are in force. */
+export interface RunningProxy {
+  readonly child: ChildProcess;
+  /** Wait until it has said of both families that the rules of a former proxy are removed; Turnout only. */
+  formerIsGone(): Promise<void>;
+}
+
 /** Start a proxy and wait until both families are in force. @throws {Error} when it ends before. */
-export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<ChildProcess> {
+export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<RunningProxy> {
   const { node, kubeconfig, clusterCIDR, directory, kubeProxy } = place;
   if (kind.program === "turnout") {
     const source = ["--source", "kube", "--kubeconfig", kubeconfig, "--node-name", node.name, "--cluster-cidr", clusterCIDR];
     const args = ["run", ...kind.flags, ...source, "--logging-format", "json"];
-    return await inForce(node.spawn(TURNOUT, args, { stdio: ["ignore", "inherit", "pipe"] }), turnoutSync);
+    const left = new Set<IPFamily>(["IPv4", "IPv6"]);
+    const child = await inForce(node.spawn(TURNOUT, args, { stdio: ["ignore", "inherit", "pipe"] }), turnoutSync(left));
+    const formerIsGone = async (): Promise<void> => {
+      for (const untilMs = performance.now() + FORMER_GONE_MS; left.size > 0; await sleep(50))
+        if (performance.now() > untilMs) throw new Error("Turnout doesn't say that the rules of the former proxy are removed");
+    };
+    return { child, formerIsGone };
   }
   if (kubeProxy === undefined) throw new Error("say KUBE_PROXY=path of a kube-proxy");
   const { mode, variant } = kind;
@@ -67,19 +84,26 @@ export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<Chi
   const config = join(own, "config.json");
   await writeFile(config, kubeProxyConfig({ mode, nodeName: node.name, kubeconfig, fields: { clusterCIDR } }));
   const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
-  return await inForce(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), kubeProxySync);
+  const child = await inForce(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), kubeProxySync);
+  return { child, formerIsGone: () => Promise.reject(new Error("kube-proxy says nothing of former proxies")) };
 }
 
-async function inForce(child: ChildProcess, syncOf: (line: string, atMs: number) => ProxySync | undefined): Promise<ChildProcess> {
+type SyncOf = (line: string, atMs: number) => ProxySync | undefined;
+
+async function inForce(child: ChildProcess, syncOf: SyncOf): Promise<ChildProcess> {
   const log = followSyncs(child, syncOf);
   const heard = new Set<IPFamily>();
   while (heard.size < 2) heard.add((await log.next()).family);
   return child;
 }
 
-/** Read a line of Turnout's log: a family's first sync. */
-function turnoutSync(line: string, atMs: number): ProxySync | undefined {
-  if (process.env["TURNOUT_MOVING_LOG"] !== undefined) process.stderr.write(`${line}\n`);
-  const { msg, family, ms = 0 } = JSON.parse(line) as { msg?: string; family?: IPFamily; ms?: number };
-  return msg === "first sync done" && family !== undefined ? { family, elapsedMs: ms, atMs } : undefined;
-}
+/** Read lines of Turnout's log: a family's first sync; and take those from `left` whose former rules are removed. */
+const turnoutSync =
+  (left: Set<IPFamily>): SyncOf =>
+  (line, atMs) => {
+    if (process.env["TURNOUT_MOVING_LOG"] !== undefined) process.stderr.write(`${line}\n`);
+    const { msg, family, ms = 0 } = JSON.parse(line) as { msg?: string; family?: IPFamily; ms?: number };
+    if (family === undefined) return undefined;
+    if (msg?.startsWith("the rules of a former proxy were removed")) left.delete(family);
+    return msg === "first sync done" ? { family, elapsedMs: ms, atMs } : undefined;
+  };

@@ -10,7 +10,9 @@ const NODE = "node1";
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 /** Servers listen on these ports in every pod. */
 const SERVER_PORTS = [8080, 8081, 8082, 8083, 8084] as const;
-const [MAIN_PORT, ...OTHER_PORTS] = SERVER_PORTS;
+const [, ...OTHER_PORTS] = SERVER_PORTS;
+/** The first of them. */
+export const MAIN_PORT: number = SERVER_PORTS[0];
 
 const both = (v4: string, v6: string): readonly string[] => [v4, v6];
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Agent, Cluster, HoldStatus, Tally } from "@turnout/lab";
-import { SOURCES } from "./stage.ts";
+import { MAIN_PORT, SOURCES } from "./stage.ts";
 import type { Source } from "./stage.ts";
+import { watchStalls } from "./stalls.ts";
 
 /** UDP flows of each source and family. */
 const UDP_FLOWS = 5;
@@ -15,7 +16,7 @@ export interface TrafficReport {
   readonly connections: number;
   /** Those that are reset, closed, or silent at the end. */
   readonly connectionsLost: number;
-  /** Which flows lost something, and what: a line for each. */
+  /** Which flows lost something and what, and which endpoints stalled by themselves: a line for each. */
   readonly losses: readonly string[];
   readonly attempts: number;
   /** New connections and new UDP flows that got no answer, by what became of them. */
@@ -46,8 +47,16 @@ export interface Traffic {
   stop(): Promise<TrafficReport>;
 }
 
+/** How much of it. */
+export interface TrafficOptions {
+  /** TCP connections that are kept. */
+  readonly connections: number;
+  /** Between two new ones of a worker. */
+  readonly pauseMs: number;
+}
+
 /** Open `connections` TCP connections and some UDP flows, all kept, and make new ones over and over. */
-export async function startTraffic(cluster: Cluster, connections: number): Promise<Traffic> {
+export async function startTraffic(cluster: Cluster, { connections, pauseMs }: TrafficOptions): Promise<Traffic> {
   const flows = SOURCES.flatMap((source) =>
     source.addresses.map((address) => ({ source, address, agent: cluster.place(source.from).agent() })),
   );
@@ -67,9 +76,10 @@ export async function startTraffic(cluster: Cluster, connections: number): Promi
       agent,
       source,
       address,
-      handle: await agent.startLoad({ address, port, transport, concurrency: 2, pauseMs: 20, timeoutMs: 5_000 }),
+      handle: await agent.startLoad({ address, port, transport, concurrency: 2, pauseMs, timeoutMs: 5_000 }),
     })),
   );
+  const stalls = watchStalls(cluster, MAIN_PORT);
   const attempts = (): Promise<number[]> => Promise.all(loads.map(async ({ agent, handle }) => (await agent.peekLoad(handle)).attempts));
   return {
     more: async (count) => {
@@ -77,6 +87,7 @@ export async function startTraffic(cluster: Cluster, connections: number): Promi
       while ((await attempts()).some((now, index) => now < (wanted[index] ?? 0))) await sleep(50);
     },
     stop: async () => {
+      const stalled = await stalls.stop();
       const tallies = await Promise.all(loads.map(({ agent, handle }) => agent.stopLoad(handle)));
       const kept = held.filter(({ source }) => source.transport === "TCP");
       const udp = await lowestSilence(held.filter(({ source }) => source.transport === "UDP"));
@@ -88,6 +99,7 @@ export async function startTraffic(cluster: Cluster, connections: number): Promi
         losses: [
           ...kept.flatMap((one, index) => (fates[index] === "alive" ? [] : [`${nameOf(one)}: a kept connection is ${fates[index] ?? ""}`])),
           ...loads.flatMap((one, index) => failuresOf(tallies[index]).map((what) => `${nameOf(one)}: ${what} of new ones`)),
+          ...stalled,
         ],
         attempts: tallies.reduce((sum, { attempts: made }) => sum + made, 0),
         failed: failures(tallies),
