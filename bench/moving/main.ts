@@ -51,10 +51,11 @@ interface Move {
   readonly to: ProxyKind;
 }
 
-/** Where the direct step loses something: kube-proxy removes chains of its other modes before it has rules of its own. */
+/** Where the direct step loses something: kube-proxy removes chains of its other modes before it has rules of its own, or leaves what cuts open connections. */
 const DETOURS: readonly (readonly [from: string, by: string, to: string])[] = [
   ["kube-proxy iptables (nft)", "turnout nft", "kube-proxy nftables"],
   ["turnout iptables (nft)", "turnout nft", "kube-proxy nftables"],
+  ["turnout ipvs", "turnout iptables (legacy)", "kube-proxy iptables (legacy)"],
 ];
 
 /** All pairs, and the detours; nobody moves away from a mode that chooses by itself. */

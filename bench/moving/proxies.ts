@@ -28,6 +28,8 @@ export interface ProxyPlace {
   readonly kubeProxy: string | undefined;
 }
 
+/** What Turnout says when nothing that a former proxy left gets new connections any more. */
+const FORMER_IS_GONE = ["the rules of a former proxy were removed", "connections through IPVS go on"];
 /** For Turnout to remove what a former proxy left. */
 const FORMER_GONE_MS = 120_000;
 
@@ -58,7 +60,7 @@ export const GUEST_PROXIES: Readonly<Record<string, ProxyKind>> = {
 /** A proxy whose rules are in force. */
 export interface RunningProxy {
   readonly child: ChildProcess;
-  /** Wait until it has said of both families that the rules of a former proxy are removed; Turnout only. */
+  /** Wait until it has said of both families that the rules of a former proxy are removed, or only serve what is open; Turnout only. */
   formerIsGone(): Promise<void>;
 }
 
@@ -104,6 +106,6 @@ const turnoutSync =
     if (process.env["TURNOUT_MOVING_LOG"] !== undefined) process.stderr.write(`${line}\n`);
     const { msg, family, ms = 0 } = JSON.parse(line) as { msg?: string; family?: IPFamily; ms?: number };
     if (family === undefined) return undefined;
-    if (msg?.startsWith("the rules of a former proxy were removed")) left.delete(family);
+    if (FORMER_IS_GONE.some((words) => msg?.startsWith(words))) left.delete(family);
     return msg === "first sync done" ? { family, elapsedMs: ms, atMs } : undefined;
   };
