@@ -9,7 +9,7 @@ const UDP_FLOWS = 5;
 /** Of a connection that is kept, ms. */
 const EVERY_MS = 500;
 /** For an answer to a question, at the end: longer than TCP's third try. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 90_000;
 
 /** What a move did to traffic. */
 export interface TrafficReport {

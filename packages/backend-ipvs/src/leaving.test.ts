@@ -21,6 +21,13 @@ const OTHER_MODE = `*nat
 COMMIT
 `;
 
+/** What kube-proxy in ipvs mode writes over our rules. */
+const KUBE_PROXY_IPVS = `*nat
+:KUBE-SERVICES - [0:0]
+-A KUBE-SERVICES -m set --match-set KUBE-CLUSTER-IP dst,dst -j ACCEPT
+COMMIT
+`;
+
 let host: IpvsFakeHost;
 let proxy: Proxy;
 beforeEach(async () => {
@@ -67,6 +74,16 @@ describe("what is left when another backend has taken over", () => {
     expect(await saved("nat")).toContain("-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-X");
     expect(await saved("nat")).toMatch(/^-A PREROUTING .*-j KUBE-SERVICES$/m);
     expect(await proxy.backend.leftovers?.(false, never)).toEqual([]);
+  });
+
+  it("stays, when cleaned up, where kube-proxy in ipvs mode has written since: it uses all of it", async () => {
+    await proxy.sync(cart(["10.1.1.1"]));
+    const { code, stderr } = await host.world.exec.run("iptables-nft-restore", ["--noflush"], { input: KUBE_PROXY_IPVS });
+    expect([code, stderr]).toEqual([0, ""]);
+    const before = await traces();
+    expect((await proxy.backend.leftovers?.(false, never))?.map(({ by }) => by)).toEqual(["kube-proxy"]);
+    await proxy.backend.cleanup?.(never);
+    expect(await traces()).toEqual(before);
   });
 
   it("goes as a whole where no other mode has such chains", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { withoutOtherModes } from "./modes.ts";
+import { isMarked, withoutOtherModes } from "./modes.ts";
 import type { ModeWords } from "./modes.ts";
 import type { RulesObject } from "./objects.ts";
 
@@ -54,5 +54,21 @@ describe("chains that several modes have", () => {
   it("are no matter for objects that aren't rules", () => {
     const set = { kind: "set", key: "nat KUBE-SERVICES-LIKE", value: true } as const;
     expect(withoutOtherModes([...RULES, set], IPVS_LIKE)).toEqual([set]);
+  });
+});
+
+describe("who wrote the rules last", () => {
+  const nat = (...rules: readonly string[]): string =>
+    `*nat\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-TURNOUT - [0:0]\n${rules.join("\n")}\nCOMMIT\n`;
+  const looksIntoSet = "-A KUBE-SERVICES -m set --match-set KUBE-CLUSTER-IP dst,dst -j ACCEPT";
+
+  it("is told by the marker: Turnout", () => {
+    expect(isMarked(nat("-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -j KUBE-SVC-X"))).toBe(true);
+    expect(isMarked(nat("-A KUBE-SERVICES -m set --match-set TURNOUT-LOCAL dst,dst -j TURNOUT-LOCAL", looksIntoSet))).toBe(true);
+    expect(isMarked("*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n")).toBe(false);
+  });
+
+  it("is kube-proxy in ipvs mode, which leaves the marker, where its rules know no chain of Turnout's", () => {
+    expect(isMarked(nat(looksIntoSet))).toBe(false);
   });
 });

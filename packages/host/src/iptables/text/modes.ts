@@ -12,13 +12,23 @@ export interface ModeWords {
 /**
  * An empty chain that says that Turnout wrote the rules last. Other chains are adopted in both directions and don't tell.
  *
- * Edges: it has a name by which the first sync of a kube-proxy, in any mode, takes it for a Service's stale chain, and removes it.
+ * Edges: it has a name by which the first sync of a kube-proxy in iptables mode takes it for a Service's stale chain, and removes it. In ipvs mode
+ * kube-proxy leaves it: see {@link isMarked}.
  */
 export const MARKER_CHAIN = "KUBE-SVC-TURNOUT";
 
+/** How the names of the chains begin that Turnout alone has. */
+const OWN_CHAINS = "TURNOUT-";
+
 /** Tell whether Turnout, and no kube-proxy, wrote last what `iptables-save` printed of the nat table. Pure. */
 export function isMarked(nat: string): boolean {
-  return nat.includes(`\n:${MARKER_CHAIN} `);
+  return nat.includes(`\n:${MARKER_CHAIN} `) && !isOfKubeProxyInIpvsMode(nat);
+}
+
+/** Only with ipvs KUBE-SERVICES looks into sets. Every proxy writes it anew, and Turnout's backend jumps from it to chains that kube-proxy doesn't have. */
+function isOfKubeProxyInIpvsMode(nat: string): boolean {
+  const rules = nat.split("\n").filter((line) => line.startsWith("-A KUBE-SERVICES "));
+  return rules.some((rule) => rule.includes("--match-set ")) && !rules.some((rule) => rule.includes(`-j ${OWN_CHAINS}`));
 }
 
 /** Chains that more than one mode has. */
