@@ -12,19 +12,17 @@ import type {
   Outcome,
   Plan,
 } from "@turnout/core/backend";
-import { ALL_CAPABILITIES, ProxyError } from "@turnout/core/backend";
+import { ALL_CAPABILITIES } from "@turnout/core/backend";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
-import { findIptables, iptablesName, IptablesTool } from "@turnout/host/iptables";
-import type { IptablesProgram } from "@turnout/host/iptables";
-import { isMarked, withoutOtherModes } from "@turnout/host/iptables/text";
-import type { ModeWords } from "@turnout/host/iptables/text";
+import { IptablesTool } from "@turnout/host/iptables";
 import { Applier } from "./apply.ts";
 import { canCount, COUNTERS, counterMetrics } from "./counters.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
 import { parseCounts } from "./counts.ts";
+import { Leaver } from "./leaver.ts";
 import type { IptablesObject } from "./objects.ts";
-import { answersOnLoopback, parseSaved, sendsServices } from "./observe.ts";
+import { answersOnLoopback, parseSaved } from "./observe.ts";
 import { parseIptablesOptions } from "./options.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 import { iptablesMetrics } from "./numbers.ts";
@@ -63,24 +61,9 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
   open: (options, world) => Promise.resolve(openDataplane(options, world)),
 };
 
-/** Under kube-proxy's ipvs mode, and what is like it, chains of the same names look into sets. */
-const MODE: ModeWords = {
-  looksIntoSets: false,
-  isOwnJump: (table, rule) => table === "filter" && !rule.endsWith("-j KUBE-FORWARD"),
-};
-
 function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<IptablesFacts, IptablesObject, Step> {
   const own = new OwnCommits();
   return { family: (family) => new IptablesBackend(options, family, world, own), close: () => Promise.resolve() };
-}
-
-interface Found {
-  readonly objects: readonly IptablesObject[];
-  readonly by: "turnout" | "kube-proxy";
-}
-
-function isChain({ kind }: IptablesObject): boolean {
-  return kind === "chain" || kind === "shared";
 }
 
 class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
@@ -91,6 +74,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   readonly #tool: IptablesTool;
   readonly #echoes = new EchoCount();
   readonly #applier: Applier;
+  readonly #leaver: Leaver;
   /** When the host was last looked at; undefined: never, or by a variant that tells nothing. */
   #mark: CommitMark | undefined;
 
@@ -101,6 +85,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     this.#world = world;
     this.#tool = new IptablesTool(world, family, options.variant);
     this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes }, world);
+    this.#leaver = new Leaver({ family, world, own, echoes: this.#echoes });
   }
 
   /** The kernel tells of commits of the nft variant. Of the legacy variant it tells nothing, and before the first look nobody knows which it is. */
@@ -158,65 +143,19 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     );
   }
 
-  /**
-   * Remove what is ours, in whichever variant it is. Where there is no iptables, nothing of ours was made with it. What a kube-proxy has written since
-   * is its own, and stays: it may be running.
-   */
   async cleanup(signal: AbortSignal): Promise<void> {
-    const { programs } = await findIptables(this.#world.exec, signal);
-    for (const program of programs) {
-      const tool = this.#toolOf(program);
-      const { objects, by } = await this.#found(tool, signal);
-      if (by === "turnout" || !sendsServices(objects)) await this.#remove(objects, tool, program, signal);
-      else {
-        const place = { family: this.#family, variant: program.variant };
-        this.#world.log.info("KUBE-* chains are kube-proxy's and stay", { ...place, hint: "kube-proxy --cleanup removes them" });
-      }
+    try {
+      await this.#leaver.removeAll(signal);
+    } finally {
+      const { netlink } = this.#world;
+      // The last family to be removed deletes them: the rules of the other one use them as well.
+      if (await canCount(netlink)) for (const name of Object.values(COUNTERS)) await netlink.deleteCounter(name);
     }
-    const { netlink } = this.#world;
-    // The last family to be removed deletes them: the rules of the other one use them as well.
-    if (await canCount(netlink)) for (const name of Object.values(COUNTERS)) await netlink.deleteCounter(name);
   }
 
-  /** kube-proxy's chains are ours as well, so while this backend is in use nothing is left over: what is there was adopted. */
+  /** kube-proxy's chains are ours as well, so in the variant in use nothing is left over: what is there was adopted. */
   async leftovers(isInUse: boolean, signal: AbortSignal): Promise<readonly Leftover[]> {
-    if (isInUse) return [];
-    const { programs } = await findIptables(this.#world.exec, signal);
-    if (programs.length === 0) throw new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" });
-    const found: Leftover[] = [];
-    for (const program of programs) {
-      const tool = this.#toolOf(program);
-      const { objects: own, by } = await this.#found(tool, signal);
-      const chains = own.filter(isChain).length;
-      if (chains === 0) continue;
-      const what = `${chains} KUBE-* chains of ${iptablesName(this.#family, program, "")} (${program.variant})`;
-      const remove = (stop: AbortSignal): Promise<void> => this.#remove(own, tool, program, stop);
-      found.push({ what, by, isLive: sendsServices(own), options: { variant: program.variant }, remove });
-    }
-    return found;
-  }
-
-  #toolOf(program: IptablesProgram): IptablesTool {
-    return new IptablesTool(this.#world, this.#family, program);
-  }
-
-  /** The chains of one variant, and who wrote them last. */
-  async #found(tool: IptablesTool, signal: AbortSignal): Promise<Found> {
-    const { filter = "", nat = "", mangle = "" } = await tool.saveExisting(signal);
-    const objects = withoutOtherModes([...parseSaved({ filter, nat, mangle }, this.#family, false).values()], MODE);
-    return { objects, by: isMarked(nat) ? "turnout" : "kube-proxy" };
-  }
-
-  async #remove(remove: readonly IptablesObject[], tool: IptablesTool, program: IptablesProgram, signal: AbortSignal): Promise<void> {
-    if (remove.length === 0) return;
-    const plan = planDelta({ put: [], remove, lingering: [], nowMs: this.#world.clock.nowMs() });
-    const applier = new Applier(tool, { own: this.#own, echoes: this.#echoes }, this.#world);
-    const { lingering = [] } = await applier.apply(plan, signal);
-    if (lingering.length === 0) return;
-    throw new ProxyError("already_exists", "chains are left because another program's rules jump to them", {
-      object: lingering.map(({ object }) => object.key).join(", "),
-      hint: `find the jumps with iptables-${program.variant}-save and remove them`,
-    });
+    return await this.#leaver.leftovers(isInUse ? (await this.#tool.choice(signal)).variant : undefined, signal);
   }
 
   async #look(signal: AbortSignal): Promise<ReadonlyMap<string, IptablesObject>> {

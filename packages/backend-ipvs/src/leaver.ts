@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { Leftover } from "@turnout/core/backend";
-import { findIptables, IptablesTool, SectionRestore } from "@turnout/host/iptables";
+import { findIptables, IptablesTool, SectionRestore, unseenVariants } from "@turnout/host/iptables";
 import { isMarked } from "@turnout/host/iptables/text";
 import type { IpvsOperation } from "@turnout/host/ipvs/model";
 import { Applier } from "./apply.ts";
@@ -35,6 +35,12 @@ interface Left {
   readonly listing: Look["listing"];
 }
 
+/** What the variants of iptables have of ours, and why nobody can tell of some. */
+interface Saved {
+  readonly all: readonly { readonly tool: IptablesTool; readonly saved: Look["saved"] }[];
+  readonly unseen: readonly ProxyError[];
+}
+
 /** Whether we, and no kube-proxy, wrote the rules last. */
 function isOurs(all: readonly { readonly saved: Look["saved"] }[]): boolean {
   return all.some(({ saved }) => isMarked(saved.nat));
@@ -51,15 +57,19 @@ export class Leaver {
     this.#tool = tool;
   }
 
-  /** Remove all of ours at once: connections through IPVS end. What a kube-proxy in ipvs mode has written since is its own, and stays: it may be running. */
+  /**
+   * Remove all of ours at once: connections through IPVS end. What a kube-proxy in ipvs mode has written since is its own, and stays: it may be running.
+   *
+   * Edges: the rules say whose all the rest is, so without any of them nothing is removed where rules can't be seen.
+   * @throws {ProxyError} why nobody can tell whether rules are left.
+   */
   async removeAll(signal: AbortSignal): Promise<void> {
-    const saved = await this.#saved(signal);
-    if (saved.length > 0 && !isOurs(saved)) {
+    const { all, unseen } = await this.#saved(signal);
+    if (all.length > 0 && !isOurs(all)) {
       const { family, world } = this.#parts;
       world.log.info("virtual servers are kube-proxy's and stay", { family, hint: "kube-proxy --cleanup removes them" });
-      return;
-    }
-    await this.#removeAll(await this.#left(signal), signal);
+    } else if (all.length > 0 || unseen.length === 0) await this.#removeAll(await this.#left(signal), signal);
+    if (unseen[0] !== undefined) throw unseen[0];
   }
 
   /**
@@ -69,12 +79,14 @@ export class Leaver {
    */
   async leftovers(signal: AbortSignal): Promise<readonly Leftover[]> {
     const isBound = (await this.#parts.addresses.list()).length > 0;
-    const saved = await this.#saved(signal);
-    if (!isBound && saved.length === 0) return [];
+    const { all, unseen } = await this.#saved(signal);
+    const hidden = unseen.map(unseenRules);
+    if (!isBound && all.length === 0) return hidden;
     const { objects } = await this.#left(signal);
     const count = objects.filter(({ kind }) => kind === "service").length;
     const what = `${count} virtual server${count === 1 ? "" : "s"} of ipvs, and the addresses on ${DEVICE}`;
-    return [{ what, by: isOurs(saved) ? "turnout" : "kube-proxy", remove: (stop, mayWait = true) => this.#leave(stop, mayWait) }];
+    const left: Leftover = { what, by: isOurs(all) ? "turnout" : "kube-proxy", remove: (stop, mayWait = true) => this.#leave(stop, mayWait) };
+    return [left, ...hidden];
   }
 
   /** Remove what has no connections; the rest when they have ended, or when their time is up. */
@@ -122,7 +134,7 @@ export class Leaver {
     const { objects, lingering } = readLook(look, family, options);
     const own = new Set([...objects.values()].flatMap(({ kind, key }) => (kind === "service" ? [key] : [])));
     return {
-      rules: (await this.#saved(signal)).map(({ tool, saved }) => ({
+      rules: (await this.#saved(signal)).all.map(({ tool, saved }) => ({
         tool,
         objects: stillOurs(readLook({ ...NOTHING, saved }, family, options).objects.values()),
       })),
@@ -136,19 +148,27 @@ export class Leaver {
   /**
    * What each variant has that has chains of ours; the one with the filter of host ports first.
    *
-   * Edges: tables that aren't there are not made for the looking; without the tool, or a kernel for it, nothing was made with it.
+   * Edges: tables that aren't there are not made for the looking; without a kernel for it nothing was made with it. A variant that can't be listed
+   * hides no other.
    */
-  async #saved(signal: AbortSignal): Promise<readonly { readonly tool: IptablesTool; readonly saved: Look["saved"] }[]> {
+  async #saved(signal: AbortSignal): Promise<Saved> {
     const { world, family } = this.#parts;
     const { programs } = await findIptables(world.exec, signal);
+    const unseen = [...(await unseenVariants(world.netlink, family, programs))];
     const all = await Promise.all(
       programs.map(async (program) => {
         const tool = new IptablesTool(world, family, program);
-        return { tool, saved: { ...NO_RULES, ...(await unlessMissing(() => tool.saveExisting(signal), {})) } };
+        try {
+          return { tool, saved: { ...NO_RULES, ...(await unlessMissing(() => tool.saveExisting(signal), {})) } };
+        } catch (error) {
+          if (!ProxyError.is(error) || error.code === "canceled") throw error;
+          unseen.push(error);
+          return { tool, saved: NO_RULES };
+        }
       }),
     );
     const own = all.filter(({ saved }) => hasOwnChains(saved));
-    return own.toSorted((one, other) => Number(hasPortFilter(other.saved)) - Number(hasPortFilter(one.saved)));
+    return { all: own.toSorted((one, other) => Number(hasPortFilter(other.saved)) - Number(hasPortFilter(one.saved))), unseen };
   }
 
   async #removeAll({ rules, objects, lingering }: Left, signal: AbortSignal): Promise<void> {
@@ -177,4 +197,8 @@ export class Leaver {
       hint: `find the jumps with iptables-${variant}-save and remove them`,
     });
   }
+}
+
+function unseenRules(unseen: ProxyError): Leftover {
+  return { what: "rules of ipvs in iptables", isLive: false, unseen, remove: () => Promise.reject(unseen) };
 }

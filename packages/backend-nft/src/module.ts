@@ -18,7 +18,7 @@ import { NftSession } from "@turnout/host/nft";
 import { Applier } from "./apply.ts";
 import { parseCounts } from "./counts.ts";
 import type { CountSet } from "./count-sets.ts";
-import { findLeftovers } from "./leftovers.ts";
+import { findLeftovers, lookingFor } from "./leftovers.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { nftMetrics } from "./numbers.ts";
 import type { NftObject } from "./objects.ts";
@@ -124,7 +124,8 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     tellsDrift: true,
     watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> =>
       watchHost({ world, family, own, echoes: session.echoes, mark }, signal),
-    cleanup: (signal): Promise<void> => session.dropTable(nftFamily, TABLE, signal),
-    leftovers: (isInUse, signal): Promise<readonly Leftover[]> => findLeftovers(session, nftFamily, isInUse, signal),
+    cleanup: (signal): Promise<void> => lookingFor(() => session.dropTable(nftFamily, TABLE, signal), world.netlink, nftFamily),
+    leftovers: (isInUse, signal): Promise<readonly Leftover[]> =>
+      lookingFor(() => findLeftovers(session, nftFamily, isInUse, signal), world.netlink, nftFamily),
   };
 }

@@ -32,5 +32,7 @@ test("the variant that is live is adopted, and none of them where both are", () 
   expect(reasonsOf([KUBELETS, LEGACY])).toEqual([
     { backend: "iptables", because: "30 KUBE-* chains (legacy) in force here", options: { variant: "legacy" } },
   ]);
-  expect(reasonsOf([NFT, LEGACY])).toMatchObject([{ options: {} }]);
+  expect(reasonsOf([NFT, LEGACY])).toMatchObject([
+    { because: "30 KUBE-* chains (nft) and 30 KUBE-* chains (legacy) in force here", options: {} },
+  ]);
 });

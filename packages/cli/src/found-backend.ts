@@ -23,7 +23,7 @@ const OWNERS: readonly FoundRules["by"][] = ["turnout", undefined, "kube-proxy"]
  * Say which backends go on from what is in force on a host, the best first; empty: nothing is. Pure.
  *
  * Shape: each backend once, with what speaks for it most. Ours come before kube-proxy's: a restart or an upgrade must not change the backend.
- * Among equals the order in which they were found decides.
+ * Among equals the order in which they were found decides. All that is live of a backend is named.
  * Edges: what no packet goes by speaks for nothing. Options count where all live rules of that backend agree on them.
  */
 export function reasonsOf(found: readonly FoundRules[]): readonly BackendReason[] {
@@ -31,11 +31,11 @@ export function reasonsOf(found: readonly FoundRules[]): readonly BackendReason[
   const ranked = OWNERS.flatMap((owner) => live.filter(({ by }) => by === owner));
   return ranked
     .filter(({ backend }, index) => ranked.findIndex((other) => other.backend === backend) === index)
-    .map(({ backend, what, by, options = {} }) => {
-      const wishes = new Set(
-        live.filter((one) => one.backend === backend && one.by === by).map((one) => JSON.stringify(one.options ?? {})),
-      );
-      return { backend, because: `${what} in force here`, options: wishes.size === 1 ? options : {} };
+    .map(({ backend, by, options = {} }) => {
+      const own = ranked.filter((one) => one.backend === backend);
+      const wishes = new Set(own.filter((one) => one.by === by).map((one) => JSON.stringify(one.options ?? {})));
+      const because = `${own.map(({ what }) => what).join(" and ")} in force here`;
+      return { backend, because, options: wishes.size === 1 ? options : {} };
     });
 }
 
@@ -53,6 +53,8 @@ export async function findRules(modules: readonly BackendModule[], world: World,
         await visit(async (backend) => {
           const leftovers = (await backend.leftovers?.(false, signal)) ?? [];
           found.push(...leftovers.map((one) => ({ ...one, backend: name })));
+          for (const { unseen: error } of leftovers)
+            if (error !== undefined) world.log.debug("rules of a former proxy can't be looked for", { family, backend: name, error });
         }, signal);
       } catch (error) {
         if (signal.aborted || !ProxyError.is(error)) throw error;

@@ -85,8 +85,8 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
 /** What it takes to look for rules of all these backends, and to remove them: legacy iptables asks for a raw socket, eBPF's maps are read. */
 export const LEFTOVER_RIGHTS: Rights = {
   CAP_NET_ADMIN: "remove rules of former proxies",
-  CAP_NET_RAW: "the same of legacy iptables",
-  CAP_BPF: "the same of eBPF",
+  CAP_NET_RAW: "remove rules of former proxies in legacy iptables",
+  CAP_BPF: "remove what the ebpf backend left",
 };
 
 /** The one that help texts show. */

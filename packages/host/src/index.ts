@@ -17,6 +17,7 @@ export type { Device, DeviceRoute } from "./netlink/devices.ts";
 export type { HostAddress } from "./netlink/host-addresses.ts";
 export { EchoCount, OwnCommits } from "./watch/own-commits.ts";
 export type { CommitMark } from "./watch/own-commits.ts";
+export type { NftChain, NftHook } from "./netlink/nft-chains.ts";
 export type { NftEvent } from "./netlink/nft-events.ts";
 export { createProcessRights } from "./rights/process-rights.ts";
 export type { ProcessRights } from "./rights/process-rights.ts";

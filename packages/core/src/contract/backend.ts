@@ -147,6 +147,11 @@ export interface Leftover {
   /** Options of this backend with which it adopts just this, as {@link BackendModule.parseOptions} takes them; absent: any. */
   readonly options?: Readonly<Record<string, Plain>>;
   /**
+   * Why nobody can tell whether there is anything: a place, such as one variant of a tool, that can't be looked into, while others can. It is not
+   * removed, and not live. Absent: it was seen.
+   */
+  readonly unseen?: ProxyError;
+  /**
    * Take it away and nothing else. `mayWait`: there is time to wait until connections have ended that need it; default true.
    * @throws {ProxyError} what the host failed with, or what stays because connections need it.
    */

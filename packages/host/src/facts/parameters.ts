@@ -13,10 +13,17 @@ export async function readParameters(exec: Exec, names: readonly string[], signa
   return new Map([...stdout.matchAll(/^(\S+) = (.*)$/gm)].map(([, name = "", value = ""]) => [name, value.trim()]));
 }
 
-/** Set a kernel parameter by its dotted name, with the program `sysctl`. @throws {ProxyError} `tool_failed` when that is refused. */
+/**
+ * Set a kernel parameter by its dotted name, with the program `sysctl`.
+ *
+ * Edges: what has that value already is set, also where /proc/sys is read-only.
+ * @throws {ProxyError} `tool_failed` when that is refused.
+ */
 export async function setParameter(exec: Exec, name: string, value: string, signal: AbortSignal): Promise<void> {
   const { code, stderr } = await exec.run("sysctl", ["-q", "-w", `${name}=${value}`], { signal });
   if (code === 0) return;
+  // Asked only now: writing is what succeeds nearly always.
+  if ((await readParameter(exec, name, signal)) === value) return;
   const object = `${name}: ${stderr.trim().slice(0, 200)}`;
   throw new ProxyError("tool_failed", "a kernel parameter can't be set", { object, hint: "run with /proc/sys writable" });
 }

@@ -9,6 +9,12 @@ const HIDDEN_RULES = /Parsing nftables rule failed|Table `\w+' is incompatible/;
 
 /** What a complaint means, in the order in which they are looked for. */
 const MEANINGS: readonly (readonly [RegExp, ErrorCode, string])[] = [
+  [
+    // Its tool talks to the kernel by a raw socket.
+    /\(legacy\).*(Permission denied|you must be root|Operation not permitted)/,
+    "permission_denied",
+    "run with CAP_NET_RAW, which legacy iptables takes besides CAP_NET_ADMIN",
+  ],
   [/Permission denied|you must be root|Operation not permitted/, "permission_denied", "run as root, or with CAP_NET_ADMIN"],
   [
     HIDDEN_RULES,

@@ -10,3 +10,4 @@ export { IptablesTool } from "./tool.ts";
 export type { LockWaits } from "./tool.ts";
 export { chooseIptables, findIptables, iptablesName, loadLegacyModules } from "./tools.ts";
 export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
+export { unseenVariants } from "./unseen.ts";

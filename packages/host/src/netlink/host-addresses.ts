@@ -88,13 +88,14 @@ function addressRequest(family: IPFamily): Buffer {
   return request;
 }
 
-/** Dump a small table of `what`; once more when it changed meanwhile, and then what came counts. @throws {ProxyError} what the channel throws, and the kernel's refusal. */
+/** Dump a table of `what`; once more when it changed meanwhile, and then what came counts. What fails with one of `absent` is empty. @throws {ProxyError} what the channel throws, and the kernel's refusal. */
 export async function consistentDump<T>(
   channel: NetlinkChannel,
   type: number,
   request: Buffer,
   what: string,
   parse: (payload: Buffer) => T | undefined,
+  absent: readonly number[] = [],
 ): Promise<readonly T[]> {
   for (let attempt = 1; ; attempt++) {
     const found: T[] = [];
@@ -103,6 +104,7 @@ export async function consistentDump<T>(
       if (parsed !== undefined) found.push(parsed);
     };
     const end = await channel.dump(type, request, onReply);
+    if (absent.includes(end.errno)) return [];
     if (end.errno !== 0 && end.errno !== errno("EINTR")) throw kernelError(end.errno, `${what} can't be listed`);
     if (attempt === 2 || (!end.interrupted && end.errno === 0)) return found;
   }

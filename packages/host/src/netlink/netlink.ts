@@ -9,6 +9,9 @@ import { deleteMatchingFlows } from "./flow-deletion.ts";
 import { needsLocalAddresses } from "./flow-matcher.ts";
 import { listAddresses } from "./host-addresses.ts";
 import type { HostAddress } from "./host-addresses.ts";
+import { legacyTables } from "./legacy-tables.ts";
+import { listChains } from "./nft-chains.ts";
+import type { NftChain } from "./nft-chains.ts";
 import { NFT_GETGEN, NftEventReader, parseGeneration } from "./nft-events.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
@@ -40,6 +43,10 @@ export interface Netlink {
   createCounter(name: string): Promise<void>;
   /** Delete a named counter, unless a rule uses it or there is none. @throws as {@link Netlink.counterPackets}. */
   deleteCounter(name: string): Promise<void>;
+  /** All chains of nf_tables, iptables' among them, without their rules; empty where the kernel has none. */
+  nftChains(): Promise<readonly NftChain[]>;
+  /** The tables that legacy iptables has made; naming them makes none. @throws {ProxyError} `permission_denied` where only root may know. */
+  legacyTables(family: IPFamily): Promise<readonly string[]>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
   nftGeneration(): Promise<number>;
   /**
@@ -81,6 +88,8 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     counterPackets: (name) => readCounter(nft, name),
     createCounter: (name) => createCounter(nft, name),
     deleteCounter: (name) => deleteCounter(nft, name),
+    nftChains: () => listChains(nft),
+    legacyTables,
     nftGeneration: (): Promise<number> => nftGeneration(nft),
     watchNft: (signal: AbortSignal) => watchNft(clock, signal),
     watchAddresses: (signal: AbortSignal) => watchChanges(IFADDR_GROUPS, clock, signal),

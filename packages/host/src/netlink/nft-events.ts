@@ -2,13 +2,15 @@ import { findAttribute, zeroTerminated } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
 
 // @source linux/netfilter/nfnetlink.h, nf_tables.h
-const SUBSYSTEM = 10;
-const NEWGEN = (SUBSYSTEM << 8) | 15;
+/** Its number among those of nfnetlink. */
+export const NFT_SUBSYSTEM = 10;
+const NEWGEN = (NFT_SUBSYSTEM << 8) | 15;
 const NFGENMSG_LENGTH = 4;
 /** In every nf_tables message but NEWGEN attribute 1 is the name of the table concerned. */
 const TABLE = 1;
 const GENERATION = { id: 1, pid: 2, process: 3 } as const;
-const FAMILIES: ReadonlyMap<number, string> = new Map([
+/** nft's words for the numbers of families. */
+export const NFT_FAMILIES: ReadonlyMap<number, string> = new Map([
   [1, "inet"],
   [2, "ip"],
   [3, "arp"],
@@ -18,7 +20,7 @@ const FAMILIES: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** NFT_MSG_GETGEN: ask for the ruleset generation. */
-export const NFT_GETGEN: number = (SUBSYSTEM << 8) | 16;
+export const NFT_GETGEN: number = (NFT_SUBSYSTEM << 8) | 16;
 
 /** Somebody changed the ruleset; or the kernel told more than could be kept, and anything may have changed. */
 export type NftEvent =
@@ -49,7 +51,7 @@ export class NftEventReader {
   /** Take one notification; the last of a commit gives the event. */
   receive(message: NetlinkMessage): NftEvent | undefined {
     const { type, payload } = message;
-    if (type >> 8 !== SUBSYSTEM || payload.length < NFGENMSG_LENGTH) return undefined;
+    if (type >> 8 !== NFT_SUBSYSTEM || payload.length < NFGENMSG_LENGTH) return undefined;
     if (type !== NEWGEN) {
       this.#noteTable(payload);
       return undefined;
@@ -73,7 +75,7 @@ export class NftEventReader {
     const name = findAttribute(payload, TABLE, NFGENMSG_LENGTH);
     const family = payload.readUInt8(0);
     if (name === undefined || (family === this.#lastFamily && name.equals(this.#lastName))) return;
-    this.#tables.add(`${FAMILIES.get(family) ?? `family ${family}`} ${zeroTerminated(name)}`);
+    this.#tables.add(`${NFT_FAMILIES.get(family) ?? `family ${family}`} ${zeroTerminated(name)}`);
     this.#lastFamily = family;
     this.#lastName = Buffer.from(name);
   }

@@ -5,6 +5,7 @@ import { canonicalHostPort, createFlowMatcher } from "../netlink/flow-matcher.ts
 import type { Device, DeviceRoute } from "../netlink/devices.ts";
 import type { HostAddress } from "../netlink/host-addresses.ts";
 import type { Netlink } from "../netlink/netlink.ts";
+import type { NftChain } from "../netlink/nft-chains.ts";
 import type { NftEvent } from "../netlink/nft-events.ts";
 
 /** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
@@ -23,6 +24,7 @@ export interface FakeNetlinkState {
   readonly flows?: readonly FakeFlow[];
   readonly devices?: readonly Device[];
   readonly routes?: Readonly<Partial<Record<IPFamily, readonly DeviceRoute[]>>>;
+  readonly chains?: readonly NftChain[];
 }
 
 /** A {@link Netlink} in memory. */
@@ -79,6 +81,8 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     counterPackets: () => Promise.reject(noCounters()),
     createCounter: () => Promise.reject(noCounters()),
     deleteCounter: () => Promise.reject(noCounters()),
+    nftChains: () => Promise.resolve(state.chains ?? []),
+    legacyTables: () => Promise.resolve([]),
     nftGeneration: () => Promise.resolve(generation),
     async deleteFlows(family: IPFamily, filters: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
       if (signal.aborted) throw new ProxyError("canceled", "forgetting flows was given up", { cause: signal.reason });

@@ -54,6 +54,7 @@ export async function giveUpRights(options: RightsOptions): Promise<() => Promis
     kept: last.process.join(", ") || "none",
     ...(meanwhile.length === 0 ? {} : { meanwhile: `${meanwhile.join(", ")}, until rules of former proxies are gone` }),
     ...(last.lacking.length === 0 ? {} : { missing: last.lacking.join(", ") }),
+    ...(first.lackingMeanwhile.length === 0 ? {} : { missingMeanwhile: first.lackingMeanwhile.join(", ") }),
     ...(others.length === 0 ? {} : { others: `${FILE_RIGHT} is kept for ${others.join(", ")}` }),
   });
   return async () => {

@@ -6,8 +6,10 @@ export interface RightsChoice {
   readonly process: readonly string[];
   /** In programs that it starts. */
   readonly children: readonly string[];
-  /** Needed and not there, with what that means. */
+  /** Needed by the backend and not there, with what that means. */
   readonly lacking: readonly string[];
+  /** Of no use to the backend, and missed in looking for rules of former proxies. */
+  readonly lackingMeanwhile: readonly string[];
 }
 
 /** What the process around a backend needs. Nobody misses it who has no port below 1024. */
@@ -24,8 +26,14 @@ export function chooseRights(held: readonly string[], backend: Rights, meanwhile
   const forFiles = files.length === 0 ? [] : [FILE_RIGHT];
   const children = [...new Set([...Object.keys(backend), ...Object.keys(meanwhile)])].filter((name) => has.has(name));
   const process = [...new Set([...children, ...Object.keys(OWN), ...forFiles])].filter((name) => has.has(name));
-  const lacking = Object.entries(backend).flatMap(([name, what]) => (has.has(name) ? [] : [`${name} (to ${what})`]));
-  return { process: process.toSorted(), children: children.toSorted(), lacking };
+  const missing = (rights: Rights, others: Rights): readonly string[] =>
+    Object.entries(rights).flatMap(([name, what]) => (has.has(name) || name in others ? [] : [`${name} (to ${what})`]));
+  return {
+    process: process.toSorted(),
+    children: children.toSorted(),
+    lacking: missing(backend, {}),
+    lackingMeanwhile: missing(meanwhile, backend),
+  };
 }
 
 /** Lets root use files that belong to others. */

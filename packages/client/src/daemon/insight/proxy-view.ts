@@ -26,6 +26,16 @@ export interface ForeignChange {
   readonly objects: number;
 }
 
+/** Rules of another service proxy that are in force beside ours. */
+export interface OtherProxy {
+  /** The backend in whose dataplane they are. */
+  readonly backend: string;
+  /** For people, e.g. `table ip kube-proxy`. */
+  readonly what: string;
+  /** When they were seen first, ms since the epoch. */
+  readonly sinceMs: number;
+}
+
 /** One family of a running proxy, to look at and not to touch. */
 export interface FamilyView {
   readonly family: IPFamily;
@@ -51,6 +61,8 @@ export interface FamilyView {
   readonly refusals: readonly Refusal[];
   /** Who changed our objects last; undefined: nobody did since the start. */
   readonly foreignChange: ForeignChange | undefined;
+  /** Which other proxies have rules in force here, as far as somebody looked. */
+  readonly otherProxies: readonly OtherProxy[];
   /** How long changes take. */
   readonly latency: LatencySummary | undefined;
   /** The rows that the dataplane counted most for, as read within the last seconds; undefined: nothing is counted. */

@@ -1,6 +1,6 @@
 import type { IPFamily, Issue, ProxyError } from "@turnout/core";
 import { unhealthyReason } from "../health/health.ts";
-import type { FamilyView, ForeignChange, ProxyView } from "./proxy-view.ts";
+import type { FamilyView, ForeignChange, OtherProxy, ProxyView } from "./proxy-view.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
 import type { CountedRows, RowCounts } from "./service-counts.ts";
 
@@ -47,6 +47,8 @@ export interface FamilyStatus {
   readonly waiting?: { readonly sinceMs: number; readonly rows: Bounded<string>; readonly error?: string };
   readonly refused: Bounded<RefusalStatus>;
   readonly foreignChange?: ForeignChange;
+  /** Absent: none was seen. */
+  readonly otherProxies?: readonly OtherProxy[];
   /** Absent: nothing changed since the first sync. */
   readonly latency?: LatencySummary;
   /** The busiest Service ports; absent: nothing is counted. */
@@ -132,6 +134,7 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
     ...(pendingSinceMs === undefined ? {} : { waiting }),
     refused: bounded(refused),
     ...(foreignChange === undefined ? {} : { foreignChange }),
+    ...(view.otherProxies.length === 0 ? {} : { otherProxies: view.otherProxies }),
     ...(latency === undefined ? {} : { latency }),
     ...(counted === undefined ? {} : { counted: countedStatus(counted) }),
   };

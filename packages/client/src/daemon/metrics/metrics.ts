@@ -10,6 +10,7 @@ import { registerHeard } from "./heard-metrics.ts";
 import { registerIssues } from "./issue-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
 import { registerObjects } from "./object-metrics.ts";
+import { registerOthers } from "./other-proxy-metrics.ts";
 import { registerProbes } from "./probe-metrics.ts";
 import { processMetrics } from "./process-metrics.ts";
 import { registerRestClient, type RestClientMetrics } from "./rest-client-metrics.ts";
@@ -58,6 +59,9 @@ export class Metrics implements SyncObserver {
   /** Count one answer of the health server. */
   readonly probed: (path: "healthz" | "livez", code: number) => void = registerProbes(this.#set);
 
+  /** Note in how many dataplanes another service proxy has rules in force beside a family's. */
+  readonly otherProxies: (family: IPFamily, count: number) => void;
+
   /** Hears what the client of the API server does. */
   readonly restClient: RestClientMetrics;
 
@@ -71,7 +75,9 @@ export class Metrics implements SyncObserver {
     registerComponent(this.#set, { version, arch, platform, runtime }, features);
     this.heard = registerHeard(this.#set, nowMs);
     this.restClient = registerRestClient(this.#set, nowMs);
-    this.#parts = [registerSyncs(this.#set), this.#changes, registerObjects(this.#set), registerFlows(this.#set)];
+    const others = registerOthers(this.#set);
+    this.#parts = [registerSyncs(this.#set), this.#changes, registerObjects(this.#set), registerFlows(this.#set), others];
+    this.otherProxies = others.note;
     registerConntrack(this.#set, readText);
     registerSource(this.#set, () => this.#sources);
   }

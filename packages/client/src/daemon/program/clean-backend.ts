@@ -75,8 +75,12 @@ async function cleanFamily(
 ): Promise<void> {
   await cleanUpBackend(backend, clock, signal);
   if (scope === "own") return;
-  for (const { what, remove } of (await backend.leftovers?.(false, signal)) ?? []) {
-    await remove(signal, false);
-    log.info("the rules of a former proxy were removed", { what });
+  const unseen: ProxyError[] = [];
+  for (const leftover of (await backend.leftovers?.(false, signal)) ?? []) {
+    if (leftover.unseen === undefined) {
+      await leftover.remove(signal, false);
+      log.info("the rules of a former proxy were removed", { what: leftover.what });
+    } else unseen.push(leftover.unseen);
   }
+  if (unseen[0] !== undefined) throw unseen[0];
 }

@@ -23,7 +23,16 @@ import { GuardedFeed, countForRows } from "../feed/guarded-feed.ts";
 import type { SyncProgress } from "../health/health.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { watchHost } from "./host-watch.ts";
-import { clearLeftovers, otherDataplanes, reasonToKeep, type Dataplane, type LeftoverOptions } from "./leftovers.ts";
+import {
+  clearLeftovers,
+  otherDataplanes,
+  reasonToKeep,
+  type Cleared,
+  type Dataplane,
+  type LeftoverOptions,
+  type ToldCauses,
+} from "./leftovers.ts";
+import { OtherProxies } from "./other-proxies.ts";
 import { NodeFeed } from "../feed/node-feed.ts";
 import { CountReader } from "../insight/count-reader.ts";
 import type { FamilyView } from "../insight/proxy-view.ts";
@@ -51,6 +60,8 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly isProxyHealthy: () => boolean;
   readonly dryRun: ((text: string) => void) | undefined;
   readonly leftovers: LeftoverOptions | undefined;
+  /** What was told of leftovers that can't be looked for. */
+  readonly told: ToldCauses;
   /** What all families said, to doubt a state without any Service; undefined: it is believed. */
   readonly states: FamilyStates | undefined;
   /** Synced one time. */
@@ -80,10 +91,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #startedMs: number;
   readonly #firstSync = Promise.withResolvers<void>();
   readonly #settled = Promise.withResolvers<void>();
+  readonly #alone = Promise.withResolvers<void>();
   readonly #latencies = new RecentLatencies();
   readonly #counts: CountReader;
   #inForceSinceMs: number | undefined;
   #pacer: RepairPacer | undefined;
+  #others: OtherProxies | undefined;
   #hasSynced = false;
   #isHealthDue = false;
 
@@ -159,6 +172,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       lastError,
       refusals,
       foreignChange: undefined,
+      otherProxies: this.#others?.found ?? [],
       latency: this.#latencies.summary,
       counted: (signal) => this.#counts.busiest(signal),
       issues: () => loop.issues(),
@@ -170,6 +184,11 @@ export class FamilyRun<H, K extends KernelObject, S> {
     return this.#settled.promise;
   }
 
+  /** Resolves when nobody will be asked any more for what takes the rights of looking for other proxies' rules. */
+  get alone(): Promise<void> {
+    return this.#alone.promise;
+  }
+
   /** Sync one time. @throws {ProxyError} what it failed with; where only some rows were refused the rest is done all the same. */
   async once(signal: AbortSignal): Promise<void> {
     try {
@@ -177,7 +196,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     } finally {
       if (this.#hasSynced) {
         await this.#loop.finish(signal);
-        await this.#clearLeftovers(signal);
+        await this.#clearLeftovers(await this.#dataplanes(), signal);
       }
     }
   }
@@ -219,7 +238,22 @@ export class FamilyRun<H, K extends KernelObject, S> {
     // Not before: a cold start is a hundred thousand changes of our own to be told about, and what is replaced has to stay until then.
     if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
     // Side by side: looking for what a former proxy left may take long, and what is ours is mended meanwhile.
-    await Promise.all([this.#watchHost(signal), this.#clearLeftovers(signal).then(() => this.#settled.resolve())]);
+    await Promise.all([this.#watchHost(signal), this.#watchOthers(signal)]);
+  }
+
+  /** Clear what former proxies left, and look later whether one of them is there still. */
+  async #watchOthers(signal: AbortSignal): Promise<void> {
+    const { family, world, metrics, config, leftovers, dryRun } = this.#parts;
+    const dataplanes = await this.#dataplanes();
+    const { removed, staying } = await this.#clearLeftovers(dataplanes, signal);
+    this.#settled.resolve();
+    // Where nothing was removed it is less likely that somebody makes it again: not worth keeping rights for.
+    if (removed.size === 0) this.#alone.resolve();
+    if (leftovers === undefined || dryRun !== undefined) return;
+    const { clock, log } = world;
+    const onLook = (count: number): void => metrics.otherProxies(family, count);
+    this.#others = new OtherProxies({ family, dataplanes, staying, firstWaitMs: config.syncPeriodMs, clock, log, onLook });
+    await this.#others.watch(signal, () => this.#alone.resolve());
   }
 
   async #watchHost(signal: AbortSignal): Promise<void> {
@@ -242,14 +276,19 @@ export class FamilyRun<H, K extends KernelObject, S> {
     await watchHost({ family, watch, onFacts, onDrift, audit, retryMs: config.syncPeriodMs, clock, log }, signal);
   }
 
-  /** Our rules are in force: those of former proxies are not needed any more. */
-  async #clearLeftovers(signal: AbortSignal): Promise<void> {
-    const { module, backend, family, world, leftovers, dryRun, isOnce } = this.#parts;
-    if (leftovers === undefined || signal.aborted) return;
+  /** Where leftovers may be; the own one first. */
+  async #dataplanes(): Promise<readonly Dataplane[]> {
+    const { module, backend, family, world, leftovers } = this.#parts;
+    if (leftovers === undefined) return [];
     const own: Dataplane = { name: module.name, isInUse: true, visit: (work) => work(backend) };
-    const dataplanes = [own, ...otherDataplanes(await leftovers.others(), family, world)];
-    const keptBecause = reasonToKeep(leftovers.isKept, dryRun !== undefined, module.residence);
-    await clearLeftovers({ family, dataplanes, keptBecause, mayWait: !isOnce, log: world.log }, signal);
+    return [own, ...otherDataplanes(await leftovers.others(), family, world)];
+  }
+
+  /** Our rules are in force: those of former proxies are not needed any more. */
+  async #clearLeftovers(dataplanes: readonly Dataplane[], signal: AbortSignal): Promise<Cleared> {
+    const { module, family, world, leftovers, told, dryRun, isOnce } = this.#parts;
+    const keptBecause = reasonToKeep(leftovers?.isKept === true, dryRun !== undefined, module.residence);
+    return await clearLeftovers({ family, dataplanes, keptBecause, mayWait: !isOnce, told, log: world.log }, signal);
   }
 
   #observer(): SyncObserver {

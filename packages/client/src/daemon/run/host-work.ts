@@ -6,8 +6,16 @@ import { setHost, setMissing } from "../host/set-host.ts";
 
 /** What is still to be done to the host besides rules. */
 export interface HostWork {
-  /** Give up rights, once the backend has looked at the host; resolves to what to call when the rules are in force. */
-  limit(): Promise<() => Promise<void>>;
+  /** Give up rights, once the backend has looked at the host; resolves to the rest. */
+  limit(): Promise<HostRest>;
+}
+
+/** What is to be done to the host once the proxy works. */
+export interface HostRest {
+  /** To be called when the rules are in force. */
+  inForce(): void;
+  /** To be called when rules of other proxies have been looked for. */
+  alone(): Promise<void>;
 }
 
 /** What the host is prepared with. */
@@ -31,16 +39,13 @@ export function prepareHost(
   { residence, rights: needed }: Pick<BackendModule, "residence" | "rights">,
   { settings, host, meanwhile, log }: HostWorkOptions,
 ): HostWork {
-  if (host === undefined) return { limit: () => Promise.resolve(nothing) };
+  if (host === undefined) return { limit: () => Promise.resolve({ inForce: () => undefined, alone: nothing }) };
   const { files, rights, paths } = host;
   const missing = residence === "kernel" ? setHost(wantedSettings(settings, files.cores), files, log) : [];
   return {
-    async limit(): Promise<() => Promise<void>> {
-      const giveUpRest = rights === undefined ? nothing : await giveUpRights({ files, rights, paths, backend: needed, meanwhile, log });
-      return async () => {
-        setMissing(missing, files, log);
-        await giveUpRest();
-      };
+    async limit(): Promise<HostRest> {
+      const alone = rights === undefined ? nothing : await giveUpRights({ files, rights, paths, backend: needed, meanwhile, log });
+      return { inForce: () => setMissing(missing, files, log), alone };
     },
   };
 }

@@ -2,7 +2,7 @@ import { ProxyError, type BackendModule, type Leftover } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, ToyProxy } from "../../test-support/toy-proxy.ts";
 import { ToyKernel, ToyLog, flushPromises, toyFull, toyModule, toyRow, withBackends } from "../../test-support/toys.ts";
-import { clearLeftovers, type Dataplane } from "./leftovers.ts";
+import { clearLeftovers, ToldCauses, type Cleared, type Dataplane } from "./leftovers.ts";
 
 const TOLD_KEPT = "warn rules of another proxy are in force beside ours";
 const TOLD_REMOVED = "info the rules of a former proxy were removed, ours are in force";
@@ -10,6 +10,7 @@ const TOLD_REMOVED = "info the rules of a former proxy were removed, ours are in
 describe("leftovers of one family", () => {
   let log: ToyLog;
   let removed: string[];
+  let told: ToldCauses;
   const left = (what: string): Leftover => ({
     what,
     remove: async () => void removed.push(what),
@@ -20,12 +21,13 @@ describe("leftovers of one family", () => {
     visit: (work) => work({ leftovers }),
   });
   const refuses = (code: "tool_missing" | "already_exists"): Promise<never> => Promise.reject(new ProxyError(code, "it says no"));
-  const clear = (dataplanes: readonly Dataplane[], keptBecause?: string, signal = new AbortController().signal): Promise<void> =>
-    clearLeftovers({ family: "IPv4", dataplanes, keptBecause, mayWait: true, log }, signal);
+  const clear = (dataplanes: readonly Dataplane[], keptBecause?: string, signal = new AbortController().signal): Promise<Cleared> =>
+    clearLeftovers({ family: "IPv4", dataplanes, keptBecause, mayWait: true, told, log }, signal);
 
   beforeEach(() => {
     log = new ToyLog();
     removed = [];
+    told = new ToldCauses();
   });
 
   test("are removed, each with a line", async () => {
@@ -35,11 +37,11 @@ describe("leftovers of one family", () => {
   });
 
   test.each([true, false])("are told whether there is time to wait for connections: %s", async (mayWait) => {
-    const told: unknown[] = [];
-    const patient: Leftover = { what: "x", remove: async (_, may) => void told.push(may) };
+    const heard: unknown[] = [];
+    const patient: Leftover = { what: "x", remove: async (_, may) => void heard.push(may) };
     const dataplanes = [finder("a", async () => [patient])];
-    await clearLeftovers({ family: "IPv4", dataplanes, keptBecause: undefined, mayWait, log }, new AbortController().signal);
-    expect(told).toEqual([mayWait]);
+    await clearLeftovers({ family: "IPv4", dataplanes, keptBecause: undefined, mayWait, told, log }, new AbortController().signal);
+    expect(heard).toEqual([mayWait]);
   });
 
   test("are told and left alone where somebody wants them to stay", async () => {
@@ -59,6 +61,20 @@ describe("leftovers of one family", () => {
     expect(log.lines).toEqual([
       "info rules of a former proxy can't be looked for: its tool is not here family=IPv4 backend=a error=[tool_missing] it says no",
       "warn rules of a former proxy may still be in force family=IPv4 backend=b error=[already_exists] it says no hint=turnout cleanup --backend b removes its rules",
+      `${TOLD_REMOVED} family=IPv4 what=table x`,
+    ]);
+  });
+
+  test("a place that can't be seen keeps no other from being cleared, and one cause is one line, whomever it stops", async () => {
+    const denied = (what: string): ProxyError => new ProxyError("permission_denied", what, { hint: "run with CAP_X" });
+    const hidden = (what: string): Leftover => ({ what, isLive: false, unseen: denied(what), remove: () => Promise.reject(new Error("no")) });
+    const cleared = await clear([
+      finder("a", async () => [hidden("legacy"), left("table x")]),
+      finder("b", async () => [hidden("legacy, too")]),
+    ]);
+    expect([removed, cleared]).toEqual([["table x"], { removed: new Set(["a"]), staying: new Set(["a", "b"]) }]);
+    expect(log.lines.filter((line) => !line.startsWith("debug"))).toEqual([
+      "warn rules of a former proxy may still be in force family=IPv4 backend=a error=[permission_denied] legacy: run with CAP_X",
       `${TOLD_REMOVED} family=IPv4 what=table x`,
     ]);
   });

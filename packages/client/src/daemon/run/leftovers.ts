@@ -7,6 +7,7 @@ import {
   type BackendModule,
   type IPFamily,
   type KernelObject,
+  type Leftover,
   type Rights,
   type World,
 } from "@turnout/core";
@@ -33,6 +34,20 @@ export interface Dataplane {
   visit(work: (backend: Finder) => Promise<void>, signal: AbortSignal): Promise<void>;
 }
 
+/** Which causes were told of: what keeps one dataplane from being looked at often keeps others, in both families. */
+export class ToldCauses {
+  readonly #told = new Set<string>();
+
+  /** Tell whether a cause is new, and note it. */
+  isNew({ code, hint, message }: ProxyError): boolean {
+    // Rights that lack are one cause, whatever couldn't be done without.
+    const cause = code === "permission_denied" && hint !== undefined ? hint : message;
+    if (this.#told.has(cause)) return false;
+    this.#told.add(cause);
+    return true;
+  }
+}
+
 /** What {@link clearLeftovers} works with. */
 export interface LeftoverWork {
   readonly family: IPFamily;
@@ -41,7 +56,17 @@ export interface LeftoverWork {
   readonly keptBecause: string | undefined;
   /** There is time to wait for connections to end. */
   readonly mayWait: boolean;
+  /** Of all families of this process. */
+  readonly told: ToldCauses;
   readonly log: World["log"];
+}
+
+/** What clearing leftovers came to. */
+export interface Cleared {
+  /** The dataplanes in which something was removed. */
+  readonly removed: ReadonlySet<string>;
+  /** Those in which something stays, and was told of. */
+  readonly staying: ReadonlySet<string>;
 }
 
 /** Why leftovers stay, if they do: somebody wants them to, or what would replace them is not there for good. */
@@ -73,42 +98,59 @@ export function otherDataplanes(modules: readonly BackendModule[], family: IPFam
 /**
  * Remove the rules of former proxies, or tell that they are in force.
  *
- * Shape: to be called when the rules that replace them are in force; each dataplane by itself.
- * Edges: what can't be looked for or removed is told in a line and never fails anything. Where leftovers are kept, who can't look says so in
- * the debug log alone: nothing would have been done.
+ * Shape: to be called when the rules that replace them are in force; each dataplane by itself, and each place of it that may be seen or not.
+ * Edges: what can't be looked for or removed is told in a line, one for each cause, and never fails anything. Where leftovers are kept, who can't
+ * look says so in the debug log alone: nothing would have been done.
  */
-export async function clearLeftovers(work: LeftoverWork, signal: AbortSignal): Promise<void> {
-  const { family, dataplanes, keptBecause, log } = work;
-  for (const { name, isInUse, visit } of dataplanes) {
-    if (signal.aborted) return;
-    try {
-      await visit((backend) => clearOne(backend, isInUse, work, signal), signal);
-    } catch (cause) {
-      if (signal.aborted) return;
-      if (!ProxyError.is(cause)) throw cause;
-      const fields = { family, backend: name, error: cause };
-      if (keptBecause !== undefined) log.debug("rules of a former proxy can't be looked for", fields);
-      else if (cause.code === "tool_missing") log.info("rules of a former proxy can't be looked for: its tool is not here", fields);
-      else
-        log.warn("rules of a former proxy may still be in force", {
-          ...fields,
-          hint: `turnout cleanup --backend ${name} removes its rules`,
-        });
-    }
+export async function clearLeftovers(work: LeftoverWork, signal: AbortSignal): Promise<Cleared> {
+  const removed = new Set<string>();
+  const staying = new Set<string>();
+  for (const { name, isInUse, visit } of work.dataplanes) {
+    if (signal.aborted) break;
+    const attempt = async (doing: () => Promise<void>): Promise<void> => {
+      try {
+        await doing();
+      } catch (cause) {
+        if (signal.aborted) return;
+        if (!ProxyError.is(cause)) throw cause;
+        staying.add(name);
+        tellFailure(cause, name, work);
+      }
+    };
+    await attempt(() =>
+      visit(async (backend) => {
+        for (const leftover of (await backend.leftovers?.(isInUse, signal)) ?? [])
+          await attempt(async () => void ((await clearOne(leftover, work, signal)) ? removed : staying).add(name));
+      }, signal),
+    );
   }
+  return { removed, staying };
 }
 
+/** Tells whether it is gone. @throws {ProxyError} what can't be looked for or removed. */
 async function clearOne(
-  backend: Finder,
-  isInUse: boolean,
+  { what, unseen, remove }: Leftover,
   { family, keptBecause, mayWait, log }: LeftoverWork,
   signal: AbortSignal,
-): Promise<void> {
-  for (const { what, remove } of (await backend.leftovers?.(isInUse, signal)) ?? []) {
-    if (keptBecause !== undefined) log.warn("rules of another proxy are in force beside ours", { family, what, hint: keptBecause });
-    else {
-      await remove(signal, mayWait);
-      log.info("the rules of a former proxy were removed, ours are in force", { family, what });
-    }
+): Promise<boolean> {
+  if (unseen !== undefined) throw unseen;
+  if (keptBecause !== undefined) {
+    log.warn("rules of another proxy are in force beside ours", { family, what, hint: keptBecause });
+    return false;
   }
+  await remove(signal, mayWait);
+  log.info("the rules of a former proxy were removed, ours are in force", { family, what });
+  return true;
+}
+
+function tellFailure(error: ProxyError, backend: string, { family, keptBecause, told, log }: LeftoverWork): void {
+  const fields = { family, backend, error };
+  if (keptBecause !== undefined || !told.isNew(error)) log.debug("rules of a former proxy can't be looked for", fields);
+  else if (error.code === "tool_missing") log.info("rules of a former proxy can't be looked for: its tool is not here", fields);
+  else if (error.code === "permission_denied") log.warn("rules of a former proxy may still be in force", fields);
+  else
+    log.warn("rules of a former proxy may still be in force", {
+      ...fields,
+      hint: `turnout cleanup --backend ${backend} removes its rules`,
+    });
 }

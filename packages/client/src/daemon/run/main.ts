@@ -27,7 +27,7 @@ import { judge, type HealthReport } from "../health/health.ts";
 import type { ProxyView } from "../insight/proxy-view.ts";
 import { RecentChanges } from "../insight/recent-changes.ts";
 import { IssueLog } from "../../process/issue-log.ts";
-import type { LeftoverOptions } from "./leftovers.ts";
+import { ToldCauses, type LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 
 /** What a proxy process is run with. */
@@ -107,7 +107,7 @@ async function runFamilies<H, K extends KernelObject, S>(
   const host = await probeModule(module, backendOptions, own, signal);
   checkHost(module.name, host, options.dryRun !== undefined, world);
   // After the probe, whose tools may load modules; before the first tool is started that is kept.
-  const settle = await hostWork.limit();
+  const { inForce, alone } = await hostWork.limit();
   const dataplane = await openDataplane(module, backendOptions, own, signal);
   const stop = new AbortController();
   let failure: Error | undefined;
@@ -129,7 +129,10 @@ async function runFamilies<H, K extends KernelObject, S>(
         ? families.map((family) => () => family.once(stop.signal))
         : daemonTasks(families, { module, host, changes }, options, stop.signal);
     void Promise.all(families.map(({ settled }) => settled))
-      .then(() => (stop.signal.aborted ? undefined : settle()))
+      .then(() => (stop.signal.aborted ? undefined : inForce()))
+      .catch(fail);
+    void Promise.all(families.map((family) => family.alone))
+      .then(() => (stop.signal.aborted ? undefined : alone()))
       .catch(fail);
     await Promise.all(tasks.map((task) => task().catch(fail)));
   } finally {
@@ -171,6 +174,7 @@ function openFamilies<H, K extends KernelObject, S>(
   const { config, world, metrics, dryRun, report, leftovers, changes, hostAddresses = readHostAddresses } = options;
   const states = options.allowsEmpty === true ? undefined : new FamilyStates();
   const isOnce = options.once === true;
+  const told = new ToldCauses();
   const families: FamilyRun<H, K, S>[] = [];
   const isProxyHealthy = (): boolean => healthOf(families, config, world.clock).isHealthy;
   let firstError: ProxyError | undefined;
@@ -197,6 +201,7 @@ function openFamilies<H, K extends KernelObject, S>(
           isProxyHealthy,
           dryRun,
           leftovers,
+          told,
           states,
           isOnce,
           changes,
