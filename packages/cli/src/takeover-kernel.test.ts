@@ -89,6 +89,16 @@ describe(
           chosen: { backend: "nft", because: "it is the first that this host can run" },
         },
       ],
+      [
+        "kube-proxy's iptables mode in both variants, of which kubelet's is taken",
+        {
+          before: `${SAVED} | iptables-legacy-restore; ${SAVED} | iptables-nft-restore; iptables-nft-restore --noflush kubelet.save`,
+          chosen: {
+            backend: "iptables",
+            because: expect.stringMatching(/chains of iptables-nft \(nft\) and .*chains of iptables-legacy \(legacy\) in force here/),
+          },
+        },
+      ],
       ["kubelet's chains alone", { before: "iptables-nft-restore kubelet.save", chosen: { backend: "nft" } }],
       [
         "our table, beside chains of kube-proxy's",
