@@ -85,7 +85,11 @@ export class Leaver {
     const { objects } = await this.#left(signal);
     const count = objects.filter(({ kind }) => kind === "service").length;
     const what = `${count} virtual server${count === 1 ? "" : "s"} of ipvs, and the addresses on ${DEVICE}`;
-    const left: Leftover = { what, by: isOurs(all) ? "turnout" : "kube-proxy", remove: (stop, mayWait = true) => this.#leave(stop, mayWait) };
+    const left: Leftover = {
+      what,
+      by: isOurs(all) ? "turnout" : "kube-proxy",
+      remove: (stop, mayWait = true) => this.#leave(stop, mayWait),
+    };
     return [left, ...hidden];
   }
 

@@ -197,6 +197,18 @@ describe("what is left when another backend has taken over", () => {
     expect(await traces()).toEqual([]);
   });
 
+  it("goes in one variant of iptables although the other can't be read, and that is told", async () => {
+    await proxy.sync(cart(["10.1.1.1"]));
+    const said = "iptables-save v1.8.9 (legacy): Cannot initialize: Permission denied (you must be root)";
+    const run: typeof host.world.exec.run = (file, args, options) =>
+      file.endsWith("legacy-save") ? Promise.resolve({ code: 1, stdout: "", stderr: said }) : host.world.exec.run(file, args, options);
+    const world = { ...host.world, exec: { run, open: (file: string, args: readonly string[]) => host.world.exec.open(file, args) } };
+    const backend = (await ipvsModule.open(ipvsModule.parseOptions({}), world, never)).family("IPv4");
+    const [seen, hidden, ...more] = (await backend.leftovers?.(false, never)) ?? [];
+    await seen?.remove(never);
+    expect([await traces(), hidden?.unseen?.hint, hidden?.isLive, more]).toEqual([[], expect.stringContaining("CAP_NET_RAW"), false, []]);
+  });
+
   it("is left alone, with the reason, where there are rules that the tool can't list", async () => {
     await proxy.sync(cart(["10.1.1.1"]));
     const run: typeof host.world.exec.run = (file, args, options) =>

@@ -28,7 +28,11 @@ it("several are read at once, and those that the kernel lacks are missing", asyn
 
 it("a kernel parameter is set, and what the tool says against it is told", async () => {
   const run = ["sysctl", "-q", "-w", `${NAME}=1`];
-  const exec = createFakeExec([{ run }, { run, result: { code: 255, stderr: "sysctl: permission denied on key\n" } }, { run: ["sysctl", "-n", NAME], result: { stdout: "0\n" } }]);
+  const exec = createFakeExec([
+    { run },
+    { run, result: { code: 255, stderr: "sysctl: permission denied on key\n" } },
+    { run: ["sysctl", "-n", NAME], result: { stdout: "0\n" } },
+  ]);
   await setParameter(exec, NAME, "1", signal);
   await expect(setParameter(exec, NAME, "1", signal)).rejects.toMatchObject({
     code: "tool_failed",

@@ -16,6 +16,8 @@ export async function legacyTables(family: IPFamily): Promise<readonly string[]>
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "ENOENT") return [];
     const isDenied = code === "EACCES" || code === "EPERM";
-    throw ProxyError.from(error, isDenied ? "permission_denied" : "tool_failed", "the tables of legacy iptables can't be named", { object: path });
+    throw ProxyError.from(error, isDenied ? "permission_denied" : "tool_failed", "the tables of legacy iptables can't be named", {
+      object: path,
+    });
   }
 }

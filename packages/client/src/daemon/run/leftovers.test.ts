@@ -67,7 +67,12 @@ describe("leftovers of one family", () => {
 
   test("a place that can't be seen keeps no other from being cleared, and one cause is one line, whomever it stops", async () => {
     const denied = (what: string): ProxyError => new ProxyError("permission_denied", what, { hint: "run with CAP_X" });
-    const hidden = (what: string): Leftover => ({ what, isLive: false, unseen: denied(what), remove: () => Promise.reject(new Error("no")) });
+    const hidden = (what: string): Leftover => ({
+      what,
+      isLive: false,
+      unseen: denied(what),
+      remove: () => Promise.reject(new Error("no")),
+    });
     const cleared = await clear([
       finder("a", async () => [hidden("legacy"), left("table x")]),
       finder("b", async () => [hidden("legacy, too")]),
