@@ -33,11 +33,7 @@ export async function findLeftovers(
  * Look for tables of service proxies with nft, or remove them.
  * @throws {ProxyError} what `work` fails with; where nft is not installed, but the kernel has such a table, that is said.
  */
-export async function lookingFor<T>(
-  work: () => Promise<T>,
-  netlink: Pick<Netlink, "nftChains">,
-  family: "ip" | "ip6",
-): Promise<T> {
+export async function lookingFor<T>(work: () => Promise<T>, netlink: Pick<Netlink, "nftChains">, family: "ip" | "ip6"): Promise<T> {
   try {
     return await work();
   } catch (cause) {

@@ -11,3 +11,4 @@ export type { LockWaits } from "./tool.ts";
 export { chooseIptables, findIptables, iptablesName, loadLegacyModules } from "./tools.ts";
 export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
 export { unseenVariants } from "./unseen.ts";
+export type { KernelTables } from "./unseen.ts";

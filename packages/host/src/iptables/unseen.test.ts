@@ -1,19 +1,17 @@
 import { ProxyError } from "@turnout/core";
 import { expect, test } from "vitest";
-import type { Netlink } from "../netlink/netlink.ts";
 import type { IptablesProgram } from "./tools.ts";
 import { unseenVariants } from "./unseen.ts";
+import type { KernelTables } from "./unseen.ts";
 
 const NFT: IptablesProgram = { variant: "nft", version: "1.8.9", suffix: "" };
 const LEGACY: IptablesProgram = { variant: "legacy", version: "1.8.9", suffix: "-legacy" };
 
 /** A kernel with chains, as `family table name`, and tables of the legacy variant; undefined: it tells nobody. */
-function kernelWith(chains: readonly string[], tables: readonly string[] | undefined): Pick<Netlink, "nftChains" | "legacyTables"> {
+function kernelWith(chains: readonly string[], tables: readonly string[] | undefined): KernelTables {
   return {
     nftChains: () =>
-      Promise.resolve(
-        chains.map((text) => text.split(" ")).map(([family = "", table = "", name = ""]) => ({ family, table, name, base: undefined })),
-      ),
+      Promise.resolve(chains.map((text) => text.split(" ")).map(([family = "", table = "", name = ""]) => ({ family, table, name }))),
     legacyTables: () => (tables === undefined ? Promise.reject(new ProxyError("permission_denied", "no")) : Promise.resolve(tables)),
   };
 }

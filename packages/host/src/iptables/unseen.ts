@@ -1,12 +1,18 @@
 import { ProxyError } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
-import type { Netlink } from "../netlink/netlink.ts";
 import type { IptablesProgram, IptablesVariant } from "./tools.ts";
 
 const VARIANTS: readonly IptablesVariant[] = ["nft", "legacy"];
 const HINT = "apt-get install iptables, or run it where iptables is installed";
 /** Of Kubernetes, and not of kubelet, which needs no proxy to make its own. */
 const PROXY_CHAIN = /^KUBE-(?!KUBELET-CANARY$|IPTABLES-HINT$|FIREWALL$|MARK-DROP$|MARK-MASQ$|POSTROUTING$)/;
+
+/** What the kernel tells without iptables. */
+export interface KernelTables {
+  nftChains(): Promise<readonly { readonly family: string; readonly table: string; readonly name: string }[]>;
+  /** Of the legacy variant, by name. @throws {ProxyError} `permission_denied` where only root may know. */
+  legacyTables(family: IPFamily): Promise<readonly string[]>;
+}
 
 /**
  * Say where rules of a service proxy may be that nobody can look for, because the program of that variant is not here.
@@ -16,14 +22,14 @@ const PROXY_CHAIN = /^KUBE-(?!KUBELET-CANARY$|IPTABLES-HINT$|FIREWALL$|MARK-DROP
  * @throws {ProxyError} what asking the kernel fails with.
  */
 export async function unseenVariants(
-  netlink: Pick<Netlink, "nftChains" | "legacyTables">,
+  kernel: KernelTables,
   family: IPFamily,
   programs: readonly IptablesProgram[],
 ): Promise<readonly ProxyError[]> {
   const missing = VARIANTS.filter((variant) => !programs.some((program) => program.variant === variant));
   const unseen: ProxyError[] = [];
   for (const variant of missing) {
-    const object = await (variant === "nft" ? chainsOf(netlink, family) : tablesOf(netlink, family, programs));
+    const object = await (variant === "nft" ? chainsOf(kernel, family) : tablesOf(kernel, family, programs));
     if (object === undefined) continue;
     const what = `the ${variant} variant of iptables is not installed, but the kernel has rules of it`;
     unseen.push(new ProxyError("host_unsupported", what, { object: `${family}: ${object}`, hint: HINT }));
@@ -32,20 +38,16 @@ export async function unseenVariants(
   return [new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" })];
 }
 
-async function chainsOf(netlink: Pick<Netlink, "nftChains">, family: IPFamily): Promise<string | undefined> {
+async function chainsOf(kernel: KernelTables, family: IPFamily): Promise<string | undefined> {
   const own = family === "IPv4" ? "ip" : "ip6";
-  const found = (await netlink.nftChains()).filter((chain) => chain.family === own && PROXY_CHAIN.test(chain.name));
+  const found = (await kernel.nftChains()).filter((chain) => chain.family === own && PROXY_CHAIN.test(chain.name));
   if (found.length === 0) return undefined;
   return `${found.length} KUBE-* chains in ${[...new Set(found.map(({ table }) => table))].toSorted().join(", ")}`;
 }
 
-async function tablesOf(
-  netlink: Pick<Netlink, "legacyTables">,
-  family: IPFamily,
-  programs: readonly IptablesProgram[],
-): Promise<string | undefined> {
+async function tablesOf(kernel: KernelTables, family: IPFamily, programs: readonly IptablesProgram[]): Promise<string | undefined> {
   try {
-    const tables = await netlink.legacyTables(family);
+    const tables = await kernel.legacyTables(family);
     return tables.length === 0 ? undefined : `tables ${tables.join(", ")}`;
   } catch (error) {
     // Hosts without the legacy program seldom have its tables: what only root may know is no reason to doubt one that has the other program.

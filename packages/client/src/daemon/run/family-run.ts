@@ -22,17 +22,9 @@ import type { FamilyStates } from "../feed/family-states.ts";
 import { GuardedFeed, countForRows } from "../feed/guarded-feed.ts";
 import type { SyncProgress } from "../health/health.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { FormerProxies } from "./former-proxies.ts";
 import { watchHost } from "./host-watch.ts";
-import {
-  clearLeftovers,
-  otherDataplanes,
-  reasonToKeep,
-  type Cleared,
-  type Dataplane,
-  type LeftoverOptions,
-  type ToldCauses,
-} from "./leftovers.ts";
-import { OtherProxies } from "./other-proxies.ts";
+import type { LeftoverOptions, ToldCauses } from "./leftovers.ts";
 import { NodeFeed } from "../feed/node-feed.ts";
 import { CountReader } from "../insight/count-reader.ts";
 import type { FamilyView } from "../insight/proxy-view.ts";
@@ -90,13 +82,11 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #health: ServiceHealthServers;
   readonly #startedMs: number;
   readonly #firstSync = Promise.withResolvers<void>();
-  readonly #settled = Promise.withResolvers<void>();
-  readonly #alone = Promise.withResolvers<void>();
+  readonly #formerProxies: FormerProxies;
   readonly #latencies = new RecentLatencies();
   readonly #counts: CountReader;
   #inForceSinceMs: number | undefined;
   #pacer: RepairPacer | undefined;
-  #others: OtherProxies | undefined;
   #hasSynced = false;
   #isHealthDue = false;
 
@@ -116,6 +106,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
       log: world.log,
       isProxyHealthy: parts.isProxyHealthy,
       addresses: () => Promise.resolve(this.#addresses()),
+    });
+    this.#formerProxies = new FormerProxies({
+      ...parts,
+      isDryRun: dryRun !== undefined,
+      firstWaitMs: config.syncPeriodMs,
+      onLook: (count) => metrics.otherProxies(family, count),
     });
     this.#loop = new SyncLoop({
       backend: this.#backend,
@@ -172,7 +168,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       lastError,
       refusals,
       foreignChange: undefined,
-      otherProxies: this.#others?.found ?? [],
+      otherProxies: this.#formerProxies.found,
       latency: this.#latencies.summary,
       counted: (signal) => this.#counts.busiest(signal),
       issues: () => loop.issues(),
@@ -181,12 +177,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
 
   /** Resolves when the first sync is in force, and what a former proxy left is gone or stays. */
   get settled(): Promise<void> {
-    return this.#settled.promise;
+    return this.#formerProxies.settled;
   }
 
   /** Resolves when nobody will be asked any more for what takes the rights of looking for other proxies' rules. */
   get alone(): Promise<void> {
-    return this.#alone.promise;
+    return this.#formerProxies.alone;
   }
 
   /** Sync one time. @throws {ProxyError} what it failed with; where only some rows were refused the rest is done all the same. */
@@ -196,7 +192,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     } finally {
       if (this.#hasSynced) {
         await this.#loop.finish(signal);
-        await this.#clearLeftovers(await this.#dataplanes(), signal);
+        await this.#formerProxies.clear(signal);
       }
     }
   }
@@ -238,22 +234,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     // Not before: a cold start is a hundred thousand changes of our own to be told about, and what is replaced has to stay until then.
     if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
     // Side by side: looking for what a former proxy left may take long, and what is ours is mended meanwhile.
-    await Promise.all([this.#watchHost(signal), this.#watchOthers(signal)]);
-  }
-
-  /** Clear what former proxies left, and look later whether one of them is there still. */
-  async #watchOthers(signal: AbortSignal): Promise<void> {
-    const { family, world, metrics, config, leftovers, dryRun } = this.#parts;
-    const dataplanes = await this.#dataplanes();
-    const { removed, staying } = await this.#clearLeftovers(dataplanes, signal);
-    this.#settled.resolve();
-    // Where nothing was removed it is less likely that somebody makes it again: not worth keeping rights for.
-    if (removed.size === 0) this.#alone.resolve();
-    if (leftovers === undefined || dryRun !== undefined) return;
-    const { clock, log } = world;
-    const onLook = (count: number): void => metrics.otherProxies(family, count);
-    this.#others = new OtherProxies({ family, dataplanes, staying, firstWaitMs: config.syncPeriodMs, clock, log, onLook });
-    await this.#others.watch(signal, () => this.#alone.resolve());
+    await Promise.all([this.#watchHost(signal), this.#formerProxies.watch(signal)]);
   }
 
   async #watchHost(signal: AbortSignal): Promise<void> {
@@ -274,21 +255,6 @@ export class FamilyRun<H, K extends KernelObject, S> {
       if (config.repairsOnNotice) pacer.changed(what);
     };
     await watchHost({ family, watch, onFacts, onDrift, audit, retryMs: config.syncPeriodMs, clock, log }, signal);
-  }
-
-  /** Where leftovers may be; the own one first. */
-  async #dataplanes(): Promise<readonly Dataplane[]> {
-    const { module, backend, family, world, leftovers } = this.#parts;
-    if (leftovers === undefined) return [];
-    const own: Dataplane = { name: module.name, isInUse: true, visit: (work) => work(backend) };
-    return [own, ...otherDataplanes(await leftovers.others(), family, world)];
-  }
-
-  /** Our rules are in force: those of former proxies are not needed any more. */
-  async #clearLeftovers(dataplanes: readonly Dataplane[], signal: AbortSignal): Promise<Cleared> {
-    const { module, family, world, leftovers, told, dryRun, isOnce } = this.#parts;
-    const keptBecause = reasonToKeep(leftovers?.isKept === true, dryRun !== undefined, module.residence);
-    return await clearLeftovers({ family, dataplanes, keptBecause, mayWait: !isOnce, told, log: world.log }, signal);
   }
 
   #observer(): SyncObserver {
