@@ -34,14 +34,15 @@ afterEach(() => rm(directory, { recursive: true }));
 
 /**
  * `$F` are the flags for the Services of the test, `write VARIANT` does what a kube-proxy does, `live VARIANT` counts its jumps, and `wait_for TEXT`
- * waits for the log of the process `$P`.
+ * waits for the log (or another file) of the process `$P`.
  */
 function play(script: string): Promise<ScriptOutcome> {
   const preamble = `set -e
     F='--source file:${directory}/cart.yaml --node-name node1 --logging-format json'
     write() { grep -v nfacct ${CHAINS} | iptables-$1-restore --noflush; }
     live() { iptables-$1-save 2>/dev/null | grep -c -- '-j KUBE-SERVICES' || true; }
-    wait_for() { until grep -q "$1" log; do kill -0 $P; sleep 0.1; done; }
+    # No longer than a minute: whoever waits for ever is killed from outside, and what it started stays.
+    wait_for() { for _ in $(seq 600); do if grep -q "$1" \${2:-log}; then return 0; fi; kill -0 $P; sleep 0.1; done; exit 1; }
     end() { trap - EXIT; kill $P; wait $P || true; }`;
   return scriptInNamespace(directory, `${preamble}\n${script}`);
 }
@@ -86,7 +87,7 @@ describe("rules of another proxy", needs("root", "netns", "nft", "ip", "iptables
       wait_for "${REMOVED}"; live nft; grep ^CapPrm /proc/$P/status
       write nft
       wait_for "${OTHER}"; live nft
-      until grep -q '^CapPrm:.0*1400$' /proc/$P/status; do kill -0 $P; sleep 0.1; done
+      wait_for '^CapPrm:.0*1400$' /proc/$P/status
       sleep 5; $N ask.mjs
       live nft; end; cat log`);
     expect(linesOf(outcome, OTHER)).toMatchObject([{ family: "IPv4", what: expect.stringContaining("KUBE-* chains") as unknown }]);
