@@ -87,6 +87,11 @@ describe("statusText", () => {
       ["  IPv4: 14:19:57 UTC (3s ago): nft (pid 12370): 14 objects, repaired since"],
     ],
     [
+      "beside another",
+      withFamily({ otherProxies: [{ backend: "iptables", what: "27 KUBE-* chains", sinceMs: NOW - 3_000 }] }),
+      ["Another service proxy has rules in force:", "  IPv4: since 14:19:57 UTC (3s ago): 27 KUBE-* chains"],
+    ],
+    [
       "that counts",
       withFamily({
         counted: {
@@ -125,6 +130,7 @@ describe("statusText", () => {
       ...FAMILY,
       refused: many({ object: "o", rows: [row], error, sinceMs: 0 }),
       foreignChange: { atMs: 0, who: "x", objects: 1 },
+      otherProxies: ["a", "b"].map((backend) => ({ backend, what: "w", sinceMs: 0 })),
     };
     const waiting = { sinceMs: 0, rows: many(row), error: "[timed_out] late" };
     const both = [

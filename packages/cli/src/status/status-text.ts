@@ -25,6 +25,7 @@ function proxyLines(status: ProxyStatus): readonly string[] {
     ...waitingLines(families, nowMs),
     ...refusedLines(families, nowMs),
     ...foreignLines(families, nowMs),
+    ...otherProxyLines(families, nowMs),
     ...countedLines(families, nowMs),
     ...issueLines(issues),
   ];
@@ -156,6 +157,15 @@ function foreignLines(families: readonly FamilyStatus[], nowMs: number): readonl
       : [`  ${family}: ${sinceText(foreignChange.atMs, nowMs)}: ${foreignChange.who}: ${foreignChange.objects} objects, repaired since`],
   );
   return section("Changed by others", lines);
+}
+
+function otherProxyLines(families: readonly FamilyStatus[], nowMs: number): readonly string[] {
+  const lines = families.flatMap(({ family, otherProxies = [] }) =>
+    otherProxies.map(({ what, sinceMs }) => `  ${family}: since ${sinceText(sinceMs, nowMs)}: ${what}`),
+  );
+  const hint =
+    lines.length === 0 ? [] : ["    → stop the other proxy (remove its DaemonSet), then restart this one, which removes its rules"];
+  return section("Another service proxy has rules in force", [...lines.slice(0, SHOWN_MAX), ...hint]);
 }
 
 function issueLines({ count, first }: Bounded<Issue>): readonly string[] {
