@@ -89,7 +89,10 @@ describe("statusText", () => {
     [
       "beside another",
       withFamily({ otherProxies: [{ backend: "iptables", what: "27 KUBE-* chains", sinceMs: NOW - 3_000 }] }),
-      ["Another service proxy has rules in force:", "  IPv4: since 14:19:57 UTC (3s ago): 27 KUBE-* chains"],
+      [
+        "Another service proxy has rules in force; stop it, then restart this one:",
+        "  IPv4: since 14:19:57 UTC (3s ago): 27 KUBE-* chains",
+      ],
     ],
     [
       "that counts",

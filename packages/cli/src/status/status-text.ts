@@ -159,13 +159,15 @@ function foreignLines(families: readonly FamilyStatus[], nowMs: number): readonl
   return section("Changed by others", lines);
 }
 
+/** Nothing where there is none: few look for that. */
 function otherProxyLines(families: readonly FamilyStatus[], nowMs: number): readonly string[] {
-  const lines = families.flatMap(({ family, otherProxies = [] }) =>
-    otherProxies.map(({ what, sinceMs }) => `  ${family}: since ${sinceText(sinceMs, nowMs)}: ${what}`),
-  );
-  const hint =
-    lines.length === 0 ? [] : ["    → stop the other proxy (remove its DaemonSet), then restart this one, which removes its rules"];
-  return section("Another service proxy has rules in force", [...lines.slice(0, SHOWN_MAX), ...hint]);
+  const lines = families.flatMap(({ family, otherProxies = [] }) => {
+    const sinceMs = Math.min(...otherProxies.map((other) => other.sinceMs));
+    return otherProxies.length === 0
+      ? []
+      : [`  ${family}: since ${sinceText(sinceMs, nowMs)}: ${otherProxies.map(({ what }) => what).join(", ")}`];
+  });
+  return lines.length === 0 ? [] : section("Another service proxy has rules in force; stop it, then restart this one", lines);
 }
 
 function issueLines({ count, first }: Bounded<Issue>): readonly string[] {
