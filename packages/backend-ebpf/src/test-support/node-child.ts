@@ -110,7 +110,10 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const inPod = await pod.ask(at("tcp", "10.96.0.2"));
     // A client's SYN goes out again after a second without an answer, before or after the client gives up: one drop or two.
     const counted = Object.fromEntries(
-      Object.entries(first.counted()).map(([counter, count]) => [counter, counter.includes("_dropped_") ? Math.min(count, 1) : count]),
+      Object.entries(await first.counted()).map(([counter, count]) => [
+        counter,
+        counter.includes("_dropped_") ? Math.min(count, 1) : count,
+      ]),
     );
     await first.stop();
     const alone = await client.ask(at("tcp", "198.51.100.5"));
