@@ -31,7 +31,7 @@ describe("a node that the module serves", NEEDS, () => {
   beforeAll(() => buildBpf("packages/backend-ebpf"));
 
   it("serves external addresses, load-balancer IPs and node ports to clients outside, also while no process runs; the next one writes nothing", async () => {
-    const count = (what: string, service: string, family = "IPv4"): string => `turnout_ebpf_${what}_total shop/${service} ${family}`;
+    const count = (what: string, service: string, family = "IPv4"): string => `${what} shop/${service} ${family}`;
     expect(await play("serves")).toEqual({
       before: "silence",
       outside: [...ASKED, ...ASKED.map(byUdp), ...AT_NODE, ...AT_NODE.map(byUdp)],
@@ -43,9 +43,9 @@ describe("a node that the module serves", NEEDS, () => {
         [count("connections", "plain:main/TCP")]: 3,
         [count("connections", "plain-udp:main/UDP")]: 3,
         [count("connections", "ranged:main/TCP")]: 1,
-        [count("dropped", "ranged:main/TCP")]: 1,
+        [count("dropsOutsideRanges", "ranged:main/TCP")]: 1,
         [count("connections", "second:main/TCP")]: 1,
-        [count("rejected", "nowhere:main/TCP")]: 1,
+        [count("rejects", "nowhere:main/TCP")]: 1,
         [count("connections", "plain:main/TCP", "IPv6")]: 3,
         [count("connections", "plain-udp:main/UDP", "IPv6")]: 3,
       },
