@@ -150,9 +150,33 @@ describe("the web page in a real browser", needs("chromium"), () => {
     expect(complaints).toEqual([]);
   });
 
-  test("asks why, and shows what the proxy answers, also where that is an error", async () => {
+  test.each([
+    ["10.96.0.10:80", "to=10.96.0.10&port=80"],
+    ["[fd00:96::a]:80", "to=fd00%3A96%3A%3Aa&port=80"],
+  ])("asks why a packet to %s does not arrive, and shows the answer", async (to, query) => {
+    const asked: string[] = [];
+    const answer = {
+      steps: [{ says: "it comes in", rule: "R-22" }],
+      causes: [{ says: "no route", show: "ip route", mend: "add one" }],
+      unseen: ["rules"],
+    };
+    await page.setRequestInterception(true);
+    page.on("request", (request) => {
+      const isWhy = request.url().includes("/turnout/why");
+      if (isWhy) asked.push(request.url().replace(/^.*\?/, ""));
+      void (isWhy ? request.respond({ status: 200, contentType: "application/json", body: JSON.stringify(answer) }) : request.continue());
+    });
     await page.type("input[name=from]", "10.1.0.1");
-    await page.type("input[name=to]", "10.96.0.10:80");
+    await page.type("input[name=to]", to);
+    await page.select("select[name=protocol]", "UDP");
+    await page.click("#why-form button");
+    await shows("#why-answer", "1. it comes in [R-22]\n\nculprit: no route\n  look: ip route\n  mend: add one\n\nnot looked at: rules");
+    expect(asked).toEqual([`from=10.1.0.1&${query}&protocol=UDP`]);
+  });
+
+  test("asks why, and shows an error of the proxy as well", async () => {
+    await page.type("input[name=from]", "10.1.0.1");
+    await page.type("input[name=to]", "nowhere");
     await page.keyboard.press("Enter");
     await until(`!["", "asking…"].includes(document.querySelector("#why-answer").textContent)`);
     expect(await textOf("#why-answer")).not.toBe("");

@@ -224,11 +224,33 @@ async function why(form) {
   answer.hidden = false;
   answer.textContent = "asking…";
   try {
-    const said = await ask(`why?${new URLSearchParams(new FormData(form))}`);
-    answer.textContent = typeof said.text === "string" ? said.text : JSON.stringify(said, undefined, 2);
+    answer.textContent = whyText(await ask(`why?${whyQuery(new FormData(form))}`));
   } catch (error) {
     answer.textContent = error.message;
   }
+}
+
+/** The address and the port are asked for apart. */
+function whyQuery(said) {
+  const [, bracketed, plain, port] = /^(?:\[(.*)\]|(.*)):(\d+)$/.exec(String(said.get("to")).trim()) ?? [];
+  return new URLSearchParams({
+    from: String(said.get("from")).trim(),
+    to: bracketed ?? plain ?? String(said.get("to")).trim(),
+    port: port ?? "",
+    protocol: said.get("protocol"),
+  });
+}
+
+/** What happens to the packet step by step, then what is to blame, and what mends it. */
+function whyText({ steps, causes, unseen }) {
+  const lines = steps.map(({ says, rule }, index) => `${index + 1}. ${says}${rule === undefined ? "" : ` [${rule}]`}`);
+  const blamed = causes.flatMap(({ says, show, mend, isSure }) => [
+    `${isSure === false ? "maybe" : "culprit"}: ${says}`,
+    ...(show === undefined ? [] : [`  look: ${show}`]),
+    `  mend: ${mend}`,
+  ]);
+  const rest = unseen.length === 0 ? [] : ["", `not looked at: ${unseen.join("; ")}`];
+  return [...lines, "", ...(blamed.length === 0 ? ["nothing wrong was found on this node"] : blamed), ...rest].join("\n");
 }
 
 // All of it

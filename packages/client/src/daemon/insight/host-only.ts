@@ -43,8 +43,8 @@ export function forThisHost(route: Route, hostAddresses: (family: IPFamily) => r
   };
 }
 
-/** Refuse a request in one line: 400 for a question that can't be answered. */
-export function refusal(status: 400 | 403 | 405, text: string): Reply {
+/** Refuse a request in one line: 400 and 404 for a question that can't be answered. */
+export function refusal(status: 400 | 403 | 404 | 405, text: string): Reply {
   const headers = { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" };
   return { status, headers: status === 405 ? { ...headers, Allow: "GET, HEAD" } : headers, body: `${text}\n` };
 }

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
+import { refusal } from "./host-only.ts";
 import { jsonReply, type HttpRequest, type Reply } from "../health/health.ts";
-import type { InsightRoute } from "./insight-route.ts";
+import type { InsightOptions, InsightRoute } from "./insight-route.ts";
 import type { ProxyView } from "./proxy-view.ts";
 import type { RowCounts } from "./service-counts.ts";
 import { listRows } from "./service-list.ts";
@@ -29,7 +30,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 export const PAGE_ROUTES: Readonly<Record<string, InsightRoute>> = {
   ...Object.fromEntries(Object.entries(FILES).map(([path, [file, type]]) => [path, () => fileReply(file, type)] as const)),
   "/turnout": () => ({ status: 308, headers: { Location: "/turnout/" }, body: "" }),
-  "/turnout/services": async ({ query }: HttpRequest, { families }: ProxyView, signal: AbortSignal): Promise<Reply> => {
+  "/turnout/services": async ({ query }: HttpRequest, { families }: ProxyView, { signal }: InsightOptions): Promise<Reply> => {
     const counted = await Promise.all(
       families.map(async (view) => [view.family, (await view.counted(signal))?.busiest ?? ([] as readonly RowCounts[])] as const),
     );
@@ -41,11 +42,12 @@ export const PAGE_ROUTES: Readonly<Record<string, InsightRoute>> = {
   },
 };
 
-/** Read anew each time: they are small, and seldom asked for. */
+/** Read anew each time: they are small, and seldom asked for. An image may have been made without them. */
 async function fileReply(file: string, type: string): Promise<Reply> {
-  return {
-    status: 200,
-    headers: { ...HEADERS, "Content-Type": `${type}; charset=utf-8` },
-    body: await readFile(new URL(file, FOLDER), "utf8"),
-  };
+  try {
+    const body = await readFile(new URL(file, FOLDER), "utf8");
+    return { status: 200, headers: { ...HEADERS, "Content-Type": `${type}; charset=utf-8` }, body };
+  } catch (error) {
+    return refusal(404, `the files of the page are not in this installation: ${String(error)}`);
+  }
 }
