@@ -43,6 +43,8 @@ export interface Site {
   readonly cluster: Cluster;
   readonly api: ClusterApi;
   readonly services: Services;
+  /** The way to the API server, as the nodes have it. */
+  readonly kubeconfig: string;
   readonly proxies: readonly Proxy[];
   proxy(node: string): Proxy;
   /** Who stands between a node's node-state server and its backend. */
@@ -107,6 +109,7 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
     cluster,
     api,
     services: createServices(cluster, api, waitForSync),
+    kubeconfig,
     proxies,
     proxy: (name) => {
       const proxy = proxies.find((candidate) => candidate.node.name === name);

@@ -2,11 +2,13 @@ import { basename, join } from "node:path";
 import { FAMILIES } from "@turnout/core/backend";
 import type { BpfMap, Elements, Pin } from "@turnout/host/bpf";
 import { FILTER, linksIn, NOWHERE, programPins } from "./attached.ts";
-import { WRITTEN_MAPS } from "./elements.ts";
+import { elementsOf, isInMap, WRITTEN_MAPS } from "./elements.ts";
 import type { EbpfMap, WrittenMap } from "./elements.ts";
 import { deviceKey, HOOKS, placeOf } from "./hooks.ts";
+import { encodePlace } from "./layout.ts";
 import { filledMark, isMapFolder, isProgramFolder, LINK_FOLDER, servingMark } from "./names.ts";
 import type { Look, ProgramPin } from "./observe.ts";
+import type { EbpfObject, MapObject } from "./objects.ts";
 import type { PinnedMaps, PinWorld } from "./pinned-maps.ts";
 import type { EbpfWorld } from "./world.ts";
 
@@ -25,9 +27,16 @@ export type LookWorld = Pick<PinWorld, "bpf" | "pinFiles"> & Pick<EbpfWorld, "ne
 
 /**
  * Look at what is pinned, and at filters of clsact where programs are attached by these. Changes nothing.
+ *
+ * Shape: of the maps everything, or the elements that `only` these objects have, and one behind each list.
  * @throws {ProxyError} what opening pins or reading maps failed with.
  */
-export async function lookAtPins(pinned: PinnedMaps, world: LookWorld, byClsact: boolean): Promise<Omit<Look, "table">> {
+export async function lookAtPins(
+  pinned: PinnedMaps,
+  world: LookWorld,
+  byClsact: boolean,
+  only?: readonly EbpfObject[],
+): Promise<Omit<Look, "table">> {
   const { root } = pinned;
   const maps = pinned.find();
   if (root === undefined || !world.pinFiles.exists(root)) return NOTHING;
@@ -40,7 +49,7 @@ export async function lookAtPins(pinned: PinnedMaps, world: LookWorld, byClsact:
   const inMaps = world.pinFiles.folders(join(root, pinned.folder));
   const ours: readonly string[] = Object.values(pinned.programs);
   return {
-    elements: maps === undefined ? undefined : await readElements(maps),
+    elements: maps === undefined ? undefined : only === undefined ? await readElements(maps) : lookUpElements(maps, only.filter(isInMap)),
     links: new Map(links),
     filters: byClsact ? await filtersOf(pins, root, world) : new Map(),
     // Marks go with maps of which a part is missing.
@@ -61,6 +70,20 @@ export async function filtersOf(pins: readonly Pin[], root: string, { bpf, netli
     for (const direction of ["ingress", "egress"] as const) {
       const program = bpf.clsactProgram({ ifindex, direction }, FILTER);
       if (program !== undefined) found.set(deviceKey({ ifindex, direction }), programs.get(program) ?? NOWHERE);
+    }
+  }
+  return found;
+}
+
+/** Look up the elements of objects, key by key. */
+function lookUpElements(maps: ReadonlyMap<EbpfMap, BpfMap>, objects: readonly MapObject[]): ReadonlyMap<WrittenMap, readonly Elements[]> {
+  const found = new Map<WrittenMap, Elements[]>(WRITTEN_MAPS.map((name) => [name, []]));
+  for (const object of objects) {
+    const asked = elementsOf(object).map(({ map, key }) => ({ map, key }));
+    if (object.kind === "list") asked.push({ map: "endpoints", key: encodePlace(object.key, object.value.length) });
+    for (const { map, key } of asked) {
+      const value = maps.get(map)?.lookup(key);
+      if (value !== undefined) found.get(map)?.push({ count: 1, keys: key, values: value });
     }
   }
   return found;

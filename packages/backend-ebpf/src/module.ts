@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { ALL_CAPABILITIES, ProxyError } from "@turnout/core/backend";
+import { ALL_CAPABILITIES, objectId, ProxyError } from "@turnout/core/backend";
 import type {
   Backend,
   BackendMetric,
@@ -12,6 +12,7 @@ import type {
   HostEvent,
   IPFamily,
   Leftover,
+  ObjectWords,
   Observed,
   Outcome,
   Plan,
@@ -39,6 +40,7 @@ import { probeEbpf } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { NODE_PORT_ADDRESSES, renderSkeleton } from "./skeleton.ts";
 import { Serving } from "./serving.ts";
+import { describeObject } from "./describe.ts";
 import { endStuckSockets } from "./stuck-sockets.ts";
 import { watchHost } from "./watch.ts";
 import { createEbpfWorld } from "./world.ts";
@@ -196,6 +198,19 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
       this.#carriers.found(observed.objects.values());
     }
     return observed;
+  }
+
+  async lookup(objects: readonly EbpfObject[], signal: AbortSignal): Promise<ReadonlyMap<string, EbpfObject>> {
+    const { maps, world, packets } = this.#shared;
+    const { byClsact } = await packets.support(signal);
+    const look = { ...(await lookAtPins(maps, world, byClsact, objects)), table: this.#isKeeper ? await packets.table(signal) : undefined };
+    const { objects: found } = readLook(look, { family: this.#family, isKeeper: this.#isKeeper });
+    const ids = new Set(objects.map(objectId));
+    return new Map([...found].filter(([id]) => ids.has(id)));
+  }
+
+  describe(object: EbpfObject): ObjectWords {
+    return describeObject(object);
   }
 
   async apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<EbpfObject>> {

@@ -8,16 +8,20 @@ import type {
   HostEvent,
   IPFamily,
   Leftover,
+  ObjectWords,
   Observed,
   Outcome,
   Plan,
 } from "@turnout/core/backend";
-import { ALL_CAPABILITIES } from "@turnout/core/backend";
+import { ALL_CAPABILITIES, objectId } from "@turnout/core/backend";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
 import { IptablesTool } from "@turnout/host/iptables";
+import { placeOf } from "@turnout/host/iptables/text";
+import type { TableName } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
 import { canCount, COUNTERS, counterMetrics } from "./counters.ts";
+import { describeObject } from "./describe.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
 import { parseCounts } from "./counts.ts";
 import { Leaver } from "./leaver.ts";
@@ -116,6 +120,27 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     const objects = await this.#look(signal);
     this.#applier.looked(objects.values());
     return { objects, lingering: [] };
+  }
+
+  async lookup(objects: readonly IptablesObject[], signal: AbortSignal): Promise<ReadonlyMap<string, IptablesObject>> {
+    const tool = this.#tool;
+    const chainsOf = (table: TableName): readonly string[] => {
+      const places = objects.filter(({ kind }) => kind !== "sysctl" && kind !== "counter").map(placeOf);
+      return [...new Set(places.filter((place) => place.table === table).map(({ chain }) => chain))];
+    };
+    const save = (table: TableName): Promise<string> => tool.saveChains(table, chainsOf(table), signal);
+    const [filter, nat, mangle] = await Promise.all([save("filter"), save("nat"), save("mangle")]);
+    const found = new Map([...parseSaved({ filter, nat, mangle }, this.#family, true), ...(await this.#counters())]);
+    if (objects.some(({ kind }) => kind === "sysctl")) {
+      const value = (await readParameter(this.#world.exec, ROUTE_LOCALNET, signal)) ?? "";
+      found.set(`sysctl ${ROUTE_LOCALNET}`, { kind: "sysctl", key: ROUTE_LOCALNET, value });
+    }
+    const ids = new Set(objects.map(objectId));
+    return new Map([...found].filter(([id]) => ids.has(id)));
+  }
+
+  describe(object: IptablesObject): ObjectWords {
+    return describeObject(object, this.#family);
   }
 
   apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IptablesObject>> {

@@ -7,6 +7,7 @@ import { hidesRules } from "@turnout/host/iptables";
 import type { IptablesTool } from "@turnout/host/iptables";
 import { IPVS_PARAMETER, parametersOf } from "./layout.ts";
 import { DEVICE } from "./names.ts";
+import type { VirtualAddress } from "./objects.ts";
 import { ownSets } from "./observe.ts";
 import type { Look } from "./observe.ts";
 import type { IpvsOptions } from "./options.ts";
@@ -35,14 +36,19 @@ export const NOTHING: Look = {
   timeouts: undefined,
 };
 
-/** Look at the host, with its rules of one variant of iptables. @throws {ProxyError} where a tool or IPVS is missing. */
-export async function lookAtHost(parts: HostParts, tool: IptablesTool, signal: AbortSignal): Promise<Look> {
+/** Look at the host, with its rules of one variant of iptables; of virtual servers at those that `only` names. @throws {ProxyError} where a tool or IPVS is missing. */
+export async function lookAtHost(
+  parts: HostParts,
+  tool: IptablesTool,
+  signal: AbortSignal,
+  only?: (server: VirtualAddress) => boolean,
+): Promise<Look> {
   const { family, world, sets } = parts;
   const [filter, nat, mangle] = await Promise.all((["filter", "nat", "mangle"] as const).map((table) => tool.save(table, signal)));
   return {
     saved: { filter: filter ?? "", nat: nat ?? "", mangle: mangle ?? "" },
     sets: await sets.save(ownSets(family), signal),
-    listing: await world.ipvs.list(family),
+    listing: await world.ipvs.list(family, only),
     timeouts: await world.ipvs.timeouts(),
     ...(await ofFamily(parts, signal)),
   };

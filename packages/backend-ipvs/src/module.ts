@@ -10,6 +10,7 @@ import type {
   HostEvent,
   IPFamily,
   Leftover,
+  ObjectWords,
   Observed,
   Outcome,
   Plan,
@@ -20,11 +21,12 @@ import type { OwnDevice } from "@turnout/host";
 import { IpsetTool } from "@turnout/host/ipset";
 import { IptablesTool, SectionRestore } from "@turnout/host/iptables";
 import { Applier } from "./apply.ts";
+import { describeObject } from "./describe.ts";
 import { lookAtHost } from "./host-look.ts";
 import type { HostParts } from "./host-look.ts";
 import { Leaver } from "./leaver.ts";
 import { DEVICE } from "./names.ts";
-import { serviceKey } from "./objects.ts";
+import { readKey, serviceKey } from "./objects.ts";
 import type { IpvsObject } from "./objects.ts";
 import { readLook } from "./observe.ts";
 import { parseIpvsOptions } from "./options.ts";
@@ -121,6 +123,20 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
   async observe(signal: AbortSignal): Promise<Observed<IpvsObject>> {
     const { family, options } = this.#parts;
     return readLook(await lookAtHost(this.#parts, this.#tool, signal), family, options);
+  }
+
+  /** Sets and rules are few and quickly read; virtual servers are asked for one by one. */
+  async lookup(objects: readonly IpvsObject[], signal: AbortSignal): Promise<ReadonlyMap<string, IpvsObject>> {
+    const { family, options } = this.#parts;
+    const keys = new Set(objects.filter(({ kind }) => kind === "service" || kind === "server").map(({ key }) => serviceKey(readKey(key))));
+    const look = await lookAtHost(this.#parts, this.#tool, signal, (server) => keys.has(serviceKey(server)));
+    const found = readLook(look, family, options).objects;
+    const ids = new Set(objects.map(objectId));
+    return new Map([...found].filter(([id]) => ids.has(id)));
+  }
+
+  describe(object: IpvsObject): ObjectWords {
+    return describeObject(object);
   }
 
   apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IpvsObject>> {

@@ -19,6 +19,7 @@ import { Applier } from "./apply.ts";
 import { parseCounts } from "./counts.ts";
 import type { CountSet } from "./count-sets.ts";
 import { findLeftovers, lookingFor } from "./leftovers.ts";
+import { describeObject, lookupObjects } from "./lookup.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { nftMetrics } from "./numbers.ts";
 import type { NftObject } from "./objects.ts";
@@ -110,6 +111,8 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
       const text = await session.listTable(nftFamily, TABLE, signal);
       return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text, options.counters);
     },
+    lookup: (objects) => lookupObjects(world, family, objects, options.counters),
+    describe: (object) => describeObject(object, family),
     async apply(plan, signal): Promise<Outcome<NftObject>> {
       try {
         return await applier.apply(plan, signal);

@@ -48,7 +48,12 @@ export function parseTable(text: string, isCounting = false): Observed<NftObject
   return readingListing(() => objectsIn(listing, isCounting));
 }
 
-function objectsIn({ sets, chains }: Listing, isCounting: boolean): Observed<NftObject> {
+/** Read objects out of parts of a table, listed alike. */
+export function objectsInParts(parts: Pick<Listing, "sets" | "chains">, isCounting = false): ReadonlyMap<string, NftObject> {
+  return readingListing(() => objectsIn(parts, isCounting)).objects;
+}
+
+function objectsIn({ sets, chains }: Pick<Listing, "sets" | "chains">, isCounting: boolean): Observed<NftObject> {
   const layout = layoutName(isCounting);
   // An empty chain whose name says which layout the table has.
   const layoutChain = `layout-${layout}`;

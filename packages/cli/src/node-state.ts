@@ -33,6 +33,8 @@ export interface NodeStateOptions {
   readonly awaitsNode?: boolean;
   /** Counts what is reported about objects, and is told what about: `Service shop/cart`. */
   readonly countIssue?: (object: string) => void;
+  /** Hears of every report about an object. */
+  readonly onIssue?: (issue: Issue) => void;
   /** Hears of every object that comes or goes. */
   readonly onObject?: (kind: ObjectKind) => void;
   /** Hears what ails a part of the source, and "" when it is followed. */
@@ -80,7 +82,12 @@ export class NodeStateSource {
 
   /** What is reported about objects goes here too. */
   get report(): (issue: Issue) => void {
-    return this.#issues.report;
+    const { onIssue } = this.#options;
+    if (onIssue === undefined) return this.#issues.report;
+    return (issue) => {
+      onIssue(issue);
+      this.#issues.report(issue);
+    };
   }
 
   /** Whether load balancers should send the node traffic. */

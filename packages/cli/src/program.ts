@@ -10,6 +10,7 @@ import { addRun } from "./commands/run.ts";
 import { addServe } from "./commands/serve.ts";
 import { addStatus } from "./commands/status.ts";
 import type { Environment } from "./environment.ts";
+import { addWhy } from "./commands/why.ts";
 import { KNOWN_BACKENDS } from "./registry.ts";
 
 const FAILED = 1;
@@ -20,8 +21,8 @@ function backendsHelp(): string {
   return `\nBackends:\n${lines.join("\n")}\n  Any npm package or path that exports a backend module works too.\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration.`;
 }
 
-/** Put the whole command together. */
-export function createProgram(env: Environment): Command {
+/** Put the whole command together. `onFinding` hears of a command that did its work and found something wrong. */
+export function createProgram(env: Environment, onFinding: () => void = ignore): Command {
   const program = new Command("turnout")
     .description("A pluggable kube-proxy: turns Kubernetes Services into what a node's kernel does with packets.")
     .version(env.version, "-V, --version")
@@ -31,6 +32,7 @@ export function createProgram(env: Environment): Command {
   addRun(program, env);
   addServe(program, env);
   addStatus(program, env);
+  addWhy(program, env, onFinding);
   addPrint(program, env);
   addRender(program, env);
   addCleanup(program, env);
@@ -46,15 +48,20 @@ export function createProgram(env: Environment): Command {
  * Edges: an operating error is one line on standard error, with cause and stack under -v; a programmer's error shows its stack always.
  */
 export async function runProgram(args: readonly string[], env: Environment): Promise<number> {
-  const program = createProgram(env);
+  let code = 0;
+  const program = createProgram(env, () => void (code = FAILED));
   try {
     await program.parseAsync(args.map(dashed), { from: "user" });
-    return 0;
+    return code;
   } catch (error) {
     if (error instanceof CommanderError) return usageCode(error, helpOf(program, args), env);
     env.err(errorText(error, wantsStacks(args)));
     return ProxyError.is(error, "invalid_object") ? BAD_USAGE : FAILED;
   }
+}
+
+function ignore(): void {
+  // Nobody asks for an exit code.
 }
 
 /** Tell whether -v was given, alone or with a level: one that is none is a mistake, and a mistake is one line. */

@@ -18,6 +18,8 @@ export interface KnownBackend {
   readonly isNeverAuto?: true;
   /** What it needs; elsewhere it can have left nothing. Default: anything but Windows. */
   readonly runsOn?: "windows" | "anything";
+  /** Its rules are in kube-proxy's chains. */
+  readonly hasKubeChains?: true;
   /** Commands that show its rules on a node, for people who look around. */
   readonly looks?: readonly { readonly what: string; readonly command: string }[];
 }
@@ -40,12 +42,14 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     summary: "iptables 1.8, legacy or nf_tables, with kube-proxy's own chains",
     load: () => import("@turnout/backend-iptables"),
     loadTesting: () => import("@turnout/backend-iptables/testing"),
+    hasKubeChains: true,
   },
   {
     name: "ipvs",
     summary: "the kernel's load balancer, with kube-proxy's sets and chains of its ipvs mode; has to be asked for",
     load: () => import("@turnout/backend-ipvs"),
     loadTesting: () => import("@turnout/backend-ipvs/testing"),
+    hasKubeChains: true,
     isNeverAuto: true,
     looks: [
       { what: "virtual servers and their endpoints", command: "ipvsadm -Ln" },
@@ -167,6 +171,11 @@ export async function chooseBackend(choice: BackendChoice): Promise<ChosenBacken
     });
   }
   return asked(await loadBackend(known.name, workingDirectory));
+}
+
+/** Tell whether a backend's rules are in kube-proxy's chains; of one that doesn't come with turnout nobody knows. */
+export function hasKubeChains(name: string): boolean {
+  return KNOWN_BACKENDS.find((known) => known.name === name)?.hasKubeChains === true;
 }
 
 function asked(module: BackendModule): ChosenBackend {

@@ -22,6 +22,7 @@ export type {
   Leftover,
   Rights,
   Lingering,
+  ObjectWords,
   Observed,
   Outcome,
   Plain,

@@ -12,5 +12,7 @@ export type { ObjectSink, Source } from "./source/object-sink.ts";
 export type { StartedProxy } from "./kube/starting-event.ts";
 export type { ReflectorTimings } from "./kube/reflector-timings.ts";
 export type { AccessOptions } from "./kube/resolve-access.ts";
+export { hiddenServices } from "./hidden-services.ts";
+export type { HiddenServicesOptions } from "./hidden-services.ts";
 export { openSource, parseSourceSpec } from "./source.ts";
 export type { ObjectSourceSpec, SourceOptions, SourceSpec } from "./source.ts";

@@ -29,6 +29,7 @@ import {
   timeoutMs,
   type CommonOptions,
 } from "../options.ts";
+import { whyHelp } from "../why/running-help.ts";
 import { CHOICE_HINT, chooseBackend, EXAMPLE_BACKEND, LEFTOVER_RIGHTS, isKnownBackend, otherBackends } from "../registry.ts";
 
 interface RunCommandOptions extends CommonOptions {
@@ -159,6 +160,7 @@ async function runInWorld(
       eligibility: () => state.eligibility,
       metrics,
       source: options.source,
+      why: whyHelp({ source: options.source, state, backend: module.name, config, env, world }),
       once: options.once === true,
       allowsEmpty: options.allowEmpty === true,
       report: state.report,

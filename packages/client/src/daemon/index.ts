@@ -35,6 +35,7 @@ export { forThisHost } from "./insight/host-only.ts";
 export { distinctIssues } from "./insight/status.ts";
 export { hostAddresses } from "./health/host-addresses.ts";
 export type { Bounded, CountedStatus, FamilyStatus, ProxyStatus, RefusalStatus } from "./insight/status.ts";
+export type { WhyHelp } from "./insight/why-help.ts";
 export { registerHeard } from "./metrics/heard-metrics.ts";
 export { registerIssues } from "./metrics/issue-metrics.ts";
 export type { MetricSet, Readings } from "./metrics/metric-set.ts";

@@ -18,6 +18,8 @@ const REST_MS = 60_000;
 const SYNCS = 3;
 /** How often the foreign hand is asked: not all it does need show. */
 const TAMPER_TRIES = 20;
+/** How often objects are looked up, each time after another tampering. */
+const LOOKUP_TRIES = 12;
 const FAULTS: readonly Fault["when"][] = ["before", "during", "after"];
 
 /**
@@ -43,6 +45,7 @@ export async function checkHost(
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.watch());
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.facts());
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.write());
+    await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.lookUp());
     for (const when of FAULTS) await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.fail(when));
   }
 }
@@ -135,6 +138,21 @@ class HostCheck {
     await checkWrites(this.#player, this.#host.written.bind(this.#host), (what, expected, got, details) =>
       this.#found(what, expected, got, details, ["R-58"]),
     );
+  }
+
+  /** See whether objects that are looked up are as observing says, whatever a foreign hand has done to them. */
+  async lookUp(): Promise<void> {
+    this.#addService();
+    this.#addService();
+    if (!(await this.#isSynced())) return;
+    for (const life of this.#player.processes) {
+      const asked = await life.observed();
+      for (let tries = 0; tries <= LOOKUP_TRIES; tries++) {
+        const done = tries === 0 || this.#module.residence === "process" ? "nothing" : (this.#host.tamper(this.#random) ?? "nothing");
+        const difference = await life.lookupDifference(asked);
+        if (difference !== "") return this.#found("lookup() of all objects", "what observe() says of each", difference, [done]);
+      }
+    }
   }
 
   /** See whether what somebody else does is noticed. */

@@ -104,6 +104,27 @@ export class FamilyProcess {
     await Promise.allSettled([Promise.resolve().then(() => this.#inner.forgetFlows?.(flows, AbortSignal.abort()))]);
   }
 
+  /** What the host holds, by observing. @throws whatever the backend throws. */
+  async observed(): Promise<readonly KernelObject[]> {
+    return [...((await this.#inner.observe(this.#life.signal))?.objects.values() ?? [])];
+  }
+
+  /** Of some objects what looking them up says otherwise than observing; "" where that is nothing, or nobody looks up. @throws whatever the backend throws. */
+  async lookupDifference(asked: readonly KernelObject[]): Promise<string> {
+    const { signal } = this.#life;
+    // What can't be read can't be looked up either.
+    const [lookup, look] = await Promise.allSettled([this.#inner.lookup?.(asked, signal), this.#inner.observe(signal)]);
+    if (look.status === "rejected") return "";
+    if (lookup.status === "rejected") throw lookup.reason;
+    const [looked, observed] = [lookup.value, look.value];
+    if (looked === undefined || observed === undefined) return "";
+    const texts = asked.map((object) => {
+      const [a, b] = [looked, observed.objects].map((found) => JSON.stringify(found.get(objectId(object))?.value) ?? "nothing");
+      return a === b ? "" : `${objectId(object)}: ${a} instead of ${b}`;
+    });
+    return texts.find((text) => text !== "") ?? "";
+  }
+
   /** Whether the backend has a watch. */
   get watches(): boolean {
     return this.#inner.watch !== undefined;

@@ -188,7 +188,15 @@ export type CountName = "connections" | "datagrams" | "bytesIn" | "bytesOut" | "
 /** What was counted, as whole numbers. What is never counted in this dataplane is absent; 0 may be absent too. */
 export type Counts = Readonly<Partial<Record<CountName, number>>>;
 
-/** One family of a dataplane. Only probe, observe, apply, forgetFlows and watch touch anything. */
+/** How an object is called in the tool's words, for people. */
+export interface ObjectWords {
+  /** E.g. `the element 10.96.0.1 . tcp . 80 of map services in table ip turnout`. */
+  readonly what: string;
+  /** A command that shows what the host holds of it; absent: there is none. */
+  readonly show?: string;
+}
+
+/** One family of a dataplane. Only probe, observe, lookup, apply, forgetFlows and watch touch anything. */
 export interface Backend<H, K extends KernelObject, S> {
   /** What exists whatever the services are. Pure. */
   skeleton(context: Context<H>): readonly K[];
@@ -207,6 +215,13 @@ export interface Backend<H, K extends KernelObject, S> {
   explain?(plan: Plan<S>): string;
   /** Read what the host holds of ours; undefined when that can't be told. */
   observe(signal: AbortSignal): Promise<Observed<K> | undefined>;
+  /**
+   * Read what the host holds under the identities of these objects, by {@link objectId}, and nothing else; somebody waits for the answer. It says
+   * of each what {@link Backend.observe} would. Absent: everything is observed.
+   */
+  lookup?(objects: readonly K[], signal: AbortSignal): Promise<ReadonlyMap<string, K>>;
+  /** Call an object by the tool's words. Pure; absent: its kind and key have to do. */
+  describe?(object: K): ObjectWords;
   /**
    * Carry a plan out, as atomically as the kernel allows. What single objects fail with is in the outcome, and nothing exceptional.
    *

@@ -94,6 +94,8 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   observe: FUNCTION,
   apply: FUNCTION,
   isShared: optional(FUNCTION),
+  lookup: optional(FUNCTION),
+  describe: optional(FUNCTION),
   explain: optional(FUNCTION),
   forgetFlows: optional(FUNCTION),
   watch: optional(FUNCTION),

@@ -120,7 +120,8 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: Allowed
   if (clusterIPs === undefined) return {};
   const externalIPs = split(listField(spec, "externalIPs", findings), "externalIP", findings);
   const ranges = readSourceRanges(spec, findings);
-  const ingress = split(ingressIPs(raw, findings), "load-balancer IP", findings);
+  const { taken, proxied } = ingressIPs(raw, findings);
+  const ingress = split(taken, "load-balancer IP", findings);
   const addresses: Mutable<Partial<Record<IPFamily, ServiceAddresses>>> = {};
   for (const family of FAMILIES) {
     const clusterIP = clusterIPs[family];
@@ -129,11 +130,16 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: Allowed
     const loadBalancerIPs = ranges === "unreadable" ? [] : kept;
     const closed = ranges === "unreadable" ? ingress[family] : leftOut;
     const external = limited(externalIPs[family], "external IP", allowed.externalIPs, findings).kept;
+    const unserved = [
+      ...proxied.flatMap((ip) => (ip.family === family ? [{ ip: ip.text, why: "ipMode" as const }] : [])),
+      ...(ranges === "unreadable" ? ingress[family].map((ip) => ({ ip, why: "sourceRanges" as const })) : []),
+    ];
     addresses[family] = {
       clusterIP,
       // Not as an external IP either: naming an address twice must not open it.
       externalIPs: closed.length === 0 ? external : external.filter((ip) => !closed.includes(ip)),
       loadBalancerIPs,
+      ...(unserved.length === 0 ? {} : { unserved }),
       sourceRanges: ranges === "unreadable" ? [] : disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text),
     };
   }
@@ -176,16 +182,24 @@ function readClusterIPs(spec: Raw, findings: Findings): ByFamily<string> | undef
   return found;
 }
 
-function ingressIPs(raw: Raw, findings: Findings): readonly unknown[] {
-  const found: unknown[] = [];
+/** Entries with an IP: those in VIP mode, which get rules, and those in mode Proxy. */
+function ingressIPs(
+  raw: Raw,
+  findings: Findings,
+): { readonly taken: readonly unknown[]; readonly proxied: readonly { text: string; family: IPFamily }[] } {
+  const taken: unknown[] = [];
+  const proxied: { text: string; family: IPFamily }[] = [];
   const balancer = objectField(objectField(raw, "status", findings), "loadBalancer", findings);
   for (const entry of objectsField(balancer, "ingress", findings)) {
-    if (entry["ip"] === undefined || entry["ip"] === "") continue;
+    const { ip } = entry;
+    if (ip === undefined || ip === "") continue;
     const mode = entry["ipMode"] ?? "VIP";
-    if (mode === "VIP") found.push(entry["ip"]);
+    const canonical = typeof ip === "string" ? canonicalIP(ip) : undefined;
+    if (mode === "VIP") taken.push(ip);
     else if (mode !== "Proxy") findings.add("unknown ipMode, the load-balancer IP is left out", mode, "use VIP or Proxy");
+    else if (canonical !== undefined) proxied.push(canonical);
   }
-  return found;
+  return { taken, proxied };
 }
 
 /** All readable ranges; "unreadable" when some were given and none can be read: then nobody can be let in safely. */

@@ -39,6 +39,8 @@ export interface ServiceAddresses {
   readonly externalIPs: readonly string[];
   /** status.loadBalancer.ingress IPs in VIP mode (`ipMode: Proxy` entries are left out). */
   readonly loadBalancerIPs: readonly string[];
+  /** Load-balancer IPs that no rule is about: in `ipMode: Proxy`, or closed because no source range can be read; present where there are some. */
+  readonly unserved?: readonly { readonly ip: string; readonly why: "ipMode" | "sourceRanges" }[];
   /** Allowed sources for load-balancer IPs, canonical CIDRs; empty means unrestricted. */
   readonly sourceRanges: readonly string[];
 }

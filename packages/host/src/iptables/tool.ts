@@ -93,6 +93,17 @@ export class IptablesTool {
     return await this.#saved(["-c", "-t", table], table, signal);
   }
 
+  /**
+   * List some chains of one table, as {@link IptablesTool.save} would; those that aren't there are missing. The legacy variant knows tables only.
+   * @throws {ProxyError} as {@link IptablesTool.save}.
+   */
+  async saveChains(table: TableName, chains: readonly string[], signal: AbortSignal): Promise<string> {
+    if ((await this.choice(signal)).variant === "legacy") return await this.save(table, signal);
+    const file = await this.#file("", signal);
+    const texts = await Promise.all(chains.map((chain) => this.#world.exec.run(file, ["-t", table, "-S", chain], { signal })));
+    return texts.map(({ code, stdout, stderr }) => (code === 0 ? declared(stdout) : absent(stderr, table))).join("");
+  }
+
   /** List the tables that exist, each under its name; asking the legacy variant for one by name would make it. */
   async saveExisting(signal: AbortSignal): Promise<Readonly<Partial<Record<TableName, string>>>> {
     const file = await this.#file("-save", signal);
@@ -137,6 +148,17 @@ export class IptablesTool {
     this.#waits = { count: this.#waits.count + 1, totalMs: this.#waits.totalMs + ms };
     this.#world.log.debug("waited for the xtables lock", { family: this.#family, ms: Math.round(ms) });
   }
+}
+
+/** `-S` declares chains otherwise than `-save`. */
+function declared(listed: string): string {
+  return listed.replace(/^-N (\S+)$/gm, ":$1 - [0:0]").replace(/^-P (\S+) (\S+)$/gm, ":$1 $2 [0:0]");
+}
+
+function absent(stderr: string, table: TableName): string {
+  if (/is incompatible/.test(stderr)) return "";
+  if (/No chain\/target\/match by that name|does not exist|doesn't exist/.test(stderr)) return "";
+  throw iptablesError(stderr, `list a chain of table ${table}`);
 }
 
 /**

@@ -6,6 +6,8 @@ import { errno, kernelError } from "./errno.ts";
 import { listDevices, listRoutes } from "./devices.ts";
 import type { Device, DeviceRoute } from "./devices.ts";
 import { deleteMatchingFlows } from "./flow-deletion.ts";
+import { listFlows } from "./flow-list.ts";
+import type { Flow, FlowQuestion } from "./flow-list.ts";
 import { needsLocalAddresses } from "./flow-matcher.ts";
 import { listAddresses } from "./host-addresses.ts";
 import type { HostAddress } from "./host-addresses.ts";
@@ -13,6 +15,8 @@ import { legacyTables } from "./legacy-tables.ts";
 import { listChains } from "./nft-chains.ts";
 import type { NftChain } from "./nft-chains.ts";
 import { NFT_GETGEN, NftEventReader, parseGeneration } from "./nft-events.ts";
+import { readNftParts } from "./nft-parts.ts";
+import type { NftParts, NftPartsQuestion } from "./nft-parts.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
 import { NETLINK } from "./socket.ts";
@@ -35,6 +39,8 @@ export interface Netlink {
   devices(): Promise<readonly Device[]>;
   /** The ways of one family's routes in the main table, to somebody by a device. */
   routes(family: IPFamily): Promise<readonly DeviceRoute[]>;
+  /** A client's conntrack entries to one address and port. */
+  flowsOfClient(family: IPFamily, question: FlowQuestion): Promise<readonly Flow[]>;
   /** Delete the matching conntrack entries; resolves to how many went. None goes that was not seen before `signal` aborted. */
   deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /** How many packets a named counter (`nfacct`) has; undefined: there is none. @throws {ProxyError} `host_unsupported` without nfnetlink_acct. */
@@ -49,6 +55,8 @@ export interface Netlink {
   legacyTables(family: IPFamily): Promise<readonly string[]>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
   nftGeneration(): Promise<number>;
+  /** Read single elements and chains of one nf_tables table, whatever else is in it; undefined: there is no such table. */
+  nftParts(family: "ip" | "ip6", table: string, question: NftPartsQuestion): Promise<NftParts | undefined>;
   /**
    * Follow changes to the nf_tables ruleset, whoever makes them.
    *
@@ -80,6 +88,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     addresses: (family: IPFamily): Promise<readonly HostAddress[]> => listAddresses(route, family),
     devices: () => listDevices(route),
     routes: (family: IPFamily) => listRoutes(route, family),
+    flowsOfClient: (family: IPFamily, question: FlowQuestion) => listFlows(conntrack, family, question),
     async deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
       const local = needsLocalAddresses(flows) ? await listAddresses(route, family) : [];
       const addresses = local.map((address) => address.ip);
@@ -91,6 +100,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     nftChains: () => listChains(nft),
     legacyTables,
     nftGeneration: (): Promise<number> => nftGeneration(nft),
+    nftParts: (family, table, question) => readNftParts(nft, family, table, question),
     watchNft: (signal: AbortSignal) => watchNft(clock, signal),
     watchAddresses: (signal: AbortSignal) => watchChanges(IFADDR_GROUPS, clock, signal),
     watchDevices: (signal: AbortSignal) => watchChanges(DEVICE_GROUPS, clock, signal),

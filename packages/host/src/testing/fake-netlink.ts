@@ -6,6 +6,7 @@ import type { Device, DeviceRoute } from "../netlink/devices.ts";
 import type { HostAddress } from "../netlink/host-addresses.ts";
 import type { Netlink } from "../netlink/netlink.ts";
 import type { NftChain } from "../netlink/nft-chains.ts";
+import type { NftParts } from "../netlink/nft-parts.ts";
 import type { NftEvent } from "../netlink/nft-events.ts";
 
 /** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
@@ -37,6 +38,8 @@ export interface FakeNetlink extends Netlink {
   setAddresses(family: IPFamily, addresses: readonly HostAddress[]): void;
   /** Replace the devices and routes, and tell the watchers. */
   setDevices(devices: readonly Device[], routes?: FakeNetlinkState["routes"]): void;
+  /** Have somebody answer what is asked of nf_tables' tables; nobody does at first, and there are none. */
+  serveNft(parts: Netlink["nftParts"]): void;
   /** Play somebody's commit: the generation rises and watchers are told. */
   commitNft(by: { readonly pid: number; readonly process: string; readonly tables: readonly string[] }): void;
 }
@@ -51,6 +54,7 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
   let devices = state.devices ?? [];
   let routes = state.routes ?? {};
   let generation = 1;
+  let nftParts: Netlink["nftParts"] = (): Promise<NftParts | undefined> => Promise.resolve(undefined);
   const nftWatchers = new Set<EventQueue<NftEvent>>();
   const addressWatchers = new Set<EventQueue<void>>();
   const deviceWatchers = new Set<EventQueue<void>>();
@@ -75,6 +79,11 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
       generation++;
       for (const watcher of nftWatchers) watcher.put({ kind: "commit", generation, ...by });
     },
+    serveNft(parts): void {
+      nftParts = parts;
+    },
+    flowsOfClient: () => Promise.resolve([]),
+    nftParts: (family, table, question) => nftParts(family, table, question),
     addresses: (family: IPFamily) => Promise.resolve(addresses.get(family) ?? []),
     devices: () => Promise.resolve(devices),
     routes: (family: IPFamily) => Promise.resolve(routes[family] ?? []),

@@ -35,6 +35,8 @@ export interface ManifestProblem {
 /** What a document holds. */
 export interface DocumentContent {
   readonly objects: readonly ManifestObject[];
+  /** Services that are not for us: another proxy's by their label, or headless. */
+  readonly hidden: readonly RawObject[];
   readonly problems: readonly ManifestProblem[];
   /** `apiVersion kind` of what a service proxy doesn't read. */
   readonly ignored: readonly string[];
@@ -71,13 +73,14 @@ export function splitDocuments(fileText: string): readonly DocumentText[] {
 
 /** Read one document, JSON or YAML. Never throws; what is wrong is in `problems`, and the rest is used. */
 export function readDocument(text: string): DocumentContent {
-  const found: Findings = { objects: [], problems: [], ignored: [] };
+  const found: Findings = { objects: [], hidden: [], problems: [], ignored: [] };
   valuesOf(text, found, (value, lineOffset) => collect(value, { lineOffset, found, where: "" }));
   return { ...found, isReadable: !found.problems.some(({ isUnclear }) => isUnclear) };
 }
 
 interface Findings {
   readonly objects: ManifestObject[];
+  readonly hidden: RawObject[];
   readonly problems: ManifestProblem[];
   readonly ignored: string[];
 }
@@ -185,6 +188,7 @@ function collect(value: unknown, place: ItemPosition): void {
   if (!isRawObject(value)) return wrong(`${kind} has no metadata.name`, "give it a name", true);
   const object = placed(known, value);
   if (object === undefined) return wrong(`${kind} has a metadata.namespace that is no name`, "correct the namespace", true);
+  if (known === "Service" && !isSelected(known, object)) found.hidden.push(object);
   if (isSelected(known, object)) found.objects.push({ kind: known, key: keyOf(object), object: withApiDefaults(known, object) });
   return undefined;
 }

@@ -13,6 +13,7 @@ import type {
 import type { Eligibility } from "../../api/eligibility.ts";
 import type { HealthReport } from "../health/health.ts";
 import type { RecentChanges } from "./recent-changes.ts";
+import type { WhyHelp } from "./why-help.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
 import type { CountedRows } from "./service-counts.ts";
 
@@ -75,7 +76,7 @@ export interface FamilyView {
 export interface ProxyView {
   /** Turnout's. */
   readonly version: string;
-  readonly module: Pick<BackendModule, "name" | "residence">;
+  readonly module: Pick<BackendModule, "name" | "residence" | "nodePortAddressesDefault">;
   readonly nodeName: string;
   /** Where Services come from, e.g. `kube`; undefined: nobody said. */
   readonly source: string | undefined;
@@ -91,4 +92,8 @@ export interface ProxyView {
   readonly health: HealthReport;
   readonly eligibility: Eligibility;
   readonly nowMs: number;
+  /** This host's addresses as they are now. */
+  readonly hostAddresses: (family: IPFamily) => readonly string[];
+  /** Helps to explain packets; absent: nothing does but what is here. */
+  readonly why?: WhyHelp | undefined;
 }

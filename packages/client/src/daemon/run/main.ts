@@ -26,6 +26,7 @@ import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts"
 import { judge, type HealthReport } from "../health/health.ts";
 import type { ProxyView } from "../insight/proxy-view.ts";
 import { RecentChanges } from "../insight/recent-changes.ts";
+import type { WhyHelp } from "../insight/why-help.ts";
 import { IssueLog } from "../../process/issue-log.ts";
 import { ToldCauses, type LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -45,6 +46,8 @@ export interface RunOptions {
   readonly metrics: Metrics;
   /** Where `feed` has the node state from, for people, e.g. `kube`. */
   readonly source?: string;
+  /** Helps to explain packets to whoever asks. */
+  readonly why?: WhyHelp;
   /** Sync one time and end. */
   readonly once?: boolean;
   /** A source without any Service is meant, also where rules of Services are in force; default false: it is doubted. */
@@ -225,7 +228,7 @@ function daemonTasks<H, K extends KernelObject, S>(
   options: RunOptions,
   signal: AbortSignal,
 ): readonly (() => Promise<void>)[] {
-  const { config, world, metrics, eligibility, source, hostAddresses = readHostAddresses } = options;
+  const { config, world, metrics, eligibility, source, why, hostAddresses = readHostAddresses } = options;
   const health = (): HealthReport => healthOf(families, config, world.clock);
   const startedMs = world.clock.nowMs();
   const view = (): ProxyView => ({
@@ -241,6 +244,8 @@ function daemonTasks<H, K extends KernelObject, S>(
     health: health(),
     eligibility: eligibility(),
     nowMs: world.clock.nowMs(),
+    hostAddresses,
+    why,
   });
   const common = { ...options, hostAddresses, health, view };
   const tasks = [...families.map((family) => () => family.run(signal)), () => watchConfigFile(common, signal)];

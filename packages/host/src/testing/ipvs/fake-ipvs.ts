@@ -59,9 +59,10 @@ export class FakeIpvs implements Ipvs {
     return this.#written;
   }
 
-  list(family: IPFamily): Promise<IpvsListing> {
+  list(family: IPFamily, only: (server: VirtualServerKey) => boolean = () => true): Promise<IpvsListing> {
     const firewallMarks = this.#marks.filter((one) => one.family === family).map(({ mark }) => mark);
-    return Promise.resolve({ virtualServers: this.virtualServers().filter((one) => one.family === family), firewallMarks });
+    const virtualServers = this.virtualServers().filter((one) => one.family === family && only(one));
+    return Promise.resolve({ virtualServers, firewallMarks });
   }
 
   realServers(of: readonly VirtualServerKey[]): Promise<readonly (readonly RealServer[])[]> {

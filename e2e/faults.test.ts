@@ -1,0 +1,33 @@
+import { needs } from "@turnout/house/needs";
+import { isFullRun, someOf } from "@turnout/house/some-of";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { HEALTHY_VARIANTS, healthyCases } from "./faults/healthy.ts";
+import { allFaults, playFault, playHealthy } from "./faults/play.ts";
+import { createFaultStage } from "./faults/stage.ts";
+import type { FaultStage } from "./faults/stage.ts";
+
+/** Of one test, on a machine that has much else to do. */
+const TIMEOUT_MS = 300_000;
+
+/** A share of the corpus that `npm run e2e:faults` plays: each costs half a second of CPU. */
+describe("turnout why", { ...needs("root", "ip", "conntrack", "nft>=1.0.1", "iptables>=1.8.0", "ipset"), timeout: TIMEOUT_MS }, () => {
+  let stage: FaultStage;
+  beforeAll(async () => {
+    stage = await createFaultStage("nft");
+  }, TIMEOUT_MS);
+  afterAll(() => stage?.destroy());
+
+  it("blames nothing where packets arrive, whatever else is there", async () => {
+    const variants = isFullRun() ? HEALTHY_VARIANTS : HEALTHY_VARIANTS.slice(1, 2);
+    for (const variant of variants) {
+      const verdicts = await playHealthy(stage, variant, someOf(healthyCases(stage), { oneOf: 9 }));
+      expect(verdicts.filter(({ isRight }) => !isRight)).toEqual([]);
+    }
+  });
+
+  it("names what was broken", async () => {
+    const played = [];
+    for (const fault of someOf(allFaults(stage), { oneOf: 9, from: 4 })) played.push(await playFault(stage, fault));
+    expect(played.filter(({ isRight }) => !isRight)).toEqual([]);
+  });
+});

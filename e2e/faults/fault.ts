@@ -1,0 +1,38 @@
+import type { CauseId, IPFamily, Protocol } from "@turnout/core";
+
+/** A question to ask about a packet, by names of places. */
+export interface FaultQuestion {
+  /** Name of a place, an address, or `host`. */
+  readonly from: string;
+  readonly to: string;
+  readonly port: number;
+  readonly protocol?: Protocol;
+  /** The device it comes in by, where that is known. */
+  readonly device?: string;
+  /** The command is asked, and told to probe endpoints. */
+  readonly isProbed?: true;
+}
+
+/** Something that is broken on purpose, and what has to be named as the culprit. */
+export interface Fault {
+  readonly name: string;
+  /** Any of these names it right. */
+  readonly culprits: readonly CauseId[];
+  readonly ask: FaultQuestion;
+  /** Shell commands on node1 that break it, and that mend it again. */
+  readonly inject?: string;
+  readonly mend?: string;
+  /** Where else than on node1. */
+  readonly at?: string;
+  /** Backends that can have it; default all. */
+  readonly backends?: readonly string[];
+  /** A text that the answer has to name, e.g. the object. */
+  readonly names?: string;
+}
+
+/** A packet that arrives. */
+export interface HealthyCase {
+  readonly name: string;
+  readonly ask: FaultQuestion;
+  readonly family: IPFamily;
+}

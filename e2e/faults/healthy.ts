@@ -1,0 +1,62 @@
+import { FAMILIES } from "@turnout/core";
+import type { Way } from "../services.ts";
+import type { FaultStage, ServiceName } from "./stage.ts";
+import type { HealthyCase } from "./fault.ts";
+
+/** What may be around packets, as shell commands on node1 that put it there and take it away. */
+export interface HealthyVariant {
+  readonly name: string;
+  readonly inject: string;
+  readonly mend: string;
+}
+
+/** What is around the packets that arrive; nothing of it is to be blamed. */
+export const HEALTHY_VARIANTS: readonly HealthyVariant[] = [
+  { name: "as it is", inject: "true", mend: "true" },
+  {
+    name: "firewalls that let them through",
+    inject: `nft 'add table inet firewalld; add chain inet firewalld filter_FORWARD { type filter hook forward priority 10; policy drop; }; add rule inet firewalld filter_FORWARD ct state established,related accept; add rule inet firewalld filter_FORWARD ct status dnat accept; add rule inet firewalld filter_FORWARD iifname "veth*" accept; add table inet blocklist; add set inet blocklist bad { type ipv4_addr; elements = { 198.18.0.1 }; }; add chain inet blocklist pre { type filter hook prerouting priority -300; }; add rule inet blocklist pre ip saddr @bad drop; add rule inet blocklist pre ct state invalid drop'; iptables-nft -P FORWARD DROP; iptables-nft -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT; iptables-nft -A FORWARD -m conntrack --ctstate DNAT -j ACCEPT; iptables-nft -A FORWARD -s 10.1.0.0/16 -j ACCEPT; ip6tables-nft -A FORWARD -p tcp --dport 22 -j DROP; iptables-nft -t nat -A PREROUTING -p tcp --dport 2222 -j REDIRECT --to-ports 22`,
+    mend: `nft delete table inet firewalld; nft delete table inet blocklist; iptables-nft -P FORWARD ACCEPT; iptables-nft -F FORWARD; ip6tables-nft -F FORWARD; iptables-nft -t nat -F PREROUTING`,
+  },
+  {
+    name: "a NetworkPolicy that allows, Docker's chains, fail2ban with others in it",
+    inject: `iptables-nft -N DOCKER-USER; iptables-nft -A DOCKER-USER -j RETURN; iptables-nft -N DOCKER; iptables-nft -A FORWARD -j DOCKER-USER; iptables-nft -A FORWARD -o docker0 -j DOCKER; iptables-nft -N f2b-sshd; iptables-nft -A f2b-sshd -s 198.18.0.7/32 -j REJECT; iptables-nft -A f2b-sshd -j RETURN; iptables-nft -I INPUT -p tcp -m multiport --dports 22 -j f2b-sshd; ipset create cali40s:ok hash:net family inet; ipset add cali40s:ok 10.1.0.0/16; ipset add cali40s:ok 203.0.113.0/24; ipset add cali40s:ok 172.18.0.0/16; iptables-nft -N cali-tw-veth1; iptables-nft -A cali-tw-veth1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT; iptables-nft -A cali-tw-veth1 -m set --match-set cali40s:ok src -j ACCEPT; iptables-nft -A cali-tw-veth1 -j DROP; iptables-nft -I FORWARD -o veth1 -g cali-tw-veth1`,
+    mend: `iptables-nft -F; iptables-nft -X; ipset destroy cali40s:ok`,
+  },
+  {
+    name: "strict rp_filter, a narrower uplink, marks of others, a second table of routes",
+    inject: `for d in eth0 veth1 veth2 veth3; do sysctl -qw net.ipv4.conf.$d.rp_filter=1; done; ip link set eth0 mtu 1450; nft 'add table inet marks; add chain inet marks pre { type filter hook prerouting priority -150; }; add rule inet marks pre meta mark set meta mark or 0x10000; add chain inet marks f { type filter hook forward priority -150; }; add rule inet marks f meta mark set meta mark and 0xfffeffff'; ip rule add fwmark 0x20000/0x20000 lookup 77; ip link add spare type veth peer name spare1`,
+    mend: `for d in eth0 veth1 veth2 veth3; do sysctl -qw net.ipv4.conf.$d.rp_filter=0; done; ip link set eth0 mtu 1500; nft delete table inet marks; ip rule del fwmark 0x20000/0x20000 lookup 77; ip link del spare`,
+  },
+];
+
+/** Packets that arrive. */
+export function healthyCases({ services, site }: FaultStage): readonly HealthyCase[] {
+  const table: readonly (readonly [from: string, service: ServiceName, way: Way])[] = [
+    ["pod-1-2", "web", "clusterIP"],
+    ["pod-1-2", "remote", "clusterIP"],
+    ["pod-1-2", "here", "clusterIP"],
+    ["pod-1-2", "internal", "clusterIP"],
+    ["pod-1-2", "affine", "clusterIP"],
+    ["pod-1-2", "hairpin", "clusterIP"],
+    ["pod-1-2", "local", "externalIP"],
+    ["host", "web", "clusterIP"],
+    ["host", "here", "clusterIP"],
+    ["host", "local", "nodePort@node1"],
+    ["client1", "web", "externalIP"],
+    ["client1", "local", "externalIP"],
+    ["client1", "ranged", "loadBalancerIP"],
+    ["client1", "here", "nodePort@node1"],
+    ["client1", "remote", "nodePort@node1"],
+    ["client1", "web", "clusterIP"],
+  ];
+  return FAMILIES.flatMap((family) => [
+    ...table.flatMap(([from, service, way]): readonly HealthyCase[] => {
+      const { address, port } = services[service].target(way, family);
+      const name = `${from} to ${service} by its ${way}, ${family}`;
+      const tcp = { name, family, ask: { from, to: address, port } };
+      return way === "clusterIP" ? [tcp, { ...tcp, name: `${name}, UDP`, ask: { ...tcp.ask, protocol: "UDP" } }] : [tcp];
+    }),
+    { name: `pod-1-2 to a pod itself, ${family}`, family, ask: { from: "pod-1-2", to: site.place("pod-1-1").address(family), port: 8080 } },
+  ]);
+}

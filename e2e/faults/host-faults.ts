@@ -1,0 +1,221 @@
+import type { FaultStage } from "./stage.ts";
+import type { Fault } from "./fault.ts";
+
+/** What faults of node1 are made of. */
+type Ground = ReturnType<typeof groundOf>;
+
+function groundOf({ services, site }: FaultStage) {
+  const cluster = (
+    name: keyof FaultStage["services"],
+    family: "IPv4" | "IPv6" = "IPv4",
+  ): { readonly to: string; readonly port: number } => {
+    const { address, port } = services[name].target("clusterIP", family);
+    return { to: address, port };
+  };
+  const outside = (
+    name: keyof FaultStage["services"],
+    family: "IPv4" | "IPv6" = "IPv4",
+  ): { readonly to: string; readonly port: number } => {
+    const { address, port } = services[name].target("externalIP", family);
+    return { to: address, port };
+  };
+  const fromPod = { from: "pod-1-2" };
+  const fromClient = { from: "client1" };
+  const [pod2, pod1] = ["pod-2-1", "pod-1-1"].map((name) => site.place(name).address("IPv4"));
+  const [pod2v6, pod1v6] = ["pod-2-1", "pod-1-1"].map((name) => site.place(name).address("IPv6"));
+  const client = site.place("client1").address("IPv4");
+  const pod12 = site.place("pod-1-2").address("IPv4");
+  const web = cluster("web");
+  return { cluster, outside, fromPod, fromClient, pod2, pod1, pod2v6, pod1v6, client, pod12, web, site, services };
+}
+
+/** Faults of node1 itself: routes, kernel parameters, devices, remembered flows. */
+export function hostFaults(stage: FaultStage): readonly Fault[] {
+  const ground = groundOf(stage);
+  return [...routeFaults(ground), ...deviceFaults(ground), ...passageFaults(ground)];
+}
+
+function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "ip_forward is off",
+      culprits: ["forwarding_off"],
+      ask: { ...fromPod, ...cluster("remote") },
+      inject: "sysctl -qw net.ipv4.ip_forward=0",
+      mend: "sysctl -qw net.ipv4.ip_forward=1",
+    },
+    {
+      name: "forwarding is off on one device",
+      culprits: ["forwarding_off"],
+      ask: { ...fromPod, ...cluster("remote") },
+      inject: "sysctl -qw net.ipv4.conf.veth2.forwarding=0",
+      mend: "sysctl -qw net.ipv4.conf.veth2.forwarding=1",
+    },
+    {
+      name: "forwarding of IPv6 is off",
+      culprits: ["forwarding_off"],
+      ask: { ...fromPod, ...cluster("remote", "IPv6") },
+      inject: "sysctl -qw net.ipv6.conf.all.forwarding=0",
+      mend: "sysctl -qw net.ipv6.conf.all.forwarding=1; for d in /proc/sys/net/ipv6/conf/*; do echo 1 >$d/forwarding; done",
+    },
+    {
+      name: "no route to the pods of another node",
+      culprits: ["no_route"],
+      ask: { ...fromPod, ...cluster("remote") },
+      inject: "ip route del 10.1.2.0/24; ip route add unreachable 10.1.0.0/16",
+      mend: "ip route del unreachable 10.1.0.0/16; ip route add 10.1.2.0/24 via 172.18.0.2",
+    },
+    {
+      name: "a blackhole route to an endpoint",
+      culprits: ["no_route"],
+      ask: { ...fromPod, ...cluster("remote") },
+      inject: `ip route add blackhole ${pod2}/32`,
+      mend: `ip route del blackhole ${pod2}/32`,
+    },
+    {
+      name: "a prohibit route to an endpoint, IPv6",
+      culprits: ["no_route"],
+      ask: { ...fromPod, ...cluster("remote", "IPv6") },
+      inject: `ip -6 route add prohibit ${pod2v6}/128`,
+      mend: `ip -6 route del prohibit ${pod2v6}/128`,
+    },
+    {
+      name: "a routing rule that sends pods nowhere",
+      culprits: ["no_route"],
+      ask: { ...fromPod, ...cluster("remote") },
+      inject: "ip rule add to 10.1.2.0/24 prohibit",
+      mend: "ip rule del to 10.1.2.0/24 prohibit",
+    },
+    {
+      name: "the route of a local pod is gone",
+      culprits: ["no_route"],
+      ask: { ...fromPod, ...cluster("here") },
+      inject: `ip route del ${pod1}/32; ip route add unreachable 10.1.1.0/24`,
+      mend: `ip route del unreachable 10.1.1.0/24; ip route add ${pod1}/32 dev veth1`,
+    },
+  ];
+}
+
+function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, client, site }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "the device of a local pod is down",
+      culprits: ["device_down"],
+      ask: { ...fromPod, ...cluster("here") },
+      inject: `ip route add unreachable 10.1.1.0/24; ip link set veth1 down`,
+      mend: `ip link set veth1 up; ip route del unreachable 10.1.1.0/24; ip route replace ${pod1}/32 dev veth1; ip -6 route replace ${pod1v6}/128 dev veth1; ${neighbours(site)}`,
+    },
+    {
+      name: "the pod's end of its link is down",
+      culprits: ["device_down"],
+      ask: { ...fromPod, ...cluster("here") },
+      at: "pod-1-1",
+      inject: "ip link set eth0 down",
+      mend: "ip link set eth0 up; ip route replace 169.254.1.1 dev eth0; ip route replace default via 169.254.1.1 dev eth0; ip -6 route replace default via fe80::1 dev eth0",
+    },
+    {
+      name: "no route back to the client",
+      culprits: ["no_way_back", "rp_filter"],
+      ask: { ...fromClient, ...outside("local") },
+      inject: `ip route add unreachable ${client}/32`,
+      mend: `ip route del unreachable ${client}/32`,
+    },
+    {
+      name: "strict rp_filter, and the way back is another",
+      culprits: ["rp_filter"],
+      ask: { ...fromClient, ...outside("web"), device: "eth0" },
+      inject: `sysctl -qw net.ipv4.conf.eth0.rp_filter=1; ip link add other type veth peer name other1; ip link set other up; ip link set other1 up; ip route add ${client}/32 dev other`,
+      mend: `ip link del other; sysctl -qw net.ipv4.conf.eth0.rp_filter=0`,
+    },
+    {
+      name: "strict rp_filter for what a local pod answers",
+      culprits: ["rp_filter"],
+      ask: { ...fromPod, ...cluster("web"), device: "veth3" },
+      inject: `sysctl -qw net.ipv4.conf.veth3.rp_filter=1`,
+      mend: "sysctl -qw net.ipv4.conf.veth3.rp_filter=0",
+    },
+    {
+      name: "IPv6 is off on a pod's device",
+      culprits: ["ipv6_off"],
+      ask: { ...fromPod, ...cluster("here", "IPv6") },
+      inject: `ip -6 route add unreachable fd00:1:1::/64; sysctl -qw net.ipv6.conf.veth1.disable_ipv6=1`,
+      mend: `sysctl -qw net.ipv6.conf.veth1.disable_ipv6=0; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${neighbours(site)}`,
+    },
+    {
+      name: "the MTU of a pod's device is below IPv6's",
+      culprits: ["mtu"],
+      ask: { ...fromPod, ...cluster("here", "IPv6") },
+      inject: `ip -6 route add unreachable fd00:1:1::/64; ip link set veth1 mtu 1200`,
+      mend: `ip link set veth1 mtu 1500; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${neighbours(site)}`,
+    },
+  ];
+}
+
+function passageFaults({ cluster, fromPod, fromClient, pod2, pod12, web, services }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "a narrower device, and ICMP that would tell is dropped",
+      culprits: ["mtu"],
+      ask: { ...fromPod, ...cluster("remote") },
+      inject:
+        "ip link set eth0 mtu 1400; nft 'add table inet quiet; add chain inet quiet out { type filter hook output priority 0; }; add rule inet quiet out icmp type destination-unreachable drop'",
+      mend: "nft delete table inet quiet; ip link set eth0 mtu 1500",
+    },
+    {
+      name: "a narrower device, and packet too big is dropped, IPv6",
+      culprits: ["mtu"],
+      ask: { ...fromPod, ...cluster("remote", "IPv6") },
+      inject:
+        "ip link set eth0 mtu 1400; nft 'add table inet quiet; add chain inet quiet out { type filter hook output priority 0; }; add rule inet quiet out icmpv6 type packet-too-big drop'",
+      mend: "nft delete table inet quiet; ip link set eth0 mtu 1500",
+    },
+    {
+      name: "the next hop does not answer on the link",
+      culprits: ["neighbour"],
+      ask: { ...fromPod, ...cluster("remote") },
+      inject: `ip route add ${pod2}/32 via 172.18.0.99; curl -s --max-time 2 http://${pod2}/ >/dev/null || true`,
+      mend: `ip route del ${pod2}/32 via 172.18.0.99`,
+    },
+    {
+      name: "a remembered UDP flow to an endpoint that is gone",
+      culprits: ["stale_flow"],
+      ask: { ...fromPod, ...web, protocol: "UDP" },
+      inject: flow(pod12, web, "10.1.1.99"),
+      mend: "conntrack -D -p udp --sport 4321 >/dev/null 2>&1",
+    },
+    {
+      name: "a remembered UDP flow from before there were endpoints",
+      culprits: ["stale_flow"],
+      ask: { ...fromPod, ...web, protocol: "UDP" },
+      inject: flow(pod12, web, web.to, web.port),
+      mend: "conntrack -D -p udp --sport 4321 >/dev/null 2>&1",
+    },
+    { name: "nothing listens at an endpoint", culprits: ["unanswered"], ask: { ...fromPod, to: "10.96.0.201", port: 80, isProbed: true } },
+    {
+      name: "an endpoint that drops whatever comes",
+      culprits: ["unanswered"],
+      ask: { ...fromPod, ...cluster("here"), isProbed: true },
+      at: "pod-1-1",
+      inject: "nft 'add table inet shut; add chain inet shut in { type filter hook input priority 0; policy drop; }'",
+      mend: "nft delete table inet shut",
+    },
+    {
+      name: "a node port on an address that was not chosen",
+      backends: ["nft", "ebpf"],
+      culprits: ["node_port_address"],
+      ask: { ...fromClient, to: "172.18.0.77", port: services.web.target("nodePort@node1", "IPv4").port },
+      inject: "ip address add 172.18.0.77/32 dev eth0; sleep 0.5",
+      mend: "ip address del 172.18.0.77/32 dev eth0; sleep 0.5",
+    },
+  ];
+}
+
+function flow(source: string, target: { readonly to: string; readonly port: number }, answerer: string, port = 8080): string {
+  return `conntrack -I -p udp -s ${source} -d ${target.to} --sport 4321 --dport ${target.port} -r ${answerer} -q ${source} --reply-port-src ${port} --reply-port-dst 4321 -t 100 -u ASSURED,SEEN_REPLY >/dev/null`;
+}
+
+/** Neighbours in the laboratory are static; a device that was down has lost them. */
+function neighbours(site: FaultStage["site"]): string {
+  const pod = site.place("pod-1-1");
+  return `ip neigh replace ${pod.address("IPv4")} dev veth1 lladdr $(cat /sys/class/net/veth1/address | sed 's/^../02/') nud permanent 2>/dev/null || true`;
+}

@@ -1,0 +1,133 @@
+import type { FaultStage } from "./stage.ts";
+import type { Fault } from "./fault.ts";
+
+/** What is done to the table. */
+type Ground = ReturnType<typeof groundOf>;
+
+function groundOf({ services, site }: FaultStage) {
+  const { address, port } = services.web.target("clusterIP", "IPv4");
+  const external = services.web.target("externalIP", "IPv4");
+  const node = services.web.target("nodePort@node1", "IPv4");
+  const hairpin = services.hairpin.target("clusterIP", "IPv4");
+  const affine = services.affine.target("clusterIP", "IPv4");
+  const fromPod = { from: "pod-1-3", to: address, port };
+  const fromClient = { from: "client1", to: external.address, port: external.port };
+  const pod = site.place("pod-1-2").address("IPv4");
+  const nft = (text: string): string => `nft ${text}`;
+  const changed = ["kernel_missing", "kernel_changed"] as const;
+  return { address, port, node, hairpin, affine, fromPod, fromClient, pod, nft, changed, services };
+}
+
+/** What somebody did to the proxy's own table, found before the proxy repaired it. */
+export function kernelFaults(stage: FaultStage): readonly Fault[] {
+  const ground = groundOf(stage);
+  return [...elementFaults(ground), ...wholeFaults(ground)].map((fault) => ({ ...fault, backends: ["nft"] }));
+}
+
+function elementFaults({ address, port, fromPod, fromClient, nft, changed }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "an element of services is deleted",
+      culprits: changed,
+      names: address,
+      ask: fromPod,
+      inject: nft(`delete element ip turnout services { ${address} . tcp . ${port} }`),
+    },
+    {
+      name: "an element of the endpoints is deleted",
+      culprits: changed,
+      names: address,
+      ask: fromPod,
+      inject: nft(`delete element ip turnout endpoints-tcp { ${address} . ${port} . 0 }`),
+    },
+    {
+      name: "an element leads elsewhere",
+      culprits: changed,
+      names: address,
+      ask: fromPod,
+      inject: `${nft(`delete element ip turnout services { ${address} . tcp . ${port} }`)}; ${nft(`add element ip turnout services { ${address} . tcp . ${port} : drop }`)}`,
+    },
+    {
+      name: "an endpoint too many",
+      culprits: changed,
+      names: address,
+      ask: fromPod,
+      inject: nft(`add element ip turnout endpoints-tcp { ${address} . ${port} . 2 : 10.9.9.9 . 8080 }`),
+    },
+    {
+      name: "the chain that prerouting calls is empty",
+      culprits: changed,
+      names: "nat-prerouting",
+      ask: fromPod,
+      inject: nft("flush chain ip turnout nat-prerouting"),
+    },
+    {
+      name: "the chain that dispatches is empty",
+      culprits: changed,
+      names: "dispatch",
+      ask: fromPod,
+      inject: nft("flush chain ip turnout dispatch"),
+    },
+    {
+      name: "masquerade is gone",
+      culprits: changed,
+      names: "nat-postrouting",
+      ask: fromClient,
+      inject: nft("flush chain ip turnout nat-postrouting"),
+    },
+    {
+      name: "a rule too many in a chain that picks",
+      culprits: changed,
+      names: "pick-tcp-2",
+      ask: fromPod,
+      inject: nft("insert rule ip turnout pick-tcp-2 drop"),
+    },
+  ];
+}
+
+function wholeFaults({ port, node, hairpin, affine, fromPod, pod, nft, changed, services }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "the node's address is gone from nodeport-ips",
+      culprits: changed,
+      names: "nodeport-ips",
+      ask: { from: "client1", to: node.address, port: node.port },
+      inject: nft(`delete element ip turnout nodeport-ips { ${node.address} }`),
+    },
+    {
+      name: "a node port's element is deleted",
+      culprits: changed,
+      names: String(node.port),
+      ask: { from: "client1", to: node.address, port: node.port },
+      inject: nft(`delete element ip turnout nodeports { tcp . ${node.port} }`),
+    },
+    {
+      name: "hairpin is gone for a pod that asks itself",
+      culprits: changed,
+      names: pod,
+      ask: { from: "pod-1-2", to: hairpin.address, port: hairpin.port },
+      inject: nft(`delete element ip turnout hairpin { ${pod} . ${pod} }`),
+    },
+    {
+      name: "affinity's list of endpoints is gone",
+      culprits: changed,
+      ask: { from: "pod-1-3", to: affine.address, port: affine.port },
+      inject: nft("flush map ip turnout affinity-endpoints"),
+    },
+    { name: "the table is deleted", culprits: changed, ask: fromPod, inject: nft("delete table ip turnout") },
+    { name: "nft flush ruleset", culprits: changed, ask: fromPod, inject: nft("flush ruleset") },
+    {
+      name: "an element of services is deleted, IPv6",
+      culprits: changed,
+      ask: { from: "pod-1-3", to: services.web.target("clusterIP", "IPv6").address, port },
+      inject: nft(`delete element ip6 turnout services { ${services.web.target("clusterIP", "IPv6").address} . tcp . ${port} }`),
+    },
+    {
+      name: "an element for a Service that is gone",
+      culprits: ["kernel_stale"],
+      names: "10.96.66.6",
+      ask: { from: "pod-1-3", to: "10.96.66.6", port: 80 },
+      inject: nft("add element ip turnout services { 10.96.66.6 . tcp . 80 : goto pick-tcp-2 }"),
+    },
+  ];
+}

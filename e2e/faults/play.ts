@@ -1,0 +1,130 @@
+import type { Answer } from "@turnout/core";
+import type { Fault, HealthyCase } from "./fault.ts";
+import { healthyCases } from "./healthy.ts";
+import type { HealthyVariant } from "./healthy.ts";
+import { hostFaults } from "./host-faults.ts";
+import { kernelFaults } from "./kernel-faults.ts";
+import { objectFaults } from "./objects.ts";
+import { ruleFaults } from "./rule-faults.ts";
+import type { FaultStage } from "./stage.ts";
+
+/** Healthy cases that are asked about at a time. */
+const AT_ONCE = 3;
+
+/** What became of one question. */
+export interface Verdict {
+  readonly kind: string;
+  readonly name: string;
+  /** What was to be named; "nothing" of a healthy case. */
+  readonly expected: string;
+  /** What was named. */
+  readonly found: string;
+  readonly says: string;
+  readonly isRight: boolean;
+}
+
+/** A fault of a kind, and how it is played. */
+export interface PlayedFault {
+  readonly kind: "objects" | "host" | "rules" | "kernel";
+  readonly fault: Fault;
+}
+
+/** All faults that a backend can have, in the order in which they are played. */
+export function allFaults(stage: FaultStage): readonly PlayedFault[] {
+  const of = (kind: PlayedFault["kind"], faults: readonly Fault[]): readonly PlayedFault[] => faults.map((fault) => ({ kind, fault }));
+  return [
+    ...of("objects", objectFaults()),
+    ...of("host", hostFaults(stage)),
+    ...of("rules", ruleFaults(stage)),
+    ...of("kernel", kernelFaults(stage)),
+  ].filter(({ fault }) => fault.backends?.includes(stage.backend) ?? true);
+}
+
+/** Break something, ask, and mend it again. */
+export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault): Promise<Verdict> {
+  const answer = kind === "kernel" ? await askWithoutProxy(stage, fault) : await askBetween(stage, fault);
+  const [culprit] = answer.causes;
+  const isNamed =
+    culprit !== undefined && fault.culprits.includes(culprit.id) && (fault.names === undefined || culprit.says.includes(fault.names));
+  return {
+    kind,
+    name: fault.name,
+    expected: fault.culprits.join(" or "),
+    found: culprit?.id ?? "nothing",
+    says: culprit?.says ?? "",
+    isRight: isNamed,
+  };
+}
+
+async function askBetween(stage: FaultStage, { ask, inject, mend, at }: Fault): Promise<Answer> {
+  if (inject !== undefined) await stage.shell(inject, at);
+  try {
+    return await stage.ask(ask);
+  } finally {
+    if (mend !== undefined) await stage.shell(mend, at);
+  }
+}
+
+/** The proxy would repair its rules within milliseconds, so it is ended meanwhile; what it left is kept aside. */
+async function askWithoutProxy(stage: FaultStage, { ask, inject = "" }: Fault): Promise<Answer> {
+  const proxy = stage.site.proxy("node1");
+  if (proxy.isRunning) await proxy.end("SIGKILL");
+  await stage.shell("nft list ruleset >/tmp/turnout-faults-$$.nft; mv /tmp/turnout-faults-$$.nft /tmp/turnout-faults.nft");
+  try {
+    await stage.shell(inject);
+    return await stage.ask(ask, true);
+  } finally {
+    await stage.shell("{ echo flush ruleset; cat /tmp/turnout-faults.nft; } | nft -f -; rm /tmp/turnout-faults.nft");
+  }
+}
+
+/** Ask about packets that arrive, with something around them that may be there. */
+export async function playHealthy(
+  stage: FaultStage,
+  variant: HealthyVariant,
+  cases: readonly HealthyCase[] = healthyCases(stage),
+): Promise<readonly Verdict[]> {
+  const verdicts: Verdict[] = [];
+  try {
+    await stage.shell(variant.inject);
+    for (let at = 0; at < cases.length; at += AT_ONCE)
+      verdicts.push(...(await Promise.all(cases.slice(at, at + AT_ONCE).map((one) => askHealthy(stage, variant.name, one)))));
+  } finally {
+    await stage.shell(variant.mend);
+  }
+  return verdicts;
+}
+
+async function askHealthy(stage: FaultStage, variant: string, { name, ask }: HealthyCase): Promise<Verdict> {
+  const { causes, fate } = await stage.ask(ask);
+  const [culprit] = causes;
+  const isRight = culprit === undefined && (fate.is === "forward" || fate.is === "pass");
+  const found = culprit?.id ?? (isRight ? "nothing" : fate.is);
+  return { kind: `healthy: ${variant}`, name, expected: "nothing", found, says: culprit?.says ?? "", isRight };
+}
+
+/** Write verdicts as a Markdown table, faults one a line, healthy cases summed up. Pure. */
+export function verdictTable(verdicts: readonly Verdict[]): string {
+  const faults = verdicts.filter(({ kind }) => !kind.startsWith("healthy"));
+  const healthy = Map.groupBy(
+    verdicts.filter(({ kind }) => kind.startsWith("healthy")),
+    ({ kind }) => kind,
+  );
+  const named = faults.filter(({ isRight }) => isRight).length;
+  const lines = faults.map(
+    ({ kind, name, expected, found, isRight }) =>
+      `| ${kind} | ${name} | ${isRight ? `\`${found}\`` : `**${found}** instead of ${expected}`} |`,
+  );
+  const sums = [...healthy].map(
+    ([kind, of]) => `| ${kind} | ${of.length} packets | ${of.filter(({ isRight }) => !isRight).length} blamed |`,
+  );
+  return [
+    `${named} of ${faults.length} faults named.`,
+    "",
+    "| where | what was broken | culprit named |",
+    "|---|---|---|",
+    ...lines,
+    ...sums,
+    "",
+  ].join("\n");
+}

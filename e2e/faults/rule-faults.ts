@@ -1,0 +1,298 @@
+import type { FaultStage } from "./stage.ts";
+import type { Fault } from "./fault.ts";
+
+const nft = (text: string): string => `nft '${text}'`;
+
+/** What faults by rules are made of. */
+type Ground = ReturnType<typeof groundOf>;
+
+function groundOf({ services, site }: FaultStage) {
+  const cluster = (name: keyof FaultStage["services"]): { readonly to: string; readonly port: number } => {
+    const { address, port } = services[name].target("clusterIP", "IPv4");
+    return { to: address, port };
+  };
+  const external = services.web.target("externalIP", "IPv4");
+  const node = services.web.target("nodePort@node1", "IPv4");
+  const fromClient = { from: "client1", to: external.address, port: external.port };
+  const fromPod = { from: "pod-1-2", ...cluster("here") };
+  const fromHost = { from: "host", ...cluster("here") };
+  const pod = site.place("pod-1-1").address("IPv4");
+  const client = site.place("client1").address("IPv4");
+  const table = (name: string, hook: string, rules: string, rest = ""): string =>
+    nft(`add table inet ${name}; add chain inet ${name} ${hook} { type filter hook ${hook} priority 0; ${rest} }; ${rules}`);
+  const gone = (name: string): string => `nft delete table inet ${name}`;
+  const iptables = (rule: string, tool = "iptables-nft"): Pick<Fault, "inject" | "mend"> => ({
+    inject: `${tool} ${rule}`,
+    mend: `${tool} ${rule.replace(/ -[IA] /, " -D ").replace(/^-[IA] /, "-D ")}`,
+  });
+  return { external, node, fromClient, fromPod, fromHost, pod, client, table, gone, iptables };
+}
+
+/** Faults by rules of other programs on node1. */
+export function ruleFaults(stage: FaultStage): readonly Fault[] {
+  const ground = groundOf(stage);
+  return [
+    ...nftablesFaults(ground),
+    ...hookFaults(ground),
+    ...firewallFaults(ground),
+    ...policyFaults(ground),
+    ...translationFaults(ground),
+    ...proxyFaults(ground),
+  ];
+}
+
+function nftablesFaults({ fromClient, fromPod, table, gone }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "nftables: a forward chain whose policy is drop",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      inject: table("fw", "forward", "", "policy drop;"),
+      mend: gone("fw"),
+    },
+    {
+      name: "nftables: a rule that drops the pods' port",
+      culprits: ["foreign_drop"],
+      ask: fromPod,
+      inject: table("fw", "forward", "add rule inet fw forward tcp dport 8080 drop"),
+      mend: gone("fw"),
+    },
+    {
+      name: "nftables: a set of blocked clients",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      inject: nft(
+        `add table inet fw; add set inet fw blocked { type ipv4_addr; flags interval; elements = { 203.0.113.0/24 }; }; add chain inet fw pre { type filter hook prerouting priority -300; }; add rule inet fw pre ip saddr @blocked drop`,
+      ),
+      mend: gone("fw"),
+    },
+    {
+      name: "nftables: a verdict map by device",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      inject: nft(
+        "add table inet fw; add chain inet fw deny; add rule inet fw deny reject; add chain inet fw forward { type filter hook forward priority 0; }; add rule inet fw forward iifname vmap { eth0 : jump deny }",
+      ),
+      mend: gone("fw"),
+    },
+  ];
+}
+
+function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "nftables: at ingress of the device",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      inject: nft(
+        "add table netdev fw; add chain netdev fw in { type filter hook ingress device eth0 priority 0; }; add rule netdev fw in ip saddr 203.0.113.0/24 drop",
+      ),
+      mend: "nft delete table netdev fw",
+    },
+    {
+      name: "nftables: what the host sends is dropped",
+      culprits: ["foreign_drop"],
+      ask: fromHost,
+      inject: table("fw", "output", "add rule inet fw output ip daddr 10.1.0.0/16 drop"),
+      mend: gone("fw"),
+    },
+    {
+      name: "nftables: answers are dropped",
+      culprits: ["foreign_drop"],
+      ask: fromPod,
+      inject: table("fw", "forward", `add rule inet fw forward ip saddr ${pod} tcp sport 8080 drop`),
+      mend: gone("fw"),
+    },
+    {
+      name: "nftables: only new connections from outside are dropped",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      inject: table(
+        "fw",
+        "forward",
+        "add rule inet fw forward ct state established,related accept; add rule inet fw forward iifname eth0 ct state new drop",
+      ),
+      mend: gone("fw"),
+    },
+    {
+      name: "nftables: a node port is closed before it is translated",
+      culprits: ["foreign_drop"],
+      ask: { from: "client1", to: node.address, port: node.port },
+      inject: nft(
+        `add table ip fw; add chain ip fw pre { type filter hook prerouting priority -150; }; add rule ip fw pre tcp dport 30000-32767 drop`,
+      ),
+      mend: "nft delete table ip fw",
+    },
+  ];
+}
+
+function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "firewalld rejects what is forwarded",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      names: "firewalld",
+      inject: nft(
+        "add table inet firewalld; add chain inet firewalld filter_FORWARD { type filter hook forward priority 10; }; add rule inet firewalld filter_FORWARD ct state established,related accept; add rule inet firewalld filter_FORWARD iifname lo accept; add rule inet firewalld filter_FORWARD reject with icmpx admin-prohibited",
+      ),
+      mend: gone("firewalld"),
+    },
+    {
+      name: "Docker's policy: FORWARD drops",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      inject: "iptables-nft -P FORWARD DROP",
+      mend: "iptables-nft -P FORWARD ACCEPT",
+    },
+    {
+      name: "iptables: a REJECT for the pods",
+      culprits: ["foreign_drop"],
+      ask: fromPod,
+      ...iptables("-I FORWARD -d 10.1.0.0/16 -j REJECT"),
+    },
+    {
+      name: "iptables (legacy): a rule that drops",
+      culprits: ["foreign_drop"],
+      ask: fromPod,
+      ...iptables("-I FORWARD -p tcp --dport 8080 -j DROP", "iptables-legacy"),
+    },
+    {
+      name: "iptables (legacy): FORWARD's policy",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      inject: "iptables-legacy -P FORWARD DROP",
+      mend: "iptables-legacy -P FORWARD ACCEPT",
+    },
+    {
+      name: "iptables: the raw table drops",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      ...iptables("-t raw -I PREROUTING -s 203.0.113.0/24 -j DROP"),
+    },
+    {
+      name: "ufw: routed packets are dropped",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      names: "ufw",
+      inject:
+        "iptables-nft -N ufw-reject-forward; iptables-nft -A ufw-reject-forward -j REJECT; iptables-nft -A FORWARD -j ufw-reject-forward",
+      mend: "iptables-nft -D FORWARD -j ufw-reject-forward; iptables-nft -F ufw-reject-forward; iptables-nft -X ufw-reject-forward",
+    },
+    {
+      name: "fail2ban has banned the client",
+      culprits: ["foreign_drop"],
+      ask: fromClient,
+      names: "fail2ban",
+      inject: `iptables-nft -N f2b-web; iptables-nft -A f2b-web -s ${client}/32 -j REJECT; iptables-nft -A f2b-web -j RETURN; iptables-nft -I FORWARD -p tcp -m multiport --dports 80,443,8080 -j f2b-web`,
+      mend: "iptables-nft -D FORWARD -p tcp -m multiport --dports 80,443,8080 -j f2b-web; iptables-nft -F f2b-web; iptables-nft -X f2b-web",
+    },
+  ];
+}
+
+function policyFaults({ fromPod, pod, table, gone }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "a NetworkPolicy, by Calico's chains and an ipset",
+      culprits: ["network_policy"],
+      ask: fromPod,
+      inject: `ipset create cali40s:allowed hash:net; ipset add cali40s:allowed 10.1.9.0/24; iptables-nft -N cali-tw-veth1; iptables-nft -A cali-tw-veth1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT; iptables-nft -A cali-tw-veth1 -m set --match-set cali40s:allowed src -j ACCEPT; iptables-nft -A cali-tw-veth1 -m comment --comment "Drop if no policies passed packet" -j DROP; iptables-nft -N cali-FORWARD; iptables-nft -A cali-FORWARD -o veth1 -g cali-tw-veth1; iptables-nft -I FORWARD -j cali-FORWARD`,
+      mend: "iptables-nft -D FORWARD -j cali-FORWARD; iptables-nft -F cali-FORWARD; iptables-nft -X cali-FORWARD; iptables-nft -F cali-tw-veth1; iptables-nft -X cali-tw-veth1; ipset destroy cali40s:allowed",
+    },
+    {
+      name: "a NetworkPolicy, by kube-router's chains",
+      culprits: ["network_policy"],
+      ask: fromPod,
+      inject: `iptables-nft -N KUBE-POD-FW-X; iptables-nft -A KUBE-POD-FW-X -m mark ! --mark 0x10000/0x10000 -j REJECT; iptables-nft -N KUBE-ROUTER-FORWARD; iptables-nft -A KUBE-ROUTER-FORWARD -d ${pod}/32 -m comment --comment "rule to jump traffic destined to POD" -j KUBE-POD-FW-X; iptables-nft -I FORWARD -j KUBE-ROUTER-FORWARD`,
+      mend: "iptables-nft -D FORWARD -j KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-ROUTER-FORWARD; iptables-nft -X KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-POD-FW-X; iptables-nft -X KUBE-POD-FW-X",
+    },
+    {
+      name: "a NetworkPolicy, by an nftables table of its controller",
+      culprits: ["network_policy"],
+      ask: fromPod,
+      inject: table(
+        "kube-network-policies",
+        "forward",
+        `add rule inet kube-network-policies forward ct state established,related accept; add rule inet kube-network-policies forward ip daddr ${pod} drop`,
+      ),
+      mend: gone("kube-network-policies"),
+    },
+  ];
+}
+
+function translationFaults({ external, fromClient, fromPod, gone, iptables }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "another program translates first (nftables)",
+      backends: ["nft", "iptables"],
+      culprits: ["foreign_translation"],
+      ask: fromClient,
+      inject: nft(
+        `add table ip other; add chain ip other pre { type nat hook prerouting priority -110; }; add rule ip other pre ip daddr ${external.address} tcp dport 80 dnat to 172.18.0.1:22`,
+      ),
+      mend: "nft delete table ip other",
+    },
+    {
+      name: "another program redirects first (iptables)",
+      backends: ["nft", "iptables"],
+      culprits: ["foreign_translation"],
+      ask: fromClient,
+      ...iptables(`-t nat -I PREROUTING -d ${external.address}/32 -p tcp --dport 80 -j REDIRECT --to-ports 3128`),
+    },
+    {
+      name: "the packet is not tracked (nftables)",
+      culprits: ["untracked"],
+      ask: fromPod,
+      inject: nft(
+        "add table ip other; add chain ip other pre { type filter hook prerouting priority -300; }; add rule ip other pre ip daddr 10.96.0.0/16 notrack",
+      ),
+      mend: "nft delete table ip other",
+    },
+    {
+      name: "the packet is not tracked (iptables)",
+      culprits: ["untracked"],
+      ask: fromPod,
+      ...iptables("-t raw -I PREROUTING -d 10.96.0.0/16 -j CT --notrack"),
+    },
+    {
+      name: "the mark that asks for masquerade is cleared",
+      backends: ["nft", "iptables"],
+      culprits: ["mark_bit"],
+      ask: fromClient,
+      inject: nft(
+        "add table inet other; add chain inet other f { type filter hook forward priority -150; }; add rule inet other f meta mark set 0",
+      ),
+      mend: gone("other"),
+    },
+    {
+      name: "another program uses the same mark bit (iptables)",
+      backends: ["nft", "iptables"],
+      culprits: ["mark_bit"],
+      ask: fromPod,
+      ...iptables("-t mangle -I PREROUTING -i veth+ -j MARK --set-xmark 0x4000/0x4000"),
+    },
+  ];
+}
+
+function proxyFaults({ fromPod }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "kube-proxy's nftables table beside ours",
+      backends: ["nft", "iptables"],
+      culprits: ["two_proxies"],
+      ask: fromPod,
+      inject: nft(
+        "add table ip kube-proxy; add chain ip kube-proxy services; add chain ip kube-proxy nat-prerouting { type nat hook prerouting priority -100; }",
+      ),
+      mend: "nft delete table ip kube-proxy",
+    },
+    {
+      name: "kube-proxy's iptables chains beside ours",
+      backends: ["nft", "ebpf"],
+      culprits: ["two_proxies"],
+      ask: fromPod,
+      inject: `iptables-nft -t nat -N KUBE-SERVICES; iptables-nft -t nat -A KUBE-SERVICES -d ${fromPod.to}/32 -p tcp --dport 80 -j ACCEPT; iptables-nft -t nat -A PREROUTING -j KUBE-SERVICES`,
+      mend: "iptables-nft -t nat -D PREROUTING -j KUBE-SERVICES; iptables-nft -t nat -F KUBE-SERVICES; iptables-nft -t nat -X KUBE-SERVICES",
+    },
+  ];
+}

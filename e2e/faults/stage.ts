@@ -1,0 +1,116 @@
+import { createExec } from "@turnout/host";
+import type { Answer, IPFamily } from "@turnout/core";
+import type { Place } from "@turnout/lab";
+import { TURNOUT } from "../proxy.ts";
+import { CLUSTER_CIDR, createSite } from "../site.ts";
+import type { Site } from "../site.ts";
+import type { TestService } from "../services.ts";
+import type { FaultQuestion } from "./fault.ts";
+import { applyObjects } from "./objects.ts";
+
+/** Services of the laboratory that work. */
+export type ServiceName = "web" | "local" | "here" | "internal" | "affine" | "ranged" | "remote" | "hairpin";
+
+/** A site with services that work, and a proxy on node1 that can be asked. */
+export interface FaultStage {
+  readonly site: Site;
+  readonly services: Readonly<Record<ServiceName, TestService>>;
+  readonly backend: string;
+  /** Ask the command, which asks the running proxy, or (`isAlone`) reads everything by itself. */
+  ask(question: FaultQuestion, isAlone?: boolean): Promise<Answer>;
+  /** Run shell commands at a place; default node1. */
+  shell(script: string, at?: string): Promise<void>;
+  destroy(): Promise<void>;
+}
+
+const exec = createExec();
+const ALLOWED = "198.51.100.0/24,192.0.2.0/25,10.96.0.0/16,172.18.0.0/24,fd00:198::/64";
+/** Flags of the proxy: addresses of 192.0.2.128/25 are not allowed, and a Service of more than 60 entries is too large. */
+export const FLAGS: readonly string[] = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED, "--max-service-entries", "60"];
+
+/** Build the stage. */
+export async function createFaultStage(backend: string): Promise<FaultStage> {
+  const flags = [...FLAGS, "--backend", backend];
+  const isApart = backend === "ebpf" ? { cgroups: ["node1"], isInParts: true } : {};
+  const site = await createSite({ proxied: ["node1"], layout: "one process", flags, ...isApart });
+  try {
+    const both = ["pod-1-1", "pod-2-1"];
+    const services = await site.services.createAll({
+      web: { endpoints: both },
+      local: { endpoints: both, fields: { externalTrafficPolicy: "Local" } },
+      here: { endpoints: ["pod-1-1"] },
+      internal: { endpoints: both, fields: { internalTrafficPolicy: "Local" } },
+      affine: { endpoints: both, fields: { affinitySeconds: 600 } },
+      ranged: { endpoints: both, fields: { sourceRanges: ["203.0.113.0/24", "fd00:203::/64"] } },
+      remote: { endpoints: ["pod-2-1"] },
+      hairpin: { endpoints: ["pod-1-2"] },
+    });
+    await applyObjects(site);
+    await site.waitForSync();
+    return stageOf(site, services, backend);
+  } catch (error) {
+    await site.destroy();
+    throw error;
+  }
+}
+
+function stageOf(site: Site, services: FaultStage["services"], backend: string): FaultStage {
+  const node1 = site.place("node1");
+  return {
+    site,
+    services,
+    backend,
+    ask: async (question, isAlone = false) => {
+      const { from, to, port, protocol = "TCP", device, isProbed } = located(site, question);
+      const target = `${to.includes(":") ? `[${to}]` : to}:${port}`;
+      const alone = [
+        "--source",
+        "kube",
+        "--kubeconfig",
+        site.kubeconfig,
+        "--node-name",
+        "node1",
+        ...FLAGS.slice(0, -2),
+        "--backend",
+        backend,
+      ];
+      const args = [
+        "why",
+        from,
+        target,
+        "--protocol",
+        protocol,
+        "-o",
+        "json",
+        ...(device === undefined ? [] : ["--in", device]),
+        ...(isProbed === true ? ["--probe"] : []),
+        ...(isAlone ? alone : []),
+      ];
+      return parsed(await output(node1, TURNOUT, args), question);
+    },
+    shell: async (script, at = "node1") => void (await site.place(at).run("sh", ["-ec", script])),
+    destroy: () => site.destroy(),
+  };
+}
+
+/** What a program prints, whatever its exit code: an answer with a culprit is one of 1. */
+async function output(place: Place, file: string, args: readonly string[]): Promise<string> {
+  const { stdout, stderr } = await exec.run("ip", ["netns", "exec", place.namespace, file, ...args]);
+  return stdout === "" ? stderr : stdout;
+}
+
+function parsed(text: string, question: FaultQuestion): Answer {
+  try {
+    return JSON.parse(text) as Answer;
+  } catch (error) {
+    throw new Error(`no answer to ${JSON.stringify(question)}: ${text.slice(0, 500)}`, { cause: error });
+  }
+}
+
+/** Names of places stand for their addresses, of the family of what is asked for. */
+function located(site: Site, question: FaultQuestion): FaultQuestion {
+  const family: IPFamily = question.to.includes(":") ? "IPv6" : "IPv4";
+  const { from } = question;
+  const address = from === "host" ? site.place("node1").address(family) : /[.:]/.test(from) ? from : site.place(from).address(family);
+  return { ...question, from: address };
+}

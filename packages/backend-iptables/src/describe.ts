@@ -1,0 +1,17 @@
+import type { IPFamily, ObjectWords } from "@turnout/core/backend";
+import { placeOf } from "@turnout/host/iptables/text";
+import type { IptablesObject } from "./objects.ts";
+
+/** Call an object by iptables' words. Pure. */
+export function describeObject(object: IptablesObject, family: IPFamily): ObjectWords {
+  const tool = family === "IPv4" ? "iptables" : "ip6tables";
+  const { kind, key } = object;
+  if (kind === "sysctl") return { what: `kernel parameter ${key}`, show: `sysctl ${key}` };
+  if (kind === "counter") return { what: `packet counter ${key}`, show: `nfacct get ${key}` };
+  const { table, chain, rule } = placeOf(object);
+  const show = `${tool} -t ${table} -S ${chain}`;
+  const where = `chain ${chain} of table ${table}`;
+  if (kind === "jumps") return { what: `the jumps of ${where} to KUBE-* chains`, show };
+  if (kind === "rule" || (kind === "guard" && rule !== "")) return { what: `the rule "${rule}" in ${where}`, show };
+  return { what: where, show };
+}

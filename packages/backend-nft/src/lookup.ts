@@ -1,0 +1,142 @@
+import { objectId } from "@turnout/core/backend";
+import type { IPFamily } from "@turnout/core/backend";
+import type { LinuxWorld, NftElementQuestion, NftPartKind, NftPartsQuestion } from "@turnout/host";
+import { slotsFor } from "./chains.ts";
+import { layoutName, NFT_FAMILY, TABLE } from "./names.ts";
+import { endpointLocation, endpointMap, largePoolLocation, POOLS, SMALL_POOL_MAX, VERDICT_MAPS } from "./objects.ts";
+import type { NftObject, ListLocation } from "./objects.ts";
+import { objectsInParts } from "./observe.ts";
+import { BASE_CHAINS } from "./skeleton.ts";
+
+/**
+ * Read what the kernel holds under the identities of objects, element by element.
+ *
+ * Edges: of a list so many places are looked at as a packet may be sent to, and some behind them. Clients that are remembered for an endpoint
+ * count while its chain is there.
+ */
+export async function lookupObjects(
+  { netlink }: Pick<LinuxWorld, "netlink">,
+  family: IPFamily,
+  objects: readonly NftObject[],
+  isCounting: boolean,
+): Promise<ReadonlyMap<string, NftObject>> {
+  const parts = await netlink.nftParts(NFT_FAMILY[family], TABLE, questionFor(objects, isCounting));
+  if (parts === undefined) return new Map();
+  const found = objectsInParts(parts, isCounting);
+  return new Map(
+    objects.flatMap((object) => {
+      const held = found.get(objectId(object));
+      return held === undefined ? [] : [[objectId(object), held] as const];
+    }),
+  );
+}
+
+/** What has to be asked for objects. Pure. */
+export function questionFor(objects: readonly NftObject[], isCounting: boolean): NftPartsQuestion {
+  const chains = new Set([`layout-${layoutName(isCounting)}`, ...Object.keys(BASE_CHAINS)]);
+  const elements: NftElementQuestion[] = [];
+  for (const object of objects) {
+    if (object.kind === "chain") chains.add(object.key);
+    else if (object.kind === "affinity") chains.add(`ep-${hexOf(object.key)}`);
+    else elements.push(...elementsOf(object));
+  }
+  return { elements, chains: [...chains] };
+}
+
+function elementsOf(object: Exclude<NftObject, { readonly kind: "chain" | "affinity" }>): readonly NftElementQuestion[] {
+  switch (object.kind) {
+    case "cluster-ips":
+    case "nodeport-ips":
+    case "hairpin":
+      return [{ set: object.kind, key: keyOf(object.key) }];
+    case "service":
+    case "nodeport": {
+      const protocol = object.key.split(" . ")[object.kind === "service" ? 1 : 0] ?? "";
+      const map = endpointMap(object.kind, protocol);
+      const places = POOLS.flatMap(({ from }) => placesOf({ ...endpointLocation(object.kind, object.key, from), map }, SMALL_POOL_MAX + 1));
+      return [{ set: VERDICT_MAPS[object.kind], key: keyOf(object.key) }, ...places];
+    }
+    case "large-pool":
+      return placesOf(largePoolLocation(object), 2 * slotsFor(object.value.length));
+    case "affinity-endpoints":
+      return Array.from({ length: object.value.length + SMALL_POOL_MAX }, (_, index) => ({
+        set: object.kind,
+        key: keyOf(`${object.key} . ${index}`),
+      }));
+    case "map":
+    case "table":
+      return [];
+  }
+}
+
+/** The first places of a list of endpoints. */
+function placesOf({ map, key, from }: ListLocation, count: number): readonly NftElementQuestion[] {
+  return Array.from({ length: count }, (_, index) => ({
+    set: map,
+    key: [...keyOf(key), { is: "number", text: String(from + index) }],
+    data: ["address", "port"],
+  }));
+}
+
+/** Tell the parts of a key by what they look like: addresses, protocols, the port behind either, numbers. */
+function keyOf(text: string): NftElementQuestion["key"] {
+  const parts = text.split(" . ");
+  return parts.map((part, index) => {
+    const isAddress = /[.:]/.test(part);
+    const before = parts[index - 1];
+    const is: NftPartKind = isAddress
+      ? "address"
+      : /^[a-z]/.test(part)
+        ? "protocol"
+        : before !== undefined && /[.:a-z]/.test(before)
+          ? "port"
+          : parts.length === 1
+            ? "port"
+            : "number";
+    return { is, text: part };
+  });
+}
+
+function hexOf(affinityKey: string): string {
+  return affinityKey
+    .split(" . ")
+    .map((part) => Number(part).toString(16).padStart(8, "0"))
+    .join("");
+}
+
+/** Call an object by nft's words. Pure. */
+export function describeObject(object: NftObject, family: IPFamily): { readonly what: string; readonly show?: string } {
+  const table = `${NFT_FAMILY[family]} ${TABLE}`;
+  const get = (set: string, key: string): string => `nft get element ${table} ${set} '{ ${key} }'`;
+  switch (object.kind) {
+    case "table":
+      return { what: `table ${table} as this version makes it`, show: `nft -t list table ${table}` };
+    case "chain":
+      return { what: `chain ${object.key} of table ${table}`, show: `nft list chain ${table} ${object.key}` };
+    case "service":
+    case "nodeport": {
+      const protocol = object.key.split(" . ")[object.kind === "service" ? 1 : 0] ?? "";
+      return {
+        what: `element ${object.key} of map ${VERDICT_MAPS[object.kind]} with its elements of ${endpointMap(object.kind, protocol)} (table ${table})`,
+        show: get(VERDICT_MAPS[object.kind], object.key),
+      };
+    }
+    case "cluster-ips":
+    case "nodeport-ips":
+    case "hairpin":
+      return { what: `element ${object.key} of set ${object.kind} (table ${table})`, show: get(object.kind, object.key) };
+    case "affinity-endpoints":
+      return { what: `elements ${object.key} . … of map ${object.kind} (table ${table})`, show: `nft list map ${table} ${object.kind}` };
+    case "large-pool": {
+      const { map, key } = largePoolLocation(object);
+      return { what: `elements ${key} . … of map ${map} (table ${table})`, show: `nft list map ${table} ${map}` };
+    }
+    case "map":
+      return { what: `map ${object.key} (table ${table})`, show: `nft -t list map ${table} ${object.key}` };
+    case "affinity":
+      return {
+        what: `chain ep-${hexOf(object.key)} of table ${table}, which remembers clients`,
+        show: `nft list chain ${table} ep-${hexOf(object.key)}`,
+      };
+  }
+}

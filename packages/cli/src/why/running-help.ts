@@ -1,0 +1,67 @@
+import type { RunConfig, WhyHelp } from "@turnout/client/daemon";
+import type { HiddenService, KnownObjects, World } from "@turnout/core";
+import { createLinuxWorld } from "@turnout/host";
+import { hiddenServices, parseSourceSpec } from "@turnout/server";
+import type { Environment } from "../environment.ts";
+import type { NodeStateSource } from "../node-state.ts";
+import { hasKubeChains } from "../registry.ts";
+import { surveyHost } from "./host-survey.ts";
+import { locateAddress } from "./question.ts";
+
+/** What packets are explained with besides rows. */
+export interface HelpParts {
+  readonly source: string;
+  readonly state: NodeStateSource;
+  /** The backend's name. */
+  readonly backend: string;
+  readonly config: Pick<RunConfig, "kubeconfig" | "master">;
+  readonly env: Environment;
+  readonly world: World;
+}
+
+/** Help a running proxy to explain packets: with the API objects it reads, and with a look at this host. */
+export function whyHelp(parts: HelpParts): WhyHelp {
+  const { source, state, env, world, backend } = parts;
+  const isOfObjects = parseSourceSpec(source).kind !== "api";
+  return {
+    ...(isOfObjects ? { objects: objectsOf(state), hidden: (signal: AbortSignal) => hiddenFrom(parts, signal) } : {}),
+    ...(env.platform === "linux" ? lookAtHost(world, hasKubeChains(backend)) : {}),
+  };
+}
+
+function lookAtHost(world: World, isInKubeChains: boolean): Pick<WhyHelp, "locate" | "survey"> {
+  return {
+    locate: (packet, hostAddresses, signal) => locateAddress(packet, hostAddresses, world.exec, signal),
+    async survey(packet, fate, host, signal) {
+      const linux = createLinuxWorld(world);
+      try {
+        return await surveyHost(linux, packet, fate, { ...host, hasKubeChains: isInKubeChains }, signal);
+      } finally {
+        linux.close();
+      }
+    },
+  };
+}
+
+/** The API objects of a store, as {@link KnownObjects}. */
+export function objectsOf({ store }: NodeStateSource): KnownObjects {
+  return {
+    *services() {
+      for (const key of store.serviceKeys()) {
+        const service = store.service(key);
+        if (service !== undefined) yield service;
+      }
+    },
+    slices: (key) => store.slices(key),
+  };
+}
+
+/** The Services that are left to other proxies; none where the source is another node-state server. */
+export async function hiddenFrom(
+  { source, config, env, world }: Omit<HelpParts, "state" | "backend">,
+  signal: AbortSignal,
+): Promise<readonly HiddenService[]> {
+  const spec = parseSourceSpec(source);
+  const { kubeconfig, master } = config;
+  return spec.kind === "api" ? [] : await hiddenServices(spec, { kubeconfig, master, env: env.variables, clock: world.clock }, signal);
+}

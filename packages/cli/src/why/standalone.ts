@@ -1,0 +1,115 @@
+import { withTimeout, type RunConfig } from "@turnout/client/daemon";
+import {
+  boundedFeed,
+  explainPacket,
+  fitRow,
+  openDataplane,
+  probeModule,
+  SERVICE_ENTRIES_MAX,
+  withWorldOf,
+  type Answer,
+  type AskedPacket,
+  type BackendModule,
+  type Cause,
+  type ExplainedState,
+  type Issue,
+  type World,
+} from "@turnout/core";
+import { createLinuxWorld, readHostAddresses } from "@turnout/host";
+import { parseSourceSpec } from "@turnout/server";
+import type { Environment } from "../environment.ts";
+import type { NodeStateSource } from "../node-state.ts";
+import { hasKubeChains } from "../registry.ts";
+import { surveyHost } from "./host-survey.ts";
+import { hiddenFrom, objectsOf } from "./running-help.ts";
+import { locatePacket, type ParsedQuestion } from "./question.ts";
+
+/** What it takes to answer without a running proxy. */
+export interface StandaloneParts {
+  readonly question: ParsedQuestion;
+  readonly device: string | undefined;
+  readonly module: BackendModule;
+  readonly config: RunConfig;
+  readonly source: string;
+  readonly state: (report: (issue: Issue) => void) => NodeStateSource;
+  readonly env: Environment;
+  readonly world: World;
+  readonly timeoutMs: number;
+  /** What is known otherwise. */
+  readonly causes: readonly Cause[];
+}
+
+/**
+ * Answer in this process: read the source, look at the host.
+ * @throws {ProxyError} what can't be read, or what the backend's probe fails with.
+ */
+export async function answerAlone(parts: StandaloneParts): Promise<Answer> {
+  const { env, source, timeoutMs, world } = parts;
+  const issues: Issue[] = [];
+  const state = parts.state((issue) => void issues.push(issue));
+  let answer: Answer | undefined;
+  const body = async (stop: AbortSignal): Promise<void> => void (answer = await explain(parts, state, issues, stop));
+  await withTimeout(`source ${source}`, timeoutMs, world.clock, env.signal, (stop) => state.during(body, stop));
+  if (answer === undefined) throw new Error("an answer was not come to");
+  return answer;
+}
+
+async function explain(parts: StandaloneParts, state: NodeStateSource, issues: Issue[], signal: AbortSignal): Promise<Answer> {
+  const { question, module, config, world, causes } = parts;
+  const { family } = question;
+  const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
+  const report = (issue: Issue): void => void issues.push(issue);
+  const feed = boundedFeed(state.feed(family), { entriesMax, report });
+  const linux = createLinuxWorld(world);
+  try {
+    const [changes, hidden, addresses] = await Promise.all([
+      feed.next(signal),
+      hiddenFrom(parts, signal),
+      readHostAddresses((one) => linux.netlink.addresses(one)),
+    ]);
+    const hostAddresses = addresses[family];
+    const packet: AskedPacket = await locatePacket(question, parts.device, hostAddresses, world.exec, signal);
+    const { node, set } = changes;
+    if (node === undefined) throw new Error("the first change set of a feed has the node");
+    return await withWorldOf(module, world, async (own) => {
+      const options = module.parseOptions(config.backendOptions);
+      const { facts: host, capabilities, variants } = await probeModule(module, options, own, signal);
+      const rows = set.flatMap((row) => {
+        const fitted = fitRow(row, capabilities);
+        issues.push(...fitted.issues);
+        return fitted.row ?? [];
+      });
+      const explained: ExplainedState = {
+        node,
+        rows,
+        hostAddresses,
+        nodePortAddressesDefault: module.nodePortAddressesDefault ?? [],
+        capabilities,
+        variants,
+        issues,
+        hidden,
+        ...(parseSourceSpec(parts.source).kind === "api" ? {} : { objects: objectsOf(state) }),
+      };
+      const dataplane = await openDataplane(module, options, own, signal);
+      try {
+        const backend = { name: module.name, family: dataplane.family(family), host };
+        const { masqueradeBit } = node.settings;
+        return await explainPacket(
+          {
+            packet,
+            state: explained,
+            backend,
+            causes,
+            survey: (fate, stop) =>
+              surveyHost(linux, packet, fate, { hostAddresses, masqueradeBit, hasKubeChains: hasKubeChains(module.name) }, stop),
+          },
+          signal,
+        );
+      } finally {
+        await dataplane.close(signal);
+      }
+    });
+  } finally {
+    linux.close();
+  }
+}

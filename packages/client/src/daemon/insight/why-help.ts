@@ -1,0 +1,18 @@
+import type { AskedPacket, Fate, HiddenService, KnownObjects, Survey } from "@turnout/core";
+
+/** What helps to explain a packet beyond the rows; a process without a source of API objects has less. */
+export interface WhyHelp {
+  /** The API objects behind the rows. */
+  readonly objects?: KnownObjects;
+  /** Services that are left to other proxies. */
+  readonly hidden?: (signal: AbortSignal) => Promise<readonly HiddenService[]>;
+  /** Tells by which device a client's packets come in; "": this host sends them. */
+  readonly locate?: (packet: Omit<AskedPacket, "device">, hostAddresses: readonly string[], signal: AbortSignal) => Promise<AskedPacket>;
+  /** Looks at the rest of the packet's way over this host. */
+  readonly survey?: (
+    packet: AskedPacket,
+    fate: Fate,
+    host: { readonly hostAddresses: readonly string[]; readonly masqueradeBit: number },
+    signal: AbortSignal,
+  ) => Promise<Survey>;
+}

@@ -1,0 +1,74 @@
+import {
+  canonicalIP,
+  explainPacket,
+  familyOf,
+  type AskedPacket,
+  type ExplainedState,
+  type Fate,
+  type HiddenService,
+  type Protocol,
+} from "@turnout/core";
+import { jsonReply, type HttpRequest, type Reply } from "../health/health.ts";
+import { refusal } from "./host-only.ts";
+import type { ProxyView } from "./proxy-view.ts";
+import type { WhyHelp } from "./why-help.ts";
+
+const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
+const USAGE = "ask with from, to (addresses), port, protocol (TCP, UDP, SCTP) and, where it is known, device";
+
+/** Answer `/turnout/why?from=…&to=…&port=…&protocol=…`: what becomes of that packet. */
+export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal: AbortSignal): Promise<Reply> {
+  const asked = packetOf(query);
+  if (asked === undefined) return refusal(400, USAGE);
+  const { packet, device } = asked;
+  const view = proxy.families.find(({ family }) => family === packet.family);
+  if (view?.context === undefined)
+    return refusal(400, `nothing is known of ${packet.family} here: this proxy does not serve it, or has not heard of its node yet`);
+  const { why = {} } = proxy;
+  const own = proxy.hostAddresses(packet.family);
+  const isHosts = own.includes(packet.source);
+  const located = device === undefined && !isHosts ? await why.locate?.(packet, own, signal) : undefined;
+  const whole: AskedPacket = located ?? { ...packet, device: device ?? "" };
+  const { node, host } = view.context;
+  const { masqueradeBit } = node.settings;
+  const state: ExplainedState = {
+    node,
+    rows: [...view.rows.values()],
+    hostAddresses: own,
+    nodePortAddressesDefault: proxy.module.nodePortAddressesDefault ?? [],
+    capabilities: proxy.host.capabilities,
+    variants: proxy.host.variants,
+    issues: [...view.issues()],
+    objects: why.objects,
+    hidden: await hiddenOf(why, signal),
+  };
+  // Who asks may look by itself, with more rights than a proxy has.
+  const survey = query.get("survey") === "no" ? undefined : why.survey;
+  const surveyed =
+    survey === undefined
+      ? {}
+      : { survey: (fate: Fate, stop: AbortSignal) => survey(whole, fate, { hostAddresses: own, masqueradeBit }, stop) };
+  const backend = { name: proxy.module.name, family: view.backend, host };
+  const answer = await explainPacket({ packet: whole, state, backend, ...surveyed }, signal);
+  return jsonReply(200, { ...answer, masqueradeBit });
+}
+
+/** An API server that is away is no reason to say nothing. */
+async function hiddenOf({ hidden }: WhyHelp, signal: AbortSignal): Promise<readonly HiddenService[]> {
+  if (hidden === undefined) return [];
+  return await hidden(signal).then(
+    (found) => found,
+    () => [],
+  );
+}
+
+function packetOf(
+  query: URLSearchParams,
+): { readonly packet: Omit<AskedPacket, "device">; readonly device: string | undefined } | undefined {
+  const [source, destination] = ["from", "to"].map((name) => canonicalIP(query.get(name) ?? "")?.text);
+  const port = Number(query.get("port"));
+  const protocol = PROTOCOLS.find((one) => one === (query.get("protocol") ?? "TCP").toUpperCase());
+  if (source === undefined || destination === undefined || protocol === undefined || !(port >= 1 && port <= 65_535)) return undefined;
+  const packet = { family: familyOf(destination), protocol, source, destination, port };
+  return { packet, device: query.get("device") ?? undefined };
+}

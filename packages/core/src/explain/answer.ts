@@ -1,0 +1,117 @@
+import type { AskedPacket } from "./question.ts";
+
+/** Something that happens to the packet, in one plain sentence. */
+export interface Step {
+  readonly says: string;
+  /** The rule of docs/rules.md that decides, e.g. `R-22`. */
+  readonly rule?: string;
+}
+
+/** An endpoint that the packet may be sent to. */
+export interface FateEndpoint {
+  readonly ip: string;
+  readonly port: number;
+  /** The node it runs on; undefined: nobody said. */
+  readonly nodeName: string | undefined;
+  readonly isLocal: boolean;
+  /** The endpoint sees an address of this node instead of the packet's source. */
+  readonly masquerade: boolean;
+}
+
+/** What the desired state makes of the packet; `pass`: it is no Service's, and goes on as it is. */
+export type Fate = { readonly is: "forward"; readonly endpoints: readonly FateEndpoint[] } | { readonly is: "reject" | "drop" | "pass" };
+
+/**
+ * Everything that can be to blame, in the order in which a packet meets it: the first is the culprit.
+ *
+ * Each with what it means, for docs/why.md.
+ */
+export const CAUSES = {
+  families_differ: "source and destination are of different families",
+  elsewhere: "another node decides about this packet",
+  kernel_stale: "the kernel still serves what no Service has any more",
+  hidden_label: "the Service is left to another proxy by its label",
+  refused_object: "the Service, or a part of it, was refused: it can't be used as it is written",
+  not_allowed: "the address is outside the ranges that Services may have here",
+  too_large: "the Service has more endpoints and addresses than the limit",
+  lost_claim: "two Services want one address, and the other one has it",
+  ip_mode_proxy: "the load-balancer IP is in ipMode Proxy: only the load balancer answers there",
+  incapable: "the backend can't do what the Service asks for",
+  wrong_protocol: "the Service has the port in another protocol only",
+  wrong_port: "the Service has the address, but not the port",
+  node_port_address: "node ports don't answer on this address of the node",
+  node_port_loopback: "node ports don't answer on loopback",
+  unknown_address: "no Service has the address, and it is in a service range",
+  family_missing: "the Service has no address or no endpoints of this family",
+  source_range: "the client is outside the Service's source ranges",
+  no_endpoints: "the Service has no endpoints",
+  named_port: "the Service's slices lack the port: names or protocols don't match",
+  none_ready: "the Service has endpoints, and none is ready",
+  local_policy: "the policy is Local, and no endpoint is on this node",
+  device_down: "a device that the packet needs is down",
+  ipv6_off: "IPv6 is off on a device that the packet needs",
+  rp_filter: "the kernel's reverse path filter drops the packet or its answer",
+  conntrack_full: "the table of connections is full",
+  stale_flow: "the kernel remembers this flow, and sends it where it went before",
+  foreign_translation: "rules of another program translate the packet before ours",
+  network_policy: "a NetworkPolicy, as the CNI enforces it, drops the packet",
+  foreign_drop: "rules of another program drop the packet or its answer",
+  untracked: "rules of another program keep the packet from being tracked, so it is not translated",
+  mark_bit: "rules of another program change the mark bit that asks for masquerade",
+  two_proxies: "another service proxy has rules in force for this address",
+  kernel_missing: "the kernel lacks something that the proxy should have put there",
+  kernel_changed: "the kernel holds something else than the proxy should have put there",
+  forwarding_off: "the kernel does not forward packets",
+  localnet_off: "the kernel does not route packets from loopback to other hosts",
+  no_route: "there is no route to the endpoint",
+  no_way_back: "there is no route back to the client",
+  martian: "the kernel takes the address for one that can't come in there",
+  neighbour: "the next hop does not answer on the link",
+  mtu: "packets are too large for a device, and nobody gets to hear it",
+  unanswered: "an endpoint does not answer",
+  hints_ignored: "topology hints don't apply, so all endpoints are used",
+  refused_row: "the host refused the Service's rules",
+  not_running: "no proxy keeps the rules in step",
+  contested: "another Service wants the address, too, and does not get it",
+} as const;
+
+/** One of the {@link CAUSES}. */
+export type CauseId = keyof typeof CAUSES;
+
+/** Something that keeps the packet from arriving as it is meant to, or may. */
+export interface Cause {
+  readonly id: CauseId;
+  /** What is wrong, with the names it has here: one or two plain sentences. */
+  readonly says: string;
+  /** A command that shows it; absent: nothing but the answer itself does. */
+  readonly show?: string;
+  /** What to do: a command where there is one. */
+  readonly mend: string;
+  /** False: it is a guess, or explains something else than a packet that does not arrive. Default true. */
+  readonly isSure?: false;
+}
+
+/** What there is to say about one packet. */
+export interface Answer {
+  readonly packet: AskedPacket;
+  /** The node that was asked. */
+  readonly node: string;
+  readonly backend: string;
+  readonly steps: readonly Step[];
+  readonly fate: Fate;
+  /** Found wrong, the culprit first; empty: nothing was. */
+  readonly causes: readonly Cause[];
+  /** What could not be looked at, and why. */
+  readonly unseen: readonly string[];
+  /** The rest of the packet's way over this host was looked at too. */
+  readonly isSurveyed: boolean;
+}
+
+const ORDER = Object.keys(CAUSES) as readonly CauseId[];
+
+/** Put causes in order: what is sure before guesses, then as the packet meets them; each is told once. Pure. */
+export function rankedCauses(causes: readonly Cause[]): readonly Cause[] {
+  const rank = ({ id, isSure }: Cause): number => ORDER.indexOf(id) + (isSure === false ? ORDER.length : 0);
+  const told = new Map(causes.toReversed().map((cause) => [`${cause.id} ${cause.says}`, cause]));
+  return [...told.values()].toSorted((a, b) => rank(a) - rank(b));
+}

@@ -1,0 +1,151 @@
+import { objectId } from "../contract/backend.ts";
+import type { Backend, KernelObject } from "../contract/backend.ts";
+import type { ServicePort } from "../model/rows.ts";
+import { operatingError } from "../model/errors.ts";
+import { rankedCauses } from "./answer.ts";
+import type { Answer, Cause, Fate, Step } from "./answer.ts";
+import { count } from "./empty-pools.ts";
+import { firstDifference } from "./first-difference.ts";
+import type { AskedPacket, ExplainedState } from "./question.ts";
+import { familiesCause, walkPacket } from "./walk.ts";
+import type { Walk } from "./walk.ts";
+
+/** What was found on the rest of a packet's way. */
+export interface Survey {
+  readonly steps: readonly Step[];
+  readonly causes: readonly Cause[];
+  /** What could not be looked at, and why. */
+  readonly unseen: readonly string[];
+}
+
+/** A question, and where answers are found. */
+export interface PacketQuestion<H, K extends KernelObject, S> {
+  readonly packet: AskedPacket;
+  readonly state: ExplainedState;
+  readonly backend: { readonly name: string; readonly family: Backend<H, K, S>; readonly host: H };
+  /** Looks at what else decides on this host; absent: nobody does. */
+  readonly survey?: (fate: Fate, signal: AbortSignal) => Promise<Survey>;
+  /** What is known otherwise, e.g. that no proxy runs. */
+  readonly causes?: readonly Cause[];
+}
+
+/**
+ * Explain what becomes of one packet: what the desired state says, whether the kernel holds what that takes, and what else decides. Reads only.
+ *
+ * Edges: what can't be looked at is named in the answer, and the rest of it holds.
+ */
+export async function explainPacket<H, K extends KernelObject, S>(question: PacketQuestion<H, K, S>, signal: AbortSignal): Promise<Answer> {
+  const { packet, state, backend, survey, causes = [] } = question;
+  const walk = walkPacket(state, packet);
+  const isImpossible = familiesCause(packet) !== undefined;
+  const [kernel, others, rest] = await Promise.all([
+    seen("the kernel's rules", isImpossible ? undefined : lookAtKernel(question, walk, signal)),
+    seen("other proxies", isImpossible ? undefined : lookForOthers(question, signal)),
+    seen("the way", isImpossible ? undefined : survey?.(walk.fate, signal)),
+  ]);
+  return {
+    packet,
+    node: state.node.name,
+    backend: backend.name,
+    steps: [...walk.steps, ...kernel.steps, ...rest.steps],
+    fate: walk.fate,
+    causes: rankedCauses([...walk.causes, ...kernel.causes, ...others.causes, ...rest.causes, ...causes]),
+    unseen: [...kernel.unseen, ...others.unseen, ...rest.unseen],
+    isSurveyed: survey !== undefined,
+  };
+}
+
+/** Add to an answer what was found on the rest of the packet's way. Pure. */
+export function withSurvey(answer: Answer, { steps, causes, unseen }: Survey): Answer {
+  return {
+    ...answer,
+    steps: [...answer.steps, ...steps],
+    causes: rankedCauses([...answer.causes, ...causes]),
+    unseen: [...answer.unseen, ...unseen],
+    isSurveyed: true,
+  };
+}
+
+const NOTHING: Survey = { steps: [], causes: [], unseen: [] };
+
+/** What failed to be looked at is said, not thrown: the other half of the answer may be all that is needed. */
+async function seen(what: string, survey: Promise<Survey> | undefined): Promise<Survey> {
+  try {
+    return (await survey) ?? NOTHING;
+  } catch (error) {
+    const known = operatingError(error);
+    if (known === undefined) throw error;
+    return { steps: [], causes: [], unseen: [`${what}: ${known.message}`] };
+  }
+}
+
+async function lookAtKernel<H, K extends KernelObject, S>(
+  { packet, state, backend }: PacketQuestion<H, K, S>,
+  walk: Walk,
+  signal: AbortSignal,
+): Promise<Survey> {
+  const { family, host } = backend;
+  const context = { node: state.node, host };
+  const wanted = unique([...family.skeleton(context), ...(walk.hit === undefined ? [] : family.render(walk.hit.row, context))]);
+  const unwanted = walk.hit === undefined ? staleObjects(packet, state, backend) : [];
+  const held = await (family.lookup?.([...wanted, ...unwanted], signal) ?? observed(family, signal));
+  const difference = firstDifference({ wanted, unwanted, held }, family.describe?.bind(family));
+  const says =
+    difference === undefined
+      ? `the kernel holds what that takes: ${count(wanted.length, "object")} as they should be`
+      : `the kernel does not hold what that takes: ${difference.says}`;
+  return { steps: [{ says }], causes: difference === undefined ? [] : [difference], unseen: [] };
+}
+
+/** Rules of another proxy in this dataplane, by which packets go as well. */
+async function lookForOthers<H, K extends KernelObject, S>({ backend }: PacketQuestion<H, K, S>, signal: AbortSignal): Promise<Survey> {
+  const found = (await backend.family.leftovers?.(true, signal)) ?? [];
+  const live = found.filter(({ isLive }) => isLive !== false).map(({ what }) => what);
+  if (live.length === 0) return NOTHING;
+  const says = `another service proxy has rules in force on this node: ${live.join(", ")}`;
+  const mend = "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
+  return { steps: [], causes: [{ id: "two_proxies", says, show: "turnout doctor", mend }], unseen: [] };
+}
+
+async function observed<K extends KernelObject>(
+  family: Backend<unknown, K, unknown>,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, K>> {
+  return (await family.observe(signal))?.objects ?? new Map<string, K>();
+}
+
+function unique<K extends KernelObject>(objects: readonly K[]): readonly K[] {
+  return [...new Map(objects.map((object) => [objectId(object), object])).values()];
+}
+
+/**
+ * What the kernel would hold if a Service had the address and port that none has: rendered of a Service without endpoints, less what rows want
+ * that are there.
+ */
+function staleObjects<H, K extends KernelObject, S>(
+  { destination, port, protocol, family }: AskedPacket,
+  { node, rows }: ExplainedState,
+  backend: PacketQuestion<H, K, S>["backend"],
+): readonly K[] {
+  const context = { node, host: backend.host };
+  const rules = [{ from: "anyone", to: "reject", masquerade: false }] as const;
+  const gone: ServicePort = {
+    key: `//${protocol}`,
+    name: { namespace: "", name: "", port: "", protocol },
+    family,
+    createdMs: 0,
+    endpoints: [],
+    cluster: [],
+    local: [],
+    topology: "",
+    destinations: [{ kind: "clusterIP", address: destination, port, rules }],
+    affinitySeconds: undefined,
+    internalLocal: false,
+    externalLocal: false,
+    healthCheck: undefined,
+  };
+  const neighbours = [...rows].filter((row) => row.destinations.some(({ address }) => address === destination));
+  const known = [...backend.family.skeleton(context), ...neighbours.flatMap((row) => backend.family.render(row, context))];
+  const ids = new Set(known.map(objectId));
+  return backend.family.render(gone, context).filter((object) => !ids.has(objectId(object)) && backend.family.isShared?.(object) !== true);
+}

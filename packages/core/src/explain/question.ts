@@ -1,0 +1,50 @@
+import type { Capabilities, Variants } from "../contract/capabilities.ts";
+import type { EndpointSlice, IPFamily, Issue, Protocol, Service } from "../model/api-objects.ts";
+import type { NodeContext, ServicePort } from "../model/rows.ts";
+
+/** The packet that is asked about: the first of a new connection, as it reaches this node. */
+export interface AskedPacket {
+  readonly family: IPFamily;
+  readonly protocol: Protocol;
+  /** Canonical, as the next one. */
+  readonly source: string;
+  readonly destination: string;
+  /** The destination's, 1–65535. */
+  readonly port: number;
+  /** The device it comes in by; "" where this host itself sends it, {@link UNKNOWN_DEVICE} where nobody can tell. */
+  readonly device: string;
+}
+
+/** No device has this name. */
+export const UNKNOWN_DEVICE = "?";
+
+/** API objects behind the rows. Only the process that reads them has these. */
+export interface KnownObjects {
+  /** Every Service that counts, those without rows too. */
+  services(): Iterable<Service>;
+  /** The slices of the Service under `namespace/name`. */
+  slices(serviceKey: string): ReadonlyMap<string, EndpointSlice>;
+}
+
+/** A Service that is left to another proxy by its label (R-63). */
+export interface HiddenService {
+  readonly service: Service;
+  readonly label: string;
+}
+
+/** All that the desired state says of one node, in the family of the packet. */
+export interface ExplainedState {
+  readonly node: NodeContext;
+  /** As the backend gets them: reduced to what it can do. */
+  readonly rows: Iterable<ServicePort>;
+  /** Addresses on this host's devices, canonical. */
+  readonly hostAddresses: readonly string[];
+  /** Where the settings leave it open which addresses answer node ports. */
+  readonly nodePortAddressesDefault: readonly string[];
+  readonly capabilities: Capabilities;
+  readonly variants: Variants;
+  /** What was reported about API objects and still holds. */
+  readonly issues: readonly Issue[];
+  readonly objects?: KnownObjects | undefined;
+  readonly hidden?: readonly HiddenService[] | undefined;
+}

@@ -1,0 +1,131 @@
+import { UNKNOWN_DEVICE } from "@turnout/core";
+import type { AskedPacket, Exec, FateEndpoint, IPFamily } from "@turnout/core";
+import type { ReadFile } from "./foreign-tables.ts";
+import { routeFor } from "./route.ts";
+import type { Route, RouteQuestion } from "./route.ts";
+
+/** A device as `ip -j link` tells of it. */
+export interface Link {
+  readonly name: string;
+  readonly isUp: boolean;
+  readonly hasCarrier: boolean;
+  readonly mtu: number;
+}
+
+/** The way of a packet to one endpoint, and of the answer. */
+export interface Way {
+  readonly endpoint: FateEndpoint;
+  readonly there: Route;
+  readonly back: Route | undefined;
+  readonly asked: RouteQuestion;
+  readonly askedBack: RouteQuestion;
+}
+
+/** What ways are looked up with. */
+export interface WayTools {
+  readonly exec: Exec;
+  readonly read: ReadFile;
+}
+
+/** Look up the routes to an endpoint and back, as the kernel would for these packets. */
+export async function readWay(
+  tools: WayTools,
+  { family, source, device }: AskedPacket,
+  endpoint: FateEndpoint,
+  signal: AbortSignal,
+): Promise<Way> {
+  const isFromHost = device === "";
+  // A source that isn't the host's can't be looked up without a device.
+  const asked: RouteQuestion = {
+    to: endpoint.ip,
+    ...(device === UNKNOWN_DEVICE ? {} : { from: source }),
+    ...(device === "" || device === UNKNOWN_DEVICE ? {} : { by: device }),
+  };
+  const there = await routeTaken(tools, family, asked, signal);
+  const isHere = there.is === "way" && there.isLocal;
+  // What the host itself answers, or asked for, is not forwarded back.
+  const askedBack: RouteQuestion =
+    isHere || isFromHost || device === UNKNOWN_DEVICE
+      ? { to: source }
+      : { to: source, from: endpoint.ip, by: there.is === "way" ? there.device : "lo" };
+  const back = there.is === "way" ? await routeTaken(tools, family, askedBack, signal) : undefined;
+  return { endpoint, there, back, asked, askedBack };
+}
+
+/** Look a route up, and where the kernel refuses the packet find out why: where it should go, or where it comes from. */
+async function routeTaken({ exec, read }: WayTools, family: IPFamily, asked: RouteQuestion, signal: AbortSignal): Promise<Route> {
+  const route = await routeFor(exec, family, asked, signal);
+  const { to, from, by } = asked;
+  if (route.is === "way" || route.why !== "refused") return route;
+  const plain = await routeFor(exec, family, { to }, signal);
+  if (plain.is === "none") return { ...plain, why: "no_route", says: plain.why === "refused" ? "a blackhole route" : plain.says };
+  if (from === undefined || by === undefined || family !== "IPv4") return route;
+  const filters = await Promise.all(
+    ["all", by].map(async (name) => Number((await read(`/proc/sys/net/ipv4/conf/${name}/rp_filter`)) ?? 0)),
+  );
+  const back = await routeFor(exec, family, { to: from }, signal);
+  const isElsewhere = back.is === "none" || back.device !== by;
+  return Math.max(...filters) > 0 && isElsewhere ? { ...route, why: "rp_filter" } : route;
+}
+
+/** Read all devices. */
+export async function readLinks(exec: Exec, signal: AbortSignal): Promise<ReadonlyMap<string, Link>> {
+  const { code, stdout } = await exec.run("ip", ["-j", "link", "show"], { signal });
+  const listed = code === 0 ? (JSON.parse(stdout) as readonly Readonly<Record<string, unknown>>[]) : [];
+  const links = listed.map((one): Link => {
+    const flags = (one["flags"] ?? []) as readonly string[];
+    return { name: String(one["ifname"]), isUp: flags.includes("UP"), hasCarrier: flags.includes("LOWER_UP"), mtu: Number(one["mtu"]) };
+  });
+  return new Map(links.map((link) => [link.name, link]));
+}
+
+/** What of the host decides whether packets get through. */
+export interface WayFacts {
+  readonly links: ReadonlyMap<string, Link>;
+  /** Kernel parameters by path below /proc/sys/net. */
+  readonly parameters: ReadonlyMap<string, string>;
+  /** Next hops that don't answer, `address device`. */
+  readonly failedNeighbours: ReadonlySet<string>;
+}
+
+/** Read what decides about ways. */
+export async function readWayFacts(
+  { exec, read }: WayTools,
+  packet: AskedPacket,
+  ways: readonly Way[],
+  signal: AbortSignal,
+): Promise<WayFacts> {
+  const devices = [...new Set([packet.device, ...ways.flatMap(({ there }) => (there.is === "way" ? [there.device] : []))])].filter(
+    (name) => name !== "",
+  );
+  const links = await readLinks(exec, signal);
+  const isLost = ways.some(({ there, back }) => there.is === "none" || back?.is === "none");
+  const names = parameterNames(packet.family, isLost ? [...links.keys()] : devices);
+  const [values, neighbours] = await Promise.all([
+    Promise.all(names.map(async (name) => [name, (await read(`/proc/sys/net/${name}`))?.trim()] as const)),
+    exec.run("ip", ["-j", packet.family === "IPv4" ? "-4" : "-6", "neigh", "show"], { signal }),
+  ]);
+  const parameters = new Map(values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
+  return { links, parameters, failedNeighbours: failedIn(neighbours.code === 0 ? neighbours.stdout : "[]") };
+}
+
+function parameterNames(family: IPFamily, devices: readonly string[]): readonly string[] {
+  if (family === "IPv6")
+    return [
+      "ipv6/conf/all/forwarding",
+      ...devices.flatMap((device) => [`ipv6/conf/${device}/disable_ipv6`, `ipv6/conf/${device}/forwarding`]),
+    ];
+  const of = (name: string): readonly string[] => ["all", ...devices].map((device) => `ipv4/conf/${device}/${name}`);
+  return ["ipv4/ip_forward", ...of("forwarding"), ...of("rp_filter"), ...of("route_localnet")];
+}
+
+function failedIn(text: string): ReadonlySet<string> {
+  const listed = JSON.parse(text === "" ? "[]" : text) as readonly {
+    readonly dst?: string;
+    readonly dev?: string;
+    readonly state?: readonly string[];
+  }[];
+  return new Set(
+    listed.filter(({ state = [] }) => state.includes("FAILED") || state.includes("INCOMPLETE")).map(({ dst, dev }) => `${dst} ${dev}`),
+  );
+}
