@@ -44,6 +44,8 @@ function scrape(metrics: Metrics, read: () => readonly BackendMetric[] | Promise
     removed: 0,
     deferred: 0,
     drifted: 0,
+    driftedSome: [],
+    mended: false,
     objects: 0,
     atMs: 1,
   } as const;

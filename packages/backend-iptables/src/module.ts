@@ -163,7 +163,15 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
 
   watch(signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
     return watchHost(
-      { world: this.#world, family: this.#family, own: this.#own, tool: this.#tool, echoes: this.#echoes, mark: this.#mark },
+      {
+        world: this.#world,
+        family: this.#family,
+        own: this.#own,
+        tool: this.#tool,
+        echoes: this.#echoes,
+        mark: this.#mark,
+        hasGuard: this.#hasGuard,
+      },
       signal,
     );
   }
@@ -183,9 +191,13 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     return await this.#leaver.leftovers(isInUse ? (await this.#tool.choice(signal)).variant : undefined, signal);
   }
 
+  get #hasGuard(): boolean {
+    return this.#family === "IPv4" && this.#options.localhostNodePorts;
+  }
+
   async #look(signal: AbortSignal): Promise<ReadonlyMap<string, IptablesObject>> {
     const tool = this.#tool;
-    const hasGuard = this.#family === "IPv4" && this.#options.localhostNodePorts;
+    const hasGuard = this.#hasGuard;
     const [filter, nat, mangle] = await Promise.all([tool.save("filter", signal), tool.save("nat", signal), tool.save("mangle", signal)]);
     const found = new Map([...parseSaved({ filter, nat, mangle }, this.#family, hasGuard), ...(await this.#counters())]);
     if (!hasGuard || !answersOnLoopback(found)) return found;

@@ -32,6 +32,13 @@ export function parseSaved(saved: Saved, family: IPFamily, hasGuard: boolean): R
   return objects;
 }
 
+/** Write what `iptables -S` printed of some chains of one table as `iptables-save` prints a table. */
+export function savedOf(table: TableName, listed: Iterable<string>): string {
+  const lines = Array.from(listed, (text) => text.split("\n")).flat();
+  const heads = lines.flatMap((line) => /^-[PN] (\S+)/.exec(line)?.[1] ?? []);
+  return [`*${table}`, ...heads.map((name) => `:${name} - [0:0]`), ...lines.filter((line) => line.startsWith("-A ")), "COMMIT"].join("\n");
+}
+
 /** Tell from the tail of nat KUBE-SERVICES whether node ports answer on loopback: only then is route_localnet ours. */
 export function answersOnLoopback(objects: ReadonlyMap<string, IptablesObject>): boolean {
   const tail = objects.get("shared nat KUBE-SERVICES")?.value;
@@ -72,7 +79,8 @@ function readTable(text: string, table: TableName, family: IPFamily, hasGuard: b
   );
 }
 
-const JUMP_SOURCES: ReadonlySet<string> = new Set([
+/** Chains of the kernel's, each behind its table, that lead to ours. */
+export const JUMP_SOURCES: ReadonlySet<string> = new Set([
   ...JUMPS.map(({ table, from }) => `${table} ${from}`),
   ...GUARD_JUMPS.map((from) => `filter ${from}`),
 ]);

@@ -1,7 +1,7 @@
 import { TestClock } from "@turnout/core/testing";
 import type { HostEvent } from "@turnout/core";
 import { EchoCount, OwnCommits } from "@turnout/host";
-import type { CommitMark } from "@turnout/host";
+import type { CommitMark, NftChange } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
@@ -19,6 +19,7 @@ describe("watchHost", () => {
   let stop: AbortController;
   let hasCanary: boolean;
   let looks: number;
+  let chains: Map<string, string>;
   let events: HostEvent<IptablesFacts>[];
   beforeEach(() => {
     netlink = createFakeNetlink();
@@ -28,6 +29,7 @@ describe("watchHost", () => {
     stop = new AbortController();
     hasCanary = true;
     looks = 0;
+    chains = new Map();
     events = [];
   });
   afterEach(() => stop.abort());
@@ -49,9 +51,10 @@ describe("watchHost", () => {
         looks++;
         return Promise.resolve(hasCanary);
       },
+      listChain: (_table: string, chain: string): Promise<string | undefined> => Promise.resolve(chains.get(chain)),
     };
     const world = { netlink, clock, exec, log: quiet };
-    const watching = watchHost({ world, family: "IPv4", own, tool, echoes, mark }, stop.signal);
+    const watching = watchHost({ world, family: "IPv4", own, tool, echoes, mark, hasGuard: false }, stop.signal);
     void (async (): Promise<void> => {
       for await (const event of watching) events.push(event);
     })();
@@ -80,6 +83,29 @@ describe("watchHost", () => {
       whats: ["portmap (pid 666) changed table ip nat, ip mangle", "portmap (pid 666) changed table ip filter"],
       looks: 0,
     });
+  });
+
+  const change = (name: string): NftChange => ({ table: "ip nat", verb: "deleted", kind: "rule", name, keys: [] });
+  const leftOf = (event: HostEvent<IptablesFacts> | undefined): unknown => {
+    const left = event?.kind === "drift" ? event.left : undefined;
+    return typeof left === "object" && "covers" in left ? { objects: [...left.objects.keys()], isCurrent: left.isCurrent() } : left;
+  };
+
+  it("looks at the chains of ours that a commit touched, and at no others", async () => {
+    await start("nft");
+    await clock.advance(2_000);
+    const rule = "-p tcp --dport 30001 -j KUBE-EXT-AAAAAAAAAAAAAAAA";
+    chains.set("KUBE-NODEPORTS", `-N KUBE-NODEPORTS\n-A KUBE-NODEPORTS ${rule}\n`);
+    const commit = (pid: number, ...names: readonly string[]): void =>
+      netlink.commitNft({ pid, process: "iptables-nft", tables: ["ip nat"], changes: names.map(change) });
+    commit(7, "CNI-HOSTPORT-DNAT");
+    commit(8, "PREROUTING", "KUBE-NODEPORTS", "KUBE-SERVICES");
+    await flushPromises();
+    expect(whats()).toEqual(["iptables-nft (pid 8) changed table ip nat"]);
+    const objects = ["shared nat KUBE-NODEPORTS", `rule nat KUBE-NODEPORTS ${rule}`];
+    expect(leftOf(events.at(-1))).toEqual({ objects, isCurrent: true });
+    await own.during(1, () => Promise.resolve());
+    expect(leftOf(events.at(-1))).toEqual({ objects, isCurrent: false });
   });
 
   it("suspects somebody where the kernel could not tell everything", async () => {

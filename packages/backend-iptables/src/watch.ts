@@ -1,8 +1,9 @@
-import type { HostEvent, IPFamily } from "@turnout/core/backend";
+import type { Drift, HostEvent, IPFamily } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
 import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import { CANARY } from "./layout.ts";
+import { seeChains, touchedChains } from "./seen.ts";
 import type { IptablesFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
 
@@ -12,7 +13,9 @@ export interface WatchOptions {
   readonly family: IPFamily;
   /** Counts the commits of both families. */
   readonly own: OwnCommits;
-  readonly tool: Pick<IptablesTool, "choice" | "hasChain">;
+  readonly tool: Pick<IptablesTool, "choice" | "hasChain" | "listChain">;
+  /** The guard of 127.0.0.0/8 is ours, too. */
+  readonly hasGuard: boolean;
   readonly echoes: EchoCount;
   /** When the host was last looked at; undefined: never. */
   readonly mark: CommitMark | undefined;
@@ -49,8 +52,8 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
     } else if (news.is === "addresses") {
       yield { kind: "facts", facts: await readFacts(world, signal) };
     } else {
-      const what = foreignCommit(news.event, options);
-      if (what !== undefined) yield { kind: "drift", what };
+      const drift = await foreignDrift(news.event, options, signal);
+      if (drift !== undefined) yield drift;
     }
   }
 }
@@ -64,14 +67,26 @@ async function hasMissed({ world, own, mark }: WatchOptions, signal: AbortSignal
   return mark !== undefined && !(await own.isUndisturbedSince(mark, netlink, clock, signal));
 }
 
-/** Say what somebody else did to the tables we share, if this event tells so. */
-function foreignCommit(event: NftEvent, { family, echoes }: WatchOptions): string | undefined {
+/** What somebody else did to our chains, or may have done, if this event tells so. */
+async function foreignDrift(event: NftEvent, options: WatchOptions, signal: AbortSignal): Promise<Drift | undefined> {
+  const { family, echoes, world } = options;
+  const nowMs = world.clock.nowMs();
   if (event.kind === "lost") {
-    echoes.start();
-    return "the ruleset changed faster than the kernel could tell";
+    echoes.start(nowMs);
+    return { kind: "drift", what: "the ruleset changed faster than the kernel could tell" };
   }
   const ip = family === "IPv4" ? "ip" : "ip6";
   const touched = event.tables.filter((table) => ["nat", "filter", "mangle"].some((name) => table === `${ip} ${name}`));
-  if (touched.length === 0 || echoes.consume()) return undefined;
-  return `${event.process} (pid ${event.pid}) changed table ${touched.join(", ")}`;
+  if (touched.length === 0) return undefined;
+  const whose = echoes.hear(nowMs);
+  if (whose === "ours") return undefined;
+  const chains = whose === "another's" ? touchedChains(event.changes(), family) : undefined;
+  // In chains of others alone.
+  if (chains?.size === 0) return undefined;
+  const left = chains === undefined ? undefined : await seeChains(chains, options, signal);
+  return {
+    kind: "drift",
+    what: `${event.process} (pid ${event.pid}) changed table ${touched.join(", ")}`,
+    ...(left === undefined ? {} : { left }),
+  };
 }

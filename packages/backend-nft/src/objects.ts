@@ -164,6 +164,11 @@ export function largePoolKey({ map, key, from }: ListLocation): string {
   return `${map} ${key} . ${from}`;
 }
 
+/** The pool that an index among the elements of endpoints is of. */
+export function poolAt(index: number): (typeof POOLS)[number] {
+  return POOLS.findLast((pool) => index >= pool.from) ?? { name: "cluster", from: 0 };
+}
+
 /** Where the elements of a large pool are; undoes {@link largePoolKey}. */
 export function largePoolLocation({ key: text }: Pick<LargePoolObject, "key">): ListLocation {
   const [, map = "", key = "", from = "0"] = /^(\S+) (.*) \. (\d+)$/.exec(text) ?? [];

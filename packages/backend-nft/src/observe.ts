@@ -11,7 +11,7 @@ import {
   isLargePoolMap,
   largePoolKey,
   PLAIN_SETS,
-  POOLS,
+  poolAt,
   PROTOCOLS,
   SET_NAMES,
   VERDICT_MAPS,
@@ -152,11 +152,6 @@ function largePools(map: string, elements: readonly unknown[], lists: ListFiller
     found.set(key, list);
   }
   return found;
-}
-
-/** The pool an index is of. */
-function poolAt(index: number): (typeof POOLS)[number] {
-  return POOLS.findLast((pool) => index >= pool.from) ?? { name: "cluster", from: 0 };
 }
 
 function affinityLists(elements: readonly unknown[], lists: ListFiller): ReadonlyMap<string, readonly string[]> {

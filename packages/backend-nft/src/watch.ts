@@ -1,6 +1,7 @@
-import type { HostEvent, IPFamily } from "@turnout/core/backend";
+import type { Drift, HostEvent, IPFamily } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
 import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits } from "@turnout/host";
+import { leftObjects } from "./left.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import type { NftFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
@@ -38,21 +39,26 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
       yield { kind: "facts", facts: await readFacts(world) };
       continue;
     }
-    const what = await foreignChange(news.event, options, missed);
-    if (what !== undefined) yield { kind: "drift", what };
+    const drift = await foreignDrift(news.event, options, missed);
+    if (drift !== undefined) yield drift;
   }
 }
 
-/** Say what somebody else did to our table, if this event tells so. */
-async function foreignChange(event: NftEvent, { family, echoes }: WatchOptions, missed: MissedCommits): Promise<string | undefined> {
+/** What somebody else did to our table, if this event tells so. */
+async function foreignDrift(event: NftEvent, { family, echoes, world }: WatchOptions, missed: MissedCommits): Promise<Drift | undefined> {
   const table = `${NFT_FAMILY[family]} ${TABLE}`;
+  const nowMs = world.clock.nowMs();
   if (event.kind === "lost") {
     const areThere = await missed.areThere();
-    echoes.start();
-    return areThere ? "the ruleset changed faster than the kernel could tell" : undefined;
+    echoes.start(nowMs);
+    return areThere ? { kind: "drift", what: "the ruleset changed faster than the kernel could tell" } : undefined;
   }
   if (!event.tables.includes(table) || missed.haveCovered(event.generation)) return undefined;
-  return echoes.consume() ? undefined : `${event.process} (pid ${event.pid}) changed table ${table}`;
+  const whose = echoes.hear(nowMs);
+  if (whose === "ours") return undefined;
+  const what = `${event.process} (pid ${event.pid}) changed table ${table}`;
+  const left = whose === "another's" ? leftObjects(event.changes(), family) : undefined;
+  return { kind: "drift", what, ...(left === undefined ? {} : { left }) };
 }
 
 /** Finds commits of others that no event told of. */

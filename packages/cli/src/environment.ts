@@ -15,6 +15,8 @@ export interface Environment {
   /** As `process.platform`. */
   readonly platform: string;
   readonly version: string;
+  /** Versions of the packages that the command depends on, by name. */
+  readonly dependencies: Readonly<Record<string, string>>;
   /** Aborts on SIGTERM, SIGINT and SIGHUP. */
   readonly signal: AbortSignal;
   readonly variables: Readonly<Record<string, string | undefined>>;

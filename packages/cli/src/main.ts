@@ -6,9 +6,9 @@ import { createProcessRights, createWorld } from "@turnout/host";
 import type { Environment } from "./environment.ts";
 import { runProgram } from "./program.ts";
 
-function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
-  return version;
+function packageFacts(): Pick<Environment, "version" | "dependencies"> {
+  const { version, dependencies } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as Environment;
+  return { version, dependencies };
 }
 
 function processEnvironment(): Environment {
@@ -19,7 +19,7 @@ function processEnvironment(): Environment {
     isOutputTerminal: process.stdout.isTTY,
     hostname: hostname(),
     platform: process.platform,
-    version: packageVersion(),
+    ...packageFacts(),
     signal: terminationSignal({ on: (event, listener) => process.on(event, listener), exit: (code) => process.exit(code) }),
     variables: process.env,
     workingDirectory: process.cwd(),

@@ -12,7 +12,7 @@ import {
 } from "@turnout/client";
 import type { RestClientMetrics, RunConfig } from "@turnout/client/daemon";
 import { createFeed, isEqual, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
-import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
+import { NodeEventQueue, parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
 import { fillStore } from "./object-store.ts";
 import { refuseAllowOptions } from "./options.ts";
@@ -59,6 +59,8 @@ export class NodeStateSource {
   readonly #spec: SourceSpec;
   readonly #issues: IssueLog;
   readonly store: Store;
+  /** What is told of this node as events, where the source is an API server that is told of the start, too. */
+  readonly events: NodeEventQueue = new NodeEventQueue();
   #link: Promise<NodeLink> | undefined;
   /** Of this node, as far as they were heard of. */
   #addresses: readonly string[] = [];
@@ -184,7 +186,7 @@ export class NodeStateSource {
   async #fill(spec: ObjectSourceSpec, signal: AbortSignal): Promise<void> {
     const { config, env, clock, log, onObject, onHealth, onHeard, onSynced, requestMetrics, tellsStart } = this.#options;
     const { nodeName } = config;
-    const startedProxy = tellsStart === true ? { nodeName, hostname: env.hostname } : undefined;
+    const startedProxy = tellsStart === true ? { nodeName, hostname: env.hostname, later: this.events } : undefined;
     const hearers = { report: this.report, onObject, onHealth, onHeard, onSynced, requestMetrics };
     await fillStore(this.store, { spec, nodeName, config, env, clock, log, startedProxy, ...hearers }, signal);
   }

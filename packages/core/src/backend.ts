@@ -15,11 +15,13 @@ export type {
   Context,
   Dataplane,
   Delta,
+  Drift,
   Due,
   HostEvent,
   HostReport,
   KernelObject,
   Leftover,
+  LeftObjects,
   Rights,
   Lingering,
   ObjectWords,
@@ -28,7 +30,9 @@ export type {
   Plain,
   Plan,
   Put,
+  SeenPart,
   Turn,
+  WhatIsLeft,
 } from "./contract/backend.ts";
 export { ALL_CAPABILITIES } from "./contract/capabilities.ts";
 export type { Capabilities, Variants } from "./contract/capabilities.ts";

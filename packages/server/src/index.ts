@@ -9,6 +9,8 @@ export type { FileSourceOptions, FileTimings } from "./files/file-source.ts";
 export { createKubeSource } from "./kube/kube-source.ts";
 export type { KubeSourceOptions, KubeTimings } from "./kube/kube-source.ts";
 export type { ObjectSink, Source } from "./source/object-sink.ts";
+export { NodeEventQueue } from "./kube/event-queue.ts";
+export type { EventSender, EventSource, NodeEvent } from "./kube/node-events.ts";
 export type { StartedProxy } from "./kube/starting-event.ts";
 export type { ReflectorTimings } from "./kube/reflector-timings.ts";
 export type { AccessOptions } from "./kube/resolve-access.ts";

@@ -60,6 +60,7 @@ export class ToyEnvironment {
       platform: "linux",
       hostname: "node1",
       version: "1.2.3",
+      dependencies: {},
       signal: this.stop.signal,
       variables: {},
       workingDirectory: this.directory,

@@ -129,12 +129,37 @@ export interface Outcome<K> {
   readonly lingering?: readonly Lingering<K>[];
 }
 
-/**
- * Something changed under us.
- *
- * Edges: `drift` is a suspicion: what is ours may be touched. Everything is compared then, and only a difference is told, with `what`.
- */
-export type HostEvent<H> = { readonly kind: "facts"; readonly facts: H } | { readonly kind: "drift"; readonly what: string };
+/** What is ours may be touched: a suspicion. */
+export interface Drift {
+  readonly kind: "drift";
+  /** Who did what, as far as the host tells, for people: `nft (pid 812) changed table ip turnout`. */
+  readonly what: string;
+  /**
+   * All that was done: what the host holds now of these objects, by {@link objectId}; nothing else of ours was touched. Absent: anything may have
+   * been done, so everything is compared. Otherwise the difference is planned at once without comparing, and where that fails everything is
+   * compared. So it may be told of something that is only likely, as long as a plan that rests on a wrong guess fails.
+   */
+  readonly left?: LeftObjects;
+}
+
+/** What the host still holds of one object of ours, worked out of what it held (undefined: nothing) before somebody touched it. Pure. */
+export type WhatIsLeft = (held: KernelObject | undefined) => KernelObject | undefined;
+
+/** A part of the host that was looked at after somebody touched it. */
+export interface SeenPart {
+  /** Whether an object would be in this part. Pure. */
+  covers(object: KernelObject): boolean;
+  /** All that was found in it, by {@link objectId}, in render's canonical form. */
+  readonly objects: ReadonlyMap<string, KernelObject>;
+  /** Whether we have written nothing since; otherwise everything is compared. */
+  isCurrent(): boolean;
+}
+
+/** What is left of objects, by {@link objectId}; or what was seen in a part of the host; `nothing`: of none of ours anything is left. */
+export type LeftObjects = ReadonlyMap<string, WhatIsLeft> | SeenPart | "nothing";
+
+/** Something changed under us. Of a {@link Drift} people are told where there was a difference. */
+export type HostEvent<H> = { readonly kind: "facts"; readonly facts: H } | Drift;
 
 /** Rules that a service proxy which was there before left in force. */
 export interface Leftover {

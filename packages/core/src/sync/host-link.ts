@@ -1,5 +1,5 @@
 import { objectId } from "../contract/backend.ts";
-import type { Backend, Delta, KernelObject, Outcome, Plan, Turn } from "../contract/backend.ts";
+import type { Backend, Delta, KernelObject, LeftObjects, Outcome, Plan, Turn } from "../contract/backend.ts";
 import { demandObserved, demandOutcome } from "../contract/check-module.ts";
 import { operatingError, ProxyError } from "../model/errors.ts";
 import type { Ledger } from "./ledger.ts";
@@ -16,6 +16,11 @@ export interface AppliedCount {
 /** Objects that an error names. */
 const NAMED_MAX = 3;
 
+/** Objects that a finding names. */
+const FOUND_MAX = 3;
+
+const NOTHING_FOUND: Findings = { hasLooked: false, hasMended: false, drifted: 0, driftedSome: [] };
+
 /** Nothing was done, and nothing had to be. */
 const NOTHING_APPLIED: AppliedCount = { put: 0, removed: 0, deferred: 0 };
 
@@ -23,8 +28,12 @@ const NOTHING_APPLIED: AppliedCount = { put: 0, removed: 0, deferred: 0 };
 export interface Findings {
   /** It was looked at. */
   readonly hasLooked: boolean;
+  /** What somebody was seen to leave of objects was believed, without looking. */
+  readonly hasMended: boolean;
   /** How many objects were otherwise than we had left them. */
   readonly drifted: number;
+  /** Some of them, for people. */
+  readonly driftedSome: readonly string[];
 }
 
 /** What a link works with. */
@@ -50,7 +59,7 @@ export class HostLink<H, K extends KernelObject, S> {
   #isKnown = false;
   /** The host was looked at once, and no application has thrown since: only a foreign hand can have made the ledger wrong. */
   #isOurs = false;
-  #findings: Findings = { hasLooked: false, drifted: 0 };
+  #findings: Findings = NOTHING_FOUND;
 
   constructor(options: HostLinkOptions<H, K, S>) {
     this.#options = options;
@@ -64,8 +73,25 @@ export class HostLink<H, K extends KernelObject, S> {
   /** What came of looking since this was asked last. */
   drainFindings(): Findings {
     const findings = this.#findings;
-    this.#findings = { hasLooked: false, drifted: 0 };
+    this.#findings = NOTHING_FOUND;
     return findings;
+  }
+
+  /** Somebody left so much of what the host held. Where everything is compared anyway, that finds it. */
+  believe(left: LeftObjects): void {
+    if (!this.#isKnown) return;
+    if (left !== "nothing" && "covers" in left && !left.isCurrent()) return this.distrust();
+    this.#found(this.#options.ledger.believe(left));
+    this.#findings = { ...this.#findings, hasMended: true };
+  }
+
+  #found(drifted: readonly string[]): void {
+    const { driftedSome } = this.#findings;
+    this.#findings = {
+      ...this.#findings,
+      drifted: this.#findings.drifted + drifted.length,
+      driftedSome: [...driftedSome, ...drifted.slice(0, FOUND_MAX)].slice(0, FOUND_MAX),
+    };
   }
 
   /** Look at the host before the next application. */
@@ -109,8 +135,8 @@ export class HostLink<H, K extends KernelObject, S> {
       const observed = await backend.observe(signal);
       demandObserved(observed);
       // Only what nobody but a foreign hand can have done counts.
-      const drifted = this.#isOurs ? ledger.differencesTo(observed) : 0;
-      this.#findings = { hasLooked: true, drifted: this.#findings.drifted + drifted };
+      if (this.#isOurs) this.#found(ledger.differencesTo(observed));
+      this.#findings = { ...this.#findings, hasLooked: true };
       ledger.adopt(observed);
       this.#isOurs = true;
     } catch (error) {

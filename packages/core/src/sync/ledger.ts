@@ -1,5 +1,5 @@
 import { objectId } from "../contract/backend.ts";
-import type { Delta, KernelObject, Observed, Outcome, Put } from "../contract/backend.ts";
+import type { Delta, KernelObject, LeftObjects, Observed, Outcome, Put, SeenPart, WhatIsLeft } from "../contract/backend.ts";
 import { isEqual } from "../model/equal.ts";
 import type { ProxyError } from "../model/errors.ts";
 import { Attempts } from "./attempts.ts";
@@ -153,18 +153,18 @@ export class Ledger<K extends KernelObject> {
     for (const [row, objects] of rows) this.#own(row, objects);
   }
 
-  /** Count the objects that the host holds otherwise than is believed. What lingers, or failed, may be there or not. */
-  differencesTo(observed: Observed<K> | undefined): number {
-    if (observed === undefined) return 0;
+  /** The objects that the host holds otherwise than is believed. What lingers, or failed, may be there or not. */
+  differencesTo(observed: Observed<K> | undefined): readonly string[] {
+    if (observed === undefined) return [];
     const lingering = new Set(observed.lingering.map(objectId));
     const isOpen = (id: string): boolean => lingering.has(id) || this.#lingering.has(id) || this.#attempts.hasFailed(id);
-    let count = 0;
+    const different: string[] = [];
     for (const [id, { applied }] of this.#entries) {
       const found = observed.objects.get(id);
-      if (applied !== undefined && found !== applied && !isEqual(found?.value, applied.value) && !isOpen(id)) count++;
+      if (applied !== undefined && found !== applied && !isEqual(found?.value, applied.value) && !isOpen(id)) different.push(id);
     }
-    for (const id of observed.objects.keys()) if (this.#entries.get(id)?.applied === undefined && !isOpen(id)) count++;
-    return count;
+    for (const id of observed.objects.keys()) if (this.#entries.get(id)?.applied === undefined && !isOpen(id)) different.push(id);
+    return different;
   }
 
   /** Believe an observation: from now on the difference is against this. Undefined: nothing is known to be there. */
@@ -185,6 +185,39 @@ export class Ledger<K extends KernelObject> {
     // Also unwanted objects that there was no time to remove.
     for (const id of deferred) if (this.#dirty.has(id)) this.#attempts.defer(id);
     this.#kept.found(observed?.objects.keys() ?? []);
+  }
+
+  /** Believe that somebody left so much of what the host held, and touched nothing else. Gives the objects of which there is something else now. */
+  believe(left: LeftObjects): readonly string[] {
+    const changed: string[] = [];
+    if (left === "nothing") {
+      for (const [id, entry] of this.#entries) if (this.#isChangedTo(id, entry, undefined)) changed.push(id);
+      this.#lingering.adopt([]);
+      return changed;
+    }
+    for (const [id, now] of "covers" in left ? this.#foundIn(left) : this.#leftOf(left)) {
+      const held = this.#entries.get(id)?.applied;
+      if (held === now || isEqual(held?.value, now?.value)) continue;
+      if (this.#isChangedTo(id, this.#entry(id), now)) changed.push(id);
+    }
+    return changed;
+  }
+
+  #leftOf(left: ReadonlyMap<string, WhatIsLeft>): readonly (readonly [id: string, now: K | undefined])[] {
+    return Array.from(left, ([id, whatIsLeft]) => [id, whatIsLeft(this.#entries.get(id)?.applied) as K | undefined]);
+  }
+
+  #foundIn({ covers, objects }: SeenPart): readonly (readonly [id: string, now: K | undefined])[] {
+    const gone = Array.from(this.#entries).filter(([id, { applied }]) => applied !== undefined && covers(applied) && !objects.has(id));
+    const found = Array.from(objects, ([id, object]) => [id, object as K] as const);
+    return [...gone.map(([id]) => [id, undefined] as const), ...found.filter(([id]) => !this.#lingering.has(id))];
+  }
+
+  #isChangedTo(id: string, entry: Entry<K>, now: K | undefined): boolean {
+    if (entry.applied === now) return false;
+    this.#setApplied(entry, now);
+    this.#touch(id, entry);
+    return true;
   }
 
   /** The difference between what is wanted and what is applied, in the order things changed; what was deferred comes last. */

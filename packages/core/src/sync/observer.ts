@@ -16,6 +16,10 @@ export interface SyncedEvent {
   readonly deferred: number;
   /** Objects that the host held otherwise than we had left them: a foreign hand's doing, mended now. */
   readonly drifted: number;
+  /** Some of them, by `objectId`, for people. */
+  readonly driftedSome: readonly string[];
+  /** What somebody was seen to do to our objects was mended, as a drift's `left` told, and not found by comparing. */
+  readonly mended: boolean;
   /** Objects in force. */
   readonly objects: number;
   readonly atMs: number;

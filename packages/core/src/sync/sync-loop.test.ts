@@ -1,3 +1,4 @@
+import type { SeenPart } from "../contract/backend.ts";
 import { describe, expect, it } from "vitest";
 import { objectId } from "../contract/backend.ts";
 import { ProxyError } from "../model/errors.ts";
@@ -113,6 +114,72 @@ describe("when syncs happen", () => {
     bench.upsert(service(5));
     await bench.clock.advance(60_000);
     expect(drifts()).toEqual([0]);
+    await bench.stop();
+  });
+
+  it("what somebody was seen to leave is mended without a look, and told", async () => {
+    const bench = await createSyncBench([service(1), service(2)]);
+    const { objects } = bench.host;
+    const found = (): readonly unknown[] =>
+      bench.observer.syncs.splice(0).map(({ full, mended, put, drifted, driftedSome }) => ({ full, mended, put, drifted, driftedSome }));
+    found();
+    const taken = [...objects.keys()].find((id) => id.includes("10.96.0.1")) ?? "";
+    const object = objects.get(taken);
+    objects.delete(taken);
+    bench.loop.mend(new Map([[taken, () => undefined]]));
+    await bench.clock.advance(5000);
+    expect(objects.get(taken)).toEqual(object);
+    expect(found()).toEqual([{ full: false, mended: true, put: 1, drifted: 1, driftedSome: [taken] }]);
+    // One thing after the other; what nobody wants goes again.
+    const foreign = { kind: "service", key: "of nobody", value: 1 };
+    objects.set("service of nobody", foreign);
+    bench.loop.mend(new Map([["service of nobody", () => foreign]]));
+    objects.delete(taken);
+    bench.loop.mend(new Map([[taken, () => undefined]]));
+    await bench.clock.advance(5000);
+    expect([objects.has("service of nobody"), objects.has(taken)]).toEqual([false, true]);
+    found();
+    const all = objects.size;
+    objects.clear();
+    bench.loop.mend("nothing");
+    await bench.clock.advance(5000);
+    expect([objects.size, bench.host.observations, found()]).toMatchObject([all, 1, [{ mended: true, put: all, drifted: all }]]);
+    expect(bench.host.violations).toEqual([]);
+    await bench.stop();
+  });
+
+  it("a part that was seen is believed, unless something was written since", async () => {
+    const bench = await createSyncBench([service(1), service(2)]);
+    const { objects } = bench.host;
+    const taken = [...objects.keys()].find((id) => id.includes("10.96.0.1")) ?? "";
+    const part = (isCurrent: boolean): SeenPart => ({
+      covers: (object) => objectId(object) === taken || object.kind === "stray",
+      objects: new Map([["stray one", { kind: "stray", key: "one", value: 1 }]]),
+      isCurrent: () => isCurrent,
+    });
+    for (const [isCurrent, observations] of [
+      [true, 1],
+      [false, 2],
+    ] as const) {
+      objects.delete(taken);
+      objects.set("stray one", { kind: "stray", key: "one", value: 1 });
+      bench.loop.mend(part(isCurrent));
+      await bench.clock.advance(5000);
+      expect([objects.has(taken), objects.has("stray one"), bench.host.observations]).toEqual([true, false, observations]);
+    }
+    expect(bench.host.violations).toEqual([]);
+    await bench.stop();
+  });
+
+  it("a wrong guess of what was left fails, and is mended by comparing everything", async () => {
+    const bench = await createSyncBench([service(1)]);
+    const [id = ""] = bench.host.objects.keys();
+    const faults: ("before" | undefined)[] = ["before"];
+    bench.host.faults = { apply: () => faults.pop() };
+    bench.host.objects.delete(id);
+    bench.loop.mend(new Map([["service wrong", () => ({ kind: "service", key: "wrong", value: 1 })]]));
+    await bench.clock.advance(5000);
+    expect([bench.host.objects.has(id), bench.host.observations]).toEqual([true, 2]);
     await bench.stop();
   });
 

@@ -1,4 +1,4 @@
-import type { Backend, Context, KernelObject } from "../contract/backend.ts";
+import type { Backend, Context, KernelObject, LeftObjects } from "../contract/backend.ts";
 import type { Capabilities } from "../contract/capabilities.ts";
 import { changingDestinations } from "./conntrack.ts";
 import { FeedReader } from "./feed-reader.ts";
@@ -60,6 +60,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
   readonly #schedule: Schedule;
   readonly #progress = new Progress();
   #host: H;
+  /** What somebody left of what the host held, one thing after another, since the last sync. */
+  #left: LeftObjects[] = [];
 
   constructor(options: SyncLoopOptions<H, K, S>) {
     this.#options = options;
@@ -145,6 +147,12 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#hurry();
   }
 
+  /** Mend objects of which somebody left so much, soon, without comparing: nothing else was touched. */
+  mend(left: LeftObjects): void {
+    this.#left.push(left);
+    this.#hurry();
+  }
+
   /** Sync until aborted. Never rejects for operating errors. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
@@ -215,6 +223,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const schedule = this.#schedule;
     const startMs = clock.nowMs();
     if (schedule.isAuditDue(startMs)) this.#hostLink.distrust();
+    for (const left of this.#left.splice(0)) this.#hostLink.believe(left);
     const isFull = !this.#hostLink.isKnown;
     schedule.began(startMs, isFull);
     this.#wanted.setHost(this.#host);
@@ -251,10 +260,11 @@ export class SyncLoop<H, K extends KernelObject, S> {
     let triggersMs: readonly number[] = [];
     if (deferred > 0) this.#progress.paused(atMs);
     else triggersMs = this.#progress.succeeded(atMs);
-    const { hasLooked, drifted } = this.#hostLink.drainFindings();
+    const { hasLooked, hasMended: mended, drifted, driftedSome } = this.#hostLink.drainFindings();
     const full = isFull || hasLooked;
     const objects = ledger.appliedCount;
-    observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, deferred, drifted, objects, atMs });
+    const found = { drifted, driftedSome, mended };
+    observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, deferred, ...found, objects, atMs });
     const flows = this.#wanted.commit();
     const changing = deferred > 0 ? changingDestinations(this.#wanted.uncommitted()) : [];
     if (this.#options.dryRun === undefined) this.#forgetter.forget(flows, changing);

@@ -118,14 +118,22 @@ export class IptablesTool {
     await restoreIptables(await this.#file("-restore", signal), input, this.#run(signal));
   }
 
-  /** Tell whether a chain is there. Cheap however many rules there are elsewhere. @throws {ProxyError} as {@link runLocked}, and `permission_denied`. */
+  /** Tell whether a chain is there. @throws as {@link IptablesTool.listChain}. */
   async hasChain(table: TableName, chain: string, signal: AbortSignal): Promise<boolean> {
+    return (await this.listChain(table, chain, signal)) !== undefined;
+  }
+
+  /**
+   * List one chain as `iptables -S` prints it; undefined: it isn't there. Cheap however many rules there are elsewhere.
+   * @throws {ProxyError} as {@link runLocked}, and `permission_denied`.
+   */
+  async listChain(table: TableName, chain: string, signal: AbortSignal): Promise<string | undefined> {
     const file = await this.#file("", signal);
     const result = await runLocked(file, ["-t", table, "-S", chain], this.#run(signal));
-    if (result.code === 0) return true;
+    if (result.code === 0) return result.stdout;
     const error = iptablesError(result.stderr, `look for chain ${chain}`);
     if (error.code === "permission_denied") throw error;
-    return false;
+    return undefined;
   }
 
   async #saved(args: readonly string[], table: TableName, signal: AbortSignal): Promise<string> {

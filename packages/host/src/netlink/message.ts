@@ -62,6 +62,18 @@ export function findAttribute(bytes: Buffer, wanted: number, offset = 0): Buffer
   return undefined;
 }
 
+/** The data of all attributes, in order; it points into `bytes`. */
+export function attributesOf(bytes: Buffer): readonly Buffer[] {
+  const found: Buffer[] = [];
+  for (let at = 0; at + ATTRIBUTE_HEADER_LENGTH <= bytes.length;) {
+    const length = bytes.readUInt16LE(at);
+    if (length < ATTRIBUTE_HEADER_LENGTH || at + length > bytes.length) break;
+    found.push(bytes.subarray(at + ATTRIBUTE_HEADER_LENGTH, at + length));
+    at += align(length);
+  }
+  return found;
+}
+
 /** Write an attribute. */
 export function attribute(type: number, data: Uint8Array): Buffer {
   const length = ATTRIBUTE_HEADER_LENGTH + data.length;

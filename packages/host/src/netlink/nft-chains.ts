@@ -2,13 +2,12 @@ import type { NetlinkChannel } from "./channel.ts";
 import { errno } from "./errno.ts";
 import { consistentDump } from "./host-addresses.ts";
 import { findAttribute, zeroTerminated } from "./message.ts";
-import { NFT_FAMILIES, NFT_SUBSYSTEM } from "./nft-events.ts";
+import { NFGENMSG_LENGTH, NFT_FAMILIES, NFT_SUBSYSTEM } from "./nft-changes.ts";
 
 // @source linux/netfilter/nf_tables.h: NFT_MSG_GETCHAIN, nft_chain_attributes, nft_hook_attributes
 const GETCHAIN = (NFT_SUBSYSTEM << 8) | 4;
 const CHAIN = { table: 1, name: 3, hook: 4, policy: 5, type: 7 } as const;
 const HOOK = { number: 1, priority: 2, device: 3 } as const;
-const NFGENMSG_LENGTH = 4;
 /** @source linux/netfilter.h nf_inet_hooks; netdev and arp have numbers of their own, and `ingress` is what a netdev chain mostly is. */
 const INET_HOOKS = ["prerouting", "input", "forward", "output", "postrouting", "ingress"] as const;
 const NETDEV_HOOKS = ["ingress", "egress"] as const;

@@ -1,23 +1,15 @@
 import { findAttribute, zeroTerminated } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
+import { NFGENMSG_LENGTH, NFT_SUBSYSTEM, nftTableOf, readNftChanges } from "./nft-changes.ts";
+import type { NftChange } from "./nft-changes.ts";
 
 // @source linux/netfilter/nfnetlink.h, nf_tables.h
-/** Its number among those of nfnetlink. */
-export const NFT_SUBSYSTEM = 10;
 const NEWGEN = (NFT_SUBSYSTEM << 8) | 15;
-const NFGENMSG_LENGTH = 4;
+const GENERATION = { id: 1, pid: 2, process: 3 } as const;
 /** In every nf_tables message but NEWGEN attribute 1 is the name of the table concerned. */
 const TABLE = 1;
-const GENERATION = { id: 1, pid: 2, process: 3 } as const;
-/** nft's words for the numbers of families. */
-export const NFT_FAMILIES: ReadonlyMap<number, string> = new Map([
-  [1, "inet"],
-  [2, "ip"],
-  [3, "arp"],
-  [5, "netdev"],
-  [7, "bridge"],
-  [10, "ip6"],
-]);
+/** Kept of one commit. More is not worth it: everything has to be looked at then. */
+const KEPT_BYTES_MAX = 16 << 20;
 
 /** NFT_MSG_GETGEN: ask for the ruleset generation. */
 export const NFT_GETGEN: number = (NFT_SUBSYSTEM << 8) | 16;
@@ -33,6 +25,8 @@ export type NftEvent =
       readonly process: string;
       /** Tables touched, as nft names them, e.g. `ip turnout`. */
       readonly tables: readonly string[];
+      /** What was done, read when it is asked for; undefined: too much to tell. */
+      readonly changes: () => readonly NftChange[] | undefined;
     }
   | { readonly kind: "lost" };
 
@@ -47,6 +41,9 @@ export class NftEventReader {
   #tables = new Set<string>();
   #lastFamily = -1;
   #lastName: Buffer = Buffer.alloc(0);
+  /** Copies of what says what was done; undefined: there was too much. */
+  #kept: NetlinkMessage[] | undefined = [];
+  #keptBytes = 0;
 
   /** Take one notification; the last of a commit gives the event. */
   receive(message: NetlinkMessage): NftEvent | undefined {
@@ -54,20 +51,25 @@ export class NftEventReader {
     if (type >> 8 !== NFT_SUBSYSTEM || payload.length < NFGENMSG_LENGTH) return undefined;
     if (type !== NEWGEN) {
       this.#noteTable(payload);
+      this.#keep(message);
       return undefined;
     }
     const tables = [...this.#tables];
+    const kept = this.#kept;
     this.reset();
     const pid = findAttribute(payload, GENERATION.pid, NFGENMSG_LENGTH)?.readUInt32BE(0) ?? 0;
     const name = findAttribute(payload, GENERATION.process, NFGENMSG_LENGTH);
     const process = name === undefined ? "" : zeroTerminated(name);
-    return { kind: "commit", generation: parseGeneration(type, payload) ?? 0, pid, process, tables };
+    const generation = parseGeneration(type, payload) ?? 0;
+    return { kind: "commit", generation, pid, process, tables, changes: () => (kept === undefined ? undefined : readNftChanges(kept)) };
   }
 
   /** Forget a commit seen only in part. */
   reset(): void {
     this.#tables = new Set();
     this.#lastFamily = -1;
+    this.#kept = [];
+    this.#keptBytes = 0;
   }
 
   // A large commit names one table a hundred thousand times: equal bytes are not decoded again.
@@ -75,8 +77,16 @@ export class NftEventReader {
     const name = findAttribute(payload, TABLE, NFGENMSG_LENGTH);
     const family = payload.readUInt8(0);
     if (name === undefined || (family === this.#lastFamily && name.equals(this.#lastName))) return;
-    this.#tables.add(`${NFT_FAMILIES.get(family) ?? `family ${family}`} ${zeroTerminated(name)}`);
+    this.#tables.add(nftTableOf(payload));
     this.#lastFamily = family;
     this.#lastName = Buffer.from(name);
+  }
+
+  // They are read only where a commit is somebody else's.
+  #keep(message: NetlinkMessage): void {
+    if (this.#kept === undefined) return;
+    this.#keptBytes += message.payload.length;
+    if (this.#keptBytes > KEPT_BYTES_MAX) this.#kept = undefined;
+    else this.#kept.push({ ...message, payload: Buffer.from(message.payload) });
   }
 }

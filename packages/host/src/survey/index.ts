@@ -1,8 +1,22 @@
 /**
- * A read-only look at what decides about packets on a host besides a backend's own rules.
+ * A read-only look at a host: whatever decides about its packets but our own rules.
  *
  * @packageDocumentation
  */
+export { diagnose } from "./diagnose.ts";
+export type { Finding } from "./finding.ts";
+export { bySeverity } from "./finding.ts";
+export { hostSurveyFiles } from "./files.ts";
+export type { SurveyFiles } from "./files.ts";
+export { targetOf } from "./iptables-rules.ts";
+export type { IptablesChain, IptablesTable } from "./iptables-rules.ts";
+export { targetsOf } from "./nft-rules.ts";
+export type { ForeignChain, NftRule } from "./nft-rules.ts";
+export { parameterName } from "./parameters.ts";
+export type { DeviceParameters, KernelParameters } from "./parameters.ts";
+export { surveyHost } from "./survey.ts";
+export type { HostSurvey, OwnHook, SurveyOptions, Unseen } from "./survey.ts";
+export type { Writer, WriterKind } from "./writers.ts";
 export { surveyPath } from "./path.ts";
 export type { PathQuestion, PathTools } from "./path.ts";
 export { routeFor } from "./route.ts";

@@ -48,7 +48,7 @@ describe("createFakeNetlink", () => {
     netlink.commitNft({ pid: 7, process: "nft", tables: ["ip turnout"] });
     expect(await netlink.nftGeneration()).not.toBe(before);
     const value = { kind: "commit", generation: before + 1, pid: 7, process: "nft", tables: ["ip turnout"] };
-    expect(await commits.next()).toEqual({ done: false, value });
+    expect(await commits.next()).toMatchObject({ done: false, value });
     netlink.setAddresses("IPv4", [lo]);
     netlink.setAddresses("IPv4", []);
     expect(await changes.next()).toEqual({ done: false, value: undefined });

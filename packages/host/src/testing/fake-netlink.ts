@@ -7,6 +7,7 @@ import type { HostAddress } from "../netlink/host-addresses.ts";
 import type { Netlink } from "../netlink/netlink.ts";
 import type { NftChain } from "../netlink/nft-chains.ts";
 import type { NftParts } from "../netlink/nft-parts.ts";
+import type { NftChange } from "../netlink/nft-changes.ts";
 import type { NftEvent } from "../netlink/nft-events.ts";
 
 /** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
@@ -41,7 +42,13 @@ export interface FakeNetlink extends Netlink {
   /** Have somebody answer what is asked of nf_tables' tables; nobody does at first, and there are none. */
   serveNft(parts: Netlink["nftParts"]): void;
   /** Play somebody's commit: the generation rises and watchers are told. */
-  commitNft(by: { readonly pid: number; readonly process: string; readonly tables: readonly string[] }): void;
+  commitNft(by: {
+    readonly pid: number;
+    readonly process: string;
+    readonly tables: readonly string[];
+    /** Default: too much to tell. */
+    readonly changes?: readonly NftChange[];
+  }): void;
 }
 
 /** Make a {@link FakeNetlink}; which flows go is decided by the very function the real one uses. */
@@ -75,9 +82,9 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
       routes = nextRoutes;
       for (const watcher of deviceWatchers) watcher.put();
     },
-    commitNft(by): void {
+    commitNft({ changes, ...by }): void {
       generation++;
-      for (const watcher of nftWatchers) watcher.put({ kind: "commit", generation, ...by });
+      for (const watcher of nftWatchers) watcher.put({ kind: "commit", generation, ...by, changes: () => changes });
     },
     serveNft(parts): void {
       nftParts = parts;

@@ -36,6 +36,13 @@ export class OwnCommits {
     }
   }
 
+  /** A function that tells whether nothing of ours has been committed, or begun, since this moment. */
+  sinceNow(): () => boolean {
+    const count = this.#count;
+    const isIdle = this.#underWay === 0;
+    return () => isIdle && this.#underWay === 0 && this.#count === count;
+  }
+
   /** Remember this moment. @throws {ProxyError} when the kernel can't be asked. */
   async mark(netlink: Netlink): Promise<CommitMark> {
     const commits = this.#count;
@@ -80,6 +87,9 @@ export class OwnCommits {
   }
 }
 
+/** So long after an echo of ours another's commit is doubted, in ms: many times what an echo takes to be heard. */
+const CALM_MS = 1_000;
+
 /**
  * Tells our own commits from other people's: every commit of ours is echoed once by the kernel's notifications, so an echo nobody expects
  * means that somebody else has been at the table.
@@ -88,11 +98,14 @@ export class EchoCount {
   #expected = 0;
   #underWay = 0;
   #isCounting = false;
+  /** When an echo was counted off last, or may have been missed. */
+  #heardMs = Number.NEGATIVE_INFINITY;
 
   /** Start with a clean slate: only what is under way is still to be heard of. Before this nothing is expected, because nobody listens. */
-  start(): void {
+  start(nowMs: number = Number.NEGATIVE_INFINITY): void {
     this.#expected = this.#underWay;
     this.#isCounting = true;
+    this.#heardMs = nowMs;
   }
 
   /** Expect the echo of a commit while it is made, and after it if it comes to be. @throws what `commit` throws. */
@@ -112,6 +125,19 @@ export class EchoCount {
   /** Expect the echoes of so many commits; negative: they did not come to be. */
   expect(commits: number = 1): void {
     if (this.#isCounting) this.#expected = Math.max(0, this.#expected + commits);
+  }
+
+  /**
+   * Hear a commit at a time, in ms since the epoch: whether it is ours, and if not, whether it is another's for sure.
+   *
+   * Edges: another's commit between ours and its echo is counted off as ours, and ours is taken for another's then. So around a commit of ours what
+   * is heard of another's is not taken at its word.
+   */
+  hear(nowMs: number): "ours" | "another's" | "perhaps another's" {
+    const isCalm = this.#underWay === 0 && nowMs - this.#heardMs > CALM_MS;
+    if (!this.consume()) return isCalm ? "another's" : "perhaps another's";
+    this.#heardMs = nowMs;
+    return "ours";
   }
 
   /** Count one echo off; false when none was due. */

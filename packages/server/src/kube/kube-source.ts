@@ -6,7 +6,7 @@ import type { ObjectSink, Source } from "../source/object-sink.ts";
 import { Reflector } from "./reflector.ts";
 import { DEFAULT_TIMINGS, type ReflectorTimings } from "./reflector-timings.ts";
 import { resolveAccess, type AccessOptions } from "./resolve-access.ts";
-import { tellStart, type StartedProxy } from "./starting-event.ts";
+import { tellEvents, type StartedProxy } from "./starting-event.ts";
 import { selectionFor } from "../source/selectors.ts";
 
 /** Times of a kube source; those of {@link DEFAULT_TIMINGS} and of the client. */
@@ -85,7 +85,7 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
       }),
   );
   const tasks = reflectors.map((reflector) => reflector.run(either));
-  if (startedProxy !== undefined) tasks.push(tellStart(startedProxy, { client, clock, random, log }, either));
+  if (startedProxy !== undefined) tasks.push(tellEvents(startedProxy, { client, clock, random, log }, either));
   try {
     await Promise.all(tasks);
   } finally {

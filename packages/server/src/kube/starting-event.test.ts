@@ -2,6 +2,7 @@ import { createApiServer, type ApiServer } from "@turnout/lab";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { KubeRun, service, watching } from "../test-support/kube.ts";
 import { eventually, TestClock } from "../test-support/world.ts";
+import { NodeEventQueue } from "./event-queue.ts";
 
 const STARTED = { nodeName: "node-1", hostname: "host-1" };
 
@@ -49,6 +50,23 @@ it("tells of the start in the words of kube-proxy, once", async () => {
   const [, name, nanoseconds = ""] = /^(node-1)\.([0-9a-f]{16})$/.exec(event?.metadata.name ?? "") ?? [];
   expect(name).toBe("node-1");
   expect(Number(BigInt(`0x${nanoseconds}`) / 1_000_000n)).toBeGreaterThanOrEqual(nowMs);
+});
+
+it("tells what happens later, one event a minute, the last of more", async () => {
+  const later = new NodeEventQueue();
+  await run.follow(api, {}, { startedProxy: { ...STARTED, later }, clock });
+  await eventually(() => api.objects("Event").length === 1);
+  const put = (note: string): void => later.put({ reason: "RulesChangedByOthers", action: "RepairRules", note, type: "Warning" });
+  put("nft (pid 7) changed table ip turnout");
+  await eventually(() => api.objects("Event").length === 2);
+  put("nft (pid 8)");
+  put(`nft (pid 9) ${"x".repeat(2_000)}`);
+  await eventually(() => api.objects("Event").length === 3);
+  const events = api.objects("Event").map(({ note, reason, type }) => [reason, type, String(note).slice(0, 40)]);
+  expect(events.slice(1)).toEqual([
+    ["RulesChangedByOthers", "Warning", "nft (pid 7) changed table ip turnout"],
+    ["RulesChangedByOthers", "Warning", expect.stringMatching(/^nft \(pid 9\) x+$/)],
+  ]);
 });
 
 it("tells of nothing unless asked to", async () => {

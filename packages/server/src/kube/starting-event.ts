@@ -1,100 +1,25 @@
-import { ProxyError, type Clock, type Log } from "@turnout/core";
-import type { KubeClient } from "./kube-client.ts";
-import { collect } from "./list-page.ts";
-import { HTTP, refusalError, type Refusal } from "./refusal.ts";
+import type { NodeEventQueue } from "./event-queue.ts";
+import { sendEvent, type EventSender, type EventSource, type NodeEvent } from "./node-events.ts";
 
 /** Whose start is told of. */
-export interface StartedProxy {
-  /** The Node that the event is about. */
-  readonly nodeName: string;
-  /** Of the host; it tells the proxies of one Node apart. */
-  readonly hostname: string;
-}
-
-/** What is needed to tell of it. */
-export interface StartTeller {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  /** In [0, 1). */
-  readonly random: () => number;
-  readonly log: Log;
-}
-
-/** Namespace of events about objects that have none. */
-const NAMESPACE = "default";
-const PATH = `/apis/events.k8s.io/v1/namespaces/${NAMESPACE}/events`;
-/** As client-go's broadcaster has them. */
-const TRIES_MAX = 12;
-const PAUSE_MS = 10_000;
-const IDLE_MS = 30_000;
-const ANSWER_BYTES_MAX = 1024 * 1024;
-
-/**
- * Make the event with which kube-proxy begins: the same name, reason, action and controller, so that what looks for it finds it. The note
- * says who it is; kube-proxy's is empty.
- *
- * Units: `nowMs` since the epoch.
- * @source kube-proxy cmd/kube-proxy/app/server.go birthCry; client-go v0.36.3 tools/events/event_recorder.go makeEvent
- */
-export function startingEvent({ nodeName, hostname }: StartedProxy, nowMs: number): object {
-  const wholeMs = Math.floor(nowMs);
-  return {
-    apiVersion: "events.k8s.io/v1",
-    kind: "Event",
-    // Nanoseconds, as client-go names events.
-    metadata: { name: `${nodeName}.${(BigInt(wholeMs) * 1_000_000n).toString(16)}`, namespace: NAMESPACE },
-    // The API reads exactly six digits.
-    eventTime: new Date(wholeMs).toISOString().replace("Z", "000Z"),
-    reportingController: "kube-proxy",
-    reportingInstance: `kube-proxy-${hostname}`,
-    action: "StartKubeProxy",
-    reason: "Starting",
-    regarding: { apiVersion: "v1", kind: "Node", name: nodeName },
-    note: "Turnout is this node's service proxy",
-    type: "Normal",
-  };
+export interface StartedProxy extends EventSource {
+  /** What is told of it later. */
+  readonly later?: NodeEventQueue;
 }
 
 /**
- * Send the event, once; never rejects for what the server says or doesn't.
- *
- * Edges: a refusal is final, and one line; a server that is away is tried again for two minutes. Nothing waits for it.
- * @source client-go v0.36.3 tools/events/event_broadcaster.go attemptRecording
+ * The event with which kube-proxy begins: the same reason, action and controller, so that what looks for it finds it. The note says who it is;
+ * kube-proxy's is empty.
+ * @source kube-proxy cmd/kube-proxy/app/server.go birthCry
  */
-export async function tellStart(proxy: StartedProxy, teller: StartTeller, signal: AbortSignal): Promise<void> {
-  const { client, clock, random, log } = teller;
-  const event = startingEvent(proxy, clock.nowMs());
-  for (let triesLeft = TRIES_MAX - 1; ; triesLeft--) {
-    const trouble = await send(client, event, signal);
-    if (trouble === undefined || signal.aborted) return;
-    if (triesLeft === 0 || trouble.isFinal) {
-      return log.info("the event Starting was not written; nothing depends on it", { error: trouble.error.message });
-    }
-    await clock.sleep(Math.round(PAUSE_MS * (1 + random() / 4)), signal);
-    if (signal.aborted) return;
-  }
-}
+const STARTING: NodeEvent = {
+  action: "StartKubeProxy",
+  reason: "Starting",
+  note: "Turnout is this node's service proxy",
+  type: "Normal",
+};
 
-interface Trouble {
-  readonly error: ProxyError;
-  /** Asking again won't help. */
-  readonly isFinal: boolean;
-}
-
-async function send(client: KubeClient, event: object, signal: AbortSignal): Promise<Trouble | undefined> {
-  try {
-    const answer = await client.ask({ path: PATH, body: event, idleMs: IDLE_MS }, signal);
-    if (answer.kind === "unreached") return { error: answer.error, isFinal: false };
-    if (answer.kind === "refused") return { error: refusalError(answer), isFinal: isFinal(answer) };
-    await collect(answer.chunks, ANSWER_BYTES_MAX);
-    return undefined;
-  } catch (error) {
-    if (!ProxyError.is(error)) throw error;
-    return { error, isFinal: false };
-  }
-}
-
-/** Credentials may come good, a busy or broken server may recover. */
-function isFinal({ status }: Refusal): boolean {
-  return status < HTTP.serverError && status !== HTTP.unauthorized && status !== HTTP.tooMany;
+/** Send the event of the start, then what is to be told later, until `signal` aborts. Never rejects for what the server says or doesn't. */
+export async function tellEvents(proxy: StartedProxy, sender: EventSender, signal: AbortSignal): Promise<void> {
+  await Promise.all([sendEvent(proxy, STARTING, sender, signal), proxy.later?.run(proxy, sender, signal)]);
 }

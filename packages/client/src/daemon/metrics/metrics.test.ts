@@ -63,6 +63,8 @@ test("buckets are upstream's", async () => {
     removed: 0,
     deferred: 0,
     drifted: 0,
+    driftedSome: [],
+    mended: false,
     objects: 0,
     atMs: 1_000,
   });
@@ -78,7 +80,17 @@ test("buckets are upstream's", async () => {
 test("a sync that was out of time is no successful one, and what waits waits on", async () => {
   const metrics = make();
   metrics.objectChanged("Service");
-  const event = { family: "IPv4", full: false, durationMs: 1, triggersMs: [], removed: 0, drifted: 0, objects: 3 } as const;
+  const event = {
+    family: "IPv4",
+    full: false,
+    durationMs: 1,
+    triggersMs: [],
+    removed: 0,
+    drifted: 0,
+    driftedSome: [],
+    mended: false,
+    objects: 3,
+  } as const;
   metrics.synced({ ...event, put: 3, deferred: 2, atMs: 1_000 });
   const deferred = await lines(metrics);
   expect(deferred).toContain("kubeproxy_sync_proxy_rules_service_changes_pending 1");
@@ -113,6 +125,8 @@ test("a sync is counted", async () => {
     removed: 2,
     deferred: 0,
     drifted: 6,
+    driftedSome: [],
+    mended: false,
     objects: 7,
     atMs: 3_000,
   });

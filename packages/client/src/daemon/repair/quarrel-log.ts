@@ -8,21 +8,40 @@ const QUIET_MS = 60_000;
 const REMIND_MS = 60_000;
 const NOBODY = "no process was seen; the comparison found it";
 
+/** What came of a repair. */
+export interface Compared {
+  /** Who is suspected; undefined: nobody was seen. */
+  readonly what: string | undefined;
+  /** How many objects were otherwise than we had left them. */
+  readonly drifted: number;
+  /** Some of them, by `objectId`. */
+  readonly some: readonly string[];
+}
+
+/** What the log of changes works with. */
+export interface QuarrelLogOptions {
+  readonly family: IPFamily;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Hears of each difference: who made it, as far as the host tells, and of how many objects. */
+  readonly onChange: (who: string, objects: number) => void;
+}
+
 /** Tells of changes that somebody made to what is ours, and only of those: each at first, and once a minute how many while they go on. */
 export class QuarrelLog {
-  readonly #options: { readonly family: IPFamily; readonly clock: Clock; readonly log: Log };
+  readonly #options: QuarrelLogOptions;
   #changes = 0;
   #untold = 0;
   #lastMs = Number.NEGATIVE_INFINITY;
   #toldMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: { readonly family: IPFamily; readonly clock: Clock; readonly log: Log }) {
+  constructor(options: QuarrelLogOptions) {
     this.#options = options;
   }
 
-  /** Everything was compared, because of `what` if anything was seen: so many objects were otherwise than we had left them. */
-  compared(what: string | undefined, drifted: number): void {
-    const { family, clock, log } = this.#options;
+  /** A repair is done. */
+  compared({ what, drifted, some }: Compared): void {
+    const { family, clock, log, onChange } = this.#options;
     if (drifted === 0) {
       if (what !== undefined) log.debug("nothing of ours was changed", { family, what });
       return;
@@ -31,7 +50,8 @@ export class QuarrelLog {
     if (nowMs - this.#lastMs > QUIET_MS) this.#changes = 0;
     this.#lastMs = nowMs;
     this.#changes += 1;
-    const fields = { family, what: what ?? NOBODY, objects: drifted };
+    const fields = { family, what: what ?? NOBODY, objects: drifted, some: some.join(", ") };
+    onChange(what ?? NOBODY, drifted);
     if (this.#changes <= SINGLE_LINES) {
       this.#untold = 0;
       log.warn("another program changed Turnout's objects; they were repaired", fields);

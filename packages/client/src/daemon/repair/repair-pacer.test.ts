@@ -1,3 +1,4 @@
+import type { LeftObjects } from "@turnout/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { flushPromises, ToyClock, ToyLog } from "../../test-support/toys.ts";
 import { RepairPacer } from "./repair-pacer.ts";
@@ -10,6 +11,9 @@ let stop: AbortController;
 let pacer: RepairPacer;
 /** A comparison is asked for and not done yet. */
 let isAsked: boolean;
+/** What was to be put anew, each time. */
+let mended: (readonly string[])[];
+let changes: (readonly [who: string, objects: number])[];
 
 beforeEach(() => {
   clock = new ToyClock();
@@ -22,21 +26,27 @@ beforeEach(() => {
     isAsked = true;
     audits.push(clock.nowMs() - startMs);
   };
-  pacer = new RepairPacer({ family: "IPv4", clock, log, audit, maxWaitMs: MAX_WAIT_MS, signal: stop.signal });
+  mended = [];
+  changes = [];
+  const mend = (left: LeftObjects): void => void mended.push(left instanceof Map ? [...(left as ReadonlyMap<string, unknown>).keys()] : []);
+  const onChange = (who: string, objects: number): void => void changes.push([who, objects]);
+  pacer = new RepairPacer({ family: "IPv4", clock, log, audit, mend, onChange, maxWaitMs: MAX_WAIT_MS, signal: stop.signal });
 });
+
+const left = (...ids: readonly string[]): LeftObjects => new Map(ids.map((id) => [id, () => undefined]));
 
 /** The comparison takes its time and is done. */
 async function compare(durationMs: number, drifted: number): Promise<void> {
   await clock.advance(durationMs);
   isAsked = false;
-  pacer.synced({ full: true, durationMs, drifted });
+  pacer.synced({ full: true, mended: false, durationMs, drifted, driftedSome: [] });
   await flushPromises();
 }
 
 /** Somebody changes something each 100 ms, and a comparison, which mends it, takes `costMs`. */
 async function quarrel(forMs: number, costMs: number): Promise<void> {
   for (let ms = 0; ms < forMs; ms += 100) {
-    pacer.changed("nft (pid 7)");
+    pacer.changed({ what: "nft (pid 7)" });
     await clock.advance(100);
     if (isAsked) {
       await compare(costMs, 1);
@@ -51,24 +61,54 @@ const warnings = (): readonly string[] => log.lines.filter((line) => line.starts
 describe("somebody's changes", () => {
   test("the first after quiet is repaired at once, whatever repairs cost, and told with what was found", async () => {
     for (let times = 0; times < 5; times += 1) {
-      pacer.changed("nft (pid 7)");
+      pacer.changed({ what: "nft (pid 7)" });
       await compare(10_000, 3);
       await clock.advance(290_000);
     }
     expect(audits).toEqual([0, 300_000, 600_000, 900_000, 1_200_000]);
     expect(warnings()).toHaveLength(5);
-    expect(warnings()[0]).toBe("warn another program changed Turnout's objects; they were repaired family=IPv4 what=nft (pid 7) objects=3");
+    expect(warnings()[0]).toBe(
+      "warn another program changed Turnout's objects; they were repaired family=IPv4 what=nft (pid 7) objects=3 some=",
+    );
   });
 
   test("a suspicion that comes to nothing is no warning", async () => {
-    pacer.changed("portmap (pid 7) changed table ip nat");
+    pacer.changed({ what: "portmap (pid 7) changed table ip nat" });
     await compare(20, 0);
     expect(audits).toEqual([0]);
     expect(log.lines).toEqual(["debug nothing of ours was changed family=IPv4 what=portmap (pid 7) changed table ip nat"]);
   });
 
+  test("what was taken for sure is put anew without a comparison, and told by name", async () => {
+    pacer.changed({ what: "nft (pid 7)", left: left("chain a", "chain b") });
+    expect([audits, mended]).toEqual([[], [["chain a", "chain b"]]]);
+    // Until that is done, what comes is put together; what may be anything makes a comparison of it.
+    pacer.changed({ what: "nft (pid 8)", left: left("chain c") });
+    pacer.changed({ what: "nft (pid 9)", left: left("chain d") });
+    pacer.synced({ full: false, mended: true, durationMs: 5, drifted: 2, driftedSome: ["chain a", "chain b"] });
+    await flushPromises();
+    expect(mended).toEqual([["chain a", "chain b"], ["chain c"], ["chain d"]]);
+    pacer.changed({ what: "nft (pid 10)", left: left("chain e") });
+    pacer.changed({ what: "nft (pid 11)" });
+    pacer.synced({ full: false, mended: true, durationMs: 5, drifted: 1, driftedSome: ["chain c"] });
+    await flushPromises();
+    expect([audits, mended.length]).toEqual([[0], 3]);
+    expect(warnings()[0]).toContain("what=nft (pid 7) objects=2 some=chain a, chain b");
+    expect(changes).toEqual([
+      ["nft (pid 7)", 2],
+      ["nft (pid 8)", 1],
+    ]);
+  });
+
+  test("what took nothing of ours is not waited for", async () => {
+    pacer.changed({ what: "nft (pid 7)", left: left() });
+    pacer.changed({ what: "nft (pid 8)", left: left("chain a") });
+    await flushPromises();
+    expect([audits, mended]).toEqual([[], [["chain a"]]]);
+  });
+
   test("what comes while a comparison is under way is looked at once more, and no more often", async () => {
-    for (let times = 0; times < 5; times += 1) pacer.changed("nft (pid 7)");
+    for (let times = 0; times < 5; times += 1) pacer.changed({ what: "nft (pid 7)" });
     expect(audits).toEqual([0]);
     await compare(20, 1);
     expect(audits).toEqual([0, 20]);
@@ -78,9 +118,9 @@ describe("somebody's changes", () => {
   });
 
   test("syncs that compare nothing end no comparison", async () => {
-    pacer.changed("a");
-    pacer.changed("b");
-    pacer.synced({ full: false, durationMs: 5, drifted: 0 });
+    pacer.changed({ what: "a" });
+    pacer.changed({ what: "b" });
+    pacer.synced({ full: false, mended: false, durationMs: 5, drifted: 0, driftedSome: [] });
     await flushPromises();
     expect(audits).toEqual([0]);
   });
@@ -122,10 +162,10 @@ describe("somebody's changes", () => {
   test("nothing is repaired after the end", async () => {
     await quarrel(100_000, 2_000);
     audits.length = 0;
-    pacer.changed("x");
+    pacer.changed({ what: "x" });
     stop.abort();
     await flushPromises();
-    pacer.changed("x");
+    pacer.changed({ what: "x" });
     await clock.advance(60_000);
     expect(audits).toEqual([]);
   });

@@ -1,6 +1,7 @@
-import type { Clock, IPFamily, Log, SyncedEvent } from "@turnout/core";
+import type { Clock, Drift, IPFamily, LeftObjects, Log, SyncedEvent } from "@turnout/core";
 import { QuarrelLog } from "./quarrel-log.ts";
 import { afterRepair, freshBudget, repairWaitMs, type RepairBudget } from "./repair-budget.ts";
+import { Suspicion } from "./suspicion.ts";
 
 /** What a repair pacer works with. */
 export interface RepairPacerOptions {
@@ -9,11 +10,18 @@ export interface RepairPacerOptions {
   readonly log: Log;
   /** Compare everything with the host, soon; {@link RepairPacer.synced} is to be told when that is done. */
   readonly audit: () => void;
+  /** Mend just what somebody was seen to do, soon; as above. */
+  readonly mend: (left: LeftObjects) => void;
+  /** Hears of each difference that somebody made: who, as far as the host tells, and of how many objects. */
+  readonly onChange: (who: string, objects: number) => void;
   /** Longest wait for a repair, in ms. */
   readonly maxWaitMs: number;
   /** Ends the waiting; nothing is repaired after. */
   readonly signal: AbortSignal;
 }
+
+/** What of a sync tells that a repair is done. */
+export type RepairSync = Pick<SyncedEvent, "full" | "mended" | "durationMs" | "drifted" | "driftedSome">;
 
 /**
  * Decides when to repair what somebody else may have changed: at once, unless that would cost more than a share of the time.
@@ -25,10 +33,10 @@ export class RepairPacer {
   readonly #options: RepairPacerOptions;
   readonly #quarrel: QuarrelLog;
   #budget: RepairBudget;
-  /** Who is suspected of what the next comparison may find; undefined: nobody. */
-  #what: string | undefined;
-  /** The same of the comparison that is asked for and not done yet. */
-  #askedFor: string | undefined;
+  /** Who is suspected of what the next repair may find; undefined: nobody. */
+  #suspicion: Suspicion | undefined;
+  /** The same of the repair that is asked for and not done yet. */
+  #askedFor: Suspicion | undefined;
   #isWaiting = false;
 
   constructor(options: RepairPacerOptions) {
@@ -38,24 +46,25 @@ export class RepairPacer {
   }
 
   /** Somebody may have changed what is ours. */
-  changed(what: string): void {
-    // Whether the comparison under way looks before this change or after it can't be told: there will be another.
-    this.#what ??= what;
+  changed(drift: Omit<Drift, "kind">): void {
+    // Whether the repair under way looks before this change or after it can't be told: there will be another.
+    this.#suspicion ??= new Suspicion(drift.what);
+    this.#suspicion.add(drift.left);
     void this.#repair();
   }
 
-  /** A sync is done; those that compared everything count. */
-  synced({ full, durationMs, drifted }: Pick<SyncedEvent, "full" | "durationMs" | "drifted">): void {
-    if (!full) return;
+  /** A sync is done; those that compared everything, or mended what was told, count. */
+  synced({ full, mended, durationMs, drifted, driftedSome }: RepairSync): void {
+    if (!full && !mended) return;
     const { clock, maxWaitMs } = this.#options;
     this.#budget = afterRepair(this.#budget, durationMs, maxWaitMs, clock.nowMs());
-    this.#quarrel.compared(this.#askedFor, drifted);
+    this.#quarrel.compared({ what: this.#askedFor?.what, drifted, some: driftedSome });
     this.#askedFor = undefined;
-    if (this.#what !== undefined) void this.#repair();
+    if (this.#suspicion !== undefined) void this.#repair();
   }
 
   async #repair(): Promise<void> {
-    const { clock, signal, audit } = this.#options;
+    const { clock, signal, audit, mend } = this.#options;
     if (this.#isWaiting || this.#askedFor !== undefined || signal.aborted) return;
     const waitMs = repairWaitMs(this.#budget, clock.nowMs());
     if (waitMs > 0) {
@@ -64,8 +73,12 @@ export class RepairPacer {
       this.#isWaiting = false;
       if (signal.aborted) return;
     }
-    this.#askedFor = this.#what;
-    this.#what = undefined;
-    audit();
+    const suspicion = this.#suspicion;
+    this.#askedFor = suspicion;
+    this.#suspicion = undefined;
+    if (suspicion?.left === undefined) audit();
+    else if (suspicion.left.length > 0) for (const left of suspicion.left) mend(left);
+    // Nothing of ours was touched: there is nothing to wait for.
+    else this.#askedFor = undefined;
   }
 }

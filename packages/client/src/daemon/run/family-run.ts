@@ -8,10 +8,12 @@ import {
   type Backend,
   type BackendModule,
   type Capabilities,
+  type Drift,
   type Feed,
   type IPFamily,
   type Issue,
   type KernelObject,
+  type LeftObjects,
   type ProxyError,
   type SyncObserver,
   type World,
@@ -27,8 +29,8 @@ import { watchHost } from "./host-watch.ts";
 import type { LeftoverOptions, ToldCauses } from "./leftovers.ts";
 import { NodeFeed } from "../feed/node-feed.ts";
 import { CountReader } from "../insight/count-reader.ts";
-import type { FamilyView } from "../insight/proxy-view.ts";
 import type { RecentChanges } from "../insight/recent-changes.ts";
+import type { FamilyView, ForeignChange } from "../insight/proxy-view.ts";
 import { RecentLatencies } from "../insight/recent-latencies.ts";
 import { countMetrics } from "../insight/service-counts.ts";
 import { RepairPacer } from "../repair/repair-pacer.ts";
@@ -50,6 +52,8 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly metrics: Metrics;
   readonly report: (issue: Issue) => void;
   readonly isProxyHealthy: () => boolean;
+  /** Hears of each change that somebody else made to our objects, once it is repaired. */
+  readonly onForeignChange: ((family: IPFamily, change: ForeignChange) => void) | undefined;
   readonly dryRun: ((text: string) => void) | undefined;
   readonly leftovers: LeftoverOptions | undefined;
   /** What was told of leftovers that can't be looked for. */
@@ -87,6 +91,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #counts: CountReader;
   #inForceSinceMs: number | undefined;
   #pacer: RepairPacer | undefined;
+  #foreignChange: ForeignChange | undefined;
   #hasSynced = false;
   #isHealthDue = false;
 
@@ -167,8 +172,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       },
       lastError,
       refusals,
-      foreignChange: undefined,
       otherProxies: this.#formerProxies.found,
+      foreignChange: this.#foreignChange,
       latency: this.#latencies.summary,
       counted: (signal) => this.#counts.busiest(signal),
       issues: () => loop.issues(),
@@ -243,7 +248,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
     if (dryRun !== undefined) return;
     const { clock, log } = world;
     const audit = (): void => this.#loop.audit();
-    const pacer = new RepairPacer({ family, clock, log, audit, maxWaitMs: config.syncPeriodMs, signal });
+    const mend = (left: LeftObjects): void => this.#loop.mend(left);
+    const onChange = (who: string, objects: number): void => {
+      this.#foreignChange = { atMs: clock.nowMs(), who, objects };
+      this.#parts.onForeignChange?.(family, this.#foreignChange);
+    };
+    const pacer = new RepairPacer({ family, clock, log, audit, mend, onChange, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;
     if (backend.watch === undefined) return;
     const onFacts = (facts: H): void => {
@@ -251,8 +261,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       if (this.#loop.setHost(facts)) this.#isHealthDue = true;
     };
     const watch = backend.watch.bind(backend);
-    const onDrift = (what: string): void => {
-      if (config.repairsOnNotice) pacer.changed(what);
+    const onDrift = (drift: Drift): void => {
+      if (config.repairsOnNotice) pacer.changed(drift);
     };
     await watchHost({ family, watch, onFacts, onDrift, audit, retryMs: config.syncPeriodMs, clock, log }, signal);
   }

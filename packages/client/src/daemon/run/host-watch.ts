@@ -1,4 +1,4 @@
-import { ProxyError, type Clock, type HostEvent, type IPFamily, type Log } from "@turnout/core";
+import { ProxyError, type Clock, type Drift, type HostEvent, type IPFamily, type Log } from "@turnout/core";
 
 /** What a host is watched with. */
 export interface HostWatchOptions<H> {
@@ -7,7 +7,7 @@ export interface HostWatchOptions<H> {
   readonly watch: (signal: AbortSignal) => AsyncIterable<HostEvent<H>>;
   readonly onFacts: (facts: H) => void;
   /** Hears what somebody may have changed that is ours. */
-  readonly onDrift: (what: string) => void;
+  readonly onDrift: (drift: Drift) => void;
   /** Compares everything: something may have changed while nobody watched. */
   readonly audit: () => void;
   /** Wait before watching again, in ms. */
@@ -23,7 +23,7 @@ export async function watchHost<H>(options: HostWatchOptions<H>, signal: AbortSi
     try {
       for await (const event of watch(signal)) {
         if (event.kind === "facts") onFacts(event.facts);
-        else onDrift(event.what);
+        else onDrift(event);
       }
       if (signal.aborted) return;
       log.warn("watching the host ended, starting again", { family });

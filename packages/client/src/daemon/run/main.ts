@@ -24,9 +24,9 @@ import type { Eligibility } from "../../api/eligibility.ts";
 import { prepareHost } from "./host-work.ts";
 import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts";
 import { judge, type HealthReport } from "../health/health.ts";
-import type { ProxyView } from "../insight/proxy-view.ts";
 import { RecentChanges } from "../insight/recent-changes.ts";
 import type { WhyHelp } from "../insight/why-help.ts";
+import type { ForeignChange, ProxyView } from "../insight/proxy-view.ts";
 import { IssueLog } from "../../process/issue-log.ts";
 import { ToldCauses, type LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -55,6 +55,8 @@ export interface RunOptions {
   /** Takes each plan as text; nothing is applied and no port is opened. */
   readonly dryRun?: (text: string) => void;
   readonly report?: (issue: Issue) => void;
+  /** Hears of each change that somebody else made to our objects, once it is repaired. */
+  readonly onForeignChange?: (family: IPFamily, change: ForeignChange) => void;
   /** A proxy that stays sets the host's settings through this, and gives up rights; undefined: neither. */
   readonly host?: HostAccess | undefined;
   /** What becomes of the rules that other proxies left; undefined: nobody looks for any. */
@@ -201,6 +203,7 @@ function openFamilies<H, K extends KernelObject, S>(
           world,
           metrics,
           report,
+          onForeignChange: options.onForeignChange,
           isProxyHealthy,
           dryRun,
           leftovers,

@@ -1,0 +1,31 @@
+import { parseArgs } from "node:util";
+import { createRandom } from "@turnout/core/testing";
+import { playChaos } from "./chaos.ts";
+import { VICTIMS } from "./hands.ts";
+
+/**
+ * Have a foreign hand remove and change rules at random, backend by backend: `npm run e2e:chaos -- --only nft --rounds 100 --seed 7`. Exits with 1
+ * when packets don't flow again, or something of others was touched. Needs root, and the command built.
+ */
+async function main(): Promise<boolean> {
+  const { values } = parseArgs({
+    options: { only: { type: "string" }, rounds: { type: "string", default: "30" }, seed: { type: "string" } },
+  });
+  const seed = Number(values.seed ?? Date.now() % 100_000);
+  process.stdout.write(`seed ${seed}\n`);
+  let isWell = true;
+  for (const [name, victim] of Object.entries(VICTIMS)) {
+    if (values.only !== undefined && values.only !== name) continue;
+    const done = new Map<string, number>();
+    const onRound = (attack: { readonly name: string }): void => void done.set(attack.name, (done.get(attack.name) ?? 0) + 1);
+    const findings = await playChaos({ victim, rounds: Number(values.rounds), random: createRandom(seed), onRound });
+    const what = Array.from(done, ([attack, times]) => `${attack} ${times}`).join(", ");
+    process.stdout.write(
+      `${name}: ${findings.length === 0 ? "packets flowed again each time, nothing of others was touched" : findings.join("\n")} (${what})\n`,
+    );
+    isWell &&= findings.length === 0;
+  }
+  return isWell;
+}
+
+process.exitCode = (await main()) ? 0 : 1;

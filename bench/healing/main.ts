@@ -1,0 +1,96 @@
+import { loadavg } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { shapeText, parseShape } from "../workload.ts";
+import { VICTIMS } from "./hands.ts";
+import type { Attack, Victim } from "./hands.ts";
+import { createHealingStage } from "./stage.ts";
+import type { HealingStage } from "./stage.ts";
+
+/** An attempt gives up after this long, in ms: no shorter break can be seen. */
+const ATTEMPT_MS = 50;
+/** Packets are right again when nothing failed for so long, in ms. */
+const WELL_MS = 1_500;
+/** After this, in ms, it counts as not healed. */
+const HEAL_MAX_MS = 120_000;
+const REST_MAX_MS = 60_000;
+/** Between attacks at least: repairs have saved up their time, and nothing is under way. */
+const REST_MS = 4_000;
+
+/**
+ * Attack a proxy's rules one way after another, and print after how long packets are right again, and who is said to have done it:
+ * `npm run e2e:healing -- --only nft --shape 1000x10`. Needs root, and the command built.
+ */
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: "string" },
+      attack: { type: "string", default: "" },
+      shape: { type: "string", multiple: true, default: ["1000x10", "10000x10"] },
+    },
+  });
+  process.stdout.write(
+    "| backend | services x endpoints | what was done | packets right after | who, by the log | load |\n|---|---|---|---|---|---|\n",
+  );
+  for (const [name, victim] of Object.entries(VICTIMS)) {
+    if (values.only !== undefined && values.only !== name) continue;
+    for (const text of values.shape) await playAll(name, victim, text, values.attack);
+  }
+}
+
+async function playAll(name: string, { flags, attacks }: Victim, shapeName: string, only: string): Promise<void> {
+  const shape = parseShape(shapeName);
+  const stage = await createHealingStage(flags, shape);
+  try {
+    while (!(await stage.isServed(1_000))) await sleep(100);
+    let restMs = REST_MS;
+    for (const attack of attacks.filter((one) => one.name.includes(only))) {
+      await sleep(restMs);
+      const row = await play(stage, attack);
+      // Repairs take a tenth of the time, so a long one is followed by a pause.
+      restMs = Math.min(REST_MS + 10 * row.healedMs, REST_MAX_MS);
+      const cells = [name, shapeText(shape), attack.name, row.healed, row.who, (loadavg()[0] ?? 0).toFixed(1)];
+      process.stdout.write(`| ${cells.join(" | ")} |\n`);
+    }
+  } finally {
+    await stage.destroy();
+  }
+}
+
+async function play(
+  stage: HealingStage,
+  { command }: Attack,
+): Promise<{ readonly healed: string; readonly healedMs: number; readonly who: string }> {
+  const logged = stage.log.length;
+  const startedMs = Date.now();
+  await stage.node.run("sh", ["-c", command]);
+  const startMs = performance.now();
+  let wellSinceMs = startMs;
+  let hasFailed = false;
+  while (performance.now() - wellSinceMs < WELL_MS && performance.now() - startMs < HEAL_MAX_MS) {
+    if (await stage.isServed(ATTEMPT_MS)) {
+      await sleep(2);
+      continue;
+    }
+    hasFailed = true;
+    wellSinceMs = performance.now();
+  }
+  if (process.env["TURNOUT_HEALING_LOG"] !== undefined)
+    for (const line of stage.log.slice(logged)) process.stderr.write(`${JSON.stringify(line)}\n`);
+  const healedMs = wellSinceMs - startMs;
+  const told = await foreignChange(stage);
+  const healed =
+    healedMs >= HEAL_MAX_MS - WELL_MS ? `not within ${HEAL_MAX_MS / 1000} s` : hasFailed ? `${Math.round(healedMs)} ms` : "nothing failed";
+  return { healed, healedMs, who: told === undefined || told.atMs < startedMs ? "nobody was named" : told.who };
+}
+
+/** Who changed our rules last, as the proxy's status says. */
+async function foreignChange({ node }: HealingStage): Promise<{ readonly atMs: number; readonly who: string } | undefined> {
+  const { body } = await node.agent().get({ address: "127.0.0.1", port: 10249, path: "/turnout/status", timeoutMs: 10_000 });
+  const { families } = JSON.parse(body) as {
+    readonly families: readonly { readonly foreignChange?: { readonly atMs: number; readonly who: string } }[];
+  };
+  return families[0]?.foreignChange;
+}
+
+await main();

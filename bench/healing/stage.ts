@@ -1,0 +1,137 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createCluster, nodeManifests, RANGES, serviceManifest, sliceManifests } from "@turnout/lab";
+import type { Cluster, NodePlace, TargetRequest } from "@turnout/lab";
+import { lineReader } from "../line-channel.ts";
+import { TURNOUT } from "../role-process.ts";
+import { serviceObject, sliceObject } from "../workload.ts";
+import type { Shape } from "../workload.ts";
+
+const NODE = "node1";
+const SERVER_PORT = 8080;
+const START_TIMEOUT_MS = 600_000;
+const SERVICES_PER_FILE = 500;
+
+/** The Service whose packets are looked at. */
+export const WEB = { address: "10.111.0.1", port: 80, nodePort: 30_001 } as const;
+
+/** One node with a real proxy and many Services, of which one has a real endpoint; a pod and a client outside ask it. */
+export interface HealingStage {
+  readonly cluster: Cluster;
+  readonly node: NodePlace;
+  /** Lines of the proxy's log so far. */
+  readonly log: readonly LogLine[];
+  /** Whether a pod by the cluster IP, and a client outside by the node port, both get an answer. */
+  isServed(timeoutMs: number): Promise<boolean>;
+  /** The proxy's process. */
+  readonly proxy: ChildProcess;
+  destroy(): Promise<void>;
+}
+
+/** One line of the proxy's log. */
+export interface LogLine {
+  readonly msg?: string;
+  readonly what?: string;
+  readonly family?: string;
+  readonly [field: string]: unknown;
+}
+
+/** Build the stage and wait until all is in force. @throws {Error} what it failed with; nothing is left. */
+export async function createHealingStage(flags: readonly string[], shape: Shape): Promise<HealingStage> {
+  const directory = await mkdtemp(join(tmpdir(), "turnout-healing-"));
+  const hasCgroups = flags.includes("ebpf");
+  const cluster = await createCluster({
+    nodes: [{ name: NODE, pods: 2 }],
+    families: ["IPv4"],
+    clients: 1,
+    cgroups: hasCgroups ? [NODE] : [],
+  });
+  const node = cluster.node(NODE);
+  let proxy: ChildProcess | undefined;
+  const destroy = async (): Promise<void> => {
+    if (proxy?.exitCode === null) {
+      proxy.kill("SIGKILL");
+      await once(proxy, "exit");
+    }
+    cluster.destroy();
+    await rm(directory, { recursive: true });
+  };
+  try {
+    await cluster.place("pod-1-2").agent().serve({ name: "pod-1-2", transport: "TCP", port: SERVER_PORT });
+    await writeSource(directory, cluster, shape);
+    const source = ["--source", `file:${directory}`, "--node-name", NODE, "--cluster-cidr", RANGES.pods.IPv4];
+    const ports = ["--healthz-bind-address", "", "--metrics-bind-address", "127.0.0.1:10249", "--keep-capabilities"];
+    proxy = node.spawn(TURNOUT, ["run", ...flags, ...source, ...ports, "--logging-format", "json", "-v"], {
+      stdio: ["ignore", "inherit", "pipe"],
+    });
+    const log: LogLine[] = [];
+    await inForce(proxy, log);
+    const isServed = (timeoutMs: number): Promise<boolean> => served(cluster, timeoutMs);
+    return { cluster, node, log, proxy, isServed, destroy };
+  } catch (error) {
+    await destroy();
+    throw error;
+  }
+}
+
+async function writeSource(directory: string, cluster: Cluster, shape: Shape): Promise<void> {
+  const web = {
+    name: "web",
+    clusterIPs: [WEB.address],
+    ports: [{ name: "tcp", port: WEB.port, targetPort: SERVER_PORT, nodePort: WEB.nodePort }],
+  };
+  const own = [...nodeManifests(cluster), serviceManifest(web), ...sliceManifests(web, [{ place: cluster.place("pod-1-2") }], ["IPv4"])];
+  await writeList(directory, "own", own);
+  for (let first = 0; first < shape.services; first += SERVICES_PER_FILE) {
+    const indexes = Array.from({ length: Math.min(SERVICES_PER_FILE, shape.services - first) }, (_, k) => first + k);
+    await writeList(
+      directory,
+      `services-${first}`,
+      indexes.flatMap((index) => [serviceObject(index), sliceObject(index, shape)]),
+    );
+  }
+}
+
+function writeList(directory: string, name: string, items: readonly unknown[]): Promise<void> {
+  return writeFile(join(directory, `${name}.json`), JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+}
+
+async function inForce(proxy: ChildProcess, log: LogLine[]): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const follow = async (): Promise<void> => {
+    if (proxy.stderr === null) throw new Error("the proxy has no log");
+    const lines = lineReader(proxy.stderr);
+    for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
+      const parsed = line.startsWith("{") ? (JSON.parse(line) as LogLine) : { msg: line };
+      log.push(parsed);
+      if (parsed.msg === "first sync done" && parsed.family === "IPv4") resolve();
+    }
+    throw new Error(
+      `the proxy ended: ${log
+        .slice(-5)
+        .map((one) => JSON.stringify(one))
+        .join("\n")}`,
+    );
+  };
+  follow().catch(reject);
+  const late = setTimeout(() => reject(new Error("no first sync in time")), START_TIMEOUT_MS);
+  await promise.finally(() => clearTimeout(late));
+}
+
+async function served(cluster: Cluster, timeoutMs: number): Promise<boolean> {
+  const ask = async (place: string, target: Omit<TargetRequest, "timeoutMs">): Promise<boolean> =>
+    (
+      await cluster
+        .place(place)
+        .agent()
+        .attempt({ ...target, timeoutMs })
+    ).outcome === "ok";
+  const answers = await Promise.all([
+    ask("pod-1-1", { address: WEB.address, port: WEB.port }),
+    ask("client1", { address: cluster.node(NODE).address("IPv4"), port: WEB.nodePort }),
+  ]);
+  return answers.every((isOk) => isOk);
+}

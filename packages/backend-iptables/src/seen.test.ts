@@ -1,0 +1,79 @@
+import { OwnCommits } from "@turnout/host";
+import type { NftChange } from "@turnout/host";
+import { describe, expect, it } from "vitest";
+import { seeChains, touchedChains } from "./seen.ts";
+
+const change = (kind: NftChange["kind"], verb: NftChange["verb"], name: string, table = "ip nat"): NftChange => ({
+  table,
+  verb,
+  kind,
+  name,
+  keys: [],
+});
+const CHAIN = "KUBE-SVC-AAAAAAAAAAAAAAAA";
+const touched = (...changes: readonly NftChange[]): NonNullable<ReturnType<typeof touchedChains>> =>
+  touchedChains(changes, "IPv4") ?? new Map();
+
+describe("chains that a commit touched", () => {
+  it.each([
+    ["a row's", change("rule", "deleted", CHAIN), { table: "nat", chain: CHAIN, isGone: false }],
+    ["a row's that went", change("chain", "deleted", CHAIN), { table: "nat", chain: CHAIN, isGone: true }],
+    ["a shared one", change("rule", "made", "KUBE-SERVICES", "ip filter"), { table: "filter", chain: "KUBE-SERVICES", isGone: false }],
+    ["one that leads to ours", change("rule", "deleted", "PREROUTING"), { table: "nat", chain: "PREROUTING", isGone: false }],
+  ])("%s", (_name, done, chain) => {
+    expect([...touched(done).values()]).toEqual([chain]);
+  });
+
+  it.each([
+    ["a CNI plugin's", change("rule", "made", "CNI-HOSTPORT-DNAT")],
+    ["other tables'", change("rule", "deleted", "PREROUTING", "ip raw")],
+    ["the other family's", change("rule", "deleted", "KUBE-SERVICES", "ip6 nat")],
+  ])("none of %s", (_name, done) => {
+    expect(touched(done)).toEqual(new Map());
+  });
+
+  it("can't be told of too much, or of a table that went", () => {
+    expect([touchedChains(undefined, "IPv4"), touchedChains([change("table", "deleted", "")], "IPv4")]).toEqual([undefined, undefined]);
+  });
+});
+
+describe("what is seen of them", () => {
+  const sight = (chains: Readonly<Record<string, string>>): Parameters<typeof seeChains>[1] => ({
+    tool: { listChain: (_table, chain) => Promise.resolve(chains[chain]) },
+    own: new OwnCommits(),
+    family: "IPv4",
+    hasGuard: false,
+  });
+  const never = new AbortController().signal;
+
+  it("their rules, as a listing of everything would have them, and that one is gone", async () => {
+    const chains = {
+      [CHAIN]: `-N ${CHAIN}\n-A ${CHAIN} -j KUBE-SEP-AAAAAAAAAAAAAAAA\n`,
+      PREROUTING: "-P PREROUTING ACCEPT\n-A PREROUTING -j FOREIGN\n",
+    };
+    const done = [change("rule", "deleted", CHAIN), change("rule", "deleted", "PREROUTING"), change("rule", "deleted", "KUBE-NODEPORTS")];
+    const { covers, objects, isCurrent } = await seeChains(touched(...done), sight(chains), never);
+    expect([...objects.values()].map(({ kind, key, value }) => [kind, key, value])).toEqual([
+      ["chain", `nat ${CHAIN}`, "-j KUBE-SEP-AAAAAAAAAAAAAAAA"],
+    ]);
+    const covered = (kind: string, key: string): boolean => covers({ kind, key, value: "" });
+    expect([covered("rule", "nat KUBE-NODEPORTS -p tcp"), covered("jumps", "nat PREROUTING"), covered("chain", `nat ${CHAIN}`)]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect([
+      covered("chain", "nat KUBE-SERVICES"),
+      covered("shared", "filter KUBE-NODEPORTS"),
+      covered("sysctl", "nat KUBE-NODEPORTS"),
+    ]).toEqual([false, false, false]);
+    expect(isCurrent()).toBe(true);
+  });
+
+  it("of very many not their rules: they are written anew", async () => {
+    const names = Array.from({ length: 100 }, (_, index) => `KUBE-SVC-${String(index).padStart(16, "A")}`);
+    const { objects } = await seeChains(touched(...names.map((name) => change("rule", "deleted", name))), sight({}), never);
+    const values = [...objects.values()].map(({ value }) => value);
+    expect([values.length, new Set(values)]).toEqual([76, new Set(["?"])]);
+  });
+});

@@ -1,0 +1,142 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { needs } from "@turnout/house/needs";
+import { beforeAll, describe, expect, test } from "vitest";
+import { diagnosisText, type Diagnosis } from "./commands/doctor-report.ts";
+import type { Situation, Told } from "./test-support/doctor-child.ts";
+
+const CHILD = fileURLToPath(new URL("test-support/doctor-child.ts", import.meta.url));
+/** What the real kube-proxy wrote (bench/kube-proxy/record.ts), without rules whose counters the kernel would have to be given first. */
+const KUBE_PROXY = `grep -v nfacct ${fileURLToPath(new URL("../../backend-iptables/test/kube-proxy/masquerade-all.IPv4.save", import.meta.url))}`;
+const FLUSH_NFT = "nft flush ruleset";
+/** The legacy variant's tables stay, empty. */
+const FLUSH_LEGACY = "for t in filter nat; do iptables-legacy -t $t -F; iptables-legacy -t $t -X; done; iptables-legacy -P FORWARD ACCEPT";
+const FIREWALLD = `nft -f - <<'N'
+table inet firewalld {
+  chain filter_FORWARD {
+    type filter hook forward priority 10; policy accept;
+    ct state { established, related } accept
+    iifname "lo" accept
+    jump filter_FORWARD_POLICIES
+    reject with icmpx admin-prohibited
+  }
+  chain filter_FORWARD_POLICIES { iifname "trusted0" accept
+  }
+}
+N`;
+const PORTMAP = `iptables-nft-restore <<'N'
+*nat
+:PREROUTING ACCEPT [0:0]
+:CNI-HOSTPORT-DNAT - [0:0]
+:CNI-DN-0123456789abcdef - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
+-A CNI-HOSTPORT-DNAT -p tcp --dport 30080 -j CNI-DN-0123456789abcdef
+-A CNI-DN-0123456789abcdef -p tcp --dport 30080 -j DNAT --to-destination 10.1.0.2:80
+COMMIT
+N`;
+
+/** By name: what is done before and after, and what is to be found, each with words that its evidence has. */
+const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, string>> })[] = [
+  { name: "a clean host", before: "true", after: "true", finds: {} },
+  {
+    name: "forwarding is off",
+    before: "sysctl -qw net.ipv4.ip_forward=0",
+    after: "sysctl -qw net.ipv4.ip_forward=1",
+    finds: { "fault ipv4-forwarding-off": "net.ipv4.ip_forward is 0" },
+  },
+  {
+    name: "strict reverse paths",
+    before: "sysctl -qw net.ipv4.conf.eth0.rp_filter=1",
+    after: "sysctl -qw net.ipv4.conf.eth0.rp_filter=0",
+    finds: { "risk rp-filter-strict": "for eth0" },
+  },
+  {
+    name: "a foreign chain that drops what is forwarded",
+    before: "nft add table ip mine; nft 'add chain ip mine gate { type filter hook forward priority 5; policy drop; }'",
+    after: FLUSH_NFT,
+    finds: { "fault drops-forward": "chain ip mine gate has the policy drop" },
+  },
+  {
+    name: "a foreign chain that drops one port",
+    before:
+      "nft add table ip mine; nft 'add chain ip mine gate { type filter hook forward priority 5; }'; nft add rule ip mine gate tcp dport 23 drop",
+    after: FLUSH_NFT,
+    finds: {},
+  },
+  {
+    name: "a firewall like firewalld",
+    before: FIREWALLD,
+    after: FLUSH_NFT,
+    finds: { "risk drops-forward": "chain inet firewalld filter_FORWARD ends with a rule that drops all" },
+  },
+  {
+    name: "Docker's policy in the legacy variant",
+    before: "iptables-legacy -N DOCKER; iptables-legacy -P FORWARD DROP; iptables-legacy -A FORWARD -o docker0 -j DOCKER",
+    after: FLUSH_LEGACY,
+    finds: { "fault drops-forward": "iptables-legacy chain FORWARD" },
+  },
+  {
+    name: "legacy and nf_tables mixed",
+    before: "iptables-legacy -A INPUT -p tcp --dport 22 -j ACCEPT; iptables-nft -A INPUT -p tcp --dport 22 -j ACCEPT",
+    after: `${FLUSH_LEGACY}; ${FLUSH_NFT}`,
+    finds: { "risk iptables-mixed": "legacy: ip filter; nf_tables: ip filter" },
+  },
+  {
+    name: "what a kube-proxy left",
+    before: `${KUBE_PROXY} | iptables-nft-restore`,
+    after: FLUSH_NFT,
+    finds: { "risk kube-proxy-leftover": "KUBE-" },
+  },
+  {
+    name: "what a kube-proxy left beside a table of Turnout's",
+    before: `${KUBE_PROXY} | iptables-nft-restore; nft add table ip turnout; nft add chain ip turnout dispatch`,
+    after: FLUSH_NFT,
+    finds: { "fault kube-proxy-leftover": "KUBE-" },
+  },
+  {
+    name: "portmap, which has a node port first",
+    before: PORTMAP,
+    after: FLUSH_NFT,
+    finds: { "risk translates-first": "nat PREROUTING: CNI-HOSTPORT-DNAT" },
+  },
+];
+
+/** Forwards, and has a device. */
+const HOST = "ip link set lo up; ip link add eth0 type veth peer name peer0; sysctl -qw net.ipv4.ip_forward=1";
+
+describe(
+  "turnout doctor",
+  { ...needs("root", "netns", "ip", "sysctl", "nft>=1.0.1", "iptables-nft>=1.8.0", "iptables-legacy"), timeout: 120_000 },
+  () => {
+    let told: ReadonlyMap<string, Told>;
+    beforeAll(async () => {
+      const node = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning ${CHILD}`;
+      const child = spawn("unshare", ["-n", "sh", "-ec", `${HOST}; exec ${node}`], { stdio: ["pipe", "pipe", "inherit"] });
+      const closed = once(child, "close");
+      child.stdin.end(JSON.stringify(CASES));
+      const out = await text(child.stdout);
+      await closed;
+      told = new Map((JSON.parse(out) as readonly Told[]).map((one) => [one.name, one]));
+    }, 120_000);
+
+    test.each(CASES)("$name", ({ name, finds }) => {
+      const { code, out } = told.get(name) ?? { code: -1, out: "{}" };
+      const { findings } = JSON.parse(out) as Diagnosis;
+      const serious = findings.filter(({ severity }) => severity !== "note");
+      expect(Object.fromEntries(serious.map(({ severity, id, because }) => [`${severity} ${id}`, because]))).toEqual(
+        Object.fromEntries(Object.entries(finds).map(([id, words]) => [id, expect.stringContaining(words) as unknown])),
+      );
+      expect(code).toBe(Object.keys(finds).some((id) => id.startsWith("fault")) ? 1 : 0);
+    });
+
+    test("says it on one screen, with what mends it and who else writes rules", () => {
+      const { out } = told.get("what a kube-proxy left beside a table of Turnout's") ?? { out: "{}" };
+      const shown = diagnosisText(JSON.parse(out) as Diagnosis);
+      expect(shown.split("\n").length).toBeLessThan(30);
+      expect(shown).toMatch(/^FAULT {2}rules of kube-proxy decide about packets.*\n +seen: .*\n +mend: turnout run/m);
+      expect(shown).toMatch(/^rules by +Turnout \(table ip turnout\)\n +kube-proxy \(chain KUBE-/m);
+    });
+  },
+);

@@ -1,0 +1,15 @@
+import { bySeverity } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+import { parameterFindings } from "./parameter-findings.ts";
+import { proxyFindings } from "./proxy-findings.ts";
+import { ruleFindings } from "./rule-findings.ts";
+import type { HostSurvey } from "./survey.ts";
+
+/**
+ * Say what of a host is against a service proxy, whichever backend it has, the most serious first. Pure.
+ *
+ * Edges: what could not be seen is no finding. A host that nothing is wrong with has none but notes.
+ */
+export function diagnose(survey: HostSurvey): readonly Finding[] {
+  return bySeverity([...proxyFindings(survey), ...parameterFindings(survey), ...ruleFindings(survey)]);
+}

@@ -1,0 +1,20 @@
+/** Something about a host that an operator should know. */
+export interface Finding {
+  /** For programs; the same in every version. */
+  readonly id: string;
+  /** `fault`: packets of Services are lost, or go elsewhere, now; `risk`: they may, or will when something else happens; `note`: nothing is wrong. */
+  readonly severity: "fault" | "risk" | "note";
+  /** One sentence for people: what happens to packets. */
+  readonly what: string;
+  /** Where that is seen. */
+  readonly because: string;
+  /** What mends it: a command, or a sentence. */
+  readonly mend: string;
+}
+
+const ORDER = ["fault", "risk", "note"] as const;
+
+/** The most serious first; equals stay in their order. Pure. */
+export function bySeverity(findings: readonly Finding[]): readonly Finding[] {
+  return findings.toSorted((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
+}

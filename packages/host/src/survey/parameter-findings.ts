@@ -1,0 +1,90 @@
+import type { Finding } from "./finding.ts";
+import { parameterName } from "./parameters.ts";
+import type { HostSurvey } from "./survey.ts";
+
+const NEARLY_FULL = 0.8;
+const FULL = 0.97;
+const STRICT = 1;
+/** Devices that one line names. */
+const NAMED_MAX = 5;
+/** Bridges whose ports are no pods of Kubernetes. */
+const OTHERS_BRIDGE = /^(?:docker0|br-[0-9a-f]{12}|virbr\d+|podman\d+|lxcbr\d+|ovs-)/;
+
+/** What kernel parameters say against a service proxy. Pure. */
+export function parameterFindings(survey: HostSurvey): readonly Finding[] {
+  return [...forwarding(survey), ...conntrack(survey), ...reversePaths(survey), ...bridges(survey)];
+}
+
+function forwarding({ parameters, addresses }: HostSurvey): readonly Finding[] {
+  const findings: Finding[] = [];
+  if (parameters.forwardsIPv4 === 0)
+    findings.push({
+      id: "ipv4-forwarding-off",
+      severity: "fault",
+      what: "this host forwards no IPv4 packets: what is for an endpoint in a pod, or on another node, is dropped",
+      because: `${parameterName("forwardsIPv4")} is 0`,
+      mend: "sysctl -w net.ipv4.ip_forward=1 (and keep it in /etc/sysctl.d)",
+    });
+  const isGlobal = (ip: string): boolean => ip.includes(":") && ip !== "::1" && !ip.startsWith("fe80:");
+  const global = addresses.find(({ ip, link }) => link !== "lo" && isGlobal(ip));
+  if (parameters.forwardsIPv6 === 0 && global !== undefined)
+    findings.push({
+      id: "ipv6-forwarding-off",
+      severity: "note",
+      what: "this host forwards no IPv6 packets: that is a fault if the cluster has IPv6 Services",
+      because: `${parameterName("forwardsIPv6")} is 0, and ${global.link} has ${global.ip}`,
+      mend: "sysctl -w net.ipv6.conf.all.forwarding=1 (where addresses come from router advertisements, set accept_ra=2 first)",
+    });
+  return findings;
+}
+
+function conntrack({ parameters: { conntrackCount, conntrackMax } }: HostSurvey): readonly Finding[] {
+  if (conntrackCount === undefined || conntrackMax === undefined || conntrackMax === 0) return [];
+  const share = conntrackCount / conntrackMax;
+  if (share < NEARLY_FULL) return [];
+  const isFull = share >= FULL;
+  return [
+    {
+      id: "conntrack-full",
+      severity: isFull ? "fault" : "risk",
+      what: isFull ? "conntrack is full: new connections are dropped" : "conntrack is nearly full: when it is, new connections are dropped",
+      because: `${conntrackCount} of ${conntrackMax} entries (${parameterName("conntrackMax")})`,
+      mend: `sysctl -w ${parameterName("conntrackMax")}=${2 * conntrackMax}, or --conntrack-max-per-core; conntrack -S shows drops`,
+    },
+  ];
+}
+
+/** The larger of a device's value and that of `all` counts. @source Linux Documentation/networking/ip-sysctl.rst rp_filter */
+function reversePaths({ deviceParameters }: HostSurvey): readonly Finding[] {
+  const all = deviceParameters.find(({ name }) => name === "all")?.rpFilter ?? 0;
+  const strict = deviceParameters.filter(({ name, rpFilter }) => name !== "all" && name !== "lo" && Math.max(all, rpFilter) === STRICT);
+  if (strict.length === 0) return [];
+  const names = strict.slice(0, NAMED_MAX).map(({ name }) => name);
+  const more = strict.length - names.length;
+  return [
+    {
+      id: "rp-filter-strict",
+      severity: "risk",
+      what: "packets are dropped that come by another device than the way back goes: that meets hosts with several ways and some pod networks",
+      because: `rp_filter is 1 (strict) for ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`,
+      mend: "sysctl -w net.ipv4.conf.all.rp_filter=2 (loose; the larger of all's and a device's value counts)",
+    },
+  ];
+}
+
+function bridges({ devices, parameters }: HostSurvey): readonly Finding[] {
+  const bridge = devices.find(({ kind, name }) => kind === "bridge" && !OTHERS_BRIDGE.test(name));
+  if (bridge === undefined || parameters.bridgeCallsIPv4 === 1) return [];
+  const isLoaded = parameters.bridgeCallsIPv4 !== undefined;
+  return [
+    {
+      id: "bridge-not-called",
+      severity: "risk",
+      what: "a pod that reaches a Service with an endpoint on the same bridge gets answers from the endpoint's address, and drops them",
+      because: isLoaded
+        ? `${parameterName("bridgeCallsIPv4")} is 0, and ${bridge.name} is a bridge`
+        : `br_netfilter isn't loaded, and ${bridge.name} is a bridge`,
+      mend: "modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1",
+    },
+  ];
+}

@@ -1,0 +1,32 @@
+import type { SurveyFiles } from "./files.ts";
+
+/** A process that was looked for. */
+export interface FoundProcess {
+  readonly pid: number;
+  /** As the kernel calls it: 15 characters at most. */
+  readonly name: string;
+  /** What it was started with, cut after 200 characters. */
+  readonly command: string;
+  /** The process that started it. */
+  readonly parent: number;
+}
+
+const COMMAND_MAX = 200;
+
+/**
+ * Find processes by their names in this process's network namespace.
+ *
+ * Edges: empty of those whose network namespace may not be seen: other users' without root; and where /proc shows this container's processes alone.
+ */
+export async function findProcesses(isWanted: (name: string) => boolean, files: SurveyFiles): Promise<readonly FoundProcess[]> {
+  const here = await files.link("/proc/self/ns/net");
+  const found: FoundProcess[] = [];
+  for (const pid of (await files.list("/proc")).filter((name) => /^\d+$/.test(name))) {
+    const name = (await files.read(`/proc/${pid}/comm`))?.trim();
+    if (name === undefined || !isWanted(name) || (await files.link(`/proc/${pid}/ns/net`)) !== here) continue;
+    const command = (await files.read(`/proc/${pid}/cmdline`)) ?? "";
+    const parent = Number(/^PPid:\s*(\d+)$/m.exec((await files.read(`/proc/${pid}/status`)) ?? "")?.[1] ?? "0");
+    found.push({ pid: Number(pid), name, command: command.replaceAll("\0", " ").trim().slice(0, COMMAND_MAX), parent });
+  }
+  return found;
+}
