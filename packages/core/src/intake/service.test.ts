@@ -203,7 +203,13 @@ describe("R-07 allowed sources", () => {
 
   it("when none can be read nobody is let in by mistake", () => {
     const { service, issues } = read({ type: "LoadBalancer", loadBalancerSourceRanges: ["everyone"] }, { ingress });
-    expect(service?.addresses.IPv4).toEqual({ clusterIP: "10.96.0.1", externalIPs: [], loadBalancerIPs: [], sourceRanges: [] });
+    expect(service?.addresses.IPv4).toEqual({
+      clusterIP: "10.96.0.1",
+      externalIPs: [],
+      loadBalancerIPs: [],
+      sourceRanges: [],
+      unserved: [{ ip: "203.0.113.9", why: "sourceRanges" }],
+    });
     expect(issues.map(({ what }) => what)).toEqual([expect.stringContaining("bad"), expect.stringContaining("left out")]);
   });
 
