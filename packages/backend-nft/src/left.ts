@@ -1,7 +1,7 @@
 import { objectId } from "@turnout/core/backend";
 import type { IPFamily, KernelObject, LeftObjects, WhatIsLeft } from "@turnout/core/backend";
 import { readNftKey } from "@turnout/host";
-import type { NftChange, NftKeyPart } from "@turnout/host";
+import type { NftChange, NftPartKind } from "@turnout/host";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { destinationKey, endpointMap, isLargePoolMap, largePoolKey, poolAt, PROTOCOLS } from "./objects.ts";
 import type { DestinationKind, DestinationValue, NftObject, PoolName } from "./objects.ts";
@@ -61,7 +61,7 @@ function touchesBy({ verb, kind, name, keys }: NftChange, family: IPFamily): rea
 
 /** What an element that came or went does to the object that it is a part of; undefined: it is of none that is known. */
 function touchOf(set: string, key: Buffer, isMade: boolean, family: IPFamily): Touch | undefined {
-  const read = (...parts: readonly NftKeyPart[]): readonly string[] | undefined => readNftKey(key, family, parts);
+  const read = (...parts: readonly NftPartKind[]): readonly string[] | undefined => readNftKey(key, family, parts);
   switch (set) {
     case "services":
       return verdictTouch("service", read("address", "protocol", "port"), isMade);

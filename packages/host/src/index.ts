@@ -21,7 +21,7 @@ export type { NftChain, NftHook } from "./netlink/nft-chains.ts";
 export type { Flow, FlowQuestion } from "./netlink/flow-list.ts";
 export type { NftElementQuestion, NftPartKind, NftParts, NftPartsQuestion } from "./netlink/nft-parts.ts";
 export { readNftKey } from "./netlink/nft-changes.ts";
-export type { NftChange, NftKeyPart } from "./netlink/nft-changes.ts";
+export type { NftChange } from "./netlink/nft-changes.ts";
 export type { NftEvent } from "./netlink/nft-events.ts";
 export { createProcessRights } from "./rights/process-rights.ts";
 export type { ProcessRights } from "./rights/process-rights.ts";

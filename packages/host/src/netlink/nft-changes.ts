@@ -1,5 +1,6 @@
 import type { IPFamily } from "@turnout/core";
 import { ipText } from "./host-addresses.ts";
+import type { NftPartKind } from "./nft-parts.ts";
 import { attributesOf, findAttribute, zeroTerminated } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
 
@@ -80,9 +81,6 @@ function keysIn(list: Buffer | undefined): readonly Buffer[] {
   });
 }
 
-/** What a part of an element's key is. */
-export type NftKeyPart = "address" | "protocol" | "port" | "number";
-
 const PROTOCOLS: ReadonlyMap<number, string> = new Map([
   [6, "tcp"],
   [17, "udp"],
@@ -94,7 +92,7 @@ const PROTOCOLS: ReadonlyMap<number, string> = new Map([
  *
  * Edges: of several parts each is padded to four bytes; a number is in host order, as packets' marks are.
  */
-export function readNftKey(key: Buffer, family: IPFamily, parts: readonly NftKeyPart[]): readonly string[] | undefined {
+export function readNftKey(key: Buffer, family: IPFamily, parts: readonly NftPartKind[]): readonly string[] | undefined {
   const texts: string[] = [];
   let at = 0;
   for (const part of parts) {
