@@ -167,7 +167,7 @@ function unserved(
 }
 
 function senderText(state: ExplainedState, packet: AskedPacket): string {
-  const by = packet.device === "" || packet.device === UNKNOWN_DEVICE ? "" : `, comes in by ${packet.device}`;
+  const by = packet.device === "" || packet.device === UNKNOWN_DEVICE ? "" : ` (by ${packet.device})`;
   if (isFromHost(state, packet)) return `${packet.source} is this node itself${by}`;
   if (state.node.detector === undefined) return `${packet.source}${by}: whether it is a pod can't be told here`;
   const isPod = isFromPod(state, packet);

@@ -59,8 +59,10 @@ describe("readDocument", () => {
     ["a headless one's slice", { ...slice, metadata: { ...slice.metadata, labels: { "service.kubernetes.io/headless": "" } } }],
     ["headless", { ...service, spec: { clusterIP: "None" } }],
   ];
-  it.each(hidden)("leaves out what an API server would not show: %s", (_name, object) => {
-    expect(readDocument(JSON.stringify(object))).toEqual({ objects: [], problems: [], ignored: [], isReadable: true });
+  it.each(hidden)("leaves out what an API server would not show, and names the Services: %s", (_name, object) => {
+    const text = JSON.stringify(object);
+    const services = text.includes('"Service"') ? [JSON.parse(text) as unknown] : [];
+    expect(readDocument(text)).toEqual({ objects: [], hidden: services, problems: [], ignored: [], isReadable: true });
   });
 
   it("shows a Service labelled headless that has a cluster IP, and a slice labelled for another proxy, as an API server does", () => {
