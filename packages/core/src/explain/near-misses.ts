@@ -206,14 +206,16 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
     return [{ id: "node_port_loopback", says, mend: `ask an address of the node: ${answering(state)}` }];
   }
   const says = isHosts
-    ? `${is}, and node ports don't answer on ${destination}: they do on ${answering(state)} (R-37)`
+    ? `${is}, and node ports don't answer on ${destination}: those that do: ${answering(state)} (R-37)`
     : `${is}, and ${destination} is on no device of this host`;
   return [
     {
       id: "node_port_address",
       says,
       show: "turnout run --help | grep -A3 nodeport-addresses",
-      mend: `ask ${answering(state)}, or have nodePortAddresses (--nodeport-addresses) choose this address too`,
+      mend: isHosts
+        ? `ask one that does, or have nodePortAddresses (--nodeport-addresses) choose this address too`
+        : `ask an address of the node on which node ports answer: ${answering(state)}`,
     },
   ];
 }
@@ -221,7 +223,7 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
 function answering(state: ExplainedState): string {
   const chosen = nodePortAddressesOf(state);
   const able = (chosen === "all" ? state.hostAddresses : chosen).filter((address) => !isLoopback(address));
-  return able.slice(0, 4).join(", ") || "none of this host's addresses";
+  return able.slice(0, 4).join(", ") || "there is none (nodePortAddresses, --nodeport-addresses chooses them)";
 }
 
 /** Another Service that wants what this one has. Pure. */
