@@ -38,7 +38,7 @@ export function createProgram(env: Environment, onFinding: () => void = ignore):
   addPrint(program, env);
   addRender(program, env);
   addCleanup(program, env);
-  addDoctor(program, env);
+  addDoctor(program, env, onFinding);
   addVersion(program, env);
   addConformance(program, env);
   addDemo(program, env);

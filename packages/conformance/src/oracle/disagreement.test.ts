@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { FAMILIES, fitRow, flowsToForget, HIDING_LABELS, isEqual } from "@turnout/core";
-import type { IPFamily, ObjectKind, ServicePort } from "@turnout/core";
-import { createRandom, createStoreView } from "@turnout/core/testing";
+import { FAMILIES, flowsToForget, isEqual } from "@turnout/core";
+import type { ServicePort } from "@turnout/core";
+import { createRandom } from "@turnout/core/testing";
 import { affinityOf } from "./affinity-of.ts";
 import { flowFate } from "./flow-fate.ts";
 import type { OracleWorld } from "./oracle-world.ts";
 import type { Flow, Packet } from "./packet.ts";
 import { randomFlow, randomPacket } from "./test-support/random-packet.ts";
 import { changedWorld, randomWorld } from "./test-support/random-world.ts";
+import { rowsOfWorld } from "./test-support/rows-of-world.ts";
 import { hitOf, verdictOfRows } from "./test-support/verdict-of-rows.ts";
 import type { RowsWorld } from "./test-support/verdict-of-rows.ts";
 import { verdictOf } from "./verdict-of.ts";
@@ -19,33 +20,11 @@ const FLOWS = 30;
 /** Seconds on an idle machine; the rest is patience with a busy one. */
 const TIMEOUT_MS = 120_000 + WORLDS * 100;
 
-/** What the core makes of a world, in one family. */
-function rowsWorld(world: OracleWorld, family: IPFamily): RowsWorld {
-  // Hidden objects never leave the source; the store is not asked about them.
-  const seen = world.objects.filter((object) => {
-    const { labels } = object["metadata"] as { readonly labels?: object };
-    const label = HIDING_LABELS[object["kind"] as ObjectKind];
-    return label === undefined || labels === undefined || !(label in labels);
-  });
-  const { nodeName, settings, bindAddress, capabilities, variants, nodePortAddressesDefault } = world;
-  const { view, pull } = createStoreView(seen, {
-    nodeName,
-    family,
-    settings,
-    ...(bindAddress === undefined ? {} : { bindAddress }),
-    ...(world.allowedAddresses === undefined ? {} : { allowedAddresses: world.allowedAddresses }),
-  });
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("the first change set has a node");
-  const rows = capabilities[family] === true ? [...view.rows.values()].flatMap((row) => fitRow(row, capabilities).row ?? []) : [];
-  return { rows, node, hostAddresses: world.hostAddresses[family], nodePortAddressesDefault, capabilities, variants };
-}
-
 function comparePackets(seed: number, seen: Map<string, number>): readonly string[] {
   const random = createRandom(seed);
   const world = randomWorld(random);
   return FAMILIES.flatMap((family) => {
-    const rows = rowsWorld(world, family);
+    const rows = rowsOfWorld(world, family);
     return Array.from({ length: PACKETS }, () => randomPacket(world, family, random)).flatMap((packet) =>
       comparePacket(seed, world, rows, packet, seen),
     );
@@ -70,7 +49,7 @@ function compareFlows(seed: number, seen: Map<string, number>): readonly string[
   const before = randomWorld(random);
   const after = changedWorld(before, random);
   return FAMILIES.flatMap((family) => {
-    const filters = flowsToForget(rowChanges(rowsWorld(before, family).rows, rowsWorld(after, family).rows));
+    const filters = flowsToForget(rowChanges(rowsOfWorld(before, family).rows, rowsOfWorld(after, family).rows));
     return Array.from({ length: FLOWS }, () => randomFlow(before, family, random)).flatMap((flow) => {
       const fate = flowFate(before, after, flow);
       seen.set(fate, (seen.get(fate) ?? 0) + 1);

@@ -1,36 +1,17 @@
-import { FAMILIES, fitRow, HIDING_LABELS, hostPort, walkPacket } from "@turnout/core";
-import type { AskedPacket, ExplainedState, Fate, IPFamily, ObjectKind } from "@turnout/core";
-import { createRandom, createStoreView } from "@turnout/core/testing";
+import { FAMILIES, hostPort, walkPacket } from "@turnout/core";
+import type { AskedPacket, ExplainedState, Fate } from "@turnout/core";
+import { createRandom } from "@turnout/core/testing";
 import { expect, it } from "vitest";
 import type { OracleWorld } from "./oracle-world.ts";
 import type { Packet } from "./packet.ts";
 import { randomPacket } from "./test-support/random-packet.ts";
 import { randomWorld } from "./test-support/random-world.ts";
+import { rowsOfWorld } from "./test-support/rows-of-world.ts";
 import { verdictOf } from "./verdict-of.ts";
 
 const SEED = Number(process.env["ORACLE_SEED"] ?? 1);
 const WORLDS = Number(process.env["ORACLE_WORLDS"] ?? 60);
 const PACKETS = 40;
-
-function stateOf(world: OracleWorld, family: IPFamily): ExplainedState {
-  const seen = world.objects.filter((object) => {
-    const { labels } = object["metadata"] as { readonly labels?: object };
-    const label = HIDING_LABELS[object["kind"] as ObjectKind];
-    return label === undefined || labels === undefined || !(label in labels);
-  });
-  const { nodeName, settings, bindAddress, capabilities, variants, nodePortAddressesDefault } = world;
-  const { view, pull } = createStoreView(seen, {
-    nodeName,
-    family,
-    settings,
-    ...(bindAddress === undefined ? {} : { bindAddress }),
-    ...(world.allowedAddresses === undefined ? {} : { allowedAddresses: world.allowedAddresses }),
-  });
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("the first change set has a node");
-  const rows = capabilities[family] === true ? [...view.rows.values()].flatMap((row) => fitRow(row, capabilities).row ?? []) : [];
-  return { node, rows, hostAddresses: world.hostAddresses[family], nodePortAddressesDefault, capabilities, variants, issues: [] };
-}
 
 function fateText(fate: Fate): string {
   if (fate.is !== "forward") return fate.is;
@@ -55,7 +36,7 @@ it("what is explained to people is what the oracle says, over random worlds and 
     const random = createRandom(seed);
     const world = randomWorld(random);
     for (const family of FAMILIES) {
-      const state = stateOf(world, family);
+      const state: ExplainedState = { ...rowsOfWorld(world, family), issues: [] };
       for (let count = 0; count < PACKETS; count++) {
         const packet = randomPacket(world, family, random);
         const asked: AskedPacket = { ...packet, device: packet.link };

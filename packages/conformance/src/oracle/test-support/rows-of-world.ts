@@ -1,0 +1,27 @@
+import { fitRow, HIDING_LABELS } from "@turnout/core";
+import type { IPFamily, ObjectKind } from "@turnout/core";
+import { createStoreView } from "@turnout/core/testing";
+import type { OracleWorld } from "../oracle-world.ts";
+import type { RowsWorld } from "./verdict-of-rows.ts";
+
+/** What the core makes of a world, in one family. */
+export function rowsOfWorld(world: OracleWorld, family: IPFamily): RowsWorld {
+  // Hidden objects never leave the source; the store is not asked about them.
+  const seen = world.objects.filter((object) => {
+    const { labels } = object["metadata"] as { readonly labels?: object };
+    const label = HIDING_LABELS[object["kind"] as ObjectKind];
+    return label === undefined || labels === undefined || !(label in labels);
+  });
+  const { nodeName, settings, bindAddress, capabilities, variants, nodePortAddressesDefault } = world;
+  const { view, pull } = createStoreView(seen, {
+    nodeName,
+    family,
+    settings,
+    ...(bindAddress === undefined ? {} : { bindAddress }),
+    ...(world.allowedAddresses === undefined ? {} : { allowedAddresses: world.allowedAddresses }),
+  });
+  const node = pull()?.node;
+  if (node === undefined) throw new Error("the first change set has a node");
+  const rows = capabilities[family] === true ? [...view.rows.values()].flatMap((row) => fitRow(row, capabilities).row ?? []) : [];
+  return { rows, node, hostAddresses: world.hostAddresses[family], nodePortAddressesDefault, capabilities, variants };
+}
