@@ -18,6 +18,33 @@ export function childTicks(stat: string): number {
   return Number(fields[13]) + Number(fields[14]);
 }
 
+/** CPU time of a process, of its descendants that live, and of those that have ended and were waited for, so far, ms in steps of 10. */
+export function treeTimeMs(pid: number): number {
+  const stats = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => statOf(Number(name)) ?? []);
+  const within = new Set([pid]);
+  // A child may have a smaller number than its parent, so this goes on until nothing is found.
+  for (let size = 0; size !== within.size;) {
+    size = within.size;
+    for (const one of stats) if (within.has(one.parent)) within.add(one.pid);
+  }
+  return stats.filter((one) => within.has(one.pid)).reduce((sum, { ticks }) => sum + ticks, 0) * TICK_MS;
+}
+
+/** Undefined: it has ended. */
+function statOf(pid: number): { readonly pid: number; readonly parent: number; readonly ticks: number } | undefined {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch {
+    return undefined;
+  }
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  // utime, stime and those of children that were waited for. @source proc_pid_stat(5)
+  return { pid, parent: Number(fields[1]), ticks: [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0) };
+}
+
 /** CPU time of a process's threads so far, µs; it counts up to the last time that each of them began to wait or was interrupted. */
 export function threadsTimeUs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);

@@ -1,5 +1,6 @@
 import { needs } from "@turnout/house/needs";
 import { serviceManifest } from "@turnout/lab";
+import type { IPFamily } from "@turnout/core";
 import type { HoldStatus, TargetRequest } from "@turnout/lab";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { reach } from "./reach.ts";
@@ -13,10 +14,13 @@ const TIMEOUT_MS = 120_000;
 const NEEDS = needs("root", "ip", "conntrack", "nft>=1.0.1", "iptables>=1.8.0", "bpf", "cgroup2", "nsenter", "unshare");
 /** A program of node1 that only node1 itself should reach. */
 const ON_LOOPBACK: TargetRequest = { address: "127.0.0.1", port: 9999, timeoutMs: 1000 };
+const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 /** A server on the Internet, which the fabric stands for. */
-const OUTSIDE = "192.0.2.66";
+const OUTSIDE: Readonly<Record<IPFamily, string>> = { IPv4: "192.0.2.66", IPv6: "2001:db8::66" };
+/** The cluster IPs of a Service with endpoints at loopback. */
+const LOOPBACK_IP: Readonly<Record<IPFamily, string>> = { IPv4: "10.96.9.1", IPv6: "fd00:96::901" };
 /** Services may have the addresses that the laboratory gives them, and no others. */
-const ALLOWED = "198.51.100.0/24";
+const ALLOWED = "198.51.100.0/24,fd00:198::/64";
 const FLAGS = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED, "--allowed-load-balancer-ip-cidrs", ALLOWED];
 /** A neighbour sends packets for 127.0.0.1 to node1 instead of keeping them. */
 const TO_NODE1 = `
@@ -27,27 +31,29 @@ const TO_NODE1 = `
 const setLocalnet = (value: number): readonly string[] => ["-c", `echo ${value} > /proc/sys/net/ipv4/conf/all/route_localnet`];
 
 /** What a tenant writes who means harm; each is harmless, or left out. */
-function hostileObjects(loopbackIP: string): readonly unknown[] {
-  const port = [{ name: "web", port: SERVICE_PORT, targetPort: 8080 }];
-  const slice = (name: string, fields: object): unknown => ({
+function hostileObjects(site: Site): readonly unknown[] {
+  const port = [{ name: "web", port: SERVICE_PORT, targetPort: SERVER_PORT }];
+  const slice = (name: string, family: IPFamily, targetPort: number, addresses: readonly string[]): unknown => ({
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
-    metadata: { namespace: "default", name: `${name}-1`, labels: { "kubernetes.io/service-name": name } },
-    addressType: "IPv4",
-    ports: [{ name: "web", protocol: "TCP", port: ON_LOOPBACK.port }],
-    ...fields,
+    metadata: { namespace: "default", name: `${name}-${family.toLowerCase()}`, labels: { "kubernetes.io/service-name": name } },
+    addressType: family,
+    ports: [{ name: "web", protocol: "TCP", port: targetPort }],
+    endpoints: addresses.map((address) => ({ addresses: [address] })),
   });
+  const ofBoth = (of: (family: IPFamily) => string): readonly string[] => FAMILIES.map(of);
   return [
-    serviceManifest({ name: "loopback", clusterIPs: [loopbackIP], ports: port }),
-    slice("loopback", { endpoints: ["127.0.0.1", "127.1.2.3", "169.254.169.254", "0.0.0.0"].map((address) => ({ addresses: [address] })) }),
+    serviceManifest({ name: "loopback", clusterIPs: ofBoth((family) => LOOPBACK_IP[family]), ports: port }),
+    slice("loopback", "IPv4", ON_LOOPBACK.port, ["127.0.0.1", "127.1.2.3", "169.254.169.254", "0.0.0.0"]),
+    slice("loopback", "IPv6", ON_LOOPBACK.port, ["::1", "fe80::1", "::", "::ffff:127.0.0.1"]),
     serviceManifest({
       name: "thief",
-      clusterIPs: ["10.96.9.2"],
+      clusterIPs: ["10.96.9.2", "fd00:96::902"],
       ports: port,
-      externalIPs: [OUTSIDE],
-      ingress: [{ ip: OUTSIDE }, { ip: "" }],
+      externalIPs: ofBoth((family) => OUTSIDE[family]),
+      ingress: [...ofBoth((family) => OUTSIDE[family]), ""].map((ip) => ({ ip })),
     }),
-    slice("thief", { ports: [{ name: "web", protocol: "TCP", port: 8080 }], endpoints: [{ addresses: ["10.1.1.2"] }] }),
+    ...FAMILIES.map((family) => slice("thief", family, SERVER_PORT, [site.place("pod-1-2").address(family)])),
     serviceManifest({ name: "injects", clusterIPs: ["10.96.9.3"], ports: [{ name: 'web"; flush ruleset; #', port: SERVICE_PORT }] }),
   ];
 }
@@ -60,7 +66,6 @@ describe("attacks", { ...NEEDS, timeout: TIMEOUT_MS }, () => {
     const nodes = ["node1", "node2"].map((name, index) => ({ name, zone: "a", pods: index === 0 ? 3 : 1 }));
     site = await createSite({
       nodes,
-      families: ["IPv4"],
       layout: "one process",
       proxied: ["node1"],
       cgroups: ["node1"],
@@ -71,10 +76,12 @@ describe("attacks", { ...NEEDS, timeout: TIMEOUT_MS }, () => {
     await node1.agent().serve({ name: "loopback", transport: "TCP", ...ON_LOOPBACK });
     await node2.run("sh", ["-c", TO_NODE1, "sh", node1.address("IPv4"), node2.address("IPv4")]);
     const { fabric } = site.cluster;
-    await fabric.run("ip", ["address", "add", OUTSIDE, "dev", "lo"]);
-    await fabric.agent().serve({ name: "outside", transport: "TCP", port: SERVICE_PORT, address: OUTSIDE });
+    for (const address of Object.values(OUTSIDE)) {
+      await fabric.run("ip", ["address", "add", address, "dev", "lo"]);
+      await fabric.agent().serve({ name: "outside", transport: "TCP", port: SERVICE_PORT, address });
+    }
     victim = await site.services.create({ endpoints: ["pod-1-2"], protocols: ["TCP"] });
-    await site.api.apply(hostileObjects("10.96.9.1"));
+    await site.api.apply(hostileObjects(site));
     await site.waitForSync();
   });
   afterAll(() => site?.destroy());
@@ -105,15 +112,20 @@ describe("attacks", { ...NEEDS, timeout: TIMEOUT_MS }, () => {
       expect(stdout.trim() === "1").toBe(backend === "iptables");
     });
 
-    it("CVE-2020-8554: an address that isn't allowed stays the Internet's; one that is allowed works", async () => {
-      expect(await attempt("pod-1-3", { address: OUTSIDE, port: SERVICE_PORT })).toBe("outside");
-      expect(await attempt("node1", { address: OUTSIDE, port: SERVICE_PORT })).toBe("outside");
-      expect(await reach(site, victim, "IPv4", { from: "client1", way: "externalIP" })).toMatch(/^pod-1-2 saw /);
-      expect(await reach(site, victim, "IPv4", { from: "client1", way: "loadBalancerIP" })).toMatch(/^pod-1-2 saw /);
-    });
+    it.each(FAMILIES)(
+      "CVE-2020-8554: an address that isn't allowed stays the Internet's; one that is allowed works (%s)",
+      async (family) => {
+        expect(await attempt("pod-1-3", { address: OUTSIDE[family], port: SERVICE_PORT })).toBe("outside");
+        expect(await attempt("node1", { address: OUTSIDE[family], port: SERVICE_PORT })).toBe("outside");
+        expect(await reach(site, victim, family, { from: "client1", way: "externalIP" })).toMatch(/^pod-1-2 saw /);
+        expect(await reach(site, victim, family, { from: "client1", way: "loadBalancerIP" })).toMatch(/^pod-1-2 saw /);
+      },
+    );
 
-    it("CVE-2021-25737: endpoints at loopback and link-local addresses lead nowhere", async () => {
-      for (const from of ["pod-1-3", "node1"]) expect(await attempt(from, { address: "10.96.9.1", port: SERVICE_PORT })).toBe("refused");
+    it.each(FAMILIES)("CVE-2021-25737: endpoints at loopback and link-local addresses lead nowhere (%s)", async (family) => {
+      // The host itself learns of it over IPv6 when its SYN goes out again, after a second.
+      for (const from of ["pod-1-3", "node1"])
+        expect(await attempt(from, { address: LOOPBACK_IP[family], port: SERVICE_PORT, timeoutMs: 5000 })).toBe("refused");
     });
 
     // As with kube-proxy's nftables mode, it takes a liberal conntrack (below); without it the attack works. eBPF translates nothing here.
@@ -155,9 +167,11 @@ describe("attacks", { ...NEEDS, timeout: TIMEOUT_MS }, () => {
   it("each of them is reported once by each process", () => {
     const lines = site.proxy("node1").log().split("\n");
     const about = (text: string): number => lines.filter((line) => line.includes(text)).length;
-    // nft twice, eBPF, iptables.
-    for (const what of ["external IP outside the ranges allowed", "load-balancer IP outside the ranges allowed", "loopback endpoint"])
-      expect(about(what)).toBe(4);
+    const counts = ["external IP outside the ranges allowed", "load-balancer IP outside the ranges allowed", "loopback endpoint"].map(
+      about,
+    );
+    // nft twice, eBPF, iptables; slices are of one family.
+    expect(counts).toEqual([4, 4, 4 * FAMILIES.length]);
   });
 
   it("CVE-2020-8558: when another backend has taken over from iptables, its guard holds on", async () => {

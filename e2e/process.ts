@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import type { NodePlace } from "@turnout/lab";
+import type { Place } from "@turnout/lab";
 
 const LOG_CHARACTERS_MAX = 1_000_000;
 
@@ -10,7 +10,7 @@ export interface Ending {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A program on a node, over all its lives. */
+/** A program at a place, over all its lives. */
 export interface NodeProcess {
   readonly pid: number | undefined;
   readonly isRunning: boolean;
@@ -28,8 +28,8 @@ export interface NodeProcess {
   ended(): Promise<Ending>;
 }
 
-/** A program that is to run in a node's namespace; nothing runs yet. */
-export function createProcess(node: NodePlace): NodeProcess {
+/** A program that is to run in the namespace of a place; nothing runs yet. */
+export function createProcess(node: Pick<Place, "spawn">): NodeProcess {
   let log = "";
   let child: ChildProcess | undefined;
   let ending: Promise<Ending> = Promise.resolve({ code: null, signal: null });

@@ -12,6 +12,7 @@ const complaints: string[] = [];
 if (isUpdate) mkdirSync(join(root, "api"), { recursive: true });
 for (const { dir, name } of readPackages(root).filter((one) => one.dir.startsWith("packages/"))) {
   const { exports = {} } = JSON.parse(readFileSync(join(root, dir, "package.json"), "utf8")) as { exports?: Record<string, unknown> };
+  if (Object.keys(exports).length === 0) continue;
   const written = join("api", `${basename(dir)}.txt`);
   const now = surfaceText(doorsOf(dir, name, exports), files);
   if (isUpdate) {

@@ -5,4 +5,5 @@ cd "$(dirname "$0")/.."
 # First what the tests of every package import (@turnout/house/needs), whether or not they name it as a reference.
 node_modules/.bin/tsc -b scripts
 node_modules/.bin/tsc -b "$@"
+node scripts/dist/command-bundle.js
 sh scripts/build-bpf.sh

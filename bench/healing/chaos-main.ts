@@ -1,21 +1,32 @@
 import { parseArgs } from "node:util";
 import { createRandom } from "@turnout/core/testing";
 import { playChaos } from "./chaos.ts";
+import { playInGuest } from "./guest.ts";
 import { VICTIMS } from "./hands.ts";
 
 /**
  * Have a foreign hand remove and change rules at random, backend by backend: `npm run e2e:chaos -- --only nft --rounds 100 --seed 7`. Exits with 1
- * when packets don't flow again, or something of others was touched. Needs root, and the command built.
+ * when packets don't flow again, or something of others was touched. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
  */
 async function main(): Promise<boolean> {
   const { values } = parseArgs({
-    options: { only: { type: "string" }, rounds: { type: "string", default: "30" }, seed: { type: "string" } },
+    options: {
+      only: { type: "string" },
+      rounds: { type: "string", default: "30" },
+      seed: { type: "string" },
+      guest: { type: "boolean", default: false },
+      "in-guest": { type: "boolean", default: false },
+    },
   });
+  if (values.guest) {
+    const args = (["only", "rounds", "seed"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
+    return (await playInGuest(new URL("./chaos-main.ts", import.meta.url), args)) === 0;
+  }
   const seed = Number(values.seed ?? Date.now() % 100_000);
   process.stdout.write(`seed ${seed}\n`);
   let isWell = true;
   for (const [name, victim] of Object.entries(VICTIMS)) {
-    if (values.only !== undefined && values.only !== name) continue;
+    if ((values.only !== undefined && values.only !== name) || (victim.isInGuest === true) !== values["in-guest"]) continue;
     const done = new Map<string, number>();
     const onRound = (attack: { readonly name: string }): void => void done.set(attack.name, (done.get(attack.name) ?? 0) + 1);
     const findings = await playChaos({ victim, rounds: Number(values.rounds), random: createRandom(seed), onRound });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pickOne } from "@turnout/core/testing";
-import { lookAtForeign, makeForeign } from "./foreign.ts";
+import { othersIn } from "./foreign.ts";
+import type { Others } from "./foreign.ts";
 import type { Attack, Victim } from "./hands.ts";
 import { createHealingStage } from "./stage.ts";
 import type { HealingStage } from "./stage.ts";
@@ -32,15 +33,16 @@ export interface ChaosOptions {
 export async function playChaos({ victim, rounds, random, onRound }: ChaosOptions): Promise<readonly string[]> {
   const stage = await createHealingStage([...victim.flags, "--iptables-sync-period", SYNC_PERIOD], { services: 20, endpoints: 3 });
   const findings: string[] = [];
+  const others = othersIn(victim.isInGuest === true);
   try {
-    await makeForeign(stage.node);
+    await others.make(stage.node);
     if (!(await flows(stage))) return ["packets don't flow before anything is done"];
-    const attacks = victim.attacks.filter(({ isAtOthersToo }) => isAtOthersToo !== true);
+    const attacks = victim.attacks.filter(({ isAtOthersToo, isSilent }) => isAtOthersToo !== true && isSilent !== true);
     if (attacks.length === 0) throw new Error("there is nothing to do");
     for (let round = 0; round < rounds && findings.length === 0; round++) {
       const attack = pickOne(attacks, random);
       onRound?.(attack);
-      findings.push(...(await endure(stage, attack)));
+      findings.push(...(await endure(stage, attack, others)));
       await sleep(random() * PAUSE_MAX_MS);
     }
   } finally {
@@ -49,14 +51,14 @@ export async function playChaos({ victim, rounds, random, onRound }: ChaosOption
   return findings;
 }
 
-async function endure(stage: HealingStage, { name, command }: Attack): Promise<readonly string[]> {
-  const before = await lookAtForeign(stage.node);
+async function endure(stage: HealingStage, { name, command }: Attack, others: Others): Promise<readonly string[]> {
+  const before = await others.look(stage.node);
   const { code, stderr } = await stage.node.run("sh", ["-c", command]);
   if (code !== 0) return [`${name}: it could not be done: ${stderr}`];
   const findings: string[] = [];
   if (!(await flows(stage))) findings.push(`${name}: packets don't flow again`);
   if (stage.proxy.exitCode !== null) findings.push(`${name}: the proxy ended: ${JSON.stringify(stage.log.at(-1))}`);
-  const after = await lookAtForeign(stage.node);
+  const after = await others.look(stage.node);
   if (after !== before) findings.push(`${name}: others had\n${before}and have\n${after}`);
   return findings;
 }

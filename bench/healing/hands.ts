@@ -7,6 +7,8 @@ export interface Attack {
   readonly command: string;
   /** It takes what others have, too. */
   readonly isAtOthersToo?: true;
+  /** Nothing tells of it, so it is found when everything is compared. */
+  readonly isSilent?: true;
 }
 
 /** A proxy that is attacked. */
@@ -14,6 +16,8 @@ export interface Victim {
   /** Of `turnout run`. */
   readonly flags: readonly string[];
   readonly attacks: readonly Attack[];
+  /** It takes a kernel that only a guest has. */
+  readonly isInGuest?: true;
 }
 
 const NFT: readonly Attack[] = [
@@ -54,13 +58,37 @@ function iptables(variant: "nft" | "legacy"): readonly Attack[] {
 /** Does what no program of a shell can: `detach PIN`. */
 const EBPF_HAND = `${process.execPath} --conditions=@turnout/source ${fileURLToPath(new URL("ebpf-hand.ts", import.meta.url))}`;
 const LINKS = "/sys/fs/bpf/turnout/links";
+const MAPS = "/sys/fs/bpf/turnout/v*";
+/** The address as it lies in keys. */
+const WEB_BYTES = WEB.address
+  .split(".")
+  .map((part) => Number(part).toString(16).padStart(2, "0"))
+  .join("");
 
 const EBPF: readonly Attack[] = [
   { name: "the program at connect() detached", command: `${EBPF_HAND} detach ${LINKS}/turnout_conn4` },
   { name: "the programs at devices detached", command: `for pin in ${LINKS}/*-ingress; do ${EBPF_HAND} detach $pin; done` },
+  { name: "one element of services deleted", command: `${EBPF_HAND} delete ${MAPS}/services ${WEB_BYTES}` },
+  { name: "the map services emptied", command: `${EBPF_HAND} delete ${MAPS}/services` },
+  { name: "the map endpoints emptied", command: `${EBPF_HAND} delete ${MAPS}/endpoints` },
+  { name: "an element's value replaced", command: `${EBPF_HAND} spoil ${MAPS}/services ${WEB_BYTES}` },
   { name: "the pins of links removed", command: `rm ${LINKS}/*` },
   { name: "its table of nft deleted", command: "nft delete table inet turnout-ebpf" },
   { name: "a chain of it flushed", command: "nft flush chain inet turnout-ebpf refuse" },
+];
+
+const SERVER = `${WEB.address}:${WEB.port}`;
+/** The address and port of the one real server. */
+const REAL = `$(ipvsadm -Ln -t ${SERVER} | sed -n 's/^  -> \\([0-9][0-9.:]*\\) .*/\\1/p' | head -n 1)`;
+
+const IPVS: readonly Attack[] = [
+  { name: "one virtual server deleted", command: `ipvsadm -D -t ${SERVER}` },
+  { name: "a real server deleted", command: `ipvsadm -d -t ${SERVER} -r ${REAL}` },
+  { name: "a set emptied", command: "ipset flush KUBE-CLUSTER-IP" },
+  { name: "an address removed", command: `ip address del ${WEB.address}/32 dev kube-ipvs0` },
+  { name: "a chain of rules flushed", command: "iptables-legacy -t nat -F KUBE-SERVICES" },
+  { name: "a real server's weight set to 0", command: `ipvsadm -e -t ${SERVER} -r ${REAL} -m -w 0`, isSilent: true },
+  { name: "all of IPVS emptied", command: "ipvsadm -C", isAtOthersToo: true },
 ];
 
 /** By the names that the table has. */
@@ -72,4 +100,5 @@ export const VICTIMS: Readonly<Record<string, Victim>> = {
     attacks: iptables("legacy"),
   },
   ebpf: { flags: ["--backend", "ebpf"], attacks: EBPF },
+  ipvs: { flags: ["--backend", "ipvs", "--backend-option", "variant=legacy"], attacks: IPVS, isInGuest: true },
 };

@@ -1,7 +1,9 @@
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { treeTimeMs } from "../cpu-time.ts";
 import { shapeText, parseShape } from "../workload.ts";
+import { playInGuest } from "./guest.ts";
 import { VICTIMS } from "./hands.ts";
 import type { Attack, Victim } from "./hands.ts";
 import { createHealingStage } from "./stage.ts";
@@ -17,9 +19,13 @@ const REST_MAX_MS = 60_000;
 /** Between attacks at least: repairs have saved up their time, and nothing is under way. */
 const REST_MS = 4_000;
 
+/** After a start at least, in ms, before idling is measured: the first looks for other proxies, which become rarer, are over. */
+const SETTLE_MS = 95_000;
+
 /**
  * Attack a proxy's rules one way after another, and print after how long packets are right again, and who is said to have done it:
- * `npm run e2e:healing -- --only nft --shape 1000x10`. Needs root, and the command built.
+ * `npm run e2e:healing -- --only nft --shape 1000x10`. With `--idle 60` nothing is done, and the CPU time that the proxy takes in so many seconds is
+ * printed. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -27,14 +33,49 @@ async function main(): Promise<void> {
       only: { type: "string" },
       attack: { type: "string", default: "" },
       shape: { type: "string", multiple: true, default: ["1000x10", "10000x10"] },
+      idle: { type: "string" },
+      guest: { type: "boolean", default: false },
+      "in-guest": { type: "boolean", default: false },
     },
   });
+  if (values.guest) {
+    const args = (["only", "attack", "idle"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
+    const shapes = values.shape.flatMap((shape) => ["--shape", shape]);
+    process.exitCode = await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...shapes]);
+    return;
+  }
+  const victims = Object.entries(VICTIMS).filter(
+    ([name, { isInGuest }]) => (values.only === undefined || values.only === name) && (isInGuest === true) === values["in-guest"],
+  );
+  if (values.idle !== undefined) return await measureIdle(victims, values.shape, Number(values.idle));
   process.stdout.write(
     "| backend | services x endpoints | what was done | packets right after | who, by the log | load |\n|---|---|---|---|---|---|\n",
   );
-  for (const [name, victim] of Object.entries(VICTIMS)) {
-    if (values.only !== undefined && values.only !== name) continue;
+  for (const [name, victim] of victims) {
     for (const text of values.shape) await playAll(name, victim, text, values.attack);
+  }
+}
+
+/** Print what a proxy and the programs that it starts take while nothing changes. */
+async function measureIdle(victims: readonly (readonly [string, Victim])[], shapes: readonly string[], seconds: number): Promise<void> {
+  process.stdout.write("| backend | services x endpoints | CPU time | of a core | load |\n|---|---|---|---|---|\n");
+  for (const [name, { flags }] of victims) {
+    for (const text of shapes) {
+      const shape = parseShape(text);
+      const stage = await createHealingStage(flags, shape);
+      try {
+        await sleep(SETTLE_MS);
+        const pid = stage.proxy.pid ?? 0;
+        const [beforeMs, sinceMs] = [treeTimeMs(pid), performance.now()];
+        await sleep(seconds * 1_000);
+        const usedMs = treeTimeMs(pid) - beforeMs;
+        const share = ((usedMs / (performance.now() - sinceMs)) * 100).toFixed(2);
+        const cells = [name, shapeText(shape), `${usedMs} ms in ${seconds} s`, `${share} %`, (loadavg()[0] ?? 0).toFixed(1)];
+        process.stdout.write(`| ${cells.join(" | ")} |\n`);
+      } finally {
+        await stage.destroy();
+      }
+    }
   }
 }
 

@@ -86,7 +86,7 @@ export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<Run
   const config = join(own, "config.json");
   await writeFile(config, kubeProxyConfig({ mode, nodeName: node.name, kubeconfig, fields: { clusterCIDR } }));
   const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
-  const child = await inForce(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), kubeProxySync);
+  const child = await inForce(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), toldSync);
   return { child, formerIsGone: () => Promise.reject(new Error("kube-proxy says nothing of former proxies")) };
 }
 
@@ -98,6 +98,13 @@ async function inForce(child: ChildProcess, syncOf: SyncOf): Promise<ChildProces
   while (heard.size < 2) heard.add((await log.next()).family);
   return child;
 }
+
+/** Read lines of kube-proxy's log, and show its errors: it says "complete" of syncs of which a part failed, too. */
+const toldSync: SyncOf = (line, atMs) => {
+  if (process.env["TURNOUT_MOVING_LOG"] !== undefined && (line.includes('"err"') || !line.startsWith("{")))
+    process.stderr.write(`${line}\n`);
+  return kubeProxySync(line, atMs);
+};
 
 /** Read lines of Turnout's log: a family's first sync; and take those from `left` whose former rules are removed. */
 const turnoutSync =

@@ -27,6 +27,8 @@ export interface DaemonRun {
 }
 
 const CHANGE_PAUSE_MS = 20;
+/** What a process that isn't in the host's own network namespace warns of, as every one here. */
+export const HOST_SETTINGS = "host settings are left as they are";
 
 /**
  * Run `turnout run` in this namespace, with an API server emulator or files beside it. Phases (with its pid): `started`, `in-force`,
@@ -88,6 +90,7 @@ function followLog(stderr: Readable, { services }: Shape, ended: Promise<string>
   const follow = async (): Promise<void> => {
     for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
       const entry = JSON.parse(line) as { msg?: string; family?: string; rows?: number; level?: string };
+      if (entry.msg === HOST_SETTINGS) continue;
       if (entry.level !== "info" && entry.level !== "debug") complaints.push(line);
       else if (entry.msg === "first sync done" && entry.family === "IPv4") {
         if (entry.rows === services) inForce.resolve();

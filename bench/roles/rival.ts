@@ -16,6 +16,7 @@ import { sampleMemory } from "../memory-sampler.ts";
 import { endOf, TURNOUT } from "../role-process.ts";
 import { NODE_NAME, nodeObject, POD_CIDR, serviceCIDRObject, serviceObject, sliceObject } from "../workload.ts";
 import type { Shape } from "../workload.ts";
+import { HOST_SETTINGS } from "./daemon.ts";
 
 /** A program that is measured, as a user would start it. */
 export type Rival =
@@ -135,6 +136,7 @@ async function commandOf(subject: Rival, directory: string, kubeconfig: string):
 function turnoutSync({ services }: Shape): (line: string, atMs: number) => ProxySync | undefined {
   return (line, atMs) => {
     const entry = JSON.parse(line) as { msg?: string; family?: "IPv4" | "IPv6"; rows?: number; ms?: number; level?: string };
+    if (entry.msg === HOST_SETTINGS) return undefined;
     if (entry.level !== "info" && entry.level !== "debug") throw new Error(`turnout said: ${line}`);
     if (entry.family === undefined || (entry.msg !== "first sync done" && entry.msg !== "synced")) return undefined;
     if (entry.family === "IPv4" && entry.rows !== services) throw new Error(`${entry.rows ?? 0} rows are in force instead of ${services}`);

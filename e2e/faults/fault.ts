@@ -11,12 +11,14 @@ export interface FaultQuestion {
   readonly device?: string;
   /** The command is asked, and told to probe endpoints. */
   readonly isProbed?: true;
+  /** The command is asked with a source and these flags, and reads everything by itself. */
+  readonly aloneWith?: readonly string[];
 }
 
 /** Something that is broken on purpose, and what has to be named as the culprit. */
 export interface Fault {
   readonly name: string;
-  /** Any of these names it right. */
+  /** Any of these names it right; none: nothing may be blamed. */
   readonly culprits: readonly CauseId[];
   readonly ask: FaultQuestion;
   /** Shell commands on node1 that break it, and that mend it again. */
@@ -28,6 +30,12 @@ export interface Fault {
   readonly backends?: readonly string[];
   /** A text that the answer has to name, e.g. the object. */
   readonly names?: string;
+  /** A text that one of the steps has to have. */
+  readonly step?: string;
+  /** A text that one of the rules has to have which the answer says can't be judged. */
+  readonly unjudged?: string;
+  /** A command that the answer has to give, or the beginning of one. */
+  readonly command?: string;
 }
 
 /** A packet that arrives. */

@@ -32,7 +32,7 @@ function groundOf({ services, site }: FaultStage) {
 /** Faults of node1 itself: routes, kernel parameters, devices, remembered flows. */
 export function hostFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...routeFaults(ground), ...deviceFaults(ground), ...passageFaults(ground)];
+  return [...routeFaults(ground), ...deviceFaults(ground), ...passageFaults(ground), ...flagFaults(ground)];
 }
 
 function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly Fault[] {
@@ -62,6 +62,7 @@ function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly
       name: "no route to the pods of another node",
       culprits: ["no_route"],
       ask: { ...fromPod, ...cluster("remote") },
+      names: "10.1.2.",
       inject: "ip route del 10.1.2.0/24; ip route add unreachable 10.1.0.0/16",
       mend: "ip route del unreachable 10.1.0.0/16; ip route add 10.1.2.0/24 via 172.18.0.2",
     },
@@ -121,8 +122,18 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       mend: `ip route del unreachable ${client}/32`,
     },
     {
+      name: "the way back is by another device, and nothing checks that",
+      culprits: [],
+      step: `answers to ${client} leave by other, not by eth0 where it came in`,
+      ask: { ...fromClient, ...outside("web"), device: "eth0" },
+      inject: `ip link add other type veth peer name other1; ip link set other up; ip link set other1 up; ip route add ${client}/32 dev other`,
+      mend: "ip link del other",
+    },
+    {
       name: "strict rp_filter, and the way back is another",
       culprits: ["rp_filter"],
+      names: "by other",
+      step: `answers to ${client} leave by other, not by eth0 where it came in`,
       ask: { ...fromClient, ...outside("web"), device: "eth0" },
       inject: `sysctl -qw net.ipv4.conf.eth0.rp_filter=1; ip link add other type veth peer name other1; ip link set other up; ip link set other1 up; ip route add ${client}/32 dev other`,
       mend: `ip link del other; sysctl -qw net.ipv4.conf.eth0.rp_filter=0`,
@@ -156,6 +167,7 @@ function passageFaults({ cluster, fromPod, fromClient, pod2, pod12, web, service
     {
       name: "a narrower device, and ICMP that would tell is dropped",
       culprits: ["mtu"],
+      command: "nft delete rule inet quiet out handle ",
       ask: { ...fromPod, ...cluster("remote") },
       inject:
         "ip link set eth0 mtu 1400; nft 'add table inet quiet; add chain inet quiet out { type filter hook output priority 0; }; add rule inet quiet out icmp type destination-unreachable drop'",
@@ -206,6 +218,24 @@ function passageFaults({ cluster, fromPod, fromClient, pod2, pod12, web, service
       ask: { ...fromClient, to: "172.18.0.77", port: services.web.target("nodePort@node1", "IPv4").port },
       inject: "ip address add 172.18.0.77/32 dev eth0; sleep 0.5",
       mend: "ip address del 172.18.0.77/32 dev eth0; sleep 0.5",
+    },
+  ];
+}
+
+/** The command is told other flags than the proxy that runs; the kernel's rules are that proxy's. */
+function flagFaults({ fromPod, web }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "asked without the flags of the proxy that runs, and nothing is wrong",
+      culprits: [],
+      step: "counts as a pod",
+      ask: { ...fromPod, ...web, aloneWith: [] },
+    },
+    {
+      name: "asked with another cluster CIDR than that of the proxy that runs",
+      culprits: ["other_flags"],
+      names: "--cluster-cidr",
+      ask: { ...fromPod, ...web, aloneWith: ["--cluster-cidr", "10.2.0.0/16"] },
     },
   ];
 }

@@ -50,9 +50,15 @@ function elementFaults({ address, port, fromPod, fromClient, nft, changed }: Gro
     {
       name: "an endpoint too many",
       culprits: changed,
-      names: address,
+      names: `the kernel sends packets for ${address}:${port}/TCP to `,
+      command: "nft list map ip turnout endpoints-tcp",
       ask: fromPod,
       inject: nft(`add element ip turnout endpoints-tcp { ${address} . ${port} . 2 : 10.9.9.9 . 8080 }`),
+    },
+    {
+      name: "asked without the flags that the proxy had",
+      culprits: ["other_flags"],
+      ask: { ...fromPod, aloneWith: ["--node-name", "node1"] },
     },
     {
       name: "the chain that prerouting calls is empty",

@@ -1,4 +1,4 @@
-import type { Answer } from "@turnout/core";
+import type { Answer, Cause } from "@turnout/core";
 import type { Fault, HealthyCase } from "./fault.ts";
 import { healthyCases } from "./healthy.ts";
 import type { HealthyVariant } from "./healthy.ts";
@@ -43,17 +43,35 @@ export function allFaults(stage: FaultStage): readonly PlayedFault[] {
 /** Break something, ask, and mend it again. */
 export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault): Promise<Verdict> {
   const answer = kind === "kernel" ? await askWithoutProxy(stage, fault) : await askBetween(stage, fault);
-  const [culprit] = answer.causes;
-  const isNamed =
-    culprit !== undefined && fault.culprits.includes(culprit.id) && (fault.names === undefined || culprit.says.includes(fault.names));
+  // The proxy was ended for these, and the answer says so before anything else about the kernel.
+  const [culprit] = kind === "kernel" ? answer.causes.filter(({ id }) => id !== "not_running") : answer.causes;
+  const isTold = kind !== "kernel" || answer.causes.some(({ id }) => id === "not_running");
   return {
     kind,
     name: fault.name,
-    expected: fault.culprits.join(" or "),
-    found: culprit?.id ?? "nothing",
+    expected: expectedOf(fault),
+    found: culprit?.id ?? (answer.unjudged.length > 0 ? "can't be judged" : "nothing"),
     says: culprit?.says ?? "",
-    isRight: isNamed,
+    isRight: isTold && isNamed(fault, culprit) && isTextThere(fault, answer),
   };
+}
+
+function expectedOf({ culprits, unjudged }: Fault): string {
+  if (culprits.length > 0) return culprits.join(" or ");
+  return unjudged === undefined ? "nothing" : "can't be judged";
+}
+
+function isNamed({ culprits, names, command }: Fault, culprit: Cause | undefined): boolean {
+  if (culprit === undefined) return culprits.length === 0;
+  const commands = [...(culprit.show ?? []), ...(culprit.commands ?? [])];
+  const isCommandThere = command === undefined || commands.some((one) => one.startsWith(command));
+  return culprits.includes(culprit.id) && isCommandThere && (names === undefined || culprit.says.includes(names));
+}
+
+function isTextThere({ step, unjudged }: Fault, answer: Answer): boolean {
+  const isStepThere = step === undefined || answer.steps.some(({ says }) => says.includes(step));
+  const isRuleThere = unjudged === undefined ? answer.unjudged.length === 0 : answer.unjudged.some(({ rule }) => rule.includes(unjudged));
+  return isStepThere && isRuleThere;
 }
 
 async function askBetween(stage: FaultStage, { ask, inject, mend, at }: Fault): Promise<Answer> {
@@ -96,9 +114,9 @@ export async function playHealthy(
 }
 
 async function askHealthy(stage: FaultStage, variant: string, { name, ask }: HealthyCase): Promise<Verdict> {
-  const { causes, fate } = await stage.ask(ask);
+  const { causes, fate, unjudged } = await stage.ask(ask);
   const [culprit] = causes;
-  const isRight = culprit === undefined && (fate.is === "forward" || fate.is === "pass");
+  const isRight = culprit === undefined && unjudged.length === 0 && (fate.is === "forward" || fate.is === "pass");
   const found = culprit?.id ?? (isRight ? "nothing" : fate.is);
   return { kind: `healthy: ${variant}`, name, expected: "nothing", found, says: culprit?.says ?? "", isRight };
 }

@@ -34,6 +34,7 @@ export function ruleFaults(stage: FaultStage): readonly Fault[] {
   return [
     ...nftablesFaults(ground),
     ...hookFaults(ground),
+    ...chanceFaults(ground),
     ...firewallFaults(ground),
     ...policyFaults(ground),
     ...translationFaults(ground),
@@ -74,6 +75,43 @@ function nftablesFaults({ fromClient, fromPod, table, gone }: Ground): readonly 
         "add table inet fw; add chain inet fw deny; add rule inet fw deny reject; add chain inet fw forward { type filter hook forward priority 0; }; add rule inet fw forward iifname vmap { eth0 : jump deny }",
       ),
       mend: gone("fw"),
+    },
+  ];
+}
+
+/** Rules of which nobody can tell whether they fit one packet. */
+function chanceFaults({ fromClient, fromPod, table, gone, iptables }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "nftables: what comes too fast is dropped",
+      culprits: [],
+      unjudged: "tcp flags syn limit rate over 5/second",
+      ask: fromClient,
+      inject: table("fw", "forward", "add rule inet fw forward tcp flags syn limit rate over 5/second drop"),
+      mend: gone("fw"),
+    },
+    {
+      name: "nftables: nine of ten packets are dropped, by a map of random numbers",
+      culprits: [],
+      unjudged: "numgen random mod 10 vmap",
+      ask: fromPod,
+      inject: table("fw", "forward", "add rule inet fw forward numgen random mod 10 vmap { 0-8 : drop, 9 : accept }"),
+      mend: gone("fw"),
+    },
+    {
+      name: "iptables: nine of ten new connections are dropped, at random",
+      culprits: [],
+      unjudged: "-A FORWARD -p tcp",
+      ask: fromClient,
+      ...iptables("-I FORWARD -p tcp --syn -m statistic --mode random --probability 0.9 -j DROP"),
+    },
+    {
+      name: "iptables: only so many connections a second are let through",
+      culprits: ["foreign_drop"],
+      names: "which can't be judged: -A FORWARD",
+      ask: fromClient,
+      inject: "iptables-nft -P FORWARD DROP; iptables-nft -A FORWARD -m limit --limit 5/second -j ACCEPT",
+      mend: "iptables-nft -P FORWARD ACCEPT; iptables-nft -F FORWARD",
     },
   ];
 }
@@ -148,6 +186,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground)
     {
       name: "iptables: a REJECT for the pods",
       culprits: ["foreign_drop"],
+      names: "(-A FORWARD -d 10.1.0.0/16",
       ask: fromPod,
       ...iptables("-I FORWARD -d 10.1.0.0/16 -j REJECT"),
     },

@@ -61,19 +61,10 @@ function stageOf(site: Site, services: FaultStage["services"], backend: string):
     services,
     backend,
     ask: async (question, isAlone = false) => {
-      const { from, to, port, protocol = "TCP", device, isProbed } = located(site, question);
+      const { from, to, port, protocol = "TCP", device, isProbed, aloneWith } = located(site, question);
       const target = `${to.includes(":") ? `[${to}]` : to}:${port}`;
-      const alone = [
-        "--source",
-        "kube",
-        "--kubeconfig",
-        site.kubeconfig,
-        "--node-name",
-        "node1",
-        ...FLAGS.slice(0, -2),
-        "--backend",
-        backend,
-      ];
+      const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, "--backend", backend];
+      const alone = [...source, "--node-name", "node1", ...FLAGS.slice(0, -2)];
       const args = [
         "why",
         from,
@@ -84,7 +75,7 @@ function stageOf(site: Site, services: FaultStage["services"], backend: string):
         "json",
         ...(device === undefined ? [] : ["--in", device]),
         ...(isProbed === true ? ["--probe"] : []),
-        ...(isAlone ? alone : []),
+        ...(aloneWith === undefined ? (isAlone ? alone : []) : [...source, ...aloneWith]),
       ];
       return parsed(await output(node1, TURNOUT, args), question);
     },

@@ -381,7 +381,7 @@ describe("rooms", () => {
     [
       "packages/client/src/daemon/run/a.ts",
       `import { x } from "../index.ts";`,
-      "run may import host, config, feed, repair, health, metrics, insight, not a door",
+      "run may import host, config, events, feed, repair, health, metrics, insight, not a door",
     ],
     ["packages/lab/src/a.ts", `import { x } from "./test-support/b.ts";`, "only tests import what lies in test-support"],
   ])("objects to %s with %s", (path, text, what) => {

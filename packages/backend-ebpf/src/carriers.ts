@@ -50,6 +50,11 @@ export class Carriers {
     this.#tell();
   }
 
+  /** Keys of the sides of devices that carry programs. */
+  get inForce(): Iterable<string> {
+    return this.#inForce;
+  }
+
   /** How many programs there are at each device. */
   metrics(): readonly BackendMetric[] {
     return this.#devices.map(({ index, name }) => ({

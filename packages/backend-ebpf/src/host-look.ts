@@ -22,24 +22,29 @@ const NOTHING: Omit<Look, "table"> = {
   folders: [],
 };
 
+/** Which elements of maps are read. */
+export type LookPart = { readonly objects: readonly EbpfObject[] } | { readonly maps: ReadonlySet<WrittenMap> };
+
 /** What is looked at. */
 export type LookWorld = Pick<PinWorld, "bpf" | "pinFiles"> & Pick<EbpfWorld, "netlink">;
 
 /**
  * Look at what is pinned, and at filters of clsact where programs are attached by these. Changes nothing.
  *
- * Shape: of the maps everything, or the elements that `only` these objects have, and one behind each list.
+ * Shape: of the maps everything, or `only` what these have, or the elements of these objects and one behind each list.
  * @throws {ProxyError} what opening pins or reading maps failed with.
  */
 export async function lookAtPins(
   pinned: PinnedMaps,
   world: LookWorld,
   byClsact: boolean,
-  only?: readonly EbpfObject[],
+  only: LookPart = { maps: new Set(WRITTEN_MAPS) },
 ): Promise<Omit<Look, "table">> {
   const { root } = pinned;
   const maps = pinned.find();
   if (root === undefined || !world.pinFiles.exists(root)) return NOTHING;
+  // Nothing else is asked for, and listing pins costs more than some elements.
+  if ("objects" in only && maps !== undefined && only.objects.every(isInMap)) return { ...NOTHING, elements: await elementsIn(maps, only) };
   const pins = world.bpf.pins(root);
   const links = linksIn(pins, root).flatMap(({ path, ...link }) => {
     const key = basename(path);
@@ -49,7 +54,7 @@ export async function lookAtPins(
   const inMaps = world.pinFiles.folders(join(root, pinned.folder));
   const ours: readonly string[] = Object.values(pinned.programs);
   return {
-    elements: maps === undefined ? undefined : only === undefined ? await readElements(maps) : lookUpElements(maps, only.filter(isInMap)),
+    elements: maps === undefined ? undefined : await elementsIn(maps, only),
     links: new Map(links),
     filters: byClsact ? await filtersOf(pins, root, world) : new Map(),
     // Marks go with maps of which a part is missing.
@@ -89,9 +94,16 @@ function lookUpElements(maps: ReadonlyMap<EbpfMap, BpfMap>, objects: readonly Ma
   return found;
 }
 
-async function readElements(maps: ReadonlyMap<EbpfMap, BpfMap>): Promise<ReadonlyMap<WrittenMap, readonly Elements[]>> {
+async function elementsIn(maps: ReadonlyMap<EbpfMap, BpfMap>, only: LookPart): Promise<ReadonlyMap<WrittenMap, readonly Elements[]>> {
+  return "maps" in only ? await readElements(maps, only.maps) : lookUpElements(maps, only.objects.filter(isInMap));
+}
+
+async function readElements(
+  maps: ReadonlyMap<EbpfMap, BpfMap>,
+  names: ReadonlySet<WrittenMap>,
+): Promise<ReadonlyMap<WrittenMap, readonly Elements[]>> {
   const read = new Map<WrittenMap, readonly Elements[]>();
-  for (const name of WRITTEN_MAPS) {
+  for (const name of names) {
     const map = maps.get(name);
     const parts: Elements[] = [];
     for await (const part of map?.read() ?? []) parts.push(part);

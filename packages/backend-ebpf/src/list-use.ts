@@ -1,3 +1,4 @@
+import type { WrittenMap } from "./elements.ts";
 import { listsOf, rangesOf } from "./objects.ts";
 import type { EbpfObject, ListObject, RangesObject, ServiceObject } from "./objects.ts";
 
@@ -20,6 +21,19 @@ export class ListUse {
     this.#named.clear();
     this.#users.clear();
     this.#present.clear();
+    for (const object of objects) {
+      if (object.kind === "service") this.inForce(object);
+      else if (isNamed(object)) this.#present.add(nameOf(object));
+    }
+  }
+
+  /** Believe what was observed of these maps alone. */
+  adoptPart(objects: Iterable<EbpfObject>, maps: ReadonlySet<WrittenMap>): void {
+    if (maps.has("services")) {
+      this.#named.clear();
+      this.#users.clear();
+    }
+    for (const name of this.#present) if (maps.has(name.startsWith("list ") ? "endpoints" : "source_ranges")) this.#present.delete(name);
     for (const object of objects) {
       if (object.kind === "service") this.inForce(object);
       else if (isNamed(object)) this.#present.add(nameOf(object));

@@ -19,6 +19,8 @@ import type {
   ServicePort,
   Turn,
 } from "@turnout/core/backend";
+import { SignWatch } from "@turnout/host";
+import type { SignChanges } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { Carriers } from "./carriers.ts";
 import { HookLinks } from "./hook-links.ts";
@@ -41,6 +43,9 @@ import { renderRow } from "./render.ts";
 import { NODE_PORT_ADDRESSES, renderSkeleton } from "./skeleton.ts";
 import { Serving } from "./serving.ts";
 import { describeObject } from "./describe.ts";
+import { seeTouched } from "./seen.ts";
+import { readContents, readSigns } from "./signs.ts";
+import type { TouchedParts } from "./signs.ts";
 import { endStuckSockets } from "./stuck-sockets.ts";
 import { watchHost } from "./watch.ts";
 import { createEbpfWorld } from "./world.ts";
@@ -90,8 +95,12 @@ class EbpfDataplane implements Dataplane<EbpfFacts, EbpfObject, Step> {
         throw new ProxyError("host_unsupported", "cgroup v2 is not mounted", { hint: "mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified" });
       return folder;
     };
+    const filtered = new Set<string>();
     this.#shared = {
       options,
+      filtered,
+      contents: new SignWatch({ clock: world.clock, look: () => readContents(maps), isDear: true }),
+      signs: new SignWatch({ clock: world.clock, look: () => readSigns({ maps, world, filtered: () => filtered }) }),
       world,
       maps,
       families,
@@ -123,11 +132,18 @@ interface Shared {
   readonly links: HookLinks;
   readonly packets: PacketHost;
   readonly serving: Serving;
+  /** What somebody else changed, as far as it is quickly seen. */
+  readonly signs: SignWatch;
+  /** What the maps hold, in short. */
+  readonly contents: SignWatch;
+  /** Keys of devices at which filters of clsact carry our programs. */
+  readonly filtered: Set<string>;
   /** Those in use. */
   readonly families: Set<IPFamily>;
 }
 
 class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
+  readonly looksUpCheaply = true;
   readonly #family: IPFamily;
   readonly #isKeeper: boolean;
   readonly #shared: Shared;
@@ -196,6 +212,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     if (this.#isKeeper) {
       this.#shared.serving.found(observed.objects.values());
       this.#carriers.found(observed.objects.values());
+      if (byClsact) await this.#shared.signs.during(() => this.#noteFilters(signal));
     }
     return observed;
   }
@@ -203,7 +220,8 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   async lookup(objects: readonly EbpfObject[], signal: AbortSignal): Promise<ReadonlyMap<string, EbpfObject>> {
     const { maps, world, packets } = this.#shared;
     const { byClsact } = await packets.support(signal);
-    const look = { ...(await lookAtPins(maps, world, byClsact, objects)), table: this.#isKeeper ? await packets.table(signal) : undefined };
+    const table = this.#isKeeper && objects.some(({ kind }) => kind === "table") ? await packets.table(signal) : undefined;
+    const look = { ...(await lookAtPins(maps, world, byClsact, { objects })), table };
     const { objects: found } = readLook(look, { family: this.#family, isKeeper: this.#isKeeper });
     const ids = new Set(objects.map(objectId));
     return new Map([...found].filter(([id]) => ids.has(id)));
@@ -214,10 +232,14 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   }
 
   async apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<EbpfObject>> {
-    const outcome = await this.#applier.apply(plan, signal, turn);
-    for (const { verb, object } of plan.steps) if (verb === "delete" && object.kind === "counter") this.#counted.delete(object.key);
-    if (this.#isKeeper) this.#carriers.applied(plan, outcome);
-    return outcome;
+    const { signs, contents } = this.#shared;
+    return await signs.during(async () => {
+      const outcome = await contents.during(() => this.#applier.apply(plan, signal, turn));
+      for (const { verb, object } of plan.steps) if (verb === "delete" && object.kind === "counter") this.#counted.delete(object.key);
+      if (this.#isKeeper) this.#carriers.applied(plan, outcome);
+      await this.#noteFilters(signal);
+      return outcome;
+    });
   }
 
   /** Flows of packets in conntrack, and sockets of this node; neither waits for the other to succeed. */
@@ -242,9 +264,25 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   }
 
   async *watch(signal: AbortSignal): AsyncIterable<HostEvent<EbpfFacts>> {
-    const { options, world, packets } = this.#shared;
-    const watched = { hasPackets: await packets.isServed(signal), echoes: this.#isKeeper ? packets.nft.echoes : undefined };
+    const { options, world, maps, packets, signs, contents } = this.#shared;
+    const { byClsact } = await packets.support(signal);
+    const onSeen = (objects: readonly EbpfObject[], touched: TouchedParts): void => this.#saw(objects, touched);
+    const sight = { maps, world, byClsact, family: this.#family, isKeeper: this.#isKeeper, signs, onSeen };
+    const watched = {
+      hasPackets: await packets.isServed(signal),
+      echoes: this.#isKeeper ? packets.nft.echoes : undefined,
+      signs: (until: AbortSignal) => [signs.follow(until), contents.follow(until)],
+      see: (changes: SignChanges) => seeTouched(changes, sight),
+    };
     yield* watchHost(options, world, watched, signal);
+  }
+
+  /** A part of the host was seen. */
+  #saw(objects: readonly EbpfObject[], { maps, attached }: TouchedParts): void {
+    this.#lists.adoptPart(objects, maps);
+    if (attached.size === 0) return;
+    this.#shared.serving.found(objects);
+    this.#carriers.found(objects);
   }
 
   metrics(): readonly BackendMetric[] {
@@ -269,6 +307,14 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     await this.apply({ steps: steps.map(({ object }) => ({ verb: "delete", object })) }, signal);
     world.bpf.removePins(join(maps.demandRoot(), maps.folder, filledMark(this.#family)));
     world.bpf.removePins(join(maps.demandRoot(), servingMark(this.#family)));
+  }
+
+  /** Filters of clsact are pinned nowhere, so they have to be known to be looked at. */
+  async #noteFilters(signal: AbortSignal): Promise<void> {
+    const { filtered, packets } = this.#shared;
+    if (!this.#isKeeper || !(await packets.support(signal)).byClsact) return;
+    filtered.clear();
+    for (const key of this.#carriers.inForce) filtered.add(key);
   }
 
   async #setTable(isWanted: boolean, signal: AbortSignal): Promise<void> {

@@ -10,6 +10,8 @@ export interface PinFiles {
   remove(path: string): void;
   /** The folders that are right in a folder, by name; empty where there is none. */
   folders(path: string): readonly string[];
+  /** All that is right in a folder, by name; empty where there is none. */
+  names(path: string): readonly string[];
 }
 
 /** That of this host. */
@@ -22,5 +24,13 @@ export const hostPinFiles: PinFiles = {
     return readdirSync(path, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
+  },
+  names(path) {
+    try {
+      return readdirSync(path);
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+      throw error;
+    }
   },
 };

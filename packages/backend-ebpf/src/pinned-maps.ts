@@ -27,6 +27,7 @@ export class PinnedMaps {
   readonly #sizes: Readonly<Record<string, number>>;
   readonly #refusals: Refusals;
   #maps = new Map<EbpfMap, BpfMap>();
+  #root: string | undefined;
   readonly #loading = new Map<ProgramFile, Promise<void>>();
 
   constructor(world: PinWorld, { sizes, verifierLog }: Pick<EbpfOptions, "sizes" | "verifierLog">) {
@@ -58,9 +59,15 @@ export class PinnedMaps {
     return root;
   }
 
+  /** Those that this process has open, and the folder of all pins as it was when they were looked for; undefined: there are none. */
+  get open(): { readonly root: string; readonly maps: ReadonlyMap<EbpfMap, BpfMap> } | undefined {
+    return this.#root === undefined ? undefined : { root: this.#root, maps: this.#maps };
+  }
+
   /** The maps that are pinned now; undefined: not all of them are. */
   find(): ReadonlyMap<EbpfMap, BpfMap> | undefined {
     const { root } = this;
+    this.#root = root;
     const pins = root === undefined ? [] : ALL_MAPS.map((name) => [name, join(root, this.folder, name)] as const);
     if (pins.length === 0 || !pins.every(([, pin]) => this.#world.pinFiles.exists(pin))) {
       this.close();

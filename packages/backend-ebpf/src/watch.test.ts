@@ -1,6 +1,8 @@
 import { ProxyError } from "@turnout/core/backend";
+import type { Drift } from "@turnout/core/backend";
 import { flushPromises, RecordingLog, TestClock } from "@turnout/core/testing";
-import { createExec, EchoCount } from "@turnout/host";
+import { createExec, EchoCount, SignWatch } from "@turnout/host";
+import type { SignChanges } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { parseEbpfOptions } from "./options.ts";
@@ -16,6 +18,8 @@ let netlink: ReturnType<typeof createFakeNetlink>;
 let namespaces: Map<string, string>;
 let stop: AbortController;
 let drifts: string[];
+/** What is attached where. */
+let attached: ReadonlyMap<string, string>;
 
 beforeEach(() => {
   clock = new TestClock();
@@ -23,6 +27,7 @@ beforeEach(() => {
   namespaces = new Map([["own", "1"]]);
   stop = new AbortController();
   drifts = [];
+  attached = new Map([["link a", "1"]]);
 });
 
 function worldOf(): EbpfWorld {
@@ -41,8 +46,14 @@ function worldOf(): EbpfWorld {
 }
 
 /** All facts that are told, as they come. */
-function follow(raw: Parameters<typeof parseEbpfOptions>[0], watched: Watched = { hasPackets: false, echoes: undefined }): EbpfFacts[] {
+function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watched> = {}): EbpfFacts[] {
   const told: EbpfFacts[] = [];
+  const signs = (signal: AbortSignal): readonly AsyncIterable<SignChanges>[] => [
+    new SignWatch({ clock, look: () => attached }).follow(signal),
+  ];
+  const see = (changes: SignChanges): Promise<Drift> =>
+    Promise.resolve({ kind: "drift", what: Array.from(changes, ([sign, { now }]) => `${sign} ${now}`).join() });
+  const watched = { hasPackets: false, echoes: undefined, signs, see, ...some };
   const run = async (): Promise<void> => {
     for await (const event of watchHost(parseEbpfOptions(raw), worldOf(), watched, stop.signal)) {
       if (event.kind === "facts") told.push(event.facts);
@@ -54,7 +65,7 @@ function follow(raw: Parameters<typeof parseEbpfOptions>[0], watched: Watched = 
 }
 
 describe("watching the host", () => {
-  it("begins with the facts, tells of changed addresses, and looks for nothing else", async () => {
+  it("begins with the facts, tells of changed addresses, and of changed signs", async () => {
     const told = follow({});
     await flushPromises();
     const first = {
@@ -69,8 +80,11 @@ describe("watching the host", () => {
     netlink.setAddresses("IPv6", [{ ip: "fd00:18::1", link: "eth0", prefixLength: 32 }]);
     await flushPromises();
     expect(told.slice(1)).toEqual([{ ...first, addresses: { IPv4: ["172.18.0.1"], IPv6: ["fd00:18::1"] } }]);
-    await clock.advance(3_600_000);
+    await clock.advance(10_000);
     expect(told.length).toBe(2);
+    attached = new Map();
+    await clock.advance(200);
+    expect([told.length, drifts]).toEqual([2, ["link a undefined"]]);
     stop.abort();
     await flushPromises();
     expect(clock.sleeping).toBe(0);

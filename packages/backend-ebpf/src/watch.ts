@@ -1,6 +1,6 @@
-import type { HostEvent } from "@turnout/core/backend";
+import type { Drift, HostEvent } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
-import type { EchoCount, NftEvent } from "@turnout/host";
+import type { EchoCount, NftEvent, SignChanges } from "@turnout/host";
 import { TABLE_OBJECT } from "./nft-table.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 import { readFacts } from "./probe.ts";
@@ -19,28 +19,42 @@ export interface Watched {
   readonly hasPackets: boolean;
   /** Echoes of our commits to the table of nft; undefined: the other family watches it. */
   readonly echoes: EchoCount | undefined;
+  /** Others' changes of what the kernel doesn't notify, until the signal aborts. */
+  readonly signs: (signal: AbortSignal) => readonly AsyncIterable<SignChanges>[];
+  /** Look at what was changed; undefined: nothing of this family's. */
+  readonly see: (changes: SignChanges) => Promise<Drift | undefined>;
+}
+
+/** What there is to hear of; neither: facts. */
+interface News {
+  readonly commit?: NftEvent;
+  readonly changes?: SignChanges;
 }
 
 /**
  * Tell of the host's addresses and devices and of network namespaces that are opted out, as they are now and when they change; and of others' changes to
- * the table of nft.
+ * the table of nft, to maps and to what is attached.
  */
 export async function* watchHost(
   options: EbpfOptions,
   world: EbpfWorld,
-  { hasPackets, echoes }: Watched,
+  { hasPackets, echoes, signs, see }: Watched,
   signal: AbortSignal,
 ): AsyncIterable<HostEvent<EbpfFacts>> {
   const { clock, netlink } = world;
-  const inbox = new Inbox<{ readonly commit?: NftEvent }>(clock, signal);
+  const inbox = new Inbox<News>(clock, signal);
   inbox.follow(netlink.watchAddresses(signal), () => ({}));
   if (hasPackets) inbox.follow(netlink.watchDevices(signal), () => ({}));
   if (hasPackets && echoes !== undefined) inbox.follow(netlink.watchNft(signal), (commit) => ({ commit }));
+  for (const one of signs(signal)) inbox.follow(one, (changes) => ({ changes }));
   echoes?.start();
   const nextMs = (): number => (options.optOutNamespaces.length === 0 ? Number.POSITIVE_INFINITY : clock.nowMs() + LOOK_MS);
-  let news: { readonly commit?: NftEvent } | "due" | "end" = "due";
+  let news: News | "due" | "end" = "due";
   while (news !== "end") {
-    if (news === "due" || news.commit === undefined) {
+    if (news !== "due" && news.changes !== undefined) {
+      const drift = await see(news.changes);
+      if (drift !== undefined) yield drift;
+    } else if (news === "due" || news.commit === undefined) {
       const sinceMs = clock.nowMs();
       const facts = await readFacts(options, world, hasPackets);
       const tookMs = clock.nowMs() - sinceMs;

@@ -22,8 +22,9 @@ function recordedHost(saved: string): Exec {
       if (args[0] === "-V") return result(`${file} v1.8.9 (nf_tables)\n`);
       // kube-proxy had set it.
       if (file === "sysctl") return result("1\n");
-      const table = args[args.indexOf("-t") + 1];
-      if (file.endsWith("-save")) return result(saved.split("COMMIT\n").find((text) => text.startsWith(`*${table}\n`)) ?? "");
+      const at = args.indexOf("-S");
+      if (at >= 0) return result(`-N ${args[at + 1]}\n`);
+      if (file.endsWith("-save") && args.length === 0) return result(saved);
       throw new Error(`looking must not run ${file} ${args.join(" ")}`);
     },
     open: (file) => {

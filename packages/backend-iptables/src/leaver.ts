@@ -3,17 +3,17 @@ import type { IPFamily, Leftover } from "@turnout/core/backend";
 import type { EchoCount, LinuxWorld, OwnCommits } from "@turnout/host";
 import { findIptables, iptablesName, IptablesTool, unseenVariants } from "@turnout/host/iptables";
 import type { IptablesProgram, IptablesVariant } from "@turnout/host/iptables";
-import { isMarked, withoutOtherModes } from "@turnout/host/iptables/text";
+import { isMarked, jumpDeletions, placeOf, withoutOtherModes } from "@turnout/host/iptables/text";
 import type { ModeWords } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
 import type { IptablesObject } from "./objects.ts";
-import { parseSaved, sendsServices } from "./observe.ts";
+import { OF_IPVS_MODE, parseSaved, sendsServices } from "./observe.ts";
 import { planDelta } from "./plan.ts";
 
 /** Under kube-proxy's ipvs mode, and what is like it, chains of the same names look into sets. */
-const MODE: ModeWords = {
+export const MODE: ModeWords = {
   looksIntoSets: false,
-  isOwnJump: (table, rule) => table === "filter" && !rule.endsWith("-j KUBE-FORWARD"),
+  isOwnJump: (table, rule) => table === "filter" && !rule.endsWith("-j KUBE-FORWARD") && !rule.includes(OF_IPVS_MODE),
 };
 
 /** One family's hands on the host. */
@@ -105,12 +105,15 @@ export class Leaver {
     if (remove.length === 0) return;
     const { own, echoes, world } = this.#parts;
     const plan = planDelta({ put: [], remove, lingering: [], nowMs: world.clock.nowMs() });
-    const applier = new Applier(this.#toolOf(program), { own, echoes }, world);
+    const tool = this.#toolOf(program);
+    const applier = new Applier(tool, { own, echoes }, world);
     const { lingering = [] } = await applier.apply(plan, signal);
     if (lingering.length === 0) return;
+    const places = lingering.map(({ object }) => placeOf(object));
+    const jumps = jumpDeletions(await tool.saveExisting(signal), places, iptablesName(this.#parts.family, program, ""));
     throw new ProxyError("already_exists", "chains are left because another program's rules jump to them", {
       object: lingering.map(({ object }) => object.key).join(", "),
-      hint: `find the jumps with iptables-${program.variant}-save and remove them`,
+      hint: `delete the jumps: ${jumps.join("; ")}`,
     });
   }
 

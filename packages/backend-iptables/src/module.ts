@@ -14,9 +14,9 @@ import type {
   Plan,
 } from "@turnout/core/backend";
 import { ALL_CAPABILITIES, objectId } from "@turnout/core/backend";
-import type { CommitMark, LinuxWorld } from "@turnout/host";
+import type { CommitMark, LinuxWorld, SignWatch } from "@turnout/host";
 import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
-import { IptablesTool } from "@turnout/host/iptables";
+import { IptablesLookup, IptablesTool, legacySigns } from "@turnout/host/iptables";
 import { placeOf } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
@@ -67,7 +67,16 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
 
 function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<IptablesFacts, IptablesObject, Step> {
   const own = new OwnCommits();
-  return { family: (family) => new IptablesBackend(options, family, world, own), close: () => Promise.resolve() };
+  const lookup = new IptablesLookup(world.exec, options.variant);
+  return { family: (family) => new IptablesBackend({ options, family, world, own, lookup }), close: () => Promise.resolve() };
+}
+
+interface FamilyParts {
+  readonly options: IptablesOptions;
+  readonly family: IPFamily;
+  readonly world: LinuxWorld;
+  readonly own: OwnCommits;
+  readonly lookup: IptablesLookup;
 }
 
 class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
@@ -77,18 +86,20 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   readonly #own: OwnCommits;
   readonly #tool: IptablesTool;
   readonly #echoes = new EchoCount();
+  readonly #signs: SignWatch;
   readonly #applier: Applier;
   readonly #leaver: Leaver;
   /** When the host was last looked at; undefined: never, or by a variant that tells nothing. */
   #mark: CommitMark | undefined;
 
-  constructor(options: IptablesOptions, family: IPFamily, world: LinuxWorld, own: OwnCommits) {
+  constructor({ options, family, world, own, lookup }: FamilyParts) {
     this.#own = own;
     this.#options = options;
     this.#family = family;
     this.#world = world;
-    this.#tool = new IptablesTool(world, family, options.variant);
-    this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes }, world);
+    this.#tool = new IptablesTool(world, family, lookup);
+    this.#signs = legacySigns({ family, clock: world.clock, tool: this.#tool, netlink: world.netlink });
+    this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes, signs: this.#signs }, world);
     this.#leaver = new Leaver({ family, world, own, echoes: this.#echoes });
   }
 
@@ -169,6 +180,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
         own: this.#own,
         tool: this.#tool,
         echoes: this.#echoes,
+        signs: this.#signs,
         mark: this.#mark,
         hasGuard: this.#hasGuard,
       },
@@ -198,8 +210,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   async #look(signal: AbortSignal): Promise<ReadonlyMap<string, IptablesObject>> {
     const tool = this.#tool;
     const hasGuard = this.#hasGuard;
-    const [filter, nat, mangle] = await Promise.all([tool.save("filter", signal), tool.save("nat", signal), tool.save("mangle", signal)]);
-    const found = new Map([...parseSaved({ filter, nat, mangle }, this.#family, hasGuard), ...(await this.#counters())]);
+    const found = new Map([...parseSaved(await tool.saveAll(signal), this.#family, hasGuard), ...(await this.#counters())]);
     if (!hasGuard || !answersOnLoopback(found)) return found;
     const value = (await readParameter(this.#world.exec, ROUTE_LOCALNET, signal)) ?? "";
     return new Map([...found, [`sysctl ${ROUTE_LOCALNET}`, { kind: "sysctl", key: ROUTE_LOCALNET, value }]]);

@@ -7,6 +7,10 @@ import type { IptablesObject } from "./objects.ts";
 
 const TABLES: readonly TableName[] = ["filter", "nat", "mangle"];
 const TO_NODE_PORTS = "-j KUBE-NODEPORTS";
+/** How the comments of jumps begin in every mode but for one of ipvs mode's. */
+const OF_A_PROXY = '--comment "kubernetes ';
+/** In the jumps of ipvs mode, and of no other, to filter KUBE-PROXY-FIREWALL. */
+export const OF_IPVS_MODE = '--comment "kube-proxy firewall rules"';
 
 /** What `iptables-save` printed of each table. */
 export type Saved = Readonly<Record<TableName, string>>;
@@ -106,7 +110,14 @@ function outsideObjects(table: TableName, chain: string, rules: readonly string[
   return isGuarded ? [...jumps, { kind: "guard", key: `${where} ${toGuard}`, value: true }] : jumps;
 }
 
-/** A service proxy's own jump, also of a version that matched otherwise; what somebody else sends to our chains is his. */
+/**
+ * A service proxy's own jump, also of a version that matched otherwise; what somebody else sends to our chains is his.
+ *
+ * Edges: the jumps of ipvs mode to the chain that both modes have count. They match open connections, too, which our rules there would drop.
+ */
 function isJump(table: TableName, rule: string): boolean {
-  return rule.includes('--comment "kubernetes ') && JUMPS.some((jump) => jump.table === table && rule.endsWith(`-j ${jump.to}`));
+  return (
+    (rule.includes(OF_A_PROXY) || rule.includes(OF_IPVS_MODE)) &&
+    JUMPS.some((jump) => jump.table === table && rule.endsWith(`-j ${jump.to}`))
+  );
 }

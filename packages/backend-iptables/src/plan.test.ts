@@ -4,6 +4,7 @@ import type { ServiceFixture } from "@turnout/core/testing";
 import { MISPLACED } from "@turnout/host/iptables/text";
 import { describe, expect, it } from "vitest";
 import { GUARD_RULE } from "./layout.ts";
+import { parseSaved } from "./observe.ts";
 import type { IptablesObject } from "./objects.ts";
 import { parseIptablesOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
@@ -144,6 +145,18 @@ describe("what rendering depends on", () => {
 });
 
 describe("planDelta", () => {
+  it("takes the jump of ipvs mode away that matches open connections in the section that fills the chain behind it", () => {
+    const jump = '-m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL';
+    const filter = `:FORWARD ACCEPT [0:0]\n:KUBE-PROXY-FIREWALL - [0:0]\n-A FORWARD ${jump}`;
+    const ledger = new Ledger<IptablesObject>();
+    ledger.adopt({ objects: parseSaved({ filter, nat: "", mangle: "" }, "IPv4", false), lingering: [] });
+    want(ledger, SHOWCASE);
+    const text = explainPlan(planDelta(ledger.delta(0)));
+    const section = text.split("COMMIT").find((one) => one.includes(":KUBE-FORWARD"));
+    expect(section).toMatch(/^-I KUBE-PROXY-FIREWALL .* -j DROP$/m);
+    expect(section).toContain(`-D FORWARD ${jump}\n`);
+  });
+
   it("does nothing for no difference", () => {
     expect(planText(SHOWCASE, SHOWCASE)).toBe("# nothing to do\n");
   });

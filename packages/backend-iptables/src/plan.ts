@@ -47,12 +47,14 @@ export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
       writers[placeOf(after).table].writeJumps(placeOf(after).chain, rulesOf(after.value), rulesOf(textOf(before) ?? ""));
     else if (after.kind === "rule") writeRule(after.key, before, writers[placeOf(after).table], fresh);
   }
-  writeGuard(delta.put, coming);
-  const first = coming.finish();
-  const rest = [nat, going, mangle].flatMap((writer) => writer.finish());
-  // Behind the guard and before the rules that need it, at the price of another call.
+  // Parameters are set behind the guard and before the rules that need them, at the price of another call. It has the guard alone: what drops and what
+  // translates stay in one call, so that hardly any time passes between them.
+  const guard = parameters.length === 0 ? coming : new SectionWriter("filter", CHAIN_ORDER);
+  writeGuard(delta.put, guard);
+  const first = guard === coming ? [] : guard.finish();
+  const rest = [coming, nat, going, mangle].flatMap((writer) => writer.finish());
   const set = parameters.map((object): Step => ({ do: "set", object }));
-  const rules = set.length === 0 ? restoreSteps([...first, ...rest]) : [...restoreSteps(first), ...set, ...restoreSteps(rest)];
+  const rules = [...restoreSteps(first), ...set, ...restoreSteps(rest)];
   // Rules that name a counter are refused where there is none.
   const steps = [...counters, ...rules];
   const idle = delta.lingering.flatMap(({ object }) => (object.kind === "chain" ? [object] : []));

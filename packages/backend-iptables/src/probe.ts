@@ -17,8 +17,8 @@ export async function probeIptables(options: IptablesOptions, world: LinuxWorld,
   if (!hasNetAdmin)
     problems.push(new ProxyError("permission_denied", "no right to change the network", { hint: "run as root, or with CAP_NET_ADMIN" }));
   const versions: Record<string, string> = { kernel: kernel.text };
-  const { programs } = await findIptables(world.exec, signal);
-  const usable = programs.filter(({ variant }) => options.variant === "auto" || variant === options.variant);
+  const installed = await findIptables(world.exec, signal);
+  const usable = installed.programs.filter(({ variant }) => options.variant === "auto" || variant === options.variant);
   for (const { variant, version } of usable) {
     versions[`iptables-${variant}`] = version;
     const parsed = parseKernelVersion(version);
@@ -29,7 +29,7 @@ export async function probeIptables(options: IptablesOptions, world: LinuxWorld,
   }
   if (usable.length === 0) problems.push(new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" }));
   if (problems.length === 0) {
-    const choice = await chooseIptables(options.variant, world.exec, signal);
+    const choice = await chooseIptables(options.variant, world.exec, signal, installed);
     versions["variant"] = choice.variant;
     await loadLegacyModules(choice, world.exec, signal);
   }

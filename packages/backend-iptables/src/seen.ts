@@ -1,6 +1,5 @@
-import { objectId } from "@turnout/core/backend";
 import type { IPFamily, KernelObject, SeenPart } from "@turnout/core/backend";
-import type { NftChange, OwnCommits } from "@turnout/host";
+import type { NftChange, OwnCommits, SignWatch } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import { placeOf } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
@@ -10,10 +9,8 @@ import { JUMP_SOURCES, parseSaved, savedOf } from "./observe.ts";
 
 const TABLES: readonly TableName[] = ["nat", "filter", "mangle"];
 const RULES: readonly string[] = ["chain", "shared", "rule", "jumps", "guard"] satisfies readonly IptablesObject["kind"][];
-/** Each takes a run of the tool; of more single ones of ours nothing is read. */
-const LISTED_MAX = 24;
-/** A rule that is none: a chain that may hold anything is written anew. */
-const UNKNOWN = "?";
+/** Each takes a run of the tool, which reads the names of all chains first; where more were touched, as by a flush, the table is read as a whole. */
+const LISTED_MAX = 16;
 
 /** A chain that a commit touched, and whether it deleted it. */
 export interface TouchedChain {
@@ -49,38 +46,50 @@ function isListed(table: TableName, chain: string): boolean {
 
 /** What seeing takes. */
 export interface ChainSight {
-  readonly tool: Pick<IptablesTool, "listChain">;
+  readonly tool: Pick<IptablesTool, "listChain" | "save">;
   readonly own: OwnCommits;
   readonly family: IPFamily;
   readonly hasGuard: boolean;
 }
 
-/** Read the chains that a commit touched, one by one. @throws {ProxyError} what the tool fails with. */
+/** Read the chains that a commit touched: one by one where they are few. @throws {ProxyError} what the tool fails with. */
 export async function seeChains(
   touched: ReadonlyMap<string, TouchedChain>,
   { tool, own, family, hasGuard }: ChainSight,
   signal: AbortSignal,
 ): Promise<SeenPart> {
   const isCurrent = own.sinceNow();
-  const texts: Record<TableName, string[]> = { nat: [], filter: [], mangle: [] };
-  const unread: TouchedChain[] = [];
-  let listed = 0;
-  for (const one of touched.values()) {
-    const { table, chain, isGone } = one;
-    if (!isListed(table, chain) && (isGone || ++listed > LISTED_MAX)) {
-      if (!isGone) unread.push(one);
-      continue;
-    }
-    const text = await tool.listChain(table, chain, signal);
-    if (text !== undefined) texts[table].push(text);
-  }
-  const saved = { nat: savedOf("nat", texts.nat), filter: savedOf("filter", texts.filter), mangle: savedOf("mangle", texts.mangle) };
-  const objects = new Map<string, KernelObject>(parseSaved(saved, family, hasGuard));
-  for (const { table, chain } of unread) {
-    const object = { kind: "chain", key: `${table} ${chain}`, value: UNKNOWN };
-    objects.set(objectId(object), object);
-  }
-  return { covers: (object) => RULES.includes(object.kind) && touched.has(chainOf(object)), objects, isCurrent };
+  const readable = [...touched.values()].filter(({ table, chain, isGone }) => isListed(table, chain) || !isGone);
+  const textOf = async (table: TableName): Promise<string> => {
+    const chains = readable.filter((one) => one.table === table).map(({ chain }) => chain);
+    if (chains.length > LISTED_MAX) return await tool.save(table, signal);
+    const texts: string[] = [];
+    for (const chain of chains) texts.push((await tool.listChain(table, chain, signal)) ?? "");
+    return savedOf(table, texts);
+  };
+  const saved = { nat: await textOf("nat"), filter: await textOf("filter"), mangle: await textOf("mangle") };
+  const covers = (object: KernelObject): boolean => RULES.includes(object.kind) && touched.has(chainOf(object));
+  const found = [...parseSaved(saved, family, hasGuard)].filter(([, object]) => covers(object));
+  return { covers, objects: new Map<string, KernelObject>(found), isCurrent };
+}
+
+/** What reading tables takes. */
+export interface TableSight extends Pick<ChainSight, "family" | "hasGuard"> {
+  readonly tool: Pick<IptablesTool, "save">;
+  readonly signs: Pick<SignWatch, "sinceNow">;
+}
+
+/** Read whole tables, as the legacy variant can't do less. @throws {ProxyError} what the tool fails with. */
+export async function seeTables(
+  tables: readonly TableName[],
+  { tool, signs, family, hasGuard }: TableSight,
+  signal: AbortSignal,
+): Promise<SeenPart> {
+  const isCurrent = signs.sinceNow();
+  const texts = await Promise.all(tables.map((table) => tool.save(table, signal)));
+  const saved = { nat: "", filter: "", mangle: "", ...Object.fromEntries(tables.map((table, index) => [table, texts[index] ?? ""])) };
+  const covers = (object: KernelObject): boolean => RULES.includes(object.kind) && tables.includes(placeOf(object).table);
+  return { covers, objects: new Map<string, KernelObject>(parseSaved(saved, family, hasGuard)), isCurrent };
 }
 
 function chainOf(object: KernelObject): string {

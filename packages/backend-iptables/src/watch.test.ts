@@ -1,13 +1,14 @@
 import { TestClock } from "@turnout/core/testing";
 import type { HostEvent } from "@turnout/core";
 import { EchoCount, OwnCommits } from "@turnout/host";
-import type { CommitMark, NftChange } from "@turnout/host";
+import type { CommitMark, NftChange, SignWatch } from "@turnout/host";
+import { legacySigns } from "@turnout/host/iptables";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { IptablesFacts } from "./options.ts";
-import { CANARY_MS, watchHost } from "./watch.ts";
+import { watchHost } from "./watch.ts";
 
 const quiet = { debug: (): void => undefined, info: (): void => undefined, warn: (): void => undefined, error: (): void => undefined };
 
@@ -17,9 +18,11 @@ describe("watchHost", () => {
   let own: OwnCommits;
   let echoes: EchoCount;
   let stop: AbortController;
-  let hasCanary: boolean;
   let looks: number;
+  /** What `iptables-save` prints of table nat. */
+  let saved: string;
   let chains: Map<string, string>;
+  let signs: SignWatch;
   let events: HostEvent<IptablesFacts>[];
   beforeEach(() => {
     netlink = createFakeNetlink();
@@ -27,8 +30,8 @@ describe("watchHost", () => {
     own = new OwnCommits();
     echoes = new EchoCount();
     stop = new AbortController();
-    hasCanary = true;
     looks = 0;
+    saved = "";
     chains = new Map();
     events = [];
   });
@@ -47,14 +50,16 @@ describe("watchHost", () => {
     );
     const tool = {
       choice: () => Promise.resolve({ variant, version: "1.8.9", suffix: `-${variant}`, because: "", mixed: undefined }),
-      hasChain: (): Promise<boolean> => {
+      variant,
+      save: (): Promise<string> => {
         looks++;
-        return Promise.resolve(hasCanary);
+        return Promise.resolve(saved);
       },
       listChain: (_table: string, chain: string): Promise<string | undefined> => Promise.resolve(chains.get(chain)),
     };
     const world = { netlink, clock, exec, log: quiet };
-    const watching = watchHost({ world, family: "IPv4", own, tool, echoes, mark, hasGuard: false }, stop.signal);
+    signs = legacySigns({ family: "IPv4", clock, tool, netlink });
+    const watching = watchHost({ world, family: "IPv4", own, tool, echoes, signs, mark, hasGuard: false }, stop.signal);
     void (async (): Promise<void> => {
       for await (const event of watching) events.push(event);
     })();
@@ -70,7 +75,7 @@ describe("watchHost", () => {
     commitForeign("ip raw");
     commitForeign("inet firewalld");
     await flushPromises();
-    await clock.advance(CANARY_MS - 1);
+    await clock.advance(30_000);
     expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 0 });
   });
 
@@ -135,16 +140,24 @@ describe("watchHost", () => {
     expect(whats()).toEqual(["the ruleset changed before it was watched"]);
   });
 
-  it("looks for the canary every half minute with the legacy variant, where nobody tells", async () => {
+  it("looks at a table of the legacy variant once it holds more or less than we had left there", async () => {
+    netlink.setLegacyTable("IPv4", "nat", 12);
+    netlink.setLegacyTable("IPv4", "filter", 7);
     await start("legacy");
     commitForeign("ip nat");
-    await clock.advance(CANARY_MS);
+    await signs.during(() => Promise.resolve(netlink.setLegacyTable("IPv4", "nat", 14)));
+    await clock.advance(60_000);
     await flushPromises();
-    expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 1 });
-    hasCanary = false;
-    await clock.advance(CANARY_MS);
+    expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 0 });
+    const rule = "-p tcp --dport 30001 -j KUBE-EXT-AAAAAAAAAAAAAAAA";
+    saved = `*nat\n:KUBE-NODEPORTS - [0:0]\n-A KUBE-NODEPORTS ${rule}\nCOMMIT\n`;
+    netlink.setLegacyTable("IPv4", "nat", 13);
+    await clock.advance(200);
     await flushPromises();
-    expect(whats()).toEqual(["the canary is gone from table mangle: somebody flushed iptables"]);
+    const who = "the kernel does not tell by whom";
+    expect(whats()).toEqual([`legacy iptables changed in table nat (13 entries instead of 14); ${who}`]);
+    expect(leftOf(events.at(-1))).toEqual({ objects: ["shared nat KUBE-NODEPORTS", `rule nat KUBE-NODEPORTS ${rule}`], isCurrent: true });
+    expect(looks).toBe(1);
   });
 
   it.each(["legacy", "nft"] as const)("tells of the addresses as they are, and of new ones (%s)", async (variant) => {

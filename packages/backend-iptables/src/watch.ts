@@ -1,9 +1,10 @@
 import type { Drift, HostEvent, IPFamily } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
-import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits } from "@turnout/host";
+import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits, SignChanges, SignWatch } from "@turnout/host";
+import { explainLegacySigns } from "@turnout/host/iptables";
 import type { IptablesTool } from "@turnout/host/iptables";
-import { CANARY } from "./layout.ts";
-import { seeChains, touchedChains } from "./seen.ts";
+import type { TableName } from "@turnout/host/iptables/text";
+import { seeChains, seeTables, touchedChains } from "./seen.ts";
 import type { IptablesFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
 
@@ -13,42 +14,38 @@ export interface WatchOptions {
   readonly family: IPFamily;
   /** Counts the commits of both families. */
   readonly own: OwnCommits;
-  readonly tool: Pick<IptablesTool, "choice" | "hasChain" | "listChain">;
+  readonly tool: Pick<IptablesTool, "choice" | "listChain" | "save">;
   /** The guard of 127.0.0.0/8 is ours, too. */
   readonly hasGuard: boolean;
   readonly echoes: EchoCount;
+  /** How much the tables of the legacy variant hold. */
+  readonly signs: Pick<SignWatch, "follow" | "sinceNow">;
   /** When the host was last looked at; undefined: never. */
   readonly mark: CommitMark | undefined;
 }
-
-/** The canary is looked for this often, in ms. @source kube-proxy pkg/util/iptables/iptables.go Monitor */
-export const CANARY_MS = 30_000;
 
 /**
  * Tell of the host's addresses, as they are now and when they change, and of what others do to our chains.
  *
  * Shape: with the nft variant the kernel tells who commits; but the tables are everybody's (CNI plugins, kubelet), so a commit may concern ours or
- * not: comparing tells, and whoever does that knows what it costs. The legacy variant tells nothing: its canary, which shows a flush, is looked
- * for every half minute.
+ * not: comparing tells, and whoever does that knows what it costs. Of the legacy variant it tells how much each table holds, when it is asked.
  */
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
   const { world, tool, echoes } = options;
   const isTold = (await tool.choice(signal)).variant === "nft";
   const inbox = new Inbox<News>(world.clock, signal);
   if (isTold) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
+  else inbox.follow(options.signs.follow(signal), (changes) => ({ is: "signs", changes }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
   echoes.start();
   const isMissed = isTold && (await hasMissed(options, signal));
   yield { kind: "facts", facts: await readFacts(world, signal) };
   if (isMissed) yield { kind: "drift", what: "the ruleset changed before it was watched" };
-  let canaryDueMs = world.clock.nowMs() + CANARY_MS;
   for (;;) {
-    const news = await inbox.next(canaryDueMs);
-    if (news === "end") return;
-    if (news === "due") {
-      canaryDueMs = world.clock.nowMs() + CANARY_MS;
-      if (!(await tool.hasChain("mangle", CANARY, signal)))
-        yield { kind: "drift", what: "the canary is gone from table mangle: somebody flushed iptables" };
+    const news = await inbox.next();
+    if (news === "end" || news === "due") return;
+    if (news.is === "signs") {
+      yield await tableDrift(news.changes, options, signal);
     } else if (news.is === "addresses") {
       yield { kind: "facts", facts: await readFacts(world, signal) };
     } else {
@@ -59,7 +56,17 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
 }
 
 /** What there is to hear of. */
-type News = { readonly is: "commit"; readonly event: NftEvent } | { readonly is: "addresses" };
+type News =
+  | { readonly is: "commit"; readonly event: NftEvent }
+  | { readonly is: "signs"; readonly changes: SignChanges }
+  | { readonly is: "addresses" };
+
+/** What somebody did to tables of the legacy variant, which others change, too. */
+async function tableDrift(changes: SignChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
+  if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
+  const left = await seeTables([...changes.keys()] as readonly TableName[], options, signal);
+  return { kind: "drift", what: explainLegacySigns(changes), left };
+}
 
 /** Tell whether somebody else committed between the last look and now. Commits to other people's tables count: they can't be told apart. */
 async function hasMissed({ world, own, mark }: WatchOptions, signal: AbortSignal): Promise<boolean> {

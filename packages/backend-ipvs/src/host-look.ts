@@ -44,9 +44,8 @@ export async function lookAtHost(
   only?: (server: VirtualAddress) => boolean,
 ): Promise<Look> {
   const { family, world, sets } = parts;
-  const [filter, nat, mangle] = await Promise.all((["filter", "nat", "mangle"] as const).map((table) => tool.save(table, signal)));
   return {
-    saved: { filter: filter ?? "", nat: nat ?? "", mangle: mangle ?? "" },
+    saved: await tool.saveAll(signal),
     sets: await sets.save(ownSets(family), signal),
     listing: await world.ipvs.list(family, only),
     timeouts: await world.ipvs.timeouts(),

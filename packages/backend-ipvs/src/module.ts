@@ -16,10 +16,10 @@ import type {
   Plan,
   ServicePort,
 } from "@turnout/core/backend";
-import { Mutex, OwnAddresses } from "@turnout/host";
+import { EchoCount, Mutex, OwnAddresses, OwnCommits, SignWatch } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { IpsetTool } from "@turnout/host/ipset";
-import { IptablesTool, SectionRestore } from "@turnout/host/iptables";
+import { IptablesLookup, IptablesTool, SectionRestore } from "@turnout/host/iptables";
 import { Applier } from "./apply.ts";
 import { describeObject } from "./describe.ts";
 import { lookAtHost } from "./host-look.ts";
@@ -33,9 +33,11 @@ import { parseIpvsOptions } from "./options.ts";
 import type { IpvsFacts, IpvsOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
-import { probeIpvs, readFacts } from "./probe.ts";
+import { probeIpvs } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
+import { BoundCount, readSigns } from "./signs.ts";
+import { watchHost } from "./watch.ts";
 import { createIpvsWorld } from "./world.ts";
 import type { IpvsWorld } from "./world.ts";
 
@@ -75,10 +77,11 @@ interface Shared {
   readonly world: IpvsWorld;
   /** The device is one for both. */
   readonly mutex: Mutex;
+  readonly lookup: IptablesLookup;
 }
 
 function openDataplane(options: IpvsOptions, world: IpvsWorld): Dataplane<IpvsFacts, IpvsObject, Step> {
-  const shared: Shared = { options, world, mutex: new Mutex() };
+  const shared: Shared = { options, world, mutex: new Mutex(), lookup: new IptablesLookup(world.exec, options.variant) };
   return { family: (family) => new IpvsBackend(family, shared), close: () => Promise.resolve() };
 }
 
@@ -87,14 +90,18 @@ const OWN_DEVICE: OwnDevice = { name: DEVICE, hint: "rename it: service addresse
 class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
   readonly #tool: IptablesTool;
   readonly #parts: HostParts;
+  readonly #echoes = new EchoCount();
+  readonly #bound = new BoundCount();
+  readonly #signs: SignWatch;
   readonly #applier: Applier;
   readonly #leaver: Leaver;
 
-  constructor(family: IPFamily, { world, options, mutex }: Shared) {
-    this.#tool = new IptablesTool(world, family, options.variant);
+  constructor(family: IPFamily, { world, options, mutex, lookup }: Shared) {
+    this.#tool = new IptablesTool(world, family, lookup);
     const [sets, addresses] = [new IpsetTool(world.exec), new OwnAddresses(world, OWN_DEVICE, family, mutex)];
     this.#parts = { family, world, options, sets, addresses };
-    const rules = new SectionRestore(this.#tool, world.log);
+    this.#signs = new SignWatch({ clock: world.clock, look: () => readSigns({ family, world, tool: this.#tool, bound: this.#bound }) });
+    const rules = new SectionRestore(this.#tool, world.log, { own: new OwnCommits(), echoes: this.#echoes });
     this.#applier = new Applier({ world, family, sets, rules, addresses, drainMs: options.drainSeconds * 1000 });
     this.#leaver = new Leaver(this.#parts, this.#tool);
   }
@@ -140,7 +147,7 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
   }
 
   apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IpvsObject>> {
-    return this.#applier.apply(plan, signal);
+    return this.#signs.during(() => this.#applier.apply(plan, signal).finally(() => this.#bound.forget()));
   }
 
   /** The kernel counts for virtual servers, as `ipvsadm -Ln --stats` shows; what the sets refuse or drop is counted for nobody. */
@@ -159,13 +166,9 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
     return this.#parts.world.netlink.deleteFlows(this.#parts.family, flows, signal);
   }
 
-  /** Of all that this backend keeps only addresses are told of when they change. */
-  async *watch(signal: AbortSignal): AsyncIterable<HostEvent<IpvsFacts>> {
-    const { world } = this.#parts;
-    const changes = world.netlink.watchAddresses(signal);
-    // What changed since the probe is told, too.
-    yield { kind: "facts", facts: await readFacts(world) };
-    for await (const _ of changes) yield { kind: "facts", facts: await readFacts(world) };
+  watch(signal: AbortSignal): AsyncIterable<HostEvent<IpvsFacts>> {
+    const { world, family } = this.#parts;
+    return watchHost({ world, family, tool: this.#tool, echoes: this.#echoes, signs: this.#signs, bound: this.#bound }, signal);
   }
 
   /** All at once: connections through IPVS end. */

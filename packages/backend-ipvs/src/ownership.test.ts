@@ -1,6 +1,9 @@
 import type { Packet } from "@turnout/conformance";
 import type { Plain } from "@turnout/core";
 import { beforeEach, describe, expect, it } from "vitest";
+import { SETS, setName } from "./names.ts";
+import { makeSetLine, setObject } from "./sets.ts";
+import { KUBE_PROXY_SETS } from "./test-support/former-kube-proxy.ts";
 import { cart, Proxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { IpvsFakeHost } from "./testing/index.ts";
@@ -55,6 +58,19 @@ describe("virtual servers of others", () => {
     expect(addresses()).toContain("10.96.0.1:25");
     expect(addresses()).not.toContain("10.96.0.1:80");
   });
+});
+
+it("a kube-proxy in ipvs mode that comes after Turnout can make its sets", async () => {
+  await (await Proxy.open(host.world)).sync(cart([ONE], NODE_PORT));
+  expect(KUBE_PROXY_SETS).toHaveLength(Object.keys(SETS).filter((name) => name.startsWith("KUBE-")).length);
+  for (const line of KUBE_PROXY_SETS) expect(host.ipset.run(`${line} -exist`)).toMatchObject({ code: 0, stderr: "" });
+});
+
+it("a set has more room than kube-proxy's from the start when there are more entries", () => {
+  const lines = [65_536, 65_537].map((entries) => makeSetLine(setObject("KUBE-LOOP-BACK", "IPv6"), entries, "IPv6"));
+  expect(lines).toEqual(
+    [65_536, 1_048_576].map((room) => `create ${setName("KUBE-LOOP-BACK", "IPv6")} hash:ip,port,ip family inet6 maxelem ${room}`),
+  );
 });
 
 it("a set that kube-proxy made too small for all entries is exchanged for a larger one", async () => {

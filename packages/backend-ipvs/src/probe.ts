@@ -31,11 +31,12 @@ export async function probeIpvs(options: IpvsOptions, world: IpvsWorld, signal: 
   if (!hasNetAdmin)
     problems.push(new ProxyError("permission_denied", "no right to change the network", { hint: "run as root, or with CAP_NET_ADMIN" }));
   await attempt(async () => {
-    const { programs } = await findIptables(world.exec, signal);
-    const usable = programs.filter(({ variant }) => options.variant === "auto" || variant === options.variant);
+    const installed = await findIptables(world.exec, signal);
+    const usable = installed.programs.filter(({ variant }) => options.variant === "auto" || variant === options.variant);
     for (const { variant, version } of usable) versions[`iptables-${variant}`] = version;
     if (usable.length === 0) throw new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" });
-    if (hasNetAdmin) await loadLegacyModules(await chooseIptables(options.variant, world.exec, signal), world.exec, signal);
+    if (!hasNetAdmin) return;
+    await loadLegacyModules(await chooseIptables(options.variant, world.exec, signal, installed), world.exec, signal);
   });
   await attempt(async () => {
     versions["ipset"] = await new IpsetTool(world.exec).version(signal);

@@ -1,11 +1,11 @@
 import { tryInHalves } from "@turnout/core";
 import { ProxyError } from "@turnout/core/backend";
 import type { Log, Outcome, Plan } from "@turnout/core/backend";
-import { readingListing, readListing } from "@turnout/host/nft";
+import { elementText, readingListing, readListing } from "@turnout/host/nft";
 import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
-import { affinityEntries } from "./observe.ts";
+import { rememberedEndpoint } from "./observe.ts";
 import type { ChainDeletion, Transaction } from "./plan.ts";
 
 /** Chains lie idle this long before they are deleted: kernels before 6.2 notice late that nothing refers to them. */
@@ -55,8 +55,8 @@ export class Applier {
     const place = `${this.#family} ${TABLE} affinity`;
     const listed = await this.#session.listSet(this.#family, TABLE, "affinity", signal);
     const { sets } = readListing(listed);
-    const entries = readingListing(() => affinityEntries(sets.get("affinity") ?? []));
-    const keys = entries.flatMap(({ key, endpoint }) => (endpoints.has(endpoint) ? [key] : []));
+    const entries = readingListing(() => (sets.get("affinity") ?? []).map(elementText));
+    const keys = entries.filter((key) => endpoints.has(rememberedEndpoint(key)));
     for (let from = 0; from < keys.length; from += FORGOTTEN_AT_ONCE) {
       const chunk = keys.slice(from, from + FORGOTTEN_AT_ONCE);
       // Added first, because one that has just timed out can't be deleted.

@@ -124,6 +124,11 @@ const ORIGIN_NAMES: Readonly<Record<Origin, string>> = {
   offCluster: "offcluster-",
 };
 
+/** The name of a rule in a chain's name, without who it is for and whether it masquerades. Pure. */
+export function originless(name: string): string {
+  return name.replace(/^(?:host-|pod-|offcluster-)?(?:masq-)?/, "");
+}
+
 /** Where each pool of a destination is picked from. */
 export interface PickTargets {
   readonly cluster: string;
@@ -183,6 +188,12 @@ export function endpointChainName(rowKey: string, endpoint: string): string {
 export function affinityKeyOf(chainName: string): string | undefined {
   const [, high, low] = /^ep-([0-9a-f]{8})([0-9a-f]{8})$/.exec(chainName) ?? [];
   return high === undefined || low === undefined ? undefined : `${parseInt(high, 16)} . ${parseInt(low, 16)}`;
+}
+
+/** The chain of an affinity key: the opposite of {@link affinityKeyOf}. */
+export function affinityChainOf(key: string): string {
+  const parts = key.split(" . ").map((part) => Number(part).toString(16).padStart(8, "0"));
+  return `ep-${parts.join("")}`;
 }
 
 /** The chain that remembers a client's endpoint (each new connection renews the time) and sends it there. */

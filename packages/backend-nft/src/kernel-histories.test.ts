@@ -7,7 +7,7 @@ import { createRandom, SHOWCASE, TestClock } from "@turnout/core/testing";
 import { checkHistories } from "@turnout/conformance";
 import { createExec, OwnCommits } from "@turnout/host";
 import type { HostAddress, LinuxWorld } from "@turnout/host";
-import { createFakeNetlink } from "@turnout/host/testing";
+import { createFakeNetlink, nftTableIn } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
@@ -54,7 +54,8 @@ class KernelHost implements FakeHost {
 
   constructor() {
     const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-    this.world = { exec: this.#execInside(), clock: this.#clock, netlink: this.#netlink, log: quiet };
+    const nftTable = nftTableIn(`/proc/${this.#holder.pid}/ns/net`);
+    this.world = { exec: this.#execInside(), clock: this.#clock, netlink: { ...this.#netlink, nftTable }, log: quiet };
     while (networkOf(this.#holder.pid) === networkOf(process.pid)) runNow("sleep", ["0.001"]);
     this.#nft(["-f", "-"], `${FOREIGN_RULESET}\n`);
   }

@@ -9,9 +9,9 @@ import { createFakeNetlink } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { NftSession, readListing } from "@turnout/host/nft";
+import { elementText, NftSession, readListing } from "@turnout/host/nft";
 import { nftModule } from "./module.ts";
-import { affinityEntries } from "./observe.ts";
+import { rememberedEndpoint } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
@@ -111,7 +111,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
   let backends: Record<IPFamily, NftBackend>;
   beforeAll(async () => {
     namespace = createTestNamespace("tnft");
-    world = { exec: namespace.exec, clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
+    world = { exec: namespace.exec, clock: systemClock(), netlink: { ...createFakeNetlink(), nftTable: namespace.nftTable }, log: quiet };
     dataplane = await nftModule.open(nftModule.parseOptions({}), world, signal);
     backends = { IPv4: open("IPv4"), IPv6: open("IPv6") };
   });
@@ -181,8 +181,8 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const remember = (): Promise<string> =>
       nft(`add element ip turnout affinity { ${clients.map((key) => `${key} timeout 1h`).join(", ")} }`);
     const remembered = async (): Promise<readonly string[]> =>
-      affinityEntries(readListing(await nft("-j", "list", "set", "ip", "turnout", "affinity")).sets.get("affinity") ?? []).map(
-        ({ endpoint }) => endpoint,
+      (readListing(await nft("-j", "list", "set", "ip", "turnout", "affinity")).sets.get("affinity") ?? []).map((element) =>
+        rememberedEndpoint(elementText(element)),
       );
     await remember();
     proxy.want([withAffinity(1)]);

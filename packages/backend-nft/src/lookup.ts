@@ -1,7 +1,7 @@
 import { objectId } from "@turnout/core/backend";
 import type { IPFamily } from "@turnout/core/backend";
 import type { LinuxWorld, NftElementQuestion, NftPartKind, NftPartsQuestion } from "@turnout/host";
-import { slotsFor } from "./chains.ts";
+import { affinityChainOf, slotsFor } from "./chains.ts";
 import { layoutName, NFT_FAMILY, TABLE } from "./names.ts";
 import { endpointLocation, endpointMap, largePoolLocation, POOLS, SMALL_POOL_MAX, VERDICT_MAPS } from "./objects.ts";
 import type { NftObject, ListLocation } from "./objects.ts";
@@ -22,7 +22,7 @@ export async function lookupObjects(
 ): Promise<ReadonlyMap<string, NftObject>> {
   const parts = await netlink.nftParts(NFT_FAMILY[family], TABLE, questionFor(objects, isCounting));
   if (parts === undefined) return new Map();
-  const found = objectsInParts(parts, isCounting);
+  const found = objectsInParts(parts, isCounting).objects;
   return new Map(
     objects.flatMap((object) => {
       const held = found.get(objectId(object));
@@ -37,7 +37,7 @@ export function questionFor(objects: readonly NftObject[], isCounting: boolean):
   const elements: NftElementQuestion[] = [];
   for (const object of objects) {
     if (object.kind === "chain") chains.add(object.key);
-    else if (object.kind === "affinity") chains.add(`ep-${hexOf(object.key)}`);
+    else if (object.kind === "affinity") chains.add(affinityChainOf(object.key));
     else elements.push(...elementsOf(object));
   }
   return { elements, chains: [...chains] };
@@ -74,7 +74,6 @@ function placesOf({ map, key, from }: ListLocation, count: number): readonly Nft
   return Array.from({ length: count }, (_, index) => ({
     set: map,
     key: [...keyOf(key), { is: "number", text: String(from + index) }],
-    data: ["address", "port"],
   }));
 }
 
@@ -95,48 +94,4 @@ function keyOf(text: string): NftElementQuestion["key"] {
             : "number";
     return { is, text: part };
   });
-}
-
-function hexOf(affinityKey: string): string {
-  return affinityKey
-    .split(" . ")
-    .map((part) => Number(part).toString(16).padStart(8, "0"))
-    .join("");
-}
-
-/** Call an object by nft's words. Pure. */
-export function describeObject(object: NftObject, family: IPFamily): { readonly what: string; readonly show?: string } {
-  const table = `${NFT_FAMILY[family]} ${TABLE}`;
-  const get = (set: string, key: string): string => `nft get element ${table} ${set} '{ ${key} }'`;
-  switch (object.kind) {
-    case "table":
-      return { what: `table ${table} as this version makes it`, show: `nft -t list table ${table}` };
-    case "chain":
-      return { what: `chain ${object.key} of table ${table}`, show: `nft list chain ${table} ${object.key}` };
-    case "service":
-    case "nodeport": {
-      const protocol = object.key.split(" . ")[object.kind === "service" ? 1 : 0] ?? "";
-      return {
-        what: `element ${object.key} of map ${VERDICT_MAPS[object.kind]} with its elements of ${endpointMap(object.kind, protocol)} (table ${table})`,
-        show: get(VERDICT_MAPS[object.kind], object.key),
-      };
-    }
-    case "cluster-ips":
-    case "nodeport-ips":
-    case "hairpin":
-      return { what: `element ${object.key} of set ${object.kind} (table ${table})`, show: get(object.kind, object.key) };
-    case "affinity-endpoints":
-      return { what: `elements ${object.key} . … of map ${object.kind} (table ${table})`, show: `nft list map ${table} ${object.kind}` };
-    case "large-pool": {
-      const { map, key } = largePoolLocation(object);
-      return { what: `elements ${key} . … of map ${map} (table ${table})`, show: `nft list map ${table} ${map}` };
-    }
-    case "map":
-      return { what: `map ${object.key} (table ${table})`, show: `nft -t list map ${table} ${object.key}` };
-    case "affinity":
-      return {
-        what: `chain ep-${hexOf(object.key)} of table ${table}, which remembers clients`,
-        show: `nft list chain ${table} ep-${hexOf(object.key)}`,
-      };
-  }
 }

@@ -18,12 +18,13 @@ import { NftSession } from "@turnout/host/nft";
 import { Applier } from "./apply.ts";
 import { parseCounts } from "./counts.ts";
 import type { CountSet } from "./count-sets.ts";
+import { describeObject } from "./describe.ts";
 import { findLeftovers, lookingFor } from "./leftovers.ts";
-import { describeObject, lookupObjects } from "./lookup.ts";
+import { lookupObjects } from "./lookup.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { nftMetrics } from "./numbers.ts";
 import type { NftObject } from "./objects.ts";
-import { parseTable } from "./observe.ts";
+import { TableObjects } from "./observe.ts";
 import { parseNftOptions } from "./options.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
@@ -106,13 +107,13 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     isShared: ({ kind }) => kind === "chain",
     plan: (delta): Plan<Transaction> => planDelta(delta, family),
     explain: explainPlan,
-    async observe(signal: AbortSignal): Promise<Observed<NftObject>> {
+    async observe(): Promise<Observed<NftObject>> {
       mark = await own.mark(world.netlink);
-      const text = await session.listTable(nftFamily, TABLE, signal);
-      return text === undefined ? { objects: new Map(), lingering: [] } : parseTable(text, options.counters);
+      const found = await world.netlink.nftTable(nftFamily, TABLE, () => new TableObjects(options.counters));
+      return found === undefined ? { objects: new Map(), lingering: [] } : found.finish();
     },
     lookup: (objects) => lookupObjects(world, family, objects, options.counters),
-    describe: (object) => describeObject(object, family),
+    describe: (object, held) => describeObject(object, family, held),
     async apply(plan, signal): Promise<Outcome<NftObject>> {
       try {
         return await applier.apply(plan, signal);

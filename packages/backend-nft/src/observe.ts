@@ -1,7 +1,6 @@
 import type { Observed } from "@turnout/core/backend";
-import { objectId } from "@turnout/core/backend";
-import { elementComment, elementParts, elementText, readingListing, readListing, verdictText } from "@turnout/host/nft";
-import type { ListedChain, Listing } from "@turnout/host/nft";
+import { objectId, ProxyError } from "@turnout/core/backend";
+import type { NftElement, NftTable, NftTableChain, NftTableSink } from "@turnout/host";
 import { affinityKeyOf } from "./chains.ts";
 import { COUNT_SETS } from "./count-sets.ts";
 import { layoutName } from "./names.ts";
@@ -23,8 +22,14 @@ import { BASE_CHAINS } from "./skeleton.ts";
 const ANOTHER: NftObject = { kind: "table", key: "layout", value: "another" };
 const ANOTHER_TABLE: Observed<NftObject> = { objects: new Map([[objectId(ANOTHER), ANOTHER]]), lingering: [] };
 
-/** Places without an element, in all lists of a table: an index has 32 bits, and one element at the last place would take all memory. */
-const GAPS_MAX = 1_000_000;
+/** Between the parts of a key. */
+const SEPARATOR = " . ";
+
+/**
+ * Places without an element, in all lists of a table: an index has 32 bits, and one element at the last place would take all memory. Twice as many
+ * as there are elements at most, because lists that are being read have gaps.
+ */
+const GAPS_MAX = 2_000_000;
 
 /** A destination while its two maps are being read. */
 interface PartialDestination {
@@ -35,146 +40,154 @@ interface PartialDestination {
 }
 
 /**
- * Read the objects out of what `nft -j list table` printed.
+ * Reads objects out of a table, or out of parts of it.
  *
- * Shape: `isCounting` says which layout is ours, see {@link layoutName}.
- * Edges: a table of another layout, or without one of its sets, or with a base chain at another hook, or with elements at places that no list
- * has, is one object and nothing else, so that it is replaced as a whole; what somebody added or removed by hand shows as an object that
- * differs from any we would make.
- * @throws {ProxyError} `tool_failed` when the text isn't a listing of nft.
+ * Shape: `isCounting` says which layout is ours, see {@link layoutName}. Elements become parts of objects as they come, because a table has a
+ * hundred thousand of them.
  */
-export function parseTable(text: string, isCounting = false): Observed<NftObject> {
-  const listing = readListing(text);
-  return readingListing(() => objectsIn(listing, isCounting));
-}
+export class TableObjects implements NftTableSink {
+  readonly #isCounting: boolean;
+  readonly #objects = new Map<string, NftObject>();
+  readonly #chains = new Map<string, NftTableChain>();
+  readonly #sets = new Set<string>();
+  readonly #lists = new ListFiller();
+  readonly #destinations: Readonly<Record<DestinationKind, Map<string, PartialDestination>>> = { service: new Map(), nodeport: new Map() };
 
-/** Read objects out of parts of a table, listed alike. */
-export function objectsInParts(parts: Pick<Listing, "sets" | "chains">, isCounting = false): ReadonlyMap<string, NftObject> {
-  return readingListing(() => objectsIn(parts, isCounting)).objects;
-}
-
-function objectsIn({ sets, chains }: Pick<Listing, "sets" | "chains">, isCounting: boolean): Observed<NftObject> {
-  const layout = layoutName(isCounting);
-  // An empty chain whose name says which layout the table has.
-  const layoutChain = `layout-${layout}`;
-  const setNames = isCounting ? [...SET_NAMES, ...Object.keys(COUNT_SETS)] : SET_NAMES;
-  const isOurs = [...chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hook);
-  const objects = new Map<string, NftObject>();
-  const add = (object: NftObject): void => void objects.set(objectId(object), object);
-  // A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook.
-  if (!isOurs || !chains.has(layoutChain) || setNames.some((name) => !sets.has(name))) return ANOTHER_TABLE;
-  const lists = new ListFiller(sets);
-  add({ kind: "table", key: "layout", value: layout });
-  for (const [name, chain] of chains) {
-    if (name === layoutChain) continue;
-    add({ kind: "chain", key: name, value: observedDigest(chain), rules: [] });
-    const key = chain.comments.length === 0 ? undefined : affinityKeyOf(name);
-    if (key !== undefined) add({ kind: "affinity", key, value: true });
+  constructor(isCounting = false) {
+    this.#isCounting = isCounting;
   }
-  for (const { endpoint } of affinityEntries(sets.get("affinity") ?? [])) add({ kind: "affinity", key: endpoint, value: true });
-  for (const kind of PLAIN_SETS)
-    for (const element of sets.get(kind) ?? []) add({ kind, key: elementText(element), value: true } satisfies ElementObject);
-  for (const kind of ["service", "nodeport"] as const) {
-    for (const [key, value] of destinations(kind, sets, lists)) add({ kind, key, value: { ...value } });
+
+  chain(name: string, chain: NftTableChain): void {
+    this.#chains.set(name, chain);
   }
-  for (const [key, value] of affinityLists(sets.get("affinity-endpoints") ?? [], lists)) add({ kind: "affinity-endpoints", key, value });
-  for (const [map, elements] of sets) {
-    if (!isLargePoolMap(map)) continue;
-    add({ kind: "map", key: map, value: true });
-    for (const [key, value] of largePools(map, elements, lists)) add({ kind: "large-pool", key, value });
+
+  /** Of the sets that count nothing is read: they hold what packets did, and no object of ours. */
+  set(name: string): ((element: NftElement) => void) | undefined {
+    this.#sets.add(name);
+    if (isLargePoolMap(name)) {
+      this.#add({ kind: "map", key: name, value: true });
+      return this.#listOf("large-pool", (key, index) => largePoolKey({ map: name, key, from: poolAt(index).from }));
+    }
+    if (name === "affinity") return ({ key }) => this.#add({ kind: "affinity", key: rememberedEndpoint(key), value: true });
+    if (name === "affinity-endpoints") return this.#listOf(name, (key) => key);
+    const plain = PLAIN_SETS.find((kind) => kind === name);
+    if (plain !== undefined) return ({ key }) => this.#add({ kind: plain, key, value: true } satisfies ElementObject);
+    return this.#partOfDestinations(name);
   }
-  if (lists.isOverfull) return ANOTHER_TABLE;
-  return { objects, lingering: [] };
-}
 
-/** One client that is remembered: the whole key of its element, and the part that stands for the endpoint. */
-export interface AffinityEntry {
-  readonly key: string;
-  readonly endpoint: string;
-}
+  /**
+   * Give the objects, after all that was read.
+   *
+   * Edges: a table of another layout, or without one of its sets, or with a base chain at another hook, or with elements at places that no list
+   * has, is one object and nothing else, so that it is replaced as a whole; what somebody added or removed by hand shows as an object that
+   * differs from any we would make.
+   */
+  finish(): Observed<NftObject> {
+    const layout = layoutName(this.#isCounting);
+    // An empty chain whose name says which layout the table has.
+    const layoutChain = `layout-${layout}`;
+    const setNames = this.#isCounting ? [...SET_NAMES, ...Object.keys(COUNT_SETS)] : SET_NAMES;
+    const isOurs = [...this.#chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hook);
+    // A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook.
+    const isWhole = isOurs && this.#chains.has(layoutChain) && setNames.every((name) => this.#sets.has(name));
+    if (!isWhole || this.#lists.isOverfull) return ANOTHER_TABLE;
+    this.#add({ kind: "table", key: "layout", value: layout });
+    for (const [name, chain] of this.#chains) {
+      if (name === layoutChain) continue;
+      this.#add({ kind: "chain", key: name, value: observedDigest(chain), rules: [] });
+      const key = chain.comments.length === 0 ? undefined : affinityKeyOf(name);
+      if (key !== undefined) this.#add({ kind: "affinity", key, value: true });
+    }
+    for (const kind of ["service", "nodeport"] as const)
+      for (const [key, value] of this.#destinations[kind]) this.#add({ kind, key, value: { ...value } });
+    return { objects: this.#objects, lingering: [] };
+  }
 
-/** Read the elements of `affinity` out of what nft printed of the set. */
-export function affinityEntries(elements: readonly unknown[]): readonly AffinityEntry[] {
-  return elements.map((element) => {
-    const parts = elementParts(element);
-    return { key: parts.join(" . "), endpoint: parts.slice(1).join(" . ") };
-  });
-}
+  #add(object: NftObject): void {
+    this.#objects.set(objectId(object), object);
+  }
 
-/** What we wrote into the comments, if the number of rules still fits it. */
-function observedDigest({ comments, isDropping }: ListedChain): string {
-  // A rule that doesn't say what the first one says is not of the same making.
-  const comment = comments.reduce((said, one) => (one === said ? said : `${said} and ${one}`), comments[0] ?? "");
-  const count = comments.length;
-  return comment.endsWith(`/${count}`) && !isDropping ? comment : `tampered ${comment} ${count}`;
-}
+  #partOfDestinations(name: string): ((element: NftElement) => void) | undefined {
+    for (const kind of ["service", "nodeport"] as const) {
+      if (name === VERDICT_MAPS[kind])
+        return ({ key, value, comment }) => {
+          const destination = this.#destination(kind, key);
+          destination.verdict = value;
+          destination.comment = comment;
+        };
+      const protocol = PROTOCOLS.find((one) => name === endpointMap(kind, one));
+      if (protocol !== undefined)
+        return ({ key, value }) => {
+          const { name: place, index } = placeIn(key);
+          const { name: pool, from } = poolAt(index);
+          this.#lists.put(this.#destination(kind, destinationKey(kind, protocol, place))[pool], index - from, value);
+        };
+    }
+    return undefined;
+  }
 
-function destinations(
-  kind: DestinationKind,
-  sets: ReadonlyMap<string, readonly unknown[]>,
-  lists: ListFiller,
-): ReadonlyMap<string, PartialDestination> {
-  const found = new Map<string, PartialDestination>();
-  const at = (key: string): PartialDestination => {
+  #destination(kind: DestinationKind, key: string): PartialDestination {
+    const found = this.#destinations[kind];
     let value = found.get(key);
     if (value === undefined) found.set(key, (value = { verdict: "", comment: "", cluster: [], local: [] }));
     return value;
-  };
-  for (const element of sets.get(VERDICT_MAPS[kind]) ?? []) {
-    const [key, verdict] = element as [unknown, unknown];
-    const value = at(elementText(key));
-    value.verdict = verdictText(verdict);
-    value.comment = elementComment(key);
   }
-  for (const protocol of PROTOCOLS) {
-    for (const element of sets.get(endpointMap(kind, protocol)) ?? []) {
-      const [key, endpoint] = element as [unknown, unknown];
-      const parts = elementParts(key);
-      const destination = destinationKey(kind, protocol, parts.slice(0, -1).join(" . "));
-      const index = Number(parts.at(-1));
-      const { name, from } = poolAt(index);
-      lists.put(at(destination)[name], index - from, elementText(endpoint));
-    }
+
+  /** Lists that are objects of their own; `keyOf` gives an object's key from that of an element without the place, and the place. */
+  #listOf(kind: "large-pool" | "affinity-endpoints", keyOf: (key: string, index: number) => string): (element: NftElement) => void {
+    const found = new Map<string, string[]>();
+    return ({ key: keyed, value }) => {
+      const { name, index } = placeIn(keyed);
+      const key = keyOf(name, index);
+      let list = found.get(key);
+      if (list === undefined) {
+        found.set(key, (list = []));
+        this.#add({ kind, key, value: list });
+      }
+      this.#lists.put(list, kind === "large-pool" ? index - poolAt(index).from : index, value.replace(/^goto /, ""));
+    };
   }
-  return found;
 }
 
-function largePools(map: string, elements: readonly unknown[], lists: ListFiller): ReadonlyMap<string, readonly string[]> {
-  const found = new Map<string, string[]>();
-  for (const element of elements) {
-    const [keyed, endpoint] = element as [unknown, unknown];
-    const parts = elementParts(keyed);
-    const index = Number(parts.at(-1));
-    const { from } = poolAt(index);
-    const key = largePoolKey({ map, key: parts.slice(0, -1).join(" . "), from });
-    const list = found.get(key) ?? [];
-    lists.put(list, index - from, elementText(endpoint));
-    found.set(key, list);
-  }
-  return found;
+/** Read the objects out of parts of a table. */
+export function objectsInParts({ sets, chains }: NftTable, isCounting = false): Observed<NftObject> {
+  const read = new TableObjects(isCounting);
+  for (const [name, chain] of chains) read.chain(name, chain);
+  for (const [name, elements] of sets) elements.forEach(read.set(name) ?? (() => undefined));
+  return read.finish();
 }
 
-function affinityLists(elements: readonly unknown[], lists: ListFiller): ReadonlyMap<string, readonly string[]> {
-  const found = new Map<string, string[]>();
-  for (const element of elements) {
-    const [key, verdict] = element as [unknown, unknown];
-    const parts = elementParts(key);
-    const name = parts.slice(0, -1).join(" . ");
-    const list = found.get(name) ?? [];
-    lists.put(list, Number(parts.at(-1)), verdictText(verdict).replace(/^goto /, ""));
-    found.set(name, list);
-  }
-  return found;
+/** The part of a key of `affinity` that stands for the endpoint: the client's address comes before it. */
+export function rememberedEndpoint(key: string): string {
+  return key.slice(key.indexOf(SEPARATOR) + SEPARATOR.length);
+}
+
+/** Take the last part off a key: the place in a list. @throws {ProxyError} `tool_failed` when it is none. */
+function placeIn(key: string): { readonly name: string; readonly index: number } {
+  const end = key.lastIndexOf(SEPARATOR);
+  const index = Number(key.slice(end + SEPARATOR.length));
+  if (end < 0 || !Number.isInteger(index)) throw new ProxyError("tool_failed", "an element has no place in a list", { object: key });
+  return { name: key.slice(0, end), index };
+}
+
+const TAMPERED = "tampered";
+
+/** Tell whether what was observed of a chain is none of our making, with whatever flags. */
+export function isTampered(observed: string): boolean {
+  return observed.startsWith(TAMPERED);
+}
+
+/** What we wrote into the comments, if the number of rules still fits it. */
+function observedDigest({ comments, isDropping }: NftTableChain): string {
+  // A rule that doesn't say what the first one says is not of the same making.
+  const comment = comments.reduce((said, one) => (one === said ? said : `${said} and ${one}`), comments[0] ?? "");
+  const count = comments.length;
+  return comment.endsWith(`/${count}`) && !isDropping ? comment : `${TAMPERED} ${comment} ${count}`;
 }
 
 /** Puts elements at their places in lists; gaps are "". */
 class ListFiller {
-  #gapsLeft: number;
-
-  /** Elements come in no order, so a whole list has as many gaps meanwhile as it has elements, at most. */
-  constructor(sets: ReadonlyMap<string, readonly unknown[]>) {
-    this.#gapsLeft = GAPS_MAX + [...sets.values()].reduce((sum, elements) => sum + elements.length, 0);
-  }
+  #gapsLeft = GAPS_MAX;
 
   /** Somebody has put elements far behind the ends of lists, and not all of them are in these lists. */
   get isOverfull(): boolean {
@@ -182,8 +195,8 @@ class ListFiller {
   }
 
   put(list: string[], index: number, text: string): void {
-    if (!Number.isInteger(index) || index < 0) throw new TypeError(`${index} is no place in a list`);
-    this.#gapsLeft -= Math.max(0, index - list.length);
+    // Elements come in no order, so a whole list has as many gaps meanwhile as it has elements, at most.
+    this.#gapsLeft += 1 - Math.max(0, index - list.length);
     if (this.isOverfull) return;
     while (list.length < index) list.push("");
     list[index] = text;

@@ -137,9 +137,10 @@ function renderAffinity(row: ServicePort, destination: Destination, words: Words
 
 function endpointTexts(row: ServicePort, indexes: readonly number[]): readonly string[] {
   const texts: string[] = [];
+  // Joined: a template would keep its parts and nodes that link them, 100 bytes for each of a hundred thousand endpoints.
   for (const index of indexes) {
     const endpoint = row.endpoints[index];
-    if (endpoint !== undefined) texts.push(`${endpoint.ip} . ${endpoint.port}`);
+    if (endpoint !== undefined) texts.push([endpoint.ip, endpoint.port].join(" . "));
   }
   return texts.length === 0 ? NO_ENDPOINTS : texts;
 }

@@ -79,7 +79,7 @@ export const winkernelModule: BackendModule<WinkernelOptions, WinkernelFacts, Wi
 };
 
 function openDataplane(options: WinkernelOptions, world: WinkernelWorld): Dataplane<WinkernelFacts, WinkernelObject, Step> {
-  return { family: (family) => new WinkernelBackend(family, options, world), close: () => Promise.resolve() };
+  return { family: (family) => new WinkernelBackend(family, options, world), close: (signal) => world.hns.close(signal) };
 }
 
 async function isHnsThere({ hns }: WinkernelWorld, signal: AbortSignal): Promise<boolean> {

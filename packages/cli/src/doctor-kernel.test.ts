@@ -37,6 +37,10 @@ const PORTMAP = `iptables-nft-restore <<'N'
 COMMIT
 N`;
 
+/** A device with a route to other hosts. */
+const UPLINK =
+  "ip link add up0 type veth peer name up1; ip link set up0 up; ip link set up1 up; ip addr add 192.0.2.1/24 dev up0; ip route add default via 192.0.2.2";
+
 /** By name: what is done before and after, and what is to be found, each with words that its evidence has. */
 const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, string>> })[] = [
   { name: "a clean host", before: "true", after: "true", finds: {} },
@@ -93,7 +97,22 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
     name: "what a kube-proxy left beside a table of Turnout's",
     before: `${KUBE_PROXY} | iptables-nft-restore; nft add table ip turnout; nft add chain ip turnout dispatch`,
     after: FLUSH_NFT,
-    finds: { "fault kube-proxy-leftover": "KUBE-" },
+    finds: { "fault kube-proxy-leftover": "KUBE-", "fault turnout-not-running": "table ip turnout" },
+  },
+  {
+    name: "a Turnout that died",
+    before: "nft add table ip turnout; nft add chain ip turnout dispatch",
+    after: FLUSH_NFT,
+    finds: { "fault turnout-not-running": "table ip turnout" },
+  },
+  {
+    name: "nothing is forwarded from an uplink",
+    before: `${UPLINK}; iptables-nft -I FORWARD -i up0 -j REJECT`,
+    after: `ip link del up0; ${FLUSH_NFT}`,
+    finds: {
+      "fault drops-device":
+        "iptables-nft chain FORWARD of table filter has the rule -A FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable",
+    },
   },
   {
     name: "portmap, which has a node port first",
@@ -135,6 +154,9 @@ describe(
       const { out } = told.get("what a kube-proxy left beside a table of Turnout's") ?? { out: "{}" };
       const shown = diagnosisText(JSON.parse(out) as Diagnosis);
       expect(shown.split("\n").length).toBeLessThan(30);
+      expect(shown).toMatch(
+        /^FAULT {2}Turnout's rules are here, and no Turnout runs.*\n +seen: table ip turnout\n +mend: start it: .*turnout cleanup/m,
+      );
       expect(shown).toMatch(/^FAULT {2}rules of kube-proxy decide about packets.*\n +seen: .*\n +mend: turnout run/m);
       expect(shown).toMatch(/^rules by +Turnout \(table ip turnout\)\n +kube-proxy \(chain KUBE-/m);
     });

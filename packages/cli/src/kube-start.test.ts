@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { createApiServer, type ApiServer } from "@turnout/lab";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { TOY_BACKEND, ToyEnvironment } from "./test-support/toy-environment.ts";
 
 let api: ApiServer;
@@ -21,6 +21,14 @@ afterEach(async () => {
   await env.remove();
   await api.close();
 });
+
+/** A server that has a port; it goes with the test. */
+async function takenPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
 
 const RUN = ["run", "--backend", "./toy.mjs", "--healthz-bind-address", ""];
 
@@ -49,6 +57,51 @@ it("a daemon tells of its start on its Node, and counts its requests", async () 
   await expect.poll(() => answered(port)).toContain(`host="${new URL(api.url).host}"} 4`);
   env.stop.abort();
   expect((await done).code).toBe(0);
+});
+
+it("a daemon tells at a Service, once, that its health check node port is taken", async () => {
+  const port = await takenPort();
+  const spec = {
+    type: "LoadBalancer",
+    externalTrafficPolicy: "Local",
+    healthCheckNodePort: port,
+    clusterIP: "10.96.0.11",
+    ports: [{ port: 80 }],
+  };
+  api.apply({ kind: "Service", metadata: { namespace: "shop", name: "gate" }, spec });
+  const done = env.run(...RUN, "--kubeconfig", kubeconfig, "--metrics-bind-address", "", "--nodeport-addresses", "127.0.0.1/32");
+  await expect.poll(() => api.objects("Event")).toHaveLength(2);
+  expect(api.objects("Event").find(({ type }) => type === "Warning")).toMatchObject({
+    metadata: { namespace: "shop" },
+    reason: "FailedToStartServiceHealthcheck",
+    action: "Listen",
+    note: `node node1 failed to start healthcheck "shop/gate" on port ${port}: listen tcp4 127.0.0.1:${port}: bind: address already in use`,
+    regarding: { apiVersion: "v1", kind: "Service", namespace: "shop", name: "gate" },
+  });
+  // Each sync tries again, and says nothing new.
+  for (const last of [12, 13]) {
+    const clusterIP = `10.96.0.${last}`;
+    api.apply({ kind: "Service", metadata: { name: `other-${last}` }, spec: { clusterIP, ports: [{ port: 80 }] } });
+    await expect.poll(() => env.kernel("IPv4")).toContain(`${clusterIP}:80`);
+  }
+  env.stop.abort();
+  expect((await done).code).toBe(0);
+  expect(api.objects("Event")).toHaveLength(2);
+});
+
+it("a daemon that ends because a port is taken tells of it first", async () => {
+  const port = await takenPort();
+  const address = `127.0.0.1:${port}`;
+  const own = ["--healthz-bind-address", address, "--metrics-bind-address", address, "--bind-address-hard-fail"];
+  const { code } = await env.run("run", "--backend", "./toy.mjs", "--kubeconfig", kubeconfig, ...own);
+  expect(code).toBe(1);
+  const told = api.objects("Event").map(({ reason, regarding, note }) => [reason, (regarding as { kind: string }).kind, note]);
+  expect(told).toContainEqual([
+    "FailedToStartProxierHealthcheck",
+    "Node",
+    `healthz server failed: failed to start proxy healthz on ${address}: listen tcp ${address}: bind: address already in use`,
+  ]);
+  expect(told).toContainEqual(["FailedToStartMetricServer", "Node", `listen tcp ${address}: bind: address already in use`]);
 });
 
 it.each([

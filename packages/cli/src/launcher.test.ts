@@ -26,7 +26,7 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "turnout-launcher-"));
   bin = join(directory, "path");
   await mkdir(bin);
-  for (const tool of ["sh", "dirname", "readlink"]) await symlink(`/usr/bin/${tool}`, join(bin, tool));
+  for (const tool of ["sh", "readlink"]) await symlink(`/usr/bin/${tool}`, join(bin, tool));
 });
 
 afterEach(() => rm(directory, { recursive: true }));
@@ -80,7 +80,9 @@ describe.each(LAUNCHED)("bin/%s", (name, file) => {
     await fakeNode(version);
     const { code, out, err } = await launch(installed);
     expect([code, out]).toEqual([1, ""]);
-    expect(err).toBe(`${name}: [host_unsupported] node ${version} is too old: ${bin}/node: install Node.js 22.19 or newer\n`);
+    expect(err).toBe(
+      `${name}: [host_unsupported] node ${version} is too old: ${bin}/node: install Node.js 22.19 or newer, or run npm install again under this one\n`,
+    );
   });
 
   test("says so when there is no node", async () => {

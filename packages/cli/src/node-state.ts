@@ -10,12 +10,15 @@ import {
   type NodeLink,
   type TlsFiles,
 } from "@turnout/client";
-import type { RestClientMetrics, RunConfig } from "@turnout/client/daemon";
+import { STARTING, type ProxyEvent, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
 import { createFeed, isEqual, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
-import { NodeEventQueue, parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
+import { EventQueue, parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
 import { fillStore } from "./object-store.ts";
 import { refuseAllowOptions } from "./options.ts";
+
+/** A process that ends by itself waits so long for its last events to be written. */
+const LAST_EVENTS_MS = 2_000;
 
 /** Where one node's state comes from. */
 export interface NodeStateOptions {
@@ -43,8 +46,8 @@ export interface NodeStateOptions {
   readonly onHeard?: (kind: ObjectKind) => void;
   /** Hears of each request to the API server. */
   readonly requestMetrics?: RestClientMetrics;
-  /** An API server gets an event on this Node that tells of the start; default: it doesn't. */
-  readonly tellsStart?: boolean;
+  /** An API server gets events: of the start, and those that are told later; default: it doesn't. */
+  readonly tellsEvents?: boolean;
   /** Hears, once, that the source has said everything it knows. */
   readonly onSynced?: () => void;
 }
@@ -59,8 +62,7 @@ export class NodeStateSource {
   readonly #spec: SourceSpec;
   readonly #issues: IssueLog;
   readonly store: Store;
-  /** What is told of this node as events, where the source is an API server that is told of the start, too. */
-  readonly events: NodeEventQueue = new NodeEventQueue();
+  readonly #events: EventQueue | undefined;
   #link: Promise<NodeLink> | undefined;
   /** Of this node, as far as they were heard of. */
   #addresses: readonly string[] = [];
@@ -74,6 +76,10 @@ export class NodeStateSource {
     if (this.#spec.kind === "api") {
       parseApiTarget(this.#spec.target, options.tls);
       refuseAllowOptions(allowedAddresses);
+    }
+    if (options.tellsEvents === true) {
+      this.#events = new EventQueue({ nodeName: options.config.nodeName, hostname: options.env.hostname }, options.clock);
+      this.tell(STARTING);
     }
     this.#issues = new IssueLog({ log: options.log, clock: options.clock, count: options.countIssue });
     this.store = new Store({ report: this.report, allowedAddresses });
@@ -105,6 +111,11 @@ export class NodeStateSource {
   /** The store has this node's Node object; a node-state server's clients can't tell. */
   get hasNode(): boolean {
     return this.#spec.kind === "api" || this.store.node(this.#options.config.nodeName) !== undefined;
+  }
+
+  /** Have an event sent, where the source is an API server that gets events. */
+  tell(event: ProxyEvent): void {
+    this.#events?.put(event);
   }
 
   /** Follow one family. */
@@ -140,12 +151,22 @@ export class NodeStateSource {
       }
     };
     const source = this.#spec.kind === "api" ? Promise.resolve() : guarded(this.#fill(this.#spec, either));
-    await guarded(body(either));
+    await guarded(this.#ending(body(either), signal));
     stop.abort();
     await source;
     await (await this.#link)?.close();
     this.#issues.close();
     if (failure !== undefined) throw failure;
+  }
+
+  /** What ends with a failure may have told of it: the API server is to hear that first. */
+  async #ending(body: Promise<void>, signal: AbortSignal): Promise<void> {
+    try {
+      await body;
+    } catch (error) {
+      if (!signal.aborted) await this.#events?.flushed(LAST_EVENTS_MS);
+      throw error;
+    }
   }
 
   /**
@@ -184,11 +205,9 @@ export class NodeStateSource {
   }
 
   async #fill(spec: ObjectSourceSpec, signal: AbortSignal): Promise<void> {
-    const { config, env, clock, log, onObject, onHealth, onHeard, onSynced, requestMetrics, tellsStart } = this.#options;
-    const { nodeName } = config;
-    const startedProxy = tellsStart === true ? { nodeName, hostname: env.hostname, later: this.events } : undefined;
+    const { config, env, clock, log, onObject, onHealth, onHeard, onSynced, requestMetrics } = this.#options;
     const hearers = { report: this.report, onObject, onHealth, onHeard, onSynced, requestMetrics };
-    await fillStore(this.store, { spec, nodeName, config, env, clock, log, startedProxy, ...hearers }, signal);
+    await fillStore(this.store, { spec, nodeName: config.nodeName, config, env, clock, log, events: this.#events, ...hearers }, signal);
   }
 
   async #openLink(target: string): Promise<NodeLink> {

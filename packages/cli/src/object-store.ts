@@ -1,6 +1,6 @@
 import type { RestClientMetrics, RunConfig } from "@turnout/client/daemon";
 import type { Clock, Issue, Log, ObjectKind, Store } from "@turnout/core";
-import { openSource, type ObjectSourceSpec, type StartedProxy } from "@turnout/server";
+import { openSource, type EventQueue, type ObjectSourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
 
 /** Where a store's objects come from, and who hears of them. */
@@ -21,15 +21,15 @@ export interface FillOptions {
   readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
   /** Hears of each request to the API server. */
   readonly requestMetrics?: RestClientMetrics | undefined;
-  /** An API server gets an event that tells of this proxy's start. */
-  readonly startedProxy?: StartedProxy | undefined;
+  /** What an API server gets as events. */
+  readonly events?: EventQueue | undefined;
   /** Hears, once, that the source has said everything it knows. */
   readonly onSynced?: (() => void) | undefined;
 }
 
 /** Keep a store filled from a source until `signal` aborts. @throws {ProxyError} what the source can't start with. */
 export async function fillStore(store: Store, options: FillOptions, signal: AbortSignal): Promise<void> {
-  const { spec, nodeName, config, env, clock, log, report, onObject, onSynced, onHealth, onHeard, requestMetrics, startedProxy } = options;
+  const { spec, nodeName, config, env, clock, log, report, onObject, onSynced, onHealth, onHeard, requestMetrics, events } = options;
   const sink = {
     upsert: (kind: ObjectKind, raw: unknown): void => {
       onObject?.(kind);
@@ -44,6 +44,7 @@ export async function fillStore(store: Store, options: FillOptions, signal: Abor
       store.markSynced(kind);
       if (store.isSynced && !wasSynced) onSynced?.();
     },
+    holdIssues: (issues: readonly Issue[]): void => store.holdIssues(issues),
   };
   const { kubeconfig, master } = config;
   const source = openSource(spec, {
@@ -58,7 +59,7 @@ export async function fillStore(store: Store, options: FillOptions, signal: Abor
     onHealth,
     onHeard,
     requestMetrics,
-    startedProxy,
+    events,
   });
   await source.run(sink, signal);
 }

@@ -171,7 +171,7 @@ export function typedFlags(command: Command): RawFlags {
     typed[name] = value === true ? true : String(value);
   }
   const { verbose } = command.opts<CommonOptions>();
-  if (typeof verbose === "string") typed["v"] ??= levelText(verbose);
+  if (typeof verbose === "string") typed["v"] ??= levelOf(verbose);
   return typed;
 }
 
@@ -196,18 +196,18 @@ export function isVerbose(options: CommonOptions): boolean {
   return options.verbose !== undefined;
 }
 
-/** A level without the = of `-v=4`. */
-function levelText(said: string): string {
-  return said.replace(/^=/, "");
+/** A level, without the = of `-v=4`. @throws {ProxyError} `invalid_object` for anything but a number. */
+function levelOf(said: string): string {
+  const text = said.replace(/^=/, "");
+  if (!/^\d+$/.test(text))
+    throw new ProxyError("invalid_object", `expected a level like 4, found "${text}"`, { object: "-v", hint: "pass a number, or none" });
+  return text;
 }
 
 function logLevel({ verbose, v }: CommonOptions): LogLevel {
   const said = v ?? (verbose === true ? String(DEBUG_LEVEL) : verbose);
   if (said === undefined) return "info";
-  const text = levelText(said);
-  if (!/^\d+$/.test(text))
-    throw new ProxyError("invalid_object", `"${text}" is not a level`, { object: "-v", hint: "pass a number, or none" });
-  return Number(text) >= DEBUG_LEVEL ? "debug" : "info";
+  return Number(levelOf(said)) >= DEBUG_LEVEL ? "debug" : "info";
 }
 
 /** Make the log a command writes to: JSON for machines, short lines on a terminal. What a configuration file says counts where no flag does. */

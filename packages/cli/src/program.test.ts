@@ -189,6 +189,12 @@ describe("render", () => {
     expect(await kernel()).toBe("empty");
   });
 
+  test("says which backend it took where nothing names one", async () => {
+    env.exec = { ...env.exec, run: () => Promise.reject(new ProxyError("tool_missing", "no tool is needed")) };
+    const { code, out } = await env.run("render", "--source", source(), "--family", "4");
+    expect([code, out.split("\n")[0]]).toEqual([0, expect.stringMatching(/^# backend nft: no --backend .* turnout run would /)]);
+  });
+
   test("what rows share is there once", async () => {
     const other = CART.replaceAll("name: cart", "name: other")
       .replaceAll("10.96.0.10", "10.96.0.11")

@@ -1,4 +1,4 @@
-import { get, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { parseBindAddress, type BindAddress } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
@@ -9,12 +9,24 @@ const DEFAULTS: readonly BindAddress[] = [
   { ip: "127.0.0.1", port: 10_249 },
   { ip: "::1", port: 10_249 },
 ];
+// Not by an import: that reads all of the module's exports, and `WebSocket` is a getter that loads undici, 40 ms of CPU time and 10 MB.
+const { get } = process.getBuiltinModule("node:http");
 const ANSWER_MS = 10_000;
+const GONE_HINT =
+  'is it running on this host, in this network namespace? see its log for "serving metrics", and pass that address with --address';
 const ANSWER_BYTES_MAX = 64 * 2 ** 20;
 
 /** Which proxy is meant. */
 export interface RunningProxyOptions {
   readonly address?: string;
+}
+
+/** How to ask. */
+export interface AskHow {
+  /** Default 10 s. */
+  readonly waitMs?: number;
+  /** What to do where nobody answers. */
+  readonly hint?: string;
 }
 
 /** Add --address. */
@@ -29,23 +41,30 @@ export function addAddress(command: Command): Command {
  * Ask the proxy that runs on this host, over its metrics port.
  *
  * Shape: `path` with its query, e.g. `/turnout/status`; resolves to the JSON that it answered.
- * @throws {ProxyError} `not_found` where nobody answers, or not Turnout; `invalid_object` for an address that is none, or a question that it
- * refuses; `permission_denied` from another host.
+ * @throws {ProxyError} `not_found` where nobody answers, or not Turnout; `timed_out` where somebody is there and says nothing; `invalid_object` for an
+ * address that is none, or a question that it refuses; `permission_denied` from another host; `canceled` by the signal.
  */
-export async function askProxy({ address }: RunningProxyOptions, path: string, signal: AbortSignal): Promise<unknown> {
+export async function askProxy(
+  { address }: RunningProxyOptions,
+  path: string,
+  signal: AbortSignal,
+  { waitMs = ANSWER_MS, hint = GONE_HINT }: AskHow = {},
+): Promise<unknown> {
   const places = address === undefined ? DEFAULTS : [placeOf(address)];
   const failures: Error[] = [];
   for (const place of places) {
     try {
-      return await ask(place, path, signal);
+      return await ask(place, path, signal, waitMs);
     } catch (error) {
-      if (ProxyError.is(error) || signal.aborted) throw error;
+      if (ProxyError.is(error)) throw error;
+      if (signal.aborted)
+        throw new ProxyError("canceled", "told to stop before the proxy answered", { object: hostPort(place), cause: error });
       failures.push(error as Error);
     }
   }
   throw new ProxyError("not_found", `no proxy answers (${failures[0]?.message ?? "unreachable"})`, {
     object: places.map(hostPort).join(", "),
-    hint: 'is it running on this host, in this network namespace? see its log for "serving metrics", and pass that address with --address',
+    hint,
     cause: failures[0],
   });
 }
@@ -64,8 +83,8 @@ function hostPort({ ip, port }: BindAddress): string {
 }
 
 /** @throws what the socket failed with: nobody is there. */
-async function ask(place: BindAddress, path: string, signal: AbortSignal): Promise<unknown> {
-  const { status, body } = await fetchText(place, path, signal);
+async function ask(place: BindAddress, path: string, signal: AbortSignal, waitMs: number): Promise<unknown> {
+  const { status, body } = await fetchText(place, path, signal, waitMs);
   const object = hostPort(place);
   if (status === 200) return parsed(body, object);
   const said = body.trim().split("\n", 1)[0] ?? "";
@@ -86,14 +105,33 @@ function parsed(body: string, object: string): unknown {
   }
 }
 
+/** Say why nothing came in time. Pure. */
+export function lateError(place: BindAddress, waitMs: number, isConnected: boolean): ProxyError {
+  if (!isConnected)
+    return new ProxyError("timed_out", `connecting to the proxy timed out after ${waitMs / 1_000} s`, {
+      object: hostPort(place),
+      hint: "something drops packets on loopback, since nobody there would refuse them: see rules of firewalls about lo (turnout doctor)",
+    });
+  // The kernel accepts for a process that does nothing any more.
+  return new ProxyError("timed_out", `the proxy accepts connections but did not answer for ${waitMs / 1_000} s: it hangs or is stopped`, {
+    object: hostPort(place),
+    hint: `rules that it has in the kernel no longer follow changes; see its log, and the state of its process in ps aux (T: somebody stopped it)`,
+  });
+}
+
 async function fetchText(
   { ip, port }: BindAddress,
   path: string,
   signal: AbortSignal,
+  waitMs: number,
 ): Promise<{ readonly status: number; readonly body: string }> {
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
+  const late = AbortSignal.timeout(waitMs);
+  const limit = AbortSignal.any([signal, late]);
+  let isConnected = false;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get({ host: ip, port, path, signal: limit, agent: false, headers: { accept: "application/json" } }, resolve).on("error", reject);
+    get({ host: ip, port, path, signal: limit, agent: false, headers: { accept: "application/json" } }, resolve)
+      .on("socket", (socket) => socket.once("connect", () => void (isConnected = true)))
+      .on("error", (error) => reject(late.aborted && !signal.aborted ? lateError({ ip, port }, waitMs, isConnected) : error));
   });
   let size = 0;
   response.on("data", (piece: Buffer) => {

@@ -45,7 +45,7 @@ describe("usage", () => {
     [
       "a bad level",
       ["print", "--source", "file:.", "-v", "much"],
-      /^turnout: \[invalid_object\] expected a level like 4, found "much": --v\n$/,
+      /^turnout: \[invalid_object\] expected a level like 4, found "much": -v: pass a number, or none\n$/,
     ],
   ])("%s is one line and exit code 2", async (_name, args, expected) => {
     const { code, out, err } = await env.run(...args);
@@ -55,7 +55,7 @@ describe("usage", () => {
 
   test("a bad level is no reason to show stacks", async () => {
     const { code, err } = await env.run("run", "-v", "foo");
-    expect([code, err]).toEqual([2, 'turnout: [invalid_object] expected a level like 4, found "foo": --v\n']);
+    expect([code, err]).toEqual([2, 'turnout: [invalid_object] expected a level like 4, found "foo": -v: pass a number, or none\n']);
   });
 
   test("run takes kube-proxy's spellings of -v", async () => {

@@ -157,7 +157,8 @@ describe("the web page in a real browser", needs("chromium"), () => {
     const asked: string[] = [];
     const answer = {
       steps: [{ says: "it comes in", rule: "R-22" }],
-      causes: [{ says: "no route", show: "ip route", mend: "add one" }],
+      causes: [{ says: "no route", show: ["ip route"], mend: "add one", commands: ["ip route add"] }],
+      unjudged: [{ says: "a chain may drop some packets", rule: "limit 5/s drop", show: "nft list" }],
       unseen: ["rules"],
     };
     await page.setRequestInterception(true);
@@ -170,7 +171,9 @@ describe("the web page in a real browser", needs("chromium"), () => {
     await page.type("input[name=to]", to);
     await page.select("select[name=protocol]", "UDP");
     await page.click("#why-form button");
-    await shows("#why-answer", "1. it comes in [R-22]\n\nculprit: no route\n  look: ip route\n  mend: add one\n\nnot looked at: rules");
+    const blamed = "culprit: no route\n  look: ip route\n  mend: add one:\n    ip route add";
+    const doubt = "can't be judged: a chain may drop some packets: limit 5/s drop\n  look: nft list";
+    await shows("#why-answer", `1. it comes in [R-22]\n\n${blamed}\n\n${doubt}\n\nnot looked at: rules`);
     expect(asked).toEqual([`from=10.1.0.1&${query}&protocol=UDP`]);
   });
 

@@ -242,15 +242,17 @@ function whyQuery(said) {
 }
 
 /** What happens to the packet step by step, then what is to blame, and what mends it. */
-function whyText({ steps, causes, unseen }) {
+function whyText({ steps, causes, unjudged, unseen }) {
   const lines = steps.map(({ says, rule }, index) => `${index + 1}. ${says}${rule === undefined ? "" : ` [${rule}]`}`);
-  const blamed = causes.flatMap(({ says, show, mend, isSure }) => [
+  const blamed = causes.flatMap(({ says, show = [], mend, commands = [], isSure }) => [
     `${isSure === false ? "maybe" : "culprit"}: ${says}`,
-    ...(show === undefined ? [] : [`  look: ${show}`]),
-    `  mend: ${mend}`,
+    ...show.map((command) => `  look: ${command}`),
+    `  mend: ${mend}${commands.length === 0 ? "" : ":"}`,
+    ...commands.map((command) => `    ${command}`),
   ]);
+  const doubts = unjudged.flatMap(({ says, rule, show }) => ["", `can't be judged: ${says}: ${rule}`, `  look: ${show}`]);
   const rest = unseen.length === 0 ? [] : ["", `not looked at: ${unseen.join("; ")}`];
-  return [...lines, "", ...(blamed.length === 0 ? ["nothing wrong was found on this node"] : blamed), ...rest].join("\n");
+  return [...lines, "", ...(blamed.length === 0 ? ["nothing wrong was found on this node"] : blamed), ...doubts, ...rest].join("\n");
 }
 
 // All of it

@@ -12,14 +12,14 @@ export { demandOutcome, moduleFaults, parseModule } from "./contract/check-modul
 export { fitRow } from "./contract/fit-row.ts";
 export { openDataplane, probeModule, withWorldOf } from "./contract/host-module.ts";
 export { CAUSES, rankedCauses } from "./explain/answer.ts";
-export type { Answer, Cause, CauseId, Fate, FateEndpoint, Step } from "./explain/answer.ts";
+export type { Answer, Cause, CauseId, Fate, FateEndpoint, Step, UnjudgedRule } from "./explain/answer.ts";
 export { answerText } from "./explain/answer-text.ts";
 export { explainPacket, withSurvey } from "./explain/explain-packet.ts";
 export type { PacketQuestion, Survey } from "./explain/explain-packet.ts";
 export { walkPacket } from "./explain/walk.ts";
 export type { Walk } from "./explain/walk.ts";
 export { UNKNOWN_DEVICE } from "./explain/question.ts";
-export type { AskedPacket, ExplainedState, HiddenService, KnownObjects } from "./explain/question.ts";
+export type { AskedPacket, ExplainedState, HiddenService, KnownObjects, RefusedRows } from "./explain/question.ts";
 export { cleanUpBackend } from "./sync/clean-up.ts";
 export type { ProbedHost } from "./contract/host-module.ts";
 export type { ExecOptions, ExecResult, ExecSession } from "./contract/world.ts";

@@ -126,3 +126,4 @@ parentPort?.on("message", ({ id, name, args }: { readonly id: number; readonly n
     (error: unknown) => parentPort?.postMessage({ id, error: String(error) }, []),
   );
 });
+parentPort?.postMessage("there", []);

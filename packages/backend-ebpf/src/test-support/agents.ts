@@ -1,4 +1,5 @@
 // Threads of this process in other network namespaces (agent.ts), as objects.
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { Calls } from "./agent.ts";
 import { pathOf } from "./network.ts";
@@ -10,9 +11,15 @@ interface Answer {
   readonly error?: string;
 }
 
-/** Start a thread at a place; it ends with this process. */
-export function startAgent(place: Place): Calls {
+/** Start a thread at each of these places; they end with this process. */
+export async function startAgents<const P extends readonly Place[]>(places: P): Promise<{ readonly [I in keyof P]: Calls }> {
+  return (await Promise.all(places.map(startAgent))) as { readonly [I in keyof P]: Calls };
+}
+
+/** The thread is there when it says so: Node aborts a process that ends while one of its threads loads koffi. */
+async function startAgent(place: Place): Promise<Calls> {
   const worker = new Worker(new URL("agent.ts", import.meta.url), { workerData: pathOf(place) });
+  await once(worker, "message");
   const waiting = new Map<number, (answer: Answer) => void>();
   let count = 0;
   worker.on("message", (answer: Answer) => waiting.get(answer.id)?.(answer));

@@ -40,6 +40,8 @@ export interface DaemonOptions {
   readonly alterBpf?: (bpf: Bpf) => Bpf;
   /** Families whose API objects don't come yet. */
   readonly mute?: readonly IPFamily[];
+  /** Nobody follows what the backend tells of the host: all that is found is found by comparing. */
+  readonly isDeaf?: boolean;
 }
 
 const SETTINGS_OF_TEST = { ...SETTINGS, nodePortAddresses: undefined };
@@ -85,6 +87,7 @@ export class Daemon {
     options = {},
     families = FAMILIES,
     mute = [],
+    isDeaf = false,
     alterBpf = (bpf) => bpf,
   }: DaemonOptions): Promise<Daemon> {
     const log = new RecordingLog();
@@ -124,8 +127,7 @@ export class Daemon {
         },
       });
       daemon.#families.push({ family, store, loop, backend });
-      const watch = backend.watch?.(daemon.#stop.signal);
-      void follow(watch, loop);
+      if (!isDeaf) void follow(backend.watch?.(daemon.#stop.signal), loop);
     }
     daemon.#done = Promise.all(daemon.#families.map(({ loop }) => loop.run(daemon.#stop.signal)));
     return daemon;

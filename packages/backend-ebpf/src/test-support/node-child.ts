@@ -6,7 +6,7 @@ import type { LinkInfo } from "@turnout/host/bpf";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { FILTER } from "../attached.ts";
 import type { Calls } from "./agent.ts";
-import { startAgent } from "./agents.ts";
+import { startAgents } from "./agents.ts";
 import { at } from "./clients.ts";
 import { Daemon } from "./daemon.ts";
 import type { DaemonOptions } from "./daemon.ts";
@@ -28,7 +28,7 @@ async function furnishNode(): Promise<{ readonly client: Calls; readonly pod: Ca
   run("mount", ["-t", "bpf", "bpf", "/sys/fs/bpf"]);
   run("mount", ["-t", "tmpfs", "tmpfs", SCRATCH]);
   mkdirSync(cgroup);
-  const [client, pod, pods] = (["client", "pod", "pods"] as const).map(startAgent) as [Calls, Calls, Calls];
+  const [client, pod, pods] = await startAgents(["client", "pod", "pods"]);
   await pods.serve(POD_ENDPOINTS);
   await pod.serve([POD.IPv4, POD.IPv6]);
   return { client, pod };
@@ -209,6 +209,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await daemon.want(OUTSIDE);
     // What watches begins with the first sync.
     await sleep(200);
+    daemon.written();
     const seen: unknown[] = [];
     for (const command of ["delete table inet turnout-ebpf", "flush ruleset", "flush chain inet turnout-ebpf watch"]) {
       const before = run("nft", ["-s", "list", "ruleset"]);
@@ -217,7 +218,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       seen.push([tookMs < 10_000, await client.ask(at("tcp", "198.51.100.5"))]);
     }
     // nft has written before the daemon knows.
-    await daemon.settled();
+    await until(() => daemon.synced.filter(({ drifted }) => drifted > 0).length === seen.length);
     daemon.written();
     run("nft", ["add table inet other"]);
     await sleep(500);

@@ -3,7 +3,7 @@ import { createBpf } from "@turnout/host/bpf";
 import type { Bpf, Direction } from "@turnout/host/bpf";
 import { renderNftTable } from "../nft-table.ts";
 import type { Calls } from "./agent.ts";
-import { startAgent } from "./agents.ts";
+import { startAgents } from "./agents.ts";
 import { makeNetwork, POD, POD_ENDPOINTS, run } from "./network.ts";
 import { mapChoices, proxyOf } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
@@ -64,7 +64,7 @@ export async function startNode(
   attach("outside", "egress", "turnout_out");
   attach("pods", "ingress", atPods);
   if (!isBridged) attach("pod", "ingress", atPods);
-  const [client, pod, pods] = (["client", "pod", "pods"] as const).map(startAgent) as [Calls, Calls, Calls];
+  const [client, pod, pods, host] = await startAgents(["client", "pod", "pods", "node"]);
   await pods.serve(POD_ENDPOINTS);
   await pod.serve([POD.IPv4, POD.IPv6]);
   return {
@@ -72,7 +72,7 @@ export async function startNode(
     bpf,
     client,
     pod,
-    host: startAgent("node"),
+    host,
     leaks: () => {
       const text = run("ip", ["netns", "exec", "client", "nft", "list", "counter", "inet", "leaks", "leaked"]);
       return Number(/packets (\d+)/.exec(text)?.[1]);

@@ -65,6 +65,11 @@ export class BpfFiles {
     );
   }
 
+  /** All that is right in a folder, by name. */
+  names(path: string): readonly string[] {
+    return [...this.#files.keys()].flatMap((name) => (name !== path && dirname(name) === path ? [name.slice(path.length + 1)] : []));
+  }
+
   /** All pins below a folder, by their paths. */
   pins(path: string): readonly (readonly [path: string, thing: KernelThing])[] {
     if (this.exists(path)) this.#requireHere(path);

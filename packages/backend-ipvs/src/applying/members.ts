@@ -4,7 +4,17 @@ import type { IpsetTool } from "@turnout/host/ipset";
 import { setName } from "../names.ts";
 import type { SetBase } from "../names.ts";
 import type { EntryObject, SetObject } from "../objects.ts";
-import { entryId, exchangeLines, ipsetLine, isSmaller, largerSetLines, memberNameOf, setNameOf } from "../sets.ts";
+import {
+  addEntryLine,
+  entryId,
+  exchangeLines,
+  isSmaller,
+  largerSetLines,
+  makeSetLine,
+  memberNameOf,
+  removeLine,
+  setNameOf,
+} from "../sets.ts";
 import type { Results } from "./results.ts";
 
 /** Sets whose members get through to endpoints, straight or translated. */
@@ -23,16 +33,18 @@ export class MemberWriter {
   /** Put members into sets, and have a set that is full hold more. */
   async fill(sets: readonly SetObject[], entries: readonly EntryObject[], results: Results, signal: AbortSignal): Promise<void> {
     // By themselves: of a set that is somebody else's, of another type, the tool can't read an entry, and would say so of all lines together.
-    for (const [object, error] of await this.#ipset(sets, "add", signal)) results.note(object, error);
+    const counts = Map.groupBy(entries, setNameOf);
+    const make = (set: SetObject): string => makeSetLine(set, counts.get(set.key)?.length ?? 0, this.#family);
+    for (const [object, error] of await this.#restore(sets, make, signal)) results.note(object, error);
     const present = entries.filter((entry) => {
       const missing = this.#missingFor(entry, results);
       if (missing !== undefined) results.note(entry, new ProxyError("tool_failed", missing, { object: entry.key }));
       return missing === undefined;
     });
-    const outcomes = await this.#ipset(present, "add", signal);
+    const outcomes = await this.#restore(present, addEntryLine, signal);
     const full = outcomes.flatMap(([object, error]) => (error?.code === "limit_reached" ? [object] : []));
     for (const name of new Set(full.map(setNameOf))) await this.#enlarge(name, signal);
-    const again = new Map(await this.#ipset(full, "add", signal));
+    const again = new Map(await this.#restore(full, addEntryLine, signal));
     for (const [object, error] of outcomes) results.note(object, again.has(object) ? again.get(object) : error);
   }
 
@@ -59,12 +71,12 @@ export class MemberWriter {
       if (stays) results.note(entry, new ProxyError("tool_failed", "its address could not be removed", { object: entry.key }));
       return !stays;
     });
-    for (const [object, error] of await this.#ipset<EntryObject | SetObject>([...going, ...sets], "delete", signal))
+    for (const [object, error] of await this.#restore([...going, ...sets], removeLine, signal))
       // What is gone already is gone.
       if (error?.code !== "not_found") results.note(object, error);
   }
 
-  /** Have a set that kube-proxy made, which holds fewer entries, hold as many as ours do; rules that name it see all of its entries at every moment. */
+  /** Have a set that is full, with room for as many entries as kube-proxy's, hold more; rules that name it see all of its entries at every moment. */
   async #enlarge(name: string, signal: AbortSignal): Promise<void> {
     const saved = (await this.#tool.save([name], signal)).get(name);
     if (saved === undefined || !isSmaller(name, saved, this.#family)) return;
@@ -73,16 +85,13 @@ export class MemberWriter {
     if (outcomes.slice(1).every((error) => error === undefined)) await this.#tool.restore(exchangeLines(name, this.#family), signal);
   }
 
-  async #ipset<Kind extends SetObject | EntryObject>(
+  async #restore<Kind extends SetObject | EntryObject>(
     objects: readonly Kind[],
-    verb: "add" | "delete",
+    lineOf: (object: Kind) => string,
     signal: AbortSignal,
   ): Promise<readonly (readonly [Kind, ProxyError | undefined])[]> {
     if (objects.length === 0) return [];
-    const outcomes = await this.#tool.restore(
-      objects.map((object) => ipsetLine(object, verb, this.#family)),
-      signal,
-    );
+    const outcomes = await this.#tool.restore(objects.map(lineOf), signal);
     return objects.map((object, index) => [object, outcomes[index]] as const);
   }
 }

@@ -1,7 +1,8 @@
 import { DEVICE } from "../names.ts";
 import type { IpvsFakeHost } from "../testing/index.ts";
 
-const SETS = `create KUBE-LOOP-BACK hash:ip,port,ip family inet hashsize 1024 maxelem 65536
+/** How kube-proxy makes its sets in IPv4. @source kube-proxy pkg/proxy/ipvs/ipset/ipset.go setIPSetDefaults */
+export const KUBE_PROXY_SETS: readonly string[] = `create KUBE-LOOP-BACK hash:ip,port,ip family inet hashsize 1024 maxelem 65536
 create KUBE-CLUSTER-IP hash:ip,port family inet hashsize 1024 maxelem 65536
 create KUBE-EXTERNAL-IP hash:ip,port family inet hashsize 1024 maxelem 65536
 create KUBE-EXTERNAL-IP-LOCAL hash:ip,port family inet hashsize 1024 maxelem 65536
@@ -17,8 +18,9 @@ create KUBE-NODE-PORT-LOCAL-UDP bitmap:port range 0-65535
 create KUBE-NODE-PORT-SCTP-HASH hash:ip,port family inet hashsize 1024 maxelem 65536
 create KUBE-NODE-PORT-LOCAL-SCTP-HASH hash:ip,port family inet hashsize 1024 maxelem 65536
 create KUBE-HEALTH-CHECK-NODE-PORT bitmap:port range 0-65535
-create KUBE-IPVS-IPS hash:ip family inet hashsize 1024 maxelem 65536
-add KUBE-LOOP-BACK 10.1.1.1,tcp:8080,10.1.1.1
+create KUBE-IPVS-IPS hash:ip family inet hashsize 1024 maxelem 65536`.split("\n");
+
+const ENTRIES = `add KUBE-LOOP-BACK 10.1.1.1,tcp:8080,10.1.1.1
 add KUBE-CLUSTER-IP 10.96.0.1,tcp:80
 add KUBE-LOAD-BALANCER 198.51.100.7,tcp:80
 add KUBE-NODE-PORT-TCP 30080
@@ -86,7 +88,7 @@ const VIRTUAL_SERVERS: readonly (readonly [address: string, port: number])[] = [
 
 /**
  * Put on a host what kube-proxy in ipvs mode leaves of one Service: 10.96.0.1:80, load-balancer IP 198.51.100.7, node port 30080, endpoints 10.1.1.1 and
- * 10.1.2.1 on port 8080. Its sets hold fewer entries than ours.
+ * 10.1.2.1 on port 8080.
  * @source kube-proxy 1.36 pkg/proxy/ipvs/proxier.go, ipset.go
  */
 export async function leaveKubeProxyState({ world, ipvs, ipset }: IpvsFakeHost): Promise<void> {
@@ -96,7 +98,7 @@ export async function leaveKubeProxyState({ world, ipvs, ipset }: IpvsFakeHost):
   };
   const addresses = ADDRESSES.map((address) => `address replace ${address}/32 dev ${DEVICE}\n`);
   await run("ip", ["-4", "-batch", "-"], [`link add ${DEVICE} type dummy\n`, ...addresses].join(""));
-  const { code, stderr } = ipset.run("restore", SETS);
+  const { code, stderr } = ipset.run("restore", [...KUBE_PROXY_SETS, ENTRIES].join("\n"));
   if (code !== 0) throw new Error(stderr);
   await run("iptables-nft-restore", ["--noflush"], RULES);
   for (const [address, port] of VIRTUAL_SERVERS) {

@@ -1,7 +1,8 @@
+import { listedTable } from "@turnout/host/testing/nft";
 import type { FuzzTarget } from "@turnout/house/fuzz";
-import { parseTable } from "../observe.ts";
+import { objectsInParts } from "../observe.ts";
 
-/** What reads nft's listings. */
+/** What reads objects out of a table. */
 export const FUZZ_TARGETS: readonly FuzzTarget[] = [
-  { name: "nft-table", form: "json", run: (input) => parseTable(input.toString("utf8")) },
+  { name: "nft-table", form: "json", run: (input) => objectsInParts(listedTable(input.toString("utf8"))) },
 ];

@@ -1,11 +1,15 @@
 import { spawnSync } from "node:child_process";
 import type { Exec } from "@turnout/core";
 import { createExec } from "@turnout/host";
+import type { Netlink } from "@turnout/host";
+import { nftTableIn } from "@turnout/host/testing";
 
 /** A network namespace that a test made for itself. */
 export interface TestNamespace {
   /** The real exec, with every program started inside. */
   readonly exec: Exec;
+  /** The kernel's tables in it. */
+  readonly nftTable: Netlink["nftTable"];
   /** Delete it, with everything that is in it. */
   remove(): void;
 }
@@ -21,6 +25,7 @@ export function createTestNamespace(name: string): TestNamespace {
       run: (file, args, options) => exec.run("ip", inside(file, args), options),
       open: (file, args) => exec.open("ip", inside(file, args)),
     },
+    nftTable: nftTableIn(`/run/netns/${namespace}`),
     remove: () => ip("netns", "del", namespace),
   };
 }

@@ -54,8 +54,8 @@ export class RecordingHns implements HnsHost {
     return this.#told("remove", [kind, id], () => this.#hns.remove(kind, id, signal));
   }
 
-  close(): void {
-    this.#hns.close();
+  close(signal: AbortSignal): Promise<void> {
+    return this.#hns.close(signal);
   }
 
   async #told<T>(call: RecordedCall["call"], asked: RecordedCall["asked"], work: () => Promise<T>): Promise<T> {

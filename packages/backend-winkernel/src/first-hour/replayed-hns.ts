@@ -40,8 +40,8 @@ export class ReplayedHns implements HnsHost {
     this.#answer("remove", [kind, id]);
   }
 
-  close(): void {
-    // Nothing is held.
+  async close(): Promise<void> {
+    // Nothing is under way.
   }
 
   #answer(call: RecordedCall["call"], asked: RecordedCall["asked"]): RecordedCall["answer"] {

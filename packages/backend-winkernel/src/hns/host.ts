@@ -23,6 +23,6 @@ export interface HnsHost {
   modifyLoadBalancer(id: string, settings: string, signal: AbortSignal): Promise<string>;
   /** Delete one. */
   remove(kind: OwnKind, id: string, signal: AbortSignal): Promise<void>;
-  /** Let go of what is held. */
-  close(): void;
+  /** Wait until the call that is under way has given back what it holds. @throws {ProxyError} `canceled` when it is aborted before. */
+  close(signal: AbortSignal): Promise<void>;
 }

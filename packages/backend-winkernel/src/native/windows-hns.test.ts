@@ -170,6 +170,23 @@ describe("HNS by the functions of Windows", () => {
     expect(windows.calls).toEqual(["DeleteEndpoint 10", "HNSCall"]);
   });
 
+  it("is closed when the call under way has given back what it holds, or nobody waits any longer", async () => {
+    const held = Promise.withResolvers<undefined>();
+    windows.holds.set("DeleteEndpoint 10", held.promise);
+    const stop = new AbortController();
+    const under = hns.remove("endpoint", IDS[0] as string, stop.signal);
+    await expect.poll(() => windows.calls).toEqual(["DeleteEndpoint 10"]);
+    stop.abort();
+    await expect(under).rejects.toMatchObject({ code: "canceled" });
+    await expect(hns.close(AbortSignal.timeout(20))).rejects.toMatchObject({ code: "canceled" });
+    let isClosed = false;
+    const closed = hns.close(never).then(() => (isClosed = true));
+    await Promise.resolve();
+    expect(isClosed).toBe(false);
+    held.resolve(undefined);
+    await closed;
+  });
+
   it("tries to load its libraries again", async () => {
     let isThere = false;
     const late = new WindowsHns(() => {

@@ -18,6 +18,7 @@ const NAMES: Readonly<Record<HnsKind, string>> = { network: "Network", endpoint:
  *
  * Shape: one call after the other, in the order in which they were made. The calls run on another thread, so nobody else waits for them.
  * Edges: whoever aborts doesn't wait for a call that is under way; what was not begun isn't. A list that is aborted ends before its next object.
+ * Whoever closes waits for what is under way.
  */
 export class WindowsHns implements HnsHost {
   readonly #load: () => HnsCalls;
@@ -83,8 +84,8 @@ export class WindowsHns implements HnsHost {
     });
   }
 
-  close(): void {
-    // Every call closes what it opened.
+  async close(signal: AbortSignal): Promise<void> {
+    await untilAborted(this.#last, signal);
   }
 
   async #inTurn<T>(signal: AbortSignal, work: (calls: HnsCalls) => Promise<T>): Promise<T> {

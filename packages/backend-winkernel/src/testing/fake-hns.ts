@@ -169,8 +169,8 @@ export class FakeHns implements HnsHost {
     });
   }
 
-  close(): void {
-    // Nothing is held.
+  async close(): Promise<void> {
+    // Nothing is under way.
   }
 
   #removeEndpoint(id: string): void {

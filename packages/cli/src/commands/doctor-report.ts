@@ -23,7 +23,7 @@ const WRITERS_MAX = 8;
 const WIDTH_MAX = 240;
 
 /** Write a diagnosis for people: one screen, the most serious first. Pure. */
-export function diagnosisText({ version, host, findings, backends, survey }: Diagnosis): string {
+export function diagnosisText({ version, host, findings, backends, proxies, survey }: Diagnosis): string {
   const faults = findings.filter(({ severity }) => severity === "fault").length;
   const shown = findings.slice(0, Math.max(FINDINGS_MAX, faults));
   const more = findings.length - shown.length;
@@ -40,10 +40,15 @@ export function diagnosisText({ version, host, findings, backends, survey }: Dia
       line("", `mend: ${mend}`),
     ]),
     ...(more > 0 ? [line("", `and ${more} more: turnout doctor -o json`)] : []),
-    ...(findings.length === 0 ? ["Nothing is wrong with this host."] : []),
+    ...(findings.every(({ severity }) => severity === "note") ? [allClear(survey)] : []),
     "",
-    ...labelled("backends", backends.map(backendText)),
-    ...labelled("rules by", writers.length === 0 ? ["nobody else was found"] : cut(writers, WRITERS_MAX)),
+    ...labelled("backends", backendLines(backends, proxies)),
+    ...labelled(
+      "rules by",
+      writers.length === 0
+        ? [seesRules(survey) ? "nobody else was found" : "nobody was found, but rules were not seen"]
+        : cut(writers, WRITERS_MAX),
+    ),
     ...labelled(
       "not seen",
       (survey?.unseen ?? []).map(({ what, because }) => `${what}: ${because}`),
@@ -52,12 +57,48 @@ export function diagnosisText({ version, host, findings, backends, survey }: Dia
   ].join("\n");
 }
 
-function backendText({ backend, problems, versions }: BackendHealth): string {
+/** Rules that were not seen may be all that is wrong. */
+function seesRules(survey: HostSurvey | undefined): boolean {
+  return survey?.unseen.every(({ what }) => !what.startsWith("rules ")) ?? true;
+}
+
+function allClear(survey: HostSurvey | undefined): string {
+  if (seesRules(survey)) return "Nothing is wrong with this host.";
+  return survey?.isRoot === false
+    ? "Nothing was found, but without root rules can't be seen."
+    : 'Nothing was found, but rules could not be seen (see "not seen").';
+}
+
+/** What a line about one backend has room for, beside its label and name. */
+const BACKEND_MAX = 110;
+
+/** A line for each backend: the one that serves first, or that was asked for, then those that can run. */
+function backendLines(backends: readonly BackendHealth[], proxies: readonly FoundRules[]): readonly string[] {
+  const isInUse = ({ backend }: BackendHealth): boolean =>
+    proxies.some((one) => one.backend === backend && one.by === "turnout" && one.isLive !== false);
+  const rank = (one: BackendHealth): number => (isInUse(one) ? 0 : one.problems.length === 0 ? 1 : 2);
+  return backends.toSorted((a, b) => rank(a) - rank(b)).map((one) => backendText(one, isInUse(one)));
+}
+
+function backendText({ backend, problems, versions }: BackendHealth, isInUse: boolean): string {
   const { kernel: _, ...tools } = versions;
   const found = Object.entries(tools).map(([name, text]) => `${name} ${text}`);
-  const name = backend.padEnd(10);
-  if (problems.length > 0) return `${name} can't run: ${problems.join("; ")}`;
-  return `${name} can run${found.length === 0 ? "" : `: ${found.join(", ")}`}`;
+  const [first = "", ...others] = problems;
+  // What fails comes first in a message, then what to do; -o json has all of it.
+  const problem = first.replace(/^\[\w+\] /, "");
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  const said =
+    problems.length > 0
+      ? `can't run: ${cutAt(problem, BACKEND_MAX - more.length)}${more}`
+      : `${isInUse ? "in use" : "can run"}${found.length === 0 ? "" : `: ${found.join(", ")}`}`;
+  return `${backend.padEnd(11)} ${said}`;
+}
+
+/** Cut a text at a word. */
+function cutAt(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const end = text.lastIndexOf(" ", max - 1);
+  return `${text.slice(0, end > 0 ? end : max - 1).replace(/[,:;]$/, "")}…`;
 }
 
 function line(label: string, text: string): string {

@@ -39,6 +39,7 @@ interface RenderOptions extends CommonOptions {
 
 /** What a backend would bring into force on an empty host, one family. */
 export interface Rendering {
+  readonly backend: string;
   readonly family: IPFamily;
   readonly objects: readonly KernelObject[];
   /** The plan as text. */
@@ -50,7 +51,8 @@ Examples:
   turnout render --backend ${EXAMPLE_BACKEND} --source file:services.yaml
   turnout render --backend ${EXAMPLE_BACKEND} --source file:services.yaml --family IPv4 -o json
 
-Nothing is applied; it needs neither root nor the backend's tools.`;
+Nothing is applied; it needs neither root nor the backend's tools. It does not look at this host: where neither
+--backend nor a mode of the configuration names a backend, it takes ${EXAMPLE_BACKEND}. turnout run looks at what is in force.`;
 
 /** Add `turnout render`. */
 export function addRender(program: Command, env: Environment): void {
@@ -76,7 +78,13 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
   const world = env.createWorld(log);
   const { signal, platform, workingDirectory } = env;
   const place = { world, platform, workingDirectory, signal };
-  const { module } = await chooseBackend({ ...place, spec: options.backend, mode: loaded.mode, needsHost: false, takesOver: false });
+  const { module, because } = await chooseBackend({
+    ...place,
+    spec: options.backend,
+    mode: loaded.mode,
+    needsHost: false,
+    takesOver: false,
+  });
   const config = runConfig(loaded, module);
   for (const warning of config.warnings) log.warn(warning);
   const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
@@ -87,7 +95,8 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
       const changes = await state.feed(family).next(stop);
       renderings.push(await withWorldOf(module, world, (own) => renderFamily(module, config.backendOptions, changes, own, stop)));
     }
-    env.out(options.output === "json" ? `${JSON.stringify(renderings, undefined, 2)}\n` : renderings.map(renderingText).join("\n"));
+    const text = (): string => `${because === undefined ? "" : unnamed(module.name)}${renderings.map(renderingText).join("\n")}`;
+    env.out(options.output === "json" ? `${JSON.stringify(renderings, undefined, 2)}\n` : text());
   };
   await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, (stop) => state.during(body, stop));
 }
@@ -115,10 +124,15 @@ async function renderFamily(
     // Rows may share objects; the ledger would keep one of each.
     const objects = [...new Map(all.map((object) => [`${object.kind} ${object.key}`, object])).values()];
     const plan = backend.plan({ put: objects.map((after) => ({ after })), remove: [], lingering: [], nowMs: world.clock.nowMs() });
-    return { family, objects, plan: backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2) };
+    return { backend: module.name, family, objects, plan: backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2) };
   } finally {
     await dataplane.close(signal);
   }
+}
+
+/** Nothing names a backend: a running proxy may have chosen another one. */
+function unnamed(backend: string): string {
+  return `# backend ${backend}: no --backend and no mode names another; turnout run would go on with one whose rules are in force here\n\n`;
 }
 
 function renderingText({ family, objects, plan }: Rendering): string {

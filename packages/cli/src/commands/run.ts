@@ -12,8 +12,7 @@ import {
   type RunOptions,
   switchOf,
 } from "@turnout/client/daemon";
-import { ProxyError, type BackendModule, type IPFamily, type Log, type World } from "@turnout/core";
-import type { NodeEvent } from "@turnout/server";
+import { ProxyError, type BackendModule, type Log, type World } from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "../node-state.ts";
@@ -144,7 +143,7 @@ async function runInWorld(
     onHealth: (part, trouble) => metrics.sourceHealth(part, trouble),
     onHeard: metrics.heard,
     requestMetrics: metrics.restClient,
-    tellsStart: options.once !== true && !isDry,
+    tellsEvents: options.once !== true && !isDry,
     onSynced: () => {
       if (!state.hasNode) log.warn(NO_NODE, { node: config.nodeName, hint: NO_NODE_HINT });
     },
@@ -165,7 +164,7 @@ async function runInWorld(
       once: options.once === true,
       allowsEmpty: options.allowEmpty === true,
       report: state.report,
-      onForeignChange: (family, { who, objects }) => state.events.put(foreignChangeEvent(family, who, objects)),
+      onEvent: (event) => state.tell(event),
       host: hostFor(options, config, env),
       ...(await leftoversFor(module, options, env.platform)),
       readFile: (path) => readAgain(path, env),
@@ -215,12 +214,6 @@ async function leftoversFor(
 ): Promise<Pick<RunOptions, "leftovers">> {
   if (!(await isKnownBackend(module))) return {};
   return { leftovers: { others: () => otherBackends(module.name, platform), isKept: keepOtherRules === true, rights: LEFTOVER_RIGHTS } };
-}
-
-/** For people who look at a Node's events: somebody else changed our rules, and they are as they were. */
-function foreignChangeEvent(family: IPFamily, who: string, objects: number): NodeEvent {
-  const note = `Turnout's rules for ${family} were changed and are repaired (${objects === 1 ? "1 object" : `${objects} objects`}): ${who}`;
-  return { reason: "RulesChangedByOthers", action: "RepairRules", note, type: "Warning" };
 }
 
 function lastWords(isDaemon: boolean, isDry: boolean, residence: BackendModule["residence"]): string {

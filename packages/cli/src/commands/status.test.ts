@@ -76,6 +76,17 @@ describe("turnout status", () => {
     expect(JSON.parse(json)).toMatchObject({ node: "node1", families: [{ family: "IPv4", objects: 3 }, { family: "IPv6" }] });
   });
 
+  test("tells of a manifest that can't be parsed, until it can", async () => {
+    await startProxy();
+    const shown = async (): Promise<string> => (await env.run("status", "--address", `127.0.0.1:${port}`)).out.slice(-400);
+    expect(await shown()).toContain("Reported about API objects: nothing");
+    await proxy.file("cart.yaml", `${CART}\n---\napiVersion: v1\nkind: [`);
+    await until("the report", () => proxy.err.includes("can't be parsed"));
+    expect(await shown()).toMatch(/Reported about API objects:\n {2}\S*cart\.yaml:\d+: .*can't be parsed.*\n {4}→ /);
+    await proxy.file("cart.yaml", CART);
+    await until("the file is whole", async () => (await shown()).includes("Reported about API objects: nothing"));
+  });
+
   test("--watch tells each change once where nobody looks at a terminal, and waits for a proxy that comes back", async () => {
     await startProxy();
     const watching = env.run("status", "--address", `127.0.0.1:${port}`, "--watch");

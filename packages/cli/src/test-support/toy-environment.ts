@@ -1,3 +1,4 @@
+import type { Exec } from "@turnout/core";
 import { systemClock } from "@turnout/core/process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -21,6 +22,8 @@ export class ToyEnvironment {
   err = "";
   stop: AbortController = new AbortController();
   isOutputTerminal: boolean = false;
+  /** No tool is run where this isn't replaced. */
+  exec: Exec = createFakeExec([]);
 
   private constructor(directory: string) {
     this.directory = directory;
@@ -46,6 +49,11 @@ export class ToyEnvironment {
     return { code, out: this.out, err: this.err };
   }
 
+  /** What the toy backend's kernel has of a family, as text. */
+  kernel(family: string): Promise<string> {
+    return readFile(join(this.directory, `kernel-${family}.json`), "utf8").catch(() => "");
+  }
+
   async remove(): Promise<void> {
     this.stop.abort();
     await rm(this.directory, { recursive: true });
@@ -68,7 +76,7 @@ export class ToyEnvironment {
       readFile: (path) => readFile(path, "utf8"),
       writeFile: (path, text) => writeFile(path, text),
       createWorld: (log) => ({
-        exec: createFakeExec([]),
+        exec: this.exec,
         clock: systemClock(),
         log,
       }),

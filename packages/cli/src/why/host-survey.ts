@@ -7,6 +7,8 @@ import { surveyPath } from "@turnout/host/survey";
 export interface SurveyedNode {
   readonly hostAddresses: readonly string[];
   readonly masqueradeBit: number;
+  /** The ranges of its pods; undefined: an older proxy did not tell. */
+  readonly podCIDRs: readonly string[] | undefined;
   /** The backend's own rules are in kube-proxy's chains. */
   readonly hasKubeChains: boolean;
 }

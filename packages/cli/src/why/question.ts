@@ -1,6 +1,7 @@
 import {
   canonicalIP,
   familyOf,
+  isDNSName,
   ProxyError,
   UNKNOWN_DEVICE,
   type AskedPacket,
@@ -8,7 +9,7 @@ import {
   type IPFamily,
   type Protocol,
 } from "@turnout/core";
-import { routeFor } from "@turnout/host/survey";
+import { readLinks, routeFor } from "@turnout/host/survey";
 
 /** What was typed. */
 export interface TypedQuestion {
@@ -31,15 +32,18 @@ export interface ParsedQuestion {
 
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 
+/** Address, port, protocol. */
+const TARGET = /^\[?([^\]]*)\]?:(\d+)(?:\/(\w+))?$/;
+
 /** Read FROM TO:PORT. Pure. @throws {ProxyError} `invalid_object` naming what can't be read. */
 export function parseQuestion({ from, to, protocol }: TypedQuestion): ParsedQuestion {
-  const [, address = "", portText = "", said = protocol] = /^\[?([^\]]*)\]?:(\d+)(?:\/(\w+))?$/.exec(to) ?? [];
+  const [, address = "", portText = "", said = protocol] = TARGET.exec(to) ?? [];
   const destination = canonicalIP(address);
   const port = Number(portText);
   if (destination === undefined || port < 1 || port > 65_535)
     throw new ProxyError("invalid_object", "no address and port", {
       object: to,
-      hint: "write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp",
+      hint: targetHint(from, to),
     });
   const known = PROTOCOLS.find((one) => one === said.toUpperCase());
   if (known === undefined) throw new ProxyError("invalid_object", "unknown protocol", { object: said, hint: "use tcp, udp or sctp" });
@@ -52,7 +56,29 @@ export function parseQuestion({ from, to, protocol }: TypedQuestion): ParsedQues
   return { from: source, destination: destination.text, port, protocol: known, family: destination.family };
 }
 
-/** Where a packet comes from: its source address, and the device it comes in by ("": this host sends it). */
+/** What was probably meant by a destination that can't be read. */
+function targetHint(from: string, to: string): string {
+  const isAddress = to === "host" || canonicalIP(to) !== undefined;
+  if (isAddress && canonicalIP(from) === undefined && canonicalIP(TARGET.exec(from)?.[1] ?? "") !== undefined)
+    return `swapped? FROM comes first: turnout why ${to} ${from}`;
+  const named = serviceNamed(to);
+  if (named !== undefined) return `write the Service's address: kubectl get service -n ${named.namespace} ${named.name}`;
+  return "write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp";
+}
+
+/** Read `shop/cart:http` or `cart.shop.svc:80` as a Service's name; undefined: it is none. Pure. */
+export function serviceNamed(to: string): { readonly namespace: string; readonly name: string } | undefined {
+  const [plain = ""] = to.split(":");
+  const [, namespace, name] = /^([^/]+)\/([^/]+)$/.exec(plain) ?? [];
+  const [, host, domain] = /^([^./]+)\.([^./]+)\.svc(?:\..*)?$/.exec(plain) ?? [];
+  const found = { namespace: namespace ?? domain ?? "", name: name ?? host ?? "" };
+  return isDNSName(found.namespace) && isDNSName(found.name) ? found : undefined;
+}
+
+/**
+ * Where a packet comes from: its source address, and the device it comes in by ("": this host sends it).
+ * @throws {ProxyError} `invalid_object` for a device that isn't here.
+ */
 export async function locatePacket(
   question: ParsedQuestion,
   given: string | undefined,
@@ -67,8 +93,22 @@ export async function locatePacket(
     const [first = family === "IPv4" ? "127.0.0.1" : "::1"] = hostAddresses;
     return { ...packet, source: (route.is === "way" ? route.source : undefined) ?? first, device: "" };
   }
-  if (given !== undefined) return { ...packet, source: from, device: given };
+  if (given !== undefined) return { ...packet, source: from, device: await existing(given, exec, signal) };
   return await locateAddress({ ...packet, source: from }, hostAddresses, exec, signal);
+}
+
+const DEVICES_SHOWN = 6;
+
+/** A device that was mistyped would make every route seem to be missing. */
+async function existing(device: string, exec: Exec, signal: AbortSignal): Promise<string> {
+  const names = [...(await readLinks(exec, signal)).keys()];
+  if (names.length === 0 || names.includes(device)) return device;
+  const others = names.filter((name) => name !== "lo");
+  const listed = `${others.slice(0, DEVICES_SHOWN).join(", ")}${others.length > DEVICES_SHOWN ? ", …" : ""}`;
+  throw new ProxyError("invalid_object", `no device ${device} here`, {
+    object: "--in",
+    hint: others.length === 0 ? "there is none but lo" : `there are ${listed}`,
+  });
 }
 
 /** Tell by which device a client's packets come in: the one that answers would leave by. */
@@ -82,5 +122,5 @@ export async function locateAddress(
   const isHosts = hostAddresses.includes(source) || source.startsWith("127.") || source === "::1";
   if (isHosts) return { ...packet, device: "" };
   const route = familyOf(source) === family ? await routeFor(exec, family, { to: source }, signal) : undefined;
-  return { ...packet, device: route?.is === "way" ? route.device : UNKNOWN_DEVICE };
+  return route?.is === "way" ? { ...packet, device: route.device, isDeviceAssumed: true } : { ...packet, device: UNKNOWN_DEVICE };
 }

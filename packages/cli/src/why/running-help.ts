@@ -5,8 +5,6 @@ import { hiddenServices, parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
 import { hasKubeChains } from "../registry.ts";
-import { surveyHost } from "./host-survey.ts";
-import { locateAddress } from "./question.ts";
 
 /** What packets are explained with besides rows. */
 export interface HelpParts {
@@ -31,8 +29,13 @@ export function whyHelp(parts: HelpParts): WhyHelp {
 
 function lookAtHost(world: World, isInKubeChains: boolean): Pick<WhyHelp, "locate" | "survey"> {
   return {
-    locate: (packet, hostAddresses, signal) => locateAddress(packet, hostAddresses, world.exec, signal),
+    // Loaded when the first packet is asked about: most proxies are never asked.
+    async locate(packet, hostAddresses, signal) {
+      const { locateAddress } = await import("./question.ts");
+      return await locateAddress(packet, hostAddresses, world.exec, signal);
+    },
     async survey(packet, fate, host, signal) {
+      const { surveyHost } = await import("./host-survey.ts");
       const linux = createLinuxWorld(world);
       try {
         return await surveyHost(linux, packet, fate, { ...host, hasKubeChains: isInKubeChains }, signal);
@@ -53,6 +56,12 @@ export function objectsOf({ store }: NodeStateSource): KnownObjects {
       }
     },
     slices: (key) => store.slices(key),
+    *nodes() {
+      for (const name of store.nodeNames()) {
+        const node = store.node(name);
+        if (node !== undefined) yield node;
+      }
+    },
   };
 }
 

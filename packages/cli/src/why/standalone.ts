@@ -5,6 +5,7 @@ import {
   fitRow,
   openDataplane,
   probeModule,
+  ProxyError,
   SERVICE_ENTRIES_MAX,
   withWorldOf,
   type Answer,
@@ -13,6 +14,7 @@ import {
   type Cause,
   type ExplainedState,
   type Issue,
+  type ServicePort,
   type World,
 } from "@turnout/core";
 import { createLinuxWorld, readHostAddresses } from "@turnout/host";
@@ -54,6 +56,28 @@ export async function answerAlone(parts: StandaloneParts): Promise<Answer> {
   return answer;
 }
 
+const NODES_SHOWN = 4;
+
+/**
+ * With a name that no Node has, endpoints of this node would be taken for others', and the kernel's rules would seem wrong. A cluster has Nodes; files
+ * may have none, and then nothing can be told.
+ */
+function refuseUnknownNode(
+  { state, source, config }: Pick<StandaloneParts, "source" | "config"> & { readonly state: NodeStateSource },
+  rows: readonly ServicePort[],
+): void {
+  const known = [...state.store.nodeNames()];
+  if (!state.lacksNode || (known.length === 0 && parseSourceSpec(source).kind !== "kube")) return;
+  // Of a cluster only the Node of this name was asked for, but its endpoints name others.
+  const named = [...new Set(rows.flatMap(({ endpoints }) => endpoints.flatMap(({ nodeName }) => nodeName ?? [])))];
+  const has = known.length > 0 ? ` (it has: ${listed(known)})` : named.length > 0 ? ` (endpoints are on: ${listed(named)})` : "";
+  throw new ProxyError("not_found", `the source has no Node ${config.nodeName}${has}`, { hint: "give --node-name" });
+}
+
+function listed(names: readonly string[]): string {
+  return `${names.slice(0, NODES_SHOWN).join(", ")}${names.length > NODES_SHOWN ? ", …" : ""}`;
+}
+
 async function explain(parts: StandaloneParts, state: NodeStateSource, issues: Issue[], signal: AbortSignal): Promise<Answer> {
   const { question, module, config, world, causes } = parts;
   const { family } = question;
@@ -71,6 +95,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
     const packet: AskedPacket = await locatePacket(question, parts.device, hostAddresses, world.exec, signal);
     const { node, set } = changes;
     if (node === undefined) throw new Error("the first change set of a feed has the node");
+    refuseUnknownNode({ state, source: parts.source, config }, set);
     return await withWorldOf(module, world, async (own) => {
       const options = module.parseOptions(config.backendOptions);
       const { facts: host, capabilities, variants } = await probeModule(module, options, own, signal);
@@ -101,7 +126,13 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
             backend,
             causes,
             survey: (fate, stop) =>
-              surveyHost(linux, packet, fate, { hostAddresses, masqueradeBit, hasKubeChains: hasKubeChains(module.name) }, stop),
+              surveyHost(
+                linux,
+                packet,
+                fate,
+                { hostAddresses, masqueradeBit, podCIDRs: node.podCIDRs, hasKubeChains: hasKubeChains(module.name) },
+                stop,
+              ),
           },
           signal,
         );

@@ -19,6 +19,8 @@ export { configFileText, runConfig } from "./config/run-config.ts";
 export type { ConfigInput, FileText, LoadedConfig, LoggingSettings } from "./config/loaded-config.ts";
 export type { RunConfig } from "./config/run-config.ts";
 export { parseDuration } from "./config/duration.ts";
+export { STARTING } from "./events/proxy-events.ts";
+export type { EventKind, EventReason, ProxyEvent } from "./events/proxy-events.ts";
 export type { HostAccess, ProcessRights } from "./host/give-up-rights.ts";
 export { hostFiles } from "./host/host-files.ts";
 export type { HostFiles } from "./host/host-files.ts";

@@ -219,6 +219,10 @@ export interface ObjectWords {
   readonly what: string;
   /** A command that shows what the host holds of it; absent: there is none. */
   readonly show?: string;
+  /** Of one that the host holds otherwise: how, as a sentence, e.g. `the kernel sends 10.96.0.10:80 to A, should: B`. Absent: values are compared. */
+  readonly differs?: string;
+  /** The one that the host holds is whole, as we make it with other settings or in another version. */
+  readonly isOfOtherSettings?: boolean;
 }
 
 /** One family of a dataplane. Only probe, observe, lookup, apply, forgetFlows and watch touch anything. */
@@ -245,8 +249,14 @@ export interface Backend<H, K extends KernelObject, S> {
    * of each what {@link Backend.observe} would. Absent: everything is observed.
    */
   lookup?(objects: readonly K[], signal: AbortSignal): Promise<ReadonlyMap<string, K>>;
-  /** Call an object by the tool's words. Pure; absent: its kind and key have to do. */
-  describe?(object: K): ObjectWords;
+  /**
+   * Whether {@link Backend.lookup} costs only what is asked for, however much the host holds: no more than some tens of microseconds for each object.
+   * Then the core looks up all that is in force, some objects at a time, in at most a thousandth of the time, round and round; and everything is
+   * compared once an hour, not once each sync period. Absent: it doesn't.
+   */
+  readonly looksUpCheaply?: boolean;
+  /** Call an object by the tool's words, and where the host holds another one (`held`) say how that differs. Pure; absent: its kind and key have to do. */
+  describe?(object: K, held?: K): ObjectWords;
   /**
    * Carry a plan out, as atomically as the kernel allows. What single objects fail with is in the outcome, and nothing exceptional.
    *
@@ -265,7 +275,7 @@ export interface Backend<H, K extends KernelObject, S> {
   forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /**
    * Whether {@link Backend.watch} tells of whatever somebody else does to our objects. Absent: it doesn't, and everything is compared
-   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a tenth of the time; otherwise once an hour. It is asked each time
+   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a two-hundredth of the time; otherwise once an hour. It is asked each time
    * that everything is compared, so a getter may answer by what was found on the host.
    */
   readonly tellsDrift?: boolean;

@@ -100,6 +100,7 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   forgetFlows: optional(FUNCTION),
   watch: optional(FUNCTION),
   tellsDrift: optional(rule("true or false", (value) => typeof value === "boolean")),
+  looksUpCheaply: optional(rule("true or false", (value) => typeof value === "boolean")),
   metrics: optional(FUNCTION),
   counts: optional(FUNCTION),
   cleanup: optional(FUNCTION),

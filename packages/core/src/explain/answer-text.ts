@@ -1,49 +1,118 @@
+import { hostPort } from "../model/addresses.ts";
 import { targetText } from "./walk.ts";
 import type { Answer, Cause } from "./answer.ts";
+import type { AskedPacket } from "./question.ts";
 
 const WIDTH = 110;
 const OTHERS_SHOWN = 3;
+const UNJUDGED_SHOWN = 4;
+/** How far what belongs to a heading is set in. */
+const MARGIN = "         ";
 
-/** Write an answer for people: what happens to the packet, step by step, then the culprit, then what mends it. Pure. */
-export function answerText({ packet, node, backend, steps, fate, causes, unseen }: Answer): string {
+/**
+ * Write an answer for people: what happens to the packet, step by step, then the culprit, then what mends it. Pure.
+ *
+ * Edges: a command stands on a line of its own, however long it is, so that it can be copied.
+ */
+export function answerText(answer: Answer): string {
+  const { packet, node, backend, steps, causes, unseen } = answer;
   const head = `${packet.protocol} from ${packet.source} to ${targetText(packet)}, as node ${node} sees it (${backend})`;
   const lines = steps.flatMap(({ says, rule }, index) =>
     wrapped(`${says}${rule === undefined ? "" : ` [${rule}]`}`, `${String(index + 1).padStart(3)}  `),
   );
   const [culprit, ...others] = causes;
   const parts = [head, "", ...lines, ""];
-  if (culprit === undefined) {
-    const ends = {
-      forward: "nothing wrong was found on this node: the packet is delivered",
-      reject: "it is refused, as it should be",
-      drop: "it is dropped, as it should be",
-      pass: "nothing wrong was found on this node: the packet is not a Service's",
-    };
-    parts.push(ends[fate.is]);
-    if (fate.is === "forward")
-      parts.push(
-        ...wrapped(
-          "if it does not arrive: see whether the endpoint listens (turnout why --probe), and ask the same on the endpoint's node",
-          "",
-        ),
-      );
-  } else {
-    parts.push(...causeLines(culprit.isSure === false ? "maybe" : "culprit", culprit));
-  }
+  parts.push(...(culprit === undefined ? goodEnd(answer) : causeLines(culprit.isSure === false ? "maybe" : "culprit", culprit)));
   if (others.length > 0) {
-    parts.push("", "also found:", ...others.slice(0, OTHERS_SHOWN).flatMap(({ says }) => wrapped(says, "  - ")));
+    parts.push("", "also found:", ...others.slice(0, OTHERS_SHOWN).flatMap((cause) => otherLines(cause, culprit)));
     if (others.length > OTHERS_SHOWN) parts.push(`  and ${others.length - OTHERS_SHOWN} more (-o json)`);
   }
+  if (culprit !== undefined)
+    parts.push(...unjudgedLines(answer), ...(culprit.id === "unanswered" ? awayLines(answer, "", culprit.says) : []));
+  for (const note of answer.notes ?? []) parts.push("", ...wrapped(note, "note: "));
   if (unseen.length > 0) parts.push("", ...wrapped(unseen.join("; "), "not looked at: "));
   return `${parts.join("\n")}\n`;
 }
 
-function causeLines(word: string, { id, says, show, mend }: Cause): readonly string[] {
+/** What is said where nothing is wrong: no more than was looked at. */
+function goodEnd(answer: Answer): readonly string[] {
+  const { fate, unjudged } = answer;
+  const nothing = `nothing wrong was found on this node${unjudged.length === 0 ? "" : ", but not all rules on the packet's way can be judged"}`;
+  const ends = {
+    forward: nothing,
+    reject: "it is refused, as it should be",
+    drop: "it is dropped, as it should be",
+    pass: `${nothing}: the packet is not a Service's`,
+  };
+  return [ends[fate.is], ...unjudgedLines(answer), ...nextLines(answer)];
+}
+
+/** What to ask next, if it does not arrive. */
+function nextLines(answer: Answer): readonly string[] {
+  const { packet, fate, isProbed } = answer;
+  if (fate.is !== "forward") return [];
+  const [first] = fate.endpoints;
+  const next: string[] = [...arrivalLines(packet)];
+  if (packet.protocol === "TCP" && first !== undefined) {
+    next.push(...wrapped(`${next.length === 0 ? "if it does not arrive: " : "then "}see whether the endpoint answers`, ""));
+    next.push(
+      isProbed
+        ? `  curl -m 2 http://${hostPort(first.ip, first.port)}/`
+        : `  turnout why ${packet.source} ${hostPort(packet.destination, packet.port)} --probe`,
+    );
+  }
+  return [...next, ...awayLines(answer, next.length === 0 ? "if it does not arrive: " : "then ")];
+}
+
+/** What never comes to this node is for nothing here to blame. */
+function arrivalLines({ source, device, isDeviceAssumed }: AskedPacket): readonly string[] {
+  if (device === "") return [];
+  const assumed = isDeviceAssumed === true ? ` (it was taken to come in by ${device}; where that is wrong, ask with --in DEVICE)` : "";
+  return [...wrapped(`if it does not arrive: first see whether it comes to this node${assumed}`, ""), `  tcpdump -ni any host ${source}`];
+}
+
+/** Where an endpoint is on another node, that node's own rules and ways count too. */
+function awayLines({ packet, fate }: Answer, head: string, blame?: string): readonly string[] {
+  if (fate.is !== "forward") return [];
+  const blamed = blame?.split(/[\s,;()]+/);
+  const away = fate.endpoints.find(
+    ({ ip, port, isLocal, masquerade }) => !isLocal && !masquerade && blamed?.includes(hostPort(ip, port)) !== false,
+  );
+  if (away === undefined) return [];
+  const protocol = packet.protocol === "TCP" ? "" : `/${packet.protocol.toLowerCase()}`;
   return [
-    ...wrapped(`${says} [${id}]`, `${word}: `.padEnd(9)),
-    ...(show === undefined ? [] : [`  look:  ${show}`]),
-    ...wrapped(mend, "  mend:  "),
+    `${head}ask on the endpoint's node${away.nodeName === undefined ? "" : `, ${away.nodeName}`}`,
+    `  turnout why ${packet.source} ${hostPort(away.ip, away.port)}${protocol}`,
   ];
+}
+
+/** Where no proxy runs, what that has led to is worth a look, too. */
+function otherLines({ id, says, show = [] }: Cause, culprit: Cause | undefined): readonly string[] {
+  const isEffect = culprit?.id === "not_running" && id.startsWith("kernel_");
+  return [...wrapped(says, "  - "), ...(isEffect ? commandLines(show, "    look:  ") : [])];
+}
+
+function unjudgedLines({ unjudged }: Answer): readonly string[] {
+  if (unjudged.length === 0) return [];
+  const more = unjudged.length > UNJUDGED_SHOWN ? [`  and ${unjudged.length - UNJUDGED_SHOWN} more (-o json)`] : [];
+  const told = unjudged
+    .slice(0, UNJUDGED_SHOWN)
+    .flatMap(({ says, rule, show }) => [...wrapped(`${says}:`, "  - "), `      ${rule}`, ...commandLines([show], "    look:  ")]);
+  return ["", "can't be judged:", ...told, ...more, ""];
+}
+
+function causeLines(word: string, { id, says, show = [], mend, commands = [] }: Cause): readonly string[] {
+  return [
+    ...wrapped(`${says} [${id}]`, `${word}: `.padEnd(MARGIN.length)),
+    ...commandLines(show, "  look:  "),
+    ...wrapped(`${mend}${commands.length === 0 ? "" : ":"}`, "  mend:  "),
+    ...commandLines(commands, `${MARGIN}  `),
+  ];
+}
+
+/** Each command on its own line, below the first. */
+function commandLines(commands: readonly string[], head: string): readonly string[] {
+  return commands.map((command, index) => `${index === 0 ? head : " ".repeat(head.length)}${command}`);
 }
 
 /** Break text into lines; further ones are indented as far as the first one's head. Words stay whole. */

@@ -28,6 +28,7 @@ export type Fate = { readonly is: "forward"; readonly endpoints: readonly FateEn
  */
 export const CAUSES = {
   families_differ: "source and destination are of different families",
+  other_flags: "this command was told other flags than the proxy that wrote the rules",
   elsewhere: "another node decides about this packet",
   kernel_stale: "the kernel still serves what no Service has any more",
   hidden_label: "the Service is left to another proxy by its label",
@@ -41,13 +42,14 @@ export const CAUSES = {
   wrong_port: "the Service has the address, but not the port",
   node_port_address: "node ports don't answer on this address of the node",
   node_port_loopback: "node ports don't answer on loopback",
-  unknown_address: "no Service has the address, and it is in a service range",
+  unknown_address: "no Service has the address, and it is in a service range, or like a cluster IP",
   family_missing: "the Service has no address or no endpoints of this family",
   source_range: "the client is outside the Service's source ranges",
   no_endpoints: "the Service has no endpoints",
   named_port: "the Service's slices lack the port: names or protocols don't match",
   none_ready: "the Service has endpoints, and none is ready",
   local_policy: "the policy is Local, and no endpoint is on this node",
+  address_taken: "this node itself has an endpoint's address, so the pod gets nothing",
   device_down: "a device that the packet needs is down",
   ipv6_off: "IPv6 is off on a device that the packet needs",
   rp_filter: "the kernel's reverse path filter drops the packet or its answer",
@@ -59,6 +61,8 @@ export const CAUSES = {
   untracked: "rules of another program keep the packet from being tracked, so it is not translated",
   mark_bit: "rules of another program change the mark bit that asks for masquerade",
   two_proxies: "another service proxy has rules in force for this address",
+  not_running: "no proxy keeps the rules in step",
+  refused_row: "the host refused the Service's rules",
   kernel_missing: "the kernel lacks something that the proxy should have put there",
   kernel_changed: "the kernel holds something else than the proxy should have put there",
   forwarding_off: "the kernel does not forward packets",
@@ -70,8 +74,6 @@ export const CAUSES = {
   mtu: "packets are too large for a device, and nobody gets to hear it",
   unanswered: "an endpoint does not answer",
   hints_ignored: "topology hints don't apply, so all endpoints are used",
-  refused_row: "the host refused the Service's rules",
-  not_running: "no proxy keeps the rules in step",
   contested: "another Service wants the address, too, and does not get it",
 } as const;
 
@@ -83,12 +85,23 @@ export interface Cause {
   readonly id: CauseId;
   /** What is wrong, with the names it has here: one or two plain sentences. */
   readonly says: string;
-  /** A command that shows it; absent: nothing but the answer itself does. */
-  readonly show?: string;
-  /** What to do: a command where there is one. */
+  /** Commands that show it, each as it can be pasted; absent: nothing but the answer itself does. */
+  readonly show?: readonly string[];
+  /** What to do, in words. */
   readonly mend: string;
+  /** The commands that do it, in order; absent: there are none that could be pasted. */
+  readonly commands?: readonly string[];
   /** False: it is a guess, or explains something else than a packet that does not arrive. Default true. */
   readonly isSure?: false;
+}
+
+/** A rule of another program on the packet's way of which nobody can tell whether it fits the packet. */
+export interface UnjudgedRule {
+  /** Where it is, and what it may do. */
+  readonly says: string;
+  /** As its tool writes it. */
+  readonly rule: string;
+  readonly show: string;
 }
 
 /** What there is to say about one packet. */
@@ -101,17 +114,27 @@ export interface Answer {
   readonly fate: Fate;
   /** Found wrong, the culprit first; empty: nothing was. */
   readonly causes: readonly Cause[];
+  /** Worth knowing, and nothing that is wrong here; absent: nothing. */
+  readonly notes?: readonly string[];
   /** What could not be looked at, and why. */
   readonly unseen: readonly string[];
+  /** Rules that may drop the packet, for all that can be told. */
+  readonly unjudged: readonly UnjudgedRule[];
   /** The rest of the packet's way over this host was looked at too. */
   readonly isSurveyed: boolean;
+  /** The endpoints were connected to. */
+  readonly isProbed: boolean;
 }
 
 const ORDER = Object.keys(CAUSES) as readonly CauseId[];
 
-/** Put causes in order: what is sure before guesses, then as the packet meets them; each is told once. Pure. */
+/**
+ * Put causes in order: what is sure before guesses, then as the packet meets them; each is told once. Pure.
+ *
+ * Edges: with other flags than the proxy's nothing else in the answer can be relied on, so that comes first.
+ */
 export function rankedCauses(causes: readonly Cause[]): readonly Cause[] {
-  const rank = ({ id, isSure }: Cause): number => ORDER.indexOf(id) + (isSure === false ? ORDER.length : 0);
+  const rank = ({ id, isSure }: Cause): number => (id === "other_flags" ? -1 : ORDER.indexOf(id) + (isSure === false ? ORDER.length : 0));
   const told = new Map(causes.toReversed().map((cause) => [`${cause.id} ${cause.says}`, cause]));
   return [...told.values()].toSorted((a, b) => rank(a) - rank(b));
 }

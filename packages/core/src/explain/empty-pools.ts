@@ -18,8 +18,8 @@ export function sourceRangeCause({ source }: AskedPacket, { name }: ServicePort,
   return {
     id: "source_range",
     says: `${source} is in none of the source ranges of Service ${name.namespace}/${name.name}: ${sourceRanges.join(", ")}`,
-    show: `kubectl get service ${kubectlName(name)} -o jsonpath='{.spec.loadBalancerSourceRanges}'`,
-    mend: `if the client is welcome, add its range to spec.loadBalancerSourceRanges; note that a load balancer may replace the client's address`,
+    show: [`kubectl get service ${kubectlName(name)} -o jsonpath='{.spec.loadBalancerSourceRanges}'`],
+    mend: "if the client is welcome, add its address to spec.loadBalancerSourceRanges. The address that counts is the one that this node sees: where a load balancer puts its own in its place, add that one",
   };
 }
 
@@ -27,7 +27,7 @@ export function sourceRangeCause({ source }: AskedPacket, { name }: ServicePort,
 export function emptyPoolCauses(state: ExplainedState, packet: AskedPacket, row: ServicePort, destination: Destination): readonly Cause[] {
   const { name, endpoints } = row;
   const service = `Service ${printableName(name)}`;
-  const show = slicesCommand(name);
+  const show = [slicesCommand(name)];
   if (endpoints.length === 0) return [missingEndpoints(state, packet, row)];
   if (row.cluster.length === 0 && row.local.length === 0 && !endpoints.some(isUsable)) {
     const terminating = endpoints.filter((endpoint) => endpoint.terminating).length;
@@ -37,7 +37,8 @@ export function emptyPoolCauses(state: ExplainedState, packet: AskedPacket, row:
         id: "none_ready",
         says,
         show,
-        mend: `see why the pods are not ready: kubectl get pods -n ${name.namespace} -o wide; kubectl describe pod`,
+        mend: "see why the pods are not ready",
+        commands: [`kubectl get pods -n ${name.namespace} -o wide`, `kubectl describe pods -n ${name.namespace}`],
       },
     ];
   }
@@ -53,7 +54,8 @@ export function emptyPoolCauses(state: ExplainedState, packet: AskedPacket, row:
 
 function missingEndpoints({ objects, node, issues }: ExplainedState, { family }: AskedPacket, { name }: ServicePort): Cause {
   const service = `Service ${printableName(name)}`;
-  const show = slicesCommand(name);
+  const show = [slicesCommand(name)];
+  const showAll = [`${slicesCommand(name)} -o yaml`];
   const slices = [...(objects?.slices(`${name.namespace}/${name.name}`).values() ?? [])];
   const filled = slices.filter((slice) => slice.endpoints.length > 0);
   const ofFamily = filled.filter((slice) => slice.family === family);
@@ -64,7 +66,7 @@ function missingEndpoints({ objects, node, issues }: ExplainedState, { family }:
     return {
       id: "named_port",
       says,
-      show: `${show} -o yaml`,
+      show: showAll,
       mend: "give the port in the Service and in the pods (a named targetPort: the container port's name) the same name and protocol",
     };
   }
@@ -77,7 +79,7 @@ function missingEndpoints({ objects, node, issues }: ExplainedState, { family }:
     return {
       id: "refused_object",
       says: `${service} has no endpoints that can be used: ${refused.object}: ${refused.what}`,
-      show: `${show} -o yaml`,
+      show: showAll,
       mend: refused.hint,
     };
   const says = `${service} has no endpoints`;
@@ -85,7 +87,8 @@ function missingEndpoints({ objects, node, issues }: ExplainedState, { family }:
     id: "no_endpoints",
     says,
     show,
-    mend: `compare its selector with the labels of its pods: kubectl get service ${kubectlName(name)} -o wide; kubectl get pods -n ${name.namespace} --show-labels`,
+    mend: "compare its selector with the labels of its pods",
+    commands: [`kubectl get service ${kubectlName(name)} -o wide`, `kubectl get pods -n ${name.namespace} --show-labels`],
   };
 }
 
@@ -111,7 +114,7 @@ export function hintCauses({ objects, node }: ExplainedState, row: ServicePort):
       id: "hints_ignored",
       isSure: false,
       says,
-      show: `${slicesCommand(name)} -o yaml`,
+      show: [`${slicesCommand(name)} -o yaml`],
       mend: "label the node with its zone, or have enough endpoints in each zone; traffic is served either way",
     },
   ];
@@ -131,7 +134,7 @@ function quoted(name: string): string {
 }
 
 /** `1 endpoint`, `2 endpoints`. Pure. */
-export function count(number: number, what: string): string {
+function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 

@@ -2,9 +2,9 @@ import { objectId } from "../contract/backend.ts";
 import type { Backend, KernelObject } from "../contract/backend.ts";
 import type { ServicePort } from "../model/rows.ts";
 import { operatingError } from "../model/errors.ts";
+import { printableName } from "../model/names.ts";
 import { rankedCauses } from "./answer.ts";
-import type { Answer, Cause, Fate, Step } from "./answer.ts";
-import { count } from "./empty-pools.ts";
+import type { Answer, Cause, Fate, Step, UnjudgedRule } from "./answer.ts";
 import { firstDifference } from "./first-difference.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
 import { familiesCause, walkPacket } from "./walk.ts";
@@ -14,8 +14,14 @@ import type { Walk } from "./walk.ts";
 export interface Survey {
   readonly steps: readonly Step[];
   readonly causes: readonly Cause[];
+  /** Worth knowing, and nothing that is wrong here; absent: nothing. */
+  readonly notes?: readonly string[];
   /** What could not be looked at, and why. */
   readonly unseen: readonly string[];
+  /** Rules of which it can't be told whether they fit; absent: none. */
+  readonly unjudged?: readonly UnjudgedRule[];
+  /** It connected to the endpoints. */
+  readonly isProbed?: boolean;
 }
 
 /** A question, and where answers are found. */
@@ -49,20 +55,58 @@ export async function explainPacket<H, K extends KernelObject, S>(question: Pack
     backend: backend.name,
     steps: [...walk.steps, ...kernel.steps, ...rest.steps],
     fate: walk.fate,
-    causes: rankedCauses([...walk.causes, ...kernel.causes, ...others.causes, ...rest.causes, ...causes]),
+    causes: rankedCauses([
+      ...walk.causes,
+      ...refusalCauses(state, walk),
+      ...withoutTwice(kernel.causes, causes),
+      ...others.causes,
+      ...rest.causes,
+      ...withKernel(causes, kernel.causes),
+    ]),
+    notes: [...walk.notes, ...(rest.notes ?? [])],
     unseen: [...kernel.unseen, ...others.unseen, ...rest.unseen],
+    unjudged: rest.unjudged ?? [],
     isSurveyed: survey !== undefined,
+    isProbed: false,
   };
 }
 
+/** That the flags differ needs to be said once: best by who knows which. */
+function withoutTwice(kernel: readonly Cause[], known: readonly Cause[]): readonly Cause[] {
+  return known.some(({ id }) => id === "other_flags") ? kernel.filter(({ id }) => id !== "other_flags") : kernel;
+}
+
+/** That no proxy runs is a guess, until the kernel holds other rules than a proxy would leave there. */
+function withKernel(causes: readonly Cause[], kernel: readonly Cause[]): readonly Cause[] {
+  if (!kernel.some(({ isSure }) => isSure !== false)) return causes;
+  return causes.map(({ isSure, ...cause }) => (cause.id === "not_running" || isSure === undefined ? cause : { ...cause, isSure }));
+}
+
+/** The running proxy tried, and the host refused. */
+function refusalCauses({ refusals = [] }: ExplainedState, { hit }: Walk): readonly Cause[] {
+  if (hit === undefined) return [];
+  const { key, name } = hit.row;
+  return refusals
+    .filter(({ rows }) => rows.includes(key))
+    .map(({ object, error: { message, hint } }) => ({
+      id: "refused_row",
+      says: `the host refused ${object ?? "the rules"} of Service ${printableName(name)}${object === undefined ? ", which are left as they were" : ""}: ${message}`,
+      show: ["turnout status"],
+      mend: hint ?? "see the proxy's log around that time; the proxy tries again by itself",
+    }));
+}
+
 /** Add to an answer what was found on the rest of the packet's way. Pure. */
-export function withSurvey(answer: Answer, { steps, causes, unseen }: Survey): Answer {
+export function withSurvey(answer: Answer, { steps, causes, notes = [], unseen, unjudged = [], isProbed = false }: Survey): Answer {
   return {
     ...answer,
     steps: [...answer.steps, ...steps],
     causes: rankedCauses([...answer.causes, ...causes]),
+    notes: [...(answer.notes ?? []), ...notes],
     unseen: [...answer.unseen, ...unseen],
+    unjudged: [...answer.unjudged, ...unjudged],
     isSurveyed: true,
+    isProbed: answer.isProbed || isProbed,
   };
 }
 
@@ -92,8 +136,12 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const difference = firstDifference({ wanted, unwanted, held }, family.describe?.bind(family));
   const says =
     difference === undefined
-      ? `the kernel holds what that takes: ${count(wanted.length, "object")} as they should be`
-      : `the kernel does not hold what that takes: ${difference.says}`;
+      ? walk.fate.is === "pass"
+        ? `Turnout's rules leave it alone, as they should (${wanted.length + unwanted.length} checked)`
+        : `Turnout's rules for this are in the kernel, complete (${wanted.length} checked)`
+      : difference.id === "other_flags"
+        ? "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags"
+        : `Turnout's rules for this are not in the kernel as they should be: ${difference.says}`;
   return { steps: [{ says }], causes: difference === undefined ? [] : [difference], unseen: [] };
 }
 
@@ -104,7 +152,7 @@ async function lookForOthers<H, K extends KernelObject, S>({ backend }: PacketQu
   if (live.length === 0) return NOTHING;
   const says = `another service proxy has rules in force on this node: ${live.join(", ")}`;
   const mend = "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
-  return { steps: [], causes: [{ id: "two_proxies", says, show: "turnout doctor", mend }], unseen: [] };
+  return { steps: [], causes: [{ id: "two_proxies", says, show: ["turnout doctor"], mend }], unseen: [] };
 }
 
 async function observed<K extends KernelObject>(

@@ -1,5 +1,5 @@
 import { objectId } from "../contract/backend.ts";
-import type { Backend, KernelObject, Plain } from "../contract/backend.ts";
+import type { Backend, KernelObject, ObjectWords, Plain } from "../contract/backend.ts";
 import { isEqual } from "../model/equal.ts";
 import type { Cause } from "./answer.ts";
 
@@ -22,40 +22,54 @@ const MEND =
 /**
  * Name the first object that the host lacks, or holds otherwise than it should. Pure.
  *
- * Edges: undefined where all are as they should be.
+ * Edges: undefined where all are as they should be. One that is whole, as other flags make it, goes before all others: they differ for the same reason.
  */
 export function firstDifference<K extends KernelObject>(
   { wanted, unwanted, held }: HeldObjects<K>,
   describe: DescribeObject<K> = plainWords,
 ): Cause | undefined {
-  const isSame = (object: K): boolean => {
+  const different = wanted.flatMap((object) => {
     const found = held.get(objectId(object));
-    return found !== undefined && isEqual(found.value, object.value);
-  };
-  const different = wanted.filter((object) => !isSame(object));
+    return found !== undefined && isEqual(found.value, object.value) ? [] : [{ object, found, words: describe(object, found) }];
+  });
   const [first] = different;
+  const ofOthers = different.find(({ words }) => words.isOfOtherSettings === true);
+  if (ofOthers !== undefined) return otherFlags(ofOthers.words);
   if (first !== undefined) {
-    const { what, show } = describe(first);
-    const found = held.get(objectId(first));
+    const { object, found, words } = first;
     const others = different.length === 1 ? "" : ` (and ${different.length - 1} more)`;
     const says =
       found === undefined
-        ? `the kernel lacks ${what}${others}`
-        : `the kernel has another ${what} than it should${others}${detail(first, found)}`;
-    return { id: found === undefined ? "kernel_missing" : "kernel_changed", says, ...(show === undefined ? {} : { show }), mend: MEND };
+        ? `the kernel lacks ${words.what}${others}`
+        : `${words.differs ?? `the kernel has another ${words.what} than it should${detail(object, found)}`}${others}`;
+    return { id: found === undefined ? "kernel_missing" : "kernel_changed", says, ...shown(words), mend: MEND };
   }
   const left = unwanted.find((object) => held.has(objectId(object)));
   if (left === undefined) return undefined;
-  const { what, show } = describe(left);
+  const words = describe(left);
   return {
     id: "kernel_stale",
-    says: `the kernel still has ${what}, and no Service has that address and port any more`,
-    ...(show === undefined ? {} : { show }),
+    says: `the kernel still has ${words.what}, and no Service has that address and port any more`,
+    ...shown(words),
     mend: MEND,
   };
 }
 
-/** What differs: the fields, or the whole where that is short. */
+function otherFlags(words: ObjectWords): Cause {
+  return {
+    id: "other_flags",
+    isSure: false,
+    says: `the rules in the kernel were made with other flags than this command was told, or by another version of Turnout: ${words.what} is whole, and another one than these flags make. So the rules can't be compared, and the steps may be wrong`,
+    ...shown(words),
+    mend: "give the flags that the proxy has (--config, --node-name, --cluster-cidr and so on), or, where the proxy runs, ask it: leave out --source, --backend, --config and --node-name",
+  };
+}
+
+function shown({ show }: ObjectWords): Pick<Cause, "show"> {
+  return show === undefined ? {} : { show: [show] };
+}
+
+/** What differs: the fields, or the whole where that is short. A digest says nothing to anybody. */
 function detail({ value: wanted }: KernelObject, { value: found }: KernelObject): string {
   const short = (value: unknown): string => {
     const text = JSON.stringify(value) ?? "nothing";
@@ -64,13 +78,18 @@ function detail({ value: wanted }: KernelObject, { value: found }: KernelObject)
   const fields = (value: Plain): Readonly<Record<string, unknown>> =>
     typeof value === "object" && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : { "": value };
   const [a, b] = [fields(wanted), fields(found)];
-  const names = Object.keys({ ...a, ...b }).filter((name) => !isEqual(a[name], b[name]));
+  const names = Object.keys({ ...a, ...b }).filter((name) => !isEqual(a[name], b[name]) && !isDigest(a[name]));
+  if (names.length === 0) return "";
   return `: ${names.map((name) => `${name === "" ? "" : `${name} `}${short(b[name])} instead of ${short(a[name])}`).join(", ")}`;
 }
 
 const SHORT = 60;
 
+function isDigest(value: unknown): boolean {
+  return typeof value === "string" && /(?:^|\W)[0-9a-f]{12,}(?:\W|$)/.test(value);
+}
+
 /** Words for a backend that has none of its own. */
-export function plainWords({ kind, key }: KernelObject): { readonly what: string; readonly show?: string } {
+export function plainWords({ kind, key }: KernelObject): ObjectWords {
   return { what: `${kind} ${key}` };
 }

@@ -6,6 +6,7 @@ import type { Cause, CauseId } from "./answer.ts";
 import { isLoopback, isWithin, nodePortAddressesOf } from "./hit.ts";
 import type { Hit } from "./hit.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
+import { likenessCauses } from "./strangers.ts";
 
 /** What becomes of a packet that is no Service's, and what may have been meant. */
 export interface Miss {
@@ -24,9 +25,10 @@ export function missCauses(state: ExplainedState, packet: AskedPacket): Miss {
     ...nodePortCauses(state, packet),
   ];
   const { is, rule } = fateOfMiss(state, packet);
-  if (causes.length > 0 || !isWithin(packet.destination, state.node.serviceCIDRs)) return { is, rule, causes };
+  if (causes.length > 0) return { is, rule, causes };
+  if (!isWithin(packet.destination, state.node.serviceCIDRs)) return { is, rule, causes: likenessCauses(state, packet) };
   const says = `no Service has the address ${packet.destination}, which is in the cluster's service range`;
-  const show = `kubectl get services -A --field-selector spec.clusterIP=${packet.destination}`;
+  const show = [`kubectl get services -A --field-selector spec.clusterIP=${packet.destination}`];
   return {
     is,
     rule,
@@ -78,8 +80,9 @@ function hiddenCauses({ hidden = [] }: ExplainedState, packet: AskedPacket): rea
       {
         id: "hidden_label",
         says,
-        show: `kubectl get service -n ${namespace} ${name} --show-labels`,
-        mend: `if no other proxy serves it, remove the label: kubectl label service -n ${namespace} ${name} ${label}-`,
+        show: [`kubectl get service -n ${namespace} ${name} --show-labels`],
+        mend: "if no other proxy serves it, remove the label",
+        commands: [`kubectl label service -n ${namespace} ${name} ${label}-`],
       },
     ];
   });
@@ -102,7 +105,7 @@ const ISSUE_CAUSES: readonly (readonly [RegExp, CauseId])[] = [
 ];
 
 function issueCause({ object, what, hint }: Issue, id: CauseId): Cause {
-  return { id, says: `${object}: ${what}`, show: `turnout status`, mend: hint };
+  return { id, says: `${object}: ${what}`, show: ["turnout status"], mend: hint };
 }
 
 function idOf({ what }: Issue): CauseId {
@@ -144,7 +147,7 @@ function leftOutCauses({ objects }: ExplainedState, packet: AskedPacket): readon
       {
         id: "ip_mode_proxy",
         says,
-        show: `kubectl get service -n ${namespace} ${name} -o jsonpath='{.status.loadBalancer.ingress}'`,
+        show: [`kubectl get service -n ${namespace} ${name} -o jsonpath='{.status.loadBalancer.ingress}'`],
         mend: "see whether the load balancer is reached and healthy; the cloud's controller sets ipMode",
       },
     ];
@@ -158,7 +161,7 @@ function portCauses({ rows }: ExplainedState, packet: AskedPacket): readonly Cau
   if (row === undefined) return [];
   const { namespace, name } = row.name;
   const service = `Service ${namespace}/${name}`;
-  const show = `kubectl get service -n ${namespace} ${name}`;
+  const show = [`kubectl get service -n ${namespace} ${name}`];
   const other = near.find((one) => one.destinations.some(({ address, port }) => address === packet.destination && port === packet.port));
   if (other !== undefined) {
     const says = `${service} has ${hostPort(packet.destination, packet.port)} in ${other.name.protocol}, not in ${packet.protocol}`;
@@ -195,7 +198,7 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
       {
         id: "wrong_protocol",
         says,
-        show: `kubectl get service -n ${other.name.namespace} ${other.name.name}`,
+        show: [`kubectl get service -n ${other.name.namespace} ${other.name.name}`],
         mend: `ask with ${other.name.protocol}`,
       },
     ];
@@ -212,7 +215,7 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
     {
       id: "node_port_address",
       says,
-      show: "turnout run --help | grep -A3 nodeport-addresses",
+      show: ["turnout run --help | grep -A3 nodeport-addresses"],
       mend: isHosts
         ? `ask one that does, or have nodePortAddresses (--nodeport-addresses) choose this address too`
         : `ask an address of the node on which node ports answer: ${answering(state)}`,

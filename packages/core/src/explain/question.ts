@@ -1,5 +1,5 @@
 import type { Capabilities, Variants } from "../contract/capabilities.ts";
-import type { EndpointSlice, IPFamily, Issue, Protocol, Service } from "../model/api-objects.ts";
+import type { EndpointSlice, IPFamily, Issue, Node, Protocol, Service } from "../model/api-objects.ts";
 import type { NodeContext, ServicePort } from "../model/rows.ts";
 
 /** The packet that is asked about: the first of a new connection, as it reaches this node. */
@@ -13,6 +13,8 @@ export interface AskedPacket {
   readonly port: number;
   /** The device it comes in by; "" where this host itself sends it, {@link UNKNOWN_DEVICE} where nobody can tell. */
   readonly device: string;
+  /** Nobody said by which device: it is taken to be the one that answers to the client would leave by. */
+  readonly isDeviceAssumed?: boolean;
 }
 
 /** No device has this name. */
@@ -24,12 +26,23 @@ export interface KnownObjects {
   services(): Iterable<Service>;
   /** The slices of the Service under `namespace/name`. */
   slices(serviceKey: string): ReadonlyMap<string, EndpointSlice>;
+  /** Every Node that is known; absent: none but the own one. */
+  nodes?(): Iterable<Node>;
 }
 
 /** A Service that is left to another proxy by its label (R-63). */
 export interface HiddenService {
   readonly service: Service;
   readonly label: string;
+}
+
+/** Rows that the host refused, as the proxy that runs tells. */
+export interface RefusedRows {
+  /** The object that failed; undefined: all of a row, which is kept as it was. */
+  readonly object: string | undefined;
+  readonly rows: readonly string[];
+  /** What the host said last. */
+  readonly error: { readonly message: string; readonly hint?: string | undefined };
 }
 
 /** All that the desired state says of one node, in the family of the packet. */
@@ -47,4 +60,6 @@ export interface ExplainedState {
   readonly issues: readonly Issue[];
   readonly objects?: KnownObjects | undefined;
   readonly hidden?: readonly HiddenService[] | undefined;
+  /** What the host refuses now; absent: nobody knows. */
+  readonly refusals?: readonly RefusedRows[];
 }

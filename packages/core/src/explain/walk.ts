@@ -7,6 +7,7 @@ import { decidingRule, detectorText, hitOf, isFromHost, isFromPod, isWithin } fr
 import type { Hit } from "./hit.ts";
 import { contestedCauses, missCauses } from "./near-misses.ts";
 import { UNKNOWN_DEVICE } from "./question.ts";
+import { senderNotes, strangerNotes, strangerText, takenCauses } from "./strangers.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
 
 /** What the desired state says of a packet. */
@@ -15,6 +16,7 @@ export interface Walk {
   readonly fate: Fate;
   readonly hit: Hit | undefined;
   readonly causes: readonly Cause[];
+  readonly notes: readonly string[];
 }
 
 const KINDS: Readonly<Record<DestinationKind, string>> = {
@@ -33,21 +35,33 @@ const ENDPOINTS_SHOWN = 4;
  */
 export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
   const mixed = familiesCause(packet);
-  if (mixed !== undefined) return { steps: [{ says: mixed.says }], fate: { is: "pass" }, hit: undefined, causes: [mixed] };
+  if (mixed !== undefined) return { steps: [{ says: mixed.says }], fate: { is: "pass" }, hit: undefined, causes: [mixed], notes: [] };
   const sender: Step = { says: senderText(state, packet) };
   if (packet.device === "" && state.capabilities.hostOrigin !== true) {
     const says = `the backend does not serve packets of the node itself: ${state.capabilities.hostOrigin}`;
     const cause: Cause = { id: "incapable", says, mend: "ask from a pod, or use another backend" };
-    return { steps: [sender, { says: "it goes on as it is", rule: "R-56" }], fate: { is: "pass" }, hit: undefined, causes: [cause] };
+    return {
+      steps: [sender, { says: "it goes on as it is", rule: "R-56" }],
+      fate: { is: "pass" },
+      hit: undefined,
+      causes: [cause],
+      notes: [],
+    };
   }
   const hit = hitOf(state, packet);
   if (hit === undefined) return walkMiss(state, packet, sender);
   const { row, destination } = hit;
   const rule = decidingRule(state, packet, hit);
   const owner: Step = { says: `${targetText(packet)} is ${KINDS[destination.kind]} of Service ${printableName(row.name)}` };
-  const notes = [...contestedCauses(state, packet, hit), ...hintCauses(state, row)];
+  const others = [...contestedCauses(state, packet, hit), ...hintCauses(state, row)];
   const decision = decisionOf(state, packet, hit, rule);
-  return { ...decision, steps: [sender, owner, ...decision.steps], hit, causes: [...decision.causes, ...notes] };
+  return {
+    ...decision,
+    steps: [sender, owner, ...decision.steps],
+    hit,
+    causes: [...decision.causes, ...takenCauses(state, decision.fate), ...others],
+    notes: senderNotes(state, packet),
+  };
 }
 
 /** A fate without endpoints. */
@@ -57,10 +71,12 @@ type Decision = Pick<Walk, "steps" | "fate" | "causes">;
 
 function walkMiss(state: ExplainedState, packet: AskedPacket, sender: Step): Walk {
   const { is: wanted, rule, causes } = missCauses(state, packet);
+  const owner = strangerText(state, packet) ?? `${targetText(packet)} is no Service's that counts here`;
   const { is }: Unserved = wanted === "pass" ? { is: wanted } : unserved(state, wanted, packet, undefined);
   const words = is === "reject" ? "it is refused" : is === "drop" ? "it is dropped" : "it goes on as it is";
-  const says = `${targetText(packet)} is no Service's that counts here: ${words}`;
-  return { steps: [sender, rule === undefined ? { says } : { says, rule }], fate: { is }, hit: undefined, causes };
+  const says = `${owner}: ${words}`;
+  const notes = [...senderNotes(state, packet), ...(causes.length === 0 ? strangerNotes(state, packet) : [])];
+  return { steps: [sender, rule === undefined ? { says } : { says, rule }], fate: { is }, hit: undefined, causes, notes };
 }
 
 function decisionOf(state: ExplainedState, packet: AskedPacket, { row, destination }: Hit, rule: Rule): Decision {

@@ -77,6 +77,16 @@ describe("R-55 an object that can't be named is skipped and reported", () => {
 describe("R-55 reports", () => {
   const bad = rawService("cart", { sessionAffinity: "Cookie" });
 
+  it("what the source says is wrong holds until the source says otherwise", () => {
+    const { store, issues } = listening();
+    const torn = { object: "/m/a.yaml:7", what: "can't be parsed", hint: "mend it" };
+    store.holdIssues([torn]);
+    store.upsert("Service", bad);
+    expect([...store.issues()]).toEqual([torn, ...issues]);
+    store.holdIssues([]);
+    expect([...store.issues()]).toEqual(issues);
+  });
+
   it("one for each version of an object: a repeated list does not say it again", () => {
     const { store, issues } = listening();
     store.upsert("Service", bad);

@@ -56,6 +56,8 @@ export class Store {
   readonly #interned = new Map<string, string>();
   /** What was last said of each object that something is wrong with: a repeated list says nothing new. */
   readonly #said = new Map<string, readonly Issue[]>();
+  /** What the source says is wrong with what it reads, as it is now. */
+  #sourceIssues: readonly Issue[] = [];
 
   constructor(options: StoreOptions = {}) {
     this.#report = options.report ?? ((): void => undefined);
@@ -78,9 +80,11 @@ export class Store {
     };
   }
 
-  /** What is wrong with the objects as they are now. Those without a usable name are not among them. */
+  /**
+   * What is wrong with the objects as they are now, and with what the source reads them from. Objects without a usable name are not among them.
+   */
   *issues(): Iterable<Issue> {
-    for (const issues of this.#said.values()) yield* issues;
+    for (const issues of [this.#sourceIssues, ...this.#said.values()]) yield* issues;
   }
 
   /** Take a new or changed API object, as JSON. Never throws for bad input. */
@@ -102,6 +106,11 @@ export class Store {
     else if (kind === "Service") this.#setService(key, undefined);
     else if (kind === "Node") this.#setNode(key, undefined);
     else this.#setServiceCIDR(key, undefined);
+  }
+
+  /** Take all that is wrong now with what the source reads objects from; it has reported that itself. */
+  holdIssues(issues: readonly Issue[]): void {
+    this.#sourceIssues = issues;
   }
 
   /** Note that the first list of a kind is complete. */

@@ -19,7 +19,7 @@ const NAMED_MAX = 3;
 /** Objects that a finding names. */
 const FOUND_MAX = 3;
 
-const NOTHING_FOUND: Findings = { hasLooked: false, hasMended: false, drifted: 0, driftedSome: [] };
+const NOTHING_FOUND: Findings = { hasLooked: false, lookingMs: 0, hasMended: false, drifted: 0, driftedSome: [] };
 
 /** Nothing was done, and nothing had to be. */
 const NOTHING_APPLIED: AppliedCount = { put: 0, removed: 0, deferred: 0 };
@@ -28,6 +28,8 @@ const NOTHING_APPLIED: AppliedCount = { put: 0, removed: 0, deferred: 0 };
 export interface Findings {
   /** It was looked at. */
   readonly hasLooked: boolean;
+  /** What that took, in ms. */
+  readonly lookingMs: number;
   /** What somebody was seen to leave of objects was believed, without looking. */
   readonly hasMended: boolean;
   /** How many objects were otherwise than we had left them. */
@@ -130,14 +132,15 @@ export class HostLink<H, K extends KernelObject, S> {
    * be there: following what changes is worth more than finding what a foreign hand undid.
    */
   async #look(signal: AbortSignal): Promise<void> {
-    const { backend, family, ledger, log } = this.#options;
+    const { backend, clock, family, ledger, log } = this.#options;
+    const sinceMs = clock.nowMs();
     try {
       const observed = await backend.observe(signal);
       demandObserved(observed);
       // Only what nobody but a foreign hand can have done counts.
       if (this.#isOurs) this.#found(ledger.differencesTo(observed));
-      this.#findings = { ...this.#findings, hasLooked: true };
       ledger.adopt(observed);
+      this.#findings = { ...this.#findings, hasLooked: true, lookingMs: this.#findings.lookingMs + clock.nowMs() - sinceMs };
       this.#isOurs = true;
     } catch (error) {
       if (!this.#isOurs || !ProxyError.is(error, "host_unsupported")) return rethrow(error);

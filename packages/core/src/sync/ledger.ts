@@ -36,6 +36,8 @@ export class Ledger<K extends KernelObject> {
   readonly #lingering = new LingeringObjects<K>();
   #skeleton: readonly K[] = [];
   #appliedCount = 0;
+  /** How far {@link Ledger.nextInForce} has come. */
+  #round: MapIterator<[string, Entry<K>]> | undefined;
 
   /** Objects the host holds, as far as is known. */
   get appliedCount(): number {
@@ -95,6 +97,22 @@ export class Ledger<K extends KernelObject> {
     const rows = new Set<string>();
     for (const id of ids) for (const row of rowsAmong(this.#entries.get(id)?.owners)) rows.add(row);
     return rows;
+  }
+
+  /** The next objects that are in force, at most so many; after the last of a round fewer, or none. */
+  nextInForce(count: number): readonly K[] {
+    const some: K[] = [];
+    this.#round ??= this.#entries.entries();
+    while (some.length < count) {
+      const next = this.#round.next();
+      if (next.done === true) {
+        this.#round = undefined;
+        break;
+      }
+      const [id, { wanted }] = next.value;
+      if (wanted !== undefined && !this.#dirty.has(id)) some.push(wanted);
+    }
+    return some;
   }
 
   /** Replace what exists whatever the rows are. */

@@ -4,14 +4,14 @@ import { Backoff } from "./backoff.ts";
 export interface ScheduleOptions {
   /** Between the end of one sync and the start of the next. */
   readonly minIntervalMs: number;
-  /** After this long everything is compared with the host again; later where comparing takes more than a tenth of it. */
+  /** After this long everything is compared with the host again; later where comparing takes more than a two-hundredth of it. */
   readonly maxIntervalMs: number;
   /** Longest wait after a failure. */
   readonly retryMs: number;
 }
 
-/** Comparing everything takes up to this share of the time. */
-const COMPARING_SHARE = 0.1;
+/** Comparing everything takes up to this share of the time, where nothing was seen to have changed. A host has two families. */
+const COMPARING_SHARE = 0.005;
 
 /** Between two turns of one plan: enough for the process to hear what came meanwhile. */
 const BREATH_MS = 1;
@@ -78,11 +78,10 @@ export class Schedule {
     this.#isUnfinished = false;
   }
 
-  /** It succeeded; `dueMs`: what of it is to be done later is due then. */
-  succeeded(nowMs: number, dueMs: number): void {
+  /** It succeeded; `dueMs`: what of it is to be done later is due then; `comparingMs`: what comparing everything took. */
+  succeeded(nowMs: number, dueMs: number, comparingMs: number): void {
     this.#backoff.reset();
-    const sinceMs = this.#fullSinceMs ?? nowMs;
-    this.#auditMs = Math.max(this.#auditMs, sinceMs + (nowMs - sinceMs) / COMPARING_SHARE);
+    this.#auditMs = Math.max(this.#auditMs, (this.#fullSinceMs ?? nowMs) + comparingMs / COMPARING_SHARE);
     this.#dueMs = Math.min(this.#isHurried ? this.#dueMs : this.#auditMs, dueMs);
     this.#endMs = nowMs;
   }

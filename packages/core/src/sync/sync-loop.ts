@@ -13,6 +13,7 @@ import type { SyncObserver } from "./observer.ts";
 import { Progress } from "./progress.ts";
 import { Reconciler } from "./reconciler.ts";
 import type { Refusal } from "./reconciler.ts";
+import { RollingAudit } from "./rolling-audit.ts";
 import { Schedule } from "./schedule.ts";
 import type { ScheduleOptions } from "./schedule.ts";
 import { WantedRows } from "./wanted-rows.ts";
@@ -58,6 +59,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   readonly #forgetter: FlowForgetter;
   readonly #reader: FeedReader;
   readonly #schedule: Schedule;
+  readonly #audit: RollingAudit<H, K, S>;
   readonly #progress = new Progress();
   #host: H;
   /** What somebody left of what the host held, one thing after another, since the last sync. */
@@ -73,6 +75,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#forgetter = new FlowForgetter(options);
     this.#reader = new FeedReader(options);
     this.#schedule = new Schedule(options);
+    this.#audit = new RollingAudit({ backend, ledger: this.#wanted.ledger, family, clock, log, retryMs });
   }
 
   /** Rows as they should be in force. */
@@ -160,10 +163,11 @@ export class SyncLoop<H, K extends KernelObject, S> {
     while (!signal.aborted) {
       const restMs = schedule.restMs(clock.nowMs());
       if (restMs > 0) await clock.sleep(restMs, signal);
-      const heard = await this.#reader.wait(schedule.dueMs, signal);
+      const heard = await this.#reader.wait(Math.min(schedule.dueMs, this.#auditDueMs()), signal);
       if (signal.aborted) break;
       if (heard === "lost") continue;
       if (heard !== "due") this.#accept(heard);
+      else if (clock.nowMs() < schedule.dueMs && !(await this.#isSliceTouched(signal))) continue;
       if (this.node === undefined) schedule.idle();
       else await this.#sync(signal);
     }
@@ -199,6 +203,19 @@ export class SyncLoop<H, K extends KernelObject, S> {
   #hurry(): void {
     this.#schedule.hurry(this.#options.clock.nowMs());
     this.#reader.wake();
+  }
+
+  /** When to look at a part of the host, ms since the epoch. Nothing is looked at before everything was, nor where everything will be. */
+  #auditDueMs(): number {
+    return this.#hostLink.isKnown && this.#options.dryRun === undefined ? this.#audit.dueMs : Number.POSITIVE_INFINITY;
+  }
+
+  /** Look at the next part of the host, if it is time: whether somebody has touched it, so that it has to be mended. */
+  async #isSliceTouched(signal: AbortSignal): Promise<boolean> {
+    if (this.#options.clock.nowMs() < this.#auditDueMs()) return false;
+    const left = await this.#audit.lookAtSlice(signal);
+    if (left.size > 0) this.#left.push(left);
+    return left.size > 0;
   }
 
   #accept(changes: ChangeSet): void {
@@ -255,12 +272,12 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { clock, family, observer } = this.#options;
     const { ledger } = this.#wanted;
     const atMs = clock.nowMs();
+    const { hasLooked, lookingMs, hasMended: mended, drifted, driftedSome } = this.#hostLink.drainFindings();
     if (deferred > 0) this.#schedule.paused(atMs);
-    else this.#schedule.succeeded(atMs, Math.min(ledger.lingeringDueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY));
+    else this.#schedule.succeeded(atMs, Math.min(ledger.lingeringDueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY), lookingMs);
     let triggersMs: readonly number[] = [];
     if (deferred > 0) this.#progress.paused(atMs);
     else triggersMs = this.#progress.succeeded(atMs);
-    const { hasLooked, hasMended: mended, drifted, driftedSome } = this.#hostLink.drainFindings();
     const full = isFull || hasLooked;
     const objects = ledger.appliedCount;
     const found = { drifted, driftedSome, mended };

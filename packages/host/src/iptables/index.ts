@@ -4,8 +4,11 @@
  * @packageDocumentation
  */
 export { hidesRules } from "./errors.ts";
+export { explainLegacySigns, legacySigns } from "./legacy-signs.ts";
+export type { LegacySignOptions } from "./legacy-signs.ts";
 export { SectionRestore } from "./section-restore.ts";
 export type { CommitCounts } from "./section-restore.ts";
+export { IptablesLookup } from "./lookup.ts";
 export { IptablesTool } from "./tool.ts";
 export type { LockWaits } from "./tool.ts";
 export { chooseIptables, findIptables, iptablesName, loadLegacyModules } from "./tools.ts";

@@ -1,6 +1,7 @@
 import { ProxyError, tryInHalves } from "@turnout/core";
 import type { Log } from "@turnout/core";
 import type { EchoCount, OwnCommits } from "../watch/own-commits.ts";
+import type { SignWatch } from "../watch/sign-watch.ts";
 import { complainedLine } from "./errors.ts";
 import { cutSections } from "./text/cut-sections.ts";
 import type { ChainObject } from "./text/objects.ts";
@@ -12,6 +13,8 @@ import type { IptablesTool } from "./tool.ts";
 export interface CommitCounts {
   readonly own: OwnCommits;
   readonly echoes: EchoCount;
+  /** Watches what the legacy variant has; absent: nobody does. */
+  readonly signs?: Pick<SignWatch, "during">;
 }
 
 /**
@@ -82,7 +85,9 @@ export class SectionRestore {
   }
 
   async #commit(sections: readonly Section[], withDeletions: boolean, signal: AbortSignal): Promise<void> {
-    const restore = (): Promise<void> => this.#tool.restore(restoreInput(sections, withDeletions), signal);
+    const written = (): Promise<void> => this.#tool.restore(restoreInput(sections, withDeletions), signal);
+    const signs = this.#commits?.signs;
+    const restore = signs === undefined ? written : (): Promise<void> => signs.during(written);
     if (this.#commits === undefined) return await restore();
     const { own, echoes } = this.#commits;
     // Each section is a commit of its own. Of a call that failed some may be in force: they are taken for somebody else's, and looked at.

@@ -28,6 +28,13 @@ describe("IptablesTool", () => {
     await expect(toolThatPrints([], others + unlisted).saveExisting(signal)).rejects.toMatchObject(wanted);
   });
 
+  it("lists the tables of the nft variant in one run, whatever is in those of others", async () => {
+    const text =
+      "# Generated\n*mangle\n:A - [0:0]\nCOMMIT\n*nat\n:B - [0:0]\nCOMMIT\n# Table `security' is incompatible, use 'nft' tool.\n";
+    const { filter, nat, mangle } = await toolThatPrints([], text).saveAll(signal);
+    expect([filter, nat.includes(":B "), mangle.includes(":B "), mangle.includes(":A ")]).toEqual(["", true, false, true]);
+  });
+
   it("reads a table in which only other base chains can't be listed", async () => {
     const text = "*nat\nCOMMIT\n# Table `nat' contains incompatible base-chains, use 'nft' tool to list them.\n";
     expect(await toolThatPrints(["-t", "nat"], text).save("nat", signal)).toBe(text);

@@ -1,10 +1,10 @@
-import { ProxyError } from "@turnout/core";
 import type { IPFamily, World } from "@turnout/core";
 import { iptablesError } from "./errors.ts";
+import { IptablesLookup } from "./lookup.ts";
 import { restoreIptables, runLocked } from "./restore.ts";
 import type { LockedRun } from "./restore.ts";
 import type { TableName } from "./text/objects.ts";
-import { chooseIptables, iptablesName } from "./tools.ts";
+import { iptablesName } from "./tools.ts";
 import type { IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
 
 /** What waiting for the xtables lock has come to. */
@@ -21,23 +21,24 @@ export interface LockWaits {
 export class IptablesTool {
   readonly #world: Pick<World, "exec" | "clock" | "log">;
   readonly #family: IPFamily;
-  readonly #wanted: "auto" | IptablesVariant;
+  readonly #lookup: IptablesLookup;
   readonly #random: () => number;
   #choice: IptablesChoice | undefined;
-  #looking: Promise<IptablesChoice> | undefined;
   #waits: LockWaits = { count: 0, totalMs: 0 };
 
-  /** `wanted` may be a program that was found already; then nothing is looked up. */
+  /** `wanted` may be a lookup that the other family shares, or a program that was found already; then nothing is looked up. */
   constructor(
     world: Pick<World, "exec" | "clock" | "log">,
     family: IPFamily,
-    wanted: "auto" | IptablesVariant | IptablesProgram,
+    wanted: "auto" | IptablesVariant | IptablesLookup | IptablesProgram,
     random: () => number = Math.random,
   ) {
     this.#world = world;
     this.#family = family;
-    this.#wanted = typeof wanted === "string" ? wanted : wanted.variant;
-    if (typeof wanted !== "string") this.#choice = { ...wanted, because: "it was asked for", mixed: undefined };
+    if (wanted instanceof IptablesLookup) this.#lookup = wanted;
+    else this.#lookup = new IptablesLookup(world.exec, typeof wanted === "string" ? wanted : wanted.variant);
+    if (typeof wanted !== "string" && !(wanted instanceof IptablesLookup))
+      this.#choice = { ...wanted, because: "it was asked for", mixed: undefined };
     this.#random = random;
   }
 
@@ -47,45 +48,45 @@ export class IptablesTool {
 
   /** The variant in use; undefined: nothing was called yet that tells. */
   get variant(): IptablesVariant | undefined {
-    return this.#choice?.variant ?? (this.#wanted === "auto" ? undefined : this.#wanted);
+    const { found, wanted } = this.#lookup;
+    return (this.#choice ?? found)?.variant ?? (wanted === "auto" ? undefined : wanted);
   }
 
-  /** Which programs are used. Who asks while they are looked up waits with the others. @throws {ProxyError} as {@link chooseIptables}. */
+  /** Which programs are used. @throws {ProxyError} as {@link IptablesLookup.choice}. */
   async choice(signal: AbortSignal): Promise<IptablesChoice> {
     if (this.#choice !== undefined) return this.#choice;
-    const looking = (this.#looking ??= this.#look(signal));
-    try {
-      return await looking;
-    } catch (error) {
-      // It was canceled by whoever asked first.
-      if (ProxyError.is(error, "canceled") && !signal.aborted) return await this.choice(signal);
-      throw error;
-    }
+    const choice = await this.#lookup.choice(signal);
+    // Several may have waited; one of them tells.
+    if (this.#choice === undefined) this.#tell(choice);
+    return (this.#choice = choice);
   }
 
-  async #look(signal: AbortSignal): Promise<IptablesChoice> {
-    const { exec, log } = this.#world;
-    try {
-      this.#choice = await chooseIptables(this.#wanted, exec, signal);
-    } finally {
-      this.#looking = undefined;
-    }
-    const { variant, version, because, mixed } = this.#choice;
+  #tell({ variant, version, because, mixed }: IptablesChoice): void {
+    const { log } = this.#world;
     log.info("iptables chosen", { family: this.#family, variant, version, because });
-    if (mixed !== undefined) {
-      log.warn("both variants of iptables hold rules on this host, and the kernel obeys both", {
-        family: this.#family,
-        used: variant,
-        other: mixed,
-        hint: "have kubelet, CNI and proxies use one variant; remove the rules of the other, or reboot",
-      });
-    }
-    return this.#choice;
+    if (mixed === undefined) return;
+    log.warn("both variants of iptables hold rules on this host, and the kernel obeys both", {
+      family: this.#family,
+      used: variant,
+      other: mixed,
+      hint: "have kubelet, CNI and proxies use one variant; remove the rules of the other, or reboot",
+    });
   }
 
   /** List one table. @throws {ProxyError} `host_unsupported` where it holds what the tool can't list. */
   async save(table: TableName, signal: AbortSignal): Promise<string> {
     return await this.#saved(["-t", table], table, signal);
+  }
+
+  /**
+   * List all tables; "" for one that isn't there. The nft variant lists them in one run: whichever table it is asked for, it has the kernel walk the
+   * chains of all of them, which is most of the time it takes.
+   * @throws {ProxyError} as {@link IptablesTool.save}.
+   */
+  async saveAll(signal: AbortSignal): Promise<Readonly<Record<TableName, string>>> {
+    if ((await this.choice(signal)).variant === "nft") return { filter: "", nat: "", mangle: "", ...(await this.saveExisting(signal)) };
+    const [filter, nat, mangle] = await Promise.all([this.save("filter", signal), this.save("nat", signal), this.save("mangle", signal)]);
+    return { filter, nat, mangle };
   }
 
   /** List one table with what its rules matched. @throws {ProxyError} as {@link IptablesTool.save}. */
@@ -174,6 +175,6 @@ function absent(stderr: string, table: TableName): string {
  * table, everything would be made once more with every look.
  */
 function assertListed(stdout: string): void {
-  const complaint = /^# Table `\w+' is incompatible.*$/m.exec(stdout)?.[0];
+  const complaint = /^# Table `(?:filter|nat|mangle)' is incompatible.*$/m.exec(stdout)?.[0];
   if (complaint !== undefined) throw iptablesError(complaint.slice(2), "list what is there");
 }

@@ -5,17 +5,35 @@ import { chooseIptables, iptablesName, loadLegacyModules, parseIptablesVersion }
 
 const { signal } = new AbortController();
 
-/** A host whose `iptables` is one variant, with what each variant holds; a variant without text isn't installed. */
-function hostOf(plain: "nft" | "legacy" | undefined, saved: Partial<Record<"nft" | "legacy", string>>, calls: string[] = []): Exec {
+/**
+ * A host whose `iptables` is one variant, with what each variant holds for IPv4; a variant without text isn't installed. `tables`: what the kernel says
+ * the legacy variant has, where it may be asked.
+ */
+function hostOf(
+  plain: "nft" | "legacy" | undefined,
+  saved: Partial<Record<"nft" | "legacy", string>>,
+  calls: string[] = [],
+  tables?: readonly string[],
+): Exec {
   const missing = (file: string): never => {
     throw new ProxyError("tool_missing", `${file} is not installed`);
   };
   const run: Exec["run"] = (file, args) => {
     calls.push([file, ...args].join(" "));
+    if (file === "cat") {
+      if (tables === undefined) return Promise.resolve({ code: 1, stdout: "", stderr: "cat: Permission denied\n" });
+      return Promise.resolve({ code: 0, stdout: tables.map((table) => `${table}\n`).join(""), stderr: "" });
+    }
     const [, word] = /^ip6?tables(?:-(nft|legacy))?(?:-save)?$/.exec(file) ?? [];
     const variant = (word ?? plain) as "nft" | "legacy" | undefined;
     const text = variant === undefined ? undefined : saved[variant];
     if (variant === undefined || text === undefined) return Promise.reject(new Error("unreachable")).catch(() => missing(file));
+    const [, , asked, chain = ""] = args;
+    // The nft variant's complaint about a chain that isn't there.
+    const stderr = `iptables v1.8.9 (nf_tables): chain \`${chain}' in table \`mangle' is incompatible, use 'nft' tool.\n`;
+    const hasChain = text.includes(`:${chain} `) && !file.startsWith("ip6");
+    if (asked === "-S")
+      return Promise.resolve(hasChain ? { code: 0, stdout: `-N ${chain}\n`, stderr: "" } : { code: 1, stdout: "", stderr });
     const stdout =
       args[0] === "-V" ? `iptables v1.8.9 (${variant === "nft" ? "nf_tables" : "legacy"})\n` : file.startsWith("ip6") ? "" : text;
     return Promise.resolve({ code: 0, stdout, stderr: "" });
@@ -75,6 +93,16 @@ describe("chooseIptables", () => {
     await chooseIptables("auto", hostOf("nft", { nft: "", legacy: "" }, calls), signal);
     expect(calls.filter((call) => call.includes("legacy-save"))).not.toEqual([]);
     expect(calls.filter((call) => call.includes("legacy-save -t"))).toEqual([]);
+  });
+
+  it("lists no more than a small table to see who is there", async () => {
+    const calls: string[] = [];
+    const choice = await chooseIptables("auto", hostOf("nft", { nft: "", legacy: CANARY }, calls, ["nat", "mangle"]), signal);
+    expect(choice).toMatchObject({ variant: "legacy", because: "a service proxy's chains are there" });
+    expect(calls.filter((call) => call.includes("-save"))).toEqual(["iptables-legacy-save -t mangle", "ip6tables-legacy-save -t mangle"]);
+    calls.length = 0;
+    expect((await chooseIptables("nft", hostOf("nft", { nft: HINT, legacy: "" }, calls, ["nat"]), signal)).variant).toBe("nft");
+    expect(calls.filter((call) => call.includes("-save"))).toEqual([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core";
-import type { Exec, IPFamily } from "@turnout/core";
+import type { Exec, ExecResult, IPFamily } from "@turnout/core";
 import { iptablesError } from "./errors.ts";
 
 /** The two implementations of iptables: one kernel can hold rules of both, and obeys both. */
@@ -29,8 +29,10 @@ export interface IptablesChoice extends IptablesProgram {
 }
 
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
-const KUBELET = /^:(KUBE-IPTABLES-HINT|KUBE-KUBELET-CANARY) /m;
-const PROXY = /^:KUBE-PROXY-CANARY /m;
+/** Chains of the mangle table that say who is there. */
+const OWNERS = { kubelet: ["KUBE-IPTABLES-HINT", "KUBE-KUBELET-CANARY"], proxy: ["KUBE-PROXY-CANARY"] } as const;
+/** Where the kernel names the tables that the legacy variant has made. */
+const LEGACY_TABLES: Readonly<Record<IPFamily, string>> = { IPv4: "/proc/net/ip_tables_names", IPv6: "/proc/net/ip6_tables_names" };
 
 /** Name one program, e.g. `ip6tables-nft-restore`. */
 export function iptablesName(family: IPFamily, { suffix }: Pick<IptablesProgram, "suffix">, what: "" | "-restore" | "-save"): string {
@@ -69,12 +71,17 @@ async function programOf(exec: Exec, suffix: string, signal: AbortSignal): Promi
  * Choose the variant that the rest of this host uses, as the images of kube-proxy do: where kubelet's chains are, else a service proxy's,
  * else where more rules are, else what `iptables` is.
  *
- * Edges: never makes a legacy table come into being by looking for it.
+ * Edges: never makes a legacy table come into being by looking for it; `installed`: what {@link findIptables} has just found.
  * @throws {ProxyError} `tool_missing` when there is no iptables, or not the wanted one; what listing fails with.
  * @source kubernetes-sigs/iptables-wrappers
  */
-export async function chooseIptables(wanted: "auto" | IptablesVariant, exec: Exec, signal: AbortSignal): Promise<IptablesChoice> {
-  const { programs, plain } = await findIptables(exec, signal);
+export async function chooseIptables(
+  wanted: "auto" | IptablesVariant,
+  exec: Exec,
+  signal: AbortSignal,
+  installed?: InstalledIptables,
+): Promise<IptablesChoice> {
+  const { programs, plain } = installed ?? (await findIptables(exec, signal));
   const found = wanted === "auto" ? programs : programs.filter(({ variant }) => variant === wanted);
   const [only] = found;
   if (only === undefined) {
@@ -106,11 +113,42 @@ interface Look {
 }
 
 async function lookInto(program: IptablesProgram, exec: Exec, signal: AbortSignal): Promise<Look> {
-  // The mangle table is small, but asking the legacy variant for it would make it: it is asked for what it has.
-  const args = program.variant === "nft" ? ["-t", "mangle"] : [];
-  const text = (await Promise.all(FAMILIES.map((family) => save(program, family, args, exec, signal)))).join("\n");
-  const owner = KUBELET.test(text) ? "kubelet's chains" : PROXY.test(text) ? "a service proxy's chains" : undefined;
-  return { program, owner };
+  const hasSome = async (chains: readonly string[]): Promise<boolean> => (await Promise.all(chains.map(hasChain))).some((has) => has);
+  const saved = program.variant === "legacy" ? await legacyLook(program, exec, signal) : "";
+  // One chain of the nft variant is a matter of milliseconds. Whoever lists a table of it has the kernel walk all chains of all tables, for seconds.
+  const hasChain = async (chain: string): Promise<boolean> => {
+    if (program.variant === "legacy") return saved.includes(`\n:${chain} `);
+    return (await Promise.all(FAMILIES.map((family) => isListed(program, family, chain, exec, signal)))).some((is) => is);
+  };
+  const [hasKubelet, hasProxy] = await Promise.all([hasSome(OWNERS.kubelet), hasSome(OWNERS.proxy)]);
+  return { program, owner: hasKubelet ? "kubelet's chains" : hasProxy ? "a service proxy's chains" : undefined };
+}
+
+/** The mangle tables of the legacy variant, which are small; asking for one that isn't there would make it. */
+async function legacyLook(program: IptablesProgram, exec: Exec, signal: AbortSignal): Promise<string> {
+  const texts = FAMILIES.map(async (family) => {
+    const tables = await legacyTables(family, exec, signal);
+    if (tables === undefined) return await save(program, family, [], exec, signal);
+    return tables.includes("mangle") ? await save(program, family, ["-t", "mangle"], exec, signal) : "";
+  });
+  return (await Promise.all(texts)).join("\n");
+}
+
+/** The tables of the legacy variant; undefined: this can't be told here, as only root may read it. Read by a program, as the tools are run elsewhere in tests. */
+async function legacyTables(family: IPFamily, exec: Exec, signal: AbortSignal): Promise<readonly string[] | undefined> {
+  try {
+    const { code, stdout } = await exec.run("cat", [LEGACY_TABLES[family]], { signal, timeoutMs: 10_000 });
+    return code === 0 ? stdout.split("\n") : undefined;
+  } catch (error) {
+    if (ProxyError.is(error, "tool_missing")) return undefined;
+    throw error;
+  }
+}
+
+async function isListed(program: IptablesProgram, family: IPFamily, chain: string, exec: Exec, signal: AbortSignal): Promise<boolean> {
+  const file = iptablesName(family, program, "");
+  const { code } = await ran(file, ["-t", "mangle", "-S", chain], exec, signal);
+  return code === 0;
 }
 
 async function bestOf(
@@ -139,15 +177,19 @@ async function bestOf(
 
 /** Everything of one family; "" where this kernel has no such family, whose rules nobody can have made then. */
 async function save(program: IptablesProgram, family: IPFamily, args: readonly string[], exec: Exec, signal: AbortSignal): Promise<string> {
-  const file = iptablesName(family, program, "-save");
+  const { code, stdout } = await ran(iptablesName(family, program, "-save"), args, exec, signal);
+  return code === 0 ? stdout : "";
+}
+
+/** Run a program that only looks; one that is missing sees nothing. @throws {ProxyError} `permission_denied`, and what running it throws. */
+async function ran(file: string, args: readonly string[], exec: Exec, signal: AbortSignal): Promise<Pick<ExecResult, "code" | "stdout">> {
   try {
-    const { code, stdout, stderr } = await exec.run(file, args, { signal });
-    if (code === 0) return stdout;
-    const error = iptablesError(stderr, `be listed by ${file}`);
-    if (error.code === "permission_denied") throw error;
-    return "";
+    const result = await exec.run(file, args, { signal });
+    const error = result.code === 0 ? undefined : iptablesError(result.stderr, `be listed by ${file}`);
+    if (error?.code === "permission_denied") throw error;
+    return result;
   } catch (error) {
-    if (ProxyError.is(error, "tool_missing")) return "";
+    if (ProxyError.is(error, "tool_missing")) return { code: 1, stdout: "" };
     throw error;
   }
 }

@@ -6,3 +6,4 @@
  */
 export { createIpvs } from "./ipvs.ts";
 export type { Ipvs } from "./ipvs.ts";
+export type { IpvsSummary } from "./summary.ts";

@@ -11,6 +11,8 @@ import { ipvsMissing, operationError, timeoutsError } from "./errors.ts";
 import { operationObject, virtualServerName } from "./model/model.ts";
 import type { IpvsListing, IpvsOperation, IpvsTimeouts, RealServer, VirtualServerCounts, VirtualServerKey } from "./model/model.ts";
 import { operationRequest, questionRequest, realServersRequest, servicesRequest, timeoutsRequest } from "./requests.ts";
+import { summarizeIpvs } from "./summary.ts";
+import type { IpvsSummary } from "./summary.ts";
 
 /** IPVS of one network namespace. */
 export interface Ipvs {
@@ -39,6 +41,8 @@ export interface Ipvs {
    * @throws {ProxyError} as {@link Ipvs.list}; any of them may be in force then.
    */
   change(operations: readonly IpvsOperation[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]>;
+  /** What changes when somebody adds or removes something of IPv4, quickly. @throws {ProxyError} as {@link Ipvs.list}. */
+  summary(): IpvsSummary;
   /** How long connections are remembered; of the whole network namespace. @throws {ProxyError} as {@link Ipvs.list}. */
   timeouts(): Promise<IpvsTimeouts>;
   /** Set them; 0 leaves one as it is. @throws {ProxyError} as {@link Ipvs.list}, `tool_failed` for one above 2^31 jiffies. */
@@ -111,6 +115,10 @@ class KernelIpvs implements Ipvs {
       }
       return outcomes;
     });
+  }
+
+  summary(): IpvsSummary {
+    return summarizeIpvs();
   }
 
   async timeouts(): Promise<IpvsTimeouts> {

@@ -24,13 +24,18 @@ export interface Flow {
   readonly answererPort: number;
   /** An answer was seen. */
   readonly isAnswered: boolean;
+  /** Of TCP, as the kernel numbers it; undefined: another protocol's, or not told. */
+  readonly tcpState?: number;
+  /** For how long the kernel keeps it, in seconds, unless another packet comes. */
+  readonly secondsLeft?: number;
 }
 
 // Attribute numbers. @source linux/netfilter/nfnetlink_conntrack.h
-const CTA = { tupleOrig: 1, tupleReply: 2, status: 3, filter: 25 } as const;
+const CTA = { tupleOrig: 1, tupleReply: 2, status: 3, protocolInfo: 4, timeout: 7, filter: 25 } as const;
 const TUPLE = { ip: 1, proto: 2 } as const;
 const IP_SOURCE: Readonly<Record<IPFamily, number>> = { IPv4: 1, IPv6: 3 };
 const IP_DESTINATION: Readonly<Record<IPFamily, number>> = { IPv4: 2, IPv6: 4 };
+const INFO = { tcp: 1, tcpState: 1 } as const;
 const PROTO = { number: 1, sourcePort: 2, destinationPort: 3 } as const;
 const FILTER_ORIG_FLAGS = 1;
 const FILTER_FLAG = { source: 1 << 0, destination: 1 << 1, protocol: 1 << 3, destinationPort: 1 << 5 } as const;
@@ -88,7 +93,19 @@ function parseFlow(payload: Buffer, family: IPFamily, question: FlowQuestion): F
     return undefined;
   const status = findAttribute(payload, CTA.status, NFGENMSG_LENGTH)?.readUInt32BE(0) ?? 0;
   const isAnswered = (status & SEEN_REPLY) !== 0;
-  return { source, sourcePort: asked.sourcePort, answerer: answered.source, answererPort: answered.sourcePort, isAnswered };
+  const info = findAttribute(payload, CTA.protocolInfo, NFGENMSG_LENGTH);
+  const tcp = info && findAttribute(info, INFO.tcp);
+  const tcpState = tcp && findAttribute(tcp, INFO.tcpState)?.readUInt8(0);
+  const secondsLeft = findAttribute(payload, CTA.timeout, NFGENMSG_LENGTH)?.readUInt32BE(0);
+  return {
+    source,
+    sourcePort: asked.sourcePort,
+    answerer: answered.source,
+    answererPort: answered.sourcePort,
+    isAnswered,
+    ...(tcpState === undefined ? {} : { tcpState }),
+    ...(secondsLeft === undefined ? {} : { secondsLeft }),
+  };
 }
 
 function parseTuple(tuple: Buffer | undefined, family: IPFamily): Tuple | undefined {

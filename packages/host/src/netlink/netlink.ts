@@ -1,24 +1,28 @@
-import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
 import { createCounter, deleteCounter, readCounter } from "./accounting.ts";
 import { NetlinkChannel } from "./channel.ts";
-import { errno, kernelError } from "./errno.ts";
 import { listDevices, listRoutes } from "./devices.ts";
 import type { Device, DeviceRoute } from "./devices.ts";
+import { DumpChannel } from "./dump-channel.ts";
 import { deleteMatchingFlows } from "./flow-deletion.ts";
 import { listFlows } from "./flow-list.ts";
 import type { Flow, FlowQuestion } from "./flow-list.ts";
 import { needsLocalAddresses } from "./flow-matcher.ts";
 import { listAddresses } from "./host-addresses.ts";
 import type { HostAddress } from "./host-addresses.ts";
+import { legacyTableInfo } from "./legacy-info.ts";
+import type { LegacyTableInfo } from "./legacy-info.ts";
 import { legacyTables } from "./legacy-tables.ts";
 import { listChains } from "./nft-chains.ts";
 import type { NftChain } from "./nft-chains.ts";
-import { NFT_GETGEN, NftEventReader, parseGeneration } from "./nft-events.ts";
+import { NftEventReader, readGeneration } from "./nft-events.ts";
 import { readNftParts } from "./nft-parts.ts";
-import type { NftParts, NftPartsQuestion } from "./nft-parts.ts";
+import type { NftPartsQuestion } from "./nft-parts.ts";
+import { readNftTable } from "./nft-table.ts";
+import type { NftTable, NftTableSink } from "./nft-table.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
+import { listSetSizes } from "./set-sizes.ts";
 import { NETLINK } from "./socket.ts";
 import { watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
@@ -53,10 +57,21 @@ export interface Netlink {
   nftChains(): Promise<readonly NftChain[]>;
   /** The tables that legacy iptables has made; naming them makes none. @throws {ProxyError} `permission_denied` where only root may know. */
   legacyTables(family: IPFamily): Promise<readonly string[]>;
+  /** How much a table of legacy iptables holds that is known to be there, without a program; undefined: there is none. @throws {ProxyError} */
+  legacyTableInfo(family: IPFamily, table: string): LegacyTableInfo | undefined;
+  /** How many members each set of ipset has, whoever's; empty where the kernel has no sets. */
+  setSizes(): Promise<ReadonlyMap<string, number>>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
   nftGeneration(): Promise<number>;
   /** Read single elements and chains of one nf_tables table, whatever else is in it; undefined: there is no such table. */
-  nftParts(family: "ip" | "ip6", table: string, question: NftPartsQuestion): Promise<NftParts | undefined>;
+  nftParts(family: "ip" | "ip6", table: string, question: NftPartsQuestion): Promise<NftTable | undefined>;
+  /**
+   * Read a table of nf_tables, as it was after one commit, into what `open` gives; undefined: there is no such table.
+   *
+   * Edges: `open` is called again where somebody commits meanwhile. Sets of ranges, and of other parts than addresses, protocols, ports and
+   * numbers, are left out.
+   */
+  nftTable<T extends NftTableSink>(family: "ip" | "ip6", table: string, open: () => T): Promise<T | undefined>;
   /**
    * Follow changes to the nf_tables ruleset, whoever makes them.
    *
@@ -99,8 +114,11 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     deleteCounter: (name) => deleteCounter(nft, name),
     nftChains: () => listChains(nft),
     legacyTables,
-    nftGeneration: (): Promise<number> => nftGeneration(nft),
+    legacyTableInfo,
+    setSizes: () => listSetSizes(nft),
+    nftGeneration: (): Promise<number> => readGeneration(nft),
     nftParts: (family, table, question) => readNftParts(nft, family, table, question),
+    nftTable: (family, table, open) => readNftTable(() => new DumpChannel(NETLINK.netfilter), family, table, open),
     watchNft: (signal: AbortSignal) => watchNft(clock, signal),
     watchAddresses: (signal: AbortSignal) => watchChanges(IFADDR_GROUPS, clock, signal),
     watchDevices: (signal: AbortSignal) => watchChanges(DEVICE_GROUPS, clock, signal),
@@ -108,19 +126,6 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
       for (const channel of [route, conntrack, nft]) channel.close();
     },
   };
-}
-
-async function nftGeneration(channel: NetlinkChannel): Promise<number> {
-  let generation: number | undefined;
-  const outcome = await channel.request(NFT_GETGEN, Buffer.alloc(4), (type, payload) => {
-    generation ??= parseGeneration(type, payload);
-  });
-  // EINVAL is how nfnetlink says that a subsystem isn't there.
-  if (outcome === errno("EINVAL"))
-    throw new ProxyError("host_unsupported", "this kernel has no nf_tables", { hint: "load it: modprobe nf_tables" });
-  if (outcome !== 0) throw kernelError(outcome, "the ruleset generation can't be read");
-  if (generation === undefined) throw new ProxyError("tool_failed", "the kernel's answer holds no ruleset generation");
-  return generation;
 }
 
 function watchNft(clock: Clock, signal: AbortSignal): AsyncIterable<NftEvent> {

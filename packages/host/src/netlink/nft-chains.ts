@@ -60,6 +60,11 @@ function baseOf(payload: Buffer, family: string): NftHook | undefined {
   };
 }
 
+/** Where the kernel calls a chain in, in the words that make such a chain: `type nat hook prerouting priority -100`. */
+export function hookText(base: NftHook | undefined): string | undefined {
+  return base === undefined ? undefined : `type ${base.type} hook ${base.hook} priority ${base.priority}`;
+}
+
 /**
  * List all chains of nf_tables without their rules: 40,000 of them in a fraction of the time that nft takes.
  *

@@ -1,6 +1,3 @@
-import type { IPFamily } from "@turnout/core";
-import { ipText } from "./host-addresses.ts";
-import type { NftPartKind } from "./nft-parts.ts";
 import { attributesOf, findAttribute, zeroTerminated } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
 
@@ -79,35 +76,4 @@ function keysIn(list: Buffer | undefined): readonly Buffer[] {
     const value = key === undefined ? undefined : findAttribute(key, DATA_VALUE);
     return value === undefined ? [] : [value];
   });
-}
-
-const PROTOCOLS: ReadonlyMap<number, string> = new Map([
-  [6, "tcp"],
-  [17, "udp"],
-  [132, "sctp"],
-]);
-
-/**
- * Read an element's key as nft writes its parts: `10.96.0.1`, `tcp`, `80`; undefined where it has other parts.
- *
- * Edges: of several parts each is padded to four bytes; a number is in host order, as packets' marks are.
- */
-export function readNftKey(key: Buffer, family: IPFamily, parts: readonly NftPartKind[]): readonly string[] | undefined {
-  const texts: string[] = [];
-  let at = 0;
-  for (const part of parts) {
-    const length = part === "address" ? (family === "IPv4" ? 4 : 16) : part === "protocol" ? 1 : part === "port" ? 2 : 4;
-    if (at + length > key.length) return undefined;
-    const bytes = key.subarray(at, at + length);
-    const text =
-      part === "address"
-        ? ipText(bytes)
-        : part === "protocol"
-          ? PROTOCOLS.get(bytes.readUInt8(0))
-          : String(part === "port" ? bytes.readUInt16BE(0) : bytes.readUInt32LE(0));
-    if (text === undefined) return undefined;
-    texts.push(text);
-    at += parts.length === 1 ? length : Math.ceil(length / 4) * 4;
-  }
-  return at === key.length ? texts : undefined;
 }

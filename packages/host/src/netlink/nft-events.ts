@@ -1,3 +1,6 @@
+import { ProxyError } from "@turnout/core";
+import type { NetlinkChannel } from "./channel.ts";
+import { errno, kernelError } from "./errno.ts";
 import { findAttribute, zeroTerminated } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
 import { NFGENMSG_LENGTH, NFT_SUBSYSTEM, nftTableOf, readNftChanges } from "./nft-changes.ts";
@@ -12,7 +15,7 @@ const TABLE = 1;
 const KEPT_BYTES_MAX = 16 << 20;
 
 /** NFT_MSG_GETGEN: ask for the ruleset generation. */
-export const NFT_GETGEN: number = (NFT_SUBSYSTEM << 8) | 16;
+const NFT_GETGEN: number = (NFT_SUBSYSTEM << 8) | 16;
 
 /** Somebody changed the ruleset; or the kernel told more than could be kept, and anything may have changed. */
 export type NftEvent =
@@ -34,6 +37,23 @@ export type NftEvent =
 export function parseGeneration(type: number, payload: Buffer): number | undefined {
   if (type !== NEWGEN) return undefined;
   return findAttribute(payload, GENERATION.id, NFGENMSG_LENGTH)?.readUInt32BE(0);
+}
+
+/**
+ * Ask for the ruleset generation.
+ * @throws {ProxyError} `host_unsupported` where the kernel has no nf_tables; what the channel throws.
+ */
+export async function readGeneration(channel: Pick<NetlinkChannel, "request">): Promise<number> {
+  let generation: number | undefined;
+  const outcome = await channel.request(NFT_GETGEN, Buffer.alloc(4), (type, payload) => {
+    generation ??= parseGeneration(type, payload);
+  });
+  // EINVAL is how nfnetlink says that a subsystem isn't there.
+  if (outcome === errno("EINVAL"))
+    throw new ProxyError("host_unsupported", "this kernel has no nf_tables", { hint: "load it: modprobe nf_tables" });
+  if (outcome !== 0) throw kernelError(outcome, "the ruleset generation can't be read");
+  if (generation === undefined) throw new ProxyError("tool_failed", "the kernel's answer holds no ruleset generation");
+  return generation;
 }
 
 /** Puts notifications together into commits: the kernel sends one message per object and ends with NEWGEN. */

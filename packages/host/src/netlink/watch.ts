@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import type { Clock } from "@turnout/core";
-import { EventQueue } from "./event-queue.ts";
+import { EventQueue } from "../queue/event-queue.ts";
 import { messagesOf } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
 import type { MulticastSocket } from "./multicast-socket.ts";

@@ -2,7 +2,6 @@ import { describe, expect, it, test } from "vitest";
 import { diagnose } from "./diagnose.ts";
 import { findProcesses } from "./processes.ts";
 import type { HostSurvey } from "./survey.ts";
-import { senseOfIptables, senseOfNft } from "./verdicts.ts";
 import { writersOf } from "./writers.ts";
 
 const HOST: HostSurvey = {
@@ -11,6 +10,7 @@ const HOST: HostSurvey = {
   parameters: { forwardsIPv4: 1, forwardsIPv6: 1 },
   deviceParameters: [{ name: "all", rpFilter: 0, forwards: true, routesLoopback: false }],
   devices: [],
+  uplinks: [],
   addresses: [],
   tables: [],
   chains: [],
@@ -18,6 +18,7 @@ const HOST: HostSurvey = {
   iptables: [],
   iptablesTools: [],
   writers: [],
+  seesProcesses: true,
   virtualServers: undefined,
   unseen: [],
 };
@@ -26,6 +27,15 @@ const writer = (name: string, isRunning: boolean, ...traces: readonly string[]):
   kind: "proxy",
   traces,
   isRunning,
+  stopped: [],
+});
+const filter = (...rules: readonly string[]): HostSurvey["iptables"][number] => ({
+  variant: "legacy",
+  family: "IPv4",
+  table: "filter",
+  chainCount: 1,
+  names: ["FORWARD"],
+  chains: [{ name: "FORWARD", policy: "ACCEPT", rules, isCut: false }],
 });
 const bridge = { index: 2, name: "cni0", kind: "bridge", master: undefined, isLoopback: false };
 
@@ -55,37 +65,86 @@ describe("what is said of a host", () => {
       ["fault two-proxies"],
     ],
     ["one proxy twice", { writers: [writer("Turnout", true, "process node (pid 7)", "process node (pid 8)")] }, ["fault turnout-twice"]],
+    ["a stopped proxy", { writers: [{ ...writer("Turnout", true, "process node (pid 7)"), stopped: [7] }] }, ["fault proxy-stopped"]],
+    ["a rule that drops some packets", { iptables: [filter("-s 198.18.0.0/15 -j DROP")] }, ["note drops-some"]],
+    ["a rule about no new connection", { iptables: [filter("-m conntrack --ctstate INVALID -j DROP")] }, []],
     ["IPVS of nobody", { virtualServers: 3 }, ["risk ipvs-in-use"]],
     ["the most serious first", { virtualServers: 3, parameters: { forwardsIPv4: 0 } }, ["fault ipv4-forwarding-off", "risk ipvs-in-use"]],
+    ["all that comes by an uplink is rejected", { uplinks: ["up0"], iptables: [filter("-i up0 -j REJECT")] }, ["fault drops-device"]],
+    [
+      "all that leaves by an uplink",
+      { uplinks: ["up0"], iptables: [filter("-o up+ -m comment --comment no -j DROP")] },
+      ["fault drops-device"],
+    ],
+    [
+      "a bridge of pods",
+      { devices: [bridge], parameters: { bridgeCallsIPv4: 1 }, iptables: [filter("-i cni0 -j DROP")] },
+      ["fault drops-device"],
+    ],
+    [
+      "Docker's bridge is kept apart",
+      { devices: [{ ...bridge, name: "docker0" }], iptables: [filter("-i docker0 -j DROP")] },
+      ["note drops-some"],
+    ],
+    [
+      "an uplink that some packets pass",
+      { uplinks: ["up0"], iptables: [filter("-s 10.0.0.0/8 -j ACCEPT", "-i up0 -j DROP")] },
+      ["note drops-some"],
+    ],
+    [
+      "an uplink that Services' packets pass",
+      { uplinks: ["up0"], iptables: [filter("-m conntrack --ctstate DNAT -j ACCEPT", "-i up0 -j DROP")] },
+      ["note drops-some"],
+    ],
+    [
+      "nothing but Services' packets are forwarded",
+      { iptables: [filter("-m conntrack --ctstate DNAT -j ACCEPT", "-j DROP")] },
+      ["note drops-some"],
+    ],
+    ["another device", { uplinks: ["up0"], iptables: [filter("-i up1 -j DROP")] }, ["note drops-some"]],
+    [
+      "IPv6 is dropped where there is none",
+      { addresses: [{ ip: "10.0.0.1", prefixLength: 24, link: "up0" }], iptables: [{ ...filter("-j DROP"), family: "IPv6" }] },
+      [],
+    ],
   ])("%s", (_name, found, ids) => {
     expect(diagnose({ ...HOST, ...found }).map(({ severity, id }) => `${severity} ${id}`)).toEqual(ids);
   });
 });
 
-describe("what a rule does", () => {
-  const state = (right: unknown): unknown => ({ match: { op: "in", left: { ct: { key: "state" } }, right } });
-  it.each([
-    [[state(["established", "related"]), { accept: null }], { fate: "accepts", isForAll: false, isForKnownFlows: true }],
-    [[state({ set: ["established", "new"] }), { accept: null }], { fate: "accepts", isForKnownFlows: false }],
-    [[{ counter: {} }, { drop: null }], { fate: "drops", isForAll: true }],
-    [[{ reject: { type: "icmpx" } }], { fate: "drops", isForAll: true }],
-    [[{ match: { op: "==", left: { meta: { key: "iifname" } }, right: "lo" } }, { dnat: { addr: "10.0.0.1" } }], { fate: "translates" }],
-    [[{ xt: null }, { drop: null }], { fate: "drops", isForAll: false }],
-    [[{ jump: { target: "a" } }], { fate: "calls", calls: ["a"] }],
-  ])("of nft: %j", (expr, sense) => {
-    expect(senseOfNft({ expr })).toMatchObject(sense);
+test("a rule that drops a whole uplink is named with how it goes", () => {
+  const [legacy] = diagnose({
+    ...HOST,
+    uplinks: ["up0"],
+    iptables: [filter("-p tcp -j ACCEPT -m x", "-i up0 -j REJECT --reject-with icmp-port-unreachable")],
   });
-
-  it.each([
-    ["-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT", { fate: "accepts", isForKnownFlows: true }],
-    ["-m conntrack ! --ctstate RELATED,ESTABLISHED -j DROP", { fate: "drops", isForKnownFlows: false }],
-    ['-m comment --comment "drop the rest" -j DROP', { fate: "drops", isForAll: true }],
-    ["-p tcp -j REJECT --reject-with icmp-port-unreachable", { fate: "drops", isForAll: false }],
-    ["-j MINE", { fate: "calls", calls: ["MINE"], isForAll: true }],
-    ["-j MARK --set-xmark 0x1/0x1", { fate: "goes on" }],
-  ])("of iptables: %s", (rule, sense) => {
-    expect(senseOfIptables(rule, (target) => target === "MINE")).toMatchObject(sense);
+  expect(legacy?.severity).toBe("note");
+  const [found] = diagnose({
+    ...HOST,
+    uplinks: ["up0"],
+    iptables: [filter("-i lo -j LOG", "-i up0 -j REJECT --reject-with icmp-port-unreachable")],
   });
+  expect(found?.what).toContain("come by up0");
+  expect(found?.because).toBe(
+    "iptables-legacy chain FORWARD of table filter has the rule -A FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable",
+  );
+  expect(found?.mend).toMatch(/^iptables-legacy -t filter -D FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable; or /);
+  const match = { match: { op: "==", left: { meta: { key: "oifname" } }, right: "up0" } };
+  const chains: HostSurvey["chains"] = [
+    {
+      family: "inet",
+      table: "mine",
+      name: "gate",
+      base: { type: "filter", hook: "forward", priority: 0, policy: "accept" },
+      rules: [{ handle: 7, expr: [match, { counter: {} }, { drop: null }] }],
+      isCut: false,
+    },
+  ];
+  const [nft] = diagnose({ ...HOST, uplinks: ["up0"], chains });
+  expect([nft?.what, nft?.mend]).toEqual([
+    expect.stringContaining("leave by up0"),
+    expect.stringMatching(/^nft delete rule inet mine gate handle 7;/),
+  ]);
 });
 
 describe("who writes rules", () => {
@@ -102,15 +161,17 @@ describe("who writes rules", () => {
     ["kube-proxy, by its chains", { iptables: [nat("KUBE-SERVICES")] }, ["kube-proxy"]],
     ["Turnout, by its marker beside the same chains", { iptables: [nat("KUBE-SERVICES", "KUBE-SVC-TURNOUT")] }, ["Turnout"]],
     ["kubelet", { iptables: [nat("KUBE-KUBELET-CANARY")] }, ["kubelet"]],
+    ["kubelet, by what is its alone", { iptables: [nat("KUBE-FIREWALL", "KUBE-IPTABLES-HINT")] }, ["kubelet"]],
+    ["kubelet or a proxy that is gone", { iptables: [nat("KUBE-FIREWALL")] }, ["kubelet or an iptables proxy"]],
     ["devices", { devices: ["lo", "eth0", "flannel.1", "cali0123456789a", "docker0"] }, ["flannel", "Calico", "Docker"]],
     ["tables", { tables: ["inet firewalld", "ip kube-proxy", "inet mine"] }, ["firewalld", "kube-proxy"]],
     [
       "a launcher and its child are one",
       {
         processes: [
-          { pid: 7, name: "node", command: "node /lib/node_modules/@turnout/cli/dist/main.js run", parent: 1 },
-          { pid: 8, name: "MainThread", command: "node /lib/node_modules/@turnout/cli/dist/main.js run", parent: 7 },
-          { pid: 9, name: "MainThread", command: "node server.js run", parent: 1 },
+          { pid: 7, name: "node", command: "node /lib/node_modules/@turnout/cli/dist/main.js run", parent: 1, isStopped: false },
+          { pid: 8, name: "MainThread", command: "node /lib/node_modules/@turnout/cli/dist/main.js run", parent: 7, isStopped: false },
+          { pid: 9, name: "MainThread", command: "node server.js run", parent: 1, isStopped: false },
         ],
       },
       ["Turnout"],
@@ -126,7 +187,7 @@ describe("who writes rules", () => {
       "/proc/self/ns/net": "net:[1]",
       "/proc/7/comm": "kube-proxy\n",
       "/proc/7/cmdline": "kube-proxy\0--config=x\0",
-      "/proc/7/status": "PPid:\t1\n",
+      "/proc/7/status": "State:\tT (stopped)\nPPid:\t1\n",
       "/proc/7/ns/net": "net:[1]",
       "/proc/8/comm": "kube-proxy\n",
       "/proc/8/ns/net": "net:[2]",
@@ -136,7 +197,7 @@ describe("who writes rules", () => {
     const read = (path: string): Promise<string | undefined> => Promise.resolve(files[path]);
     const list = (): Promise<readonly string[]> => Promise.resolve(["7", "8", "9", "self"]);
     expect(await findProcesses((name) => name === "kube-proxy", { read, link: read, list })).toEqual([
-      { pid: 7, name: "kube-proxy", command: "kube-proxy --config=x", parent: 1 },
+      { pid: 7, name: "kube-proxy", command: "kube-proxy --config=x", parent: 1, isStopped: true },
     ]);
   });
 });

@@ -1,6 +1,61 @@
 import { hostPort } from "@turnout/core";
 import type { AskedPacket, Cause, Fate } from "@turnout/core";
 import type { Flow } from "../netlink/flow-list.ts";
+import type { ReadFile } from "./foreign-tables.ts";
+
+/** What a TCP connection is in, by the kernel's number, with the parameter that says for how long it is kept. @source linux/netfilter/nf_conntrack_tcp.h */
+const TCP_STATES: readonly string[] = [
+  "",
+  "syn_sent",
+  "syn_recv",
+  "established",
+  "fin_wait",
+  "close_wait",
+  "last_ack",
+  "time_wait",
+  "close",
+];
+/** The endpoint answered, and the client was not heard again: the answer may be lost. */
+const SYN_RECV = 2;
+
+/** For how long the kernel keeps a TCP connection after its last packet, in seconds, by the number of its state. */
+export type FlowTimeouts = ReadonlyMap<number, number>;
+
+/** Read for how long connections are kept. */
+export async function readFlowTimeouts(read: ReadFile): Promise<FlowTimeouts> {
+  const found = await Promise.all(
+    TCP_STATES.map(async (name, state) => {
+      const text = name === "" ? undefined : await read(`/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_${name}`);
+      return text === undefined ? [] : [[state, Number(text)] as const];
+    }),
+  );
+  return new Map(found.flat());
+}
+
+/** How long ago its last packet was; undefined: it can't be told. */
+function ageOf({ tcpState, secondsLeft }: Flow, timeouts: FlowTimeouts): number | undefined {
+  const kept = tcpState === undefined ? undefined : timeouts.get(tcpState);
+  return kept === undefined || secondsLeft === undefined || secondsLeft > kept ? undefined : kept - secondsLeft;
+}
+
+/** The latest connection to an endpoint without an answer, where nothing shows that the endpoint has answered since. */
+function latestUnanswered(flows: readonly Flow[], timeouts: FlowTimeouts): Flow | undefined {
+  const since = (flow: Flow): number => ageOf(flow, timeouts) ?? 0;
+  const open = flows.filter(
+    (flow) =>
+      !flow.isAnswered &&
+      !flows.some(
+        (other) =>
+          other.isAnswered &&
+          other.tcpState !== SYN_RECV &&
+          other.answerer === flow.answerer &&
+          other.answererPort === flow.answererPort &&
+          // Of two whose order can't be told the answered one is taken for the later one.
+          (ageOf(flow, timeouts) === undefined || since(other) <= since(flow)),
+      ),
+  );
+  return open.toSorted((a, b) => since(a) - since(b))[0];
+}
 
 /**
  * Say what the connections that the kernel remembers have to do with it. Pure.
@@ -8,7 +63,7 @@ import type { Flow } from "../netlink/flow-list.ts";
  * Edges: what a client sends within a remembered flow goes where it went before. For UDP that is whatever it sends from the same port; a TCP client
  * opens each connection from another port, so only the connections that are open are concerned.
  */
-export function flowCauses(packet: AskedPacket, fate: Fate, flows: readonly Flow[]): readonly Cause[] {
+export function flowCauses(packet: AskedPacket, fate: Fate, flows: readonly Flow[], timeouts: FlowTimeouts): readonly Cause[] {
   const { protocol, source, destination, port } = packet;
   const allowed = new Set(
     fate.is === "forward" ? fate.endpoints.map((endpoint) => hostPort(endpoint.ip, endpoint.port)) : [hostPort(destination, port)],
@@ -28,21 +83,27 @@ export function flowCauses(packet: AskedPacket, fate: Fate, flows: readonly Flow
       {
         id: "stale_flow",
         says: `the kernel remembers a flow from ${source} port ${first.sourcePort}, and sends it ${went}`,
-        show,
-        mend: `make it forget: ${tool}-D ${filter}`,
+        show: [show],
+        mend: "make it forget",
+        commands: [`${tool}-D ${filter}`],
       },
     ];
   }
-  const [unanswered] = flows.filter((flow) => allowed.has(answererOf(flow)) && !flow.isAnswered);
+  const unanswered = latestUnanswered(
+    flows.filter((flow) => allowed.has(answererOf(flow))),
+    timeouts,
+  );
   if (fate.is !== "forward" || unanswered === undefined || protocol === "UDP") return [];
-  const says = `a connection of this client was sent to ${answererOf(unanswered)} a moment ago, and no answer has come yet`;
+  const age = ageOf(unanswered, timeouts);
+  const attempt = age === undefined ? "an attempt of this client" : `an attempt of this client ${age} s ago`;
+  const says = `${attempt} (port ${unanswered.sourcePort}) to ${answererOf(unanswered)} got no answer`;
   return [
     {
       id: "unanswered",
       isSure: false,
       says,
-      show,
-      mend: `ask that endpoint itself: does it listen? turnout why --probe; then the network in between, and NetworkPolicies`,
+      show: [show],
+      mend: "ask that endpoint itself whether it answers (turnout why --probe), then look at the network in between, and at NetworkPolicies",
     },
   ];
 }

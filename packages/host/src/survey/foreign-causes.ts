@@ -1,8 +1,9 @@
-import type { AskedPacket, Cause, FateEndpoint } from "@turnout/core";
+import type { AskedPacket, Cause, FateEndpoint, UnjudgedRule } from "@turnout/core";
+import { dropCause, ruleText, showCommand, TRANSLATED_AT, unjudgedRule } from "./drop-causes.ts";
 import { isProxyChain } from "./foreign-tables.ts";
 import { playChain } from "./rules/play.ts";
 import type { Played } from "./rules/play.ts";
-import type { ForeignChain, ForeignTable, HookedPacket } from "./rules/rule.ts";
+import type { ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rules/rule.ts";
 
 /** A packet's way over this host, as rules of others see it. */
 export interface HookedWay {
@@ -18,11 +19,14 @@ export interface HookedWay {
   readonly markBit: number;
   readonly isLocal: (address: string) => boolean;
   readonly isInSet: HookedPacket["isInSet"];
+  /** Whether a program takes packets out of a queue; absent: it can't be told. */
+  readonly isQueueServed?: HookedPacket["isQueueServed"];
 }
 
-/** Where our nat chains are called in. */
-const TRANSLATED_AT = -100;
+/** Where our nat chains are called in, after the routing decision. */
 const MASQUERADED_AT = 100;
+/** Clients send from a port that their system chooses, Linux from 32768 to 60999. Rules about other ports are not about these. */
+const CLIENT_PORT = 47_001;
 
 /** A hook, and a packet there. */
 interface Passage {
@@ -32,24 +36,56 @@ interface Passage {
   readonly fits?: (priority: number) => boolean;
 }
 
+/** What rules of others do. */
+export interface ForeignFindings {
+  readonly causes: readonly Cause[];
+  readonly unjudged: readonly UnjudgedRule[];
+}
+
 /** Say what rules of others do to a packet on its way, or to the answer. Pure. */
-export function foreignCauses(tables: readonly ForeignTable[], way: HookedWay): readonly Cause[] {
+export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay): ForeignFindings {
   const causes: Cause[] = [];
+  const unjudged = new Map<ForeignRule, UnjudgedRule>();
   let { mark } = firstPacket(way);
+  let unclear = 0;
   for (const passage of passagesOf(way)) {
     for (const { table, chain } of chainsAt(tables, passage)) {
       const marked =
         way.markBit !== 0 && !passage.isAnswer && chain.hook !== undefined
           ? wantedMark(way, passage, chain.hook.priority, mark)
           : passage.packet.mark;
-      const played = playChain(table, chain, { ...passage.packet, mark: marked }, isProxyChain);
-      if (!passage.isAnswer) mark = played.mark;
+      const played = playChain(
+        table,
+        chain,
+        { ...passage.packet, mark: marked, unclearMark: passage.isAnswer ? 0 : unclear & ~(marked ^ mark) },
+        isProxyChain,
+      );
+      if (!passage.isAnswer) ({ mark, unclearMark: unclear } = played);
+      const strange = passage.isAnswer ? undefined : strangeSource(table, played, way);
+      if (strange !== undefined) unjudged.set(strange.by, strange.rule);
       causes.push(...causesOf(table, passage, played, way, chain));
+      for (const doubt of played.doubts)
+        if (doubt.may !== "pass" && !unjudged.has(doubt.rule)) unjudged.set(doubt.rule, unjudgedRule(table, doubt, passage));
       if (played.is !== "pass") break;
     }
   }
   const lost = markCause(tables, way);
-  return lost === undefined ? causes : [...causes, lost];
+  if (lost !== undefined && "by" in lost) unjudged.set(lost.by, lost.rule);
+  return { causes: lost === undefined || "by" in lost ? causes : [...causes, lost], unjudged: [...unjudged.values()] };
+}
+
+/** A rule that can't be judged, as it was read and as it is told. */
+interface Strange {
+  readonly by: ForeignRule;
+  readonly rule: UnjudgedRule;
+}
+
+/** Answers to an address that this host doesn't have come back only where somebody sends them here. */
+function strangeSource(table: ForeignTable, { source }: Played, { isLocal }: HookedWay): Strange | undefined {
+  if (source === undefined || source.address === "" || isLocal(source.address)) return undefined;
+  const { address, chain, rule } = source;
+  const says = `${table.name}, chain ${chain}, rewrites the source to ${address}, which this host does not have: answers may go elsewhere`;
+  return { by: rule, rule: { says, rule: rule.text, show: showCommand(table, chain) } };
 }
 
 /** Our own chains ask for masquerade between the hooks of translation. */
@@ -73,29 +109,33 @@ function chainsAt(
     .toSorted((a, b) => (a.chain.hook?.priority ?? 0) - (b.chain.hook?.priority ?? 0));
 }
 
-function firstPacket({ packet, isLocal, isInSet }: HookedWay): HookedPacket {
+function firstPacket({ packet, isLocal, isInSet, isQueueServed }: HookedWay): HookedPacket {
   const { family, protocol, source, destination, port, device } = packet;
   return {
     family,
     protocol: protocol.toLowerCase(),
     source,
     destination,
-    sourcePort: undefined,
+    sourcePort: CLIENT_PORT,
     destinationPort: port,
     inDevice: device,
     outDevice: "",
     state: "new",
     isTranslated: false,
+    isAnsweredThere: undefined,
     mark: 0,
+    original: { source, destination, destinationPort: port },
     isLocal,
     isInSet,
+    ...(isQueueServed === undefined ? {} : { isQueueServed }),
   };
 }
 
 /** The hooks that a packet and its answer come by, in order. */
 function passagesOf(way: HookedWay): readonly Passage[] {
   const { packet, endpoint, outDevice, backDevice, isTranslated } = way;
-  const first = firstPacket(way);
+  const isAnsweredThere = backDevice === "" || packet.device === "" ? undefined : backDevice === packet.device;
+  const first: HookedPacket = { ...firstPacket(way), isAnsweredThere };
   const sent: HookedPacket = { ...first, destination: endpoint.ip, destinationPort: endpoint.port, isTranslated };
   const isFromHost = packet.device === "";
   const entry = isFromHost ? "output" : "prerouting";
@@ -113,10 +153,11 @@ function passagesOf(way: HookedWay): readonly Passage[] {
     source: endpoint.ip,
     destination: packet.source,
     sourcePort: endpoint.port,
-    destinationPort: undefined,
+    destinationPort: CLIENT_PORT,
     inDevice: outDevice,
     outDevice: "",
     state: "established",
+    isAnsweredThere: true,
   };
   const back: Passage[] =
     outDevice === ""
@@ -134,17 +175,17 @@ function passagesOf(way: HookedWay): readonly Passage[] {
 }
 
 function causesOf(table: ForeignTable, passage: Passage, played: Played, way: HookedWay, base: ForeignChain): readonly Cause[] {
-  const what = passage.isAnswer ? "the answer" : "the packet";
   const at = `${table.name}, chain ${played.chain ?? base.name}`;
   const causes: Cause[] = [];
   const isNat = base.hook?.type === "nat" && !passage.isAnswer && (passage.at === "prerouting" || passage.at === "output");
   if (played.isUntracked && !passage.isAnswer && way.isTranslated) {
-    const says = `${at}${played.byChain === undefined ? "" : ""} keeps the packet from being tracked (notrack), so it can't be translated${ruleText(played.by?.text)}`;
+    const says = `${at} keeps the packet from being tracked (notrack), so it can't be translated${ruleText(played.by?.text)}`;
     causes.push({
       id: "untracked",
       says,
-      show: showCommand(table, played.byChain ?? base.name),
+      show: [showCommand(table, played.byChain ?? base.name)],
       mend: "leave the Service's addresses out of that rule, or delete it",
+      ...deletionOf(played),
     });
   }
   if (isNat && played.isTranslated && way.isTranslated && (base.hook?.priority ?? 0) <= TRANSLATED_AT) {
@@ -152,88 +193,25 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
     causes.push({
       id: "foreign_translation",
       says,
-      show: showCommand(table, played.byChain ?? base.name),
-      mend: "delete that rule, or leave the Service's addresses out of it",
+      show: [showCommand(table, played.byChain ?? base.name)],
+      mend: "leave the Service's addresses out of that rule, or delete it",
+      ...deletionOf(played),
     });
   }
-  if (played.is !== "pass") causes.push(dropCause(table, played, what, passage, base));
+  if (played.is !== "pass") causes.push(dropCause(table, played, passage, base));
   return causes;
 }
 
-/** Whose chains of network policies these are, by their names. */
-const POLICIES: readonly (readonly [RegExp, string])[] = [
-  [/^cali[-_]|calico/i, "Calico"],
-  [/^CILIUM|cilium/i, "Cilium"],
-  [/^KUBE-(ROUTER|NWPLCY|POD-FW)/, "kube-router"],
-  [/^WEAVE-NPC/, "Weave"],
-  [/^ANTREA|antrea/i, "Antrea"],
-  [/kube-network-polic|kindnet|network-polic/i, "the network policy controller"],
-];
-
-/** Whose chains these are, by their names, and what lets packets of Services through. */
-const OWNERS: readonly (readonly [RegExp, string, string])[] = [
-  [/firewalld/i, "firewalld", "firewall-cmd --permanent --zone=trusted --add-source=<pod CIDR>; firewall-cmd --reload"],
-  [/^ufw/, "ufw", "ufw default allow routed, or ufw route allow from any to <pod CIDR>"],
-  [/^DOCKER/, "Docker", "iptables -I DOCKER-USER -m conntrack --ctstate DNAT -j ACCEPT"],
-  [/^f2b-|fail2ban/, "fail2ban", "fail2ban-client unban <client>"],
-];
-
-function dropCause(
-  table: ForeignTable,
-  { is, chain = "", rule }: Played,
-  what: string,
-  { at, isAnswer }: Passage,
-  base: ForeignChain,
-): Cause {
-  const verb = is === "drop" ? "drops" : "rejects";
-  const names = [table.place, chain, base.name];
-  const policy = POLICIES.find(([pattern]) => names.some((name) => pattern.test(name)));
-  const show = showCommand(table, chain);
-  const by = rule === undefined ? `the policy of ${table.name}, chain ${chain},` : `${table.name}, chain ${chain},`;
-  const where = `${verb} ${what} at ${at}`;
-  if (policy !== undefined) {
-    const says = `a NetworkPolicy, as ${policy[1]} enforces it, ${where}: ${by} decides${ruleText(rule?.text)}`;
-    return {
-      id: "network_policy",
-      says,
-      show: `${show}; kubectl get networkpolicies -A`,
-      mend: "change the NetworkPolicies of the pods' namespace so that they allow this client; or the policies of the client's own namespace (egress)",
-    };
-  }
-  const owner = OWNERS.find(([pattern]) => names.some((name) => pattern.test(name)));
-  return {
-    id: "foreign_drop",
-    says: `${by}${owner === undefined ? "" : ` of ${owner[1]},`} ${where}${ruleText(rule?.text)}`,
-    show,
-    mend: owner?.[2] ?? mendFor(table, base, isAnswer),
-  };
-}
-
-function mendFor({ tool, place }: ForeignTable, { name, hook }: ForeignChain, isAnswer: boolean): string {
-  const isFiltering = hook !== undefined && hook.priority > TRANSLATED_AT;
-  if (tool === "nft")
-    return isFiltering
-      ? `let what Services translate through, before that rule: nft insert rule ${place} ${name} ct status dnat accept`
-      : "delete that rule, or accept the packet before it";
-  const states = isAnswer ? "ESTABLISHED,DNAT" : "DNAT";
-  return isFiltering
-    ? `let what Services translate through, before that rule: ${tool} -t ${place} -I ${name} -m conntrack --ctstate ${states} -j ACCEPT`
-    : "delete that rule, or accept the packet before it";
-}
-
-function showCommand({ tool, place }: ForeignTable, chain: string): string {
-  return tool === "nft" ? `nft -a list chain ${place} ${chain}` : `${tool} -t ${place} -S ${chain}`;
-}
-
-function ruleText(text: string | undefined): string {
-  return text === undefined ? "" : ` (${text})`;
+function deletionOf({ by }: Played): Pick<Cause, "commands"> {
+  return by === undefined ? {} : { commands: [by.deletion] };
 }
 
 /** Play the marks of the whole way: what is left of our bit when masquerade is decided. */
-function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | undefined {
+function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | Strange | undefined {
   const { markBit, endpoint, isTranslated } = way;
   if (markBit === 0 || !isTranslated) return undefined;
   let mark = 0;
+  let unclear = 0;
   let hasAsked = false;
   let last: { readonly table: ForeignTable; readonly played: Played } | undefined;
   for (const passage of passagesOf(way).filter(({ isAnswer }) => !isAnswer)) {
@@ -241,14 +219,22 @@ function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | und
       const priority = chain.hook?.priority ?? 0;
       if (passage.at === "postrouting" && priority >= MASQUERADED_AT) continue;
       const isAfter = passage.packet.isTranslated;
-      if (isAfter && !hasAsked && endpoint.masquerade) mark = (mark | markBit) >>> 0;
+      if (isAfter && !hasAsked && endpoint.masquerade) {
+        mark = (mark | markBit) >>> 0;
+        unclear &= ~markBit;
+      }
       hasAsked ||= isAfter;
-      const played = playChain(table, chain, { ...passage.packet, mark }, isProxyChain);
-      if (((played.mark ^ mark) & markBit) !== 0) last = { table, played };
-      mark = played.mark;
+      const played = playChain(table, chain, { ...passage.packet, mark, unclearMark: unclear }, isProxyChain);
+      if ((((played.mark ^ mark) | (played.unclearMark ^ unclear)) & markBit) !== 0) last = { table, played };
+      ({ mark, unclearMark: unclear } = played);
     }
   }
   const isAsked = (mark & markBit) !== 0 || (!hasAsked && endpoint.masquerade);
+  if (last?.played.by !== undefined && (unclear & markBit) !== 0) {
+    const { by, byChain = "" } = last.played;
+    const says = `${last.table.name}, chain ${byChain}, sets the mark to what can't be known here, so the source may be rewritten, or not`;
+    return { by, rule: { says, rule: by.text, show: showCommand(last.table, byChain) } };
+  }
   if (last === undefined || isAsked === endpoint.masquerade) return undefined;
   const { table, played } = last;
   const effect = endpoint.masquerade
@@ -259,7 +245,7 @@ function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | und
   return {
     id: "mark_bit",
     says,
-    show: showCommand(table, played.byChain ?? ""),
+    show: [showCommand(table, played.byChain ?? "")],
     mend: `have that rule leave the bit alone (mask ${bit}), or give the proxy another one: --iptables-masquerade-bit`,
   };
 }

@@ -1,5 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
+import { readingListing } from "../nft/listing.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable } from "./rules/nft-rules.ts";
 import type { ForeignTable } from "./rules/rule.ts";
@@ -84,12 +85,16 @@ interface ListedBase {
 
 async function readNft(exec: Exec, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<Omit<ForeignTables, "unseen">> {
   const stdout = await listing(exec, "nft", ["-j", "list", "chains"], signal);
-  const all = basesOf(stdout).filter((base) => NFT_FAMILIES[family].includes(base.family));
+  const all = readingListing(() => basesOf(stdout)).filter((base) => NFT_FAMILIES[family].includes(base.family));
   const bases = all.filter(({ table }) => !PROXY_TABLE.test(table));
   const own = bases.filter(({ isIptables }) => !isIptables);
   const read = own.map(async (base) => {
-    const text = await listing(exec, "nft", ["-j", "list", "table", base.family, base.table], signal);
-    return [readNftTable(base.family, base.table, JSON.parse(text))];
+    const [text, shown] = await Promise.all([
+      listing(exec, "nft", ["-j", "list", "table", base.family, base.table], signal),
+      // As people know it, without what is in sets.
+      listing(exec, "nft", ["-a", "-t", "list", "table", base.family, base.table], signal),
+    ]);
+    return [readingListing(() => readNftTable(base.family, base.table, JSON.parse(text), shown))];
   });
   const iptables = bases.filter(({ isIptables }) => isIptables).map(({ table }) => table);
   const tool = family === "IPv4" ? "iptables" : "ip6tables";

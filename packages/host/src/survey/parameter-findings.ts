@@ -10,6 +10,11 @@ const NAMED_MAX = 5;
 /** Bridges whose ports are no pods of Kubernetes. */
 const OTHERS_BRIDGE = /^(?:docker0|br-[0-9a-f]{12}|virbr\d+|podman\d+|lxcbr\d+|ovs-)/;
 
+/** Tell whether a bridge is one whose ports are no pods of Kubernetes, by its name. Pure. */
+export function isOthersBridge(name: string): boolean {
+  return OTHERS_BRIDGE.test(name);
+}
+
 /** What kernel parameters say against a service proxy. Pure. */
 export function parameterFindings(survey: HostSurvey): readonly Finding[] {
   return [...forwarding(survey), ...conntrack(survey), ...reversePaths(survey), ...bridges(survey)];
@@ -73,7 +78,7 @@ function reversePaths({ deviceParameters }: HostSurvey): readonly Finding[] {
 }
 
 function bridges({ devices, parameters }: HostSurvey): readonly Finding[] {
-  const bridge = devices.find(({ kind, name }) => kind === "bridge" && !OTHERS_BRIDGE.test(name));
+  const bridge = devices.find(({ kind, name }) => kind === "bridge" && !isOthersBridge(name));
   if (bridge === undefined || parameters.bridgeCallsIPv4 === 1) return [];
   const isLoaded = parameters.bridgeCallsIPv4 !== undefined;
   return [

@@ -1,14 +1,15 @@
-import { hostPort } from "@turnout/core";
 import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, Survey } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
-import { flowCauses } from "./flow-causes.ts";
-import { foreignCauses } from "./foreign-causes.ts";
-import { isProxyChain, readForeignTables } from "./foreign-tables.ts";
+import { flowCauses, readFlowTimeouts } from "./flow-causes.ts";
+import { counterCauses, readCounters } from "./counter-causes.ts";
+import { foreignFindings } from "./foreign-causes.ts";
+import type { ForeignFindings } from "./foreign-causes.ts";
+import { readForeignTables } from "./foreign-tables.ts";
 import type { ForeignTables, ReadFile } from "./foreign-tables.ts";
-import { playChain } from "./rules/play.ts";
+import { mtuCauses } from "./mtu-causes.ts";
 import type { ForeignTable, HookedPacket } from "./rules/rule.ts";
 import { readWay, readWayFacts } from "./way.ts";
-import { wayCauses, waySteps } from "./way-causes.ts";
+import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
 import type { Way, WayFacts } from "./way.ts";
 
 /** What the host is read with. */
@@ -27,6 +28,8 @@ export interface PathQuestion {
   readonly hasKubeChains: boolean;
   /** Of the packet mark; undefined: the backend asks for masquerade otherwise. */
   readonly masqueradeBit: number | undefined;
+  /** The ranges of this node's pods; absent: nobody knows. */
+  readonly podCIDRs?: readonly string[] | undefined;
 }
 
 /** Endpoints looked at; the others are like them. */
@@ -42,27 +45,42 @@ const KUBE_SERVICES = "KUBE-SERVICES";
 export async function surveyPath(tools: PathTools, question: PathQuestion, signal: AbortSignal): Promise<Survey> {
   const { packet, fate } = question;
   const endpoints = targetsOf(packet, fate);
-  const [ways, foreign, flows, counters] = await Promise.all([
+  const [ways, foreign, flows, timeouts, counters, isQueueServed] = await Promise.all([
     Promise.all(endpoints.map((endpoint) => readWay(tools, packet, endpoint, signal))),
     readForeignTables(tools, packet.family, { readsServices: !question.hasKubeChains }, signal),
     tools.netlink.flowsOfClient(packet.family, packet),
+    readFlowTimeouts(tools.read),
     readCounters(tools.read),
+    readQueues(tools.read),
   ]);
-  const facts = await readWayFacts(tools, packet, ways, signal);
-  const ruled = await Promise.all(ways.map((way) => playForeign(tools.exec, foreign.tables, question, way, facts, signal)));
-  const isServed = fate.is === "forward";
+  // By which device packets come in matters where some were dropped for coming in by the wrong one.
+  const facts = await readWayFacts(tools, packet, ways, { ofAllDevices: counters.reversePathDrops > 0 }, signal);
+  const ruled = await Promise.all(
+    ways.map((way) => playForeign(tools.exec, foreign.tables, { ...question, isQueueServed }, way, facts, signal)),
+  );
+  // What is no Service's goes on, by the same ways.
+  const goesOn = fate.is === "forward" || fate.is === "pass";
+  const foreignOnes = shared(ruled.map(({ causes }) => causes));
   return {
-    steps: isServed ? waySteps(ways) : [],
+    steps: goesOn ? waySteps(packet, ways) : [],
+    notes: goesOn ? defaultNotes(packet, ways, question.podCIDRs ?? []) : [],
     causes: [
-      ...(isServed || fate.is === "pass"
-        ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...shared(ruled)]
-        : shared(ruled)),
-      ...flowCauses(packet, fate, flows),
+      ...(goesOn ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...foreignOnes] : foreignOnes),
+      ...flowCauses(packet, fate, flows, timeouts),
       ...proxyCauses(question, foreign),
       ...counterCauses(packet, ways, facts, counters),
     ],
     unseen: foreign.unseen,
+    unjudged: goesOn ? distinctRules(ruled) : [],
   };
+}
+
+/** Which queues have a program that takes packets out of them. */
+async function readQueues(read: ReadFile): Promise<HookedPacket["isQueueServed"]> {
+  const text = await read("/proc/net/netfilter/nfnetlink_queue");
+  if (text === undefined) return undefined;
+  const served = new Set(text.split("\n").flatMap((line) => /^\s*(\d+)/.exec(line)?.[1] ?? []));
+  return (queue) => served.has(String(queue));
 }
 
 /** kube-proxy's chains serve the address beside the backend's own rules. */
@@ -74,7 +92,7 @@ function proxyCauses({ packet, hasKubeChains }: PathQuestion, { tables, proxyTab
       {
         id: "two_proxies",
         says: `another service proxy has rules in force on this node: table ${table}`,
-        show: `nft -t list table ${table}`,
+        show: [`nft -t list table ${table}`],
         mend,
       },
     ];
@@ -82,7 +100,7 @@ function proxyCauses({ packet, hasKubeChains }: PathQuestion, { tables, proxyTab
   const isServed = nat?.chains.get(KUBE_SERVICES)?.rules.some(({ text }) => text.includes(` ${packet.destination}/`)) ?? false;
   if (hasKubeChains || nat === undefined || !isServed) return [];
   const says = `another service proxy serves this address, too: chain ${KUBE_SERVICES} of the ${nat.name}`;
-  return [{ id: "two_proxies", says, show: `${nat.tool} -t nat -S ${KUBE_SERVICES} | grep ${packet.destination}`, mend }];
+  return [{ id: "two_proxies", says, show: [`${nat.tool} -t nat -S ${KUBE_SERVICES} | grep ${packet.destination}`], mend }];
 }
 
 /** A packet that is no Service's goes where it is addressed to. */
@@ -102,10 +120,17 @@ function firstOfEach(found: readonly (readonly Cause[])[]): readonly Cause[] {
   });
 }
 
+/** A rule that several packets meet is named once. */
+function distinctRules(found: readonly ForeignFindings[]): ForeignFindings["unjudged"] {
+  const all = found.flatMap(({ unjudged }) => unjudged);
+  return [...new Map(all.map((rule) => [`${rule.says} ${rule.rule}`, rule])).values()];
+}
+
 /** What concerns several endpoints is said once. */
 function shared(found: readonly (readonly Cause[])[]): readonly Cause[] {
   const told = new Map<string, Cause>();
-  for (const cause of found.flat()) if (!told.has(`${cause.id} ${cause.show}`)) told.set(`${cause.id} ${cause.show}`, cause);
+  for (const cause of found.flat())
+    if (!told.has(`${cause.id} ${cause.show?.join()}`)) told.set(`${cause.id} ${cause.show?.join()}`, cause);
   return [...told.values()];
 }
 
@@ -113,12 +138,12 @@ function shared(found: readonly (readonly Cause[])[]): readonly Cause[] {
 async function playForeign(
   exec: Exec,
   tables: readonly ForeignTable[],
-  question: PathQuestion,
+  question: PathQuestion & { readonly isQueueServed: HookedPacket["isQueueServed"] },
   way: Way,
   facts: WayFacts,
   signal: AbortSignal,
-): Promise<readonly Cause[]> {
-  const { packet, fate, hostAddresses, masqueradeBit } = question;
+): Promise<ForeignFindings> {
+  const { packet, fate, hostAddresses, masqueradeBit, isQueueServed } = question;
   const held = new Map<string, boolean>();
   const outDevice = way.there.is === "way" && !way.there.isLocal ? way.there.device : "";
   const backDevice = way.back?.is === "way" && !way.back.isLocal ? way.back.device : "";
@@ -141,9 +166,11 @@ async function playForeign(
       markBit,
       isLocal,
       isInSet,
+      ...(isQueueServed === undefined ? {} : { isQueueServed }),
     };
-    const causes = [...foreignCauses(tables, hooked), ...mtuCauses(tables, question, way, facts, { isLocal, isInSet })];
-    if (asked.size === 0 || round === SET_ROUNDS) return causes;
+    const { causes, unjudged } = foreignFindings(tables, hooked);
+    const narrow = mtuCauses(tables, question, way, facts, { isLocal, isInSet });
+    if (asked.size === 0 || round === SET_ROUNDS) return { causes: [...causes, ...narrow], unjudged };
     await Promise.all(
       [...asked].map(async ([key, [set = "", member = ""]]) => {
         const { code } = await exec.run("ipset", ["test", set, member], { signal });
@@ -151,99 +178,4 @@ async function playForeign(
       }),
     );
   }
-}
-
-/** A narrower device behind a wider one is no fault, as long as the sender gets to hear of it. */
-function mtuCauses(
-  tables: readonly ForeignTable[],
-  { packet, hostAddresses }: PathQuestion,
-  { there, endpoint }: Way,
-  { links }: WayFacts,
-  sets: Pick<HookedPacket, "isLocal" | "isInSet">,
-): readonly Cause[] {
-  if (there.is !== "way" || packet.device === "") return [];
-  const [wide, narrow] = [links.get(packet.device), links.get(there.device)];
-  if (wide === undefined || narrow === undefined || narrow.mtu >= wide.mtu) return [];
-  const message: HookedPacket = {
-    family: packet.family,
-    protocol: packet.family === "IPv4" ? "icmp" : "icmpv6",
-    source: hostAddresses[0] ?? "",
-    destination: packet.source,
-    sourcePort: undefined,
-    destinationPort: undefined,
-    inDevice: "",
-    outDevice: packet.device,
-    state: "related",
-    isTranslated: true,
-    mark: 0,
-    ...sets,
-  };
-  for (const table of tables) {
-    for (const chain of table.chains.values()) {
-      if (chain.hook?.at !== "output" && chain.hook?.at !== "postrouting") continue;
-      const played = playChain(table, chain, message, isProxyChain);
-      if (played.is === "pass") continue;
-      const says = `packets of more than ${narrow.mtu} bytes don't fit ${there.device} on the way to ${hostPort(endpoint.ip, endpoint.port)} (${packet.device} takes ${wide.mtu}), and ${table.name}, chain ${played.chain ?? ""}, drops the ICMP messages that would tell the client: connections open, then hang`;
-      return [
-        {
-          id: "mtu",
-          says,
-          show: `ip link show ${there.device}; ip link show ${packet.device}`,
-          mend: `let ICMP through (${packet.family === "IPv4" ? "fragmentation needed" : "packet too big"}), or give both networks the same MTU`,
-        },
-      ];
-    }
-  }
-  return [];
-}
-
-/** What the kernel has counted in this network namespace. */
-interface Counters {
-  readonly reversePathDrops: number;
-  readonly entries: number;
-  readonly entriesMax: number;
-}
-
-async function readCounters(read: ReadFile): Promise<Counters> {
-  const [statistics, entries, entriesMax] = await Promise.all(
-    ["/proc/net/netstat", "/proc/sys/net/netfilter/nf_conntrack_count", "/proc/sys/net/netfilter/nf_conntrack_max"].map(read),
-  );
-  const [names = "", values = ""] = (statistics ?? "").split("\n").filter((line) => line.startsWith("TcpExt:"));
-  const at = names.split(" ").indexOf("IPReversePathFilter");
-  return {
-    reversePathDrops: at < 0 ? 0 : Number(values.split(" ")[at]),
-    entries: Number(entries ?? 0),
-    entriesMax: Number(entriesMax ?? 0),
-  };
-}
-
-function counterCauses(
-  { family, device }: AskedPacket,
-  ways: readonly Way[],
-  { parameters }: WayFacts,
-  { reversePathDrops, entries, entriesMax }: Counters,
-): readonly Cause[] {
-  const causes: Cause[] = [];
-  if (entriesMax > 0 && entries >= entriesMax * 0.98)
-    causes.push({
-      id: "conntrack_full",
-      says: `the kernel remembers ${entries} connections of ${entriesMax} at most, so new ones are dropped`,
-      show: "sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max",
-      mend: `sysctl -w net.netfilter.nf_conntrack_max=${entriesMax * 2}, and find who opens so many: conntrack -L | awk '{print $5}' | sort | uniq -c | sort -n`,
-    });
-  const devices = [device, ...ways.flatMap(({ there }) => (there.is === "way" ? [there.device] : []))].filter((name) => name !== "");
-  const strict = devices.find(
-    (name) => Math.max(...["all", name].map((one) => Number(parameters.get(`ipv4/conf/${one}/rp_filter`) ?? 0))) === 1,
-  );
-  if (family === "IPv4" && reversePathDrops > 0 && strict !== undefined) {
-    const says = `rp_filter is strict on ${strict}, and the kernel has dropped ${reversePathDrops} packets for coming in by another device than answers would leave by`;
-    causes.push({
-      id: "rp_filter",
-      isSure: false,
-      says,
-      show: "nstat -az TcpExtIPReversePathFilter; sysctl net.ipv4.conf.all.rp_filter",
-      mend: "sysctl -w net.ipv4.conf.all.rp_filter=2 (and of the devices), or give each network one way in and out; ask again with --in DEVICE, the device that packets really come by",
-    });
-  }
-  return causes;
 }

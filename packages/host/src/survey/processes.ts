@@ -9,9 +9,19 @@ export interface FoundProcess {
   readonly command: string;
   /** The process that started it. */
   readonly parent: number;
+  /** It was stopped (SIGSTOP), and does nothing until it is told to go on. */
+  readonly isStopped: boolean;
 }
 
 const COMMAND_MAX = 200;
+
+/** The first PID namespace, which sees all others. @source linux/proc_ns.h PROC_PID_INIT_INO */
+const ALL_PROCESSES = "pid:[4026531836]";
+
+/** Tell whether /proc shows all processes of this host, not those of a container alone. */
+export async function seesAllProcesses({ link }: Pick<SurveyFiles, "link">): Promise<boolean> {
+  return (await link("/proc/self/ns/pid")) === ALL_PROCESSES;
+}
 
 /**
  * Find processes by their names in this process's network namespace.
@@ -25,8 +35,10 @@ export async function findProcesses(isWanted: (name: string) => boolean, files: 
     const name = (await files.read(`/proc/${pid}/comm`))?.trim();
     if (name === undefined || !isWanted(name) || (await files.link(`/proc/${pid}/ns/net`)) !== here) continue;
     const command = (await files.read(`/proc/${pid}/cmdline`)) ?? "";
-    const parent = Number(/^PPid:\s*(\d+)$/m.exec((await files.read(`/proc/${pid}/status`)) ?? "")?.[1] ?? "0");
-    found.push({ pid: Number(pid), name, command: command.replaceAll("\0", " ").trim().slice(0, COMMAND_MAX), parent });
+    const status = (await files.read(`/proc/${pid}/status`)) ?? "";
+    const parent = Number(/^PPid:\s*(\d+)$/m.exec(status)?.[1] ?? "0");
+    const isStopped = /^State:\s*T/m.test(status);
+    found.push({ pid: Number(pid), name, command: command.replaceAll("\0", " ").trim().slice(0, COMMAND_MAX), parent, isStopped });
   }
   return found;
 }

@@ -4,7 +4,7 @@ import type { Writer } from "./writers.ts";
 
 /** What is said of service proxies on one host, and of iptables' two variants. Pure. */
 export function proxyFindings(survey: HostSurvey): readonly Finding[] {
-  return [...kubeProxy(survey), ...twice(survey), ...mixed(survey), ...others(survey)];
+  return [...kubeProxy(survey), ...twice(survey), ...stopped(survey), ...mixed(survey), ...others(survey)];
 }
 
 function seen({ traces }: Writer): string {
@@ -58,6 +58,19 @@ function twice({ writers }: HostSurvey): readonly Finding[] {
       mend: "stop all but one",
     },
   ];
+}
+
+/** A stopped process holds its ports and rules, and does nothing. */
+function stopped({ writers }: HostSurvey): readonly Finding[] {
+  return writers
+    .filter((writer) => (writer.name === "Turnout" || writer.name === "kube-proxy") && writer.stopped.length > 0)
+    .map((writer) => ({
+      id: "proxy-stopped",
+      severity: "fault",
+      what: `${writer.name} is stopped (SIGSTOP): packets go by its rules, and no change of a Service or endpoint comes into force`,
+      because: `/proc/${writer.stopped.join(", ")}/status: State T`,
+      mend: `see who stopped it; kill -CONT ${writer.stopped.join(" ")} has it go on`,
+    }));
 }
 
 function mixed({ iptables }: HostSurvey): readonly Finding[] {

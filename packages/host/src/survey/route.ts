@@ -1,3 +1,4 @@
+import { ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
 
 /** Where the kernel sends a packet, or why it sends it nowhere. */
@@ -8,8 +9,16 @@ export type Route =
       readonly nextHop: string | undefined;
       readonly isLocal: boolean;
       readonly source: string | undefined;
+      /** No narrower route than the default one fits; absent: one does, or nobody asked. */
+      readonly isDefault?: boolean;
     }
-  | { readonly is: "none"; readonly why: "no_route" | "rp_filter" | "refused" | "other"; readonly says: string };
+  | {
+      readonly is: "none";
+      readonly why: "no_route" | "rp_filter" | "refused" | "other";
+      readonly says: string;
+      /** Of `rp_filter`: the device that answers would leave by. */
+      readonly elsewhere?: string;
+    };
 
 /** What to look up. */
 export interface RouteQuestion {
@@ -21,18 +30,20 @@ export interface RouteQuestion {
 }
 
 /** Ask the kernel for a route as it would look one up for a packet, with its checks of the source. */
-export async function routeFor(exec: Exec, family: IPFamily, { to, from, by }: RouteQuestion, signal: AbortSignal): Promise<Route> {
-  const args = [
-    "-j",
-    family === "IPv4" ? "-4" : "-6",
-    "route",
-    "get",
-    to,
-    ...(from === undefined ? [] : ["from", from]),
-    ...(by === undefined ? [] : ["iif", by]),
-  ];
-  const { code, stdout, stderr } = await exec.run("ip", args, { signal });
+export async function routeFor(exec: Exec, family: IPFamily, question: RouteQuestion, signal: AbortSignal): Promise<Route> {
+  const { code, stdout, stderr } = await exec.run("ip", getArguments(family, question, []), { signal });
   return readRoute(code, stdout, stderr);
+}
+
+/** Tell whether the route that fits is the default one; false where `ip` or the kernel can't tell. */
+export async function isByDefault(exec: Exec, family: IPFamily, question: RouteQuestion, signal: AbortSignal): Promise<boolean> {
+  const { code, stdout } = await exec.run("ip", getArguments(family, question, ["fibmatch"]), { signal });
+  return code === 0 && firstOf(stdout)?.["dst"] === "default";
+}
+
+function getArguments(family: IPFamily, { to, from, by }: RouteQuestion, how: readonly string[]): readonly string[] {
+  const sender = [...(from === undefined ? [] : ["from", from]), ...(by === undefined ? [] : ["iif", by])];
+  return ["-j", family === "IPv4" ? "-4" : "-6", "route", "get", ...how, to, ...sender];
 }
 
 /** Write the command that shows a route. Pure. */
@@ -42,13 +53,22 @@ export function routeCommand({ to, from, by }: RouteQuestion): string {
 
 /** Read what `ip -j route get` answered. Pure. */
 export function readRoute(code: number, stdout: string, stderr: string): Route {
-  const [found] = code === 0 ? (JSON.parse(stdout === "" ? "[]" : stdout) as readonly Readonly<Record<string, unknown>>[]) : [];
+  const found = code === 0 ? firstOf(stdout) : undefined;
   if (found === undefined) return refusal(stderr);
   const type = textOf(found["type"]) ?? "unicast";
   if (["unreachable", "blackhole", "prohibit", "throw"].includes(type))
     return { is: "none", why: "no_route", says: `a route of type ${type}` };
   const gateway = textOf(found["gateway"]) ?? textOf((found["via"] as Readonly<Record<string, unknown>> | undefined)?.["host"]);
   return { is: "way", device: textOf(found["dev"]) ?? "", nextHop: gateway, isLocal: type === "local", source: textOf(found["prefsrc"]) };
+}
+
+function firstOf(stdout: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const [found] = JSON.parse(stdout === "" ? "[]" : stdout) as readonly (Readonly<Record<string, unknown>> | null)[];
+    return found ?? undefined;
+  } catch (error) {
+    throw ProxyError.from(error, "tool_failed", "what ip told of a route can't be read", { object: stdout.slice(0, 200) });
+  }
 }
 
 /** By what the kernel says of a lookup. @source linux net/ipv4/route.c ip_route_input_slow, fib_validate_source */

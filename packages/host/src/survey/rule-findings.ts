@@ -1,38 +1,72 @@
+import { FAMILIES } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
+import { bySeverity } from "./finding.ts";
 import type { Finding } from "./finding.ts";
-import type { IptablesTable } from "./iptables-rules.ts";
-import type { ForeignChain } from "./nft-rules.ts";
+import { isProxyChain } from "./foreign-tables.ts";
+import { tableOfIptables, tableOfNft } from "./listed-tables.ts";
+import { isOthersBridge } from "./parameter-findings.ts";
+import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
+import { newPacket, translatingRules, verdictOf } from "./rules/verdict.ts";
+import type { Unmarked, Verdict } from "./rules/verdict.ts";
 import type { HostSurvey } from "./survey.ts";
-import { fateOfNew, mayTranslate, sensedIptables, sensedNft } from "./verdicts.ts";
-import type { SensedTable } from "./verdicts.ts";
 
 /** The priority at which destinations are translated. @source linux/netfilter_ipv4.h NF_IP_PRI_NAT_DST */
 const DSTNAT = -100;
-/** Rules that are named, at most. */
+/** Rules, or devices, that are named, at most. */
 const NAMED_MAX = 4;
 
 /** What foreign rules say against a service proxy: what they drop, and what they translate first. Pure. */
 export function ruleFindings(survey: HostSurvey): readonly Finding[] {
-  return [...drops(survey), ...translatesFirst(survey)];
+  const found = drops(survey);
+  return [...found, ...(found.length === 0 ? selective(survey) : []), ...translatesFirst(survey)];
+}
+
+/** Rules that drop some packets are what firewalls are for: which, only one packet can tell. */
+function selective(survey: HostSurvey): readonly Finding[] {
+  const present = familiesOf(survey);
+  const tables = new Map([...calledByNft(survey), ...calledByIptables(survey)].map(({ table, families }) => [table, families]));
+  const all = Array.from(tables).flatMap(([table, of]) => {
+    const families = present.filter((family) => of.includes(family));
+    return [...table.chains.values()].flatMap(({ name, rules }) =>
+      isProxyChain(name)
+        ? []
+        : rules.filter((rule) => mayDrop(rule, families)).map((rule) => ({ where: `${table.name}, chain ${name}`, rule })),
+    );
+  });
+  const [first] = all;
+  if (first === undefined) return [];
+  const [says, places] = all.length === 1 ? ["1 rule", ""] : [`${all.length} rules`, ", and others"];
+  return [
+    {
+      id: "drops-some",
+      severity: "note",
+      what: `${says} of other programs may drop some packets`,
+      because: `${first.where}: ${first.rule.text}${places}`,
+      mend: "nothing, as long as no packet is missed; of one packet tells: turnout why FROM TO:PORT",
+    },
+  ];
+}
+
+/** Whether a rule drops what may be a new connection's packet. */
+function mayDrop({ tests, actions }: ForeignRule, families: readonly IPFamily[]): boolean {
+  return families.map(newPacket).some((packet) => {
+    const chosen = actions.flatMap((step) => (typeof step === "function" ? (step(packet) ?? []) : [step]));
+    return chosen.some(({ does }) => does === "drop" || does === "reject") && tests.every((test) => test(packet) !== false);
+  });
 }
 
 /** A chain that the kernel calls, of either tool. */
 interface Called {
-  /** E.g. `chain inet firewalld filter_FORWARD`. */
-  readonly text: string;
-  readonly name: string;
+  readonly table: ForeignTable;
+  readonly chain: ForeignChain;
   readonly hook: string;
-  readonly table: SensedTable;
+  /** Whose packets come there. */
+  readonly families: readonly IPFamily[];
+  /** Name a chain of that table, e.g. `chain inet firewalld filter_FORWARD`. */
+  readonly nameOf: (chain: string) => string;
   /** The command that lets through what was translated for a Service. */
   readonly accept: string;
 }
-
-const HOOK_OF: Readonly<Record<string, string>> = {
-  PREROUTING: "prerouting",
-  INPUT: "input",
-  FORWARD: "forward",
-  OUTPUT: "output",
-  POSTROUTING: "postrouting",
-};
 
 /** What can't pass is lost: by hook, who sends or gets that. */
 const CONCERNED: Readonly<Record<string, string>> = {
@@ -44,61 +78,134 @@ const CONCERNED: Readonly<Record<string, string>> = {
   ingress: "packets that come by a device",
 };
 
-function drops({ chains, iptables }: HostSurvey): readonly Finding[] {
-  const called = [...calledByNft(chains), ...calledByIptables(iptables)].filter(({ hook }) => hook in CONCERNED);
-  return called.flatMap(({ text, name, hook, table, accept }): readonly Finding[] => {
-    const fate = fateOfNew(table, name);
-    const isInput = hook === "input";
-    // A firewall that lets some things in is what firewalls are for; of packets to pods it can't know.
-    if (fate === "through" || (fate === "some" && hook !== "forward")) return [];
-    const isAll = fate === "none";
-    return [
-      {
-        id: `drops-${hook}`,
-        severity: isAll && !isInput ? "fault" : "risk",
-        what: isAll
-          ? `another program's rules drop every new connection there: ${CONCERNED[hook] ?? hook}`
-          : "another program's rules drop forwarded packets unless they know them: pods and Services are reached only where somebody told it so",
-        because: `${text} ${(table.get(name)?.isDropping ?? false) ? "has the policy drop" : "ends with a rule that drops all"}`,
-        mend: accept,
-      },
-    ];
+/** Hooks where the destination is still the Service's. */
+const BEFORE_TRANSLATION: ReadonlySet<string> = new Set(["prerouting", "ingress"]);
+
+function drops(survey: HostSurvey): readonly Finding[] {
+  const families = familiesOf(survey);
+  const called = [...calledByNft(survey), ...calledByIptables(survey)].filter(({ hook }) => hook in CONCERNED);
+  return called.flatMap((one) => {
+    const asked = families.filter((family) => one.families.includes(family));
+    const [first] = bySeverity(asked.flatMap((family) => dropsAll(one, mildest(one, asksOf(family, one)))));
+    // What is dropped whatever its device is said once.
+    const ofDevices = one.hook === "forward" && first?.severity !== "fault" ? dropsOfDevices(one, asked, survey) : [];
+    return [...(first === undefined ? [] : [first]), ...ofDevices];
   });
 }
 
-function calledByNft(chains: readonly ForeignChain[]): readonly Called[] {
+function dropsAll({ hook, nameOf, accept }: Called, { is, chain = "", rule }: Verdict): readonly Finding[] {
+  const isInput = hook === "input";
+  // A firewall that lets some things in is what firewalls are for; of packets to pods it can't know.
+  if (is === "through" || (is === "some" && hook !== "forward")) return [];
+  const isAll = is === "none";
+  return [
+    {
+      id: `drops-${hook}`,
+      severity: isAll && !isInput ? "fault" : "risk",
+      what: isAll
+        ? `another program's rules drop every new connection there: ${CONCERNED[hook] ?? hook}`
+        : "another program's rules drop forwarded packets unless they know them: pods and Services are reached only where somebody told it so",
+      because: `${nameOf(chain)} ${rule === undefined ? "has the policy drop" : `ends with a rule that drops all: ${rule.text}`}`,
+      // Nothing is translated yet: only what drops can be taken away.
+      mend: BEFORE_TRANSLATION.has(hook) ? (rule?.deletion ?? `give ${nameOf(chain)} the policy accept`) : accept,
+    },
+  ];
+}
+
+/** Devices behind which there are other hosts or many pods, and that nothing is forwarded from or to. */
+function dropsOfDevices(one: Called, families: readonly IPFamily[], { uplinks, devices }: HostSurvey): readonly Finding[] {
+  const bridges = devices.filter(({ kind, name }) => kind === "bridge" && !isOthersBridge(name)).map(({ name }) => name);
+  const ways = [...new Set([...uplinks, ...bridges])].flatMap((device) => [
+    { device, says: `come by ${device}`, known: { inDevice: device } },
+    { device, says: `leave by ${device}`, known: { outDevice: device } },
+  ]);
+  const lost = ways.flatMap(({ device, says, known }) => {
+    const verdicts = families.map((family) => mildest(one, asksOf(family, one, known)));
+    const verdict = verdicts.find(({ is }) => is === "none");
+    return verdict === undefined ? [] : [{ device, says, verdict }];
+  });
+  const byPlace = Map.groupBy(lost, ({ verdict }) => verdict.rule ?? verdict.chain);
+  return [...byPlace.values()].map((all) => {
+    const [{ verdict: { chain = "", rule } } = { verdict: {} as Verdict }] = all;
+    const said = all.map(({ says }) => says);
+    const more = said.length > NAMED_MAX ? `, and ${said.length - NAMED_MAX} more` : "";
+    return {
+      id: "drops-device",
+      severity: "fault",
+      what: `another program's rules drop every new connection whose packets ${said.slice(0, NAMED_MAX).join(" or ")}${more}: that is all traffic of pods and Services with what is behind it`,
+      because: `${one.nameOf(chain)} ${rule === undefined ? "has the policy drop, and no rule accepts them" : `has the rule ${rule.text}`}`,
+      mend: rule === undefined ? one.accept : `${rule.deletion}; or ${one.accept}`,
+    };
+  });
+}
+
+/** Packets that are asked with: one of which nothing is known, and one that a Service translates. */
+function asksOf(family: IPFamily, { hook }: Called, known: Partial<Unmarked> = {}): readonly Unmarked[] {
+  const packet = { ...newPacket(family), ...known };
+  return BEFORE_TRANSLATION.has(hook) ? [packet] : [packet, { ...packet, isTranslated: true }];
+}
+
+/** What passes once a Service has translated it is not against Services. */
+function mildest({ table, chain }: Called, packets: readonly Unmarked[]): Verdict {
+  const verdicts = packets.map((packet) => verdictOf(table, chain, packet));
+  return verdicts.find(({ is }) => is === "through") ?? verdicts[0] ?? { is: "through" };
+}
+
+/** IPv6 counts where this host has an address of it that leads further than a link. */
+function familiesOf({ addresses }: HostSurvey): readonly IPFamily[] {
+  const others = addresses.filter(({ ip }) => !ip.startsWith("127.") && ip !== "::1" && !ip.startsWith("fe80:"));
+  if (others.length === 0) return FAMILIES;
+  return FAMILIES.filter((family) => others.some(({ ip }) => ip.includes(":") === (family === "IPv6")));
+}
+
+const FAMILIES_OF: Readonly<Record<string, readonly IPFamily[]>> = { ip: ["IPv4"], ip6: ["IPv6"], inet: FAMILIES, netdev: FAMILIES };
+
+function calledByNft({ chains }: HostSurvey): readonly Called[] {
   const tables = Map.groupBy(chains, ({ family, table }) => `${family} ${table}`);
-  return Array.from(tables).flatMap(([key, all]) => {
-    const table = sensedNft(all);
-    return all.flatMap(({ name, base }) =>
-      base === undefined || base.type !== "filter" || key.startsWith("arp ") || key.startsWith("bridge ")
+  return Array.from(tables.values()).flatMap((all) => {
+    const [{ family, table: name } = { family: "", table: "" }] = all;
+    const table = tableOfNft(family, name, all);
+    return [...table.chains.values()].flatMap((chain) =>
+      chain.hook?.type !== "filter"
         ? []
         : [
             {
-              text: `chain ${key} ${name}`,
-              name,
-              hook: base.hook,
               table,
-              accept: `nft insert rule ${key} ${name} ct status dnat accept (lets through what a Service was asked for; better: tell that firewall)`,
+              chain,
+              hook: chain.hook.at,
+              families: FAMILIES_OF[family] ?? [],
+              nameOf: (one: string): string => `chain ${table.place} ${one}`,
+              accept: `nft insert rule ${table.place} ${chain.name} ct status dnat accept (lets through what a Service was asked for; better: tell that firewall)`,
             },
           ],
     );
   });
 }
 
-function calledByIptables(tables: readonly IptablesTable[]): readonly Called[] {
-  return tables
+function calledByIptables({ iptables }: HostSurvey): readonly Called[] {
+  return iptables
     .filter(({ table }) => table !== "nat")
-    .flatMap(({ variant, family, table, chains, names }) => {
-      const sensed = sensedIptables(chains, names);
-      const tool = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
-      return chains.flatMap(({ name, policy }) => {
-        const hook = HOOK_OF[name];
-        if (policy === undefined || hook === undefined) return [];
-        const accept = `${tool} -t ${table} -I ${name} -m conntrack --ctstate DNAT -j ACCEPT (lets through what a Service was asked for)`;
-        return [{ text: `${tool} chain ${name} of table ${table}`, name, hook, table: sensed, accept }];
+    .flatMap((listed) => {
+      const table = tableOfIptables(listed);
+      const tool = toolOf(listed);
+      return [...table.chains.values()].flatMap((chain) => {
+        if (chain.hook === undefined) return [];
+        return [
+          {
+            table,
+            chain,
+            hook: chain.hook.at,
+            families: [listed.family],
+            nameOf: (one: string): string => `${tool} chain ${one} of table ${listed.table}`,
+            accept: `${tool} -t ${listed.table} -I ${chain.name} -m conntrack --ctstate DNAT -j ACCEPT (lets through what a Service was asked for)`,
+          },
+        ];
       });
     });
+}
+
+function toolOf({ family, variant }: HostSurvey["iptables"][number]): string {
+  return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
 }
 
 /** Who translates a packet first has it: what comes after never sees it. CVE-2019-9946, docs/security.md. */
@@ -107,24 +214,26 @@ function translatesFirst({ chains, iptables, ownHooks }: HostSurvey): readonly F
     DSTNAT,
     ...ownHooks.filter(({ type, hook }) => type === "nat" && hook === "prerouting").map(({ priority }) => priority),
   );
-  const byTable = Map.groupBy(chains, ({ family, table }) => `${family} ${table}`);
   const found = [
-    ...chains.flatMap(({ family, table, name, base }) => {
-      if (base === undefined || base.hook !== "prerouting" || base.priority > ours) return [];
-      const key = `${family} ${table}`;
-      return mayTranslate(sensedNft(byTable.get(key) ?? []), name) ? [`chain ${key} ${name} (priority ${base.priority})`] : [];
+    ...[...Map.groupBy(chains, ({ family, table }) => `${family} ${table}`).values()].flatMap((all) => {
+      const [{ family, table: name } = { family: "", table: "" }] = all;
+      const table = tableOfNft(family, name, all);
+      return [...table.chains.values()].flatMap((chain) => {
+        const { hook } = chain;
+        if (hook?.at !== "prerouting" || hook.priority > ours) return [];
+        const isTranslating = (FAMILIES_OF[family] ?? []).some((one) => translatingRules(table, chain, newPacket(one)).length > 0);
+        return isTranslating ? [`chain ${table.place} ${chain.name} (priority ${hook.priority})`] : [];
+      });
     }),
-    ...iptables.flatMap(({ variant, family, table, chains: all, names }) => {
-      if (table !== "nat") return [];
-      const sensed = sensedIptables(all, names);
-      const rules = sensed.get("PREROUTING")?.rules ?? [];
-      const services = rules.findIndex(({ calls }) => calls.includes("KUBE-SERVICES"));
-      const before = rules.slice(0, services < 0 ? undefined : services);
-      const first = before.flatMap(({ fate, calls }) =>
-        fate === "translates" ? ["a rule"] : calls.filter((one) => mayTranslate(sensed, one)),
-      );
-      const tool = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
-      return first.length === 0 ? [] : [`${tool} nat PREROUTING: ${[...new Set(first)].join(", ")}`];
+    ...iptables.flatMap((listed) => {
+      if (listed.table !== "nat") return [];
+      const table = tableOfIptables(listed);
+      const chain = table.chains.get("PREROUTING");
+      if (chain === undefined) return [];
+      const services = chain.rules.findIndex((rule) => nextOf(rule) === "KUBE-SERVICES");
+      const before = { ...chain, rules: chain.rules.slice(0, services < 0 ? undefined : services) };
+      const first = translatingRules(table, before, newPacket(listed.family)).map((rule) => nextOf(rule) ?? "a rule");
+      return first.length === 0 ? [] : [`${toolOf(listed)} nat PREROUTING: ${[...new Set(first)].join(", ")}`];
     }),
   ];
   if (found.length === 0) return [];
@@ -137,4 +246,9 @@ function translatesFirst({ chains, iptables, ownHooks }: HostSurvey): readonly F
       mend: "give host ports and published ports of containers other numbers than node ports; portmap since 0.7.5 puts its rules behind others",
     },
   ];
+}
+
+/** The chain that a rule leads to. */
+function nextOf({ actions }: ForeignRule): string | undefined {
+  return actions.flatMap((action) => ("chain" in action ? [action.chain] : []))[0];
 }

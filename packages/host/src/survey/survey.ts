@@ -9,13 +9,14 @@ import type { Netlink } from "../netlink/netlink.ts";
 import type { NftChain } from "../netlink/nft-chains.ts";
 import { hostSurveyFiles } from "./files.ts";
 import type { SurveyFiles } from "./files.ts";
-import { listLegacyTables, listNftTables } from "./iptables-rules.ts";
-import type { IptablesTable } from "./iptables-rules.ts";
-import { isIptablesTable, listForeignChains } from "./nft-rules.ts";
-import type { ForeignChain } from "./nft-rules.ts";
+import { listLegacyTables, listNftTables } from "./listed-iptables.ts";
+import type { IptablesTable } from "./listed-iptables.ts";
+import { isIptablesTable, listForeignChains } from "./listed-nft.ts";
+import type { ForeignChain } from "./listed-nft.ts";
 import { readDeviceParameters, readKernelParameters } from "./parameters.ts";
 import type { DeviceParameters, KernelParameters } from "./parameters.ts";
-import { findProcesses } from "./processes.ts";
+import { findProcesses, seesAllProcesses } from "./processes.ts";
+import { readUplinks } from "./uplinks.ts";
 import { isOwnTable, mayWriteRules, writersOf } from "./writers.ts";
 import type { Writer } from "./writers.ts";
 
@@ -45,6 +46,8 @@ export interface HostSurvey {
   /** Of each device in IPv4; `all` first. */
   readonly deviceParameters: readonly DeviceParameters[];
   readonly devices: readonly Device[];
+  /** Devices by which there are routes to a next hop. */
+  readonly uplinks: readonly string[];
   /** Of both families. */
   readonly addresses: readonly HostAddress[];
   /** Tables of nft that are neither ours nor iptables', `FAMILY NAME`. */
@@ -58,6 +61,8 @@ export interface HostSurvey {
   /** Which variants are installed. */
   readonly iptablesTools: readonly string[];
   readonly writers: readonly Writer[];
+  /** False: a program may run here that isn't among the processes that were looked at. */
+  readonly seesProcesses: boolean;
   /** Virtual servers of IPVS; undefined: it isn't in use, or can't be seen. */
   readonly virtualServers: number | undefined;
   readonly unseen: readonly Unseen[];
@@ -111,12 +116,15 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
   const tables = [...new Set(foreign.map(({ family, table }) => `${family} ${table}`))];
   const own = [...new Set(chains.filter(({ table }) => isOwnTable(table)).map(({ family, table }) => `${family} ${table}`))];
   const processes = await findProcesses(mayWriteRules, files);
+  const seesProcesses = isRootStatus(status) && (await seesAllProcesses(files));
+  if (!seesProcesses) unseen.push({ what: "some processes", because: "without root, and in a container, /proc doesn't show all of them" });
   return {
     kernel: ((await files.read("/proc/sys/kernel/osrelease")) ?? "").trim(),
     isRoot: isRootStatus(status),
     parameters: await readKernelParameters(files),
     deviceParameters: await readDeviceParameters(files),
     devices,
+    uplinks: await readUplinks(files),
     addresses,
     tables,
     chains: await tried("rules of nft", () => listForeignChains(foreign, exec, signal), []),
@@ -128,6 +136,7 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
     iptables,
     iptablesTools: programs.programs.map(({ variant, version }) => `${version} (${variant})`),
     writers: writersOf({ processes, devices: devices.map(({ name }) => name), tables: [...tables, ...own], iptables }),
+    seesProcesses,
     virtualServers: virtualServersIn(await files.read("/proc/net/ip_vs")),
     unseen,
   };

@@ -1,19 +1,43 @@
-import { hostPort } from "@turnout/core";
-import type { AskedPacket, Cause, Step } from "@turnout/core";
+import { cidrContains, hostPort, parseCIDR, parseIP, UNKNOWN_DEVICE } from "@turnout/core";
+import type { AskedPacket, Cause, FateEndpoint, Step } from "@turnout/core";
 import { routeCommand } from "./route.ts";
 import type { Route, RouteQuestion } from "./route.ts";
 import type { Way, WayFacts } from "./way.ts";
 
-/** Say where a packet goes to endpoints, those together that it goes to alike. Pure. */
-export function waySteps(ways: readonly Way[]): readonly Step[] {
+/** Say where a packet goes to endpoints, those together that it goes to alike, and where answers go. Pure. */
+export function waySteps(packet: AskedPacket, ways: readonly Way[]): readonly Step[] {
   const alike = Map.groupBy(ways, ({ there }) => {
-    if (there.is === "none") return `the kernel finds no way (${there.says})`;
+    if (there.is === "none")
+      return there.why === "rp_filter" ? "the kernel drops it where it comes in (rp_filter)" : `the kernel finds no way (${there.says})`;
     if (there.isLocal) return "this host itself answers";
-    return `it leaves by ${there.device}${there.nextHop === undefined ? "" : ` via ${there.nextHop}`}`;
+    return `it leaves by ${leaveText(there)}`;
   });
-  return [...alike].map(([way, of]) => ({
+  const there = [...alike].map(([way, of]) => ({
     says: `to ${of.map(({ endpoint }) => hostPort(endpoint.ip, endpoint.port)).join(", ")}: ${way}`,
   }));
+  return [...there, ...new Set(ways.flatMap((way) => answerText(packet, way) ?? []))].map((step) =>
+    typeof step === "string" ? { says: step } : step,
+  );
+}
+
+/** By which device, to which next hop, and whether no route but the default one fits. */
+function leaveText({ device, nextHop, isDefault }: Extract<Route, { is: "way" }>): string {
+  return `${device}${nextHop === undefined ? "" : ` via ${nextHop}`}${isDefault === true ? " (default route)" : ""}`;
+}
+
+/** Where answers leave this host; undefined: they end here, or nobody can tell. */
+function answerText({ source, device, isDeviceAssumed }: AskedPacket, { there, back, askedBack }: Way): string | undefined {
+  if (there.is === "none" && there.elsewhere !== undefined && there.elsewhere !== device)
+    return `answers to ${source} leave by ${there.elsewhere}, not by ${device} where it came in`;
+  if (back === undefined || there.is !== "way") return undefined;
+  if (back.is === "none") {
+    const why = back.why === "rp_filter" ? `rp_filter drops them at ${askedBack.by ?? "their device"}` : back.says;
+    return `answers to ${source} don't leave this node (${why})`;
+  }
+  if (back.isLocal || device === "" || device === UNKNOWN_DEVICE) return undefined;
+  const leave = `answers to ${source} leave by ${leaveText(back)}`;
+  if (back.device !== device) return `${leave}, not by ${device} where it came in`;
+  return isDeviceAssumed === true ? `${leave}; so it is taken to come in there, too` : `${leave}, where it came in`;
 }
 
 /** Say what keeps packets from going this way. Pure. */
@@ -22,8 +46,9 @@ export function wayCauses(packet: AskedPacket, way: Way, facts: WayFacts): reado
   const device = there.is === "way" ? there.device : "";
   return [
     ...forwardingCauses(packet, way, facts),
-    ...(there.is === "none" ? [lostCause(packet, there, asked, endpoint.ip, facts, "to")] : []),
-    ...(back?.is === "none" ? [lostCause(packet, back, askedBack, packet.source, facts, "back")] : []),
+    ...defaultCauses(way),
+    ...(there.is === "none" ? [lostCause(packet, there, asked, endpoint, facts, "to")] : []),
+    ...(back?.is === "none" ? [lostCause(packet, back, askedBack, endpoint, facts, "back")] : []),
     ...(there.is === "way" && !there.isLocal ? linkCauses(packet, facts, device, there.nextHop ?? endpoint.ip) : []),
     ...(back?.is === "way" && !back.isLocal && packet.device !== ""
       ? linkCauses(packet, facts, back.device, back.nextHop ?? packet.source)
@@ -31,74 +56,128 @@ export function wayCauses(packet: AskedPacket, way: Way, facts: WayFacts): reado
   ];
 }
 
+/** A pod of this node that only the default route leads to. A guess: its network may be behind the default route after all. */
+function defaultCauses({ endpoint, there, asked }: Way): readonly Cause[] {
+  if (there.is !== "way" || there.isDefault !== true || !endpoint.isLocal) return [];
+  return [
+    {
+      id: "no_route",
+      isSure: false,
+      says: `${endpoint.ip} is on this node, but the default route takes it to ${there.device}: its own route is missing`,
+      show: [routeCommand(asked), "ip route"],
+      mend: routeMend(endpoint),
+    },
+  ];
+}
+
+/** Name addresses of this node's pods that only the default route leads to, and that are not known to be pods. Pure. */
+export function defaultNotes(packet: AskedPacket, ways: readonly Way[], podCIDRs: readonly string[]): readonly string[] {
+  const routes = ways.flatMap(({ there, back, endpoint }) => [
+    ...(endpoint.isLocal ? [] : [{ route: there, to: endpoint.ip, what: "it" }]),
+    ...(packet.device === "" || back === undefined ? [] : [{ route: back, to: packet.source, what: "answers to it" }]),
+  ]);
+  const notes = routes.flatMap(({ route, to, what }) => {
+    const range = podCIDRs.find((cidr) => contains(cidr, to));
+    if (route.is !== "way" || route.isDefault !== true || range === undefined) return [];
+    return [
+      `${to} is in the range of this node's pods (${range}), but the default route takes ${what} to ${route.device}: if it is a pod here, its own route is missing`,
+    ];
+  });
+  return [...new Set(notes)];
+}
+
+function contains(range: string, address: string): boolean {
+  const [cidr, ip] = [parseCIDR(range), parseIP(address)];
+  return cidr !== undefined && ip !== undefined && cidrContains(cidr, ip);
+}
+
+/** A packet that the kernel sends nowhere. */
 function lostCause(
   packet: AskedPacket,
   route: Extract<Route, { is: "none" }>,
   asked: RouteQuestion,
-  to: string,
+  endpoint: FateEndpoint,
   facts: WayFacts,
   side: "to" | "back",
 ): Cause {
-  const show = routeCommand(asked);
-  if (route.why === "rp_filter") {
-    const mend = `have the route to ${asked.from} lead by ${asked.by}, or loosen the check: sysctl -w net.ipv4.conf.all.rp_filter=2 net.ipv4.conf.${asked.by}.rp_filter=2`;
-    return {
-      id: "rp_filter",
-      says: `a packet from ${asked.from} that comes in by ${asked.by} is dropped: the way to ${asked.from} is another, and rp_filter is strict`,
-      show,
-      mend,
-    };
-  }
+  const to = side === "to" ? endpoint.ip : packet.source;
+  const show = [routeCommand(asked)];
+  if (route.why === "rp_filter") return reversePathCause(asked, route.elsewhere);
   if (route.why === "refused")
     return {
       id: "martian",
       says: `the kernel takes a packet from ${asked.from} to ${to}${asked.by === undefined ? "" : ` by ${asked.by}`} for one that can't be (martian)`,
       show,
-      mend: `see who has these addresses: ip addr; is ${asked.from} an address of this host too?`,
+      mend: `see who has these addresses (ip addr); is ${asked.from} an address of this host too?`,
     };
-  const down = [...facts.links.values()].filter(({ isUp, name }) => !isUp && name !== "lo");
-  const isNarrow = packet.family === "IPv6" && [...facts.links.values()].find(({ mtu, isUp }) => isUp && mtu < 1280);
-  if (isNarrow)
+  if (route.why === "other")
     return {
-      id: "mtu",
-      says: `there is no IPv6 way to ${to}: the MTU of ${isNarrow.name} is ${isNarrow.mtu}, and IPv6 is off on devices below 1280`,
-      show: `ip link show ${isNarrow.name}`,
-      mend: `ip link set ${isNarrow.name} mtu 1500, or whatever the network carries (at least 1280), then set its addresses and routes again`,
+      id: side === "to" ? "no_route" : "no_way_back",
+      isSure: false,
+      says: `which way packets to ${to} go can't be told (${route.says})`,
+      show,
+      mend: "see what ip says, and whether the question fits this host",
     };
-  const [off] = [...facts.parameters].filter(([name, value]) => name.endsWith("/disable_ipv6") && value === "1");
-  if (packet.family === "IPv6" && off !== undefined) {
-    const name = off[0].split("/")[2] ?? "";
-    return {
-      id: "ipv6_off",
-      says: `there is no IPv6 way to ${to}: IPv6 is off on ${name}`,
-      show: `sysctl net.ipv6.conf.${name}.disable_ipv6`,
-      mend: `sysctl -w net.ipv6.conf.${name}.disable_ipv6=0, then set its addresses and routes again`,
-    };
-  }
-  if (down.length > 0) {
-    const names = down
-      .map(({ name }) => name)
-      .slice(0, 3)
-      .join(", ");
-    return {
-      id: "device_down",
-      says: `there is no way ${side === "to" ? `to ${to}` : `back to ${to}`} (${route.says}), and ${names} is down, which took its routes along`,
-      show: `ip link show ${down[0]?.name}`,
-      mend: `ip link set ${down[0]?.name} up, then set the routes again (the CNI's, for a pod: delete the pod)`,
-    };
-  }
+  const lost = deviceCause(packet, route.says, to, facts, side);
+  if (lost !== undefined) return lost;
   if (side === "back")
     return {
       id: "no_way_back",
       says: `there is no route back to ${to}: answers can't be sent (${route.says})`,
       show,
-      mend: `add the route to the client's network: ip route add ${to} …, by the way it came`,
+      mend: `add a route to the client's network by the way it came: ip route add ${to} …`,
     };
+  return { id: "no_route", says: `there is no route to ${to} (${route.says})`, show, mend: routeMend(endpoint) };
+}
+
+function routeMend({ isLocal, nodeName }: FateEndpoint): string {
+  const agent = "the CNI's agent (its pod in kube-system, and its log)";
+  if (isLocal) return "the CNI sets this route when it makes the pod: delete the pod, so that it is made again";
+  if (nodeName === undefined) return `see whether ${agent} runs on this node and has set its routes: ip route`;
+  return `this node has no route to the pods of ${nodeName}: see whether ${agent} runs here and on ${nodeName}, and what it says of ${nodeName}`;
+}
+
+/** The check is right where the route is wrong, so the route comes first. */
+function reversePathCause({ from, by }: RouteQuestion, elsewhere: string | undefined): Cause {
   return {
-    id: "no_route",
-    says: `there is no route to ${to} (${route.says})`,
-    show,
-    mend: "see whether the CNI runs on this node and has set its routes: ip route; for a pod of this node, delete the pod",
+    id: "rp_filter",
+    says: `a packet from ${from} that comes in by ${by} is dropped: the way to ${from} is ${elsewhere === undefined ? "another" : `by ${elsewhere}`}, and rp_filter is strict`,
+    show: [`ip route get ${from}`, `sysctl net.ipv4.conf.all.rp_filter net.ipv4.conf.${by}.rp_filter`],
+    mend: `have the route to ${from} lead by ${by}. Only where packets are meant to come and go by different devices, loosen the check on ${by} instead (rp_filter=2)`,
+  };
+}
+
+/** Routes that are gone because a device is down, or has no IPv6. */
+function deviceCause({ family }: AskedPacket, says: string, to: string, facts: WayFacts, side: "to" | "back"): Cause | undefined {
+  const isNarrow = family === "IPv6" && [...facts.links.values()].find(({ mtu, isUp }) => isUp && mtu < 1280);
+  if (isNarrow)
+    return {
+      id: "mtu",
+      says: `there is no IPv6 way to ${to}: the MTU of ${isNarrow.name} is ${isNarrow.mtu}, and IPv6 is off on devices below 1280`,
+      show: [`ip link show ${isNarrow.name}`],
+      mend: "set the MTU to whatever the network carries (at least 1280), then the device's addresses and routes again",
+      commands: [`ip link set ${isNarrow.name} mtu 1500`],
+    };
+  const [off] = [...facts.parameters].filter(([name, value]) => name.endsWith("/disable_ipv6") && value === "1");
+  if (family === "IPv6" && off !== undefined) {
+    const name = off[0].split("/")[2] ?? "";
+    return {
+      id: "ipv6_off",
+      says: `there is no IPv6 way to ${to}: IPv6 is off on ${name}`,
+      show: [`sysctl net.ipv6.conf.${name}.disable_ipv6`],
+      mend: "switch it on, then set the device's addresses and routes again",
+      commands: [`sysctl -w net.ipv6.conf.${name}.disable_ipv6=0`],
+    };
+  }
+  const down = [...facts.links.values()].filter(({ isUp, name }) => !isUp && name !== "lo").map(({ name }) => name);
+  if (down.length === 0) return undefined;
+  const names = down.slice(0, 3).join(", ");
+  return {
+    id: "device_down",
+    says: `there is no way ${side === "to" ? `to ${to}` : `back to ${to}`} (${says}), and ${names} is down, which took its routes along`,
+    show: [`ip link show ${down[0]}`],
+    mend: "set the device up, then set the routes again (the CNI's, for a pod: delete the pod)",
+    commands: [`ip link set ${down[0]} up`],
   };
 }
 
@@ -113,7 +192,7 @@ function forwardingCauses(packet: AskedPacket, { there, endpoint }: Way, { param
         {
           id: "localnet_off",
           says: "the packet comes from 127.0.0.1, and route_localnet is off",
-          show: "sysctl net.ipv4.conf.all.route_localnet",
+          show: ["sysctl net.ipv4.conf.all.route_localnet"],
           mend: "ask an address of the node instead of 127.0.0.1",
         },
       ];
@@ -138,8 +217,9 @@ function forwardingCauses(packet: AskedPacket, { there, endpoint }: Way, { param
     {
       id: "forwarding_off",
       says: `this node does not forward packets: ${off} is 0`,
-      show: `sysctl ${off}`,
-      mend: `sysctl -w ${off}=1, and in /etc/sysctl.d for the next boot`,
+      show: [`sysctl ${off}`],
+      mend: "switch it on, and in /etc/sysctl.d for the next boot",
+      commands: [`sysctl -w ${off}=1`],
     },
   ];
 }
@@ -158,23 +238,27 @@ function linkCauses(
     causes.push({
       id: "device_down",
       says,
-      show: `ip link show ${device}`,
-      mend: link.isUp ? "bring the other end up (for a pod: delete the pod, its network namespace is broken)" : `ip link set ${device} up`,
+      show: [`ip link show ${device}`],
+      ...(link.isUp
+        ? { mend: "bring the other end up (for a pod: delete the pod, its network namespace is broken)" }
+        : { mend: "set it up", commands: [`ip link set ${device} up`] }),
     });
   }
   if (family === "IPv6" && parameters.get(`ipv6/conf/${device}/disable_ipv6`) === "1")
     causes.push({
       id: "ipv6_off",
       says: `IPv6 is off on ${device}`,
-      show: `sysctl net.ipv6.conf.${device}.disable_ipv6`,
-      mend: `sysctl -w net.ipv6.conf.${device}.disable_ipv6=0`,
+      show: [`sysctl net.ipv6.conf.${device}.disable_ipv6`],
+      mend: "switch it on",
+      commands: [`sysctl -w net.ipv6.conf.${device}.disable_ipv6=0`],
     });
   if (failedNeighbours.has(`${nextHop} ${device}`))
     causes.push({
       id: "neighbour",
       says: `${nextHop} does not answer on ${device}: the kernel finds no link-layer address for it`,
-      show: `ip neigh show ${nextHop} dev ${device}`,
-      mend: "see whether that host or pod is up, and on this link; then: ip neigh flush dev " + device,
+      show: [`ip neigh show ${nextHop} dev ${device}`],
+      mend: "see whether that host or pod is up, and on this link; then have the kernel ask again",
+      commands: [`ip neigh flush dev ${device}`],
     });
   return causes;
 }

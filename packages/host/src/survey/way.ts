@@ -1,7 +1,7 @@
 import { UNKNOWN_DEVICE } from "@turnout/core";
 import type { AskedPacket, Exec, FateEndpoint, IPFamily } from "@turnout/core";
 import type { ReadFile } from "./foreign-tables.ts";
-import { routeFor } from "./route.ts";
+import { isByDefault, routeFor } from "./route.ts";
 import type { Route, RouteQuestion } from "./route.ts";
 
 /** A device as `ip -j link` tells of it. */
@@ -56,16 +56,19 @@ export async function readWay(
 async function routeTaken({ exec, read }: WayTools, family: IPFamily, asked: RouteQuestion, signal: AbortSignal): Promise<Route> {
   const route = await routeFor(exec, family, asked, signal);
   const { to, from, by } = asked;
-  if (route.is === "way" || route.why !== "refused") return route;
-  const plain = await routeFor(exec, family, { to }, signal);
-  if (plain.is === "none") return { ...plain, why: "no_route", says: plain.why === "refused" ? "a blackhole route" : plain.says };
+  if (route.is === "way") return route.isLocal ? route : { ...route, isDefault: await isByDefault(exec, family, asked, signal) };
+  if (route.why !== "refused" && route.why !== "rp_filter") return route;
+  const isFiltered = route.why === "rp_filter";
+  const plain = isFiltered ? undefined : await routeFor(exec, family, { to }, signal);
+  if (plain?.is === "none") return { ...plain, why: "no_route", says: plain.why === "refused" ? "a blackhole route" : plain.says };
   if (from === undefined || by === undefined || family !== "IPv4") return route;
   const filters = await Promise.all(
     ["all", by].map(async (name) => Number((await read(`/proc/sys/net/ipv4/conf/${name}/rp_filter`)) ?? 0)),
   );
   const back = await routeFor(exec, family, { to: from }, signal);
   const isElsewhere = back.is === "none" || back.device !== by;
-  return Math.max(...filters) > 0 && isElsewhere ? { ...route, why: "rp_filter" } : route;
+  if (!isFiltered && (Math.max(...filters) === 0 || !isElsewhere)) return route;
+  return { ...route, why: "rp_filter", ...(back.is === "way" ? { elsewhere: back.device } : {}) };
 }
 
 /** Read all devices. */
@@ -93,6 +96,7 @@ export async function readWayFacts(
   { exec, read }: WayTools,
   packet: AskedPacket,
   ways: readonly Way[],
+  { ofAllDevices }: { readonly ofAllDevices: boolean },
   signal: AbortSignal,
 ): Promise<WayFacts> {
   const devices = [...new Set([packet.device, ...ways.flatMap(({ there }) => (there.is === "way" ? [there.device] : []))])].filter(
@@ -100,7 +104,7 @@ export async function readWayFacts(
   );
   const links = await readLinks(exec, signal);
   const isLost = ways.some(({ there, back }) => there.is === "none" || back?.is === "none");
-  const names = parameterNames(packet.family, isLost ? [...links.keys()] : devices);
+  const names = parameterNames(packet.family, isLost || ofAllDevices ? [...links.keys()] : devices);
   const [values, neighbours] = await Promise.all([
     Promise.all(names.map(async (name) => [name, (await read(`/proc/sys/net/${name}`))?.trim()] as const)),
     exec.run("ip", ["-j", packet.family === "IPv4" ? "-4" : "-6", "neigh", "show"], { signal }),

@@ -1,4 +1,4 @@
-import type { IptablesTable } from "./iptables-rules.ts";
+import type { IptablesTable } from "./listed-iptables.ts";
 import type { FoundProcess } from "./processes.ts";
 import { MARKER_CHAIN } from "../iptables/text/modes.ts";
 
@@ -14,6 +14,8 @@ export interface Writer {
   readonly traces: readonly string[];
   /** A process of it runs in this network namespace. */
   readonly isRunning: boolean;
+  /** Processes of it that were stopped (SIGSTOP). */
+  readonly stopped: readonly number[];
 }
 
 interface Signature {
@@ -28,6 +30,10 @@ interface Signature {
   readonly table?: RegExp;
 }
 
+const KUBELET = "kubelet";
+/** Who makes the chain that both have. */
+const EITHER = "kubelet or an iptables proxy";
+
 /** How Node calls the process that it is. */
 const MAIN_THREAD = "MainThread";
 
@@ -38,6 +44,13 @@ const OWN_TABLE = /^turnout/;
 export function isOwnTable(table: string): boolean {
   return OWN_TABLE.test(table);
 }
+
+const KUBELET_ITSELF: Signature = {
+  name: KUBELET,
+  kind: "kubelet",
+  process: /^kubelet$/,
+  chain: /^KUBE-(?:KUBELET-CANARY|IPTABLES-HINT)$/,
+};
 
 /** Programs that write rules where service proxies work, with what they are known by. The first that fits names a trace. */
 const SIGNATURES: readonly Signature[] = [
@@ -56,7 +69,8 @@ const SIGNATURES: readonly Signature[] = [
     device: /^kube-(?:bridge|dummy-if)$/,
     chain: /^KUBE-(?:ROUTER|NWPLCY|POD-FW)-/,
   },
-  { name: "kubelet", kind: "kubelet", process: /^kubelet$/, chain: /^KUBE-(?:KUBELET-CANARY|IPTABLES-HINT|FIREWALL)$/ },
+  KUBELET_ITSELF,
+  { name: EITHER, kind: "kubelet", chain: /^KUBE-FIREWALL$/ },
   {
     name: "kube-proxy",
     kind: "proxy",
@@ -156,30 +170,34 @@ export function mayWriteRules(name: string): boolean {
  * Edges: chains that kube-proxy and Turnout make alike are Turnout's where its marker is in the same table.
  */
 export function writersOf(traces: Traces): readonly Writer[] {
-  const found = new Map<string, { kind: WriterKind; traces: string[]; isRunning: boolean }>();
+  const found = new Map<string, { kind: WriterKind; traces: string[]; isRunning: boolean; stopped: number[] }>();
   const note = ({ name, kind }: Pick<Signature, "name" | "kind">, trace: string, isRunning = false): void => {
-    const one = found.get(name) ?? { kind, traces: [], isRunning: false };
+    const one = found.get(name) ?? { kind, traces: [], isRunning: false, stopped: [] };
     one.traces.push(trace);
     found.set(name, { ...one, isRunning: one.isRunning || isRunning });
   };
   const nameOf = (fits: (signature: Signature) => boolean): Signature | undefined => SIGNATURES.find(fits);
   const running = new Map(traces.processes.map((process) => [process.pid, nameOf((each) => isOf(process, each))]));
-  for (const { pid, name, parent } of traces.processes) {
+  for (const { pid, name, parent, isStopped } of traces.processes) {
     const one = running.get(pid);
     // A launcher and its child are one program.
     if (one !== undefined && running.get(parent) !== one) note(one, `process ${name === MAIN_THREAD ? "node" : name} (pid ${pid})`, true);
+    if (one !== undefined && isStopped) found.get(one.name)?.stopped.push(pid);
   }
   for (const table of traces.tables) {
     const one = nameOf((each) => each.table?.test(table.slice(table.indexOf(" ") + 1)) === true);
     if (one !== undefined) note(one, `table ${table}`);
   }
+  const hasKubelet =
+    found.has(KUBELET) || traces.iptables.some(({ names }) => names.some((name) => KUBELET_ITSELF.chain?.test(name) === true));
   for (const { family, table, variant, names } of ownersFirst(traces.iptables)) {
     const hasMarker = traces.iptables.some(
       (one) => one.variant === variant && one.family === family && one.table === "nat" && one.names.includes(MARKER_CHAIN),
     );
     const told = new Set<string>();
     for (const chain of names) {
-      const one = nameOf((each) => each.chain?.test(chain) === true);
+      const fitting = nameOf((each) => each.chain?.test(chain) === true);
+      const one = fitting?.name === EITHER && hasKubelet ? KUBELET_ITSELF : fitting;
       if (one === undefined || told.has(one.name) || (one.name === "kube-proxy" && hasMarker)) continue;
       told.add(one.name);
       note(one, `chain ${chain} in ${family === "IPv4" ? "ip" : "ip6"} ${table} (${variant})`);

@@ -17,11 +17,28 @@ import { parseDevice, parseRoute } from "../netlink/devices.ts";
 import { parseFamilyId } from "../netlink/generic.ts";
 import { parseAddress, parseLink } from "../netlink/host-addresses.ts";
 import { encodeMessage, NLMSG } from "../netlink/message.ts";
+import { parseChain } from "../netlink/nft-chains.ts";
+import { parseSetType, readElements } from "../netlink/nft-elements.ts";
+import type { NftSetType } from "../netlink/nft-elements.ts";
 import { NftEventReader, parseGeneration } from "../netlink/nft-events.ts";
 import { watch } from "../netlink/watch.ts";
-import { readListing } from "../nft/listing.ts";
+import { readingListing, readListing } from "../nft/listing.ts";
+import { parseCapabilities } from "../rights/linux-capabilities.ts";
+import { readRoute } from "../survey/route.ts";
+import { readIptablesTable } from "../survey/rules/iptables-rules.ts";
+import { readNftTable } from "../survey/rules/nft-rules.ts";
+import { playChain } from "../survey/rules/play.ts";
+import type { ForeignTable, HookedPacket } from "../survey/rules/rule.ts";
+import { verdictOf } from "../survey/rules/verdict.ts";
 
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
+
+/** What elements consist of: destinations with verdicts, endpoints, pairs of addresses. */
+const SET_TYPES: readonly NftSetType[] = [
+  { key: [7, 12, 13], data: undefined },
+  { key: [7, 13, 4], data: [7, 13] },
+  { key: [8, 8], data: undefined },
+];
 
 /** A kernel that answers every request with the same datagram, and then says that this was all. */
 class AnsweringSocket extends EventEmitter {
@@ -79,6 +96,32 @@ async function watchEvents(input: Buffer): Promise<void> {
   for await (const _ of watch(() => socket, handlers, new TestClock(), ended.signal));
 }
 
+const PACKET: HookedPacket = {
+  family: "IPv4",
+  protocol: "tcp",
+  source: "203.0.113.1",
+  destination: "10.1.1.1",
+  sourcePort: undefined,
+  destinationPort: 8080,
+  inDevice: "eth0",
+  outDevice: "veth1",
+  state: "new",
+  isTranslated: true,
+  isAnsweredThere: true,
+  mark: 0x4000,
+  isLocal: () => false,
+  isInSet: () => undefined,
+};
+
+/** Ask each chain of somebody else's that the kernel calls in what becomes of a packet. */
+function judge(table: ForeignTable): void {
+  for (const chain of table.chains.values()) {
+    if (chain.hook === undefined) continue;
+    playChain(table, chain, PACKET, () => false);
+    verdictOf(table, chain, { ...PACKET, mark: undefined });
+  }
+}
+
 const text =
   (read: (input: string) => unknown): FuzzTarget["run"] =>
   (input) =>
@@ -113,10 +156,28 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
     ),
   },
   { name: "netlink-nft-generation", form: "bytes", run: (input) => answered(input, (payload, type) => parseGeneration(type, payload)) },
+  {
+    name: "netlink-nft-table",
+    form: "bytes",
+    run: (input) =>
+      answered(input, (payload) => {
+        parseChain(payload);
+        const type = parseSetType(payload);
+        for (const one of type === undefined ? SET_TYPES : [type]) readElements(payload, one, () => undefined);
+      }),
+  },
   { name: "netlink-nft-events", form: "bytes", run: watchEvents },
   { name: "nft-listing", form: "json", run: text(readListing) },
   { name: "iptables-save", form: "text", run: text((saved) => FAMILIES.map((family) => readRules(saved, family, () => true))) },
   { name: "ipset-save", form: "text", run: text(readSets) },
+  {
+    name: "foreign-nft-rules",
+    form: "json",
+    run: text((listed) => judge(readingListing(() => readNftTable("inet", "fw", JSON.parse(listed))))),
+  },
+  { name: "foreign-iptables-rules", form: "text", run: text((listed) => judge(readIptablesTable("iptables", "filter", listed))) },
+  { name: "ip-route", form: "json", run: text((stdout) => readRoute(0, stdout, "")) },
+  { name: "proc-status", form: "text", run: text(parseCapabilities) },
   { name: "mountinfo", form: "text", run: text(parseMounts) },
   { name: "verifier-log", form: "text", run: text(complaintOf) },
   {

@@ -1,13 +1,15 @@
-import { ProxyError } from "@turnout/core";
+import { FAMILIES, ProxyError } from "@turnout/core";
 import type { FlowFilter, IPFamily } from "@turnout/core";
-import { EventQueue } from "../netlink/event-queue.ts";
+import { EventQueue } from "../queue/event-queue.ts";
 import { canonicalHostPort, createFlowMatcher } from "../netlink/flow-matcher.ts";
 import type { Device, DeviceRoute } from "../netlink/devices.ts";
 import type { HostAddress } from "../netlink/host-addresses.ts";
 import type { Netlink } from "../netlink/netlink.ts";
+import type { LegacyTableInfo } from "../netlink/legacy-info.ts";
 import type { NftChain } from "../netlink/nft-chains.ts";
-import type { NftParts } from "../netlink/nft-parts.ts";
 import type { NftChange } from "../netlink/nft-changes.ts";
+import type { NftPartsQuestion } from "../netlink/nft-parts.ts";
+import type { NftTable, NftTableSink } from "../netlink/nft-table.ts";
 import type { NftEvent } from "../netlink/nft-events.ts";
 
 /** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
@@ -40,7 +42,9 @@ export interface FakeNetlink extends Netlink {
   /** Replace the devices and routes, and tell the watchers. */
   setDevices(devices: readonly Device[], routes?: FakeNetlinkState["routes"]): void;
   /** Have somebody answer what is asked of nf_tables' tables; nobody does at first, and there are none. */
-  serveNft(parts: Netlink["nftParts"]): void;
+  serveNft(read: (family: "ip" | "ip6", table: string) => NftTable | undefined): void;
+  /** Have a table of legacy iptables hold so many rules; there is none at first. */
+  setLegacyTable(family: IPFamily, table: string, entries: number): void;
   /** Play somebody's commit: the generation rises and watchers are told. */
   commitNft(by: {
     readonly pid: number;
@@ -53,15 +57,12 @@ export interface FakeNetlink extends Netlink {
 
 /** Make a {@link FakeNetlink}; which flows go is decided by the very function the real one uses. */
 export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
-  const addresses = new Map<IPFamily, readonly HostAddress[]>([
-    ["IPv4", state.addresses?.IPv4 ?? []],
-    ["IPv6", state.addresses?.IPv6 ?? []],
-  ]);
+  const addresses = new Map(FAMILIES.map((family) => [family, state.addresses?.[family] ?? []]));
   let flows: FakeFlow[] = [];
   let devices = state.devices ?? [];
   let routes = state.routes ?? {};
   let generation = 1;
-  let nftParts: Netlink["nftParts"] = (): Promise<NftParts | undefined> => Promise.resolve(undefined);
+  const legacy = new Map<string, LegacyTableInfo>();
   const nftWatchers = new Set<EventQueue<NftEvent>>();
   const addressWatchers = new Set<EventQueue<void>>();
   const deviceWatchers = new Set<EventQueue<void>>();
@@ -86,19 +87,19 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
       generation++;
       for (const watcher of nftWatchers) watcher.put({ kind: "commit", generation, ...by, changes: () => changes });
     },
-    serveNft(parts): void {
-      nftParts = parts;
+    setLegacyTable(family, table, entries): void {
+      legacy.set(`${family} ${table}`, { entries, bytes: entries * 152, offsets: [] });
     },
+    ...nftTables(),
     flowsOfClient: () => Promise.resolve([]),
-    nftParts: (family, table, question) => nftParts(family, table, question),
     addresses: (family: IPFamily) => Promise.resolve(addresses.get(family) ?? []),
     devices: () => Promise.resolve(devices),
     routes: (family: IPFamily) => Promise.resolve(routes[family] ?? []),
-    counterPackets: () => Promise.reject(noCounters()),
-    createCounter: () => Promise.reject(noCounters()),
-    deleteCounter: () => Promise.reject(noCounters()),
+    ...NO_COUNTERS,
     nftChains: () => Promise.resolve(state.chains ?? []),
     legacyTables: () => Promise.resolve([]),
+    setSizes: () => Promise.resolve(new Map()),
+    legacyTableInfo: (family, table) => legacy.get(`${family} ${table}`),
     nftGeneration: () => Promise.resolve(generation),
     async deleteFlows(family: IPFamily, filters: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
       if (signal.aborted) throw new ProxyError("canceled", "forgetting flows was given up", { cause: signal.reason });
@@ -118,6 +119,45 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
   };
   for (const flow of state.flows ?? []) fake.addFlow(flow);
   return fake;
+}
+
+const NO_COUNTERS = {
+  counterPackets: () => Promise.reject(noCounters()),
+  createCounter: () => Promise.reject(noCounters()),
+  deleteCounter: () => Promise.reject(noCounters()),
+} satisfies Partial<Netlink>;
+
+/** Tables of nf_tables, as somebody serves them. */
+function nftTables(): Pick<FakeNetlink, "serveNft" | "nftParts" | "nftTable"> {
+  let readTable: Parameters<FakeNetlink["serveNft"]>[0] = () => undefined;
+  return {
+    serveNft(read): void {
+      readTable = read;
+    },
+    nftParts(family, table, question): Promise<NftTable | undefined> {
+      const found = readTable(family, table);
+      return Promise.resolve(found && partsOf(found, question));
+    },
+    nftTable<T extends NftTableSink>(family: "ip" | "ip6", table: string, open: () => T): Promise<T | undefined> {
+      const found = readTable(family, table);
+      return Promise.resolve(found && filled(open(), found));
+    },
+  };
+}
+
+/** Leave of a table what is asked for. */
+function partsOf({ sets, chains }: NftTable, { elements, chains: wanted }: NftPartsQuestion): NftTable {
+  const asked = new Set(elements.map(({ set, key }) => `${set} ${key.map(({ text }) => text).join(" . ")}`));
+  return {
+    sets: new Map([...sets].map(([name, all]) => [name, all.filter(({ key }) => asked.has(`${name} ${key}`))])),
+    chains: new Map([...chains].filter(([name]) => wanted.includes(name))),
+  };
+}
+
+function filled<T extends NftTableSink>(sink: T, { sets, chains }: NftTable): T {
+  for (const [name, chain] of chains) sink.chain(name, chain);
+  for (const [name, elements] of sets) elements.forEach(sink.set(name) ?? (() => undefined));
+  return sink;
 }
 
 /** The fake iptables knows no such match, so the kernel it belongs to has no counters. */

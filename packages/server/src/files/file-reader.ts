@@ -55,7 +55,8 @@ export class FileReader {
   #unresolved = new Set<string>();
   #shadowed: readonly Shadowed[] = [];
   readonly #ignored = new Set<string>();
-  #reported = new Set<string>();
+  /** What is wrong now; what is among it was reported. */
+  #held: readonly Finding[] = [];
   /** Of the source's path itself: it can't be read just now, or it was a file and is gone, and all it said with it. */
   #root: "read" | "lost" | "gone" = "read";
 
@@ -268,9 +269,10 @@ export class FileReader {
   }
 
   #tell(findings: readonly Finding[], keepsOthers: boolean): void {
-    const before = this.#reported;
-    this.#reported = new Set([...(keepsOthers ? before : []), ...findings.map(({ id }) => id)]);
-    const told = new Set(before);
+    const told = new Set(this.#held.map(({ id }) => id));
+    const ids = new Set(findings.map(({ id }) => id));
+    this.#held = keepsOthers ? [...this.#held.filter(({ id }) => !ids.has(id)), ...findings] : findings;
+    this.#options.sink.holdIssues?.(this.#held.map(({ issue }) => issue));
     for (const { id, issue } of findings) {
       if (told.has(id)) continue;
       told.add(id);

@@ -344,10 +344,14 @@ describe("a file in the making", () => {
     expect(issues).toHaveLength(1);
     expect(issues[0]?.object).toMatch(/a\.yaml:1[0-9]$/);
     expect(issues[0]?.what).toContain("can't be parsed");
+    expect(issues[0]?.hint).toContain("the other documents of the file are applied");
     await change(() => appendFile(at("a.yaml"), "---\n# still broken\n"));
     expect(issues).toHaveLength(1);
-    await writeFile(at("a.yaml"), service("a", 81));
+    // It still holds, and then it doesn't.
+    expect(sink.held).toEqual(issues);
+    await change(() => writeFile(at("a.yaml"), service("a", 81)));
     await expectObjects("Service shop/a");
+    expect(sink.held).toEqual([]);
     expect(sink.drain()).toEqual(["-Service shop/b"]);
   });
 

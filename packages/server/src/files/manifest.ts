@@ -115,7 +115,7 @@ function jsonOf(text: string): unknown {
 }
 
 function plainValue(document: Document, lines: LineCounter): { plain: unknown } | { problem: ManifestProblem } {
-  const hint = "correct the file; until then what it said before stays in force";
+  const hint = "correct it; until then this document is ignored, and its former objects stay; the other documents of the file are applied";
   const [error] = document.errors;
   if (error !== undefined) {
     const [what = ""] = error.message.split(/ at line |\n/);

@@ -1,40 +1,123 @@
-import { sendEvent, type EventSender, type EventSource, type NodeEvent } from "./node-events.ts";
+import type { ProxyEvent } from "@turnout/client/daemon";
+import type { Clock, Log } from "@turnout/core";
+import { eventObject, sendEvent, type EventSender, type EventSource } from "./event-sending.ts";
 
-/** Between two events, in ms: what happens meanwhile is told by the last of it. */
-const BETWEEN_MS = 60_000;
+/** Between two events about the same matter, in ms: what happens meanwhile is told by the last of it. */
+const SAME_MATTER_MS = 60_000;
+/** Between any two events, in ms. @source kube-proxy's client sends 5 requests a second */
+const BETWEEN_MS = 200;
+/** Matters that wait; further ones are left out. @source client-go v0.36.3 tools/events/event_broadcaster.go maxQueuedEvents */
+const WAITING_MAX = 1_000;
 
-/** Events about a Node that are to be told, one a minute at most: of more the last one is told, with how many there were. */
-export class NodeEventQueue {
-  #waiting: { readonly event: NodeEvent; readonly count: number } | undefined;
+interface Waiting {
+  readonly event: ProxyEvent;
+  readonly atNs: bigint;
+  readonly count: number;
+}
+
+/**
+ * Events of a proxy that are to be sent, one after the other; about the same matter one a minute at most: of more the last one is sent, and says how many
+ * there were.
+ */
+export class EventQueue {
+  readonly #source: EventSource;
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, Waiting>();
+  /** When an event about a matter was sent last, in ms; only of the last minute. */
+  readonly #sentMs = new Map<string, number>();
+  #lastNs = 0n;
+  #leftOut = 0;
+  #isRefusedToldOf = false;
+  #isRunning = false;
   #wake: () => void = () => undefined;
+  #onIdle: (() => void)[] = [];
 
-  /** Tell something, soon. */
-  put(event: NodeEvent): void {
-    this.#waiting = { event, count: (this.#waiting?.count ?? 0) + 1 };
+  constructor(source: EventSource, clock: Clock) {
+    this.#source = source;
+    this.#clock = clock;
+  }
+
+  /** Send something, soon. */
+  put(event: ProxyEvent): void {
+    const { reason, service, matter = "" } = event;
+    const key = [reason, service?.namespace, service?.name, matter].join("/");
+    const before = this.#waiting.get(key);
+    if (before === undefined && this.#waiting.size >= WAITING_MAX) {
+      this.#leftOut++;
+      return;
+    }
+    const nowNs = BigInt(Math.floor(this.#clock.nowMs())) * 1_000_000n;
+    // Names are made of it, and two events of one moment need two.
+    this.#lastNs = nowNs > this.#lastNs ? nowNs : this.#lastNs + 1n;
+    this.#waiting.set(key, { event, atNs: this.#lastNs, count: (before?.count ?? 0) + 1 });
     this.#wake();
   }
 
-  /** Send what is put until `signal` aborts. Never rejects for what the server says. */
-  async run(source: EventSource, sender: EventSender, signal: AbortSignal): Promise<void> {
+  /** Send what is put until `signal` aborts. Never rejects for what the server says or doesn't. */
+  async run(sender: EventSender, log: Log, signal: AbortSignal): Promise<void> {
+    this.#isRunning = true;
     while (!signal.aborted) {
-      const waiting = this.#waiting;
-      this.#waiting = undefined;
-      if (waiting === undefined) {
+      const next = this.#take();
+      if (next === undefined) {
+        this.#tellIdle();
         await this.#next(signal);
         continue;
       }
-      const { event, count } = waiting;
-      const note = count === 1 ? event.note : `${event.note} (the last of ${count} within a minute)`;
-      await sendEvent(source, { ...event, note }, sender, signal);
-      await sender.clock.sleep(BETWEEN_MS, signal);
+      await this.#send(next, sender, log, signal);
+      if (this.#waiting.size === 0) this.#tellIdle();
+      await this.#clock.sleep(BETWEEN_MS, signal);
     }
+    this.#isRunning = false;
+    this.#tellIdle();
   }
 
+  /** Resolve when everything is sent that may be sent now, after `limitMs` at the latest; at once where nobody sends. */
+  async flushed(limitMs: number): Promise<void> {
+    if (!this.#isRunning) return;
+    const done = new AbortController();
+    this.#onIdle.push(() => done.abort());
+    this.#wake();
+    await this.#clock.sleep(limitMs, done.signal);
+  }
+
+  #tellIdle(): void {
+    for (const tell of this.#onIdle.splice(0)) tell();
+  }
+
+  /** The first event that may be sent now. */
+  #take(): Waiting | undefined {
+    const nowMs = this.#clock.nowMs();
+    for (const [key, sentMs] of this.#sentMs) if (nowMs - sentMs >= SAME_MATTER_MS) this.#sentMs.delete(key);
+    for (const [key, waiting] of this.#waiting) {
+      if (this.#sentMs.has(key)) continue;
+      this.#waiting.delete(key);
+      this.#sentMs.set(key, nowMs);
+      return waiting;
+    }
+    return undefined;
+  }
+
+  async #send({ event, atNs, count }: Waiting, sender: EventSender, log: Log, signal: AbortSignal): Promise<void> {
+    const note = count === 1 ? event.note : `${event.note} (the last of ${count} within a minute)`;
+    const error = await sendEvent(eventObject(this.#source, { ...event, note }, atNs), event.service?.namespace, sender, signal);
+    if (signal.aborted) return;
+    if (this.#leftOut > 0) log.info("too many events at once; some were left out", { count: this.#leftOut });
+    this.#leftOut = 0;
+    if (error !== undefined) {
+      // What refuses one event refuses all: one line until one is written again.
+      const tell = this.#isRefusedToldOf ? log.debug : log.info;
+      tell.call(log, `the event ${event.reason} was not written; nothing depends on it`, { error: error.message });
+    }
+    this.#isRefusedToldOf = error !== undefined;
+  }
+
+  /** Wait for what is put, or until what waits may be sent. */
   async #next(signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
+    const put = new AbortController();
+    this.#wake = (): void => put.abort();
+    const dueMs = Math.min(...[...this.#waiting.keys()].map((key) => (this.#sentMs.get(key) ?? 0) + SAME_MATTER_MS));
+    const waitMs = Math.min(dueMs - this.#clock.nowMs(), SAME_MATTER_MS);
+    await this.#clock.sleep(waitMs, AbortSignal.any([signal, put.signal]));
     this.#wake = (): void => undefined;
   }
 }

@@ -1,4 +1,4 @@
-import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import type { Agent, ClientRequest, IncomingMessage } from "node:http";
 import https from "node:https";
 import type { RestClientMetrics } from "@turnout/client/daemon";
 import { ProxyError, type Clock } from "@turnout/core";
@@ -8,6 +8,9 @@ import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./kube-access.ts";
 import { HTTP, parseRefusal, type Refusal } from "./refusal.ts";
 import { RequestMeter } from "./request-meter.ts";
 import { Watchdog } from "./watchdog.ts";
+
+// Not by an import: that reads all of the module's exports, and `WebSocket` is a getter that loads undici, 40 ms of CPU time and 10 MB.
+const http = process.getBuiltinModule("node:http");
 
 /** A body under way. */
 export interface OpenResponse {
@@ -74,7 +77,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 class HttpKubeClient implements KubeClient {
   readonly #options: KubeClientOptions;
   readonly #accessMeter: AccessMeter;
-  #agent: http.Agent | undefined;
+  #agent: Agent | undefined;
   #agentKey: readonly unknown[] = [];
 
   constructor(options: KubeClientOptions) {
@@ -194,7 +197,7 @@ class HttpKubeClient implements KubeClient {
     });
   }
 
-  #agentFor(isTls: boolean, tls: TlsMaterial, proxyUrl: string | undefined): http.Agent {
+  #agentFor(isTls: boolean, tls: TlsMaterial, proxyUrl: string | undefined): Agent {
     const key = [isTls, tls, proxyUrl];
     if (this.#agent !== undefined && key.every((part, index) => part === this.#agentKey[index])) return this.#agent;
     retire(this.#agent);
@@ -275,7 +278,7 @@ function tlsOptions(tls: TlsMaterial): https.AgentOptions {
 }
 
 /** Let an agent's watches live on, and keep none of its connections afterwards. */
-function retire(agent: http.Agent | undefined): void {
+function retire(agent: Agent | undefined): void {
   if (agent === undefined) return;
   agent.maxFreeSockets = 0;
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();

@@ -186,6 +186,23 @@ describe("an API that isn't there", () => {
     await sink.until(({ objects }) => objects.has("ServiceCIDR /kubernetes"));
   });
 
+  it("is asked for again soon, then ever more rarely: an API server that has just started forbids what it will allow", async () => {
+    await start({}, [service("cart"), cidr("kubernetes")]);
+    const clock = new TestClock(20);
+    await run.follow(api, { backoffBaseMs: 800, missingApiMs: 600_000, steadyMs: 0 }, { clock });
+    await watching(api);
+    const heal = api.misbehave({ only: { kind: "ServiceCIDR" }, status: 403 });
+    api.dropWatches("end");
+    await eventually(() => clock.sleeps.includes(600_000));
+    const waits = clock.sleeps.filter((ms) => ms >= 800 && ms <= 600_000 && Math.log2(ms / 800) % 1 === 0);
+    expect(waits.slice(0, 4)).toEqual([800, 1_600, 3_200, 6_400]);
+    // What it said before still holds.
+    expect(sink.objects.has("ServiceCIDR /kubernetes")).toBe(true);
+    heal();
+    api.apply(cidr("more"));
+    await sink.until(({ objects }) => objects.has("ServiceCIDR /more"));
+  });
+
   it("is an error for Services: nothing is synced without them", async () => {
     await start({ without: ["Service"] });
     await run.start(api);

@@ -1,12 +1,12 @@
 import type { RestClientMetrics } from "@turnout/client/daemon";
 import { OBJECT_KINDS, ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
+import type { EventQueue } from "./event-queue.ts";
 import { createKubeClient } from "./kube-client.ts";
 import { SaidTroubles } from "./outage-log.ts";
 import type { ObjectSink, Source } from "../source/object-sink.ts";
 import { Reflector } from "./reflector.ts";
 import { DEFAULT_TIMINGS, type ReflectorTimings } from "./reflector-timings.ts";
 import { resolveAccess, type AccessOptions } from "./resolve-access.ts";
-import { tellEvents, type StartedProxy } from "./starting-event.ts";
 import { selectionFor } from "../source/selectors.ts";
 
 /** Times of a kube source; those of {@link DEFAULT_TIMINGS} and of the client. */
@@ -29,8 +29,8 @@ export interface KubeSourceOptions extends AccessOptions {
   readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
   /** Hears of each list, change and bookmark of a kind. */
   readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
-  /** An event tells of the start of this proxy, as kube-proxy's does; undefined: none is sent. */
-  readonly startedProxy?: StartedProxy | undefined;
+  /** What is to be sent to the API server as events; undefined: none are. */
+  readonly events?: EventQueue | undefined;
   /** Hears of each request to the API server. */
   readonly requestMetrics?: RestClientMetrics | undefined;
   /** Replaces single times. */
@@ -49,7 +49,7 @@ export function createKubeSource(options: KubeSourceOptions): Source {
 }
 
 async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signal: AbortSignal): Promise<void> {
-  const { clock, random, log, nodeName, env, onHealth, onHeard, startedProxy, requestMetrics } = options;
+  const { clock, random, log, nodeName, env, onHealth, onHeard, events, requestMetrics } = options;
   const timings: KubeTimings = { ...DEFAULT_TIMINGS, connectTimeoutMs: 10_000, answerTimeoutMs: 60_000, ...options.timings };
   const access = resolveAccess(options);
   // What can't work as configured is told now; what may heal (a login program that fails) is retried.
@@ -85,7 +85,7 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
       }),
   );
   const tasks = reflectors.map((reflector) => reflector.run(either));
-  if (startedProxy !== undefined) tasks.push(tellEvents(startedProxy, { client, clock, random, log }, either));
+  if (events !== undefined) tasks.push(events.run({ client, clock, random }, log, either));
   try {
     await Promise.all(tasks);
   } finally {

@@ -1,7 +1,8 @@
 import { CachedFile } from "../source/cached-file.ts";
 import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./kube-access.ts";
 import { parseKubeconfig, type KubeconfigContext, type UserEntry } from "./kubeconfig.ts";
-import { openLoginPlugin, type LoginPlugin, type PluginCredentials } from "./login-plugin.ts";
+import type { LoginPlugin, PluginCredentials } from "./login-plugin.ts";
+import { openLoginPlugin } from "./open-login.ts";
 
 /**
  * Access by kubeconfig; `master` overrides the server's address.
@@ -15,7 +16,7 @@ export class KubeconfigAccess implements KubeAccess {
   readonly #named = new Map<string, CachedFile>();
   #texts: readonly string[] = [];
   #context: KubeconfigContext | undefined;
-  #plugin: Promise<LoginPlugin> | undefined;
+  #plugin: LoginPlugin | undefined;
   #tls: TlsMaterial | undefined;
 
   constructor(paths: readonly string[], master: string | undefined) {
@@ -26,7 +27,7 @@ export class KubeconfigAccess implements KubeAccess {
 
   async endpoint(): Promise<KubeEndpoint> {
     const { cluster, user } = this.#load();
-    const login = await this.#credentials(user, cluster.server);
+    const login = await this.#credentials(user);
     const authorization = login?.authorization ?? this.#authorization(user);
     return {
       server: new URL(this.#master ?? cluster.server),
@@ -62,10 +63,10 @@ export class KubeconfigAccess implements KubeAccess {
     return this.#context;
   }
 
-  async #credentials(user: UserEntry, server: string): Promise<PluginCredentials | undefined> {
+  async #credentials(user: UserEntry): Promise<PluginCredentials | undefined> {
     if (user.plugin === undefined) return undefined;
-    this.#plugin ??= openLoginPlugin(user.plugin, server);
-    return (await this.#plugin).credentials();
+    this.#plugin ??= openLoginPlugin(user.plugin);
+    return this.#plugin.credentials();
   }
 
   #authorization(user: UserEntry): string | undefined {

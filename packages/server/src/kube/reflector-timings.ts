@@ -12,7 +12,7 @@ export interface ReflectorTimings extends BackoffLimits {
   readonly listIdleMs: number;
   /** timeoutSeconds of a watch is this, and up to as much again by chance. */
   readonly watchSeconds: number;
-  /** How long until an API that isn't served is asked for again, spread over 50–150 %. */
+  /** How long until an API that isn't served is asked for again, at most; the waits grow up to this, spread over 50–150 %. */
   readonly missingApiMs: number;
   /** A failure that lasts is logged as a warning this often; what is between goes to debug. */
   readonly remindMs: number;

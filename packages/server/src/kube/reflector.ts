@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
-import { Retries, type Trouble } from "./backoff.ts";
+import { backoffMs, Retries, type Trouble } from "./backoff.ts";
 import type { KubeClient, Unreached } from "./kube-client.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { LineSplitter } from "./line-splitter.ts";
@@ -78,6 +78,8 @@ export class Reflector {
   /** It listed anew since a watch last lived: a server that forgets at once is not asked for everything each time. */
   #hasStartedOver = false;
   #openedMs: number | undefined;
+  /** How often in a row the API was not there. */
+  #absences = 0;
 
   constructor(options: ReflectorOptions) {
     this.#options = options;
@@ -179,7 +181,9 @@ export class Reflector {
     if (refusal.status === HTTP.notFound) this.#known.deleteOthers(new Set());
     this.#revision = "";
     this.#markSynced();
-    return { ms: Math.round(timings.missingApiMs * (0.5 + random())), endsWithAccess: false };
+    // Soon at first: an API server that has just started forbids what it will allow in a moment.
+    const ms = backoffMs(++this.#absences, 0, random(), timings.backoffBaseMs, timings.missingApiMs);
+    return { ms, endsWithAccess: false };
   }
 
   #retry(trouble: Trouble, error: ProxyError, retryAfterMs: number): Pause {
@@ -266,6 +270,7 @@ export class Reflector {
     const vanished = this.#known.deleteOthers(seen);
     this.#revision = revision;
     this.#pages = true;
+    this.#absences = 0;
     this.#retries.answered();
     this.#outage.recovered();
     log[this.#isSynced ? "debug" : "info"](`${kind}: listed`, { objects: this.#known.size, changed, vanished, revision });

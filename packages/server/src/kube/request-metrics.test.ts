@@ -3,6 +3,7 @@ import { createApiServer, type ApiServer } from "@turnout/lab";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { KubeRun, service, watching } from "../test-support/kube.ts";
 import { eventually, TestClock } from "../test-support/world.ts";
+import { EventQueue } from "./event-queue.ts";
 
 let api: ApiServer;
 let run: KubeRun;
@@ -38,8 +39,10 @@ async function samples(name: string): Promise<Readonly<Record<string, number>>> 
 it("counts lists, watches and what is posted as client-go does", async () => {
   api.misbehave({ disableWatchList: true });
   api.misbehave({ only: { kind: "Service", verb: "list" }, status: 500, times: 1 });
-  const startedProxy = { nodeName: "node-1", hostname: "host-1" };
-  await run.follow(api, {}, { requestMetrics: metrics.restClient, startedProxy, clock: new TestClock(20) });
+  const clock = new TestClock(20);
+  const events = new EventQueue({ nodeName: "node-1", hostname: "host-1" }, clock);
+  events.put({ reason: "Starting", action: "StartKubeProxy", note: "", type: "Normal" });
+  await run.follow(api, {}, { requestMetrics: metrics.restClient, events, clock });
   await watching(api);
   await eventually(() => api.objects("Event").length === 1);
   await expect

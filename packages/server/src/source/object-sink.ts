@@ -1,4 +1,4 @@
-import type { ObjectKind } from "@turnout/core";
+import type { Issue, ObjectKind } from "@turnout/core";
 
 /** Where a source hands objects on to; core's Store is one. */
 export interface ObjectSink {
@@ -8,6 +8,8 @@ export interface ObjectSink {
   remove(kind: ObjectKind, namespace: string, name: string): void;
   /** That kind's first list is complete. May be called again. */
   markSynced(kind: ObjectKind): void;
+  /** Take all that is wrong now with what objects are read from, e.g. a file; what was said before holds no more. */
+  holdIssues?(issues: readonly Issue[]): void;
 }
 
 /** Something that delivers objects: an API server, or files. */

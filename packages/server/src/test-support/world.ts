@@ -1,5 +1,5 @@
 import { setTimeout as realSleep } from "node:timers/promises";
-import { OBJECT_KINDS, type Clock, type Log, type ObjectKind } from "@turnout/core";
+import { OBJECT_KINDS, type Clock, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import type { ObjectSink } from "../source/object-sink.ts";
 import { isRawObject, keyOf, type RawObject } from "../source/raw-object.ts";
 
@@ -9,7 +9,13 @@ export class RecordingSink implements ObjectSink {
   readonly calls: string[] = [];
   readonly objects: Map<string, RawObject> = new Map<string, RawObject>();
   readonly synced: Set<ObjectKind> = new Set<ObjectKind>();
+  /** What is wrong now with what is read. */
+  held: readonly Issue[] = [];
   readonly #waiting = new Set<() => void>();
+
+  holdIssues(issues: readonly Issue[]): void {
+    this.held = issues;
+  }
 
   upsert(kind: ObjectKind, raw: unknown): void {
     if (!isRawObject(raw)) throw new Error("a source handed on something without a name");

@@ -38,7 +38,8 @@ export interface Field<T> {
 const HEALTHZ_PORT = 10_256;
 const METRICS_PORT = 10_249;
 const HOUR_MS = 3_600_000;
-const MODES: readonly string[] = ["", "iptables", "ipvs", "nftables", "kernelspace"];
+/** kube-proxy's words for backends; "": chosen at the start. */
+export const MODES: readonly string[] = ["", "iptables", "ipvs", "nftables", "kernelspace"];
 const DETECT_LOCAL_MODES: readonly string[] = ["", "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"];
 const NODE_PORT_KEYWORDS: ReadonlySet<string> = new Set(["primary", "localhost", "all"]);
 

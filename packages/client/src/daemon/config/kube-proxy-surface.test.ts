@@ -36,7 +36,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
 /** Fields whose default is another one. */
 const OTHER_DEFAULTS: Readonly<Record<string, string>> = {
   mode: "the backend is chosen at the start",
-  detectLocalMode: "an empty one means ClusterCIDR, there and here",
+  detectLocalMode: "an empty one means ClusterCIDR, and /configz says so, there and here",
   "clientConnection.contentType": "Turnout reads JSON",
   "logging.format": "text at a terminal, else JSON",
   "iptables.minSyncPeriod": "a sync costs only what changed",

@@ -320,6 +320,17 @@ test("/configz shows every field once, durations as Go writes them", () => {
   });
 });
 
+test.each([
+  ["", "nft", "nftables", "ClusterCIDR"],
+  ["", "ebpf", "", "ClusterCIDR"],
+  ["mode: iptables\ndetectLocalMode: NodeCIDR\n", "nft", "iptables", "NodeCIDR"],
+  ['mode: ""\ndetectLocalMode: ""\n', "iptables", "iptables", "ClusterCIDR"],
+])("/configz tells of %j what %s decided at the start", (text, backend, mode, detectLocalMode) => {
+  const file = { path: "c.yaml", text: `apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n${text}` };
+  const { configz } = runConfig(loadConfig({ flags: {}, file, hostname: "host" }), { name: backend, ...MODES[backend] });
+  expect(configz).toMatchObject({ "kubeproxy.config.k8s.io": { mode, detectLocalMode } });
+});
+
 test("every flag has a field, and every visible one a help text", () => {
   expect(CONFIG_FLAGS).toHaveLength(54);
   expect(CONFIG_FLAGS.filter((flag) => flag.isShown && flag.help === "")).toEqual([]);

@@ -109,7 +109,7 @@ export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: Conf
     hasStatusz: isGateOn("ComponentStatusz", values.featureGates),
     hasFlagz: isGateOn("ComponentFlagz", values.featureGates),
     flagz: flagTexts(loaded.input.flags, loaded.input.file?.path),
-    configz: configz(values, servers),
+    configz: configz(values, servers, proxyMode),
     warnings: [...loaded.warnings, ...otherMode(loaded.mode, { name, proxyMode }), ...withoutEffect(given)],
   });
 }

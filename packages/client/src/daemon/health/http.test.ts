@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
 import type { Server } from "node:http";
-import { afterEach, describe, expect, test } from "vitest";
+import type { ProxyError } from "@turnout/core";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventually, ToyClock, ToyLog } from "../../test-support/toys.ts";
 import { closeServer, listen, routes, serveHttp, type Handler } from "./http.ts";
 
@@ -102,8 +103,9 @@ describe("serveHttp", () => {
   test("an address in use is reported once and tried again every 5 s", async () => {
     const { port, free } = await takenPort();
     const [clock, log, stop] = [new ToyClock(), new ToyLog(), new AbortController()];
+    const onListenError = vi.fn<(error: ProxyError) => void>();
     const done = serveHttp(
-      { name: "healthz", address: { ip: "127.0.0.1", port }, handler: () => OK, hardFail: false, clock, log },
+      { name: "healthz", address: { ip: "127.0.0.1", port }, handler: () => OK, hardFail: false, onListenError, clock, log },
       stop.signal,
     );
     await eventually("the first report", () => log.lines.length > 0);
@@ -115,6 +117,7 @@ describe("serveHttp", () => {
       return log.lines.some((line) => line.startsWith("info serving healthz"));
     });
     expect(log.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);
+    expect(onListenError.mock.calls).toMatchObject([[{ code: "already_exists", object: `127.0.0.1:${port}` }]]);
     const client = connect(port, "127.0.0.1");
     await once(client, "connect");
     stop.abort();

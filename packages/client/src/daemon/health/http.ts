@@ -1,7 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { ProxyError, type Clock, type Log } from "@turnout/core";
 import { bindAddressText, type BindAddress } from "../config/bind-address.ts";
 import type { HttpRequest, Reply } from "./health.ts";
+
+// Not by an import: that reads all of the module's exports, and `WebSocket` is a getter that loads undici, 40 ms of CPU time and 10 MB.
+const { createServer } = process.getBuiltinModule("node:http");
 
 /** An answer of either kind. */
 export type AnyReply = Reply | Reply<Uint8Array>;
@@ -29,6 +32,8 @@ export interface HttpOptions {
   readonly handler: Handler;
   /** Give up when the address can't be bound, instead of trying again every 5 s. */
   readonly hardFail: boolean;
+  /** Hears, once, that the address can't be bound. */
+  readonly onListenError?: ((error: ProxyError) => void) | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -105,14 +110,16 @@ export async function closeServer(server: Server): Promise<void> {
  * @source kube-proxy cmd/kube-proxy/app/server.go serveHealthz
  */
 export async function serveHttp(options: HttpOptions, signal: AbortSignal): Promise<void> {
-  const { name, address, handler, hardFail, clock, log } = options;
+  const { name, address, handler, hardFail, onListenError, clock, log } = options;
   let isReported = false;
   while (!signal.aborted) {
     let server: Server;
     try {
       server = await listen(address, handler, log);
     } catch (error) {
-      if (!ProxyError.is(error) || hardFail) throw error;
+      if (!ProxyError.is(error)) throw error;
+      if (!isReported) onListenError?.(error);
+      if (hardFail) throw error;
       if (!isReported) log.warn(`the ${name} server can't listen, trying again every 5 s`, { error });
       isReported = true;
       await clock.sleep(REBIND_MS, signal);

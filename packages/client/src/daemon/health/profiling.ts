@@ -2,7 +2,6 @@ import { Session } from "node:inspector/promises";
 import { ProxyError, type Clock } from "@turnout/core";
 import type { HttpRequest, Reply } from "./health.ts";
 import type { AnyReply } from "./http.ts";
-import { encodeCpuProfile, encodeHeapProfile } from "./pprof-encoding.ts";
 
 const DEFAULT_SECONDS = 30;
 const SECONDS_MAX = 300;
@@ -75,6 +74,7 @@ export class Profiling {
       await session.post("Profiler.start");
       await this.#clock.sleep(seconds * 1000, this.#signal);
       const { profile } = await session.post("Profiler.stop");
+      const { encodeCpuProfile } = await import("./pprof-encoding.ts");
       return encodeCpuProfile(profile, this.#clock.nowMs());
     });
   }
@@ -85,6 +85,7 @@ export class Profiling {
       await session.post("HeapProfiler.startSampling", { samplingInterval: HEAP_INTERVAL_BYTES });
       await this.#clock.sleep(seconds * 1000, this.#signal);
       const { profile } = await session.post("HeapProfiler.stopSampling");
+      const { encodeHeapProfile } = await import("./pprof-encoding.ts");
       return encodeHeapProfile(profile, HEAP_INTERVAL_BYTES, this.#clock.nowMs());
     });
   }

@@ -11,6 +11,8 @@ export interface ServiceHealthOptions {
   readonly isProxyHealthy: () => boolean;
   /** Addresses to listen on, sorted; asked for at every sync. */
   readonly addresses: () => Promise<readonly string[]>;
+  /** Hears, once for each failure, that the port of a Service (`namespace/name`) can't be opened. */
+  readonly onListenError?: ((service: string, port: number, error: ProxyError) => void) | undefined;
 }
 
 interface OpenPort {
@@ -112,6 +114,7 @@ export class ServiceHealthServers {
   #report(key: string, port: number, error: ProxyError): void {
     if (this.#reported.get(key) === error.message) return;
     this.#reported.set(key, error.message);
+    this.#options.onListenError?.(key, port, error);
     this.#options.log.warn("a health check node port can't be opened, trying again at the next sync", {
       service: key,
       port,

@@ -8,6 +8,7 @@ const STATUS = {
   nowMs: Date.UTC(2026, 10, 3, 12, 38, 20),
   runtimeVersion: "v24.1.0",
   version: "0.1.0",
+  emulationVersion: "1.36",
   paths: ["/metrics", "/metrics/slis", "/configz", "/debug/pprof/"],
 };
 
@@ -50,6 +51,7 @@ test("/statusz as text and as an object", () => {
     "Up: 1 hr 00 min 32 sec",
     "Go version: v24.1.0",
     "Binary version: 0.1.0",
+    "Emulation version: 1.36",
     "Paths: /configz /debug /metrics",
     "",
   ]);
@@ -63,6 +65,7 @@ test("/statusz as text and as an object", () => {
     uptimeSeconds: 3632,
     goVersion: "v24.1.0",
     binaryVersion: "0.1.0",
+    emulationVersion: "1.36",
     paths: ["/configz", "/debug", "/metrics"],
   });
 });

@@ -9,6 +9,8 @@ export interface ProcessStatus {
   /** Of the runtime, e.g. `v24.1.0`. */
   readonly runtimeVersion: string;
   readonly version: string;
+  /** The Kubernetes that the process behaves like, e.g. `1.36`. */
+  readonly emulationVersion: string;
   /** Paths of the same server. */
   readonly paths: readonly string[];
 }
@@ -46,7 +48,7 @@ export function negotiate(accept: string, kind: string): Wanted | undefined {
 
 /** Answer `/statusz`. Pure. */
 export function statuszReply(status: ProcessStatus, { accept }: HttpRequest): Reply {
-  const { startedMs, nowMs, runtimeVersion, version } = status;
+  const { startedMs, nowMs, runtimeVersion, version, emulationVersion } = status;
   const uptime = Math.max(0, Math.floor((nowMs - startedMs) / 1000));
   const paths = foldersOf(status.paths);
   const text = [
@@ -54,6 +56,7 @@ export function statuszReply(status: ProcessStatus, { accept }: HttpRequest): Re
     `Up: ${Math.floor(uptime / 3600)} hr ${twoDigits(Math.floor(uptime / 60) % 60)} min ${twoDigits(uptime % 60)} sec`,
     `Go version: ${runtimeVersion}`,
     `Binary version: ${version}`,
+    `Emulation version: ${emulationVersion}`,
     `Paths: ${paths.join(" ")}`,
   ];
   return page("Statusz", accept, `\n${text.join("\n")}\n`, {
@@ -61,6 +64,7 @@ export function statuszReply(status: ProcessStatus, { accept }: HttpRequest): Re
     uptimeSeconds: uptime,
     goVersion: runtimeVersion,
     binaryVersion: version,
+    emulationVersion,
     paths,
   });
 }

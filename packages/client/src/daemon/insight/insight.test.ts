@@ -1,5 +1,5 @@
 import { get } from "node:http";
-import { ProxyError } from "@turnout/core";
+import { ProxyError, type Answer } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
 import {
@@ -101,6 +101,12 @@ describe("/turnout/status", () => {
       count: 1,
       first: [{ object: "service 10.96.0.10:80", rows: ["shop/cart:http/TCP"], error, sinceMs }],
     });
+    const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10&port=80&device=veth3`);
+    const { causes } = (await asked.json()) as Answer;
+    expect(causes.find(({ id }) => id === "refused_row")).toMatchObject({
+      says: `the host refused service 10.96.0.10:80 of Service shop/cart:http: ${error.message}`,
+      mend: "see ip route",
+    });
     isRefusing = false;
     await pass(60_000);
     expect((await status()).families[0]?.refused.count).toBe(0);
@@ -116,6 +122,18 @@ describe("/turnout/status", () => {
     for (const family of ["IPv4", "IPv6"] as const) proxy.feeds[family].push(toyChange({ family, delete: ["shop/cart:http/TCP"] }));
     await pass(100);
     expect((await status()).issues.count).toBe(0);
+  });
+
+  test("refuses a Service's name with its addresses", async () => {
+    await start();
+    proxy.pushBoth();
+    await flushPromises();
+    const ask = async (service: string): Promise<readonly [number, string]> => {
+      const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?service=${service}`);
+      return [asked.status, (await asked.text()).trim()];
+    };
+    expect(await ask("shop/cart")).toEqual([400, expect.stringContaining("Service shop/cart has 10.96.0.10:80/TCP")]);
+    expect(await ask("shop/none")).toEqual([400, "no Service of that name has an address here"]);
   });
 
   test("is answered to no name that a stranger's DNS may lead here", async () => {

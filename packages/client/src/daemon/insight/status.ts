@@ -1,4 +1,4 @@
-import type { IPFamily, Issue, ProxyError } from "@turnout/core";
+import type { IPFamily, Issue, NodeSettings, ProxyError } from "@turnout/core";
 import { unhealthyReason } from "../health/health.ts";
 import type { FamilyView, ForeignChange, OtherProxy, ProxyView } from "./proxy-view.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
@@ -65,6 +65,8 @@ export interface ProxyStatus {
   readonly versions: Readonly<Record<string, string>>;
   readonly node: string;
   readonly source?: string;
+  /** What decides about rules besides objects: how pods are told, and so on; absent: not known yet. */
+  readonly settings?: NodeSettings;
   /** Parts of the source that can't be followed now, and why. */
   readonly sourceTroubles: Readonly<Record<string, string>>;
   readonly startedMs: number;
@@ -78,6 +80,7 @@ export interface ProxyStatus {
 /** Say how a proxy is. Reads only; costs what there are rows. */
 export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<ProxyStatus> {
   const { version, module, host, nodeName, source, sources, startedMs, nowMs, health, eligibility, families } = proxy;
+  const settings = families.map(({ context }) => context?.node.settings).find((one) => one !== undefined);
   return {
     kind: "proxy",
     version,
@@ -86,6 +89,7 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
     versions: host.versions,
     node: nodeName,
     ...(source === undefined ? {} : { source }),
+    ...(settings === undefined ? {} : { settings }),
     sourceTroubles: Object.fromEntries([...sources].filter(([, trouble]) => trouble !== "")),
     startedMs,
     nowMs,

@@ -12,7 +12,7 @@ export interface WhyHelp {
   readonly survey?: (
     packet: AskedPacket,
     fate: Fate,
-    host: { readonly hostAddresses: readonly string[]; readonly masqueradeBit: number },
+    host: { readonly hostAddresses: readonly string[]; readonly masqueradeBit: number; readonly podCIDRs: readonly string[] },
     signal: AbortSignal,
   ) => Promise<Survey>;
 }

@@ -2,6 +2,7 @@ import {
   canonicalIP,
   explainPacket,
   familyOf,
+  hostPort,
   type AskedPacket,
   type ExplainedState,
   type Fate,
@@ -18,6 +19,8 @@ const USAGE = "ask with from, to (addresses), port, protocol (TCP, UDP, SCTP) an
 
 /** Answer `/turnout/why?from=…&to=…&port=…&protocol=…`: what becomes of that packet. */
 export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal: AbortSignal): Promise<Reply> {
+  const service = query.get("service");
+  if (service !== null) return refusal(400, addressesText(service, proxy));
   const asked = packetOf(query);
   if (asked === undefined) return refusal(400, USAGE);
   const { packet, device } = asked;
@@ -31,6 +34,7 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
   const whole: AskedPacket = located ?? { ...packet, device: device ?? "" };
   const { node, host } = view.context;
   const { masqueradeBit } = node.settings;
+  const { podCIDRs } = node;
   const state: ExplainedState = {
     node,
     rows: [...view.rows.values()],
@@ -41,16 +45,36 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
     issues: [...view.issues()],
     objects: why.objects,
     hidden: await hiddenOf(why, signal),
+    refusals: view.refusals,
   };
   // Who asks may look by itself, with more rights than a proxy has.
   const survey = query.get("survey") === "no" ? undefined : why.survey;
   const surveyed =
     survey === undefined
       ? {}
-      : { survey: (fate: Fate, stop: AbortSignal) => survey(whole, fate, { hostAddresses: own, masqueradeBit }, stop) };
+      : { survey: (fate: Fate, stop: AbortSignal) => survey(whole, fate, { hostAddresses: own, masqueradeBit, podCIDRs }, stop) };
   const backend = { name: proxy.module.name, family: view.backend, host };
   const answer = await explainPacket({ packet: whole, state, backend, ...surveyed }, signal);
-  return jsonReply(200, { ...answer, masqueradeBit });
+  return jsonReply(200, { ...answer, masqueradeBit, podCIDRs });
+}
+
+const ADDRESSES_MAX = 6;
+
+/** Packets are for addresses: name those of the Service under `namespace/name`. */
+function addressesText(service: string, { families }: ProxyView): string {
+  const found = families.flatMap(({ rows }) =>
+    [...rows.values()]
+      .filter(({ name }) => `${name.namespace}/${name.name}` === service)
+      .flatMap(({ name, destinations }) =>
+        destinations.map(({ kind, address, port }) =>
+          kind === "nodePort" ? `node port ${port}/${name.protocol}` : `${hostPort(address, port)}/${name.protocol}`,
+        ),
+      ),
+  );
+  if (found.length === 0) return "no Service of that name has an address here";
+  const addresses = [...new Set(found)];
+  const more = addresses.length > ADDRESSES_MAX ? ", …" : "";
+  return `ask for an address: Service ${service} has ${addresses.slice(0, ADDRESSES_MAX).join(", ")}${more}`;
 }
 
 /** An API server that is away is no reason to say nothing. */

@@ -1,10 +1,13 @@
 import { ProxyError, type IPFamily, type World } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
+import type { BindAddress } from "../config/bind-address.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { fileChanged } from "../config/file-change.ts";
+import { ownServerEvent, type OwnServer, type ProxyEvent } from "../events/proxy-events.ts";
 import { healthReply, jsonReply, probe, unhealthyReason, type HealthReport, type HttpRequest, type Reply } from "../health/health.ts";
-import { routes, serveHttp } from "../health/http.ts";
+import { routes, serveHttp, type Handler } from "../health/http.ts";
 import { Profiling } from "../health/profiling.ts";
+import { KUBE_PROXY_VERSION } from "../config/kube-proxy-gates.ts";
 import { flagzReply, statuszReply } from "../health/zpages.ts";
 import { insightRoutes } from "../insight/insight-routes.ts";
 import type { ProxyView } from "../insight/proxy-view.ts";
@@ -20,6 +23,7 @@ export interface DaemonTaskOptions {
   /** The proxy as it is now. */
   readonly view: () => ProxyView;
   readonly hostAddresses: (family: IPFamily) => readonly string[];
+  readonly onEvent?: ((event: ProxyEvent) => void) | undefined;
   /** Reads the configuration file again; undefined: unreadable just now. */
   readonly readFile?: ((path: string) => Promise<string | undefined>) | undefined;
 }
@@ -27,7 +31,8 @@ export interface DaemonTaskOptions {
 const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" };
 
 /** Answer `/healthz` and `/livez` until aborted, if an address is configured. @throws {ProxyError} with bindAddressHardFail. */
-export async function serveHealth({ config, world, metrics, eligibility, health }: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
+export async function serveHealth(options: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
+  const { config, world, metrics, eligibility, health } = options;
   const { clock, log } = world;
   if (config.healthzBindAddress === undefined) return;
   const probeOf = (path: "healthz" | "livez", eligible: () => Eligibility | undefined): (() => Reply) =>
@@ -39,10 +44,20 @@ export async function serveHealth({ config, world, metrics, eligibility, health 
       return { reply, reason: unhealthyReason(healthNow, eligibleNow) };
     });
   const handler = routes({ "/healthz": probeOf("healthz", eligibility), "/livez": probeOf("livez", () => undefined) });
-  await serveHttp(
-    { name: "healthz", address: config.healthzBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
-    signal,
-  );
+  await serveOwn("healthz", config.healthzBindAddress, handler, options, signal);
+}
+
+/** @throws {ProxyError} with bindAddressHardFail. */
+async function serveOwn(
+  name: OwnServer,
+  address: BindAddress,
+  handler: Handler,
+  { config, world, onEvent }: DaemonTaskOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, log } = world;
+  const onListenError = (error: ProxyError): void => onEvent?.(ownServerEvent(name, error));
+  await serveHttp({ name, address, handler, hardFail: config.bindAddressHardFail, onListenError, clock, log }, signal);
 }
 
 /**
@@ -52,9 +67,9 @@ export async function serveHealth({ config, world, metrics, eligibility, health 
  * @source kube-proxy cmd/kube-proxy/app/server.go serveMetrics
  * @throws {ProxyError} with bindAddressHardFail.
  */
-export async function serveMetrics({ config, world, metrics, view, hostAddresses }: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
+export async function serveMetrics(options: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
+  const { config, world, metrics, view, hostAddresses } = options;
   if (config.metricsBindAddress === undefined) return;
-  const { clock, log } = world;
   const { slis } = metrics;
   const text = (body: string): Reply => ({ status: 200, headers: TEXT_HEADERS, body });
   const table = {
@@ -70,7 +85,7 @@ export async function serveMetrics({ config, world, metrics, view, hostAddresses
     },
     "/proxyMode": () => text(config.proxyMode),
     "/configz": () => jsonReply(200, config.configz),
-    ...(config.isProfiled ? new Profiling(clock, signal).routes() : {}),
+    ...(config.isProfiled ? new Profiling(world.clock, signal).routes() : {}),
     ...insightRoutes({ proxy: view, hostAddresses, signal, hasPage: config.hasWebPage }),
     ...(config.hasFlagz ? { "/flagz": (request: HttpRequest) => flagzReply(config.flagz, request) } : {}),
   };
@@ -81,15 +96,14 @@ export async function serveMetrics({ config, world, metrics, view, hostAddresses
         nowMs: performance.timeOrigin + performance.now(),
         runtimeVersion: process.version,
         version: metrics.version,
+        // Of Kubernetes' effective versions only the two first numbers are told.
+        emulationVersion: KUBE_PROXY_VERSION.split(".", 2).join("."),
         paths: Object.keys(table),
       },
       request,
     );
   const handler = routes(config.hasStatusz ? { ...table, "/statusz": statusz } : table);
-  await serveHttp(
-    { name: "metrics", address: config.metricsBindAddress, handler, hardFail: config.bindAddressHardFail, clock, log },
-    signal,
-  );
+  await serveOwn("metrics", config.metricsBindAddress, handler, options, signal);
 }
 
 /** Look at the configuration file until aborted. @throws {ProxyError} `canceled` once it is another: the process is to be started with it. */

@@ -19,6 +19,7 @@ import {
   type World,
 } from "@turnout/core";
 import type { RunConfig } from "../config/run-config.ts";
+import { closedHealthPortEvent, foreignChangeEvent, type ProxyEvent } from "../events/proxy-events.ts";
 import { dryBackend } from "./dry-backend.ts";
 import type { FamilyStates } from "../feed/family-states.ts";
 import { GuardedFeed, countForRows } from "../feed/guarded-feed.ts";
@@ -52,8 +53,8 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly metrics: Metrics;
   readonly report: (issue: Issue) => void;
   readonly isProxyHealthy: () => boolean;
-  /** Hears of each change that somebody else made to our objects, once it is repaired. */
-  readonly onForeignChange: ((family: IPFamily, change: ForeignChange) => void) | undefined;
+  /** Hears what people are to see at the Node or at a Service. */
+  readonly onEvent: ((event: ProxyEvent) => void) | undefined;
   readonly dryRun: ((text: string) => void) | undefined;
   readonly leftovers: LeftoverOptions | undefined;
   /** What was told of leftovers that can't be looked for. */
@@ -69,7 +70,7 @@ export interface FamilyParts<H, K extends KernelObject, S> {
 }
 
 /**
- * Everything is compared with the host at least this often, where the backend tells of what others do.
+ * Everything is compared with the host at least this often, where the backend tells of what others do, or it is found part by part.
  * @source kube-proxy pkg/proxy/nftables/proxier.go: a full sync at least every hour
  */
 const FULL_SYNC_MS = 3_600_000;
@@ -111,6 +112,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       log: world.log,
       isProxyHealthy: parts.isProxyHealthy,
       addresses: () => Promise.resolve(this.#addresses()),
+      onListenError: (service, port, error) => parts.onEvent?.(closedHealthPortEvent(config.nodeName, { service, port, family, error })),
     });
     this.#formerProxies = new FormerProxies({
       ...parts,
@@ -130,7 +132,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       // Asked with each comparison: which tool is in use, and so what it tells, may be known only after the first.
       get maxIntervalMs(): number {
         // In a dry run nothing of ours is in force that others could change.
-        const isTold = (backend.tellsDrift === true && config.repairsOnNotice) || dryRun !== undefined;
+        const isFound = backend.tellsDrift === true || backend.looksUpCheaply === true;
+        const isTold = (isFound && config.repairsOnNotice) || dryRun !== undefined;
         return isTold ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS);
       },
       retryMs: config.syncPeriodMs,
@@ -251,7 +254,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     const mend = (left: LeftObjects): void => this.#loop.mend(left);
     const onChange = (who: string, objects: number): void => {
       this.#foreignChange = { atMs: clock.nowMs(), who, objects };
-      this.#parts.onForeignChange?.(family, this.#foreignChange);
+      this.#parts.onEvent?.(foreignChangeEvent(family, this.#foreignChange));
     };
     const pacer = new RepairPacer({ family, clock, log, audit, mend, onChange, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;

@@ -151,6 +151,7 @@ function tellFailure(error: ProxyError, backend: string, { family, keptBecause, 
   else
     log.warn("rules of a former proxy may still be in force", {
       ...fields,
-      hint: `turnout cleanup --backend ${backend} removes its rules`,
+      // A cleanup would fail of what the error names itself.
+      ...(error.hint === undefined ? { hint: `turnout cleanup --backend ${backend} removes its rules` } : {}),
     });
 }

@@ -17,6 +17,7 @@ import {
 } from "@turnout/core";
 import type { RunConfig } from "../config/run-config.ts";
 import type { HostAccess } from "../host/give-up-rights.ts";
+import type { ProxyEvent } from "../events/proxy-events.ts";
 import { serveHealth, serveMetrics, watchConfigFile } from "./daemon-tasks.ts";
 import { FamilyRun } from "./family-run.ts";
 import { FamilyStates } from "../feed/family-states.ts";
@@ -26,7 +27,7 @@ import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts"
 import { judge, type HealthReport } from "../health/health.ts";
 import { RecentChanges } from "../insight/recent-changes.ts";
 import type { WhyHelp } from "../insight/why-help.ts";
-import type { ForeignChange, ProxyView } from "../insight/proxy-view.ts";
+import type { ProxyView } from "../insight/proxy-view.ts";
 import { IssueLog } from "../../process/issue-log.ts";
 import { ToldCauses, type LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -55,8 +56,8 @@ export interface RunOptions {
   /** Takes each plan as text; nothing is applied and no port is opened. */
   readonly dryRun?: (text: string) => void;
   readonly report?: (issue: Issue) => void;
-  /** Hears of each change that somebody else made to our objects, once it is repaired. */
-  readonly onForeignChange?: (family: IPFamily, change: ForeignChange) => void;
+  /** Hears what people are to see at the Node or at a Service. */
+  readonly onEvent?: (event: ProxyEvent) => void;
   /** A proxy that stays sets the host's settings through this, and gives up rights; undefined: neither. */
   readonly host?: HostAccess | undefined;
   /** What becomes of the rules that other proxies left; undefined: nobody looks for any. */
@@ -203,7 +204,7 @@ function openFamilies<H, K extends KernelObject, S>(
           world,
           metrics,
           report,
-          onForeignChange: options.onForeignChange,
+          onEvent: options.onEvent,
           isProxyHealthy,
           dryRun,
           leftovers,

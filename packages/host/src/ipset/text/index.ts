@@ -8,5 +8,5 @@ export { netEntries, portEntry } from "./entries.ts";
 export { addLine, createLine, deleteLine, destroyLine, swapLine } from "./lines.ts";
 export { readSaved } from "./saved.ts";
 export type { SavedSet } from "./saved.ts";
-export { optionsOf, SET_ENTRIES_MAX, SET_NAME_MAX } from "./set-spec.ts";
+export { optionsOf, SET_ENTRIES_DEFAULT, SET_ENTRIES_MAX, SET_NAME_MAX } from "./set-spec.ts";
 export type { SetSpec, SetType } from "./set-spec.ts";

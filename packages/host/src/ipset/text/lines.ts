@@ -1,9 +1,9 @@
 import { optionsOf } from "./set-spec.ts";
 import type { SetSpec } from "./set-spec.ts";
 
-/** A line of `ipset restore` that makes a set. */
-export function createLine(name: string, spec: SetSpec): string {
-  return `create ${name} ${spec.type} ${optionsOf(spec)}`;
+/** A line of `ipset restore` that makes a set with room for so many entries, or for the kernel's default. */
+export function createLine(name: string, spec: SetSpec, entriesMax?: number): string {
+  return `create ${name} ${spec.type} ${optionsOf(spec, entriesMax)}`;
 }
 
 /** A line that puts an entry into a set. */

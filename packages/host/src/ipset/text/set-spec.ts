@@ -13,19 +13,19 @@ export interface SetSpec {
 /** A set's name has up to this many characters. @source linux/netfilter/ipset/ip_set.h IPSET_MAXNAMELEN */
 export const SET_NAME_MAX = 31;
 
-/**
- * Entries a set of ours may have. The kernel's default of 65,536 is too small for 10,000 Services with ten endpoints each, whose endpoints are one
- * set. It is a bound only: a set has memory for the entries that it has.
- */
+/** Entries that a set may have where nobody says another number: the kernel's own default, and what kube-proxy makes its sets with. */
+export const SET_ENTRIES_DEFAULT = 65_536;
+
+/** Entries that a set made for many may have. It is a bound only: a set has memory for the entries that it has. */
 export const SET_ENTRIES_MAX = 1_048_576;
 
 const FAMILY_WORD: Readonly<Record<IPFamily, string>> = { IPv4: "inet", IPv6: "inet6" };
 
 /**
- * The words after a set's type in the order of `ipset save`, as far as they make two sets of one type the same or not: `family inet maxelem 1048576`.
+ * The words after a set's type in the order of `ipset save`, as far as they make two sets of one type the same or not: `family inet maxelem 65536`.
  *
  * Edges: how large the kernel's table is (`hashsize`) is left out, as it grows with the entries.
  */
-export function optionsOf({ type, family }: SetSpec): string {
-  return type === "bitmap:port" ? "range 0-65535" : `family ${FAMILY_WORD[family]} maxelem ${SET_ENTRIES_MAX}`;
+export function optionsOf({ type, family }: SetSpec, entriesMax: number = SET_ENTRIES_DEFAULT): string {
+  return type === "bitmap:port" ? "range 0-65535" : `family ${FAMILY_WORD[family]} maxelem ${entriesMax}`;
 }

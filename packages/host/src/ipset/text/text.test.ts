@@ -1,11 +1,25 @@
 import { parseCIDR } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { addLine, createLine, deleteLine, destroyLine, netEntries, optionsOf, portEntry, readSaved, swapLine } from "./index.ts";
+import {
+  addLine,
+  createLine,
+  deleteLine,
+  destroyLine,
+  netEntries,
+  optionsOf,
+  portEntry,
+  readSaved,
+  SET_ENTRIES_MAX,
+  swapLine,
+} from "./index.ts";
 
 describe("lines of ipset restore", () => {
-  it("say what a set is, with room for more than the kernel's default", () => {
+  it("say what a set is, and how many entries it has room for", () => {
     expect(createLine("KUBE-CLUSTER-IP", { type: "hash:ip,port", family: "IPv4" })).toBe(
-      "create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 1048576",
+      "create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 65536",
+    );
+    expect(createLine("A", { type: "hash:ip,port", family: "IPv4" }, SET_ENTRIES_MAX)).toBe(
+      "create A hash:ip,port family inet maxelem 1048576",
     );
     expect(createLine("KUBE-6-CLUSTER-IP", { type: "hash:ip,port", family: "IPv6" })).toContain(" family inet6 ");
     expect(createLine("KUBE-NODE-PORT-TCP", { type: "bitmap:port", family: "IPv6" })).toBe(
@@ -70,8 +84,8 @@ describe("what ipset save printed", () => {
   });
 
   it("tells sets like ours from others, however large their tables are", () => {
-    expect(sets.get("N6")?.options).toBe(optionsOf({ type: "hash:ip,port,net", family: "IPv6" }));
+    expect(sets.get("N6")?.options).toBe(optionsOf({ type: "hash:ip,port,net", family: "IPv6" }, SET_ENTRIES_MAX));
     expect(sets.get("D")?.options).toBe(optionsOf({ type: "bitmap:port", family: "IPv4" }));
-    expect(sets.get("OLD")?.options).not.toBe(optionsOf({ type: "hash:ip", family: "IPv4" }));
+    expect(sets.get("OLD")?.options).toBe(optionsOf({ type: "hash:ip", family: "IPv4" }));
   });
 });

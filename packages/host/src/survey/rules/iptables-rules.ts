@@ -1,5 +1,6 @@
-import { isAddressIn, isDevice, isPortIn } from "./values.ts";
-import type { Action, ForeignChain, ForeignRule, ForeignTable, HookedPacket, Test } from "./rule.ts";
+import { hasFlags } from "./tcp-flags.ts";
+import { clipped, isAddressIn, isDevice, isPortIn, queuesOf } from "./values.ts";
+import type { Action, ForeignChain, ForeignRule, ForeignTable, PartlyKnown, Test } from "./rule.ts";
 
 /** Where the kernel calls each table's own chains in, as iptables does. @source linux netfilter_ipv4.h NF_IP_PRI_* */
 const PRIORITIES: Readonly<Record<string, number>> = { raw: -300, mangle: -150, nat: -100, filter: 0, security: 50 };
@@ -19,7 +20,7 @@ export function readIptablesTable(tool: Exclude<ForeignTable["tool"], "nft">, ta
     const [, declared, policy] = /^(?::|-N |-P )(\S+)(?: (\S+))?/.exec(line) ?? [];
     if (declared !== undefined) chains.set(declared, { name: declared, ...hookOf(table, declared, policy), rules: [] });
     const [, chain, rest] = /^(?:\[\d+:\d+\] )?-A (\S+) ?(.*)$/.exec(line) ?? [];
-    if (chain !== undefined) chains.get(chain)?.rules.push(readRule(rest ?? ""));
+    if (chain !== undefined) chains.get(chain)?.rules.push(readRule(`${chain} ${rest ?? ""}`.trim(), `${tool} -t ${table}`));
   }
   return { name: `${tool} table ${table}`, tool, place: table, chains };
 }
@@ -38,25 +39,31 @@ function wordsOf(text: string): readonly string[] {
   return [...text.matchAll(/"((?:\\.|[^"\\])*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
 }
 
-function readRule(text: string): ForeignRule {
+function readRule(text: string, command: string): ForeignRule {
   const words = wordsOf(text);
   const tests: Test[] = [];
   const actions: Action[] = [];
   let isNot = false;
+  let match = "";
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? "";
     if (word === "!") {
       isNot = true;
       continue;
     }
+    if (word === "-m") match = words[at + 1] ?? "";
+    if (word === "-m" && words[at + 1] === "rpfilter") tests.push(returnTest(words.includes("--invert")));
     if (word === "-j" || word === "-g") {
       actions.push(actionOf(word, words[at + 1] ?? "", words.slice(at + 2)));
       break;
     }
-    const known = TESTS[word];
+    // The mark of the connection is another one than the packet's.
+    const known = word === "--mark" && match === "connmark" ? undefined : TESTS[word];
     if (known === undefined) {
       // Of a match that isn't known it can't be told; its values are words without a dash.
-      if (word.startsWith("-")) tests.push(() => undefined);
+      if (!word.startsWith("-")) continue;
+      tests.push(() => undefined);
+      isNot = false;
       continue;
     }
     const values = words.slice(at + 1, at + 1 + known.values);
@@ -70,14 +77,19 @@ function readRule(text: string): ForeignRule {
       return isMatching === undefined ? undefined : isMatching !== isNegated;
     });
   }
-  return { text: `-A ${text}`.slice(0, 160), tests, actions };
+  return { text: clipped(`-A ${text}`), deletion: `${command} -D ${text}`, tests, actions };
+}
+
+/** Whether the packet came in by the device that answers to it leave by. */
+function returnTest(isInverted: boolean): Test {
+  return ({ isAnsweredThere }) => (isAnsweredThere === undefined ? undefined : isAnsweredThere !== isInverted);
 }
 
 interface KnownMatch {
   /** How many words follow. */
   readonly values: number;
   /** Absent: it matches everything, as `-m`. */
-  readonly test?: (packet: HookedPacket, values: readonly string[]) => boolean | undefined;
+  readonly test?: (packet: PartlyKnown, values: readonly string[]) => boolean | undefined;
 }
 
 const ports = (of: "sourcePort" | "destinationPort"): KnownMatch => ({
@@ -86,12 +98,18 @@ const ports = (of: "sourcePort" | "destinationPort"): KnownMatch => ({
 });
 const state: KnownMatch = {
   values: 1,
-  test: (packet, [text = ""]) =>
-    text.split(",").some((one) => one === packet.state.toUpperCase() || (one === "DNAT" && packet.isTranslated)),
+  test: (packet, [text = ""]) => {
+    const words = text.split(",");
+    return words.includes(packet.state.toUpperCase()) || (words.includes("DNAT") && packet.isTranslated);
+  },
 };
 const addressType = (of: "source" | "destination"): KnownMatch => ({
   values: 1,
-  test: (packet, [text = ""]) => (text === "LOCAL" || text === "UNICAST" ? packet.isLocal(packet[of]) === (text === "LOCAL") : undefined),
+  test: (packet, [text = ""]) => {
+    const address = packet[of];
+    const isLocal = address === undefined ? undefined : packet.isLocal(address);
+    return isLocal === undefined || (text !== "LOCAL" && text !== "UNICAST") ? undefined : isLocal === (text === "LOCAL");
+  },
 });
 
 const TESTS: Readonly<Record<string, KnownMatch>> = {
@@ -107,7 +125,8 @@ const TESTS: Readonly<Record<string, KnownMatch>> = {
   "-o": { values: 1, test: ({ outDevice }, [text = ""]) => isDevice(outDevice, text) },
   "-p": {
     values: 1,
-    test: ({ protocol }, [text = ""]) => text === "all" || text === protocol || (text === "ipv6-icmp" && protocol === "icmpv6"),
+    test: ({ protocol }, [text = ""]) =>
+      text === "all" || (protocol === undefined ? undefined : text === protocol || (text === "ipv6-icmp" && protocol === "icmpv6")),
   },
   "--sport": ports("sourcePort"),
   "--dport": ports("destinationPort"),
@@ -115,6 +134,9 @@ const TESTS: Readonly<Record<string, KnownMatch>> = {
   "--dports": ports("destinationPort"),
   "--ctstate": state,
   "--state": state,
+  "--ctorigsrc": { values: 1, test: ({ original }, [text = ""]) => isAddressIn(original?.source, text) },
+  "--ctorigdst": { values: 1, test: ({ original }, [text = ""]) => isAddressIn(original?.destination, text) },
+  "--ctorigdstport": { values: 1, test: ({ original }, [text = ""]) => isPortIn(original?.destinationPort, text) },
   "--src-type": addressType("source"),
   "--dst-type": addressType("destination"),
   "--icmp-type": {
@@ -124,20 +146,32 @@ const TESTS: Readonly<Record<string, KnownMatch>> = {
   "--icmpv6-type": { values: 1, test: (_packet, [text = ""]) => ["2", "packet-too-big"].includes(text) },
   "--mark": {
     values: 1,
-    test: ({ mark }, [text = ""]) => {
+    test: ({ mark, unclearMark = 0 }, [text = ""]) => {
+      if (mark === undefined) return undefined;
       const [value = "", mask = "0xffffffff"] = text.split("/");
-      return (mark & Number(mask)) >>> 0 === Number(value) >>> 0;
+      const isMatching = ((mark ^ Number(value)) & Number(mask) & ~unclearMark) === 0;
+      return isMatching && (unclearMark & Number(mask)) !== 0 ? undefined : isMatching;
     },
   },
   "--match-set": {
     values: 2,
     test: ({ isInSet, source, destination, sourcePort, destinationPort }, [set = "", sides = ""]) => {
       const isSource = sides.startsWith("src");
-      return isInSet(set, isSource ? source : destination, sides.includes(",") ? (isSource ? sourcePort : destinationPort) : undefined);
+      const address = isSource ? source : destination;
+      if (address === undefined) return undefined;
+      return isInSet(set, address, sides.includes(",") ? (isSource ? sourcePort : destinationPort) : undefined);
     },
   },
-  // What opens a connection has SYN alone; of answers nothing is asked.
-  "--syn": { values: 0, test: (packet) => packet.state === "new" },
+  "--syn": { values: 0, test: (packet) => hasFlags(packet, ["fin", "syn", "rst", "ack"], ["syn"]) },
+  "--tcp-flags": {
+    values: 2,
+    test: (packet, [mask = "", wanted = ""]) => hasFlags(packet, mask.toLowerCase().split(","), wanted.toLowerCase().split(",")),
+  },
+  // Options of rpfilter, which is judged as a whole.
+  "--loose": { values: 0 },
+  "--validmark": { values: 0 },
+  "--accept-local": { values: 0 },
+  "--invert": { values: 0 },
 };
 
 function actionOf(word: string, target: string, options: readonly string[]): Action {
@@ -160,6 +194,16 @@ function actionOf(word: string, target: string, options: readonly string[]): Act
       return { does: options.includes("--notrack") ? "notrack" : "nothing" };
     case "MARK":
       return markOf(options);
+    case "CONNMARK":
+      return connectionMarkOf(options);
+    case "SNAT":
+      return { does: "source", address: addressIn(valueOf(options, "--to-source")) };
+    case "NFQUEUE": {
+      const [first = 0, last = first] = (valueOf(options, "--queue-balance") || valueOf(options, "--queue-num") || "0")
+        .split(":")
+        .map(Number);
+      return { does: "queue", queues: queuesOf(first, last), isBypassed: options.includes("--queue-bypass") };
+    }
     default:
       // Targets of extensions are capitals without a dash; they decide nothing that is followed here.
       return FOLLOWED_NO_FURTHER.has(target) ? { does: "nothing" } : { does: word === "-g" ? "goto" : "jump", chain: target };
@@ -170,16 +214,30 @@ const FOLLOWED_NO_FURTHER: ReadonlySet<string> = new Set([
   "LOG",
   "NFLOG",
   "MASQUERADE",
-  "SNAT",
-  "CONNMARK",
   "TCPMSS",
   "CHECKSUM",
   "TRACE",
   "CLASSIFY",
   "SET",
   "TEE",
-  "NFQUEUE",
 ]);
+
+function valueOf(options: readonly string[], name: string): string {
+  const at = options.indexOf(name);
+  return at < 0 ? "" : (options[at + 1] ?? "");
+}
+
+/** The first address of `10.0.0.1`, `10.0.0.1-10.0.0.9:1024-2000` or `[fd00::1]:80`. */
+function addressIn(text: string): string {
+  return (/^\[([^\]-]+)/.exec(text) ?? /^([\d.]+)(?=[-:]|$)/.exec(text) ?? /^([^-]+)/.exec(text))?.[1] ?? "";
+}
+
+/** The mark of a connection is not followed, so what is restored from it is not known. */
+function connectionMarkOf(options: readonly string[]): Action {
+  if (!options.includes("--restore-mark")) return { does: "nothing" };
+  const mask = Number(valueOf(options, "--nfmask") || valueOf(options, "--mask") || 0xff_ff_ff_ff);
+  return { does: "mark", keep: ~mask, flip: 0, unclear: mask };
+}
 
 function markOf(options: readonly string[]): Action {
   const [how = "", text = ""] = options;

@@ -1,9 +1,12 @@
-import { isAddressIn, isDevice } from "./values.ts";
-import type { Action, ForeignChain, ForeignRule, ForeignTable, HookedPacket, Test } from "./rule.ts";
+import { flagsOf, hasFlags } from "./tcp-flags.ts";
+import { clipped, isAddressIn, isDevice, queuesOf } from "./values.ts";
+import type { Action, ForeignChain, ForeignRule, ForeignTable, PartlyKnown, Test } from "./rule.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 /** A value that an expression has for a packet; undefined: not known. */
 type Value = string | number | readonly (string | number)[] | undefined;
+/** The value of a header that the packet doesn't have. */
+const ELSEWHERE = "of another protocol";
 /** Elements of a named set or map. */
 type NamedSets = ReadonlyMap<string, readonly unknown[]>;
 
@@ -12,21 +15,32 @@ const isJson = (value: unknown): value is Json => typeof value === "object" && v
 /**
  * Read one table out of what `nft -j list table` printed. Pure.
  *
+ * Shape: `shown` is what `nft -a -t list table` printed: each rule in nft's own words.
  * Edges: of a rule with something in it that is not known here it can't be told whether it matches.
  */
-export function readNftTable(family: string, name: string, listed: unknown): ForeignTable {
+export function readNftTable(family: string, name: string, listed: unknown, shown = ""): ForeignTable {
+  const texts = textsByHandle(shown);
   const entries = (isJson(listed) ? (listed["nftables"] ?? []) : []) as readonly Json[];
   const sets = new Map<string, readonly unknown[]>();
   const chains = new Map<string, ForeignChain & { readonly rules: ForeignRule[] }>();
   for (const entry of entries) {
     const set = (entry["set"] ?? entry["map"]) as Json | undefined;
-    if (set !== undefined) sets.set(String(set["name"]), (set["elem"] ?? []) as readonly unknown[]);
+    if (set !== undefined) sets.set(String(set["name"]), Array.isArray(set["elem"]) ? (set["elem"] as readonly unknown[]) : []);
   }
   for (const { chain, rule } of entries as readonly { readonly chain?: Json; readonly rule?: Json }[]) {
     if (chain !== undefined) chains.set(String(chain["name"]), { name: String(chain["name"]), ...hookOf(chain), rules: [] });
-    if (rule !== undefined) chains.get(String(rule["chain"]))?.rules.push(readRule((rule["expr"] ?? []) as readonly Json[], sets));
+    if (rule === undefined) continue;
+    const deletion = `nft delete rule ${family} ${name} ${String(rule["chain"])} handle ${String(rule["handle"])}`;
+    const read = readRule((rule["expr"] ?? []) as readonly Json[], sets);
+    chains.get(String(rule["chain"]))?.rules.push({ ...read, text: texts.get(String(rule["handle"])) ?? read.text, deletion });
   }
   return { name: `table ${family} ${name}`, tool: "nft", place: `${family} ${name}`, chains };
+}
+
+/** Rules as nft prints them, by their handles, which no two of a table share. */
+function textsByHandle(shown: string): ReadonlyMap<string, string> {
+  const rules = [...shown.matchAll(/^\t+(?!(?:chain|set|map|flowtable|ct \w+|counter|quota|limit) \S+ \{)(.+) # handle (\d+)$/gm)];
+  return new Map(rules.map(([, text = "", handle = ""]) => [handle, clipped(text)]));
 }
 
 function hookOf(chain: Json): Pick<ForeignChain, "hook"> {
@@ -41,11 +55,12 @@ function hookOf(chain: Json): Pick<ForeignChain, "hook"> {
   return { hook: { ...hook, ...(typeof device === "string" ? { device } : {}) } };
 }
 
-function readRule(expressions: readonly Json[], sets: NamedSets): ForeignRule {
+function readRule(expressions: readonly Json[], sets: NamedSets): Omit<ForeignRule, "deletion"> {
   const tests: Test[] = [];
   const actions: ForeignRule["actions"][number][] = [];
   for (const expression of expressions) {
-    const [word = "", body] = Object.entries(expression)[0] ?? [];
+    // null: what this nft can't print.
+    const [word = "", body] = isJson(expression) ? (Object.entries(expression)[0] ?? []) : [];
     if (word === "match") tests.push(matchOf(body as Json, sets));
     else if (word === "vmap") actions.push(vmapOf(body as Json, sets));
     else if (word === "mangle") actions.push(mangleOf(body as Json));
@@ -66,7 +81,6 @@ const IGNORED: ReadonlySet<string> = new Set([
   "flow",
   "set",
   "map",
-  "snat",
   "masquerade",
   "ct timeout",
   "ct expectation",
@@ -90,26 +104,43 @@ function actionOf(word: string, body: unknown): Action | undefined {
     case "redirect":
     case "tproxy":
       return { does: "translate" };
+    case "snat":
+      return isJson(body) && typeof body["addr"] === "string" ? { does: "source", address: body["addr"] } : { does: "accept" };
+    case "queue":
+      return queueOf(isJson(body) ? body : {});
     default:
       return undefined;
   }
 }
 
-function vmapOf({ key, data }: Json, sets: NamedSets): (packet: HookedPacket) => Action | undefined {
+function queueOf({ num = 0, flags }: Json): Action {
+  const range: unknown = isJson(num) ? num["range"] : [num, num];
+  const [first, last] = Array.isArray(range) ? (range as readonly unknown[]).map(Number) : [];
+  const queues = first === undefined || last === undefined ? [] : queuesOf(first, last);
+  return { does: "queue", queues, isBypassed: [flags].flat().includes("bypass") };
+}
+
+function vmapOf({ key, data }: Json, sets: NamedSets): (packet: PartlyKnown) => Action | readonly Action[] | undefined {
   return (packet) => {
     const value = valueOf(key, packet);
-    const elements = elementsOf(data, sets);
-    if (value === undefined || elements === undefined) return undefined;
-    const found = elements.find((element) => Array.isArray(element) && isOne(value, element[0]) === true) as readonly unknown[] | undefined;
-    const [word = "", body] = isJson(found?.[1]) ? (Object.entries(found[1])[0] ?? []) : [];
-    return actionOf(word, body);
+    const listed = elementsOf(data, sets);
+    const elements = (listed ?? []).filter((element): element is readonly unknown[] => Array.isArray(element));
+    // Random numbers, for instance: any of the elements may be met. Of a map that was not listed nobody knows which.
+    if (value === undefined || listed === undefined) return elements.flatMap(([, verdict]) => verdictOf(verdict) ?? []);
+    return verdictOf(elements.find(([one]) => isOne(value, one) === true)?.[1]);
   };
+}
+
+function verdictOf(verdict: unknown): Action | undefined {
+  const [word = "", body] = isJson(verdict) ? (Object.entries(verdict)[0] ?? []) : [];
+  return actionOf(word, body);
 }
 
 function mangleOf({ key, value }: Json): Action {
   const meta = isJson(key) && isJson(key["meta"]) ? key["meta"]["key"] : undefined;
   if (meta !== "mark") return { does: "nothing" };
-  return markOf(value) ?? { does: "nothing" };
+  // What can't be computed here, such as the mark of the connection, is not known afterwards.
+  return markOf(value) ?? { does: "mark", keep: 0, flip: 0, unclear: 0xff_ff_ff_ff };
 }
 
 /** `meta mark set X`, `meta mark set meta mark or X`, and so on. */
@@ -128,14 +159,38 @@ function markOf(value: unknown): Action | undefined {
 
 function matchOf({ op, left, right }: Json, sets: NamedSets): Test {
   return (packet) => {
+    const masked = maskOfFlags(left);
+    if (masked !== undefined && (op === "==" || op === "!="))
+      return flagsOf(packet) !== undefined && hasFlags(packet, masked, flagNames(right)) === (op === "==");
     const value = valueOf(left, packet);
     if (value === undefined) return undefined;
+    // nft asks for the protocol first, whatever is compared.
+    if (value === ELSEWHERE) return false;
     if (op === "<" || op === ">" || op === "<=" || op === ">=")
       return typeof right === "number" && typeof value === "number" ? isOrdered(op, value, right) : undefined;
     const isMatching = typeof right === "string" && right.startsWith("@") ? isInNamed(value, right, sets) : isOne(value, right);
     if (isMatching === undefined) return undefined;
     return op === "!=" ? !isMatching : isMatching;
   };
+}
+
+/** The mask of `tcp flags & (…)`, and of `tcp flags` all of them; undefined: it is something else. */
+function maskOfFlags(expression: unknown): readonly string[] | undefined {
+  if (isFlags(expression)) return ["all"];
+  const parts: unknown = isJson(expression) ? expression["&"] : undefined;
+  return Array.isArray(parts) && isFlags(parts[0]) ? flagNames(parts[1]) : undefined;
+}
+
+function isFlags(expression: unknown): boolean {
+  const payload = isJson(expression) ? expression["payload"] : undefined;
+  return isJson(payload) && payload["protocol"] === "tcp" && payload["field"] === "flags";
+}
+
+/** The names in `syn`, `[syn, ack]` or a tree of `|`. */
+function flagNames(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap(flagNames);
 }
 
 function isOrdered(op: "<" | ">" | "<=" | ">=", a: number, b: number): boolean {
@@ -172,13 +227,13 @@ function isOne(value: Exclude<Value, undefined>, right: unknown): boolean | unde
   return String(value) === String(right);
 }
 
-function isInRange(value: Exclude<Value, undefined>, [from, to]: readonly unknown[]): boolean {
+function isInRange(value: Exclude<Value, undefined>, [from, to]: readonly unknown[]): boolean | undefined {
   if (typeof value === "number") return Number(from) <= value && value <= Number(to);
   return isAddressIn(String(value), `${String(from)}-${String(to)}`);
 }
 
 /** What an expression is for a packet. */
-function valueOf(expression: unknown, packet: HookedPacket): Value {
+function valueOf(expression: unknown, packet: PartlyKnown): Value {
   if (!isJson(expression)) return undefined;
   const [word = "", body] = Object.entries(expression)[0] ?? [];
   if (word === "concat" && Array.isArray(body)) {
@@ -192,23 +247,25 @@ function valueOf(expression: unknown, packet: HookedPacket): Value {
   if (!isJson(body)) return undefined;
   if (word === "payload") return payloadOf(body, packet);
   if (word === "meta") return metaOf(body["key"], packet);
-  if (word === "ct") return ctOf(body["key"], packet);
+  if (word === "ct") return ctOf(body, packet);
   return word === "fib" ? fibOf(body, packet) : undefined;
 }
 
-function payloadOf({ protocol, field }: Json, packet: HookedPacket): Value {
+function payloadOf({ protocol, field }: Json, packet: PartlyKnown): Value {
   const isIP = protocol === (packet.family === "IPv4" ? "ip" : "ip6");
   if (protocol === "ip" || protocol === "ip6") {
-    if (!isIP) return "another family";
+    if (!isIP) return ELSEWHERE;
     return { saddr: packet.source, daddr: packet.destination, protocol: packet.protocol, nexthdr: packet.protocol }[String(field)];
   }
+  if (protocol === "tcp" && field === "flags") return packet.protocol === undefined ? undefined : (flagsOf(packet) ?? ELSEWHERE);
   if (protocol === packet.protocol && field === "type") return packet.protocol === "icmpv6" ? "packet-too-big" : "destination-unreachable";
   if (protocol === "th" || protocol === packet.protocol) return { sport: packet.sourcePort, dport: packet.destinationPort }[String(field)];
   // Another protocol's header is not there: nothing of it matches.
-  return ["tcp", "udp", "sctp", "icmp", "icmpv6"].includes(String(protocol)) ? "another protocol" : undefined;
+  const isOther = packet.protocol !== undefined && ["tcp", "udp", "sctp", "icmp", "icmpv6"].includes(String(protocol));
+  return isOther ? ELSEWHERE : undefined;
 }
 
-function metaOf(key: unknown, { inDevice, outDevice, protocol, family, mark }: HookedPacket): Value {
+function metaOf(key: unknown, { inDevice, outDevice, protocol, family, mark, unclearMark = 0 }: PartlyKnown): Value {
   switch (key) {
     case "iifname":
     case "iif":
@@ -223,31 +280,37 @@ function metaOf(key: unknown, { inDevice, outDevice, protocol, family, mark }: H
     case "protocol":
       return family === "IPv4" ? "ip" : "ip6";
     case "mark":
-      return mark;
+      return unclearMark === 0 ? mark : undefined;
     default:
       return undefined;
   }
 }
 
-function ctOf(key: unknown, { state, isTranslated }: HookedPacket): Value {
+function ctOf({ key, dir }: Json, { state, isTranslated, original, protocol, family }: PartlyKnown): Value {
+  if (dir === "original") {
+    const [, version, field = key] = /^(ip6?) (.*)$/.exec(textOf(key)) ?? [];
+    if (version !== undefined && version !== (family === "IPv4" ? "ip" : "ip6")) return ELSEWHERE;
+    return { saddr: original?.source, daddr: original?.destination, "proto-dst": original?.destinationPort, protocol }[String(field)];
+  }
   if (key === "state") return [state];
-  if (key === "status") return isTranslated ? ["dnat"] : [];
+  if (key === "status") return isTranslated === undefined ? undefined : isTranslated ? ["dnat"] : [];
   return undefined;
 }
 
-function fibOf({ result, flags }: Json, { isLocal, source, destination }: HookedPacket): Value {
+function fibOf({ result, flags }: Json, { isLocal, source, destination, inDevice, isAnsweredThere }: PartlyKnown): Value {
   const about = [flags].flat() as readonly unknown[];
-  if (result !== "type") return undefined;
-  return isLocal(about.includes("saddr") ? source : destination) ? "local" : "unicast";
+  // nft says "false" where it looks whether a route is missing (fib saddr . iif oif missing).
+  if ((result === "oif" || result === "check") && about.includes("saddr") && about.includes("iif") && isAnsweredThere !== undefined)
+    return !isAnsweredThere ? "false" : result === "oif" ? inDevice : "true";
+  const address = about.includes("saddr") ? source : destination;
+  const isOwn = result !== "type" || address === undefined ? undefined : isLocal(address);
+  return isOwn === undefined ? undefined : isOwn ? "local" : "unicast";
 }
 
 /** A rule in few words: what it does, and what it looks at. */
 function ruleText(expressions: readonly Json[]): string {
-  return expressions
-    .map((expression) => JSON.stringify(expression))
-    .join(" ")
-    .replace(/["{}]/g, "")
-    .slice(0, 160);
+  const words = expressions.map((expression) => JSON.stringify(expression)).join(" ");
+  return clipped(words.replace(/["{}]/g, ""));
 }
 
 function textOf(value: unknown): string {

@@ -1,5 +1,12 @@
 import type { Action, ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rule.ts";
 
+/** A rule of which it can't be told whether it fits, and what it does where it does. */
+export interface Doubt {
+  readonly chain: string;
+  readonly rule: ForeignRule;
+  readonly may: "pass" | "drop" | "reject";
+}
+
 /** What a table's chains at one hook did to a packet. */
 export interface Played {
   readonly is: "pass" | "drop" | "reject";
@@ -9,24 +16,42 @@ export interface Played {
   readonly isTranslated: boolean;
   readonly isUntracked: boolean;
   readonly mark: number;
+  /** Bits of the mark that aren't known. */
+  readonly unclearMark: number;
+  /** What the source becomes, and by which rule. */
+  readonly source: { readonly address: string; readonly chain: string; readonly rule: ForeignRule } | undefined;
   /** The rule that did the last of these. */
   readonly by?: ForeignRule;
   readonly byChain?: string;
+  /** In the order in which the packet met them. */
+  readonly doubts: readonly Doubt[];
 }
 
 const DEPTH_MAX = 32;
+/** Chains that call each other many times have more ways through them than anybody can follow. */
+const RULES_MAX = 50_000;
 
 /**
  * Play a packet through one base chain. Pure.
  *
- * Edges: a rule of which it can't be told whether it matches counts as not matching: what it would do is not blamed on anybody. A chain that isn't
- * there, of those that were left out (`isSkipped`), comes back.
+ * Edges: a rule of which it can't be told whether it matches counts as not matching, and is a doubt: what it would do is not blamed on anybody. A
+ * chain that isn't there, of those that were left out (`isSkipped`), comes back. Where more than 50,000 rules are met, the rule after them is a doubt.
  */
 export function playChain(table: ForeignTable, base: ForeignChain, packet: HookedPacket, isSkipped: (chain: string) => boolean): Played {
-  const state: State = { mark: packet.mark, isTranslated: false, isUntracked: false, by: undefined, byChain: undefined };
+  const state: State = {
+    mark: packet.mark,
+    unclearMark: packet.unclearMark ?? 0,
+    source: undefined,
+    isTranslated: false,
+    isUntracked: false,
+    by: undefined,
+    byChain: undefined,
+    doubts: [],
+    met: { rules: 0 },
+  };
   const end = walk(table, base, packet, isSkipped, state, 0);
   const effects = { ...state };
-  const { by, byChain, ...rest } = effects;
+  const { by, byChain, met: _, ...rest } = effects;
   const told = { ...rest, ...(by === undefined ? {} : { by }), ...(byChain === undefined ? {} : { byChain }) };
   if (end === "return" || end === "end")
     return base.hook?.policy === "drop" ? { ...told, is: "drop", chain: base.name } : { ...told, is: "pass" };
@@ -35,10 +60,14 @@ export function playChain(table: ForeignTable, base: ForeignChain, packet: Hooke
 
 interface State {
   mark: number;
+  unclearMark: number;
+  source: Played["source"];
   isTranslated: boolean;
   isUntracked: boolean;
   by: ForeignRule | undefined;
   byChain: string | undefined;
+  readonly doubts: Doubt[];
+  readonly met: { rules: number };
 }
 
 type End = "return" | "end" | { readonly is: Played["is"]; readonly chain: string; readonly rule: ForeignRule };
@@ -53,16 +82,40 @@ function walk(
 ): End {
   if (depth > DEPTH_MAX) return "end";
   for (const rule of chain.rules) {
-    const seen = { ...packet, mark: state.mark };
-    if (!rule.tests.every((test) => test(seen) === true)) continue;
+    state.met.rules += 1;
+    if (state.met.rules > RULES_MAX) {
+      if (state.met.rules === RULES_MAX + 1) state.doubts.push({ chain: chain.name, rule, may: "drop" });
+      return "end";
+    }
+    const { mark, unclearMark } = state;
+    const isSame = mark === packet.mark && unclearMark === (packet.unclearMark ?? 0);
+    const seen = isSame ? packet : { ...packet, mark, unclearMark };
+    const fits = fitOf(rule, seen);
+    if (fits === false) continue;
+    const scene: Scene = { table, chain, rule, packet: seen, isSkipped, state, depth };
+    const isCertain = fits === true;
     for (const step of rule.actions) {
       const action = typeof step === "function" ? step(seen) : step;
       if (action === undefined) continue;
-      const end = act(action, { table, chain, rule, packet: seen, isSkipped, state, depth });
-      if (end !== undefined) return end;
+      if (!isCertain || isSeveral(action)) noteDoubts([action].flat(), scene);
+      else {
+        const end = act(action, scene);
+        if (end !== undefined) return end;
+      }
     }
   }
   return "end";
+}
+
+/** Whether all tests of a rule fit; undefined: it can't be told. */
+function fitOf({ tests }: ForeignRule, packet: HookedPacket): boolean | undefined {
+  let fits: boolean | undefined = true;
+  for (const test of tests) {
+    const one = test(packet);
+    if (one === false) return false;
+    if (one === undefined) fits = undefined;
+  }
+  return fits;
 }
 
 interface Scene {
@@ -73,6 +126,20 @@ interface Scene {
   readonly isSkipped: (chain: string) => boolean;
   readonly state: State;
   readonly depth: number;
+}
+
+function isSeveral(action: Action | readonly Action[]): action is readonly Action[] {
+  return Array.isArray(action);
+}
+
+/** Note what would come of actions, each by itself, and leave everything as it is. */
+function noteDoubts(actions: readonly Action[], scene: Scene): void {
+  const { chain, rule, state } = scene;
+  for (const action of actions) {
+    const end = act(action, { ...scene, state: { ...state } });
+    if (typeof end !== "object" || state.doubts.some((one) => one.rule === rule && one.may === end.is)) continue;
+    state.doubts.push({ chain: chain.name, rule, may: end.is });
+  }
 }
 
 /** Carry out one action; undefined: the next one follows. */
@@ -96,8 +163,19 @@ function act(action: Action, { table, chain, rule, packet, isSkipped, state, dep
       return { is: "pass", chain: chain.name, rule };
     case "mark":
       state.mark = ((state.mark & action.keep) ^ action.flip) >>> 0;
+      state.unclearMark = ((state.unclearMark & action.keep) | (action.unclear ?? 0)) >>> 0;
       note();
       return undefined;
+    case "source":
+      state.source = { address: action.address, chain: chain.name, rule };
+      return { is: "pass", chain: chain.name, rule };
+    case "queue": {
+      const served = action.queues.map((queue) => packet.isQueueServed?.(queue));
+      if (served.length > 0 && served.every((one) => one === false))
+        return { is: action.isBypassed ? "pass" : "drop", chain: chain.name, rule };
+      if (!state.doubts.some((one) => one.rule === rule)) state.doubts.push({ chain: chain.name, rule, may: "drop" });
+      return undefined;
+    }
     case "nothing":
       return undefined;
     case "jump":

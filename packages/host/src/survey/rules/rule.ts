@@ -13,30 +13,51 @@ export interface HookedPacket {
   readonly state: "new" | "established" | "related";
   /** conntrack rewrites its destination. */
   readonly isTranslated: boolean;
+  /** Answers to its source leave by the device it came in by. */
+  readonly isAnsweredThere: boolean | undefined;
   readonly mark: number;
+  /** Bits of the mark that aren't known. */
+  readonly unclearMark?: number;
+  /** What the connection was opened with, before any translation. */
+  readonly original?: { readonly source: string; readonly destination: string; readonly destinationPort: number };
+  /** Whether a program takes packets out of a queue; undefined: it can't be told. */
+  readonly isQueueServed?: (queue: number) => boolean | undefined;
   /** Whether an address is one of the host's. */
   readonly isLocal: (address: string) => boolean;
   /** Whether an ipset holds an address; undefined: not known (yet). */
   readonly isInSet: (set: string, address: string, port: number | undefined) => boolean | undefined;
 }
 
+type Guessed = "unclearMark" | "original" | "isQueueServed";
+
+/** A packet at one hook of which some things, or nothing but its state, are known. */
+export type PartlyKnown = Pick<HookedPacket, "family" | "state" | "isInSet" | Guessed> & {
+  readonly [K in Exclude<keyof HookedPacket, "family" | "state" | "isInSet" | "isLocal" | Guessed>]: HookedPacket[K] | undefined;
+} & { readonly isLocal: (address: string) => boolean | undefined };
+
 /** Whether a packet matches; undefined: it can't be told. */
-export type Test = (packet: HookedPacket) => boolean | undefined;
+export type Test = (packet: PartlyKnown) => boolean | undefined;
 
 /** What a rule does to packets that match. */
 export type Action =
   | { readonly does: "accept" | "drop" | "reject" | "return" | "notrack" | "translate" | "nothing" }
   | { readonly does: "jump" | "goto"; readonly chain: string }
-  /** Mark becomes (mark & keep) ^ flip. */
-  | { readonly does: "mark"; readonly keep: number; readonly flip: number };
+  /** Mark becomes (mark & keep) ^ flip; bits of `unclear` are something else then, that can't be known. */
+  | { readonly does: "mark"; readonly keep: number; readonly flip: number; readonly unclear?: number }
+  /** The source becomes this address. */
+  | { readonly does: "source"; readonly address: string }
+  /** A program decides, which takes packets out of one of these queues; none: it can't be told which. Bypassed: without a program they pass. */
+  | { readonly does: "queue"; readonly queues: readonly number[]; readonly isBypassed: boolean };
 
 /** One rule of somebody else. */
 export interface ForeignRule {
   /** As its tool writes it. */
   readonly text: string;
+  /** The command that deletes it. */
+  readonly deletion: string;
   readonly tests: readonly Test[];
-  /** Carried out in order; one that is final ends it. Chosen by the packet in a verdict map. */
-  readonly actions: readonly (Action | ((packet: HookedPacket) => Action | undefined))[];
+  /** Carried out in order; one that is final ends it. Chosen by the packet in a verdict map; several, or none: it can't be told which. */
+  readonly actions: readonly (Action | ((packet: PartlyKnown) => Action | readonly Action[] | undefined))[];
 }
 
 /** A chain of somebody else. */

@@ -1,7 +1,8 @@
 import { cidrContains, parseCIDR, parseIP } from "@turnout/core";
 
-/** Whether an address is one that a rule names: itself, a CIDR, a range `a-b`, or with a mask. Pure. */
-export function isAddressIn(address: string, text: string): boolean {
+/** Whether an address is one that a rule names: itself, a CIDR, a range `a-b`, or with a mask; undefined for one that isn't known. Pure. */
+export function isAddressIn(address: string | undefined, text: string): boolean | undefined {
+  if (address === undefined) return undefined;
   const ip = parseIP(address);
   if (ip === undefined) return false;
   const [first = "", last] = text.split("-");
@@ -13,8 +14,9 @@ export function isAddressIn(address: string, text: string): boolean {
   return cidr !== undefined && cidrContains(cidr, ip);
 }
 
-/** Whether a device is one that a rule names: `eth0`, `cali+` or `cali*`. Pure. */
-export function isDevice(device: string, text: string): boolean {
+/** Whether a device is one that a rule names: `eth0`, `cali+` or `cali*`; undefined for one that isn't known. Pure. */
+export function isDevice(device: string | undefined, text: string): boolean | undefined {
+  if (device === undefined) return undefined;
   return /[+*]$/.test(text) ? device.startsWith(text.slice(0, -1)) : device === text;
 }
 
@@ -25,4 +27,18 @@ export function isPortIn(port: number | undefined, text: string): boolean | unde
     const [from = "", to = from] = part.split(/[:-]/);
     return Number(from || 0) <= port && port <= Number(to || 65_535);
   });
+}
+
+const TEXT_MAX = 400;
+/** What a rule does stands at its end. */
+const END_MAX = 120;
+
+/** A rule's text, where it is very long with its middle left out. Pure. */
+export function clipped(text: string): string {
+  return text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX - END_MAX)} … ${text.slice(-END_MAX)}`;
+}
+
+/** The numbers of queues, from one to another; none of a list too long to be looked through. Pure. */
+export function queuesOf(first: number, last: number): readonly number[] {
+  return last - first < 64 ? Array.from({ length: Math.max(last - first + 1, 0) }, (_, index) => first + index) : [];
 }

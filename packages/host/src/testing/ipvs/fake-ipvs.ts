@@ -4,6 +4,7 @@ import type { FaultSwitches } from "@turnout/conformance";
 import { errno } from "../../netlink/errno.ts";
 import { operationError, timeoutsError } from "../../ipvs/errors.ts";
 import type { Ipvs } from "../../ipvs/ipvs.ts";
+import type { IpvsSummary } from "../../ipvs/summary.ts";
 import { operationObject, SERVICE_FLAG, virtualServerName } from "../../ipvs/model/model.ts";
 import type {
   IpvsListing,
@@ -72,6 +73,11 @@ export class FakeIpvs implements Ipvs {
   /** Nothing is counted here. */
   counts(): Promise<readonly []> {
     return Promise.resolve([]);
+  }
+
+  summary(): IpvsSummary {
+    const all = this.virtualServers();
+    return { virtualServers: all.length, realServers: all.reduce((sum, { realServers }) => sum + realServers.length, 0), digest: 0 };
   }
 
   change(operations: readonly IpvsOperation[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]> {

@@ -1,10 +1,9 @@
 import type { Clock, Exec } from "@turnout/core";
 import type { FaultSwitches, Packet, Trace } from "@turnout/conformance";
 import type { FakeNetlink } from "../fake-netlink.ts";
-import type { NftParts, NftPartsQuestion } from "../../netlink/nft-parts.ts";
-import { elementParts, readListing } from "../../nft/listing.ts";
-import type { Listing } from "../../nft/listing.ts";
+import type { NftTable } from "../../netlink/nft-table.ts";
 import { createNftExec } from "./fake-exec.ts";
+import { listedTable } from "./listed-table.ts";
 import { NftEngine } from "./nft-engine.ts";
 import type { NftResult } from "./nft-engine.ts";
 import type { Ruleset } from "./ruleset.ts";
@@ -50,7 +49,7 @@ export class FakeNft {
   constructor(host: FakeNftHost) {
     this.#host = host;
     this.exec = createNftExec((text, file) => this.#runOwn(text, file));
-    host.netlink.serveNft((family, table, question) => Promise.resolve(this.#parts(family, table, question)));
+    host.netlink.serveNft((family, table) => this.#table(family, table));
   }
 
   get ruleset(): Ruleset {
@@ -85,10 +84,10 @@ export class FakeNft {
     return trace;
   }
 
-  /** What netlink answers: parts of what is listed. */
-  #parts(family: "ip" | "ip6", table: string, question: NftPartsQuestion): NftParts | undefined {
+  /** What netlink answers: what is listed. */
+  #table(family: "ip" | "ip6", table: string): NftTable | undefined {
     const { isDone, stdout } = this.#engine.run(`list table ${family} ${table}`, this.#host.clock.nowMs(), "");
-    return isDone ? partsOf(readListing(stdout), question) : undefined;
+    return isDone ? listedTable(stdout) : undefined;
   }
 
   #follow(packet: Packet, { isLocal, random }: FollowOptions, undo: UndoLog): Trace {
@@ -131,14 +130,4 @@ function countWritten(text: string): number {
 /** Barriers and listings are no changes. */
 function isChange(text: string): boolean {
   return /^\s*(?:add|create|insert|replace|delete|flush)\s/.test(text);
-}
-
-/** Leave of a listing what is asked for. */
-function partsOf({ sets, chains }: Listing, { elements, chains: wanted }: NftPartsQuestion): NftParts {
-  const asked = new Set(elements.map(({ set, key }) => `${set} ${key.map(({ text }) => text).join(" . ")}`));
-  const keyOf = (element: unknown): string => elementParts(Array.isArray(element) ? element[0] : element).join(" . ");
-  return {
-    sets: new Map([...sets].map(([name, all]) => [name, all.filter((element) => asked.has(`${name} ${keyOf(element)}`))])),
-    chains: new Map([...chains].filter(([name]) => wanted.includes(name))),
-  };
 }

@@ -9,6 +9,7 @@ export type { RunInput } from "./fake-exec.ts";
 export { FakeNft } from "./fake-nft.ts";
 export type { FakeNftHost, FollowOptions } from "./fake-nft.ts";
 export { dataJson, listedStatements, verdictJson } from "./json.ts";
+export { listedTable } from "./listed-table.ts";
 export { tokenize } from "./lexer.ts";
 export type { NftResult } from "./nft-engine.ts";
 export { Refusal } from "./refusal.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readChain, readTables, targetOf } from "./iptables-rules.ts";
-import { readRules, targetsOf } from "./nft-rules.ts";
+import { readChain, readTables, targetOf } from "./listed-iptables.ts";
+import { readRules, targetsOf } from "./listed-nft.ts";
 import { virtualServersIn } from "./survey.ts";
 
 describe("what the tools print", () => {

@@ -3,7 +3,7 @@ import type { Exec, IPFamily } from "@turnout/core";
 import { iptablesName } from "../iptables/tools.ts";
 import type { IptablesProgram, IptablesVariant } from "../iptables/tools.ts";
 import type { NftChain } from "../netlink/nft-chains.ts";
-import { isIptablesTable } from "./nft-rules.ts";
+import { isIptablesTable } from "./listed-nft.ts";
 
 /** Chains of one table that are kept with their rules, at most. */
 const CHAINS_MAX = 100;

@@ -1,0 +1,61 @@
+import { objectId } from "@turnout/core/backend";
+import type { Drift, IPFamily, KernelObject, SeenPart } from "@turnout/core/backend";
+import type { SignChanges, SignWatch } from "@turnout/host";
+import { isInMap, mapOf } from "./elements.ts";
+import { placeOf } from "./hooks.ts";
+import { lookAtPins } from "./host-look.ts";
+import type { LookWorld } from "./host-look.ts";
+import type { EbpfObject } from "./objects.ts";
+import { readLook } from "./observe.ts";
+import type { PinnedMaps } from "./pinned-maps.ts";
+import { explainSigns, touchedParts } from "./signs.ts";
+import type { TouchedParts } from "./signs.ts";
+
+/** Kinds of what is pinned beside maps. */
+const PINNED: readonly EbpfObject["kind"][] = ["link", "device"];
+
+/** What seeing takes. */
+export interface Sight {
+  readonly maps: PinnedMaps;
+  readonly world: LookWorld;
+  readonly byClsact: boolean;
+  readonly family: IPFamily;
+  /** Whether this family keeps what both share. */
+  readonly isKeeper: boolean;
+  readonly signs: Pick<SignWatch, "sinceNow">;
+  /** Hears of what was found, and in which parts. */
+  readonly onSeen: (objects: readonly EbpfObject[], touched: TouchedParts) => void;
+}
+
+/**
+ * Look at the parts of which the signs have changed, and at nothing else; undefined: nothing of this family's was touched.
+ *
+ * Edges: a program that went with its device is no foreign hand's doing, and the facts tell of it. Where pins of maps or programs came or went,
+ * everything has to be compared.
+ * @throws {ProxyError} what looking fails with.
+ */
+export async function seeTouched(changes: SignChanges, sight: Sight): Promise<Drift | undefined> {
+  const { maps, world, byClsact, family, isKeeper, signs, onSeen } = sight;
+  if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
+  const isCurrent = signs.sinceNow();
+  const devices = new Set((await world.netlink.devices()).map(({ index }) => index));
+  const isThere = (key: string): boolean => devices.has(placeOf(key)?.ifindex ?? NaN) || placeOf(key) === undefined;
+  const rest = new Map([...changes].filter(([sign]) => isThere(sign.slice(sign.indexOf(" ") + 1))));
+  const touched = touchedParts(rest);
+  const hasAttached = isKeeper && touched.attached.size > 0;
+  if (!touched.hasOtherPins && !hasAttached && touched.maps.size === 0) return undefined;
+  const what = explainSigns(rest);
+  if (touched.hasOtherPins) return { kind: "drift", what };
+  const look = { ...(await lookAtPins(maps, world, byClsact, { maps: touched.maps })), table: undefined };
+  // Maps are missing, so nothing is what it was.
+  if (look.elements === undefined) return { kind: "drift", what };
+  const covers = (object: KernelObject): boolean => {
+    const one = object as EbpfObject;
+    if (isInMap(one)) return touched.maps.has(mapOf(one));
+    return hasAttached && PINNED.includes(one.kind) && isThere(one.key);
+  };
+  const found = [...readLook(look, { family, isKeeper }).objects.values()];
+  onSeen(found, { ...touched, attached: hasAttached ? touched.attached : new Set() });
+  const seen: SeenPart = { covers, objects: new Map(found.filter(covers).map((object) => [objectId(object), object])), isCurrent };
+  return { kind: "drift", what, left: seen };
+}

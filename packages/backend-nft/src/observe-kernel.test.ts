@@ -1,0 +1,130 @@
+import { systemClock } from "@turnout/core/process";
+import { FAMILIES, Ledger } from "@turnout/core";
+import type { IPFamily, Log, Observed } from "@turnout/core";
+import { fixtureState, SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
+import { createFakeNetlink } from "@turnout/host/testing";
+import { listedTable } from "@turnout/host/testing/nft";
+import { needs } from "@turnout/house/needs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nftModule } from "./module.ts";
+import { layoutName, NFT_FAMILY } from "./names.ts";
+import type { NftObject } from "./objects.ts";
+import { objectsInParts } from "./observe.ts";
+import { createTestNamespace } from "./test-support/namespace.ts";
+import type { TestNamespace } from "./test-support/namespace.ts";
+import { FACTS, SETTINGS } from "./test-support/states.ts";
+
+const { signal } = new AbortController();
+const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const LARGE: readonly ServiceFixture[] = (["TCP", "UDP", "SCTP"] as const).map((protocol, index) => ({
+  name: `large-${index}`,
+  number: 90 + index,
+  protocol,
+  local: 18,
+  remote: 30,
+  spec: { type: "NodePort", nodePort: 30_090 + index, ...(index === 2 ? { sessionAffinity: "ClientIP" } : {}) },
+}));
+
+/** More addresses than the fixtures' own have room for. */
+function endpointAddress(family: IPFamily, n: number): string {
+  return family === "IPv4" ? `10.1.${n >> 8}.${n & 255}` : `fd00:1::${n.toString(16)}`;
+}
+
+/** What somebody's hand may leave in our table; `ip` and addresses are of the family. */
+const TAMPERING: Readonly<Record<IPFamily, readonly string[]>> = {
+  IPv4: [
+    "add element ip turnout affinity { 203.0.113.7 . 2147483647 . 4294967295 timeout 1h }",
+    "add element ip turnout services { 203.0.113.8 . tcp . 1 : continue }",
+    "add element ip turnout nodeports { sctp . 1 : return }",
+    "add element ip turnout endpoints-sctp { 203.0.113.7 . 1 . 20 : 0.0.0.0 . 0 }",
+    "add element ip turnout cluster-ips { 255.255.255.255 }",
+    "add chain ip turnout idle",
+    'add element ip turnout services { 203.0.113.7 . udp . 65535 comment "by hand; and more" : jump idle }',
+    "add chain ip turnout extra { type filter hook input priority 7; policy drop; }",
+    'add rule ip turnout idle counter comment "one"',
+    "add rule ip turnout idle counter",
+    "add table ip other",
+    "add set ip other services { type ipv4_addr; }",
+    "add chain ip other nat-output",
+  ],
+  IPv6: [
+    "add element ip6 turnout affinity { fd00::7 . 1 . 2 timeout 1h }",
+    "add element ip6 turnout services { ::1 . udp . 53 : drop }",
+    "add element ip6 turnout services { 2001:0:0:1:0:0:0:1 . udp . 53 : accept }",
+    "add element ip6 turnout cluster-ips { fd00:1:2:3:4:5:6:7, ff00:: }",
+    "add element ip6 turnout hairpin { fd00:1:: . fd00:0:1::1 }",
+  ],
+};
+
+describe("what is read of a real kernel's table is what nft lists", needs("root", "netns", "nft>=1.0.6"), () => {
+  let namespace: TestNamespace;
+  beforeAll(() => {
+    namespace = createTestNamespace("tread");
+  });
+  afterAll(() => {
+    namespace?.remove();
+  });
+
+  async function nft(...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await namespace.exec.run("nft", args);
+    if (code !== 0) throw new Error(stderr);
+    return stdout;
+  }
+
+  const contentOf = ({ objects }: Observed<NftObject>): readonly string[] =>
+    Array.from(objects.values(), (object) => JSON.stringify([object.kind, object.key, object.value])).sort();
+
+  it.each(FAMILIES.flatMap((family) => [true, false].map((counters) => ({ family, counters }))))(
+    "$family, counting: $counters",
+    async ({ family, counters }) => {
+      await nft("flush", "ruleset");
+      const table = `${NFT_FAMILY[family]} turnout`;
+      const world = {
+        exec: namespace.exec,
+        clock: systemClock(),
+        netlink: { ...createFakeNetlink(), nftTable: namespace.nftTable },
+        log: quiet,
+      };
+      const dataplane = await nftModule.open(nftModule.parseOptions({ counters }), world, signal);
+      const backend = dataplane.family(family);
+      const observe = async (): Promise<Observed<NftObject>> => {
+        const observed = await backend.observe(signal);
+        if (observed === undefined) throw new Error("a table in the kernel can be looked at");
+        return observed;
+      };
+      const compare = async (): Promise<readonly string[]> => {
+        const read = contentOf(await observe());
+        const listed = contentOf(objectsInParts(listedTable(await nft("-j", "list", "table", ...table.split(" "))), counters));
+        expect(read).toEqual(listed);
+        return read;
+      };
+      expect((await observe()).objects.size).toBe(0);
+      await nft(`add table ${table}`);
+      expect(await compare()).toEqual([JSON.stringify(["table", "layout", "another"])]);
+
+      const { rows, node } = fixtureState([...SHOWCASE, ...LARGE], { family, settings: SETTINGS, endpointAddress });
+      const context = { node, host: FACTS };
+      const ledger = new Ledger<NftObject>();
+      ledger.adopt(await observe());
+      ledger.setAll(backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, backend.render(row, context)])));
+      const delta = ledger.delta(0);
+      await backend.apply(backend.plan(delta), signal);
+      const kinds = new Set((await compare()).map((line) => (JSON.parse(line) as readonly string[])[0]));
+      expect(kinds.size).toBe(11);
+      for (const statement of TAMPERING[family]) await nft(statement);
+      const tampered = await compare();
+      expect(tampered.length).toBeGreaterThan(delta.put.length);
+      // What we never make is left out.
+      const address = family === "IPv4" ? "ipv4_addr" : "ipv6_addr";
+      await nft(
+        `add set ${table} ranges { type ${address}; flags interval; elements = { ${family === "IPv4" ? "10.0.0.0/8" : "fd00::/8"} }; }`,
+      );
+      await nft(`add set ${table} links { type ifname . ${address}; }`);
+      expect(contentOf(await observe())).toEqual(tampered);
+      await nft(`delete chain ${table} layout-${layoutName(counters)}`);
+      expect(contentOf(await observe())).toEqual([JSON.stringify(["table", "layout", "another"])]);
+      await dataplane.close(signal);
+    },
+  );
+});

@@ -1,0 +1,70 @@
+import type { Finding, HostSurvey } from "@turnout/host/survey";
+import type { FoundRules } from "../found-backend.ts";
+import type { BackendHealth } from "../probe-backend.ts";
+
+/** A backend that can't run is a fault where it was asked for, or where none can. Pure. */
+export function backendFindings(backends: readonly BackendHealth[], asked: string | undefined): readonly Finding[] {
+  const failed = backends.filter(({ problems }) => problems.length > 0);
+  if (asked === undefined && failed.length < backends.length) return [];
+  return failed.map(({ backend, problems }) => ({
+    id: "backend-cannot-run",
+    severity: "fault",
+    what: `this host can't run the backend ${backend}`,
+    because: problems.join("; "),
+    mend: asked === undefined ? "as the messages say" : "as the message says; turnout doctor without --backend says which ones it can run",
+  }));
+}
+
+/** Rules of several of our backends at once: both translate, and the first one that a packet meets has it. Pure. */
+export function severalInForce(proxies: readonly FoundRules[]): readonly Finding[] {
+  const own = proxies.filter(({ by, isLive }) => by === "turnout" && isLive !== false);
+  if (new Set(own.map(({ backend }) => backend)).size < 2) return [];
+  return [
+    {
+      id: "several-backends",
+      severity: "fault",
+      what: "rules of several of Turnout's backends are in force: packets go by whichever they meet first",
+      because: own.map(({ backend, what }) => `${what} (${backend})`).join(", "),
+      mend: "turnout cleanup --backend X removes those of the backend that no process serves; a running Turnout does so at its start",
+    },
+  ];
+}
+
+/** A host without a proxy: said only where one, or its rules, would have been seen. Pure. */
+export function nobodyHere(
+  proxies: readonly FoundRules[],
+  { writers, seesProcesses, unseen }: Pick<HostSurvey, "writers" | "seesProcesses" | "unseen">,
+): readonly Finding[] {
+  const isSeen = seesProcesses && unseen.every(({ what }) => !what.startsWith("rules "));
+  if (!isSeen || proxies.length > 0 || writers.some(({ name }) => name === "Turnout" || name === "kube-proxy")) return [];
+  return [
+    {
+      id: "no-turnout",
+      severity: "note",
+      what: "no Turnout runs here, and it has no rules: no Service is served on this host",
+      because: "no process and no rules of Turnout or kube-proxy",
+      mend: "turnout run starts it, if Services are wanted here",
+    },
+  ];
+}
+
+/** Rules of Turnout that packets go by, and no Turnout that keeps them up to date. Pure. */
+export function nobodyServes(
+  proxies: readonly FoundRules[],
+  { writers, seesProcesses }: Pick<HostSurvey, "writers" | "seesProcesses">,
+): readonly Finding[] {
+  const own = proxies.filter(({ by, isLive }) => by === "turnout" && isLive !== false);
+  // Of a running kube-proxy beside them is told otherwise.
+  if (own.length === 0 || writers.some(({ name, isRunning }) => isRunning && (name === "Turnout" || name === "kube-proxy"))) return [];
+  return [
+    {
+      id: "turnout-not-running",
+      severity: seesProcesses ? "fault" : "risk",
+      what: seesProcesses
+        ? "Turnout's rules are here, and no Turnout runs: packets go by them, and no change of a Service or endpoint comes into force"
+        : "Turnout's rules are here, and no Turnout is among the processes that can be seen: if none runs, no change of a Service or endpoint comes into force",
+      because: [...new Set(own.map(({ what }) => what))].join(", "),
+      mend: "start it: turnout run goes on from these rules, and its former log says why it ended; or turnout cleanup removes them, if it isn't to come back",
+    },
+  ];
+}

@@ -1,0 +1,59 @@
+import type { HostSurvey } from "@turnout/host/survey";
+import { expect, test } from "vitest";
+import type { FoundRules } from "../found-backend.ts";
+import { nobodyHere, nobodyServes } from "./doctor-findings.ts";
+import { diagnosisText } from "./doctor-report.ts";
+
+const healthy = (backend: string): { backend: string; problems: string[]; lacks: string[]; versions: Record<string, string> } => ({
+  backend,
+  problems: [],
+  lacks: [],
+  versions: { kernel: "6.1", [backend]: "1.0" },
+});
+const live: FoundRules = { what: "table ip turnout", by: "turnout", backend: "nft" };
+
+test("backends are one line each: the one in use first, then those that can run", () => {
+  const long = `[host_unsupported] no such thing is here: ${"and more to read about it ".repeat(10)}`;
+  const backends = [healthy("iptables"), { ...healthy("ebpf"), problems: [long, "[tool_missing] another"] }, healthy("nft")];
+  const text = diagnosisText({ version: "1", host: "h", findings: [], backends, proxies: [live] });
+  const lines = text.split("\n").filter((line) => /nft|iptables|ebpf/.test(line));
+  expect(lines.map((line) => line.slice(0, 45).trimEnd())).toEqual([
+    "backends  nft         in use: nft 1.0",
+    "          iptables    can run: iptables 1.0",
+    "          ebpf        can't run: no such thin",
+  ]);
+  expect(lines[2]).toMatch(/… \(and 1 more\)$/);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(150);
+});
+
+test("rules of Turnout without a Turnout are a fault, where processes can be seen", () => {
+  const survey = { writers: [], seesProcesses: true };
+  const running = (name: string, isRunning: boolean) => [{ name, kind: "proxy" as const, traces: [], isRunning, stopped: [] }];
+  expect(nobodyServes([live], survey)).toMatchObject([{ severity: "fault", because: "table ip turnout" }]);
+  expect(nobodyServes([live], { ...survey, writers: running("Turnout", false) })).toHaveLength(1);
+  expect(nobodyServes([live], { ...survey, seesProcesses: false })).toMatchObject([{ severity: "risk" }]);
+  expect(nobodyServes([live], { ...survey, writers: running("Turnout", true) })).toEqual([]);
+  expect(nobodyServes([live], { ...survey, writers: running("kube-proxy", true) })).toEqual([]);
+  expect(nobodyServes([{ ...live, isLive: false }], survey)).toEqual([]);
+  expect(nobodyServes([{ ...live, by: "kube-proxy" }], survey)).toEqual([]);
+});
+
+test("a host without a proxy is told so, where it would have been seen", () => {
+  const survey = { writers: [], seesProcesses: true, unseen: [] };
+  expect(nobodyHere([], survey)).toMatchObject([{ severity: "note" }]);
+  expect(nobodyHere([live], survey)).toEqual([]);
+  expect(nobodyHere([], { ...survey, seesProcesses: false })).toEqual([]);
+  expect(nobodyHere([], { ...survey, unseen: [{ what: "rules of nft and iptables", because: "" }] })).toEqual([]);
+});
+
+test("nothing is called in order that was not seen", () => {
+  const survey = {
+    kernel: "6.1",
+    isRoot: false,
+    writers: [],
+    unseen: [{ what: "rules of nft and iptables", because: "without root" }],
+  } as unknown as HostSurvey;
+  const text = diagnosisText({ version: "1", host: "h", findings: [], backends: [], proxies: [], survey });
+  expect(text).toContain("Nothing was found, but without root rules can't be seen.");
+  expect(text).not.toMatch(/Nothing is wrong|nobody else/);
+});

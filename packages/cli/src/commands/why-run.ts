@@ -1,0 +1,155 @@
+import { runConfig, type ProxyStatus } from "@turnout/client/daemon";
+import { hostPort, ProxyError, withSurvey, type Answer, type AskedPacket, type Cause } from "@turnout/core";
+import { createLinuxWorld, readHostAddresses } from "@turnout/host";
+import type { Command } from "commander";
+import type { Environment } from "../environment.ts";
+import { NodeStateSource } from "../node-state.ts";
+import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
+import { chooseBackend, hasKubeChains } from "../registry.ts";
+import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
+import { surveyHost } from "../why/host-survey.ts";
+import { probeEndpoints, withProbe } from "../why/probe.ts";
+import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";
+import { locatePacket, parseQuestion, serviceNamed, type ParsedQuestion } from "../why/question.ts";
+import { answerAlone } from "../why/standalone.ts";
+
+/** What `turnout why` was told besides the packet. */
+export interface WhyOptions extends CommonOptions, RunningProxyOptions {
+  readonly protocol: string;
+  readonly in?: string;
+  readonly source: string;
+  readonly backend: string;
+  readonly output: "text" | "json";
+  readonly probe?: true;
+}
+
+/** Say what becomes of a packet: as the proxy that runs here says, or alone where a source or a backend is named. */
+export async function answerWhy(
+  command: Command,
+  [from, to]: readonly [string, string],
+  options: WhyOptions,
+  env: Environment,
+): Promise<Answer> {
+  const { protocol, in: device } = options;
+  const isAlone = ["source", "backend", "config", "nodeName"].some((name) => command.getOptionValueSource(name) === "cli");
+  const named = serviceNamed(to);
+  // The proxy that runs knows the addresses, and refuses with them.
+  if (named !== undefined && !isAlone)
+    await askProxy(options, `/turnout/why?service=${named.namespace}/${named.name}`, env.signal, { waitMs: PROXY_WAIT_MS }).catch(
+      (error: unknown) => {
+        if (ProxyError.is(error, "invalid_object")) throw error;
+      },
+    );
+  const question = parseQuestion({ from, to, protocol, ...(device === undefined ? {} : { in: device }) });
+  const answer = isAlone ? await answerHere(command, options, question, env) : await answerOfProxy(options, question, env);
+  return options.probe === true ? withProbe(answer, await probeEndpoints(answer)) : answer;
+}
+
+/** What `/turnout/why` answers: an answer, and what a survey has to know. */
+interface ProxyAnswer extends Answer {
+  readonly masqueradeBit: number;
+  /** Absent of a proxy that is older. */
+  readonly podCIDRs?: readonly string[];
+}
+
+async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env: Environment): Promise<Answer> {
+  const linux = createLinuxWorld(env.createWorld(quietLogFor(options, env)));
+  try {
+    const { signal } = env;
+    const hostAddresses = (await readHostAddresses((family) => linux.netlink.addresses(family)))[question.family];
+    const packet = await locatePacket(question, options.in, hostAddresses, linux.exec, signal);
+    const query = new URLSearchParams({
+      from: packet.source,
+      to: packet.destination,
+      port: String(packet.port),
+      protocol: packet.protocol,
+      device: packet.device,
+      survey: "no",
+    });
+    const hint = goneHint(packet);
+    const answer = (await askProxy(options, `/turnout/why?${query.toString()}`, signal, { hint })) as ProxyAnswer;
+    const { masqueradeBit, podCIDRs } = answer;
+    const node = { hostAddresses, masqueradeBit, podCIDRs, hasKubeChains: hasKubeChains(answer.backend) };
+    return withSurvey(answer, await surveyHost(linux, packet, answer.fate, node, signal));
+  } finally {
+    linux.close();
+  }
+}
+
+/** Where no proxy answers. */
+function goneHint({ source, destination, port }: AskedPacket): string {
+  const alone = `turnout why ${source} ${hostPort(destination, port)} --backend auto --source SOURCE --node-name NODE`;
+  return `it may not run: then rules that it left in the kernel no longer follow changes. Or it is in another network namespace, or serves metrics elsewhere (--address). To ask without it, with the flags that it has (SOURCE: kube, or file:PATH): ${alone}`;
+}
+
+async function answerHere(command: Command, options: WhyOptions, question: ParsedQuestion, env: Environment): Promise<Answer> {
+  const loaded = await configFor(command, options, env);
+  const log = quietLogFor(options, env);
+  const world = env.createWorld(log);
+  const { platform, workingDirectory, signal } = env;
+  const place = { world, platform, workingDirectory, signal };
+  const { module, options: found } = await chooseBackend({
+    ...place,
+    spec: options.backend,
+    mode: loaded.mode,
+    needsHost: true,
+    takesOver: true,
+  });
+  const input = { ...loaded.input, backendOptions: { ...found, ...loaded.input.backendOptions } };
+  const running = await runningProxy(options, env);
+  const isSourceSaid = command.getOptionValueSource("source") !== "default";
+  if (!isSourceSaid) demandSource(options.source, running.status?.source);
+  const own = runConfig({ ...loaded, input }, module);
+  const { config, causes } =
+    running.status === undefined
+      ? { config: own, causes: [] }
+      : withProxyFlags({ loaded, config: own, backend: module.name }, running.status);
+  return await answerAlone({
+    question,
+    device: options.in,
+    module,
+    config,
+    source: options.source,
+    state: (onIssue) =>
+      new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log: SILENT, onIssue }),
+    env,
+    world,
+    timeoutMs: timeoutMs(options),
+    causes: [...causes, ...running.causes],
+  });
+}
+
+/** What is wrong with objects is in the answer where it matters. */
+const ignore = (): void => undefined;
+const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+/** Of a proxy that isn't needed for the answer. */
+const PROXY_WAIT_MS = 1_000;
+
+/** What the proxy on this host says of itself, or what is wrong with it: a guess at most, since it may answer elsewhere. */
+async function runningProxy(
+  options: WhyOptions,
+  { signal }: Environment,
+): Promise<{ readonly status?: ProxyStatus; readonly causes: readonly Cause[] }> {
+  try {
+    const status = (await askProxy(options, "/turnout/status", signal, { waitMs: PROXY_WAIT_MS })) as
+      ProxyStatus | { readonly kind: string };
+    return status.kind === "proxy" ? { status: status as ProxyStatus, causes: [] } : { causes: [] };
+  } catch (error) {
+    if (!ProxyError.is(error, "not_found") && !ProxyError.is(error, "timed_out")) throw error;
+    return { causes: [notRunning(error)] };
+  }
+}
+
+function notRunning({ code, what, object = "" }: ProxyError): Cause {
+  const port = /:(\d+)(?:,|$)/.exec(object)?.[1] ?? "10249";
+  const guess = code === "timed_out" ? "" : ": it may not run";
+  return {
+    id: "not_running",
+    isSure: false,
+    says: `${what.replace(/ \(.*/, "")} (${object})${guess}. Rules that it has in the kernel no longer follow changes`,
+    show: [`ss -tlnp sport = :${port}`],
+    mend: "see why it ended or hangs, and start it again; if it serves metrics at another address, pass that with --address",
+    commands: ["kubectl -n kube-system get pods -o wide", "journalctl -u turnout"],
+  };
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { ProxyError } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import { closedHealthPortEvent, ownServerEvent, PROXY_EVENTS, type ProxyEvent } from "./proxy-events.ts";
+
+function bindError(code: string, object: string): ProxyError {
+  return new ProxyError("already_exists", "can't listen", { object, cause: Object.assign(new Error("listen"), { code }) });
+}
+
+// The notes are kube-proxy 1.36.3's, from its own runs against an API server.
+describe("a server that can't listen is told in kube-proxy's words", () => {
+  it.each<[name: string, event: ProxyEvent, reason: string, note: string]>([
+    [
+      "healthz",
+      ownServerEvent("healthz", bindError("EADDRINUSE", "127.0.0.1:10256")),
+      "FailedToStartProxierHealthcheck",
+      "healthz server failed: failed to start proxy healthz on 127.0.0.1:10256: listen tcp 127.0.0.1:10256: bind: address already in use",
+    ],
+    [
+      "metrics",
+      ownServerEvent("metrics", bindError("EACCES", "[::1]:80")),
+      "FailedToStartMetricServer",
+      "listen tcp [::1]:80: bind: permission denied",
+    ],
+    [
+      "a health check node port",
+      closedHealthPortEvent("node1", {
+        service: "shop/cart",
+        port: 30_100,
+        family: "IPv6",
+        error: bindError("EADDRNOTAVAIL", "[fd00::1]:30100"),
+      }),
+      "FailedToStartServiceHealthcheck",
+      'node node1 failed to start healthcheck "shop/cart" on port 30100: listen tcp6 [fd00::1]:30100: bind: cannot assign requested address',
+    ],
+    [
+      "one for a reason that is not the kernel's",
+      closedHealthPortEvent("node1", {
+        service: "a/b",
+        port: 1,
+        family: "IPv4",
+        error: new ProxyError("not_found", "no address is chosen"),
+      }),
+      "FailedToStartServiceHealthcheck",
+      'node node1 failed to start healthcheck "a/b" on port 1: no address is chosen',
+    ],
+  ])("%s", (_name, event, reason, note) => {
+    expect(event).toMatchObject({ reason, note });
+  });
+});
+
+it("docs/operations.md names the events that there are, with their types and objects", () => {
+  const page = readFileSync(new URL("../../../../../docs/operations.md", import.meta.url), "utf8");
+  const [, table = ""] = page.split("| reason | type | object |");
+  const rows = [...(table.split("\n\n")[0] ?? "").matchAll(/^\| `(\w+)` \| (\w+) \| (\w+) \|/gm)].map(([, ...cells]) => cells);
+  expect(rows).toEqual(Object.entries(PROXY_EVENTS).map(([reason, { type, object }]) => [reason, type, object]));
+});

@@ -1,0 +1,93 @@
+import { getSystemErrorMap } from "node:util";
+import type { IPFamily, ProxyError } from "@turnout/core";
+
+/** One word for programs. */
+export type EventReason =
+  "Starting" | "FailedToStartProxierHealthcheck" | "FailedToStartMetricServer" | "FailedToStartServiceHealthcheck" | "RulesChangedByOthers";
+
+/** What events of a reason have in common. */
+export interface EventKind {
+  readonly type: "Normal" | "Warning";
+  /** One word: what the proxy does or did. */
+  readonly action: string;
+  /** The kind of object that it is about. */
+  readonly object: "Node" | "Service";
+}
+
+/**
+ * All events that Turnout sends to an API server, by reason. Reasons, types, actions and objects are kube-proxy's, so that what looks for its events
+ * finds ours; `RulesChangedByOthers` is Turnout's own. The table of docs/operations.md is held to this one by a test.
+ * @source kube-proxy cmd/kube-proxy/app/server.go Run and birthCry; pkg/proxy/healthcheck/service_health.go SyncServices
+ */
+export const PROXY_EVENTS: Readonly<Record<EventReason, EventKind>> = {
+  Starting: { type: "Normal", action: "StartKubeProxy", object: "Node" },
+  FailedToStartProxierHealthcheck: { type: "Warning", action: "StartKubeProxy", object: "Node" },
+  FailedToStartMetricServer: { type: "Warning", action: "StartKubeProxy", object: "Node" },
+  FailedToStartServiceHealthcheck: { type: "Warning", action: "Listen", object: "Service" },
+  RulesChangedByOthers: { type: "Warning", action: "RepairRules", object: "Node" },
+};
+
+/** Something of this proxy that people are to see at an object of the API. */
+export interface ProxyEvent {
+  readonly reason: EventReason;
+  readonly type: EventKind["type"];
+  readonly action: string;
+  /** For people; the API takes 1,024 bytes. */
+  readonly note: string;
+  /** The Service that it is about; undefined: this Node. */
+  readonly service?: { readonly namespace: string; readonly name: string };
+  /** Of events about the same matter one a minute is sent; undefined: there is one matter for each reason and object. */
+  readonly matter?: string;
+}
+
+/** A server of the proxy itself. */
+export type OwnServer = "healthz" | "metrics";
+
+/** A health check node port that can't be opened. */
+export interface ClosedHealthPort {
+  /** Of the Service, `namespace/name`. */
+  readonly service: string;
+  readonly port: number;
+  readonly family: IPFamily;
+  readonly error: ProxyError;
+}
+
+/** Tell of the start. kube-proxy's note is empty; this one says who it is. */
+export const STARTING: ProxyEvent = eventOf("Starting", "Turnout is this node's service proxy");
+
+/** Tell that a server of the proxy itself can't listen, in kube-proxy's words. Pure. */
+export function ownServerEvent(server: OwnServer, error: ProxyError): ProxyEvent {
+  const trouble = goText(error, "tcp");
+  if (server === "metrics") return eventOf("FailedToStartMetricServer", trouble);
+  const where = error.object ?? "its address";
+  return eventOf("FailedToStartProxierHealthcheck", `healthz server failed: failed to start proxy healthz on ${where}: ${trouble}`);
+}
+
+/** Tell that a health check node port can't be opened, in kube-proxy's words. Pure. */
+export function closedHealthPortEvent(nodeName: string, { service, port, family, error }: ClosedHealthPort): ProxyEvent {
+  const [namespace = "", name = ""] = service.split("/");
+  const trouble = goText(error, family === "IPv4" ? "tcp4" : "tcp6");
+  const note = `node ${nodeName} failed to start healthcheck "${service}" on port ${port}: ${trouble}`;
+  // The families fail apart, each with its own reason.
+  return { ...eventOf("FailedToStartServiceHealthcheck", note), service: { namespace, name }, matter: family };
+}
+
+/** Tell that somebody changed our rules, and that they are as they were. Pure. */
+export function foreignChangeEvent(family: IPFamily, { who, objects }: { readonly who: string; readonly objects: number }): ProxyEvent {
+  const count = objects === 1 ? "1 object" : `${objects} objects`;
+  return eventOf("RulesChangedByOthers", `Turnout's rules for ${family} were changed and are repaired (${count}): ${who}`);
+}
+
+function eventOf(reason: EventReason, note: string): ProxyEvent {
+  const { type, action } = PROXY_EVENTS[reason];
+  return { reason, type, action, note };
+}
+
+/** As Go's net package tells why it can't listen; other reasons in our words. */
+function goText({ what, object, cause }: ProxyError, network: string): string {
+  const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined;
+  const system = getSystemErrorMap();
+  // Where libuv has other words than Linux.
+  const words = code === "EADDRNOTAVAIL" ? "cannot assign requested address" : [...system.values()].find(([name]) => name === code)?.[1];
+  return words === undefined || object === undefined ? what : `listen ${network} ${object}: bind: ${words}`;
+}

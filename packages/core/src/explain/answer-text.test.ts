@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import { rankedCauses } from "./answer.ts";
+import type { Answer, Cause } from "./answer.ts";
+import { answerText } from "./answer-text.ts";
+
+const LONG =
+  "iptables -t filter -I FORWARD -m conntrack --ctstate DNAT -m comment --comment 'a comment that is as long as it can be' -j ACCEPT";
+const ANSWER: Answer = {
+  packet: { family: "IPv4", protocol: "TCP", source: "10.1.0.7", destination: "10.96.0.10", port: 80, device: "veth3" },
+  node: "n1",
+  backend: "nft",
+  steps: [{ says: "it goes to any endpoint", rule: "R-22" }],
+  fate: { is: "forward", endpoints: [{ ip: "10.1.2.5", port: 8080, nodeName: "n2", isLocal: false, masquerade: false }] },
+  causes: [],
+  unseen: [],
+  unjudged: [],
+  isSurveyed: true,
+  isProbed: false,
+};
+const drop: Cause = { id: "foreign_drop", says: "a rule drops the packet", show: [LONG, "true"], mend: "let it through", commands: [LONG] };
+const changed: Cause = {
+  id: "kernel_changed",
+  says: "the kernel sends it to A, should: B",
+  show: ["nft list map ip turnout m"],
+  mend: "restart",
+};
+const gone: Cause = { id: "not_running", isSure: false, says: "no proxy answers", mend: "start it" };
+
+function lines(answer: Partial<Answer>): readonly string[] {
+  return answerText({ ...ANSWER, ...answer }).split("\n");
+}
+
+describe("an answer for people", () => {
+  it("has each command whole on a line of its own", () => {
+    expect(lines({ causes: [drop] })).toEqual(
+      expect.arrayContaining([`  look:  ${LONG}`, "         true", "  mend:  let it through:", `           ${LONG}`]),
+    );
+  });
+
+  it("says no more than was looked at, and what to ask next", () => {
+    expect(lines({}).slice(4)).toEqual([
+      "nothing wrong was found on this node",
+      "if it does not arrive: first see whether it comes to this node",
+      "  tcpdump -ni any host 10.1.0.7",
+      "then see whether the endpoint answers",
+      "  turnout why 10.1.0.7 10.96.0.10:80 --probe",
+      "then ask on the endpoint's node, n2",
+      "  turnout why 10.1.0.7 10.1.2.5:8080",
+      "",
+    ]);
+  });
+
+  it("does not advise to probe what was probed, nor what is not TCP", () => {
+    const probed = lines({ isProbed: true }).join("\n");
+    expect(probed).toContain("  curl -m 2 http://10.1.2.5:8080/\n");
+    expect(probed).not.toContain("--probe");
+    const datagram = lines({ packet: { ...ANSWER.packet, protocol: "UDP" } });
+    expect(datagram.slice(7, 9)).toEqual(["then ask on the endpoint's node, n2", "  turnout why 10.1.0.7 10.1.2.5:8080/udp"]);
+  });
+
+  it("says that the device was assumed, and of the node's own packets not that they may not come here", () => {
+    const { packet } = ANSWER;
+    expect(lines({ packet: { ...packet, isDeviceAssumed: true } }).join(" ")).toContain("it was taken to come in by veth3");
+    expect(lines({ packet: { ...packet, device: "" } }).join(" ")).not.toContain("tcpdump");
+  });
+
+  it("says where to ask on where an endpoint is silent, and notes last", () => {
+    const silent: Cause = { id: "unanswered", says: "10.1.2.5:8080 is silent", mend: "see why" };
+    const told = lines({ causes: [silent], notes: ["the other node counts"] });
+    expect(told.slice(4)).toEqual([
+      "culprit: 10.1.2.5:8080 is silent [unanswered]",
+      "  mend:  see why",
+      "ask on the endpoint's node, n2",
+      "  turnout why 10.1.0.7 10.1.2.5:8080",
+      "",
+      "note: the other node counts",
+      "",
+    ]);
+  });
+
+  it("names rules that can't be judged, each on a line of its own", () => {
+    const rule = `-A FORWARD -p tcp -m statistic --mode random --probability 0.9 ${"-m comment --comment x ".repeat(4)}-j DROP`;
+    const told = lines({ unjudged: [{ says: "table filter may drop some packets", rule, show: "iptables -S FORWARD" }] });
+    expect(told.slice(4, 10)).toEqual([
+      "nothing wrong was found on this node, but not all rules on the packet's way can be judged",
+      "",
+      "can't be judged:",
+      "  - table filter may drop some packets:",
+      `      ${rule}`,
+      "    look:  iptables -S FORWARD",
+    ]);
+  });
+
+  it("shows beside a proxy that does not run what that has led to", () => {
+    const told = lines({ causes: [{ ...gone, isSure: undefined } as unknown as Cause, changed] }).join("\n");
+    expect(told).toContain("  - the kernel sends it to A, should: B\n    look:  nft list map ip turnout m\n");
+  });
+});
+
+describe("the order of causes", () => {
+  const { isSure: _isSure, ...sure } = gone;
+  it.each<readonly [string, readonly Cause[], readonly string[]]>([
+    ["a proxy that does not run goes before what the kernel lacks", [changed, sure], ["not_running", "kernel_changed"]],
+    ["a guess goes behind what is sure", [gone, changed], ["kernel_changed", "not_running"]],
+    [
+      "other flags make everything else doubtful",
+      [drop, { id: "other_flags", isSure: false, says: "other flags", mend: "give them" }],
+      ["other_flags", "foreign_drop"],
+    ],
+    ["a refused row explains what the kernel lacks", [changed, { ...changed, id: "refused_row" }], ["refused_row", "kernel_changed"]],
+  ])("%s", (_name, causes, ids) => {
+    expect(rankedCauses(causes).map(({ id }) => id)).toEqual(ids);
+  });
+});

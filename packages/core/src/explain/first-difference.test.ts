@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import { objectId } from "../contract/backend.ts";
+import type { KernelObject, ObjectWords } from "../contract/backend.ts";
+import { firstDifference } from "./first-difference.ts";
+
+const object = (key: string, value: string): KernelObject => ({ kind: "chain", key, value });
+const held = (...objects: readonly KernelObject[]): ReadonlyMap<string, KernelObject> =>
+  new Map(objects.map((one) => [objectId(one), one]));
+const [own, other] = ["01e2f00ddeadbeef/2", "2131f00ddeadbeef/2"];
+
+it("a digest is no reason for anybody", () => {
+  const cause = firstDifference({ wanted: [object("a", own)], unwanted: [], held: held(object("a", other)) });
+  expect(cause?.says).toBe("the kernel has another chain a than it should");
+});
+
+it("values that say something are compared", () => {
+  const cause = firstDifference({ wanted: [object("a", "drop")], unwanted: [], held: held(object("a", "accept")) });
+  expect(cause?.says).toBe('the kernel has another chain a than it should: "accept" instead of "drop"');
+});
+
+it("the backend's own words go before values, with what shows the difference", () => {
+  const describe = (): ObjectWords => ({ what: "a", show: "nft list map m", differs: "the kernel sends to A, should: B" });
+  const wanted = [object("a", own), object("b", own)];
+  expect(firstDifference({ wanted, unwanted: [], held: held(object("a", other), object("b", other)) }, describe)).toMatchObject({
+    id: "kernel_changed",
+    says: "the kernel sends to A, should: B (and 1 more)",
+    show: ["nft list map m"],
+  });
+});
+
+it("what other flags have made comes first, and blames nobody for the rest", () => {
+  const describe = ({ key }: KernelObject, found?: KernelObject): ObjectWords => ({
+    what: key,
+    ...(found !== undefined && key === "b" ? { isOfOtherSettings: true } : {}),
+  });
+  const wanted = [object("a", own), object("b", own)];
+  expect(firstDifference({ wanted, unwanted: [], held: held(object("b", other)) }, describe)).toMatchObject({
+    id: "other_flags",
+    isSure: false,
+  });
+});

@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
+import type { Node } from "../model/api-objects.ts";
+import { createStoreView, rawNode, rawService, rawServiceCIDR, rawSlice } from "../testing/index.ts";
+import type { RawObject } from "../testing/index.ts";
+import type { ExplainedState } from "./question.ts";
+import { walkPacket } from "./walk.ts";
+import type { Walk } from "./walk.ts";
+
+const OBJECTS: readonly RawObject[] = [
+  rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }),
+  rawNode("node2", { addresses: ["172.18.0.2"], podCIDRs: ["10.1.2.0/24"] }),
+  rawService("near", {
+    type: "LoadBalancer",
+    clusterIP: "10.96.0.10",
+    externalTrafficPolicy: "Local",
+    healthCheckNodePort: 32_000,
+    ports: [{ name: "http", port: 80, protocol: "TCP", nodePort: 30_081 }],
+  }),
+  rawSlice("near", [
+    { ip: "10.1.1.5", node: "node1" },
+    { ip: "172.18.0.1", node: "node1" },
+  ]),
+];
+const HOST = ["127.0.0.1", "172.18.0.1"];
+
+function walk(
+  destination: string,
+  port: number,
+  more: { readonly source?: string; readonly own?: string; readonly objects?: RawObject } = {},
+): Walk {
+  const { source = "10.1.1.6", own, objects } = more;
+  const { store, view, pull } = createStoreView([...OBJECTS, ...(objects === undefined ? [] : [objects])]);
+  const node = pull()?.node;
+  if (node === undefined) throw new Error("the first change set has a node");
+  const state: ExplainedState = {
+    node,
+    rows: [...view.rows.values()],
+    hostAddresses: own === undefined ? HOST : [...HOST, own],
+    nodePortAddressesDefault: [],
+    ...abilitiesOf({ capabilities: ALL_CAPABILITIES }),
+    issues: [],
+    objects: {
+      services: () => [],
+      slices: () => new Map(),
+      nodes: () => ["node1", "node2"].map((name) => store.node(name) as Node),
+    },
+  };
+  return walkPacket(state, { family: "IPv4", protocol: "TCP", source, destination, port, device: "veth2" });
+}
+
+describe("an address that no Service has", () => {
+  it("and that is like cluster IPs may be a wrong one", () => {
+    expect(walk("10.96.0.99", 80).causes).toMatchObject([{ id: "unknown_address", isSure: false }]);
+    expect(walk("10.96.0.99", 80).causes[0]?.says).toMatch(/^no Service has 10\.96\.0\.99, .* \(10\.96\.0\.10\)/);
+  });
+
+  it.each(["10.97.0.99", "192.0.2.1", "10.1.1.77", "172.18.0.2"])("and that is like none is not blamed: %s", (address) => {
+    expect(walk(address, 80).causes).toEqual([]);
+  });
+
+  it("is not blamed for its likeness where service ranges are known, and it is in none", () => {
+    expect(walk("10.96.0.99", 80, { objects: rawServiceCIDR("c", ["10.96.0.0/28"]) }).causes).toEqual([]);
+  });
+
+  it("is another node's, with a node port that counts there", () => {
+    const { steps, causes, notes } = walk("172.18.0.2", 30_081);
+    expect(steps.at(-1)?.says).toBe("172.18.0.2:30081/TCP is for node node2, and no Service's that counts here: it goes on as it is");
+    expect(causes).toEqual([]);
+    expect(notes).toEqual(["30081 is the node port of Service shop/near:http, and 172.18.0.2 is node2's: ask there, too"]);
+  });
+
+  it.each([
+    ["an endpoint's", "10.1.1.5", 8080, "is an endpoint of Service shop/near:http"],
+    ["the node's, with a health check node port", "172.18.0.1", 32_000, "is the health check node port of Service shop/near,"],
+  ])("is %s", (_name, address, port, says) => {
+    expect(walk(address, port).steps.at(-1)?.says).toContain(says);
+  });
+});
+
+it("no packet comes from a cluster IP", () => {
+  expect(walk("10.96.0.10", 80, { source: "10.96.0.10" }).notes[0]).toMatch(
+    /^10\.96\.0\.10 is the cluster IP of Service shop\/near: no packet/,
+  );
+  expect(walk("10.96.0.10", 80).notes).toEqual([]);
+});
+
+it("a pod whose address the host has itself gets nothing; a pod in the host's network does", () => {
+  expect(walk("10.96.0.10", 80).causes).toEqual([]);
+  expect(walk("10.96.0.10", 80, { own: "10.1.1.5" }).causes).toMatchObject([{ id: "address_taken", show: ["ip addr show to 10.1.1.5"] }]);
+});

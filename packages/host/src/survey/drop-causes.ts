@@ -1,0 +1,142 @@
+import type { Cause, UnjudgedRule } from "@turnout/core";
+import type { Doubt, Played } from "./rules/play.ts";
+import type { ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rules/rule.ts";
+
+/** Where our nat chains are called in. */
+export const TRANSLATED_AT = -100;
+
+/** Whose chains of network policies these are, by their names. */
+const POLICIES: readonly (readonly [RegExp, string])[] = [
+  [/^cali[-_]|calico/i, "Calico"],
+  [/^CILIUM|cilium/i, "Cilium"],
+  [/^KUBE-(ROUTER|NWPLCY|POD-FW)/, "kube-router"],
+  [/^WEAVE-NPC/, "Weave"],
+  [/^ANTREA|antrea/i, "Antrea"],
+  [/kube-network-polic|kindnet|network-polic/i, "the network policy controller"],
+];
+
+/** Whose chains these are, by their names, and what lets packets of Services through. */
+const OWNERS: readonly (readonly [RegExp, owner: string, mend: string, ...commands: readonly string[]])[] = [
+  [
+    /firewalld/i,
+    "firewalld",
+    "have firewalld trust the pods' addresses",
+    "firewall-cmd --permanent --zone=trusted --add-source=<pod CIDR>",
+    "firewall-cmd --reload",
+  ],
+  [/^ufw/, "ufw", "let ufw route packets to the pods", "ufw route allow from any to <pod CIDR>"],
+  [/^f2b-|fail2ban/, "fail2ban", "have fail2ban let the client in", "fail2ban-client unban <client>"],
+];
+
+/** Docker leaves this chain to others, and calls it before its own. */
+const DOCKERS = "DOCKER-USER";
+
+/** Where a packet, or its answer, was played. */
+export interface PlayedAt {
+  readonly at: string;
+  readonly isAnswer: boolean;
+  readonly packet: HookedPacket;
+}
+
+/**
+ * Say that rules of others drop or reject. Pure.
+ *
+ * Edges: it is a guess where a rule before that might have let the packet through.
+ */
+export function dropCause(table: ForeignTable, { is, chain = "", rule, doubts }: Played, passage: PlayedAt, base: ForeignChain): Cause {
+  const { at, isAnswer } = passage;
+  const names = [table.place, chain, base.name];
+  const policy = POLICIES.find(([pattern]) => names.some((name) => pattern.test(name)));
+  const show = [showCommand(table, chain)];
+  const by = rule === undefined ? `the policy of ${table.name}, chain ${chain},` : `${table.name}, chain ${chain},`;
+  const where = `${is === "drop" ? "drops" : "rejects"} ${isAnswer ? "the answer" : "the packet"} at ${at}`;
+  const exception = doubts.find(({ may }) => may === "pass");
+  const unless = exception === undefined ? "" : `, unless this rule lets it through, which can't be judged: ${exception.rule.text}`;
+  const sure = exception === undefined ? {} : ({ isSure: false } as const);
+  if (policy !== undefined) {
+    const says = `a NetworkPolicy, as ${policy[1]} enforces it, ${where}: ${by} decides${ruleText(rule?.text)}${unless}`;
+    return {
+      id: "network_policy",
+      says,
+      show: [...show, "kubectl get networkpolicies -A"],
+      mend: "change the NetworkPolicies of the pods' namespace so that they allow this client; or the policies of the client's own namespace (egress)",
+      ...sure,
+    };
+  }
+  const isDockers = chain.startsWith("DOCKER");
+  const [, named, mend, ...commands] = OWNERS.find(([pattern]) => names.some((name) => pattern.test(name))) ?? [];
+  const owner = isDockers ? "Docker" : named;
+  return {
+    id: "foreign_drop",
+    says: `${by}${owner === undefined ? "" : ` of ${owner},`} ${where}${ruleText(rule?.text)}${unless}`,
+    show,
+    ...(mend === undefined
+      ? mendFor(table, isDockers && at === "forward" ? { ...base, name: DOCKERS } : base, rule, passage)
+      : { mend, commands }),
+    ...sure,
+  };
+}
+
+/** Name a rule that may drop or reject, for all that can be told. Pure. */
+export function unjudgedRule(table: ForeignTable, { chain, rule, may }: Doubt, { at, isAnswer }: PlayedAt): UnjudgedRule {
+  const what = isAnswer ? "answers" : "packets";
+  return {
+    says: `${table.name}, chain ${chain}, may ${may} some ${what} at ${at}`,
+    rule: rule.text,
+    show: showCommand(table, chain),
+  };
+}
+
+function mendFor(
+  table: ForeignTable,
+  chain: ForeignChain,
+  rule: ForeignRule | undefined,
+  { at, isAnswer, packet }: PlayedAt,
+): Pick<Cause, "mend" | "commands"> {
+  const isFiltering = at !== "ingress" && chain.hook !== undefined && chain.hook.priority > TRANSLATED_AT;
+  if (!isFiltering)
+    return rule === undefined
+      ? { mend: "accept the packet in that chain, or give it the policy accept" }
+      : { mend: "accept the packet before that rule, or delete the rule", commands: [rule.deletion] };
+  const before = rule === undefined ? "in that chain" : "before that rule";
+  const deletion = rule === undefined ? "" : ". If nobody needs the rule, delete it instead";
+  if (!packet.isTranslated)
+    return {
+      mend: `let packets to this endpoint${at === "forward" ? ", and its answers," : ""} through ${before}${deletion}`,
+      commands: acceptCommands(table, chain.name, { at, isAnswer, packet }),
+    };
+  const { tool, place } = table;
+  const states = isAnswer ? "ESTABLISHED,DNAT" : "DNAT";
+  const command =
+    tool === "nft"
+      ? `nft insert rule ${place} ${chain.name} ct status dnat accept`
+      : `${tool} -t ${place} -I ${chain.name} -m conntrack --ctstate ${states} -j ACCEPT`;
+  return {
+    mend: `if it is not meant for this client, let what Services translate through, ${before}: that is all of it, of every client${deletion}`,
+    commands: [command],
+  };
+}
+
+/** Accept packets that nothing on this node translates: the one asked for, and where both come by the answers to it. */
+function acceptCommands({ tool, place }: ForeignTable, chain: string, { at, isAnswer, packet }: PlayedAt): readonly string[] {
+  const { family, protocol } = packet;
+  const [ip, port] = isAnswer ? [packet.source, packet.sourcePort] : [packet.destination, packet.destinationPort];
+  const accepting = (side: "to" | "from"): string => {
+    const isTo = side === "to";
+    return tool === "nft"
+      ? `nft insert rule ${place} ${chain} ${family === "IPv4" ? "ip" : "ip6"} ${isTo ? "daddr" : "saddr"} ${ip} ${protocol} ${isTo ? "dport" : "sport"} ${port} accept`
+      : `${tool} -t ${place} -I ${chain} ${isTo ? "-d" : "-s"} ${ip} -p ${protocol} ${isTo ? "--dport" : "--sport"} ${port} -j ACCEPT`;
+  };
+  if (at === "forward") return [accepting("to"), accepting("from")];
+  return [accepting(isAnswer ? "from" : "to")];
+}
+
+/** The command that shows a chain. Pure. */
+export function showCommand({ tool, place }: ForeignTable, chain: string): string {
+  return tool === "nft" ? `nft -a list chain ${place} ${chain}` : `${tool} -t ${place} -S ${chain}`;
+}
+
+/** A rule as an addition to a sentence. Pure. */
+export function ruleText(text: string | undefined): string {
+  return text === undefined ? "" : ` (${text})`;
+}

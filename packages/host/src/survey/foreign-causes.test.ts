@@ -1,0 +1,213 @@
+import { describe, expect, it } from "vitest";
+import { foreignFindings } from "./foreign-causes.ts";
+import type { ForeignFindings, HookedWay } from "./foreign-causes.ts";
+import { readIptablesTable } from "./rules/iptables-rules.ts";
+import { readNftTable } from "./rules/nft-rules.ts";
+
+const WAY: HookedWay = {
+  packet: { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "198.51.100.1", port: 80, device: "eth0" },
+  endpoint: { ip: "10.1.1.1", port: 8080, nodeName: "n1", isLocal: true, masquerade: false },
+  outDevice: "veth1",
+  backDevice: "eth0",
+  isTranslated: true,
+  markBit: 0,
+  isLocal: () => false,
+  isInSet: () => false,
+};
+
+function iptables(rules: string, way: Partial<HookedWay> = {}, table = "filter"): ForeignFindings {
+  const chains = table === "filter" ? ":INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n" : ":PREROUTING ACCEPT\n:OUTPUT ACCEPT\n";
+  return foreignFindings([readIptablesTable("iptables", table, `${chains}${rules}`)], { ...WAY, ...way });
+}
+
+const ids = ({ causes }: ForeignFindings): readonly string[] => causes.map(({ id, isSure }) => `${isSure === false ? "maybe " : ""}${id}`);
+const rules = ({ unjudged }: ForeignFindings): readonly string[] => unjudged.map(({ rule }) => rule);
+
+describe("rules that can't be judged", () => {
+  it("are named where they may drop, once for packet and answer, and blame nobody", () => {
+    const rule = "-A FORWARD -m statistic --mode random --probability 0.9 -j DROP";
+    const found = iptables(rule);
+    expect([ids(found), rules(found)]).toEqual([[], [rule]]);
+    expect(found.unjudged[0]).toMatchObject({
+      says: "iptables table filter, chain FORWARD, may drop some packets at forward",
+      show: "iptables -t filter -S FORWARD",
+    });
+  });
+
+  it.each([
+    ["it only counts or logs", "-A FORWARD -m limit --limit 5/sec -j LOG"],
+    ["it is for others", "-A FORWARD -s 10.9.9.9/32 -m statistic --mode random --probability 0.9 -j DROP"],
+    ["it lets packets through", "-A FORWARD -m limit --limit 5/sec -j ACCEPT"],
+    ["another rule has let the packet through", "-A FORWARD -j ACCEPT\n-A FORWARD -m limit --limit 5/sec -j DROP"],
+    ["what has SYN alone is none of them", "-A FORWARD -p tcp ! --syn -m conntrack --ctstate NEW -m limit --limit 5/sec -j DROP"],
+  ])("are not named where %s", (_name, text) => {
+    expect(iptables(text).unjudged).toEqual([]);
+  });
+
+  it("are followed into the chains they call", () => {
+    expect(rules(iptables("-N SLOW\n-A SLOW -j REJECT\n-A FORWARD -m connlimit --connlimit-above 9 -j SLOW"))).toEqual([
+      "-A FORWARD -m connlimit --connlimit-above 9 -j SLOW",
+    ]);
+  });
+
+  it("make a guess of a drop behind them that they may have saved the packet from", () => {
+    const found = iptables("-A FORWARD -m limit --limit 5/sec -j ACCEPT\n-A FORWARD -j DROP");
+    expect([ids(found)[0], found.causes[0]?.says]).toEqual([
+      "maybe foreign_drop",
+      "iptables table filter, chain FORWARD, drops the packet at forward (-A FORWARD -j DROP), unless this rule lets it through, which can't be judged: -A FORWARD -m limit --limit 5/sec -j ACCEPT",
+    ]);
+  });
+
+  it("are not those about ports that no client sends from", () => {
+    expect(
+      iptables("-A FORWARD -p tcp -m tcp --dport 22 -j DROP\n-A FORWARD -p tcp -m multiport --dports 1:1023 -j DROP").unjudged,
+    ).toEqual([]);
+  });
+
+  it("of nft are named in nft's own words, also those that choose at random", () => {
+    const listed = {
+      nftables: [
+        { chain: { family: "inet", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" } },
+        {
+          rule: {
+            family: "inet",
+            table: "fw",
+            chain: "f",
+            handle: 4,
+            expr: [{ vmap: { key: { numgen: { mode: "random", mod: 2 } }, data: { set: [[0, { drop: null }]] } } }],
+          },
+        },
+      ],
+    };
+    const shown = "table inet fw { # handle 9\n\tchain f { # handle 1\n\t\tnumgen random mod 2 vmap { 0 : drop } # handle 4\n\t}\n}\n";
+    expect(rules(foreignFindings([readNftTable("inet", "fw", listed, shown)], WAY))).toEqual(["numgen random mod 2 vmap { 0 : drop }"]);
+  });
+});
+
+describe("rules that can be judged", () => {
+  it("are named with their chain, and with what deletes them where that mends it", () => {
+    expect(iptables("-A FORWARD -i eth0 -j REJECT").causes[0]?.says).toContain("(-A FORWARD -i eth0 -j REJECT)");
+    const [cause] = iptables("-A PREROUTING -s 203.0.113.0/24 -j DROP", {}, "raw").causes;
+    expect(cause?.commands).toEqual(["iptables -t raw -D PREROUTING -s 203.0.113.0/24 -j DROP"]);
+  });
+
+  it("are told with what they do, however long they are", () => {
+    const rule = (words: string): string => `-A FORWARD -m comment --comment "${words}" -j DROP`;
+    const says = (words: string): string => iptables(rule(words)).causes[0]?.says ?? "";
+    expect(says("x".repeat(200))).toContain(rule("x".repeat(200)));
+    expect(says("x".repeat(2_000))).toMatch(/x{9} … x+" -j DROP\)$/);
+  });
+
+  it.each([
+    ["SYN alone", "-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP", ["foreign_drop"]],
+    ["not SYN alone, of what is new", "-A FORWARD -p tcp -m tcp ! --tcp-flags FIN,SYN,RST,ACK SYN -m conntrack --ctstate NEW -j DROP", []],
+    ["no flags at all", "-A FORWARD -p tcp -m tcp --tcp-flags ALL NONE -j DROP", []],
+  ])("flags of TCP: %s", (_name, text, wanted) => {
+    expect([ids(iptables(text)), rules(iptables(text))]).toEqual([wanted, []]);
+  });
+
+  it.each([
+    ["flags of TCP, of UDP", { op: "!=", left: { payload: { protocol: "tcp", field: "flags" } }, right: "syn" }],
+    ["a port of TCP, of UDP", { op: "!=", left: { payload: { protocol: "tcp", field: "dport" } }, right: 22 }],
+    ["an address of the other family", { op: "!=", left: { payload: { protocol: "ip6", field: "saddr" } }, right: "fd00::1" }],
+  ])("nft asks for the protocol before it compares: %s", (_name, match) => {
+    const chain = { family: "inet", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
+    const rule = { family: "inet", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
+    const table = readNftTable("inet", "fw", { nftables: [{ chain }, { rule }] });
+    const found = foreignFindings([table], { ...WAY, packet: { ...WAY.packet, protocol: "UDP" } });
+    expect([ids(found), rules(found)]).toEqual([[], []]);
+  });
+
+  it("the way back: what comes in by the device that answers leave by is let in", () => {
+    const rule = "-A PREROUTING -m rpfilter --validmark --invert -j DROP";
+    expect(ids(iptables(rule, {}, "raw"))).toEqual([]);
+    expect(ids(iptables(rule, { backDevice: "eth1" }, "raw"))).toEqual(["foreign_drop"]);
+  });
+});
+
+describe("what mends a drop", () => {
+  const mends = (text: string, way: Partial<HookedWay>): readonly string[] =>
+    iptables(text, way).causes.flatMap(({ commands = [] }) => commands);
+
+  it("accepts all that Services translate where this packet is translated, and says so", () => {
+    const [cause] = iptables("-A FORWARD -i eth0 -j DROP").causes;
+    expect(cause?.commands).toEqual(["iptables -t filter -I FORWARD -m conntrack --ctstate DNAT -j ACCEPT"]);
+    expect(cause?.mend).toContain("if it is not meant for this client");
+  });
+
+  it("accepts this address and port where nothing is translated here, and answers where they come by", () => {
+    const packet = { ...WAY.packet, destination: "10.1.1.1", port: 8080 };
+    expect(mends("-P FORWARD DROP", { packet, isTranslated: false }).slice(0, 2)).toEqual([
+      "iptables -t filter -I FORWARD -d 10.1.1.1 -p tcp --dport 8080 -j ACCEPT",
+      "iptables -t filter -I FORWARD -s 10.1.1.1 -p tcp --sport 8080 -j ACCEPT",
+    ]);
+    expect(mends("-A INPUT -p tcp -j DROP", { packet, isTranslated: false, outDevice: "" })).toEqual([
+      "iptables -t filter -I INPUT -d 10.1.1.1 -p tcp --dport 8080 -j ACCEPT",
+    ]);
+  });
+
+  it("deletes the rule where packets come in at a device: nothing is translated there", () => {
+    const chain = {
+      family: "netdev",
+      table: "q",
+      name: "ing",
+      handle: 1,
+      type: "filter",
+      hook: "ingress",
+      dev: "eth0",
+      prio: 0,
+      policy: "accept",
+    };
+    const rule = { family: "netdev", table: "q", chain: "ing", handle: 4, expr: [{ drop: null }] };
+    const table = readNftTable("netdev", "q", { nftables: [{ chain }, { rule }] });
+    expect(foreignFindings([table], WAY).causes[0]?.commands).toEqual(["nft delete rule netdev q ing handle 4"]);
+  });
+});
+
+describe("what other programs and connections decide", () => {
+  const queue = "-A FORWARD -j NFQUEUE --queue-num 3";
+  const served = (is: boolean): Partial<HookedWay> => ({ isQueueServed: () => is });
+
+  it("a queue that nobody takes packets out of drops them, unless it is bypassed", () => {
+    expect(ids(iptables(queue, served(false)))[0]).toBe("foreign_drop");
+    expect(iptables(`${queue} --queue-bypass`, served(false))).toEqual({ causes: [], unjudged: [] });
+    const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
+    const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ queue: { num: { range: [0, 1] } } }] };
+    const table = readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] });
+    expect(ids(foreignFindings([table], { ...WAY, ...served(false) }))[0]).toBe("foreign_drop");
+  });
+
+  it("a queue with a program, or of which nothing is known, can't be judged", () => {
+    for (const way of [served(true), {}]) expect([ids(iptables(queue, way)), rules(iptables(queue, way))]).toEqual([[], [queue]]);
+  });
+
+  it("a mark that is restored is not known, and only those of its bits that are", () => {
+    const bit = { markBit: 0x4000, endpoint: { ...WAY.endpoint, masquerade: true } };
+    const restore = "-A FORWARD -j CONNMARK --restore-mark --nfmask 0xffffffff --ctmask 0xffffffff";
+    expect([ids(iptables(restore, bit)), rules(iptables(restore, bit))]).toEqual([[], [restore]]);
+    const other = restore.replaceAll("0xffffffff", "0x80");
+    expect(iptables(other, bit)).toEqual({ causes: [], unjudged: [] });
+    const drop = "-A FORWARD -m mark --mark 0x80/0x80 -j DROP";
+    expect(rules(iptables(`${other}\n${drop}`, bit))).toEqual([drop]);
+    expect(iptables(`${other}\n${drop.replaceAll("0x80", "0x40")}`, bit)).toEqual({ causes: [], unjudged: [] });
+  });
+
+  it("a source that becomes an address of nobody here can't be judged", () => {
+    const snat = (to: string): ForeignFindings => {
+      const text = `:POSTROUTING ACCEPT\n-A POSTROUTING -o veth1 -j SNAT --to-source ${to}`;
+      return iptables(text, { isLocal: (ip) => ip === "10.1.1.254" }, "nat");
+    };
+    expect(snat("192.0.2.9").unjudged[0]?.says).toContain("rewrites the source to 192.0.2.9, which this host does not have");
+    for (const to of ["10.1.1.254", "10.1.1.254:1024-2000"]) expect(snat(to).unjudged).toEqual([]);
+  });
+
+  it("what a connection was opened to is known", () => {
+    const drop = (to: string): string => `-A FORWARD -m conntrack --ctorigdst ${to} -j DROP`;
+    expect(ids(iptables(drop("198.51.100.1/32")))[0]).toBe("foreign_drop");
+    expect(iptables(drop("198.51.100.2/32"))).toEqual({ causes: [], unjudged: [] });
+    const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
+    const match = { op: "==", left: { ct: { key: "ip daddr", dir: "original" } }, right: "198.51.100.1" };
+    const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
+    expect(ids(foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], WAY))[0]).toBe("foreign_drop");
+  });
+});

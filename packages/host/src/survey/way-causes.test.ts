@@ -1,0 +1,99 @@
+import type { AskedPacket } from "@turnout/core";
+import { describe, expect, it } from "vitest";
+import { counterCauses } from "./counter-causes.ts";
+import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
+import type { Link, Way, WayFacts } from "./way.ts";
+
+const CLIENT = "203.0.113.1";
+const PACKET: AskedPacket = { family: "IPv4", protocol: "TCP", source: CLIENT, destination: "198.51.100.1", port: 80, device: "up0" };
+const route = (device: string) => ({ is: "way", device, nextHop: undefined, isLocal: false, source: undefined }) as const;
+const WAY: Way = {
+  endpoint: { ip: "10.1.2.1", port: 8080, nodeName: "n2", isLocal: false, masquerade: false },
+  there: route("n2"),
+  back: route("n2"),
+  asked: { to: "10.1.2.1", from: CLIENT, by: "up0" },
+  askedBack: { to: CLIENT, from: "10.1.2.1", by: "n2" },
+};
+const link = (name: string): readonly [string, Link] => [name, { name, isUp: true, hasCarrier: true, mtu: 1500 }];
+const FACTS: WayFacts = {
+  links: new Map(["lo", "up0", "n2", "veth1"].map(link)),
+  parameters: new Map([["ipv4/conf/up0/rp_filter", "1"]]),
+  failedNeighbours: new Set(),
+};
+const says = (packet: Partial<AskedPacket>, way: Partial<Way> = {}): string | undefined =>
+  waySteps({ ...PACKET, ...packet }, [{ ...WAY, ...way }]).at(-1)?.says;
+
+describe("where answers go", () => {
+  it("by another device than the packet came in by", () => {
+    expect(says({})).toBe(`answers to ${CLIENT} leave by n2, not by up0 where it came in`);
+  });
+
+  it("by the same, and whether that was only assumed", () => {
+    expect(says({ device: "n2" })).toBe(`answers to ${CLIENT} leave by n2, where it came in`);
+    expect(says({ device: "n2", isDeviceAssumed: true })).toBe(`answers to ${CLIENT} leave by n2; so it is taken to come in there, too`);
+  });
+
+  it("elsewhere, where rp_filter drops the packet for that", () => {
+    const there = { is: "none", why: "rp_filter", says: "Invalid argument", elsewhere: "n2" } as const;
+    expect(says({}, { there, back: undefined })).toBe(`answers to ${CLIENT} leave by n2, not by up0 where it came in`);
+    const [cause] = wayCauses(PACKET, { ...WAY, there, back: undefined }, FACTS);
+    expect(cause?.says).toContain(`the way to ${CLIENT} is by n2, and rp_filter is strict`);
+    // The route is what is wrong, so that comes first, and there is no command that loosens the check.
+    expect(cause?.mend).toMatch(/^have the route to 203\.0\.113\.1 lead by up0\. Only where/);
+    expect(cause?.commands).toBeUndefined();
+  });
+});
+
+it.each([
+  ["of another node", { isLocal: false, nodeName: "n2" }, /^this node has no route to the pods of n2: .* runs here and on n2/],
+  ["of this node", { isLocal: true, nodeName: "n1" }, /delete the pod/],
+  ["of nobody knows where", { isLocal: false, nodeName: undefined }, /runs on this node/],
+])("a route that is missing is mended by whose pod it leads to: %s", (_name, where, mend) => {
+  const there = { is: "none", why: "no_route", says: "No route to host" } as const;
+  const way: Way = { ...WAY, endpoint: { ...WAY.endpoint, ...where }, there, back: undefined };
+  expect(wayCauses(PACKET, way, FACTS).find(({ id }) => id === "no_route")?.mend).toMatch(mend);
+});
+
+describe("the default route", () => {
+  const there = { ...route("up0"), nextHop: "192.0.2.1", isDefault: true };
+  const back = { ...route("up0"), isDefault: true };
+  const local = { ...WAY.endpoint, isLocal: true, nodeName: "n1" };
+
+  it("is named in the step", () => {
+    const [step] = waySteps(PACKET, [{ ...WAY, there }]);
+    expect(step?.says).toBe("to 10.1.2.1:8080: it leaves by up0 via 192.0.2.1 (default route)");
+  });
+
+  it("may be wrong for a pod of this node, and is right for others", () => {
+    const causes = (endpoint: Way["endpoint"]): unknown => wayCauses(PACKET, { ...WAY, endpoint, there, back: undefined }, FACTS);
+    expect(causes(local)).toMatchObject([{ id: "no_route", isSure: false }]);
+    expect(causes(WAY.endpoint)).toEqual([]);
+  });
+
+  it("is worth a note for a client that may be a pod of this node", () => {
+    const of = (podCIDRs: readonly string[]): readonly string[] => defaultNotes(PACKET, [{ ...WAY, back }], podCIDRs);
+    expect(of(["203.0.113.0/24"])[0]).toMatch(/^203\.0\.113\.1 is in the range of this node's pods .* answers to it to up0/);
+    expect(of(["10.1.1.0/24"])).toEqual([]);
+  });
+});
+
+it("a route that can't be looked up is not taken for one that is missing", () => {
+  const there = { is: "none", why: "other", says: 'Cannot find device "eth9"' } as const;
+  const [cause] = wayCauses(PACKET, { ...WAY, there, back: undefined }, FACTS);
+  expect(cause).toMatchObject({ id: "no_route", isSure: false });
+  expect(cause?.mend).not.toContain("delete");
+});
+
+describe("packets that rp_filter has dropped", () => {
+  const drops = { reversePathDrops: 7, entries: 0, entriesMax: 0 };
+
+  it("may be this one, if it comes in by another device than was assumed", () => {
+    const [cause] = counterCauses({ ...PACKET, device: "n2", isDeviceAssumed: true }, [WAY], FACTS, drops);
+    expect(cause).toMatchObject({ id: "rp_filter", isSure: false, commands: [`turnout why ${CLIENT} 198.51.100.1:80 --in up0`] });
+    expect(cause?.says).toMatch(/strict on up0\. Nobody said by which device this one comes in: n2 was assumed/);
+  });
+
+  it("are others, where somebody said by which device it comes in", () => {
+    expect(counterCauses({ ...PACKET, device: "n2" }, [WAY], FACTS, drops)).toEqual([]);
+  });
+});

@@ -1,0 +1,116 @@
+import { ProxyError } from "@turnout/core";
+import { flushPromises, TestClock } from "@turnout/core/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { SignWatch } from "./sign-watch.ts";
+
+let clock: TestClock;
+let host: Map<string, string>;
+let looks: number;
+/** What a look takes, in ms. */
+let costMs: number;
+let failure: ProxyError | undefined;
+let look: () => ReadonlyMap<string, string>;
+let watch: SignWatch;
+let stop: AbortController;
+
+beforeEach(() => {
+  clock = new TestClock(0);
+  host = new Map([["nat", "3 rules"]]);
+  [looks, costMs, failure] = [0, 0, undefined];
+  let spentMs = 0;
+  stop = new AbortController();
+  look = (): ReadonlyMap<string, string> => {
+    looks += 1;
+    spentMs += costMs;
+    if (failure !== undefined) throw failure;
+    return new Map(host);
+  };
+  watch = new SignWatch({ clock: { nowMs: () => clock.nowMs() + spentMs, sleep: (ms, signal) => clock.sleep(ms, signal) }, look });
+});
+
+/** What is told, `name: before > now`. */
+function follow(signal = stop.signal): string[] {
+  const told: string[] = [];
+  const run = async (): Promise<void> => {
+    try {
+      for await (const changes of watch.follow(signal))
+        told.push(...Array.from(changes, ([name, { before, now }]) => `${name}: ${before} > ${now}`));
+    } catch (error) {
+      told.push(String(error));
+    }
+  };
+  void run();
+  return told;
+}
+
+describe("watching signs", () => {
+  it("tells everybody who follows of others' changes within two tenths of a second, and of nothing else", async () => {
+    const [told, other] = [follow(), follow()];
+    await clock.advance(1_000);
+    host.set("nat", "2 rules");
+    host.set("filter", "1 rule");
+    await clock.advance(200);
+    expect([told, other]).toEqual([
+      ["nat: 3 rules > 2 rules", "filter: undefined > 1 rule"],
+      ["nat: 3 rules > 2 rules", "filter: undefined > 1 rule"],
+    ]);
+  });
+
+  it("tells of what came right before a write of ours, and not of the write", async () => {
+    const told = follow();
+    await clock.advance(50);
+    const isUntouched = watch.sinceNow();
+    host.set("filter", "1 rule");
+    await watch.during(async () => {
+      await clock.advance(300);
+      host.set("nat", "4 rules");
+    });
+    await clock.advance(1_000);
+    expect(told).toEqual(["filter: undefined > 1 rule"]);
+    expect([isUntouched(), watch.sinceNow()()]).toEqual([false, true]);
+  });
+
+  it("looks less often where a look is dear, and not at all when nobody follows", async () => {
+    await clock.advance(1_000);
+    expect(looks).toBe(0);
+    const first = new AbortController();
+    follow(first.signal);
+    follow();
+    first.abort();
+    await clock.advance(10_000);
+    expect(looks).toBe(101);
+    costMs = 10;
+    await clock.advance(100_000);
+    expect(looks).toBeLessThan(101 + 100);
+    stop.abort();
+    await flushPromises();
+    expect(clock.sleeping).toBe(0);
+  });
+
+  it("where a look is dear takes none around a write of ours, and what it sees next for ours", async () => {
+    watch = new SignWatch({ clock, look, isDear: true });
+    const told = follow();
+    await clock.advance(3_500);
+    const before = looks;
+    await watch.during(() => Promise.resolve(host.set("nat", "4 rules")));
+    expect(looks).toBe(before);
+    await clock.advance(3_000);
+    expect(told).toEqual([]);
+    host.set("nat", "5 rules");
+    await clock.advance(1_000);
+    expect(told).toEqual(["nat: 4 rules > 5 rules"]);
+  });
+
+  it("fails where looking does, and begins anew", async () => {
+    const told = follow();
+    failure = new ProxyError("permission_denied", "nobody may look");
+    await clock.advance(100);
+    failure = undefined;
+    expect(told).toEqual([expect.stringContaining("nobody may look")]);
+    const again = follow();
+    await flushPromises();
+    host.set("nat", "1 rule");
+    await clock.advance(100);
+    expect(again).toEqual(["nat: 3 rules > 1 rule"]);
+  });
+});

@@ -1,0 +1,176 @@
+import type { ProxyEvent } from "@turnout/client/daemon";
+import { createApiServer, type ApiServer } from "@turnout/lab";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { KubeRun, service, watching } from "../test-support/kube.ts";
+import { eventually, ManualClock, TestClock } from "../test-support/world.ts";
+import { EventQueue } from "./event-queue.ts";
+
+const STARTING: ProxyEvent = { reason: "Starting", action: "StartKubeProxy", note: "it is Turnout", type: "Normal" };
+const WARNING: ProxyEvent = { ...STARTING, reason: "RulesChangedByOthers", action: "RepairRules", type: "Warning" };
+/** Longer than any name of an event may be together with the rest of it. */
+const LONG_NAME = Array.from({ length: 5 }, () => "n".repeat(48)).join(".");
+
+let api: ApiServer;
+let run: KubeRun;
+let clock: TestClock;
+
+beforeEach(async () => {
+  run = await KubeRun.create();
+  api = await createApiServer();
+  clock = new TestClock(20);
+  api.apply(service("cart"));
+});
+
+afterEach(async () => {
+  await run.end();
+  await api.close();
+});
+
+function queueWith(event: ProxyEvent = STARTING, by: TestClock | ManualClock = clock, nodeName = "node-1"): EventQueue {
+  const events = new EventQueue({ nodeName, hostname: "host-1" }, by);
+  events.put(event);
+  return events;
+}
+
+/** Lines about events that were not written. */
+const told = (level: "info" | "debug" = "info"): RecordedLines =>
+  run.log.lines.filter(({ line }) => line.startsWith(level) && line.includes("was not written"));
+type RecordedLines = KubeRun["log"]["lines"];
+const notes = (): readonly unknown[] => api.objects("Event").map(({ note }) => note);
+
+it("tells of the start in the words of kube-proxy, once", async () => {
+  const nowMs = Date.now();
+  await run.follow(api, {}, { events: queueWith(), clock });
+  await eventually(() => api.objects("Event").length === 1);
+  await watching(api);
+  api.dropWatches();
+  await eventually(() => api.watchCount === 4);
+  const [event, ...more] = api.objects("Event");
+  expect(more).toEqual([]);
+  expect(event).toMatchObject({
+    apiVersion: "events.k8s.io/v1",
+    metadata: { namespace: "default" },
+    reportingController: "kube-proxy",
+    reportingInstance: "kube-proxy-host-1",
+    action: "StartKubeProxy",
+    reason: "Starting",
+    regarding: { apiVersion: "v1", kind: "Node", name: "node-1" },
+    type: "Normal",
+  });
+  // Exactly six digits, or a real API server refuses it.
+  expect(event?.["eventTime"]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+  const [, name, nanoseconds = ""] = /^(node-1)\.([0-9a-f]{16})$/.exec(event?.metadata.name ?? "") ?? [];
+  expect(name).toBe("node-1");
+  expect(Number(BigInt(`0x${nanoseconds}`) / 1_000_000n)).toBeGreaterThanOrEqual(nowMs);
+});
+
+it("an event about a Service is in its namespace", async () => {
+  await run.follow(api, {}, { events: queueWith({ ...WARNING, service: { namespace: "shop", name: "cart" } }), clock });
+  await eventually(() => api.objects("Event").length === 1);
+  expect(api.objects("Event")[0]).toMatchObject({
+    metadata: { namespace: "shop" },
+    regarding: { apiVersion: "v1", kind: "Service", namespace: "shop", name: "cart" },
+  });
+  expect(api.objects("Event")[0]?.metadata.name).toMatch(/^cart\.[0-9a-f]{16}$/);
+});
+
+it("what happens in one moment has different names, and one that no object may have is replaced", async () => {
+  const still = new ManualClock();
+  const events = queueWith(STARTING, still, LONG_NAME);
+  events.put(WARNING);
+  events.put({ ...WARNING, service: { namespace: "shop", name: "cart" } });
+  events.put({ ...WARNING, service: { namespace: "shop", name: "cart" }, matter: "IPv6" });
+  const done = run.follow(api, {}, { events, clock: still });
+  await eventually(() => (still.advance(200), api.objects("Event").length === 4));
+  await done;
+  const names = api.objects("Event").map(({ metadata }) => metadata.name);
+  expect(new Set(names).size).toBe(4);
+  expect(names.filter((name) => name.startsWith("cart."))).toHaveLength(2);
+  for (const name of names) expect(name.length).toBeLessThanOrEqual(253);
+});
+
+it("one event about a matter is sent each minute, the last of more; other matters don't wait for it", async () => {
+  const still = new ManualClock();
+  const events = queueWith({ ...WARNING, note: "nft (pid 7)" }, still);
+  const done = run.follow(api, {}, { events, clock: still });
+  await eventually(() => api.objects("Event").length === 1);
+  await done;
+  events.put({ ...WARNING, note: "nft (pid 8)" });
+  events.put({ ...WARNING, note: "nft (pid 9)" });
+  events.put({ ...STARTING, note: "another matter" });
+  await eventually(() => (still.advance(200), api.objects("Event").length === 2));
+  still.advance(55_000);
+  expect(notes()).toEqual(["nft (pid 7)", "another matter"]);
+  await eventually(() => (still.advance(200), api.objects("Event").length === 3));
+  expect(notes()).toContain("nft (pid 9) (the last of 2 within a minute)");
+});
+
+it("a note is cut after the bytes that the API takes, and no character is", async () => {
+  await run.follow(api, {}, { events: queueWith({ ...STARTING, note: `a${"é".repeat(2_000)}` }), clock });
+  await eventually(() => api.objects("Event").length === 1);
+  expect(notes()).toEqual([`a${"é".repeat(511)}`]);
+});
+
+it("of more than a thousand at once the rest is left out, with a line", async () => {
+  const events = queueWith();
+  for (let port = 0; port < 1_010; port++) events.put({ ...WARNING, matter: String(port) });
+  await run.follow(api, {}, { events, clock });
+  await eventually(() => run.log.lines.some(({ line }) => /some were left out/.test(line)));
+  expect(run.log.lines.filter(({ line }) => line.includes("left out"))).toHaveLength(1);
+});
+
+it("nothing is told unless asked to", async () => {
+  await run.follow(api, {}, { clock });
+  await watching(api);
+  expect(api.requests.filter(({ method }) => method !== "GET")).toEqual([]);
+});
+
+it("a refusal is one line for all events, until one is written, and everything else goes on", async () => {
+  const behave = api.misbehave({ only: { kind: "Event" }, status: 403 });
+  const events = queueWith();
+  await run.follow(api, {}, { events, clock });
+  events.put(WARNING);
+  await eventually(() => told("debug").length === 1);
+  await watching(api);
+  expect(told().map(({ line }) => line)).toEqual([expect.stringContaining("the event Starting was not written; nothing depends on it")]);
+  expect(run.log.of("warn")).toEqual([]);
+  expect(api.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
+  expect(run.sink.objects.has("Service shop/cart")).toBe(true);
+  behave();
+  events.put({ ...WARNING, matter: "IPv4" });
+  await eventually(() => api.objects("Event").length === 1);
+  api.misbehave({ only: { kind: "Event" }, status: 403 });
+  events.put({ ...WARNING, matter: "IPv6" });
+  await eventually(() => told().length === 2);
+});
+
+it("an event is sent when the API server is there, and given up after twelve tries", async () => {
+  api.misbehave({ only: { kind: "Event" }, status: 503, times: 3 });
+  await run.follow(api, {}, { events: queueWith(), clock });
+  await eventually(() => api.objects("Event").length === 1);
+  // 10 s, and an eighth more by chance.
+  expect(clock.sleeps.filter((ms) => ms === 11_250)).toHaveLength(3);
+  expect(told()).toEqual([]);
+  await run.end();
+  run = await KubeRun.create();
+  api.misbehave({ only: { kind: "Event" }, status: 503 });
+  const before = api.requests.length;
+  await run.follow(api, {}, { events: queueWith(), clock });
+  await eventually(() => told().length === 1);
+  expect(api.requests.slice(before).filter(({ method }) => method === "POST")).toHaveLength(12);
+});
+
+it("whoever ends can wait for what was put, for a while", async () => {
+  clock = new TestClock();
+  const events = queueWith();
+  // Nobody sends yet.
+  await events.flushed(60_000);
+  await run.follow(api, {}, { events, clock });
+  events.put(WARNING);
+  await events.flushed(60_000);
+  expect(api.objects("Event")).toHaveLength(2);
+  api.misbehave({ only: { kind: "Event" }, hang: true });
+  events.put({ ...WARNING, matter: "IPv6" });
+  await events.flushed(20);
+  expect(api.objects("Event")).toHaveLength(2);
+});

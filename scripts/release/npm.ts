@@ -1,0 +1,27 @@
+import { execFile } from "node:child_process";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+
+const TIMEOUT_MS = 600_000;
+
+/** How one npm is set up: where it looks, and as whom. */
+export interface NpmSettings {
+  /** Its configuration file (registry, token, cache); without one, the machine's own. */
+  readonly userconfig?: string;
+  /** Folder of the Node to run it, first on PATH; default: that of this process. */
+  readonly nodeFolder?: string;
+}
+
+/** Run a command as somebody would in a project of their own: configured by nobody, without the programs of the checkout. */
+export async function runAlone(settings: NpmSettings, cwd: string, command: readonly string[]): Promise<string> {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith("npm_"));
+  const path = (process.env["PATH"] ?? "").split(":").filter((folder) => !folder.includes("node_modules"));
+  const env = {
+    ...Object.fromEntries(inherited),
+    PATH: [settings.nodeFolder ?? dirname(process.execPath), ...path].join(":"),
+    ...(settings.userconfig === undefined ? {} : { npm_config_userconfig: settings.userconfig }),
+  };
+  const [file = "", ...args] = command;
+  const { stdout } = await promisify(execFile)(file, args, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 2 ** 28 });
+  return stdout;
+}
