@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -56,5 +56,13 @@ describe("the bundled command", () => {
     expect(files.length).toBeLessThan(40);
     expect(files.filter((url) => url.includes("node_modules"))).toEqual([]);
     expect(files.filter((url) => /conformance|testing|demo|serve/.test(url))).toEqual([]);
+  });
+
+  it("imports node:http nowhere: that reads all its exports, of which one loads undici", () => {
+    const folder = join(BUNDLED, "..");
+    const importing = readdirSync(folder).filter((name) =>
+      /(?:from|import)\s*\(?"(?:node:)?http"/.test(readFileSync(join(folder, name), "utf8")),
+    );
+    expect(importing).toEqual([]);
   });
 });

@@ -54,7 +54,16 @@ async function bundleCommand(): Promise<void> {
     logLevel: "silent",
   });
   rmSync(FOLDER, { recursive: true, force: true });
-  await bundle.write({ dir: FOLDER, format: "esm", comments: false, entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" });
+  // Names stay, for stacks; V8 keeps the text of what it runs, so blanks are memory.
+  const minify = { compress: false, mangle: false, codegen: { removeWhitespace: true } };
+  await bundle.write({
+    dir: FOLDER,
+    format: "esm",
+    comments: false,
+    minify,
+    entryFileNames: "[name].js",
+    chunkFileNames: "[name]-[hash].js",
+  });
   await bundle.close();
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { exitPrinted, guardOutput, hostFiles, terminationSignal } from "@turnout/client/daemon";
+import { collectGarbage, exitPrinted, guardOutput, hostFiles, terminationSignal } from "@turnout/client/daemon";
 import { createProcessRights, createWorld } from "@turnout/host";
 import type { Environment } from "./environment.ts";
 import { runProgram } from "./program.ts";
@@ -25,7 +25,7 @@ function processEnvironment(): Environment {
     workingDirectory: process.cwd(),
     nowMs: () => Date.now(),
     readFile: (path) => readFile(path, "utf8"),
-    ...(process.platform === "linux" ? { host: { files: hostFiles, rights: createProcessRights() } } : {}),
+    ...(process.platform === "linux" ? { host: { files: hostFiles, rights: createProcessRights(), collectGarbage } } : {}),
     writeFile: (path, text) => writeFile(path, text),
     createWorld: (log) => createWorld({ log }),
   };

@@ -22,6 +22,7 @@ export { parseDuration } from "./config/duration.ts";
 export { STARTING } from "./events/proxy-events.ts";
 export type { EventKind, EventReason, ProxyEvent } from "./events/proxy-events.ts";
 export type { HostAccess, ProcessRights } from "./host/give-up-rights.ts";
+export { collectGarbage } from "./host/collect-garbage.ts";
 export { hostFiles } from "./host/host-files.ts";
 export type { HostFiles } from "./host/host-files.ts";
 export type { ConntrackSettings, HostSettings } from "./host/host-settings.ts";

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { ProxyError } from "@turnout/core";
-import type * as netlinkPackage from "netlink";
+import type * as netlinkPackage from "netlink/dist/raw.js";
 import type { RawNetlinkSocket } from "netlink";
 import { isSupportedByteOrder } from "./message.ts";
 
@@ -32,7 +32,8 @@ export function openSocket(protocol: number): RawNetlinkSocket {
 
 function loadPackage(): typeof netlinkPackage {
   try {
-    return load("netlink") as typeof netlinkPackage;
+    // The raw layer alone: the package's index also loads half a megabyte of structures of nl80211 and rtnetlink, which nothing here uses.
+    return load("netlink/dist/raw.js") as typeof netlinkPackage;
   } catch (error) {
     const hint = `the npm package netlink has no binary for ${process.platform}-${process.arch}`;
     throw new ProxyError("host_unsupported", "the netlink addon could not be loaded", { hint, cause: error });

@@ -1,10 +1,13 @@
 import { readFile } from "node:fs/promises";
-import { request as plainRequest, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { request as tlsRequest } from "node:https";
 import { text as textOf } from "node:stream/consumers";
 import { ProxyError } from "@turnout/core";
 import { isRecord } from "../source/raw-object.ts";
 import type { LoginPlugin, PluginCredentials } from "./login-plugin.ts";
+
+// Not imported: an import reads all exports of node:http, of which one loads undici.
+const { request: plainRequest } = process.getBuiltinModule("node:http");
 
 /** As client-go: a token that ends so soon is not used any more. */
 const EXPIRES_EARLIER_MS = 10_000;

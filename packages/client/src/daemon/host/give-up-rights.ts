@@ -19,10 +19,12 @@ export interface HostAccess {
   readonly rights?: ProcessRights;
   /** Files and sockets that this process opens again and again. */
   readonly paths: readonly string[];
+  /** Gives memory back that nothing holds any more; undefined: the process was started without that. */
+  readonly collectGarbage?: (() => void) | undefined;
 }
 
 /** Which rights there are to give up. */
-export interface RightsOptions extends Required<HostAccess> {
+export interface RightsOptions extends Required<Omit<HostAccess, "collectGarbage">> {
   /** What the backend needs; undefined: it doesn't say, so nothing is given up. */
   readonly backend: Rights | undefined;
   /** What is needed besides until rules of former proxies are gone. */

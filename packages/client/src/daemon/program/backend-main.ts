@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import type { BackendModule, KernelObject } from "@turnout/core";
 import { terminationSignal } from "../../process/signals.ts";
 import type { ProcessRights } from "../host/give-up-rights.ts";
+import { collectGarbage } from "../host/collect-garbage.ts";
 import { hostFiles } from "../host/host-files.ts";
 import { exitPrinted, guardOutput } from "../../process/standard-output.ts";
 import { runBackendProgram, type ProgramEnvironment } from "./backend-program.ts";
@@ -39,7 +40,7 @@ export async function backendMain<H, K extends KernelObject, S>(
     signal: terminationSignal({ on: (event, listener) => process.on(event, listener), exit: (status) => process.exit(status) }),
     nowMs: () => Date.now(),
     ...(process.platform === "linux"
-      ? { host: { files: hostFiles, ...(createProcessRights === undefined ? {} : { rights: createProcessRights() }) } }
+      ? { host: { files: hostFiles, collectGarbage, ...(createProcessRights === undefined ? {} : { rights: createProcessRights() }) } }
       : {}),
     readFile: (path) => readFile(path, "utf8"),
     writeFile: (path, text) => writeFile(path, text),

@@ -80,3 +80,26 @@ test("where rules live with the process nothing is set, and rights are given up"
   await flushPromises();
   expect(notes).toEqual(["probe", "keep CAP_NET_ADMIN CAP_NET_RAW", "open"]);
 });
+
+test("memory of the start is given back once, some seconds after the rules of both families are in force", async () => {
+  const { notes, module, host } = notedRun();
+  void proxy.start({ host: { ...host, collectGarbage: () => void notes.push("collect") }, leftovers }, module);
+  await proxy.world.clock.advance(10_000);
+  expect(notes).not.toContain("collect");
+  proxy.pushBoth();
+  await flushPromises();
+  await proxy.world.clock.advance(2_999);
+  expect(notes).not.toContain("collect");
+  await proxy.world.clock.advance(600_000);
+  expect(notes.filter((note) => note === "collect")).toHaveLength(1);
+});
+
+test("a proxy that is stopped before that collects nothing", async () => {
+  const { notes, module, host } = notedRun();
+  void proxy.start({ host: { ...host, collectGarbage: () => void notes.push("collect") }, leftovers }, module);
+  proxy.pushBoth();
+  await flushPromises();
+  await proxy.end();
+  await proxy.world.clock.advance(600_000);
+  expect(notes).not.toContain("collect");
+});

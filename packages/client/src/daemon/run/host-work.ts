@@ -1,4 +1,4 @@
-import type { BackendModule, Log, Rights } from "@turnout/core";
+import type { BackendModule, Clock, Log, Rights } from "@turnout/core";
 import { giveUpRights, type HostAccess } from "../host/give-up-rights.ts";
 import type { HostSettings } from "../host/host-settings.ts";
 import { wantedSettings } from "../host/host-settings.ts";
@@ -12,8 +12,8 @@ export interface HostWork {
 
 /** What is to be done to the host once the proxy works. */
 export interface HostRest {
-  /** To be called when the rules are in force. */
-  inForce(): void;
+  /** To be called when the rules are in force; resolves when nothing of the start is left to do. */
+  inForce(signal: AbortSignal): Promise<void>;
   /** To be called when rules of other proxies have been looked for. */
   alone(): Promise<void>;
 }
@@ -25,27 +25,37 @@ export interface HostWorkOptions {
   readonly host: HostAccess | undefined;
   /** What is needed until rules of former proxies are gone. */
   readonly meanwhile: Rights;
+  readonly clock: Clock;
   readonly log: Log;
 }
+
+/** What follows the first sync, such as a look for former proxies, has ended by then. */
+const REST_MS = 3_000;
 
 const nothing = (): Promise<void> => Promise.resolve();
 
 /**
  * Set on the host what kube-proxy sets at its start, before the backend is asked what it finds there.
  *
- * Edges: nothing is set for a backend whose rules live with the process.
+ * Edges: nothing is set for a backend whose rules live with the process. What the start took of memory is given back once, some seconds
+ * after it: V8 has no reason to collect garbage in a process that idles.
  */
 export function prepareHost(
   { residence, rights: needed }: Pick<BackendModule, "residence" | "rights">,
-  { settings, host, meanwhile, log }: HostWorkOptions,
+  { settings, host, meanwhile, clock, log }: HostWorkOptions,
 ): HostWork {
-  if (host === undefined) return { limit: () => Promise.resolve({ inForce: () => undefined, alone: nothing }) };
-  const { files, rights, paths } = host;
+  if (host === undefined) return { limit: () => Promise.resolve({ inForce: nothing, alone: nothing }) };
+  const { files, rights, paths, collectGarbage } = host;
   const missing = residence === "kernel" ? setHost(wantedSettings(settings, files.cores), files, log) : [];
   return {
     async limit(): Promise<HostRest> {
       const alone = rights === undefined ? nothing : await giveUpRights({ files, rights, paths, backend: needed, meanwhile, log });
-      return { inForce: () => setMissing(missing, files, log), alone };
+      const inForce = async (signal: AbortSignal): Promise<void> => {
+        setMissing(missing, files, log);
+        await clock.sleep(REST_MS, signal);
+        if (!signal.aborted) collectGarbage?.();
+      };
+      return { inForce, alone };
     },
   };
 }

@@ -108,6 +108,7 @@ async function runFamilies<H, K extends KernelObject, S>(
     settings: config.hostSettings,
     host: isLasting ? options.host : undefined,
     meanwhile: options.leftovers?.rights ?? {},
+    clock: world.clock,
     log: world.log,
   });
   const host = await probeModule(module, backendOptions, own, signal);
@@ -135,7 +136,7 @@ async function runFamilies<H, K extends KernelObject, S>(
         ? families.map((family) => () => family.once(stop.signal))
         : daemonTasks(families, { module, host, changes }, options, stop.signal);
     void Promise.all(families.map(({ settled }) => settled))
-      .then(() => (stop.signal.aborted ? undefined : inForce()))
+      .then(() => (stop.signal.aborted ? undefined : inForce(stop.signal)))
       .catch(fail);
     void Promise.all(families.map((family) => family.alone))
       .then(() => (stop.signal.aborted ? undefined : alone()))
