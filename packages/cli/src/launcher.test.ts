@@ -59,7 +59,10 @@ function launch(path: string): Promise<Result> {
 }
 
 async function fakeNode(version: string): Promise<void> {
-  await writeFile(join(bin, "node"), `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\nshift 2\nprintf 'fake ran %s' "$*"`);
+  await writeFile(
+    join(bin, "node"),
+    `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\nwhile [ "\${1#--}" != "$1" ]; do shift; done\nshift\nprintf 'fake ran %s' "$*"`,
+  );
   await chmod(join(bin, "node"), 0o755);
 }
 
