@@ -84,9 +84,9 @@ function elementFaults({ address, port, fromPod, fromClient, nft, changed }: Gro
     {
       name: "a rule too many in a chain that picks",
       culprits: changed,
-      names: "pick-tcp-2",
+      names: "pick-tcp",
       ask: fromPod,
-      inject: nft("insert rule ip turnout pick-tcp-2 drop"),
+      inject: nft("insert rule ip turnout pick-tcp drop"),
     },
   ];
 }
@@ -133,7 +133,7 @@ function wholeFaults({ port, node, hairpin, affine, fromPod, pod, nft, changed, 
       culprits: ["kernel_stale"],
       names: "10.96.66.6",
       ask: { from: "pod-1-3", to: "10.96.66.6", port: 80 },
-      inject: nft("add element ip turnout services { 10.96.66.6 . tcp . 80 : goto pick-tcp-2 }"),
+      inject: nft("add element ip turnout services { 10.96.66.6 . tcp . 80 : goto pick-tcp }"),
     },
   ];
 }

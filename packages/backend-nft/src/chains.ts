@@ -1,4 +1,4 @@
-import { isLargePoolMap, POOLS } from "./objects.ts";
+import { POOLS, SMALL_POOL_MAX } from "./objects.ts";
 import type { ChainObject, DestinationKind, PoolName } from "./objects.ts";
 import { countRule } from "./count-sets.ts";
 import type { CountSet } from "./count-sets.ts";
@@ -54,14 +54,16 @@ export interface Pick {
   /** As nft says it. */
   readonly protocol: string;
   readonly pool: PoolName;
-  /** From {@link slotsFor}. */
-  readonly slots: number;
+  /** Of a large pool, from {@link slotsFor}; undefined: the chain is for pools with all numbers of slots up to {@link SMALL_POOL_MAX}. */
+  readonly slots: number | undefined;
   /** The map its endpoints are in. */
   readonly map: string;
 }
 
 /** Draws before the fallback. Fewer than half of the slots are vacant: it gets under one packet in 256; with 3 of 4 taken one in 65,536. */
 const DRAWS = 8;
+/** The numbers of slots of small pools of which some may be vacant. */
+const VACANT_SLOTS: readonly number[] = [4, 8, SMALL_POOL_MAX];
 
 /** Say among how many slots `count` (at least 1) endpoints are drawn: the next power of two, so that more than half are taken. */
 export function slotsFor(count: number): number {
@@ -69,24 +71,39 @@ export function slotsFor(count: number): number {
 }
 
 /**
- * Make the chain that picks one endpoint of a pool; it serves every destination of its protocol with as many slots (of large pools: in its map).
+ * Make the chain that picks one endpoint of a pool; it serves every destination of its protocol (of large pools: with as many slots, in its map).
  *
  * Shape: draws a slot; a lookup that finds nothing ends its rule, and the next one draws again, so all endpoints are equally likely. The
- * last rule draws from the half that is always taken. An endpoint more or less leaves the chain, and the verdict that leads to it, as it is.
+ * last rules draw from the half that is always taken. Each number of slots of a small pool has places of its own ({@link atPlaces}), and the
+ * chain draws for one number after the other: at those of another number nothing lies. So an endpoint more or less leaves the chain, and the
+ * verdict that leads to it, as it is.
  */
 export function pickChain({ where, protocol, pool, slots, map }: Pick, words: Words): ChainObject {
   const { ip } = words;
   const from = POOLS.find(({ name }) => name === pool)?.from ?? 0;
-  const among = isLargePoolMap(map) ? `-in-${map.slice(map.lastIndexOf("-") + 1)}` : "";
-  const name = `${where === "nodeport" ? "np-" : ""}pick-${pool === "local" ? "local-" : ""}${protocol}-${slots}${among}`;
+  const among = slots === undefined ? "" : `-${slots}-in-${map.slice(map.lastIndexOf("-") + 1)}`;
+  const name = `${where === "nodeport" ? "np-" : ""}pick-${pool === "local" ? "local-" : ""}${protocol}${among}`;
   const destination = where === "nodeport" ? `${protocol} dport` : `${ip} daddr . ${protocol} dport`;
-  const draw = (count: number): string => {
-    const index = `numgen random mod ${count}${from === 0 ? "" : ` offset ${from}`}`;
+  const draw = (count: number, first: number): string => {
+    const index = `numgen random mod ${count}${first === 0 ? "" : ` offset ${first}`}`;
     return `dnat ${ip} to ${destination} . ${index} map @${map}`;
   };
+  const times = <T>(rules: readonly T[]): readonly T[] => Array.from({ length: DRAWS }, () => rules).flat();
+  if (slots !== undefined) {
+    const rules = [...times([draw(slots, from)]), draw(slots / 2, from)];
+    return chain(name, counted("counted-connections", words, rules));
+  }
   // Of one or two slots none is vacant.
-  const draws = slots <= 2 ? [draw(slots)] : [...Array.from({ length: DRAWS }, () => draw(slots)), draw(slots / 2)];
-  return chain(name, counted("counted-connections", words, draws));
+  const full = [1, 2].map((count) => draw(count, from + count));
+  const drawn = times(VACANT_SLOTS.map((count) => draw(count, from + count)));
+  const taken = VACANT_SLOTS.map((count) => draw(count / 2, from + count));
+  // Again for a packet that comes while a pool gets fewer slots: lookups see the newest elements.
+  return chain(name, counted("counted-connections", words, [...full, ...drawn, ...taken, ...full]));
+}
+
+/** Lay the endpoints of a small pool at their places: behind as many vacant ones ("") as it has slots, so that no two numbers of slots share a place. */
+export function atPlaces(endpoints: readonly string[]): readonly string[] {
+  return endpoints.length === 0 ? endpoints : [...Array<string>(slotsFor(endpoints.length)).fill(""), ...endpoints];
 }
 
 /** The chain that a packet from outside some source ranges does not come back from. Name and content depend on the ranges alone. */

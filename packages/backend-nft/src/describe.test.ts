@@ -2,7 +2,12 @@ import { describe, expect, it } from "vitest";
 import { describeObject } from "./describe.ts";
 import type { ChainObject, DestinationValue, ServiceObject } from "./objects.ts";
 
-const VALUE: DestinationValue = { verdict: "goto pick-tcp-2", comment: "", cluster: ["10.1.1.1 . 8080", "10.1.2.1 . 8080"], local: [] };
+const VALUE: DestinationValue = {
+  verdict: "goto pick-tcp",
+  comment: "",
+  cluster: ["", "", "10.1.1.1 . 8080", "10.1.2.1 . 8080"],
+  local: [],
+};
 const service = (value: Partial<DestinationValue> = {}): ServiceObject => ({
   kind: "service",
   key: "10.96.0.1 . tcp . 80",
@@ -12,22 +17,27 @@ const chain = (value: string): ChainObject => ({ kind: "chain", key: "dispatch",
 
 describe("what the kernel holds otherwise", () => {
   it("endpoints: who is sent to whom, and the map that shows it", () => {
-    expect(describeObject(service(), "IPv4", service({ cluster: ["10.1.1.1 . 8080", "", "10.9.9.9 . 8080"] }))).toMatchObject({
+    expect(describeObject(service(), "IPv4", service({ cluster: ["", "", "10.1.1.1 . 8080", "", "10.9.9.9 . 8080"] }))).toMatchObject({
       differs:
-        "the kernel sends packets for 10.96.0.1:80/TCP to 10.1.1.1:8080, nothing, 10.9.9.9:8080, should: 10.1.1.1:8080, 10.1.2.1:8080 (map endpoints-tcp of table ip turnout)",
+        "the kernel sends packets for 10.96.0.1:80/TCP to 10.1.1.1:8080, 10.9.9.9:8080, should: 10.1.1.1:8080, 10.1.2.1:8080 (map endpoints-tcp of table ip turnout)",
       show: "nft list map ip turnout endpoints-tcp | grep -F '10.96.0.1 . 80 . '",
     });
   });
 
+  it("endpoints at places where packets seldom find them", () => {
+    const held = service({ cluster: ["10.1.1.1 . 8080", "10.1.2.1 . 8080"] });
+    expect(describeObject(service(), "IPv4", held).differs).toContain("10.1.2.1:8080, which lie at other places (map");
+  });
+
   it("a verdict: what the kernel does, and the element that says so", () => {
     const { differs, show } = describeObject(service(), "IPv4", service({ verdict: "drop" }));
-    expect(differs).toContain('the kernel does "drop", should: "goto pick-tcp-2"');
+    expect(differs).toContain('the kernel does "drop", should: "goto pick-tcp"');
     expect(show).toBe("nft get element ip turnout services '{ 10.96.0.1 . tcp . 80 }'");
   });
 
   it.each([
-    ["pods are told", "goto offcluster-masq-pick-tcp-2.pick-tcp-2"],
-    ["everything is masqueraded", "goto masq-pick-tcp-2"],
+    ["pods are told", "goto offcluster-masq-pick-tcp.pick-tcp"],
+    ["everything is masqueraded", "goto masq-pick-tcp"],
   ])("a verdict of other flags: %s", (_name, verdict) => {
     expect(describeObject(service(), "IPv4", service({ verdict }))).toMatchObject({ isOfOtherSettings: true });
   });

@@ -98,14 +98,16 @@ function listed(table: string, map: string, key: string): string {
 }
 
 function sends(what: string, held: readonly string[], wanted: readonly string[], map: string, table: string): string {
-  return `the kernel sends ${what} to ${endpointsText(held)}, should: ${endpointsText(wanted)} (map ${map} of table ${table})`;
+  const [is, should] = [endpointsText(held), endpointsText(wanted)];
+  return `the kernel sends ${what} to ${is}, should: ${should}${is === should ? ", which lie at other places" : ""} (map ${map} of table ${table})`;
 }
 
-function endpointsText(endpoints: readonly string[]): string {
+function endpointsText(places: readonly string[]): string {
+  const endpoints = places.filter((place) => place !== "");
   if (endpoints.length === 0) return "no endpoint";
   const shown = endpoints.slice(0, SHOWN).map((endpoint) => {
     const [ip = "", port] = endpoint.split(" . ");
-    return port === undefined ? "nothing" : hostPort(ip, Number(port));
+    return hostPort(ip, Number(port));
   });
   return `${shown.join(", ")}${endpoints.length > shown.length ? ` and ${endpoints.length - shown.length} more` : ""}`;
 }

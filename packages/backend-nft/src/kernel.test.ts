@@ -139,7 +139,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
       await first.sync();
       const nftFamily = family === "IPv4" ? "ip" : "ip6";
       const before = await kernelState(backends[family]);
-      await nft("flush", "chain", nftFamily, "turnout", "pick-tcp-2");
+      await nft("flush", "chain", nftFamily, "turnout", "pick-tcp");
       await nft("flush", "set", nftFamily, "turnout", "cluster-ips");
       const second = new Proxy(open(family), family);
       second.want(SHOWCASE);
@@ -263,7 +263,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const delta = proxy.ledger.delta(Date.now() + 5_000);
     expect(delta.lingering.length).toBeGreaterThan(10);
     // One that somebody else has deleted must not hold up the rest.
-    await nft("delete", "chain", "ip", "turnout", "pick-tcp-2");
+    await nft("delete", "chain", "ip", "turnout", "pick-tcp");
     const outcome = await proxy.backend.apply(proxy.backend.plan(delta), signal);
     expect(outcome).toEqual({});
     const observed = await proxy.backend.observe(signal);

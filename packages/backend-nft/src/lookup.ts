@@ -53,7 +53,7 @@ function elementsOf(object: Exclude<NftObject, { readonly kind: "chain" | "affin
     case "nodeport": {
       const protocol = object.key.split(" . ")[object.kind === "service" ? 1 : 0] ?? "";
       const map = endpointMap(object.kind, protocol);
-      const places = POOLS.flatMap(({ from }) => placesOf({ ...endpointLocation(object.kind, object.key, from), map }, SMALL_POOL_MAX + 1));
+      const places = POOLS.flatMap(({ from }) => placesOf({ ...endpointLocation(object.kind, object.key, from), map }, 2 * SMALL_POOL_MAX));
       return [{ set: VERDICT_MAPS[object.kind], key: keyOf(object.key) }, ...places];
     }
     case "large-pool":

@@ -18,10 +18,10 @@ export interface ChainObject {
   readonly rules: readonly string[];
 }
 
-/** Where a destination's packets go, and the endpoints of each pool that its rules use, as `address . port` in index order. */
+/** Where a destination's packets go, and the endpoints of each pool that its rules use, as `address . port` at their indexes ("": vacant). */
 export interface DestinationValue {
   readonly [key: string]: Plain;
-  /** `goto pick-3`, `drop`, …; "" when only endpoints are there (a load that was cut off). */
+  /** `goto pick-tcp`, `drop`, …; "" when only endpoints are there (a load that was cut off). */
   readonly verdict: string;
   /** Name of the row, shown by `nft list`; "" for none. */
   readonly comment: string;

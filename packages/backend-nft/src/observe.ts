@@ -13,6 +13,7 @@ import {
   poolAt,
   PROTOCOLS,
   SET_NAMES,
+  SMALL_POOL_MAX,
   VERDICT_MAPS,
 } from "./objects.ts";
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
@@ -185,6 +186,9 @@ function observedDigest({ comments, isDropping }: NftTableChain): string {
   return comment.endsWith(`/${count}`) && !isDropping ? comment : `${TAMPERED} ${comment} ${count}`;
 }
 
+/** Every small pool has places that far, and most of them are vacant. */
+const PLACES_MIN = 2 * SMALL_POOL_MAX;
+
 /** Puts elements at their places in lists; gaps are "". */
 class ListFiller {
   #gapsLeft = GAPS_MAX;
@@ -196,7 +200,7 @@ class ListFiller {
 
   put(list: string[], index: number, text: string): void {
     // Elements come in no order, so a whole list has as many gaps meanwhile as it has elements, at most.
-    this.#gapsLeft += 1 - Math.max(0, index - list.length);
+    this.#gapsLeft += 1 - Math.max(0, index - Math.max(list.length, PLACES_MIN));
     if (this.isOverfull) return;
     while (list.length < index) list.push("");
     list[index] = text;

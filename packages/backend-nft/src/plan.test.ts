@@ -79,7 +79,7 @@ describe("planDelta", () => {
     const ledger = new Ledger<NftObject>();
     want(ledger, [plain(0, 1)], "IPv4", { ...SETTINGS, masqueradeAll: true, masqueradeBit: 5 });
     const text = explainPlan(planDelta(ledger.delta(0), "IPv4"));
-    expect(text).toContain("meta mark set meta mark or 0x00000020 goto pick-tcp-1");
+    expect(text).toContain("meta mark set meta mark or 0x00000020 goto pick-tcp");
     expect(text).toContain("meta mark and 0x00000020 == 0x00000020 meta mark set meta mark xor 0x00000020 masquerade fully-random");
   });
 

@@ -141,5 +141,6 @@ function stageEndpoints({ put }: Delta<NftObject>, family: IPFamily): Staged {
 }
 
 function endpointCount(object: DestinationObject | LargePoolObject): number {
-  return object.kind === "large-pool" ? object.value.length : object.value.cluster.length + object.value.local.length;
+  if (object.kind === "large-pool") return object.value.length;
+  return [object.value.cluster, object.value.local].reduce((sum, places) => sum + places.filter((place) => place !== "").length, 0);
 }

@@ -1,7 +1,17 @@
 import { cidrContains, parseCIDR, parseIP, printableName } from "@turnout/core";
 import { hostPort } from "@turnout/core/backend";
 import type { Context, Destination, ServicePort } from "@turnout/core/backend";
-import { endpointChain, endpointChainName, pickChain, policyFor, slotsFor, sourcesChain, affinityChain, wordsOf } from "./chains.ts";
+import {
+  atPlaces,
+  endpointChain,
+  endpointChainName,
+  pickChain,
+  policyFor,
+  slotsFor,
+  sourcesChain,
+  affinityChain,
+  wordsOf,
+} from "./chains.ts";
 import type { PickTargets, Words } from "./chains.ts";
 import { fingerprint } from "./names.ts";
 import { endpointLocation, largePoolKey, largePoolMap, POOLS, SMALL_POOL_MAX } from "./objects.ts";
@@ -79,12 +89,12 @@ function renderDestination(
   return objects;
 }
 
-/** Chains are the same for every row with as many slots: made once, kept for good (there are few). */
+/** Chains are the same for every row of a protocol: made once, kept for good (there are few). */
 const pickChains = new Map<string, ChainObject>();
 
-/** A pool that lies with all others of its protocol; large ones are objects of their own. */
+/** The places of a pool that lies with all others of its protocol; large ones are objects of their own. */
 function ifSmall(pool: readonly string[]): readonly string[] {
-  return pool.length > SMALL_POOL_MAX ? NO_ENDPOINTS : pool;
+  return pool.length > SMALL_POOL_MAX ? NO_ENDPOINTS : atPlaces(pool);
 }
 
 /** A destination as {@link renderPicks} needs it. */
@@ -105,8 +115,8 @@ function renderPicks({ where, key, protocol, used }: Picked, words: Words, objec
     if (isLarge) {
       objects.push({ kind: "map", key: map, value: true }, { kind: "large-pool", key: largePoolKey({ ...place, map }), value: endpoints });
     }
-    const slots = slotsFor(endpoints.length);
-    const memo = `${words.ip} ${map} ${pool} ${slots} ${words.isCounting}`;
+    const slots = isLarge ? slotsFor(endpoints.length) : undefined;
+    const memo = `${words.ip} ${map} ${pool} ${slots ?? ""} ${words.isCounting}`;
     let found = pickChains.get(memo);
     if (found === undefined) pickChains.set(memo, (found = pickChain({ where, protocol, pool, slots, map }, words)));
     objects.push(found);

@@ -99,7 +99,7 @@ export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, 
   if (isDestination(after) && isDestination(before)) {
     const isChanging = verdictText(before.value) !== verdictText(after.value);
     if (before.value.verdict !== "" && isChanging) writer.element("delete", VERDICT_MAPS[after.kind], after.key);
-    // The same chain draws on: it takes a slot that is vacant now for what it is.
+    // The same chain draws on: it takes a place that is vacant now for what it is.
     const rest = isChanging ? late : writer;
     for (const { name, from } of POOLS) {
       deleteIndexed(endpointLocation(after.kind, after.key, from), before.value[name], after.value[name], writer, rest);
@@ -158,7 +158,7 @@ function placeOf(object: AffinityEndpointsObject | LargePoolObject): ListLocatio
 function addIndexed({ map, key, from }: ListLocation, before: readonly string[], after: readonly string[], writer: Writer): void {
   for (let index = 0; index < after.length; index++) {
     const text = after[index] ?? "";
-    if (before[index] !== text) writer.element("add", map, `${key} . ${from + index} : ${text}`);
+    if (text !== "" && before[index] !== text) writer.element("add", map, `${key} . ${from + index} : ${text}`);
   }
 }
 
@@ -174,7 +174,7 @@ function deleteIndexed(
   late: Writer,
 ): void {
   for (let index = 0; index < before.length; index++) {
-    // An index may be missing on a host that was tampered with; "" stands for such a gap.
+    // Vacant places are "".
     if (before[index] === "" || before[index] === after[index]) continue;
     (index < after.length ? writer : late).element("delete", map, `${key} . ${from + index}`);
   }

@@ -163,7 +163,7 @@ describe("a foreign hand", () => {
     }
   });
 
-  it.each(["delete map ip turnout affinity-endpoints", "delete chain ip turnout nat-prerouting", "delete chain ip turnout layout-2"])(
+  it.each(["delete map ip turnout affinity-endpoints", "delete chain ip turnout nat-prerouting", "delete chain ip turnout layout-3"])(
     "is mended when it could %s",
     async (tampering) => {
       const { host, proxy } = await showcase("IPv4");
@@ -194,7 +194,7 @@ describe("a foreign hand", () => {
     ["add chain ip turnout dispatch", 1],
     ["add set ip turnout cluster-ips { type ipv4_addr; }", 1],
     ["add element ip turnout cluster-ips { 10.96.0.1 }", 0],
-    ["flush chain ip turnout layout-2", 0],
+    ["flush chain ip turnout layout-3", 0],
     ["add element ip turnout cluster-ips { 192.0.2.1 }; delete element ip turnout cluster-ips { 192.0.2.1 }", 1],
     ["add chain ip turnout new; add chain nope nope", 0],
   ])("%s raises the generation by %i", async (text, by) => {
