@@ -38,12 +38,18 @@ export class Applier {
   /** Carry out one plan. @throws {ProxyError} when a transaction failed; earlier ones of the plan are in force. */
   async apply({ steps }: Plan<Transaction>, signal: AbortSignal): Promise<Outcome<NftObject>> {
     const idle: ChainObject[] = [];
+    let before: Promise<void> = Promise.resolve();
     for (const { statements, forgets, emptied, deleted } of steps) {
+      // While the one before is under way.
+      const commit = deleted.length > 0 || statements.length === 0 ? undefined : this.#session.prepare(statements);
+      await before;
+      before = commit?.(signal) ?? before;
+      if (commit === undefined || forgets.length + emptied.length > 0) await before;
       if (deleted.length > 0) idle.push(...(await this.#deleteChains(deleted, signal)));
-      else if (statements.length > 0) await this.#session.commit(statements, signal);
       if (forgets.length > 0) await this.#forgetClients(new Set(forgets), signal);
       idle.push(...emptied);
     }
+    await before;
     return idle.length === 0 ? {} : { lingering: idle.map((object) => ({ object, afterMs: IDLE_MS })) };
   }
 

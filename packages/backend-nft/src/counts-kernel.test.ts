@@ -73,7 +73,7 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
   });
 
   async function open(family: IPFamily, options: Readonly<Record<string, boolean>> = {}): Promise<NftBackend> {
-    const world = { exec: node.exec, clock: systemClock(), netlink: { ...createFakeNetlink(), nftTable: node.nftTable }, log: quiet };
+    const world = { exec: node.exec, clock: systemClock(), netlink: { ...createFakeNetlink(), ...node.tables }, log: quiet };
     const dataplane = await nftModule.open(nftModule.parseOptions(options), world, signal);
     dataplanes.push(dataplane);
     return dataplane.family(family);

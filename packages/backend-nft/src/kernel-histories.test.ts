@@ -54,8 +54,8 @@ class KernelHost implements FakeHost {
 
   constructor() {
     const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-    const nftTable = nftTableIn(`/proc/${this.#holder.pid}/ns/net`);
-    this.world = { exec: this.#execInside(), clock: this.#clock, netlink: { ...this.#netlink, nftTable }, log: quiet };
+    const tables = nftTableIn(`/proc/${this.#holder.pid}/ns/net`);
+    this.world = { exec: this.#execInside(), clock: this.#clock, netlink: { ...this.#netlink, ...tables }, log: quiet };
     while (networkOf(this.#holder.pid) === networkOf(process.pid)) runNow("sleep", ["0.001"]);
     this.#nft(["-f", "-"], `${FOREIGN_RULESET}\n`);
   }

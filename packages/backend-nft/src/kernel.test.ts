@@ -111,7 +111,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
   let backends: Record<IPFamily, NftBackend>;
   beforeAll(async () => {
     namespace = createTestNamespace("tnft");
-    world = { exec: namespace.exec, clock: systemClock(), netlink: { ...createFakeNetlink(), nftTable: namespace.nftTable }, log: quiet };
+    world = { exec: namespace.exec, clock: systemClock(), netlink: { ...createFakeNetlink(), ...namespace.tables }, log: quiet };
     dataplane = await nftModule.open(nftModule.parseOptions({}), world, signal);
     backends = { IPv4: open("IPv4"), IPv6: open("IPv6") };
   });

@@ -47,7 +47,7 @@ describe("a Service of many ports with many endpoints each, on a real kernel", n
   it("is spread over maps, leaves another's change as cheap as ever, is adopted by a new process, and goes without a trace", async () => {
     const { exec } = namespace;
     const noted: Exec = { ...exec, run: (file, args, options) => (ran.push(args.join(" ")), exec.run(file, args, options)) };
-    const world = { exec: noted, clock: systemClock(), netlink: { ...createFakeNetlink(), nftTable: namespace.nftTable }, log: quiet };
+    const world = { exec: noted, clock: systemClock(), netlink: { ...createFakeNetlink(), ...namespace.tables }, log: quiet };
     const dataplane = await nftModule.open(nftModule.parseOptions({}), world, signal);
     const backend = dataplane.family("IPv4");
     let ledger = new Ledger<NftObject>();

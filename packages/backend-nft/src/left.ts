@@ -1,9 +1,9 @@
 import { objectId } from "@turnout/core/backend";
 import type { IPFamily, KernelObject, LeftObjects, WhatIsLeft } from "@turnout/core/backend";
 import { readNftKey } from "@turnout/host";
-import type { NftChange, NftPartKind } from "@turnout/host";
+import type { NftChange } from "@turnout/host";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import { destinationKey, endpointMap, isLargePoolMap, largePoolKey, poolAt, PROTOCOLS } from "./objects.ts";
+import { destinationKey, endpointMap, isLargePoolMap, keyParts, largePoolKey, poolAt, PROTOCOLS } from "./objects.ts";
 import type { DestinationKind, DestinationValue, NftObject, PoolName } from "./objects.ts";
 
 /** Where clients are remembered: packets make what is in it, and nothing of it is wanted. */
@@ -61,21 +61,20 @@ function touchesBy({ verb, kind, name, keys }: NftChange, family: IPFamily): rea
 
 /** What an element that came or went does to the object that it is a part of; undefined: it is of none that is known. */
 function touchOf(set: string, key: Buffer, isMade: boolean, family: IPFamily): Touch | undefined {
-  const read = (...parts: readonly NftPartKind[]): readonly string[] | undefined => readNftKey(key, family, parts);
+  const parts = readNftKey(key, family, keyParts(set));
   switch (set) {
     case "services":
-      return verdictTouch("service", read("address", "protocol", "port"), isMade);
+      return verdictTouch("service", parts, isMade);
     case "nodeports":
-      return verdictTouch("nodeport", read("protocol", "port"), isMade);
+      return verdictTouch("nodeport", parts, isMade);
     case "cluster-ips":
     case "nodeport-ips":
-      return plainTouch(set, read("address"), isMade);
     case "hairpin":
-      return plainTouch(set, read("address", "address"), isMade);
+      return plainTouch(set, parts, isMade);
     case "affinity-endpoints":
-      return listTouch("affinity-endpoints", read("number", "number", "number"), isMade, (parts) => parts.join(" . "));
+      return listTouch("affinity-endpoints", parts, isMade, (rest) => rest.join(" . "));
     default:
-      return endpointTouch(set, read(...(set.startsWith("nodeport-") ? [] : (["address"] as const)), "port", "number"), isMade);
+      return endpointTouch(set, parts, isMade);
   }
 }
 

@@ -1,9 +1,9 @@
 import { objectId } from "@turnout/core/backend";
 import type { IPFamily } from "@turnout/core/backend";
-import type { LinuxWorld, NftElementQuestion, NftPartKind, NftPartsQuestion } from "@turnout/host";
+import type { LinuxWorld, NftElementQuestion, NftPartsQuestion } from "@turnout/host";
 import { affinityChainOf, slotsFor } from "./chains.ts";
 import { layoutName, NFT_FAMILY, TABLE } from "./names.ts";
-import { endpointLocation, endpointMap, largePoolLocation, POOLS, SMALL_POOL_MAX, VERDICT_MAPS } from "./objects.ts";
+import { endpointLocation, endpointMap, keyParts, largePoolLocation, POOLS, SMALL_POOL_MAX, VERDICT_MAPS } from "./objects.ts";
 import type { NftObject, ListLocation } from "./objects.ts";
 import { objectsInParts } from "./observe.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
@@ -48,20 +48,20 @@ function elementsOf(object: Exclude<NftObject, { readonly kind: "chain" | "affin
     case "cluster-ips":
     case "nodeport-ips":
     case "hairpin":
-      return [{ set: object.kind, key: keyOf(object.key) }];
+      return [{ set: object.kind, key: keyIn(object.kind, object.key) }];
     case "service":
     case "nodeport": {
       const protocol = object.key.split(" . ")[object.kind === "service" ? 1 : 0] ?? "";
       const map = endpointMap(object.kind, protocol);
       const places = POOLS.flatMap(({ from }) => placesOf({ ...endpointLocation(object.kind, object.key, from), map }, 2 * SMALL_POOL_MAX));
-      return [{ set: VERDICT_MAPS[object.kind], key: keyOf(object.key) }, ...places];
+      return [{ set: VERDICT_MAPS[object.kind], key: keyIn(VERDICT_MAPS[object.kind], object.key) }, ...places];
     }
     case "large-pool":
       return placesOf(largePoolLocation(object), 2 * slotsFor(object.value.length));
     case "affinity-endpoints":
       return Array.from({ length: object.value.length + SMALL_POOL_MAX }, (_, index) => ({
         set: object.kind,
-        key: keyOf(`${object.key} . ${index}`),
+        key: keyIn(object.kind, `${object.key} . ${index}`),
       }));
     case "map":
     case "table":
@@ -73,25 +73,12 @@ function elementsOf(object: Exclude<NftObject, { readonly kind: "chain" | "affin
 function placesOf({ map, key, from }: ListLocation, count: number): readonly NftElementQuestion[] {
   return Array.from({ length: count }, (_, index) => ({
     set: map,
-    key: [...keyOf(key), { is: "number", text: String(from + index) }],
+    key: keyIn(map, `${key} . ${from + index}`),
   }));
 }
 
-/** Tell the parts of a key by what they look like: addresses, protocols, the port behind either, numbers. */
-function keyOf(text: string): NftElementQuestion["key"] {
-  const parts = text.split(" . ");
-  return parts.map((part, index) => {
-    const isAddress = /[.:]/.test(part);
-    const before = parts[index - 1];
-    const is: NftPartKind = isAddress
-      ? "address"
-      : /^[a-z]/.test(part)
-        ? "protocol"
-        : before !== undefined && /[.:a-z]/.test(before)
-          ? "port"
-          : parts.length === 1
-            ? "port"
-            : "number";
-    return { is, text: part };
-  });
+/** An element by its key, all of it or without its last part. */
+function keyIn(set: string, text: string): NftElementQuestion["key"] {
+  const kinds = keyParts(set);
+  return text.split(" . ").map((part, index) => ({ is: kinds[index] ?? "number", text: part }));
 }

@@ -66,7 +66,7 @@ function openDataplane(options: NftOptions, world: LinuxWorld): Dataplane<NftFac
   const sessions: NftSession[] = [];
   return {
     family(family) {
-      const session = new NftSession({ exec: world.exec, own }, options.nftPath);
+      const session = new NftSession({ exec: world.exec, own, kernel: world }, options.nftPath);
       sessions.push(session);
       return backendOf({ family, options, world, session, own });
     },
@@ -126,8 +126,11 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     ...(options.counters ? { counts: readCounts } : {}),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
     tellsDrift: true,
-    watch: (signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> =>
-      watchHost({ world, family, own, echoes: session.echoes, mark }, signal),
+    watch(signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> {
+      // Who watches is going to write: nft starts while the API's objects are read.
+      session.start();
+      return watchHost({ world, family, own, echoes: session.echoes, mark }, signal);
+    },
     cleanup: (signal): Promise<void> => lookingFor(() => session.dropTable(nftFamily, TABLE, signal), world.netlink, nftFamily),
     leftovers: (isInUse, signal): Promise<readonly Leftover[]> =>
       lookingFor(() => findLeftovers(session, nftFamily, isInUse, signal), world.netlink, nftFamily),

@@ -1,4 +1,5 @@
 import type { Plain } from "@turnout/core/backend";
+import type { NftPartKind } from "@turnout/host/nft-statement";
 import { digest } from "./names.ts";
 
 /** The whole table with its maps and sets; its value is the layout's version. */
@@ -129,6 +130,22 @@ export const SET_NAMES: readonly string[] = [
   "affinity",
   "affinity-endpoints",
 ];
+
+const KEY_PARTS: Readonly<Record<string, readonly NftPartKind[]>> = {
+  services: ["address", "protocol", "port"],
+  nodeports: ["protocol", "port"],
+  "cluster-ips": ["address"],
+  "nodeport-ips": ["address"],
+  hairpin: ["address", "address"],
+  "affinity-endpoints": ["number", "number", "number"],
+};
+const ENDPOINT_PARTS: readonly NftPartKind[] = ["address", "port", "number"];
+const NODE_PORT_ENDPOINT_PARTS: readonly NftPartKind[] = ["port", "number"];
+
+/** What the parts of a key are in one of our sets and maps. */
+export function keyParts(set: string): readonly NftPartKind[] {
+  return KEY_PARTS[set] ?? (set.startsWith("nodeport-") ? NODE_PORT_ENDPOINT_PARTS : ENDPOINT_PARTS);
+}
 
 /** Where a list is: the map, the key of its elements without the index, and its first index. */
 export interface ListLocation {

@@ -83,7 +83,7 @@ describe("what is read of a real kernel's table is what nft lists", needs("root"
       const world = {
         exec: namespace.exec,
         clock: systemClock(),
-        netlink: { ...createFakeNetlink(), nftTable: namespace.nftTable },
+        netlink: { ...createFakeNetlink(), ...namespace.tables },
         log: quiet,
       };
       const dataplane = await nftModule.open(nftModule.parseOptions({ counters }), world, signal);

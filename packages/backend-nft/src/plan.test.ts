@@ -1,6 +1,7 @@
 import { Ledger, objectId } from "@turnout/core";
 import type { IPFamily, NodeSettings } from "@turnout/core";
 import { SHOWCASE } from "@turnout/core/testing";
+import { nftStatementText } from "@turnout/host/nft-statement";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import type { NftObject } from "./objects.ts";
@@ -16,6 +17,11 @@ function want(ledger: Ledger<NftObject>, fixtures: readonly ServiceFixture[], fa
   const { rows, node } = stateOf(fixtures, family, settings);
   const context = { node, host: FACTS };
   ledger.setAll(renderSkeleton(context, OPTIONS), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, OPTIONS)])));
+}
+
+/** The transactions of a plan, as text. */
+function transactionsOf(...args: Parameters<typeof planDelta>): readonly { readonly statements: readonly string[] }[] {
+  return planDelta(...args).steps.map(({ statements }) => ({ statements: statements.map(nftStatementText) }));
 }
 
 /** The plan that leads from one state to another, as text. */
@@ -86,7 +92,7 @@ describe("planDelta", () => {
   it("deletes a chain that has idled long enough behind all else, in a transaction of its own", () => {
     const chain: NftObject = { kind: "chain", key: "pick-9", value: "x/1", rules: [] };
     const put = [{ after: { kind: "cluster-ips", key: "10.96.0.1", value: true } as const }];
-    const { steps } = planDelta({ put, remove: [], lingering: [{ object: chain, sinceMs: 5_000 }], nowMs: 6_000 }, "IPv4");
+    const steps = transactionsOf({ put, remove: [], lingering: [{ object: chain, sinceMs: 5_000 }], nowMs: 6_000 }, "IPv4");
     expect(steps.map(({ statements }) => statements)).toEqual([
       ["add element ip turnout cluster-ips { 10.96.0.1 }"],
       ["delete chain ip turnout pick-9"],
@@ -101,7 +107,7 @@ describe("planDelta", () => {
         value: { verdict: "goto pick-9", comment: "", local: [], cluster: Array.from({ length: 9 }, (_x, k) => `10.1.0.${k} . 80`) },
       } as const satisfies NftObject,
     }));
-    const { steps } = planDelta({ put, remove: [], lingering: [], nowMs: 0 }, "IPv4");
+    const steps = transactionsOf({ put, remove: [], lingering: [], nowMs: 0 }, "IPv4");
     expect(steps.length).toBe(4);
     expect(
       steps.slice(0, -1).every(({ statements }) => statements.every((text) => text.startsWith("add element ip turnout endpoints-tcp"))),
@@ -116,7 +122,7 @@ describe("planDelta", () => {
       { kind: "map", key: "endpoints-tcp-7", value: true },
       { kind: "large-pool", key: "endpoints-tcp-7 10.96.0.1 . 80 . 0", value: cluster },
     ];
-    const { steps } = planDelta({ put: [], remove, lingering: [], nowMs: 0 }, "IPv4");
+    const steps = transactionsOf({ put: [], remove, lingering: [], nowMs: 0 }, "IPv4");
     expect(steps.map(({ statements }) => statements.length)).toEqual([1, 40, 40, 21]);
     expect(steps[0]?.statements).toEqual(["delete element ip turnout services { 10.96.0.1 . tcp . 80 }"]);
     expect(steps.at(-1)?.statements.at(-1)).toBe("delete map ip turnout endpoints-tcp-7");
@@ -127,7 +133,7 @@ describe("planDelta", () => {
     const other: NftObject = { kind: "table", key: "layout", value: "another" };
     ledger.adopt({ objects: new Map([[objectId(other), other]]), lingering: [] });
     want(ledger, [plain(0, 1)], "IPv4");
-    const { steps } = planDelta(ledger.delta(0), "IPv4");
+    const steps = transactionsOf(ledger.delta(0), "IPv4");
     expect(steps).toHaveLength(1);
     expect(steps[0]?.statements.slice(0, 2)).toEqual(["delete table ip turnout", "add table ip turnout"]);
   });

@@ -1,4 +1,6 @@
 import type { Delta, IPFamily, Plan } from "@turnout/core/backend";
+import { nftStatementText } from "@turnout/host/nft-statement";
+import type { NftStatement } from "@turnout/host/nft-statement";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import type { ChainObject, LargePoolObject, NftObject } from "./objects.ts";
 import { mapStatement, tableStatements } from "./skeleton.ts";
@@ -16,7 +18,7 @@ import type { DestinationObject } from "./statements.ts";
 
 /** One nft transaction: statements that take effect together or not at all. */
 export interface Transaction {
-  readonly statements: readonly string[];
+  readonly statements: readonly NftStatement[];
   /** Keys of endpoints whose clients are forgotten after it; what there is to delete shows only then. */
   readonly forgets: readonly string[];
   /** Chains that this transaction empties and that can be deleted a second later. */
@@ -78,7 +80,10 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
 /** The plan as text a person (and `nft -f`) can read. */
 export function explainPlan({ steps }: Plan<Transaction>): string {
   const parts = steps.map(({ statements, forgets }, index) => {
-    const lines = [...statements, ...forgets.map((key) => `# and delete the elements of affinity that end in ${key}`)];
+    const lines = [
+      ...statements.map(nftStatementText),
+      ...forgets.map((key) => `# and delete the elements of affinity that end in ${key}`),
+    ];
     return `# transaction ${index + 1}\n${lines.join("\n")}\n`;
   });
   return parts.length === 0 ? "# nothing to do\n" : parts.join("\n");
@@ -96,7 +101,7 @@ function quiet(writer: Writer): Transaction {
   return quietly(writer.finish());
 }
 
-function quietly(statements: readonly string[]): Transaction {
+function quietly(statements: readonly NftStatement[]): Transaction {
   return { statements, forgets: [], emptied: [], deleted: [] };
 }
 

@@ -1,7 +1,8 @@
 import type { IPFamily, Put } from "@turnout/core/backend";
+import type { NftElements, NftElementWrite, NftStatement } from "@turnout/host/nft-statement";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { slotsFor } from "./chains.ts";
-import { endpointLocation, largePoolLocation, POOLS, VERDICT_MAPS } from "./objects.ts";
+import { endpointLocation, keyParts, largePoolLocation, POOLS, VERDICT_MAPS } from "./objects.ts";
 import type {
   ChainObject,
   DestinationValue,
@@ -22,16 +23,16 @@ export type DestinationObject = ServiceObject | NodePortObject;
 
 /** Collects statements for one family, elements of one set in a row joined. */
 export class Writer {
-  readonly #statements: string[] = [];
-  readonly #prefix: string;
-  readonly #open = new Map<string, string[]>();
+  readonly #statements: NftStatement[] = [];
+  readonly #family: "ip" | "ip6";
+  readonly #open = new Map<string, NftElements & { readonly elements: NftElementWrite[] }>();
 
   constructor(family: IPFamily) {
-    this.#prefix = `${NFT_FAMILY[family]} ${TABLE}`;
+    this.#family = NFT_FAMILY[family];
   }
 
   /** Everything written, in order; elements collected so far are written out. */
-  finish(): readonly string[] {
+  finish(): readonly NftStatement[] {
     this.flush();
     return this.#statements;
   }
@@ -41,23 +42,36 @@ export class Writer {
   }
 
   command(verb: string, rest: string): void {
-    this.#statements.push(`${verb} ${this.#prefix} ${rest}`);
+    this.#statements.push(`${verb} ${this.#family} ${TABLE} ${rest}`);
   }
 
-  element(verb: "add" | "delete", set: string, text: string): void {
-    const head = `${verb} element ${this.#prefix} ${set}`;
-    const open = this.#open.get(head);
-    if (open === undefined) this.#open.set(head, [text]);
-    else if (open.push(text) >= ELEMENTS_PER_STATEMENT) this.#close(head, open);
+  add(set: string, key: string, value: string = "", comment: string = ""): void {
+    this.#put("add", set, { key, value, comment });
+  }
+
+  /** Add the element of a list at a place. */
+  addAt(map: string, key: string, place: number, value: string): void {
+    this.#put("add", map, { key, place, value, comment: "" });
+  }
+
+  delete(set: string, key: string, place?: number): void {
+    this.#put("delete", set, place === undefined ? { key, value: "", comment: "" } : { key, place, value: "", comment: "" });
   }
 
   /** Write out all elements collected so far: what is written later comes after them. */
   flush(): void {
-    for (const [head, texts] of this.#open) this.#close(head, texts);
+    this.#statements.push(...this.#open.values());
+    this.#open.clear();
   }
 
-  #close(head: string, texts: readonly string[]): void {
-    this.#statements.push(`${head} { ${texts.join(", ")} }`);
+  #put(verb: NftElements["verb"], set: string, element: NftElementWrite): void {
+    const head = verb === "add" ? set : `-${set}`;
+    let open = this.#open.get(head);
+    if (open === undefined) {
+      this.#open.set(head, (open = { verb, family: this.#family, table: TABLE, set, parts: keyParts(set), elements: [] }));
+    }
+    if (open.elements.push(element) < ELEMENTS_PER_STATEMENT) return;
+    this.#statements.push(open);
     this.#open.delete(head);
   }
 }
@@ -83,13 +97,13 @@ export function writeChains(chains: readonly ChainObject[], writer: Writer): voi
 export function writeRemoval(object: NftObject, writer: Writer, late: Writer): void {
   if (!isWritten(object)) return;
   if (isDestination(object)) {
-    if (object.value.verdict !== "") writer.element("delete", VERDICT_MAPS[object.kind], object.key);
+    if (object.value.verdict !== "") writer.delete(VERDICT_MAPS[object.kind], object.key);
     for (const { name, from } of POOLS)
       deleteIndexed(endpointLocation(object.kind, object.key, from), object.value[name], [], writer, late);
   } else if (object.kind === "affinity-endpoints" || object.kind === "large-pool") {
     deleteIndexed(placeOf(object), object.value, [], writer, late);
   } else {
-    writer.element("delete", object.kind, object.key);
+    writer.delete(object.kind, object.key);
   }
 }
 
@@ -98,7 +112,7 @@ export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, 
   if (before === undefined) return;
   if (isDestination(after) && isDestination(before)) {
     const isChanging = verdictText(before.value) !== verdictText(after.value);
-    if (before.value.verdict !== "" && isChanging) writer.element("delete", VERDICT_MAPS[after.kind], after.key);
+    if (before.value.verdict !== "" && isChanging) writer.delete(VERDICT_MAPS[after.kind], after.key);
     // The same chain draws on: it takes a place that is vacant now for what it is.
     const rest = isChanging ? late : writer;
     for (const { name, from } of POOLS) {
@@ -118,8 +132,7 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
     const old = before !== undefined && isDestination(before) ? before.value : undefined;
     if (!staged.has(after)) writeEndpoints(after, old, writer);
     if (old !== undefined && verdictText(old) === verdictText(after.value)) return;
-    const comment = after.value.comment === "" ? "" : ` comment "${after.value.comment}"`;
-    writer.element("add", VERDICT_MAPS[after.kind], `${after.key}${comment} : ${after.value.verdict}`);
+    writer.add(VERDICT_MAPS[after.kind], after.key, after.value.verdict, after.value.comment);
   } else if (after.kind === "affinity-endpoints") {
     const targets = after.value.map((chain) => `goto ${chain}`);
     const had = before?.kind === "affinity-endpoints" ? before.value.map((chain) => `goto ${chain}`) : [];
@@ -127,7 +140,7 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
   } else if (after.kind === "large-pool") {
     if (!staged.has(after)) addIndexed(placeOf(after), before?.kind === "large-pool" ? before.value : [], after.value, writer);
   } else if (isWritten(after)) {
-    writer.element("add", after.kind, after.key);
+    writer.add(after.kind, after.key);
   }
 }
 
@@ -158,7 +171,7 @@ function placeOf(object: AffinityEndpointsObject | LargePoolObject): ListLocatio
 function addIndexed({ map, key, from }: ListLocation, before: readonly string[], after: readonly string[], writer: Writer): void {
   for (let index = 0; index < after.length; index++) {
     const text = after[index] ?? "";
-    if (text !== "" && before[index] !== text) writer.element("add", map, `${key} . ${from + index} : ${text}`);
+    if (text !== "" && before[index] !== text) writer.addAt(map, key, from + index, text);
   }
 }
 
@@ -176,6 +189,6 @@ function deleteIndexed(
   for (let index = 0; index < before.length; index++) {
     // Vacant places are "".
     if (before[index] === "" || before[index] === after[index]) continue;
-    (index < after.length ? writer : late).element("delete", map, `${key} . ${from + index}`);
+    (index < after.length ? writer : late).delete(map, key, from + index);
   }
 }

@@ -23,7 +23,7 @@ export type { LegacyTableInfo } from "./netlink/legacy-info.ts";
 export type { NftChain, NftHook } from "./netlink/nft-chains.ts";
 export type { Flow, FlowQuestion } from "./netlink/flow-list.ts";
 export { readNftKey } from "./netlink/nft-elements.ts";
-export type { NftElement, NftPartKind } from "./netlink/nft-elements.ts";
+export type { NftElement } from "./netlink/nft-elements.ts";
 export type { NftElementQuestion, NftPartsQuestion } from "./netlink/nft-parts.ts";
 export type { NftTable, NftTableChain, NftTableSink } from "./netlink/nft-table.ts";
 export type { NftChange } from "./netlink/nft-changes.ts";

@@ -9,7 +9,7 @@ export interface TestNamespace {
   /** The real exec, with every program started inside. */
   readonly exec: Exec;
   /** The kernel's tables in it. */
-  readonly nftTable: Netlink["nftTable"];
+  readonly tables: Pick<Netlink, "nftTable" | "prepareNftWrite">;
   /** Delete it, with everything that is in it. */
   remove(): void;
 }
@@ -25,7 +25,7 @@ export function createTestNamespace(name: string): TestNamespace {
       run: (file, args, options) => exec.run("ip", inside(file, args), options),
       open: (file, args) => exec.open("ip", inside(file, args)),
     },
-    nftTable: nftTableIn(`/run/netns/${namespace}`),
+    tables: nftTableIn(`/run/netns/${namespace}`),
     remove: () => ip("netns", "del", namespace),
   };
 }

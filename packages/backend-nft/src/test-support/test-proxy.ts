@@ -1,6 +1,7 @@
 import { Ledger } from "@turnout/core";
 import type { Backend, IPFamily } from "@turnout/core";
 import type { ServiceFixture } from "@turnout/core/testing";
+import { nftStatementText } from "@turnout/host/nft-statement";
 import type { LinuxWorld } from "@turnout/host";
 import { nftModule } from "../module.ts";
 import type { NftObject } from "../objects.ts";
@@ -30,7 +31,7 @@ export class TestProxy {
     const plan = this.backend.plan(delta);
     const outcome = await this.backend.apply(plan, new AbortController().signal);
     this.ledger.commit(delta, outcome);
-    return plan.steps.map(({ statements }) => statements);
+    return plan.steps.map(({ statements }) => statements.map(nftStatementText));
   }
 
   async adopt(): Promise<void> {

@@ -1,5 +1,9 @@
 import type { Exec, ExecSession } from "@turnout/core";
+import { systemClock } from "@turnout/core/process";
 import { OwnCommits } from "@turnout/host";
+import { nftStatementText } from "@turnout/host/nft-statement";
+import type { LinuxWorld, Netlink } from "@turnout/host";
+import type { NftStatement } from "@turnout/host/nft-statement";
 import { checkBackend, SCENARIOS } from "@turnout/conformance";
 import type { FakeHost } from "@turnout/conformance";
 import { needs } from "@turnout/house/needs";
@@ -25,7 +29,7 @@ const { signal } = new AbortController();
 
 /** What a host's nft was given, one transaction after another. */
 interface Given {
-  readonly statements: string;
+  readonly statements: readonly NftStatement[];
   /** What the fake held before, where that is compared. */
   readonly before?: readonly string[];
   isDone: boolean;
@@ -46,14 +50,19 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
   const list = (): readonly string[] => contentOf(host.list(), CONTENT);
   const recording: Recording = { scenario, given: [], isSpoilt: false, list };
   recordings.push(recording);
-  const note = (text: string): Given => {
-    const statements = text.trimEnd();
-    const given = { statements, isDone: true, ...(CLEANUP.test(statements) ? { before: list() } : {}) };
+  const note = (statements: readonly NftStatement[]): Given => {
+    const isCleanup = CLEANUP.test(statements.map(nftStatementText).join("\n"));
+    const given = { statements, isDone: true, ...(isCleanup ? { before: list() } : {}) };
     recording.given.push(given);
     return given;
   };
+  const world: LinuxWorld = {
+    ...host.world,
+    exec: recordingExec(host.world.exec, note),
+    netlink: recordingNetlink(host.world.netlink, note),
+  };
   return {
-    world: { ...host.world, exec: recordingExec(host.world.exec, note) },
+    world,
     get flows() {
       return host.flows;
     },
@@ -78,10 +87,27 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
   };
 }
 
-function recordingExec(exec: Exec, note: (text: string) => Given): Exec {
+type Note = (statements: readonly NftStatement[]) => Given;
+
+function recordingNetlink(netlink: Netlink, note: Note): Netlink {
+  return {
+    ...netlink,
+    prepareNftWrite(statements) {
+      const write = netlink.prepareNftWrite(statements);
+      return async () => {
+        const given = note(statements);
+        given.isDone = false;
+        await write();
+        given.isDone = true;
+      };
+    },
+  };
+}
+
+function recordingExec(exec: Exec, note: Note): Exec {
   return {
     async run(file, args, options) {
-      const given = args[0] === "-f" ? note(options?.input ?? "") : undefined;
+      const given = args[0] === "-f" ? note((options?.input ?? "").trimEnd().split("\n")) : undefined;
       const result = await exec.run(file, args, options);
       if (given !== undefined) given.isDone = result.code === 0;
       return result;
@@ -91,12 +117,12 @@ function recordingExec(exec: Exec, note: (text: string) => Given): Exec {
 }
 
 /** A kept nft: a transaction is a line, and a barrier, which nft complains about, ends its answer (see {@link NftSession}). */
-function recordingSession(session: ExecSession, note: (text: string) => Given): ExecSession {
+function recordingSession(session: ExecSession, note: Note): ExecSession {
   let last: Given | undefined;
   return {
     pid: session.pid,
     write(text) {
-      for (const line of text.split("\n")) if (line !== "" && !BARRIER.test(line)) last = note(line);
+      for (const line of text.split("\n")) if (line !== "" && !BARRIER.test(line)) last = note([line]);
       session.write(text);
     },
     async readUntil(marker, timeoutMs) {
@@ -114,9 +140,9 @@ class Replay {
   readonly #session: NftSession;
   compared = 0;
 
-  constructor(exec: Exec) {
+  constructor({ exec, tables }: TestNamespace) {
     this.#exec = exec;
-    this.#session = new NftSession({ exec, own: new OwnCommits() }, "nft");
+    this.#session = new NftSession({ exec, own: new OwnCommits(), kernel: { netlink: tables, clock: systemClock() } }, "nft");
   }
 
   /** Play a recording on a host that is as the fake was; resolves to what was otherwise. */
@@ -137,9 +163,9 @@ class Replay {
     this.#session.close();
   }
 
-  async #isDone(statements: string): Promise<boolean> {
+  async #isDone(statements: readonly NftStatement[]): Promise<boolean> {
     try {
-      await this.#session.commit(statements.split("\n"), signal);
+      await this.#session.commit(statements, signal);
       return true;
     } catch {
       return false;
@@ -170,7 +196,7 @@ describe("the fake holds what nft holds", needs("root", "netns", "nft>=1.0.6"), 
       await checkBackend(nftModule, () => recordingHost(scenario, recordings), CHOSEN, {
         onCheckpoint: (place) => (scenario = place.scenario),
       });
-      const replay = new Replay(namespace.exec);
+      const replay = new Replay(namespace);
       for (const recording of recordings.filter(({ isSpoilt }) => !isSpoilt))
         expect({ scenario: recording.scenario, found: await replay.play(recording) }).toMatchObject({ found: [] });
       replay.close();

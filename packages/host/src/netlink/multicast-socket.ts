@@ -11,6 +11,7 @@ const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
 const SOL_SOCKET = 1;
 const SO_RCVBUF = 8;
 const SO_RCVBUFFORCE = 33;
+const SO_ATTACH_FILTER = 26;
 const SOL_NETLINK = 270;
 const NETLINK_ADD_MEMBERSHIP = 1;
 const MSG_DONTWAIT_TRUNC = 0x40 | 0x20;
@@ -36,6 +37,8 @@ interface Libc {
   fcntl(fd: number, command: number, value: number): number;
   close(fd: number): number;
   errno(): number;
+  /** Where a buffer is, as long as it lives. */
+  address(buffer: Buffer): bigint;
 }
 
 /** What one look brought: a datagram (valid until the next look), nothing, or word that the kernel dropped some. */
@@ -58,14 +61,19 @@ export interface MulticastSocket {
 /**
  * Listen to multicast groups of a netlink protocol, in the network namespace of this process.
  *
- * Units: `bufferBytes` is how much the kernel may keep between two looks.
+ * Units: `bufferBytes` is how much the kernel may keep between two looks. `deafTo` is the port of a socket, see {@link WriteChannel.port}: what was
+ * done over it is not told here.
  * Edges: it does not keep the process alive.
  *
  * Not by the package `netlink`: its 0.3.0 aborts the process when a socket overruns (libuv reports POLLERR, and making
  * the error object for it throws in C++), and one large nftables commit is enough for that.
  * @throws {ProxyError} `host_unsupported` when koffi has no build for this machine, `permission_denied`, `tool_failed`.
  */
-export function openMulticastSocket(protocol: number, groups: readonly number[], bufferBytes: number = BUFFER_BYTES): MulticastSocket {
+export function openMulticastSocket(
+  protocol: number,
+  groups: readonly number[],
+  { bufferBytes = BUFFER_BYTES, deafTo }: { readonly bufferBytes?: number; readonly deafTo?: number } = {},
+): MulticastSocket {
   if (!isSupportedByteOrder) throw new ProxyError("host_unsupported", "netlink needs a little-endian machine");
   const libc = declareLibc();
   const fd = check(libc, libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, protocol));
@@ -76,6 +84,7 @@ export function openMulticastSocket(protocol: number, groups: readonly number[],
     // The forced size needs CAP_NET_ADMIN; without it the one that net.core.rmem_max allows must do.
     if (setOption(libc, fd, SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes) < 0)
       check(libc, setOption(libc, fd, SOL_SOCKET, SO_RCVBUF, bufferBytes));
+    if (deafTo !== undefined) ignorePort(libc, fd, deafTo);
     for (const group of groups) check(libc, setOption(libc, fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group));
   } catch (error) {
     libc.close(fd);
@@ -125,6 +134,36 @@ function signalArrivals(libc: Libc, fd: number): boolean {
   return libc.fcntl(fd, F_SETFL, flags | O_ASYNC) >= 0;
 }
 
+/**
+ * Have the kernel leave out the datagrams whose first message is of a port: all messages of one are of the same transaction.
+ * @source linux/filter.h struct sock_filter (code, jt, jf, k) and sock_fprog; a filter loads words in network order
+ */
+function ignorePort(libc: Libc, fd: number, port: number): void {
+  const PORT_OFFSET = 12;
+  const swapped = Buffer.alloc(4);
+  swapped.writeUInt32LE(port >>> 0);
+  const instructions = [
+    [0x20, 0, 0, PORT_OFFSET], // load the word there
+    [0x15, 0, 1, swapped.readUInt32BE(0)], // equal: go on, otherwise leave one out
+    [0x06, 0, 0, 0], // nothing of it
+    [0x06, 0, 0, 0xffffffff], // all of it
+  ] as const;
+  const program = Buffer.allocUnsafeSlow(8 * instructions.length);
+  for (const [index, [code, ifTrue, ifFalse, value]] of instructions.entries()) {
+    program.writeUInt16LE(code, 8 * index);
+    program.writeUInt8(ifTrue, 8 * index + 2);
+    program.writeUInt8(ifFalse, 8 * index + 3);
+    program.writeUInt32LE(value, 8 * index + 4);
+  }
+  const head = Buffer.alloc(16);
+  head.writeUInt16LE(instructions.length, 0);
+  head.writeBigUInt64LE(libc.address(program), 8);
+  const result = libc.setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, head, head.length);
+  // The kernel has read it: only its address was in use until here.
+  program.fill(0);
+  check(libc, result);
+}
+
 function setOption(libc: Libc, fd: number, level: number, name: number, value: number): number {
   const bytes = Buffer.alloc(4);
   bytes.writeInt32LE(value);
@@ -146,5 +185,6 @@ function declareLibc(): Libc {
     fcntl: libc.func("int fcntl(int fd, int command, long value)"),
     close: libc.func("int close(int fd)"),
     errno: () => koffi.errno(),
+    address: (buffer) => koffi.address(buffer),
   };
 }

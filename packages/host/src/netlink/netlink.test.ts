@@ -20,6 +20,30 @@ describe("named counters of a real kernel", needs("root", "netns", "iptables"), 
   });
 });
 
+describe("elements in a real kernel", needs("root", "netns", "nft"), () => {
+  it("are written as nft writes them, as a whole or not at all, and not told to who wrote them", async () => {
+    expect(await inNamespace("writes")).toEqual({
+      said: {
+        mixed: "done",
+        many: "done",
+        again: "done",
+        otherwise: "already_exists add element ip t services",
+        missing: "not_found delete element ip t services",
+        nowhere: "not_found add element ip none services",
+        moved: "done",
+      },
+      // One that has nothing to do is none.
+      commits: 3,
+      told: "nft",
+      listed: [
+        ["10.96.0.1 . sctp . 65535 : drop", '10.96.0.1 . tcp . 80 comment "shop/cart:http" : goto c'],
+        ["10.96.0.1 . 80 . 4000000000 : 10.1.0.5 . 8080", "10.96.0.2 . 80 . 0 : 10.9.9.9 . 1"],
+        ["fd00:96::1 . udp . 53 : goto c"],
+      ],
+    });
+  });
+});
+
 describe("conntrack entries of a real kernel", needs("root", "netns", "conntrack"), () => {
   it("deletes the IPv4 UDP flows that are not answered by a kept endpoint, in their zone", async () => {
     expect(await inNamespace("flowsIPv4")).toEqual({

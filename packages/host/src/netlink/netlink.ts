@@ -18,14 +18,17 @@ import type { NftChain } from "./nft-chains.ts";
 import { NftEventReader, readGeneration } from "./nft-events.ts";
 import { readNftParts } from "./nft-parts.ts";
 import type { NftPartsQuestion } from "./nft-parts.ts";
+import type { NftElements } from "../nft-statement/nft-statement.ts";
 import { readNftTable } from "./nft-table.ts";
 import type { NftTable, NftTableSink } from "./nft-table.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
 import { listSetSizes } from "./set-sizes.ts";
 import { NETLINK } from "./socket.ts";
+import { prepareNftWrite } from "./nft-write.ts";
 import { watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
+import { WriteChannel } from "./write-channel.ts";
 
 // Multicast groups. @source linux/rtnetlink.h, linux/netfilter/nfnetlink.h
 const IFADDR_GROUPS = [5, 9] as const;
@@ -73,7 +76,12 @@ export interface Netlink {
    */
   nftTable<T extends NftTableSink>(family: "ip" | "ip6", table: string, open: () => T): Promise<T | undefined>;
   /**
-   * Follow changes to the nf_tables ruleset, whoever makes them.
+   * Make a transaction of elements of nf_tables, in the kernel's own bytes; it is carried out when what comes back is called, as a whole or not at all.
+   * @throws {ProxyError} from that function: what the kernel refused, `not_found`, `already_exists`, `permission_denied`, `tool_failed`.
+   */
+  prepareNftWrite(statements: readonly NftElements[]): () => Promise<void>;
+  /**
+   * Follow changes to the nf_tables ruleset, whoever makes them, but for those of {@link Netlink.prepareNftWrite}.
    *
    * Edges: subscribed when this returns, so state read afterwards misses nothing; ends on abort. `lost` means that
    * commits went unseen: look for yourself.
@@ -99,6 +107,8 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
   // Two, so that walking a large conntrack table does not hold up the question for the generation.
   const conntrack = new NetlinkChannel(NETLINK.netfilter);
   const nft = new NetlinkChannel(NETLINK.netfilter);
+  let writing: WriteChannel | undefined;
+  const written = (): WriteChannel => (writing ??= new WriteChannel(NETLINK.netfilter));
   return {
     addresses: (family: IPFamily): Promise<readonly HostAddress[]> => listAddresses(route, family),
     devices: () => listDevices(route),
@@ -119,16 +129,19 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     nftGeneration: (): Promise<number> => readGeneration(nft),
     nftParts: (family, table, question) => readNftParts(nft, family, table, question),
     nftTable: (family, table, open) => readNftTable(() => new DumpChannel(NETLINK.netfilter), family, table, open),
-    watchNft: (signal: AbortSignal) => watchNft(clock, signal),
+    prepareNftWrite: (statements) => prepareNftWrite(written, statements),
+    watchNft: (signal: AbortSignal) => watchNft(clock, signal, written().port),
     watchAddresses: (signal: AbortSignal) => watchChanges(IFADDR_GROUPS, clock, signal),
     watchDevices: (signal: AbortSignal) => watchChanges(DEVICE_GROUPS, clock, signal),
     close(): void {
       for (const channel of [route, conntrack, nft]) channel.close();
+      writing?.close();
+      writing = undefined;
     },
   };
 }
 
-function watchNft(clock: Clock, signal: AbortSignal): AsyncIterable<NftEvent> {
+function watchNft(clock: Clock, signal: AbortSignal, deafTo: number): AsyncIterable<NftEvent> {
   const reader = new NftEventReader();
   const handlers: WatchHandlers<NftEvent> = {
     onMessage(message, put): void {
@@ -142,7 +155,7 @@ function watchNft(clock: Clock, signal: AbortSignal): AsyncIterable<NftEvent> {
     limit: MAX_UNREAD_COMMITS,
     overflow: { kind: "lost" },
   };
-  return watch(() => openMulticastSocket(NETLINK.netfilter, NFTABLES_GROUPS), handlers, clock, signal);
+  return watch(() => openMulticastSocket(NETLINK.netfilter, NFTABLES_GROUPS, { deafTo }), handlers, clock, signal);
 }
 
 /** Any number of changes since the last look is one. */

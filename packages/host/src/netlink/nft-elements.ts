@@ -2,9 +2,7 @@ import type { IPFamily } from "@turnout/core";
 import { ipText } from "./host-addresses.ts";
 import { findAttribute, zeroTerminated } from "./message.ts";
 import { NFGENMSG_LENGTH } from "./nft-changes.ts";
-
-/** What a part of an element's key or data is. */
-export type NftPartKind = "address" | "protocol" | "port" | "number";
+import type { NftPartKind } from "../nft-statement/nft-statement.ts";
 
 /** An element of a set or map, in the words of nft's language. */
 export interface NftElement {

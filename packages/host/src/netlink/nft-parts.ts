@@ -5,7 +5,8 @@ import { attribute, be16, findAttribute, host32, nested, zeroEnded, zeroTerminat
 import { hookText, parseChain } from "./nft-chains.ts";
 import { NFGENMSG_LENGTH } from "./nft-changes.ts";
 import { commentIn, readElements } from "./nft-elements.ts";
-import type { NftElement, NftPartKind, NftSetType } from "./nft-elements.ts";
+import type { NftElement, NftSetType } from "./nft-elements.ts";
+import type { NftPartKind } from "../nft-statement/nft-statement.ts";
 import { listSets, tableRequest } from "./nft-table.ts";
 import type { NftTable, NftTableChain } from "./nft-table.ts";
 

@@ -1,7 +1,8 @@
 import { ProxyError } from "@turnout/core";
 import { OwnCommits } from "@turnout/host";
+import type { NftElements } from "@turnout/host/nft-statement";
 import type { Exec } from "@turnout/core";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { NftSession } from "./nft-session.ts";
 
 const { signal } = new AbortController();
@@ -92,5 +93,64 @@ describe("a table that is dropped", () => {
 
   it("that is there and stays is an error", async () => {
     await expect(dropIn(["turnout"])).rejects.toMatchObject({ code: "host_unsupported" });
+  });
+});
+
+describe("a transaction", () => {
+  const elements: NftElements = {
+    verb: "add",
+    family: "ip",
+    table: "t",
+    set: "s",
+    parts: ["address"],
+    elements: [{ key: "10.0.0.1", value: "", comment: "" }],
+  };
+  /** What was given to nft, and to the kernel. */
+  const sessionOf = (): {
+    readonly session: NftSession;
+    readonly nft: string[];
+    readonly kernel: NftElements[];
+    readonly closed: () => number;
+  } => {
+    const [nft, kernel]: [string[], NftElements[]] = [[], []];
+    let closed = 0;
+    const exec: Exec = {
+      run: () => Promise.reject(new Error("nothing is run")),
+      open: () => ({
+        pid: 1,
+        write: (text) => void nft.push(text.split("\n")[0] ?? ""),
+        close: () => void closed++,
+        readUntil: () => Promise.resolve("Error: syntax error"),
+      }),
+    };
+    const prepareNftWrite = (statements: readonly NftElements[]) => async (): Promise<void> => void kernel.push(...statements);
+    const host = { exec, own: new OwnCommits(), kernel: { netlink: { prepareNftWrite }, clock: { nowMs: () => 0 } } };
+    return { session: new NftSession(host, "nft"), nft, kernel, closed: () => closed };
+  };
+
+  it("of elements alone goes to the kernel, and with anything else through nft", async () => {
+    const { session, nft, kernel } = sessionOf();
+    await session.commit([elements], signal);
+    expect([nft, kernel]).toEqual([[], [elements]]);
+    await session.commit(["flush chain ip t c", elements], signal);
+    expect([nft, kernel.length]).toEqual([["flush chain ip t c; add element ip t s { 10.0.0.1 }"], 1]);
+    session.close();
+  });
+
+  it("finds an nft that was started for it, which ends when it has had nothing to do for long", async () => {
+    vi.useFakeTimers();
+    try {
+      const { session, nft, closed } = sessionOf();
+      session.start();
+      await session.commit(["add table ip t"], signal);
+      await vi.advanceTimersByTimeAsync(200_000);
+      await session.commit(["add chain ip t c"], signal);
+      await vi.advanceTimersByTimeAsync(200_000);
+      expect([nft.length, closed()]).toEqual([2, 0]);
+      await vi.advanceTimersByTimeAsync(200_000);
+      expect(closed()).toBe(1);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });

@@ -1,5 +1,8 @@
 import { ProxyError } from "@turnout/core";
-import type { Exec, ExecResult, ExecSession } from "@turnout/core";
+import type { Clock, Exec, ExecResult, ExecSession } from "@turnout/core";
+import type { Netlink } from "../netlink/netlink.ts";
+import { nftStatementText } from "../nft-statement/nft-statement.ts";
+import type { NftElements, NftStatement } from "../nft-statement/nft-statement.ts";
 import { EchoCount } from "../watch/own-commits.ts";
 import type { OwnCommits } from "../watch/own-commits.ts";
 import { nftError } from "./errors.ts";
@@ -19,10 +22,21 @@ const LIST_PATIENCE = { baseMs: 60_000, perKBMs: 0 };
 const KEPT_TEXT_MAX = 64 * 1024;
 /** A kept nft is replaced after this many transactions, whatever its memory. */
 const KEPT_USES_MAX = 20_000;
+/** A kept nft that has had nothing to do for so long is ended: most changes are of elements alone. Longer than any transaction's patience. */
+const KEPT_REST_MS = 300_000;
+
+/** What a session works with. */
+export interface NftSessionHost {
+  readonly exec: Exec;
+  /** The count of our commits that all sessions in this network namespace share. */
+  readonly own: OwnCommits;
+  /** The kernel that the programs of `exec` change; absent: nft writes elements, too. */
+  readonly kernel?: { readonly netlink: Pick<Netlink, "prepareNftWrite">; readonly clock: Pick<Clock, "nowMs"> };
+}
 
 /**
- * Runs transactions through nft: small ones through one kept `nft -i`, which saves a process start for each, large ones
- * through a process of their own.
+ * Runs transactions: those of elements alone go to the kernel as they are. What has to be compiled goes through nft: small ones through one kept
+ * `nft -i`, which saves a process start for each, large ones through a process of their own.
  *
  * Edges: one transaction at a time; a transaction takes effect as a whole or not at all. An nft that hangs is given up when what was asked
  * should long be done, and the next transaction gets another.
@@ -31,16 +45,18 @@ export class NftSession {
   readonly #exec: Exec;
   readonly #nft: string;
   readonly #own: OwnCommits;
+  readonly #kernel: NftSessionHost["kernel"];
   readonly #keptPatience = new Patience(KEPT_PATIENCE);
   readonly #alonePatience = new Patience(ALONE_PATIENCE);
   readonly #listPatience = new Patience(LIST_PATIENCE);
   #kept: ExecSession | undefined;
   #uses = 0;
+  #rest: NodeJS.Timeout | undefined;
 
-  /** @param host its programs, and the count of our commits that all sessions in this network namespace share */
-  constructor(host: { readonly exec: Exec; readonly own: OwnCommits }, nftPath: string) {
-    this.#exec = host.exec;
-    this.#own = host.own;
+  constructor({ exec, own, kernel }: NftSessionHost, nftPath: string) {
+    this.#exec = exec;
+    this.#own = own;
+    this.#kernel = kernel;
     this.#nft = nftPath;
   }
 
@@ -49,10 +65,29 @@ export class NftSession {
 
   /**
    * Carry out one transaction that changes the table which is watched, so that its echo is expected.
-   * @throws {ProxyError} what nft complained about; then nothing of it took effect.
+   * @throws {ProxyError} what nft or the kernel complained about; then nothing of it took effect.
    */
-  async commit(statements: readonly string[], signal: AbortSignal): Promise<void> {
-    await this.echoes.during(() => this.#carryOut(statements, signal));
+  commit(statements: readonly NftStatement[], signal: AbortSignal): Promise<void> {
+    return this.prepare(statements)(signal);
+  }
+
+  /** Make a transaction ready while another one is under way; what comes back carries it out, as {@link NftSession.commit} does. */
+  prepare(statements: readonly NftStatement[]): (signal: AbortSignal) => Promise<void> {
+    const kernel = this.#kernel;
+    if (kernel === undefined || !statements.every(isElements)) {
+      return (signal) => this.echoes.during(() => this.#carryOut(statements.map(nftStatementText), signal));
+    }
+    const write = kernel.netlink.prepareNftWrite(statements);
+    return () =>
+      this.echoes.without(
+        () => this.#own.during(1, write),
+        () => kernel.clock.nowMs(),
+      );
+  }
+
+  /** Start the nft that is kept, so that it is there when it is asked. */
+  start(): void {
+    this.#keptNft();
   }
 
   /** Remove a table that isn't watched, if it is there: an echo that is expected and never comes would hide somebody else's next change. */
@@ -91,8 +126,10 @@ export class NftSession {
   }
 
   close(): void {
+    clearTimeout(this.#rest);
     this.#kept?.close();
     this.#kept = undefined;
+    this.#uses = 0;
   }
 
   #list(what: readonly string[], signal: AbortSignal): Promise<ExecResult> {
@@ -114,19 +151,22 @@ export class NftSession {
     await this.#own.during(1, commit);
   }
 
-  async #commitKept(statements: readonly string[], timeoutMs: number): Promise<void> {
+  #keptNft(): ExecSession {
     if (this.#uses >= KEPT_USES_MAX) this.close();
-    if (this.#kept === undefined) {
-      this.#kept = this.#exec.open(this.#nft, ["-i"]);
-      this.#uses = 0;
-    }
+    clearTimeout(this.#rest);
+    this.#rest = setTimeout(() => this.close(), KEPT_REST_MS).unref();
+    return (this.#kept ??= this.#exec.open(this.#nft, ["-i"]));
+  }
+
+  async #commitKept(statements: readonly string[], timeoutMs: number): Promise<void> {
+    const nft = this.#keptNft();
     // nft -i says nothing when a line succeeds. A line it can't parse makes it complain, and that ends the answer.
     const marker = `turnout-barrier-${++this.#uses}-end`;
-    this.#kept.write(`${statements.join("; ")}\n${marker}\n`);
+    nft.write(`${statements.join("; ")}\n${marker}\n`);
     let answer: string;
     try {
-      answer = await this.#kept.readUntil(marker, timeoutMs);
-      await this.#kept.readUntil("^", timeoutMs);
+      answer = await nft.readUntil(marker, timeoutMs);
+      await nft.readUntil("^", timeoutMs);
     } catch (error) {
       this.close();
       throw error;
@@ -135,4 +175,8 @@ export class NftSession {
     // The last complaint is about the marker itself; any before it is about the transaction.
     if (complaints.length > 1) throw nftError(answer, "apply a transaction");
   }
+}
+
+function isElements(statement: NftStatement): statement is NftElements {
+  return typeof statement !== "string";
 }

@@ -12,6 +12,7 @@ import type { MulticastSocket } from "../netlink/multicast-socket.ts";
 import { NftEventReader } from "../netlink/nft-events.ts";
 import type { NftEvent } from "../netlink/nft-events.ts";
 import { NETLINK } from "../netlink/socket.ts";
+import type { NftElements, NftElementWrite } from "../nft-statement/nft-statement.ts";
 import { REST_MS, watch } from "../netlink/watch.ts";
 import type { WatchHandlers } from "../netlink/watch.ts";
 
@@ -56,6 +57,29 @@ function filter(address: string, port: number, keep: readonly string[], only?: r
 
 function forget(family: IPFamily, filters: readonly FlowFilter[]): Promise<number> {
   return netlink.deleteFlows(family, filters, never);
+}
+
+const WRITTEN_TABLES = `
+table ip t {
+  chain c { }
+  set ips { type ipv4_addr; }
+  map services { type ipv4_addr . inet_proto . inet_service : verdict; }
+  map endpoints { typeof ip daddr . tcp dport . numgen random mod 65536 : ip daddr . tcp dport; }
+}
+table ip6 t {
+  chain c { }
+  map services { type ipv6_addr . inet_proto . inet_service : verdict; }
+}
+`;
+
+/** The elements in what nft lists of a set, in order. */
+function elementsIn(listed: string): readonly string[] {
+  const [, elements = ""] = /elements = \{([^}]*)\}/.exec(listed) ?? [];
+  return elements
+    .split(",")
+    .map((element) => element.trim().replaceAll(/\s+/g, " "))
+    .filter((element) => element !== "")
+    .toSorted();
 }
 
 const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -171,6 +195,60 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return { changed: after - before, commits, end };
   },
 
+  // Elements go to the kernel as they are: nft shows them, others' commits are told and these aren't, and a refusal leaves nothing of its transaction.
+  async writes() {
+    tool("nft", ["-f", "-"], WRITTEN_TABLES);
+    const ending = new AbortController();
+    const events = netlink.watchNft(ending.signal)[Symbol.asyncIterator]();
+    const before = await netlink.nftGeneration();
+    const write = (...statements: readonly NftElements[]): Promise<string> =>
+      netlink
+        .prepareNftWrite(statements)()
+        .then(
+          () => "done",
+          (error: unknown) => (ProxyError.is(error) ? `${error.code} ${error.object}` : String(error)),
+        );
+    const plain = (key: string, value = "", comment = ""): NftElementWrite => ({ key, value, comment });
+    const ip = { family: "ip", table: "t" } as const;
+    const services = { ...ip, verb: "add", set: "services", parts: ["address", "protocol", "port"] } as const;
+    const endpoints = { ...ip, verb: "add", set: "endpoints", parts: ["address", "port", "number"] } as const;
+    const many = Array.from({ length: 5_000 }, (_, place) => ({
+      key: "10.96.0.2 . 80",
+      place,
+      value: `10.1.${place >> 8}.${place & 255} . 65535`,
+      comment: "",
+    }));
+    const said = {
+      mixed: await write(
+        { ...services, elements: [plain("10.96.0.1 . tcp . 80", "goto c", "shop/cart:http"), plain("10.96.0.1 . sctp . 65535", "drop")] },
+        { ...endpoints, elements: [{ key: "10.96.0.1 . 80", place: 4_000_000_000, value: "10.1.0.5 . 8080", comment: "" }] },
+        { ...ip, verb: "add", set: "ips", parts: ["address"], elements: [plain("255.255.255.255")] },
+        { ...services, family: "ip6", elements: [plain("fd00:96::1 . udp . 53", "goto c")] },
+      ),
+      many: await write({ ...endpoints, elements: many }),
+      again: await write({ ...services, elements: [plain("10.96.0.1 . sctp . 65535", "drop", "other")] }),
+      otherwise: await write(
+        { ...endpoints, elements: [plain("10.96.0.9 . 80 . 1", "10.1.0.5 . 80")] },
+        { ...services, elements: [plain("10.96.0.1 . sctp . 65535", "goto c")] },
+      ),
+      missing: await write({ ...services, verb: "delete", elements: [plain("10.96.0.1 . sctp . 65535"), plain("10.96.0.3 . tcp . 80")] }),
+      nowhere: await write({ ...services, table: "none", elements: [plain("10.96.0.1 . tcp . 81", "drop")] }),
+      moved: await write(
+        { ...endpoints, verb: "delete", elements: many.map(({ key, place }) => ({ key, place, value: "", comment: "" })) },
+        { ...endpoints, elements: [{ key: "10.96.0.2 . 80", place: 0, value: "10.9.9.9 . 1", comment: "" }] },
+      ),
+    };
+    const commits = (await netlink.nftGeneration()) - before;
+    // It is there, or this fails.
+    tool("nft", ["delete element ip t ips { 255.255.255.255 }"]);
+    const told = await nextEvent(events);
+    ending.abort();
+    const listed = ["ip t services", "ip t endpoints", "ip6 t services"].map((set) =>
+      elementsIn(tool("nft", ["list", "map", ...set.split(" ")])),
+    );
+    return { said, commits, told: told?.kind === "commit" ? told.process : told, listed };
+  },
+
   // More is committed than the socket can hold; the package `netlink` would abort the process here.
   async overrun() {
     const ending = new AbortController();
@@ -184,7 +262,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       limit: 10,
       overflow: { kind: "lost" },
     };
-    const open = (): MulticastSocket => openMulticastSocket(NETLINK.netfilter, [7], 4096);
+    const open = (): MulticastSocket => openMulticastSocket(NETLINK.netfilter, [7], { bufferBytes: 4096 });
     const events = watch(open, handlers, clock, ending.signal)[Symbol.asyncIterator]();
     const elements = Array.from({ length: 1_000 }, (_, index) => `10.0.${index >> 8}.${index & 255}`).join(", ");
     tool("nft", ["-f", "-"], `add table ip big\nadd set ip big s { type ipv4_addr; }\nadd element ip big s { ${elements} }\n`);

@@ -9,6 +9,7 @@ import type { LegacyTableInfo } from "../netlink/legacy-info.ts";
 import type { NftChain } from "../netlink/nft-chains.ts";
 import type { NftChange } from "../netlink/nft-changes.ts";
 import type { NftPartsQuestion } from "../netlink/nft-parts.ts";
+import type { NftElements } from "../nft-statement/nft-statement.ts";
 import type { NftTable, NftTableSink } from "../netlink/nft-table.ts";
 import type { NftEvent } from "../netlink/nft-events.ts";
 
@@ -41,8 +42,11 @@ export interface FakeNetlink extends Netlink {
   setAddresses(family: IPFamily, addresses: readonly HostAddress[]): void;
   /** Replace the devices and routes, and tell the watchers. */
   setDevices(devices: readonly Device[], routes?: FakeNetlinkState["routes"]): void;
-  /** Have somebody answer what is asked of nf_tables' tables; nobody does at first, and there are none. */
-  serveNft(read: (family: "ip" | "ip6", table: string) => NftTable | undefined): void;
+  /** Have somebody answer what is asked of nf_tables' tables, and carry out what is written to them (gives whether something changed); nobody does at first, and there are none. */
+  serveNft(
+    read: (family: "ip" | "ip6", table: string) => NftTable | undefined,
+    write: (statements: readonly NftElements[]) => boolean,
+  ): void;
   /** Have a table of legacy iptables hold so many rules; there is none at first. */
   setLegacyTable(family: IPFamily, table: string, entries: number): void;
   /** Play somebody's commit: the generation rises and watchers are told. */
@@ -90,7 +94,7 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     setLegacyTable(family, table, entries): void {
       legacy.set(`${family} ${table}`, { entries, bytes: entries * 152, offsets: [] });
     },
-    ...nftTables(),
+    ...nftTables(() => void generation++),
     flowsOfClient: () => Promise.resolve([]),
     addresses: (family: IPFamily) => Promise.resolve(addresses.get(family) ?? []),
     devices: () => Promise.resolve(devices),
@@ -128,12 +132,22 @@ const NO_COUNTERS = {
 } satisfies Partial<Netlink>;
 
 /** Tables of nf_tables, as somebody serves them. */
-function nftTables(): Pick<FakeNetlink, "serveNft" | "nftParts" | "nftTable"> {
+function nftTables(commit: () => void): Pick<FakeNetlink, "serveNft" | "nftParts" | "nftTable" | "prepareNftWrite"> {
   let readTable: Parameters<FakeNetlink["serveNft"]>[0] = () => undefined;
+  let writeTables: Parameters<FakeNetlink["serveNft"]>[1] = () => {
+    throw new ProxyError("not_found", "nobody plays nf_tables here");
+  };
   return {
-    serveNft(read): void {
+    serveNft(read, write): void {
       readTable = read;
+      writeTables = write;
     },
+    prepareNftWrite: (statements) => () =>
+      new Promise((resolve) => {
+        // As in the kernel: those who watch are not told.
+        if (writeTables(statements)) commit();
+        resolve();
+      }),
     nftParts(family, table, question): Promise<NftTable | undefined> {
       const found = readTable(family, table);
       return Promise.resolve(found && partsOf(found, question));

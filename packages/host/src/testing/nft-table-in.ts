@@ -2,14 +2,20 @@ import { inNetworkNamespace } from "../bpf/namespace.ts";
 import { DumpChannel } from "../netlink/dump-channel.ts";
 import type { Netlink } from "../netlink/netlink.ts";
 import { readNftTable } from "../netlink/nft-table.ts";
+import { prepareNftWrite } from "../netlink/nft-write.ts";
 import { NETLINK } from "../netlink/socket.ts";
+import { WriteChannel } from "../netlink/write-channel.ts";
 
 /**
- * Have tables of nf_tables read in another network namespace: for tests whose tools run in one of their own, beside a fake netlink.
+ * The tables of nf_tables in another network namespace, to read and to write: for tests whose tools run in one of their own, beside a fake netlink.
  *
  * Shape: `namespace` is e.g. `/proc/123/ns/net` or `/run/netns/test`.
  */
-export function nftTableIn(namespace: string): Netlink["nftTable"] {
-  const openChannel = (): DumpChannel => inNetworkNamespace(namespace, () => new DumpChannel(NETLINK.netfilter));
-  return (family, table, open) => readNftTable(openChannel, family, table, open);
+export function nftTableIn(namespace: string): Pick<Netlink, "nftTable" | "prepareNftWrite"> {
+  const inside = <T>(open: () => T): T => inNetworkNamespace(namespace, open);
+  let writing: WriteChannel | undefined;
+  return {
+    nftTable: (family, table, open) => readNftTable(() => inside(() => new DumpChannel(NETLINK.netfilter)), family, table, open),
+    prepareNftWrite: (statements) => prepareNftWrite(() => (writing ??= inside(() => new WriteChannel(NETLINK.netfilter))), statements),
+  };
 }

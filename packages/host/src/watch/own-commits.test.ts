@@ -2,7 +2,7 @@ import { TestClock } from "@turnout/core/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createFakeNetlink } from "../testing/fake-netlink.ts";
 import type { FakeNetlink } from "../testing/fake-netlink.ts";
-import { OwnCommits } from "./own-commits.ts";
+import { EchoCount, OwnCommits } from "./own-commits.ts";
 
 const never = new AbortController().signal;
 
@@ -78,5 +78,23 @@ describe("own commits", () => {
       await expect(own.during(1, () => Promise.reject(new Error("refused")))).rejects.toThrow("refused");
     };
     expect(await isUndisturbed(100, fails)).toBe(true);
+  });
+});
+
+describe("a commit without an echo", () => {
+  it("hides nobody else's, and around it another's is not taken at its word", async () => {
+    const echoes = new EchoCount();
+    echoes.start();
+    let nowMs = 0;
+    const committing = Promise.withResolvers<undefined>();
+    const done = echoes.without(
+      () => committing.promise,
+      () => nowMs,
+    );
+    expect(echoes.hear(10_000)).toBe("perhaps another's");
+    nowMs = 10_000;
+    committing.resolve(undefined);
+    await done;
+    expect([10_500, 11_500].map((atMs) => echoes.hear(atMs))).toEqual(["perhaps another's", "another's"]);
   });
 });

@@ -97,8 +97,9 @@ const CALM_MS = 1_000;
 export class EchoCount {
   #expected = 0;
   #underWay = 0;
+  #unheard = 0;
   #isCounting = false;
-  /** When an echo was counted off last, or may have been missed. */
+  /** When an echo was counted off last or may have been missed, or a commit without one ended. */
   #heardMs = Number.NEGATIVE_INFINITY;
 
   /** Start with a clean slate: only what is under way is still to be heard of. Before this nothing is expected, because nobody listens. */
@@ -122,6 +123,17 @@ export class EchoCount {
     }
   }
 
+  /** Make a commit that has no echo; at its end it is `nowMs()`, in ms since the epoch. @throws what `commit` throws. */
+  async without<T>(commit: () => Promise<T>, nowMs: () => number): Promise<T> {
+    this.#unheard++;
+    try {
+      return await commit();
+    } finally {
+      this.#unheard--;
+      this.#heardMs = Math.max(this.#heardMs, nowMs());
+    }
+  }
+
   /** Expect the echoes of so many commits; negative: they did not come to be. */
   expect(commits: number = 1): void {
     if (this.#isCounting) this.#expected = Math.max(0, this.#expected + commits);
@@ -134,7 +146,7 @@ export class EchoCount {
    * is heard of another's is not taken at its word.
    */
   hear(nowMs: number): "ours" | "another's" | "perhaps another's" {
-    const isCalm = this.#underWay === 0 && nowMs - this.#heardMs > CALM_MS;
+    const isCalm = this.#underWay + this.#unheard === 0 && nowMs - this.#heardMs > CALM_MS;
     if (!this.consume()) return isCalm ? "another's" : "perhaps another's";
     this.#heardMs = nowMs;
     return "ours";

@@ -1,7 +1,11 @@
+import { ProxyError } from "@turnout/core";
 import type { Clock, Exec } from "@turnout/core";
 import type { FaultSwitches, Packet, Trace } from "@turnout/conformance";
 import type { FakeNetlink } from "../fake-netlink.ts";
+import { nftStatementText } from "../../nft-statement/nft-statement.ts";
+import type { NftElements } from "../../nft-statement/nft-statement.ts";
 import type { NftTable } from "../../netlink/nft-table.ts";
+import { nftError } from "../../nft/errors.ts";
 import { createNftExec } from "./fake-exec.ts";
 import { listedTable } from "./listed-table.ts";
 import { NftEngine } from "./nft-engine.ts";
@@ -49,7 +53,10 @@ export class FakeNft {
   constructor(host: FakeNftHost) {
     this.#host = host;
     this.exec = createNftExec((text, file) => this.#runOwn(text, file));
-    host.netlink.serveNft((family, table) => this.#table(family, table));
+    host.netlink.serveNft(
+      (family, table) => this.#table(family, table),
+      (statements) => this.#write(statements),
+    );
   }
 
   get ruleset(): Ruleset {
@@ -90,15 +97,23 @@ export class FakeNft {
     return isDone ? listedTable(stdout) : undefined;
   }
 
+  /** What netlink is given. @throws {ProxyError} what the kernel refuses. */
+  #write(statements: readonly NftElements[]): boolean {
+    const answer = this.#runOwn(statements.map((statement) => `${nftStatementText(statement)}\n`).join(""), "", "untold");
+    if (answer === "killed") throw new ProxyError("tool_failed", "a transaction can't be sent");
+    if (!answer.isDone) throw nftError(answer.stderr, "apply a transaction");
+    return answer.changed.length > 0;
+  }
+
   #follow(packet: Packet, { isLocal, random }: FollowOptions, undo: UndoLog): Trace {
     return tracePacket(this.ruleset, packet, { isLocal, random, nowMs: this.#host.clock.nowMs(), undo });
   }
 
-  #runOwn(text: string, file: string): NftResult | "killed" {
+  #runOwn(text: string, file: string, telling: "told" | "untold" = "told"): NftResult | "killed" {
     const when = isChange(text) ? this.#host.faults.next(text) : undefined;
     switch (when) {
       case undefined:
-        return this.#commit(text, file, OWN_PID);
+        return this.#commit(text, file, OWN_PID, telling);
       case "before":
         return NO_MEMORY;
       case "during":
@@ -109,11 +124,11 @@ export class FakeNft {
     }
   }
 
-  #commit(text: string, file: string, pid: number): NftResult {
+  #commit(text: string, file: string, pid: number, telling: "told" | "untold" = "told"): NftResult {
     const { clock, netlink } = this.#host;
     const answer = this.#engine.run(text, clock.nowMs(), file);
     if (pid === OWN_PID && answer.changed.length > 0) this.#written += countWritten(text);
-    if (answer.changed.length > 0) netlink.commitNft({ pid, process: "nft", tables: answer.changed });
+    if (answer.changed.length > 0 && telling === "told") netlink.commitNft({ pid, process: "nft", tables: answer.changed });
     return answer;
   }
 }
