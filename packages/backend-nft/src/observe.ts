@@ -117,12 +117,19 @@ export class TableObjects implements NftTableSink {
           destination.comment = comment;
         };
       const protocol = PROTOCOLS.find((one) => name === endpointMap(kind, one));
-      if (protocol !== undefined)
+      if (protocol !== undefined) {
+        // By the key in this map: making that of the destination for each of a hundred thousand elements takes longer than looking it up.
+        const known = new Map<string, PartialDestination>();
         return ({ key, value }) => {
           const { name: place, index } = placeIn(key);
+          let destination = known.get(place);
+          if (destination === undefined) {
+            known.set(place, (destination = this.#destination(kind, destinationKey(kind, protocol, place))));
+          }
           const { name: pool, from } = poolAt(index);
-          this.#lists.put(this.#destination(kind, destinationKey(kind, protocol, place))[pool], index - from, value);
+          this.#lists.put(destination[pool], index - from, value);
         };
+      }
     }
     return undefined;
   }
