@@ -22,8 +22,8 @@ const LIST_PATIENCE = { baseMs: 60_000, perKBMs: 0 };
 const KEPT_TEXT_MAX = 64 * 1024;
 /** A kept nft is replaced after this many transactions, whatever its memory. */
 const KEPT_USES_MAX = 20_000;
-/** A kept nft that has had nothing to do for so long is ended: most changes are of elements alone. Longer than any transaction's patience. */
-const KEPT_REST_MS = 300_000;
+/** A kept nft that has had nothing to do for so long is ended, because it takes 5 MB, and most changes are of elements alone. */
+const KEPT_REST_MS = 10_000;
 
 /** What a session works with. */
 export interface NftSessionHost {
@@ -88,6 +88,7 @@ export class NftSession {
   /** Start the nft that is kept, so that it is there when it is asked. */
   start(): void {
     this.#keptNft();
+    this.#rests();
   }
 
   /** Remove a table that isn't watched, if it is there: an echo that is expected and never comes would hide somebody else's next change. */
@@ -154,8 +155,13 @@ export class NftSession {
   #keptNft(): ExecSession {
     if (this.#uses >= KEPT_USES_MAX) this.close();
     clearTimeout(this.#rest);
-    this.#rest = setTimeout(() => this.close(), KEPT_REST_MS).unref();
     return (this.#kept ??= this.#exec.open(this.#nft, ["-i"]));
+  }
+
+  /** From now on the kept nft has nothing to do. */
+  #rests(): void {
+    clearTimeout(this.#rest);
+    this.#rest = setTimeout(() => this.close(), KEPT_REST_MS).unref();
   }
 
   async #commitKept(statements: readonly string[], timeoutMs: number): Promise<void> {
@@ -171,6 +177,7 @@ export class NftSession {
       this.close();
       throw error;
     }
+    this.#rests();
     const complaints = answer.split("\n").filter((line) => line.includes("Error: "));
     // The last complaint is about the marker itself; any before it is about the transaction.
     if (complaints.length > 1) throw nftError(answer, "apply a transaction");
