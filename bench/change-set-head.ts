@@ -8,12 +8,15 @@ export interface PartHead {
   /** Another part follows. */
   readonly more: boolean;
   readonly set: number;
+  /** Rows in packed form, which are not unpacked. */
+  readonly packed: number;
   readonly deleted: number;
 }
 
-/** Fields of WatchResponse and ChangeSet, see node.proto. */
+/** Fields of WatchResponse, ChangeSet and PackedRows, see node.proto. */
 const CHANGE_SET = 2;
-const [INSTANCE, REVISION, FAMILY, FULL, SET, DELETE, MORE] = [1, 2, 3, 4, 6, 7, 10];
+const [INSTANCE, REVISION, FAMILY, FULL, SET, DELETE, MORE, PACKED] = [1, 2, 3, 4, 6, 7, 10, 11];
+const ROWS = 1;
 const VARINT = 0;
 const LENGTH_DELIMITED = 2;
 
@@ -23,7 +26,7 @@ const LENGTH_DELIMITED = 2;
  * @throws {RangeError} for bytes that are no message.
  */
 export function readPart(bytes: Buffer): PartHead | undefined {
-  const found = { instance: "", revision: 0, family: 0, full: false, more: false, set: 0, deleted: 0 };
+  const found = { instance: "", revision: 0, family: 0, full: false, more: false, set: 0, packed: 0, deleted: 0 };
   for (const [field, from, to] of fieldsOf(bytes, 0, bytes.length)) {
     if (field !== CHANGE_SET) return undefined;
     for (const [inner, start, end] of fieldsOf(bytes, from, to)) {
@@ -34,9 +37,15 @@ export function readPart(bytes: Buffer): PartHead | undefined {
       else if (inner === MORE) found.more = readVarint(bytes, start).value === 1;
       else if (inner === SET) found.set++;
       else if (inner === DELETE) found.deleted++;
+      else if (inner === PACKED) found.packed += packedRows(bytes, start, end);
     }
   }
   return found;
+}
+
+function packedRows(bytes: Buffer, from: number, to: number): number {
+  for (const [field, start] of fieldsOf(bytes, from, to)) if (field === ROWS) return readVarint(bytes, start).value;
+  return 0;
 }
 
 /** The fields of a message as number, begin and end of the value. */

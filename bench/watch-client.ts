@@ -1,6 +1,6 @@
 import { connect, type ClientHttp2Session } from "node:http2";
 import { connect as connectSocket } from "node:net";
-import { wire, wireSettings } from "@turnout/client/protocol";
+import { PACKED_ROWS, wire, wireSettings } from "@turnout/client/protocol";
 import type { NodeSettings } from "@turnout/core";
 import { readPart } from "./change-set-head.ts";
 import type { PartHead } from "./change-set-head.ts";
@@ -53,7 +53,7 @@ export function openWatcher({ session }: WatchConnection, nodeName: string, sett
   stream.on("data", (bytes: Buffer) => frames.receive(bytes));
   stream.on("trailers", (trailers) => fail(JSON.stringify(trailers)));
   stream.on("error", (error: Error) => fail(error.message));
-  const hello = { nodeName, settings: wireSettings(settings), bindAddress: "", version: "bench", capabilities: [] };
+  const hello = { nodeName, settings: wireSettings(settings), bindAddress: "", version: "bench", capabilities: [PACKED_ROWS] };
   send({ request: { $case: "hello", value: hello } });
   for (const family of FAMILIES) ask(family, "", 0);
 }

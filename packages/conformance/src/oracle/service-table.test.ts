@@ -49,6 +49,12 @@ class Watcher {
   }
 }
 
+/** Everything, as who takes packed rows gets it. */
+function everythingApart(view: TableView): ReadonlyMap<string, ServicePort> {
+  const { set = [], shared = [] } = view.changesSince(undefined, true) ?? {};
+  return new Map([...shared.flat(), ...set].map((row) => [row.key, row]));
+}
+
 function sorted(rows: ReadonlyMap<string, ServicePort>): readonly (readonly [string, ServicePort])[] {
   return [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
@@ -101,6 +107,7 @@ function play(seed: number, changesKept: number, family: IPFamily): void {
     const full = truth.pull();
     truth.close();
     expect(sorted(watcher.rows)).toEqual(sorted(truth.rows));
+    expect(sorted(everythingApart(watcher.view))).toEqual(sorted(truth.rows));
     expect(watcher.node).toEqual(full?.node);
     expect(watcher.look()).toBeUndefined();
   };
@@ -195,6 +202,63 @@ describe("what nodes share", () => {
     const places = (index: number): readonly number[] => rows.map((mine) => rows.findIndex((other) => other[index] === mine[index]));
     expect(places(0)).toEqual([0, 0, 2, 3]);
     expect(places(1)).toEqual([0, 1, 0, 1]);
+  });
+});
+
+describe("what nodes share, in blocks", () => {
+  /** Thirty to a block. */
+  const services = (from: number, to: number): readonly RawObject[] =>
+    Array.from({ length: to - from }, (_, index) => [
+      rawService(`b${from + index}`, { clusterIP: `10.96.${2 + Math.floor((from + index) / 250)}.${(from + index) % 250}` }),
+      rawSlice(
+        `b${from + index}`,
+        Array.from({ length: 50 }, (_none, k) => ({
+          ip: `10.${2 + k}.${Math.floor((from + index) / 250)}.${(from + index) % 250}`,
+          node: `n${from + index}`,
+        })),
+      ),
+    ]).flat();
+  const blocksOf = (watcher: Watcher | undefined) => watcher?.view.changesSince(undefined, true)?.shared ?? [];
+
+  it("is the same object on all nodes, and after a change elsewhere", () => {
+    const { store, table, watchers } = tableOf(services(0, 100), ["n1", "n50"]);
+    table.update();
+    const [before, others] = watchers.map(blocksOf);
+    expect(before?.length).toBeGreaterThan(2);
+    for (const [index, block] of (others ?? []).entries()) expect(block).toBe(before?.[index]);
+    upsertRaw(store, rawSlice("b99", [{ ip: "10.9.9.9" }]));
+    table.update();
+    const after = blocksOf(watchers[0]);
+    expect(after.map((block, index) => block === before?.[index])).toEqual([...(before ?? []).slice(1).map(() => true), false]);
+  });
+
+  it("has a node's own rows beside it, and only those", () => {
+    const { table, watchers } = tableOf(services(0, 100), ["n7"]);
+    table.update();
+    expect(watchers[0]?.view.changesSince(undefined, true)?.set.map(({ key }) => key)).toEqual([`shop/b7${HTTP}`]);
+  });
+
+  it("is not told apart where most Services know the node", () => {
+    const { table, watchers } = tableOf(SERVICES, ["node99"]);
+    table.update();
+    const changes = watchers[0]?.view.changesSince(undefined, true);
+    expect(changes?.shared).toBeUndefined();
+    expect(changes?.set).toHaveLength(20);
+  });
+
+  it("stays whole and in few blocks when most Services go and others come", () => {
+    const { store, table, watchers } = tableOf(services(0, 300), ["n1"]);
+    table.update();
+    const most = blocksOf(watchers[0]).length;
+    for (let index = 0; index < 300; index++) if (index % 30 !== 1) store.remove("Service", "shop", `b${index}`);
+    table.update();
+    expect(blocksOf(watchers[0]).length).toBeLessThan(most / 3);
+    expect([...everythingApart(watchers[0]!.view).keys()].toSorted()).toEqual(
+      Array.from({ length: 10 }, (_, index) => `shop/b${index * 30 + 1}${HTTP}`).toSorted(),
+    );
+    for (const raw of services(300, 500)) upsertRaw(store, raw);
+    table.update();
+    expect(everythingApart(watchers[0]!.view).size).toBe(210);
   });
 });
 

@@ -4,6 +4,7 @@ import { groundOf } from "../policy/claims.ts";
 import { isSameParts, partsFor, rowKeysOf } from "../policy/service-rows.ts";
 import type { ServiceParts } from "../policy/service-rows.ts";
 import { RecentRows } from "./recent-rows.ts";
+import { RowBlocks } from "./row-blocks.ts";
 import { ServiceClaims } from "./service-claims.ts";
 import { ServiceLog } from "./service-log.ts";
 import { ServiceVersion } from "./service-version.ts";
@@ -38,6 +39,7 @@ export class ServiceTable {
   readonly #store: Store;
   readonly #family: IPFamily;
   readonly #versions = new Map<string, ServiceVersion>();
+  readonly #blocks = new RowBlocks();
   readonly #claims: ServiceClaims;
   readonly #log: ServiceLog;
   readonly #recent = new RecentRows(RECENT_WEIGHT_MAX);
@@ -83,6 +85,7 @@ export class ServiceTable {
       log: this.#log,
       recent: this.#recent,
       versions: this.#versions,
+      blocks: this.#blocks,
       revision: () => this.#revision,
       closed: (closed) => this.#views.delete(nodeName, closed),
     };
@@ -146,8 +149,10 @@ export class ServiceTable {
     const before = this.#versions.get(key);
     const lost = this.#claims.lostBy(new Set([...(before?.rowKeys ?? []), ...rowKeysOf(parts)]));
     if (!isChanged && isEqual(lost, before?.lost)) return false;
-    if (parts === undefined) this.#versions.delete(key);
-    else this.#versions.set(key, new ServiceVersion(++this.#serial, parts, lost));
+    const after = parts === undefined ? undefined : new ServiceVersion(++this.#serial, parts, lost);
+    if (after === undefined) this.#versions.delete(key);
+    else this.#versions.set(key, after);
+    this.#blocks.set(key, before, after);
     // Of the first state nothing can be behind.
     if (revision > FIRST) this.#log.add(revision, key, before, triggersMs, this.#versions.size);
     return true;

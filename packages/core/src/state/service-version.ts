@@ -20,9 +20,10 @@ export class ServiceVersion {
   readonly rowKeys: readonly string[];
   /** What of `rowKey claim` other rows have. */
   readonly lost: readonly string[];
+  /** Nodes that it tells from others by their names: an endpoint runs on them or is meant for them. */
+  readonly nodeNames: ReadonlySet<string>;
   /** Unique among versions of one table. */
   readonly #serial: number;
-  readonly #names: ReadonlySet<string>;
   readonly #zones: ReadonlySet<string>;
   readonly #ranges: readonly CIDR[];
   /** Rows of nodes without a name here. */
@@ -35,7 +36,7 @@ export class ServiceVersion {
     this.lost = lost;
     this.rowKeys = rowKeysOf(parts);
     const all = candidates.flat();
-    this.#names = setOf(all.flatMap(({ endpoint, nodeHints }) => [endpoint.nodeName ?? "", ...nodeHints]));
+    this.nodeNames = setOf(all.flatMap(({ endpoint, nodeHints }) => [endpoint.nodeName ?? "", ...nodeHints]));
     this.#zones = setOf(all.flatMap(({ zoneHints }) => zoneHints));
     const ranges = addresses.loadBalancerIPs.length > 0 ? addresses.sourceRanges : [];
     this.#ranges = ranges.map((text) => parseCIDR(text)).filter((cidr) => cidr !== undefined);
@@ -46,24 +47,47 @@ export class ServiceVersion {
     return this.parts.candidates.reduce((sum, { length }) => sum + length, 1);
   }
 
+  /** It tells nodes apart by their zone or address, besides their names. */
+  get isChoosy(): boolean {
+    return this.#zones.size > 0 || this.#ranges.length > 0;
+  }
+
+  /** Say what it sees of a node besides its name, as text: nodes with equal text have equal rows. */
+  kindOf(node: NodeFacts): string {
+    if (!this.isChoosy) return node.rules;
+    const { zone, isInside } = this.#seen(node);
+    return zone === "" && !isInside ? node.rules : `${node.rules} ${isInside ? "inside" : ""} ${zone}`;
+  }
+
   /** Get the rows of a node. Those of nodes with a name here are kept in `recent`, all others for as long as this is. */
   rowsAt(node: NodeFacts, recent: RecentRows): readonly ServicePort[] {
-    const { context, address } = node;
-    const zone = this.#zones.has(context.zone) ? context.zone : "";
-    const isInside = address !== undefined && this.#ranges.some((range) => cidrContains(range, address));
-    const cacheKey = zone === "" && !isInside ? node.rules : `${node.rules} ${isInside ? "inside" : ""} ${zone}`;
-    const addresses = isInside ? context.addresses : [];
-    if (this.#names.has(context.name)) {
-      const make = (): readonly ServicePort[] => this.#make({ ...context, zone, addresses });
-      return recent.get(`${this.#serial} ${context.name} ${cacheKey}`, this.weight, make);
-    }
-    let rows = this.#shared.get(cacheKey);
-    if (rows === undefined) this.#shared.set(cacheKey, (rows = this.#make({ ...context, name: "", zone, addresses })));
+    const { name } = node.context;
+    if (!this.nodeNames.has(name)) return this.sharedRowsAt(node);
+    return recent.get(`${this.#serial} ${name} ${this.kindOf(node)}`, this.weight, () => this.ownRowsAt(node));
+  }
+
+  /** Make the rows of a node with a name here, for who asks once: of a thousand nodes kept ones would be gone before they are asked for again. */
+  ownRowsAt(node: NodeFacts): readonly ServicePort[] {
+    return this.#make(node, node.context.name);
+  }
+
+  /** Get the rows of all nodes that are like this one and have no name here. */
+  sharedRowsAt(node: NodeFacts): readonly ServicePort[] {
+    const kind = this.kindOf(node);
+    let rows = this.#shared.get(kind);
+    if (rows === undefined) this.#shared.set(kind, (rows = this.#make(node, "")));
     return rows;
   }
 
-  #make(context: NodeContext): readonly ServicePort[] {
-    const rows = rowsOfParts(context.name === "" ? this.parts : localizedParts(this.parts, context.name), context);
+  #seen({ context, address }: NodeFacts): { readonly zone: string; readonly isInside: boolean } {
+    const isInside = address !== undefined && this.#ranges.some((range) => cidrContains(range, address));
+    return { zone: this.#zones.has(context.zone) ? context.zone : "", isInside };
+  }
+
+  #make(node: NodeFacts, name: string): readonly ServicePort[] {
+    const { zone, isInside } = this.#seen(node);
+    const context: NodeContext = { ...node.context, name, zone, addresses: isInside ? node.context.addresses : [] };
+    const rows = rowsOfParts(name === "" ? this.parts : localizedParts(this.parts, name), context);
     return this.lost.length === 0 ? rows : rows.map((row) => withoutLost(row, this.lost));
   }
 }

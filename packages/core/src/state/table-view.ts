@@ -3,6 +3,7 @@ import type { ChangeSet, NodeContext, NodeSettings, ServicePort } from "../model
 import { nodeContextFor } from "../policy/node-context.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 import type { RecentRows } from "./recent-rows.ts";
+import type { RowBlocks, SharedRows } from "./row-blocks.ts";
 import type { ServiceLog, ServicePast } from "./service-log.ts";
 import { isSameNode, nodeFactsOf } from "./node-place.ts";
 import type { NodeFacts } from "./node-place.ts";
@@ -19,7 +20,10 @@ export interface TableViewOptions {
 }
 
 /** What changed of a node's state since a revision of its table. */
-export type NodeChanges = Omit<ChangeSet, "instance" | "family">;
+export interface NodeChanges extends Omit<ChangeSet, "instance" | "family"> {
+  /** With everything that was asked for apart: rows as most nodes have them. Rows of `set` take the place of those with the same keys. */
+  readonly shared?: readonly SharedRows[];
+}
 
 /** What a view uses of its table. */
 export interface TableParts {
@@ -28,6 +32,7 @@ export interface TableParts {
   readonly log: ServiceLog;
   readonly recent: RecentRows;
   readonly versions: ReadonlyMap<string, ServiceVersion>;
+  readonly blocks: RowBlocks;
   revision(): number;
   closed(view: TableView): void;
 }
@@ -83,12 +88,12 @@ export class TableView {
 
   /**
    * Tell what changed since a revision of the table, up to its present one; everything when `since` is undefined or
-   * further back than is known. Undefined: nothing of this node's.
+   * further back than is known, with `isApart` in blocks. Undefined: nothing of this node's.
    */
-  changesSince(since: number | undefined): NodeChanges | undefined {
+  changesSince(since: number | undefined, isApart = false): NodeChanges | undefined {
     const { log, revision } = this.#table;
     const then = since === undefined || since > revision() || !log.reaches(since) ? undefined : this.#epochAt(since)?.node;
-    if (since === undefined || then === undefined) return this.#everything();
+    if (since === undefined || then === undefined) return isApart ? this.#everythingApart() : this.#everything();
     const latest = this.#latest?.deref();
     if (latest?.since === since && latest.revision === revision()) return latest.changes;
     const answer = { since, revision: revision(), changes: this.#difference(since, then) };
@@ -137,6 +142,17 @@ export class TableView {
     const set: ServicePort[] = [];
     for (const version of versions.values()) for (const row of version.rowsAt(this.#now.node, recent)) set.push(row);
     return { revision: revision(), full: true, node: this.context, set, delete: [], triggersMs: [] };
+  }
+
+  #everythingApart(): NodeChanges {
+    const { blocks, versions, revision } = this.#table;
+    const { node } = this.#now;
+    const knowing = blocks.knowing(node.context.name);
+    // In a cluster of a few nodes each Service has endpoints on each: there is little to share.
+    if (knowing.size > versions.size / 2) return this.#everything();
+    const set: ServicePort[] = [];
+    for (const version of knowing.values()) set.push(...version.ownRowsAt(node));
+    return { revision: revision(), full: true, node: this.context, set, delete: [], triggersMs: [], shared: blocks.sharedAt(node) };
   }
 
   #compare({ before, rowKeys, triggersMs }: ServicePast, version: ServiceVersion | undefined, then: NodeFacts, found: RowDifference): void {

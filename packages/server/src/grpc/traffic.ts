@@ -1,5 +1,5 @@
 import { status } from "@grpc/grpc-js";
-import type { ChangeSet } from "@turnout/core";
+import type { Delivery } from "@turnout/client/protocol";
 
 /** What a server has sent and refused since it was started; numbers only grow. */
 export interface TrafficCounts {
@@ -28,8 +28,10 @@ export class Traffic implements TrafficCounts {
   }
 
   /** The last part of a change set was handed to its stream. */
-  changeSet({ full, set, delete: gone }: Pick<ChangeSet, "full" | "set" | "delete">): void {
-    this.answer(set.length + gone.length, full);
+  changeSet({ changes: { full, set, delete: gone }, shared }: Delivery): void {
+    // A node's own rows take the place of shared ones.
+    const rows = shared === undefined ? set.length : shared.reduce((sum, { length }) => sum + length, 0);
+    this.answer(rows + gone.length, full);
   }
 
   /** A change set of whatever protocol was handed to its stream. */

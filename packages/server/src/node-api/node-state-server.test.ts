@@ -1,7 +1,7 @@
-import { encodeRow } from "@turnout/client/protocol";
+import { encodeRow, PACKED_ROWS, type Delivery } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { TestStateServer } from "../test-support/state-server.ts";
+import { TestStateServer, type RawWatcher } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
 let stateServer: TestStateServer;
@@ -174,6 +174,47 @@ test("a node-state server that closed keeps nothing for whoever watched", async 
   await server?.close();
   await eventually(() => server?.stats.streams === 0);
   expect(server?.stats.questions).toBe(0);
+});
+
+describe("who reads packed rows", () => {
+  const packedIn = ({ received }: RawWatcher): number =>
+    received.reduce((sum, { response }) => {
+      const packed = response?.$case === "changeSet" ? response.value.packed : [];
+      return sum + packed.reduce((rows, one) => rows + one.rows, 0);
+    }, 0);
+  const keysOf = ({ changes }: Delivery): readonly string[] => changes.set.map(({ key }) => key).toSorted();
+
+  test("gets the state that others get row by row, with its own rows in it, for a part of the work", async () => {
+    stateServer = await TestStateServer.start();
+    for (let index = 0; index < 100; index++) stateServer.service(index, index === 7 ? "node1" : "node9");
+    const [plain, one, two] = await Promise.all([
+      stateServer.watch(),
+      stateServer.watch({ capabilities: [PACKED_ROWS, "some other word"] }),
+      stateServer.watch({ nodeName: "node2", capabilities: [PACKED_ROWS] }),
+    ]);
+    const [whole, mine] = [await plain.next(), await one.next()];
+    const encoded = stateServer.server?.stats.rowsEncoded ?? 0;
+    const theirs = await two.next();
+    expect(stateServer.server?.stats.rowsEncoded).toBe(encoded);
+    expect([plain, one, two].map(packedIn)).toEqual([0, 100, 100]);
+    expect(new Map(mine.changes.set.map((row) => [row.key, row]))).toEqual(new Map(whole.changes.set.map((row) => [row.key, row])));
+    expect(keysOf(theirs)).toEqual(keysOf(whole));
+    const local = (delivery: Delivery): readonly string[] =>
+      delivery.changes.set.filter(({ endpoints }) => endpoints.some(({ isLocal }) => isLocal)).map(({ key }) => key);
+    expect([mine, theirs].map(local)).toEqual([["shop/s7:http/TCP"], []]);
+    expect(stateServer.server?.stats).toMatchObject({ fullStates: 3, operations: 300 });
+    stateServer.service(3, "node9", "10.1.9.9");
+    expect((await one.next()).changes).toMatchObject({ full: false, set: [{ key: "shop/s3:http/TCP" }] });
+    expect(packedIn(one)).toBe(100);
+  });
+
+  test("gets rows as they are where nobody else wants them", async () => {
+    stateServer = await TestStateServer.start();
+    stateServer.service(1);
+    const watcher = await stateServer.watch({ capabilities: [PACKED_ROWS] });
+    expect((await watcher.next()).changes.set).toHaveLength(1);
+    expect(packedIn(watcher)).toBe(0);
+  });
 });
 
 describe("many watchers", () => {

@@ -1,5 +1,5 @@
-import { encodeRow } from "@turnout/client/protocol";
-import type { ServicePort } from "@turnout/core";
+import { encodeRow, encodeSet, packRows } from "@turnout/client/protocol";
+import type { ServicePort, SharedRows } from "@turnout/core";
 
 /**
  * The bytes of rows, made once for all watchers of a row.
@@ -8,6 +8,7 @@ import type { ServicePort } from "@turnout/core";
  */
 export class RowBytes {
   readonly #bytes = new WeakMap<ServicePort, Uint8Array>();
+  readonly #packed = new WeakMap<SharedRows, Uint8Array>();
   #made = 0;
 
   /** How often a row was encoded. */
@@ -22,6 +23,22 @@ export class RowBytes {
     this.#made += 1;
     const bytes = encodeRow(row);
     if (isShared) this.#bytes.set(row, bytes);
+    return bytes;
+  }
+
+  /** Make the bytes of rows that nobody else wants. */
+  own(rows: readonly ServicePort[]): Uint8Array {
+    this.#made += rows.length;
+    return encodeSet(rows);
+  }
+
+  /** Get rows that many nodes share in packed form. */
+  packed(rows: SharedRows): Uint8Array {
+    const known = this.#packed.get(rows);
+    if (known !== undefined) return known;
+    this.#made += rows.length;
+    const bytes = packRows(rows);
+    this.#packed.set(rows, bytes);
     return bytes;
   }
 }

@@ -10,10 +10,11 @@ export interface Cursor {
 /** One node's state in one family, for however many watchers; a watcher that does not ask costs nothing here. */
 export interface StateView {
   /**
-   * Wait for what a watcher with this cursor does not have; everything when its history is not this one.
+   * Wait for what a watcher with this cursor does not have; everything when its history is not this one. With `isApart`, the rows
+   * that many nodes share may come in {@link Delivery.shared}.
    * @throws {ProxyError} `canceled` when `signal` aborts or the view is closed.
    */
-  next(cursor: Cursor, signal: AbortSignal): Promise<Delivery>;
+  next(cursor: Cursor, signal: AbortSignal, isApart?: boolean): Promise<Delivery>;
   /** Stop; whoever waits is canceled. */
   close(): void;
 }

@@ -43,14 +43,14 @@ export class StoreView implements StateView {
   }
 
   /** {@inheritDoc StateView.next} */
-  async next(cursor: Cursor, signal: AbortSignal): Promise<Delivery> {
+  async next(cursor: Cursor, signal: AbortSignal, isApart = false): Promise<Delivery> {
     const { instance } = this.#options;
     // The table's view knows which revisions it can go on from.
     let since = cursor.instance === instance ? cursor.revision : undefined;
     for (;;) {
       if (signal.aborted || this.#isClosed) throw new ProxyError("canceled", "watching the node state was stopped");
       if (this.#awaited.update()) {
-        const changes = this.#changesSince(since);
+        const changes = this.#changesSince(since, isApart);
         if (changes !== undefined) return this.#delivery(changes, since);
         // Nothing of this node's up to here: later differences are to this.
         since = this.#awaited.table.revision;
@@ -78,15 +78,16 @@ export class StoreView implements StateView {
     this.#options.tables.release(this.#options.family);
   }
 
-  #changesSince(since: number | undefined): NodeChanges | undefined {
-    const changes = this.#view.changesSince(since);
+  #changesSince(since: number | undefined, isApart: boolean): NodeChanges | undefined {
+    const changes = this.#view.changesSince(since, isApart);
     if (changes !== undefined || since === undefined || this.#eligibilityRevision <= since) return changes;
     return { revision: this.#awaited.table.revision, full: false, set: [], delete: [], triggersMs: [] };
   }
 
-  #delivery(changes: NodeChanges, since: number | undefined): Delivery {
+  #delivery({ shared, ...changes }: NodeChanges, since: number | undefined): Delivery {
     const { instance, family } = this.#options;
     const isNews = changes.full || since === undefined || this.#eligibilityRevision > since;
-    return { changes: { instance, family, ...changes }, eligibility: isNews ? this.#eligibility : undefined };
+    const eligibility = isNews ? this.#eligibility : undefined;
+    return { changes: { instance, family, ...changes }, eligibility, ...(shared === undefined ? {} : { shared }) };
   }
 }

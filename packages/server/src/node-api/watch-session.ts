@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { encodeDelivery, FAMILY_WORDS, readSettings, wire } from "@turnout/client/protocol";
+import { encodeDelivery, FAMILY_WORDS, PACKED_ROWS, readSettings, wire, type EncodeOptions } from "@turnout/client/protocol";
 import { canonicalIP, isDNSName, ProxyError, Waiters, type IPFamily, type Log } from "@turnout/core";
 import { status } from "@grpc/grpc-js";
 import type { PeerRights } from "../grpc/peer-rights.ts";
@@ -55,6 +55,7 @@ export class WatchSession {
   readonly #gone = new AbortController();
   readonly #asked = new Set<IPFamily>();
   #lease: ViewLease | undefined;
+  #readsPacked = false;
   /** Its client closed its half: it gets what it asked for, and asks for nothing more. */
   #hasSaidAll = false;
   /** What was sent last is out. */
@@ -104,6 +105,7 @@ export class WatchSession {
     this.#rights.check(request.nodeName);
     this.#slot.assign(request.nodeName);
     this.#lease = registry.acquire(request);
+    this.#readsPacked = hello.capabilities.includes(PACKED_ROWS);
     log.debug("a watcher came", { node: request.nodeName, version: hello.version.slice(0, VERSION_MAX) });
     const welcome = wire.WatchResponse.encode({ response: { $case: "welcome", value: { version, capabilities: [] } } }).finish();
     this.#sent = this.#send(Buffer.from(welcome));
@@ -127,8 +129,15 @@ export class WatchSession {
     const { bytes, streams, traffic, semaphore } = this.#context;
     const leave = lease.knows(family, cursor) ? undefined : await semaphore.enter(signal);
     try {
-      const delivery = await lease.view(family).next(cursor, signal);
-      const messages = encodeDelivery(delivery, { partBytes: PART_BYTES, encode: (row) => bytes.of(row, streams() > 1) });
+      // Packing pays where others get the same.
+      const delivery = await lease.view(family).next(cursor, signal, this.#readsPacked && streams() > 1);
+      const encoding: EncodeOptions = {
+        partBytes: PART_BYTES,
+        encode: (row) => bytes.of(row, streams() > 1),
+        pack: (rows) => bytes.packed(rows),
+        encodeOwn: (rows) => bytes.own(rows),
+      };
+      const messages = encodeDelivery(delivery, encoding);
       for (let message = messages.next(); message.done !== true;) {
         // Whoever does not read what was sent gets nothing more, and what is not sent is not made.
         await this.#sent;
@@ -137,7 +146,7 @@ export class WatchSession {
         // Before the last part goes: its reader may ask again at once.
         if (following.done === true) {
           this.#asked.delete(family);
-          traffic.changeSet(delivery.changes);
+          traffic.changeSet(delivery);
         }
         this.#sent = this.#send(message.value);
         message = following;

@@ -304,6 +304,7 @@ function firstPart(changes: ChangeSet): wire.WatchResponse {
     triggeredMs: [],
     eligibility: undefined,
     more: true,
+    packed: [],
   };
   return { response: { $case: "changeSet", value } };
 }

@@ -15,6 +15,7 @@ import type { WatchResponse } from "../../gen/turnout/node/v1/node.ts";
 import type { KpngLink } from "../kpng/kpng-link.ts";
 import type { Eligibility } from "../eligibility.ts";
 import { wireSettings } from "../wire/node-codec.ts";
+import { PACKED_ROWS } from "../wire/packed-rows.ts";
 import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
 import { FamilyCursor } from "./family-cursor.ts";
 import { NodeGate } from "./node-gate.ts";
@@ -219,7 +220,10 @@ export class NodeLink {
     signal.addEventListener("abort", stream.cancel, { once: true });
     if (signal.aborted) stream.cancel();
     stream.send({
-      request: { $case: "hello", value: { nodeName, settings: wireSettings(settings), bindAddress, version, capabilities: [] } },
+      request: {
+        $case: "hello",
+        value: { nodeName, settings: wireSettings(settings), bindAddress, version, capabilities: [PACKED_ROWS] },
+      },
     });
     const silent = this.#expectWelcome(stream, over.signal);
     const reason = await stream.ended;

@@ -1,7 +1,9 @@
-import type { ChangeSet, NodeSettings, ServicePort } from "@turnout/core";
+import type { ChangeSet, NodeSettings, ServicePort, SharedRows } from "@turnout/core";
 import type { Eligibility } from "../eligibility.ts";
 import * as wire from "../../gen/turnout/node/v1/node.ts";
+import { FieldList, varintLength, writeTag } from "./field-list.ts";
 import { readNode, wireNode } from "./node-codec.ts";
+import { encodeSet, packRows, SET_TAG, unpackRows } from "./packed-rows.ts";
 import { encodeRow, keyOf, readName, RowReader, wireName } from "./row-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "./words.ts";
 
@@ -10,6 +12,8 @@ export interface Delivery {
   readonly changes: ChangeSet;
   /** Undefined: as before. */
   readonly eligibility: Eligibility | undefined;
+  /** Of a full change set, to be sent packed: rows as most nodes have them. Rows of `changes.set` take the place of those with the same keys. */
+  readonly shared?: readonly SharedRows[];
 }
 
 /** How a delivery becomes messages. */
@@ -18,6 +22,10 @@ export interface EncodeOptions {
   readonly partBytes?: number;
   /** The bytes of a row; default {@link encodeRow}. */
   readonly encode?: (row: ServicePort) => Uint8Array;
+  /** The bytes of shared rows; default {@link packRows}. */
+  readonly pack?: (rows: SharedRows) => Uint8Array;
+  /** The bytes of rows beside shared ones; default {@link encodeSet}. */
+  readonly encodeOwn?: (rows: readonly ServicePort[]) => Uint8Array;
 }
 
 const PART_BYTES = 1_048_576;
@@ -25,7 +33,9 @@ const PART_BYTES = 1_048_576;
 const ROWS_MAX = 5_000_000;
 /** Tag bytes: field number × 8 + 2, length-delimited. */
 const CHANGE_SET_TAG = 0x12;
-const SET_TAG = 0x32;
+const PACKED_TAG = 0x5a;
+/** Endpoints of rows that are written at once: tens of KiB. */
+const WEIGHT_MAX = 1_000;
 
 /** The names of the rows a change set deletes: keys are `namespace/name:port/protocol`. */
 function deletedName(key: string): wire.RowName {
@@ -36,31 +46,15 @@ function deletedName(key: string): wire.RowName {
   return wireName({ namespace: key.slice(0, slash), name: key.slice(slash + 1, colon), port: key.slice(colon + 1, last), protocol });
 }
 
-/** Bytes of an unsigned number as a varint. */
-function varintLength(value: number): number {
-  let length = 1;
-  for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) length++;
-  return length;
-}
-
-/** Write a field that has a length in front; returns where it ends. */
-function writeField(into: Buffer, start: number, tag: number, bytesLength: number): number {
-  let at = into.writeUInt8(tag, start);
-  for (let rest = bytesLength; ; rest = Math.floor(rest / 128)) {
-    if (rest < 128) return into.writeUInt8(rest, at);
-    at = into.writeUInt8((rest % 128) + 128, at);
-  }
-}
-
 /**
  * Write a delivery as one or more `WatchResponse` messages, made one at a time as they are asked for.
  *
  * Edges: rows are put in as bytes, so that those of a row that many watchers get can be shared.
  */
-export function* encodeDelivery({ changes, eligibility }: Delivery, options: EncodeOptions = {}): Generator<Buffer, void> {
-  const { partBytes = PART_BYTES, encode = encodeRow } = options;
-  const { instance, revision, family, full, node, set, triggersMs } = changes;
-  const common = { instance, revision, family: FAMILY_WORDS.write(family), full, set: [] };
+export function* encodeDelivery({ changes, eligibility, shared = [] }: Delivery, options: EncodeOptions = {}): Generator<Buffer, void> {
+  const { partBytes = PART_BYTES, encode = encodeRow, pack = packRows, encodeOwn = encodeSet } = options;
+  const { instance, revision, family, full, node, triggersMs } = changes;
+  const common = { instance, revision, family: FAMILY_WORDS.write(family), full, set: [], packed: [] };
   const first: wire.ChangeSet = {
     ...common,
     node: node === undefined ? undefined : wireNode(node),
@@ -73,37 +67,54 @@ export function* encodeDelivery({ changes, eligibility }: Delivery, options: Enc
   /** Of all parts between the first and the last. */
   let between: Uint8Array | undefined;
   let isFirst = true;
-  let rows: Uint8Array[] = [];
-  let size = 0;
-  for (const row of set) {
-    const bytes = encode(row);
-    if (size > 0 && size + bytes.length > partBytes) {
-      yield message(isFirst ? headBytes(first, true) : (between ??= headBytes(following, true)), rows, size);
+  let part = new FieldList();
+  for (const [tag, bytes] of fieldsOf({ changes, eligibility, shared }, { encode, pack, encodeOwn })) {
+    if (part.bytes > 0 && part.bytes + bytes.length > partBytes) {
+      yield message(isFirst ? headBytes(first, true) : (between ??= headBytes(following, true)), part);
       isFirst = false;
-      [rows, size] = [[], 0];
+      part = new FieldList();
     }
-    rows.push(bytes);
-    size += 1 + varintLength(bytes.length) + bytes.length;
+    if (tag === undefined) part.addFields(bytes);
+    else part.add(tag, bytes);
   }
-  yield message(headBytes(isFirst ? first : following, false), rows, size);
+  yield message(headBytes(isFirst ? first : following, false), part);
+}
+
+/** The rows of a delivery, each with its tag, or without one where it is in the bytes. */
+function* fieldsOf(
+  { changes: { set }, shared = [] }: Delivery,
+  { encode, pack, encodeOwn }: Required<Omit<EncodeOptions, "partBytes">>,
+): Generator<readonly [tag: number | undefined, bytes: Uint8Array]> {
+  for (const rows of shared) yield [PACKED_TAG, pack(rows)];
+  if (shared.length === 0) for (const row of set) yield [SET_TAG, encode(row)];
+  // Nobody else gets these, so they need not be there one by one.
+  else for (const rows of byWeight(set)) yield [undefined, encodeOwn(rows)];
+}
+
+function* byWeight(rows: readonly ServicePort[]): Generator<readonly ServicePort[]> {
+  let some: ServicePort[] = [];
+  let weight = 0;
+  for (const row of rows) {
+    some.push(row);
+    weight += row.endpoints.length + 1;
+    if (weight < WEIGHT_MAX) continue;
+    yield some;
+    [some, weight] = [[], 0];
+  }
+  if (some.length > 0) yield some;
 }
 
 function headBytes(head: wire.ChangeSet, more: boolean): Uint8Array {
   return wire.ChangeSet.encode({ ...head, more }).finish();
 }
 
-/** A thousand watchers get ten thousand rows each: rows are copied in as they are, and nothing is made for each of them. */
-function message(head: Uint8Array, rows: readonly Uint8Array[], rowBytes: number): Buffer {
-  const length = head.length + rowBytes;
+/** A thousand watchers get ten thousand rows each: they are copied in as they are. */
+function message(head: Uint8Array, rows: FieldList): Buffer {
+  const length = head.length + rows.bytes;
   const whole = Buffer.allocUnsafe(1 + varintLength(length) + length);
-  let at = writeField(whole, 0, CHANGE_SET_TAG, length);
+  const at = writeTag(whole, 0, CHANGE_SET_TAG, length);
   whole.set(head, at);
-  at += head.length;
-  for (const row of rows) {
-    at = writeField(whole, at, SET_TAG, row.length);
-    whole.set(row, at);
-    at += row.length;
-  }
+  rows.write(whole, at + head.length);
   return whole;
 }
 
@@ -111,6 +122,8 @@ function message(head: Uint8Array, rows: readonly Uint8Array[], rowBytes: number
 interface Assembly {
   readonly first: wire.ChangeSet;
   readonly set: ServicePort[];
+  /** Rows as most nodes have them. */
+  readonly packed: ServicePort[];
   readonly delete: string[];
   readonly triggersMs: number[];
   parts: number;
@@ -136,16 +149,17 @@ export class DeliveryReader {
 
   /** Take a part; gives the delivery when it was the last one. @throws {ProxyError} `feed_lost` for what can't be. */
   receive(part: wire.ChangeSet): Delivery | undefined {
-    const partial = (this.#partial ??= { first: part, set: [], delete: [], triggersMs: [], parts: 0 });
+    const partial = (this.#partial ??= { first: part, set: [], packed: [], delete: [], triggersMs: [], parts: 0 });
     const { first } = partial;
     if (part.instance !== first.instance || part.revision !== first.revision || part.full !== first.full) {
       throw notUnderstood("parts of different change sets as one", part.instance);
     }
     for (const row of part.set) partial.set.push(this.#rows.read(row));
+    for (const rows of part.packed) for (const row of unpackRows(rows)) partial.packed.push(this.#rows.read(row));
     for (const name of part.delete) partial.delete.push(keyOf(readName(name)));
     for (const ms of part.triggeredMs) partial.triggersMs.push(ms);
     partial.parts += 1;
-    if (partial.parts + partial.set.length + partial.delete.length > ROWS_MAX)
+    if (partial.parts + partial.set.length + partial.packed.length + partial.delete.length > ROWS_MAX)
       throw notUnderstood("a change set without end", part.instance);
     if (part.more) return undefined;
     this.reset();
@@ -157,13 +171,20 @@ export class DeliveryReader {
         family: this.#family,
         full,
         ...(node === undefined ? {} : { node: readNode(node, this.#family, this.#settings) }),
-        set: partial.set,
+        set: withOwn(partial.packed, partial.set),
         delete: partial.delete,
         triggersMs: partial.triggersMs,
       },
       eligibility: eligibility === undefined ? undefined : readEligibility(eligibility),
     };
   }
+}
+
+/** Put a node's own rows in the place of those that most nodes have. */
+function withOwn(packed: readonly ServicePort[], own: readonly ServicePort[]): readonly ServicePort[] {
+  if (packed.length === 0) return own;
+  const keys = new Set(own.map(({ key }) => key));
+  return [...packed.filter(({ key }) => !keys.has(key)), ...own];
 }
 
 function wireEligibility({ isEligible, reason, isAwaited = false }: Eligibility): wire.Eligibility {

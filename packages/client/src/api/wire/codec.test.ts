@@ -10,12 +10,14 @@ import {
   type ServicePort,
 } from "@turnout/core";
 import { carryOut, POD_SETTINGS, type ObjectEvent } from "@turnout/core/testing";
+import { deflateSync } from "node:zlib";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as wire from "../../gen/turnout/node/v1/node.ts";
 import { toyChange, toyEndpoint, toyFull, toyNode, toyRow } from "../../test-support/toys.ts";
 import { DeliveryReader, encodeDelivery, type Delivery, type EncodeOptions } from "./change-set-codec.ts";
 import { readSettings, wireSettings } from "./node-codec.ts";
+import { packRows } from "./packed-rows.ts";
 import { encodeRow, RowReader } from "./row-codec.ts";
 
 function parts(changes: ChangeSet, options?: EncodeOptions, eligibility?: Delivery["eligibility"]): wire.ChangeSet[] {
@@ -118,6 +120,51 @@ describe("change sets on the wire", () => {
     const [part] = parts(toyFull([toyRow("a"), toyRow("b")]), { partBytes: 1 });
     reader.receive(part!);
     expect(() => reader.receive({ ...part!, revision: 9, more: false })).toThrow(/\[feed_lost\].*parts of different change sets/);
+  });
+});
+
+describe("packed rows", () => {
+  const rows = Array.from({ length: 9 }, (_, index) => toyRow(`p${index}`));
+  const own = toyRow("p4", { affinitySeconds: 7 });
+  const delivery = { changes: toyFull([own]), eligibility: undefined, shared: [rows.slice(0, 5), rows.slice(5)] };
+  const partsOf = (one: Delivery, options?: EncodeOptions): wire.ChangeSet[] =>
+    [...encodeDelivery(one, options)].map((bytes) => {
+      const { response } = wire.WatchResponse.decode(bytes);
+      if (response?.$case !== "changeSet") throw new Error("no change set came out");
+      return response.value;
+    });
+  const read = (changeSets: readonly wire.ChangeSet[]): Delivery | undefined => {
+    const reader = new DeliveryReader("IPv4", POD_SETTINGS);
+    return changeSets.map((part) => reader.receive(part)).at(-1);
+  };
+
+  test.each([1, 200, 1_000_000])("come out with a node's own in their place, in parts of %i bytes", (partBytes) => {
+    const messages = partsOf(delivery, { partBytes });
+    expect(read(messages)?.changes.set.toSorted((a, b) => (a.key < b.key ? -1 : 1))).toEqual(rows.map((row) => (row.key === own.key ? own : row)));
+    // Whichever comes first.
+    expect(read(messages.toReversed().map((one, at) => ({ ...one, more: at < messages.length - 1, node: messages[0]?.node })))?.changes.set).toHaveLength(9);
+  });
+
+  test("are made once for all", () => {
+    let made = 0;
+    const pack = (some: readonly ServicePort[]): Uint8Array => {
+      made += some.length;
+      return packRows(some);
+    };
+    expect(partsOf(delivery, { pack }).flatMap(({ packed }) => packed.map((one) => one.rows))).toEqual([5, 4]);
+    expect(made).toBe(9);
+  });
+
+  const packed = wire.PackedRows.decode(packRows(rows));
+  test.each([
+    ["bytes that are not packed", { rows: 9, zlib: Buffer.from("no") }],
+    ["bytes that end too early", { rows: 9, zlib: packed.zlib.subarray(0, -9) }],
+    ["another number of rows than was said", { ...packed, rows: 8 }],
+    ["more than a message may have", { rows: 0, zlib: deflateSync(Buffer.alloc(70_000_000)) }],
+    ["what is no message", { rows: 0, zlib: deflateSync(Buffer.from("ffffff", "hex")) }],
+  ])("are refused: %s", (_name, one) => {
+    const [part] = partsOf({ ...delivery, shared: [] });
+    expect(() => read([{ ...part!, packed: [one] }])).toThrow(/^\[feed_lost\]/);
   });
 });
 

@@ -1,3 +1,4 @@
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import {
   canonicalIP,
   isDNSName,
@@ -16,9 +17,34 @@ import { KIND_WORDS, notUnderstood, ORIGIN_WORDS, PROTOCOL_WORDS, TARGET_WORDS, 
 const PORT_MAX = 65_535;
 const PORT_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$|^$/;
 
+/** Up to this size rows are written with one writer, whose buffer need not be made for each. */
+const KEPT_BYTES_MAX = 131_072;
+/** Not there while something is being written, and after what could not be. */
+let keptWriter: BinaryWriter | undefined;
+
+function written(write: (writer: BinaryWriter) => void): Uint8Array {
+  const writer = keptWriter ?? new BinaryWriter();
+  keptWriter = undefined;
+  write(writer);
+  const bytes = writer.finish();
+  if (bytes.length <= KEPT_BYTES_MAX) keptWriter = writer;
+  return bytes;
+}
+
 /** Write a row as the bytes of a `turnout.node.v1.ServicePort`. */
 export function encodeRow(row: ServicePort): Uint8Array {
-  return wire.ServicePort.encode({
+  return written((writer) => void wire.ServicePort.encode(wireRow(row), writer));
+}
+
+/** Write rows as the bytes of a message that has them in a repeated field; `tag` is the field's number × 8 + 2. */
+export function encodeRows(rows: readonly ServicePort[], tag: number): Uint8Array {
+  return written((writer) => {
+    for (const row of rows) wire.ServicePort.encode(wireRow(row), writer.uint32(tag).fork()).join();
+  });
+}
+
+function wireRow(row: ServicePort): wire.ServicePort {
+  return {
     namespace: row.name.namespace,
     name: row.name.name,
     portName: row.name.port,
@@ -33,7 +59,7 @@ export function encodeRow(row: ServicePort): Uint8Array {
     internalLocal: row.internalLocal,
     externalLocal: row.externalLocal,
     healthCheck: row.healthCheck,
-  }).finish();
+  };
 }
 
 function wireDestination({ kind, address, port, sourceRanges, rules }: Destination): wire.Destination {

@@ -154,7 +154,10 @@ export interface Hello {
   bindAddress: string;
   /** The client's program and version, for logs, e.g. "turnout-nft 0.1.0". */
   version: string;
-  /** Words for what the client understands beyond the first version of this protocol. There are none yet. */
+  /**
+   * Words for what the client understands beyond the first version of this protocol:
+   * "packed_rows": ChangeSet.packed.
+   */
   capabilities: string[];
 }
 
@@ -208,6 +211,19 @@ export interface ChangeSet {
    * the same in all parts.
    */
   more: boolean;
+  /**
+   * Rows as most nodes have them. Only in full change sets, and only to a client with the capability "packed_rows". A row of `set`, in whatever
+   * part, takes the place of a packed one of the same identity.
+   */
+  packed: PackedRows[];
+}
+
+/** Rows that many nodes have in common, in bytes that the server makes once for all of them. */
+export interface PackedRows {
+  /** How many rows there are. */
+  rows: number;
+  /** A ChangeSet that has `set` and nothing else, encoded, then compressed in the zlib format (RFC 1950). */
+  zlib: Buffer;
 }
 
 /** What the node's own object says about sending it traffic (/healthz answers 503 when not). */
@@ -740,6 +756,7 @@ function createBaseChangeSet(): ChangeSet {
     triggeredMs: [],
     eligibility: undefined,
     more: false,
+    packed: [],
   };
 }
 
@@ -778,6 +795,9 @@ export const ChangeSet: MessageFns<ChangeSet> = {
     }
     if (message.more !== false) {
       writer.uint32(80).bool(message.more);
+    }
+    for (const v of message.packed) {
+      PackedRows.encode(v!, writer.uint32(90).fork()).join();
     }
     return writer;
   },
@@ -883,6 +903,71 @@ export const ChangeSet: MessageFns<ChangeSet> = {
             }
 
             message.more = reader.bool();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.packed.push(PackedRows.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBasePackedRows(): PackedRows {
+  return { rows: 0, zlib: Buffer.alloc(0) };
+}
+
+export const PackedRows: MessageFns<PackedRows> = {
+  encode(message: PackedRows, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.rows !== 0) {
+      writer.uint32(8).uint32(message.rows);
+    }
+    if (message.zlib.length !== 0) {
+      writer.uint32(18).bytes(message.zlib);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PackedRows {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePackedRows();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.rows = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.zlib = Buffer.from(reader.bytes());
             continue;
           }
         }
