@@ -1,4 +1,5 @@
 import { canonicalIP, compareAddresses, unusableReason } from "../model/addresses.ts";
+import { withEqual } from "../model/equal.ts";
 import { isDNSName } from "../model/names.ts";
 import type { EndpointSlice, IPFamily, SliceEndpoint, SlicePort } from "../model/api-objects.ts";
 import { isObject, isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
@@ -22,7 +23,8 @@ export interface SliceReading {
  * Reduce a discovery.k8s.io/v1 EndpointSlice to what a proxy reads.
  *
  * Edges: FQDN slices give undefined in silence, slices without the service-name label with a finding; ports without a
- * name or number and endpoints without a usable address are skipped; only an endpoint's first address is read.
+ * name or number and endpoints without a usable address are skipped; only an endpoint's first address is read. What is equal in `before`, the
+ * slice as it was, stays the same object, and `before` itself where all is.
  * @source kube-proxy pkg/proxy/endpointslicecache.go; rules R-11 to R-16
  */
 export function readEndpointSlice(
@@ -30,6 +32,7 @@ export function readEndpointSlice(
   { namespace, name }: ObjectName,
   findings: Findings,
   reading: SliceReading,
+  before?: EndpointSlice,
 ): EndpointSlice | undefined {
   const addressType = raw["addressType"];
   if (addressType === "FQDN") return undefined;
@@ -43,15 +46,17 @@ export function readEndpointSlice(
     findings.add("no usable service label, the slice is skipped", service, `set the label ${SERVICE_NAME_LABEL}`);
     return undefined;
   }
-  return {
+  const known = before?.family === addressType ? before : undefined;
+  const slice: EndpointSlice = {
     namespace,
     name,
     service,
     family: addressType,
     ports: objectsField(raw, "ports", findings).flatMap((port) => readPort(port, findings, reading.intern)),
-    endpoints: readEndpoints(raw, addressType, namespace, findings, reading),
+    endpoints: readEndpoints(raw, { family: addressType, namespace, findings, reading, known: known?.endpoints ?? [] }),
     triggeredMs: timeOf(objectField(metadata, "annotations")[TRIGGER_ANNOTATION]),
   };
+  return withEqual(known, slice);
 }
 
 function readPort(raw: Raw, findings: Findings, intern: Intern): readonly SlicePort[] {
@@ -66,32 +71,75 @@ function readPort(raw: Raw, findings: Findings, intern: Intern): readonly SliceP
   return [{ name: intern(name), protocol, port }];
 }
 
-function readEndpoints(
-  raw: Raw,
-  family: IPFamily,
-  namespace: string,
-  findings: Findings,
-  { intern, keepsPodNames }: SliceReading,
-): readonly SliceEndpoint[] {
+/** What endpoints are read with. */
+interface EndpointsReading {
+  readonly family: IPFamily;
+  readonly namespace: string;
+  readonly findings: Findings;
+  readonly reading: SliceReading;
+  /** Those of the slice as it was. */
+  readonly known: readonly SliceEndpoint[];
+}
+
+function readEndpoints(raw: Raw, how: EndpointsReading): readonly SliceEndpoint[] {
+  const { namespace, findings, reading, known } = how;
   const endpoints: SliceEndpoint[] = [];
+  const knownAt = finderOf(known);
   for (const endpoint of objectsField(raw, "endpoints", findings)) {
-    const ip = readAddress(endpoint, family, findings);
-    if (ip === undefined) continue;
-    noteForeigner(endpoint, namespace, findings);
-    const conditions = objectField(endpoint, "conditions", findings);
-    const hints = objectField(endpoint, "hints", findings);
-    endpoints.push({
-      ip,
-      nodeName: readNodeName(endpoint, findings, intern),
-      ready: readCondition(conditions, "ready", true, findings),
-      serving: readCondition(conditions, "serving", true, findings),
-      terminating: readCondition(conditions, "terminating", false, findings),
-      zoneHints: readHints(hints, "forZones", intern),
-      nodeHints: readHints(hints, "forNodes", intern),
-      podName: keepsPodNames ? readPodName(endpoint) : undefined,
-    });
+    const before = knownAt(listField(endpoint, "addresses", findings)[0]);
+    if (before !== undefined && isAsBefore(endpoint, before, reading)) {
+      noteForeigner(endpoint, namespace, findings);
+      endpoints.push(before);
+      continue;
+    }
+    const made = readEndpoint(endpoint, how);
+    if (made !== undefined) endpoints.push(withEqual(before, made));
   }
-  return sortedByAddress(endpoints);
+  const sorted = sortedByAddress(endpoints);
+  if (sorted.length === known.length && sorted.every((one, index) => one === known[index])) return known;
+  // It stays for long, and a list that has grown has room for more.
+  return sorted.slice();
+}
+
+/** Finds what is known of an address: the next one where slices come sorted, any other by a map that is made when it is needed. */
+function finderOf(known: readonly SliceEndpoint[]): (address: unknown) => SliceEndpoint | undefined {
+  let at = 0;
+  let byAddress: Map<unknown, SliceEndpoint> | undefined;
+  return (address) => {
+    if (known[at]?.ip === address) return known[at++];
+    if (known.length === 0) return undefined;
+    byAddress ??= new Map(known.map((one) => [one.ip, one]));
+    return byAddress.get(address);
+  };
+}
+
+/** Most endpoints of a slice are as they were, with conditions and without hints: their address and names were looked at then. */
+function isAsBefore(raw: Raw, before: SliceEndpoint, { keepsPodNames }: SliceReading): boolean {
+  const { nodeName, conditions, hints } = raw;
+  if (nodeName !== before.nodeName || !isObject(conditions)) return false;
+  if (conditions["ready"] !== before.ready || conditions["serving"] !== before.serving) return false;
+  if (conditions["terminating"] !== before.terminating) return false;
+  if (keepsPodNames && (before.podName === undefined || podNameOf(raw) !== before.podName)) return false;
+  return hints === undefined && before.zoneHints.length === 0 && before.nodeHints.length === 0;
+}
+
+function readEndpoint(endpoint: Raw, { family, namespace, findings, reading }: EndpointsReading): SliceEndpoint | undefined {
+  const { intern, keepsPodNames } = reading;
+  const ip = readAddress(endpoint, family, findings);
+  if (ip === undefined) return undefined;
+  noteForeigner(endpoint, namespace, findings);
+  const conditions = objectField(endpoint, "conditions", findings);
+  const hints = objectField(endpoint, "hints", findings);
+  return {
+    ip,
+    nodeName: readNodeName(endpoint, findings, intern),
+    ready: readCondition(conditions, "ready", true, findings),
+    serving: readCondition(conditions, "serving", true, findings),
+    terminating: readCondition(conditions, "terminating", false, findings),
+    zoneHints: readHints(hints, "forZones", intern),
+    nodeHints: readHints(hints, "forNodes", intern),
+    podName: keepsPodNames ? readPodName(endpoint) : undefined,
+  };
 }
 
 /** In the order of rows, so that whoever merges slices finds them sorted; entries with one address keep theirs. */
@@ -122,7 +170,6 @@ function readNodeName(endpoint: Raw, findings: Findings, intern: Intern): string
   return undefined;
 }
 
-/** Undefined too for a reference that could name no Pod: nothing but the shape of kpng's messages hangs on it. */
 /**
  * Say so when an endpoint is another namespace's. It counts all the same: whoever means harm leaves out the reference, so refusing it would
  * stop nobody but those who mean it well.
@@ -139,10 +186,15 @@ function noteForeigner(endpoint: Raw, namespace: string, findings: Findings): vo
   );
 }
 
+/** Undefined too for a reference that could name no Pod: nothing but the shape of kpng's messages hangs on it. */
 function readPodName(endpoint: Raw): string | undefined {
-  const target = objectField(endpoint, "targetRef");
-  const name = target["kind"] === "Pod" ? textField(target, "name") : undefined;
+  const name = podNameOf(endpoint);
   return name !== undefined && isDNSName(name) ? name : undefined;
+}
+
+function podNameOf(endpoint: Raw): string | undefined {
+  const target = objectField(endpoint, "targetRef");
+  return target["kind"] === "Pod" ? textField(target, "name") : undefined;
 }
 
 function readHints(hints: Raw, field: string, intern: Intern): readonly string[] {
@@ -152,7 +204,7 @@ function readHints(hints: Raw, field: string, intern: Intern): readonly string[]
 }
 
 function readAddress(endpoint: Raw, family: IPFamily, findings: Findings): string | undefined {
-  const text = listField(endpoint, "addresses", findings)[0];
+  const text = listField(endpoint, "addresses")[0];
   if (text === undefined) return undefined;
   const ip = typeof text === "string" ? canonicalIP(text) : undefined;
   if (ip === undefined || ip.family !== family) {

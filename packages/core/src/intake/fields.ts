@@ -6,6 +6,7 @@ export type Raw = Readonly<Record<string, unknown>>;
 
 const NOTHING: Raw = {};
 const NO_ITEMS: readonly unknown[] = [];
+const NO_ISSUES: readonly Issue[] = [];
 const SHOWN_VALUES_MAX = 3;
 
 /** Read a field as an object; anything else reads as an empty one, and is noted unless it is absent. */
@@ -92,7 +93,8 @@ export class Findings {
 
   /** One issue per kind of finding, in the order first met. */
   issues(): readonly Issue[] {
-    return [...(this.#byKind ?? [])].map(([kind, { values, count, hint }]) => {
+    if (this.#byKind === undefined) return NO_ISSUES;
+    return [...this.#byKind].map(([kind, { values, count, hint }]) => {
       const more = count > values.length ? ` and ${count - values.length} more` : "";
       return { object: this.object, what: `${kind}: ${values.join(", ")}${more}`, hint };
     });

@@ -77,9 +77,11 @@ function readAffinity(spec: Raw, findings: Findings): number | undefined {
 function readPorts(spec: Raw, findings: Findings): readonly ServicePortSpec[] {
   const ports: ServicePortSpec[] = [];
   const seen = new Set<string>();
-  for (const raw of objectsField(spec, "ports", findings)) {
+  const raws = objectsField(spec, "ports", findings);
+  for (const raw of raws) {
     const port = readPort(raw, findings);
     if (port === undefined) continue;
+    if (raws.length === 1) return [port];
     const identities = [`name ${port.name}/${port.protocol}`, `port ${port.port}/${port.protocol}`];
     if (identities.some((identity) => seen.has(identity))) {
       findings.add(

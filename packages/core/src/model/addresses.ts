@@ -99,6 +99,7 @@ export function familyOf(canonical: string): IPFamily {
  */
 export function compareAddresses(a: string, b: string): number {
   if (a === b) return 0;
+  if (a.length === b.length) return a < b ? -1 : 1;
   // What follows the shorter one decides: ":" in IPv4, "]" in IPv6.
   const end = a.includes(":") ? 0x5d : 0x3a;
   if (b.startsWith(a)) return end - b.charCodeAt(a.length);

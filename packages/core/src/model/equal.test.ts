@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isEqual } from "./equal.ts";
+import { isEqual, withEqual } from "./equal.ts";
 
 describe("equality of plain data", () => {
   it.each([
@@ -44,3 +44,29 @@ describe("equality of plain data", () => {
 function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+describe("what is taken over where it is equal", () => {
+  const before = { name: "a", list: [1, 2], part: { x: 1 }, gone: undefined as number | undefined };
+
+  it("is the whole", () => expect(withEqual(before, { name: "a", list: [1, 2], part: { x: 1 }, gone: undefined })).toBe(before));
+
+  it("or its fields, one by one", () => {
+    const made = { ...before, list: [1, 2], part: { x: 2 } };
+    const after = withEqual(before, made);
+    expect(after).toBe(made);
+    expect(after).toEqual({ ...before, part: { x: 2 } });
+    expect(after.list).toBe(before.list);
+    expect(after.part).not.toBe(before.part);
+  });
+
+  it.each([
+    ["a field more", { a: 1 }, { a: 1, b: 2 }],
+    ["a field less", { a: 1, b: 2 }, { a: 1 }],
+  ])("is not the whole with %s", (_name, one: object, other: object) => {
+    const kept = { ...other };
+    expect(withEqual(one, other)).toBe(other);
+    expect(other).toEqual(kept);
+  });
+
+  it("is nothing without anything before", () => expect(withEqual(undefined, before)).toBe(before));
+});

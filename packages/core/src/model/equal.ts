@@ -21,3 +21,23 @@ function sameFields(a: Record<string, unknown>, b: Record<string, unknown>): boo
   for (const field in b) if (b[field] !== undefined && a[field] === undefined) return false;
   return true;
 }
+
+/**
+ * Take over from `before` what `after` has in equal form: whole when all is, else field by field. So what did not change stays the same object, which
+ * is compared at a glance and need not be kept a second time.
+ *
+ * Shape: plain data; `after` is written to, so it must be the caller's own. Edges: without `before`, `after` as it is.
+ */
+export function withEqual<T extends object>(before: T | undefined, after: T): T {
+  if (before === undefined) return after;
+  const [old, made] = [before as Record<string, unknown>, after as Record<string, unknown>];
+  let isWhole = true;
+  for (const field in made) {
+    // Also of texts, of which there would be two copies.
+    if (isEqual(old[field], made[field])) made[field] = old[field];
+    else isWhole = false;
+  }
+  if (!isWhole) return after;
+  for (const field in old) if (old[field] !== undefined && made[field] === undefined) return after;
+  return before;
+}

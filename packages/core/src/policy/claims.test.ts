@@ -46,7 +46,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
   it("the older has it, the younger keeps the rest of its own", () => {
     const claims = new Claims();
     claims.set("young", row("young", 2, ["x", "y"]));
-    expect([...claims.set("old", row("old", 1, ["x"]))]).toEqual(["young"]);
+    expect([...(claims.set("old", row("old", 1, ["x"])) ?? [])]).toEqual(["young"]);
     expect([held(claims, "old"), held(claims, "young")]).toEqual([["x"], ["y"]]);
     expect(claims.resolve("young")?.lost).toMatchObject([{ winner: "old", destination: { address: "x" } }]);
   });
@@ -55,10 +55,10 @@ describe("R-53 claims: when two rows want one address and port", () => {
     const claims = new Claims();
     claims.set("old", row("old", 1, ["x"]));
     claims.set("young", row("young", 2, ["x"]));
-    expect([...claims.set("old", row("old", 1, ["z"]))]).toEqual(["young"]);
+    expect([...(claims.set("old", row("old", 1, ["z"])) ?? [])]).toEqual(["young"]);
     expect(held(claims, "young")).toEqual(["x"]);
     claims.set("old", row("old", 1, ["x"]));
-    expect([...claims.set("old", undefined)]).toEqual(["young"]);
+    expect([...(claims.set("old", undefined) ?? [])]).toEqual(["young"]);
     expect(held(claims, "young")).toEqual(["x"]);
   });
 
@@ -99,13 +99,13 @@ describe("R-53 claims: when two rows want one address and port", () => {
   it("the kind goes before the age: cluster IP, load-balancer IP, external IP", () => {
     const claims = new Claims();
     claims.set("external", wanting("external", 1, "externalIP x 80"));
-    expect([...claims.set("balanced", wanting("balanced", 2, "loadBalancerIP x 80"))]).toEqual(["external"]);
-    expect([...claims.set("owner", wanting("owner", 3, "clusterIP x 80"))]).toEqual(["balanced"]);
+    expect([...(claims.set("balanced", wanting("balanced", 2, "loadBalancerIP x 80")) ?? [])]).toEqual(["external"]);
+    expect([...(claims.set("owner", wanting("owner", 3, "clusterIP x 80")) ?? [])]).toEqual(["balanced"]);
     claims.set("later", wanting("later", 0, "externalIP x 80"));
     expect(["external", "balanced", "owner", "later"].map((key) => held(claims, key))).toEqual([[], [], ["x"], []]);
     expect(claims.resolve("external")?.lost).toMatchObject([{ winner: "owner", wonAs: "clusterIP" }]);
     claims.set("owner", undefined);
-    expect([...claims.set("balanced", undefined)]).toEqual(["later"]);
+    expect([...(claims.set("balanced", undefined) ?? [])]).toEqual(["later"]);
     expect([held(claims, "external"), held(claims, "later")]).toEqual([[], ["x"]]);
   });
 
@@ -113,16 +113,16 @@ describe("R-53 claims: when two rows want one address and port", () => {
     const claims = new Claims();
     claims.set("old", wanting("old", 1, "externalIP x 80"));
     claims.set("young", wanting("young", 2, "externalIP x 80"));
-    expect([...claims.set("young", wanting("young", 2, "loadBalancerIP x 80"))]).toEqual(["old"]);
+    expect([...(claims.set("young", wanting("young", 2, "loadBalancerIP x 80")) ?? [])]).toEqual(["old"]);
     expect([held(claims, "old"), held(claims, "young")]).toEqual([[], ["x"]]);
   });
 
   it("who goes without either way has not changed, when one of thousands passes an address to another", () => {
     const claims = new Claims();
     for (let index = 0; index < 2_000; index++) claims.set(`s${index}`, row(`s${index}`, index, ["x"]));
-    expect([...claims.set("s0", undefined)]).toEqual(["s1"]);
-    expect([...claims.set("s0", row("s0", 0, ["x"]))]).toEqual(["s1"]);
-    expect([...claims.set("s500", undefined)]).toEqual([]);
+    expect([...(claims.set("s0", undefined) ?? [])]).toEqual(["s1"]);
+    expect([...(claims.set("s0", row("s0", 0, ["x"])) ?? [])]).toEqual(["s1"]);
+    expect([...(claims.set("s500", undefined) ?? [])]).toEqual([]);
   });
 });
 
@@ -158,10 +158,10 @@ describe("R-65 node ports on the addresses of nodes", () => {
     claims.setGround(ground([], [NODE]));
     claims.set("squatter", squatter);
     claims.set("balanced", wanting("balanced", 1, `loadBalancerIP ${NODE} 30081`));
-    expect([...claims.set("web", wanting("web", 2, "nodePort 30080"))]).toEqual(["squatter"]);
+    expect([...(claims.set("web", wanting("web", 2, "nodePort 30080")) ?? [])]).toEqual(["squatter"]);
     expect([held(claims, "squatter"), held(claims, "balanced"), held(claims, "web")]).toEqual([["x"], [NODE], [""]]);
     expect(claims.resolve("squatter")?.lost).toMatchObject([{ winner: "web", wonAs: "nodePort" }]);
-    expect([...claims.set("web", wanting("web", 2, "nodePort 30081"))].toSorted()).toEqual(["balanced", "squatter"]);
+    expect([...(claims.set("web", wanting("web", 2, "nodePort 30081")) ?? [])].toSorted()).toEqual(["balanced", "squatter"]);
     expect([held(claims, "squatter"), held(claims, "balanced")]).toEqual([[NODE, "x"], []]);
     claims.set("owner", wanting("owner", 3, `clusterIP ${NODE} 30081`));
     expect(held(claims, "owner")).toEqual([NODE]);
@@ -214,7 +214,7 @@ describe("R-53, R-64, R-65 any history of claims", () => {
         for (const { key, createdMs, places, ground: next } of history) {
           const wanted = places === null ? undefined : wanting(key, createdMs, ...once(places));
           last.set(key, wanted);
-          const touched = new Set([key, ...claims.set(key, wanted)]);
+          const touched = new Set([key, ...(claims.set(key, wanted) ?? [])]);
           if (next !== null) for (const other of claims.setGround((known = ground(next.ranges, next.nodes)))) touched.add(other);
           for (const one of touched) seen.set(one, held(claims, one));
           // What they said had changed is all that changed.

@@ -67,12 +67,15 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   readonly #outside = new Map<string, Set<string>>();
   #ground = NO_GROUND;
 
-  /** Put a row in, change it or (undefined) take it out; returns the keys of all other rows whose destinations may have changed. */
-  set(key: string, row: Wanted | undefined): ReadonlySet<string> {
+  /**
+   * Put a row in, change it or (undefined) take it out; returns the keys of all other rows whose destinations may have changed. Undefined: it wants
+   * what it wanted before, and has what it had.
+   */
+  set(key: string, row: Wanted | undefined): ReadonlySet<string> | undefined {
     const before = this.#wanted.get(key);
     if (row === undefined) this.#wanted.delete(key);
     else this.#wanted.set(key, row);
-    if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return NOBODY;
+    if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return undefined;
     const affected = new Set<string>();
     for (const claimed of before?.destinations ?? []) this.#release(claimed, before as Wanted, key, affected);
     for (const claimed of row?.destinations ?? []) this.#claim(claimed, row as Wanted, key, affected);
@@ -97,7 +100,11 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   resolve(key: string): { readonly row: Wanted; readonly lost: readonly LostClaim[] } | undefined {
     const row = this.#wanted.get(key);
     if (row === undefined) return undefined;
-    const lost = row.destinations.flatMap((destination) => this.#lostTo(destination, row.name.protocol, key) ?? []);
+    const lost: LostClaim[] = [];
+    for (const destination of row.destinations) {
+      const one = this.#lostTo(destination, row.name.protocol, key);
+      if (one !== undefined) lost.push(one);
+    }
     if (lost.length === 0) return { row, lost };
     const gone = new Set<ClaimedAddress>(lost.map(({ destination }) => destination));
     return { row: { ...row, destinations: row.destinations.filter((destination) => !gone.has(destination)) }, lost };
@@ -106,6 +113,9 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   #lostTo(destination: ClaimedAddress, protocol: Protocol, key: string): LostClaim | undefined {
     const range = destination.kind === "externalIP" ? rangeAround(destination.address, this.#ground) : undefined;
     if (range !== undefined) return { destination, winner: range, wonAs: "serviceRange" };
+    // Nearly always: nobody else wants it.
+    const isAlone = this.#contenders.get(claimOf(destination, protocol)) === key;
+    if (isAlone && (destination.kind === "clusterIP" || !this.#ground.nodeAddresses.has(destination.address))) return undefined;
     const first = this.#first(destination, protocol);
     return first === undefined || first.key === key ? undefined : { destination, winner: first.key, wonAs: first.kind };
   }
@@ -201,6 +211,7 @@ function rangeAround(address: string, { serviceRanges }: Ground): string | undef
 
 /** The usual change is one of endpoints: nobody's claims are touched. */
 function hasSameClaims(a: Claimant, b: Claimant): boolean {
+  if (a.createdMs === b.createdMs && a.destinations === b.destinations) return true;
   if (a.createdMs !== b.createdMs || a.destinations.length !== b.destinations.length) return false;
   return a.destinations.every(({ kind, address, port }, index) => {
     const other = b.destinations[index];

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { endpointsFor } from "./endpoints.ts";
-import type { Candidate } from "./endpoints.ts";
+import type { PortEndpoints } from "./endpoints.ts";
 import { rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
 import type { Protocol } from "../model/api-objects.ts";
@@ -10,14 +10,14 @@ import { Store } from "../state/store.ts";
 function merged(
   slices: readonly RawObject[],
   port: { name: string; protocol: Protocol } = { name: "http", protocol: "TCP" },
-): readonly Candidate[] {
+): PortEndpoints {
   const store = new Store();
   for (const raw of slices) store.upsert("EndpointSlice", raw);
   return endpointsFor(store.slices("shop/cart"), port, "IPv4", "node1");
 }
 
-function texts(candidates: readonly Candidate[]): readonly string[] {
-  return candidates.map(({ endpoint: { ip, port, terminating } }) => `${ip}:${port}${terminating ? " going" : ""}`);
+function texts({ endpoints }: PortEndpoints): readonly string[] {
+  return endpoints.map(({ ip, port, terminating }) => `${ip}:${port}${terminating ? " going" : ""}`);
 }
 
 describe("R-12 ports match by name and protocol, never by number", () => {
@@ -96,13 +96,59 @@ describe("R-16 which endpoints are local", () => {
     ["on another", { node: "node2" }, false],
     ["nowhere", {}, false],
   ])("%s", (_name, where, isLocal) => {
-    expect(merged([rawSlice("cart", [{ ip: "10.1.1.1", ...where }])])[0]?.endpoint.isLocal).toBe(isLocal);
+    expect(merged([rawSlice("cart", [{ ip: "10.1.1.1", ...where }])]).endpoints[0]?.isLocal).toBe(isLocal);
   });
 
   it("a proxy that does not know its node has no local endpoints", () => {
     const store = new Store();
     store.upsert("EndpointSlice", rawSlice("cart", [{ ip: "10.1.1.1" }, { ip: "10.1.1.2", node: "node1" }]));
     const found = endpointsFor(store.slices("shop/cart"), { name: "http", protocol: "TCP" }, "IPv4", "");
-    expect(found.map(({ endpoint }) => endpoint.isLocal)).toEqual([false, false]);
+    expect(found.endpoints.map(({ isLocal }) => isLocal)).toEqual([false, false]);
+  });
+});
+
+describe("what was there before stays the same objects", () => {
+  const PORT = { name: "http", protocol: "TCP" as const };
+  const ips = (...last: readonly number[]): Parameters<typeof rawSlice>[1] =>
+    last.map((one) => ({ ip: `10.1.1.${one}`, node: `node${one}` }));
+  const FIVE = rawSlice("cart", ips(1, 2, 3, 4, 5));
+  /** Where endpoints were before, after another version of the slice, or others beside it. */
+  const placesAfter = (...slices: readonly RawObject[]): readonly (number | undefined)[] => {
+    const store = new Store();
+    store.upsert("EndpointSlice", FIVE);
+    const before = endpointsFor(store.slices("shop/cart"), PORT, "IPv4", "node1");
+    for (const raw of slices) store.upsert("EndpointSlice", raw);
+    const found = endpointsFor(store.slices("shop/cart"), PORT, "IPv4", "node1", before);
+    const fresh = endpointsFor(store.slices("shop/cart"), PORT, "IPv4", "node1");
+    expect(found).toEqual(fresh);
+    expect(found === before).toBe(slices.length === 0 || slices[0] === FIVE);
+    return found.endpoints.map((one) => (before.endpoints.includes(one) ? before.endpoints.indexOf(one) : undefined));
+  };
+  it.each([
+    ["nothing was heard", [], [0, 1, 2, 3, 4]],
+    ["nothing changed", [FIVE], [0, 1, 2, 3, 4]],
+    ["one went", [rawSlice("cart", ips(1, 2, 4, 5))], [0, 1, 3, 4]],
+    ["most went", [rawSlice("cart", ips(5))], [4]],
+    ["the last went", [rawSlice("cart", ips(1, 2, 3, 4))], [0, 1, 2, 3]],
+    ["all went", [rawSlice("cart", [])], []],
+    ["some came", [rawSlice("cart", ips(0, 1, 2, 21, 3, 4, 5, 6))], [undefined, 0, undefined, 1, 2, 3, 4, undefined]],
+    ["in another order", [rawSlice("cart", ips(5, 3, 1, 2, 4, 6))], [0, 1, 2, 3, 4, undefined]],
+    ["one is another", [rawSlice("cart", [...ips(1, 2), { ip: "10.1.1.3", ready: false }, ...ips(4, 5)])], [0, 1, undefined, 3, 4]],
+    ["one moved", [rawSlice("cart", [...ips(1, 2), { ip: "10.1.1.3", node: "node1" }, ...ips(4, 5)])], [0, 1, undefined, 3, 4]],
+    ["the port is another", [rawSlice("cart", ips(1, 2), { ports: [{ name: "http", port: 1 }] })], [undefined, undefined]],
+    ["a second slice", [rawSlice("cart", ips(3, 7), { name: "z" })], [0, 1, undefined, 3, 4, undefined]],
+    [
+      "a second slice with another port",
+      [rawSlice("cart", ips(6), { name: "z", ports: [{ name: "http", port: 1 }] })],
+      [0, 1, 2, 3, 4, undefined],
+    ],
+  ])("%s", (_name, slices, expected) => expect(placesAfter(...slices)).toEqual(expected));
+
+  it("none of them on another node", () => {
+    const store = new Store();
+    store.upsert("EndpointSlice", FIVE);
+    const before = endpointsFor(store.slices("shop/cart"), PORT, "IPv4", "node1");
+    const { endpoints } = endpointsFor(store.slices("shop/cart"), PORT, "IPv4", "node2", before);
+    expect(endpoints.map(({ isLocal }) => isLocal)).toEqual([false, true, false, false, false]);
   });
 });

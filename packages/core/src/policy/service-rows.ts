@@ -1,33 +1,47 @@
 import { destinationsFor } from "./destinations.ts";
 import { endpointsFor } from "./endpoints.ts";
-import type { Candidate } from "./endpoints.ts";
-import { isEqual } from "../model/equal.ts";
-import type { NodeContext, ServicePort } from "../model/rows.ts";
+import type { PortEndpoints } from "./endpoints.ts";
+import { isEqual, withEqual } from "../model/equal.ts";
+import type { Endpoint, NodeContext, ServicePort } from "../model/rows.ts";
 import { rowKey } from "../model/names.ts";
-import type { EndpointSlice, IPFamily, Service, ServiceAddresses, ServicePortSpec } from "../model/api-objects.ts";
+import type { EndpointSlice, IPFamily, Service, ServiceAddresses, ServicePortSpec, SliceEndpoint } from "../model/api-objects.ts";
 import { poolsFor } from "./topology.ts";
+import type { PoolQuestion, Pools } from "./topology.ts";
 
 /** What the rows of one Service are made of, in one family. */
 export interface ServiceParts {
   readonly service: Service;
   readonly addresses: ServiceAddresses;
   /** Of each port of the Service, in their order. */
-  readonly candidates: readonly (readonly Candidate[])[];
+  readonly portEndpoints: readonly PortEndpoints[];
+}
+
+/** The rows of one Service for one node, with what they were made of. */
+export interface ServiceRows {
+  readonly rows: readonly ServicePort[];
+  readonly parts: ServiceParts;
+  readonly context: NodeContext;
 }
 
 /**
  * Make the rows of one Service for one node, in one family: one per port.
  *
+ * Shape: what is equal in `before`, the Service's rows as they were, stays the same object, and so does a row that is equal.
  * Edges: no rows without a cluster IP of this family (headless, ExternalName, other family), whatever else it has.
  * @source rules R-01 to R-40
  */
-export function rowsFor(service: Service, slices: ReadonlyMap<string, EndpointSlice>, context: NodeContext): readonly ServicePort[] {
-  const parts = partsFor(service, slices, context.family, context.name);
-  return parts === undefined ? [] : rowsOfParts(parts, context);
+export function rowsFor(
+  service: Service,
+  slices: ReadonlyMap<string, EndpointSlice>,
+  context: NodeContext,
+  before?: ServiceRows,
+): ServiceRows | undefined {
+  const parts = partsFor(service, slices, context.family, context.name, before?.parts);
+  return parts === undefined ? undefined : rowsOfParts(parts, context, before);
 }
 
 /**
- * Put together what rows are made of. Endpoints on `nodeName` are local; "": none is.
+ * Put together what rows are made of. Endpoints on `nodeName` are local; "": none is. What is equal in `before` stays the same objects.
  *
  * Edges: undefined without a cluster IP of this family.
  */
@@ -36,10 +50,12 @@ export function partsFor(
   slices: ReadonlyMap<string, EndpointSlice>,
   family: IPFamily,
   nodeName: string,
+  before?: ServiceParts,
 ): ServiceParts | undefined {
   const addresses = service.addresses[family];
   if (addresses === undefined) return undefined;
-  return { service, addresses, candidates: service.ports.map((port) => endpointsFor(slices, port, family, nodeName)) };
+  const portEndpoints = service.ports.map((port, at) => endpointsFor(slices, port, family, nodeName, before?.portEndpoints[at]));
+  return { service, addresses, portEndpoints };
 }
 
 /** The keys of the rows of parts, in order; none of undefined. */
@@ -49,65 +65,106 @@ export function rowKeysOf(parts: ServiceParts | undefined): readonly string[] {
   return ports.map((port) => rowKey(namespace, name, port.name, port.protocol));
 }
 
-/** Make rows of parts that are local to the context's node. */
-export function rowsOfParts({ service, addresses, candidates }: ServiceParts, context: NodeContext): readonly ServicePort[] {
+/** Make rows of parts that are local to the context's node; what is equal in `before` stays the same objects. */
+export function rowsOfParts(parts: ServiceParts, context: NodeContext, before?: ServiceRows): ServiceRows {
+  const { service, addresses, portEndpoints } = parts;
   const healthCheck =
-    service.healthCheckNodePort === 0 ? undefined : { port: service.healthCheckNodePort, readyLocal: countReadyLocal(candidates) };
-  return service.ports.map((port, index) => rowFor(service, port, candidates[index] ?? [], context, addresses, healthCheck));
+    service.healthCheckNodePort === 0 ? undefined : { port: service.healthCheckNodePort, readyLocal: countReadyLocal(portEndpoints) };
+  const rows = service.ports.map((port, index) => {
+    const known = before === undefined ? undefined : knownPort(before, index, port);
+    const endpoints = portEndpoints[index] as PortEndpoints;
+    const question = questionFor(service, addresses, port, context);
+    const isAsked = known !== undefined && known.endpoints === endpoints && isEqual(known.question, question);
+    const pools = isAsked ? known.row : poolsFor(endpoints, question);
+    const isRuled =
+      known !== undefined && before?.parts.service === service && before.context === context && hasSameRules(known, pools, endpoints);
+    const sizes = { cluster: pools.cluster.length, local: pools.local.length, hasUsableEndpoints: endpoints.hasUsable };
+    const { namespace, name } = service;
+    const row: ServicePort = {
+      key: known?.row.key ?? rowKey(namespace, name, port.name, port.protocol),
+      name: known?.row.name ?? { namespace, name, port: port.name, protocol: port.protocol },
+      family: context.family,
+      createdMs: service.createdMs,
+      endpoints: endpoints.endpoints,
+      cluster: pools.cluster,
+      local: pools.local,
+      topology: pools.topology,
+      destinations: isRuled ? known.row.destinations : destinationsFor(service, port, addresses, sizes, context),
+      affinitySeconds: service.affinitySeconds,
+      internalLocal: service.internalLocal,
+      externalLocal: service.externalLocal,
+      healthCheck,
+    };
+    return withEqual(known?.row, row);
+  });
+  return { rows, parts, context };
+}
+
+/** What a port was, if it was there in the same place. */
+interface KnownPort {
+  readonly row: ServicePort;
+  readonly endpoints: PortEndpoints;
+  readonly question: PoolQuestion;
+}
+
+function knownPort({ rows, parts, context }: ServiceRows, index: number, port: ServicePortSpec): KnownPort | undefined {
+  const [row, endpoints, spec] = [rows[index], parts.portEndpoints[index], parts.service.ports[index]];
+  if (row === undefined || endpoints === undefined || spec === undefined) return undefined;
+  if (spec.name !== port.name || spec.protocol !== port.protocol) return undefined;
+  return { row, endpoints, question: questionFor(parts.service, parts.addresses, spec, context) };
+}
+
+/** Rules ask of a pool only whether anything is in it. */
+function hasSameRules({ row, endpoints }: KnownPort, pools: Pick<Pools, "cluster" | "local">, now: PortEndpoints): boolean {
+  const isSame = row.cluster.length > 0 === pools.cluster.length > 0 && row.local.length > 0 === pools.local.length > 0;
+  return isSame && endpoints.hasUsable === now.hasUsable;
 }
 
 /** Make the endpoints on a node local, of parts in which none is; the others stay the same objects. */
 export function localizedParts(parts: ServiceParts, nodeName: string): ServiceParts {
-  const localized = (candidate: Candidate): Candidate =>
-    candidate.endpoint.nodeName === nodeName ? { ...candidate, endpoint: { ...candidate.endpoint, isLocal: true } } : candidate;
-  return { ...parts, candidates: parts.candidates.map((port) => port.map(localized)) };
+  const localized = (endpoint: Endpoint): Endpoint => (endpoint.nodeName === nodeName ? { ...endpoint, isLocal: true } : endpoint);
+  const portEndpoints = parts.portEndpoints.map((port) => ({ ...port, endpoints: port.endpoints.map(localized), nodeName }));
+  return { ...parts, portEndpoints };
 }
 
 /** Tell whether parts of the same Service make the same rows on every node. */
 export function isSameParts(a: ServiceParts | undefined, b: ServiceParts | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  if (!isEqual(a.candidates, b.candidates)) return false;
+  if (a.portEndpoints.length !== b.portEndpoints.length) return false;
+  if (!a.portEndpoints.every((port, index) => isSameOnNodes(port, b.portEndpoints[index] as PortEndpoints))) return false;
   if (a.service === b.service) return true;
   return isEqual(a.addresses, b.addresses) && isEqual({ ...a.service, addresses: {} }, { ...b.service, addresses: {} });
 }
 
-function rowFor(
+/** Tell whether a port's endpoints are the same, and the hints for nodes and zones. */
+function isSameOnNodes(a: PortEndpoints, b: PortEndpoints): boolean {
+  if (a === b) return true;
+  if (!isEqual(a.endpoints, b.endpoints)) return false;
+  return a.entries.every((entry, index) => {
+    const other = b.entries[index] as SliceEndpoint;
+    return entry === other || (isEqual(entry.zoneHints, other.zoneHints) && isEqual(entry.nodeHints, other.nodeHints));
+  });
+}
+
+function questionFor(
   service: Service,
-  port: ServicePortSpec,
-  candidates: readonly Candidate[],
-  context: NodeContext,
-  addresses: ServiceAddresses,
-  healthCheck: ServicePort["healthCheck"],
-): ServicePort {
-  const isExternal = port.nodePort !== 0 || addresses.externalIPs.length > 0 || addresses.loadBalancerIPs.length > 0;
-  const pools = poolsFor(candidates, {
-    nodeName: context.name,
-    zone: context.zone,
+  { externalIPs, loadBalancerIPs }: ServiceAddresses,
+  { nodePort }: ServicePortSpec,
+  { name, zone }: NodeContext,
+): PoolQuestion {
+  const isExternal = nodePort !== 0 || externalIPs.length > 0 || loadBalancerIPs.length > 0;
+  return {
+    nodeName: name,
+    zone,
     // An external destination may be short-circuited to the cluster pool even when both policies are Local.
     usesCluster: !service.internalLocal || isExternal,
     usesLocal: service.internalLocal || (service.externalLocal && isExternal),
-  });
-  const sizes = { cluster: pools.cluster.length, local: pools.local.length, hasUsableEndpoints: pools.hasUsableEndpoints };
-  return {
-    key: rowKey(service.namespace, service.name, port.name, port.protocol),
-    name: { namespace: service.namespace, name: service.name, port: port.name, protocol: port.protocol },
-    family: context.family,
-    createdMs: service.createdMs,
-    endpoints: candidates.map(({ endpoint }) => endpoint),
-    cluster: pools.cluster,
-    local: pools.local,
-    topology: pools.topology,
-    destinations: destinationsFor(service, port, addresses, sizes, context),
-    affinitySeconds: service.affinitySeconds,
-    internalLocal: service.internalLocal,
-    externalLocal: service.externalLocal,
-    healthCheck,
   };
 }
 
 /** Distinct addresses of ready endpoints on this node over all ports: terminating ones don't count (R-50). */
-function countReadyLocal(candidates: readonly (readonly Candidate[])[]): number {
+function countReadyLocal(portEndpoints: readonly PortEndpoints[]): number {
   const ips = new Set<string>();
-  for (const port of candidates) for (const { endpoint } of port) if (endpoint.isLocal && endpoint.ready) ips.add(endpoint.ip);
+  for (const { endpoints } of portEndpoints) for (const one of endpoints) if (one.isLocal && one.ready) ips.add(one.ip);
   return ips.size;
 }

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Candidate } from "./endpoints.ts";
+import type { PortEndpoints } from "./endpoints.ts";
+import type { Endpoint } from "../model/rows.ts";
 import { poolsFor } from "./topology.ts";
 import type { PoolQuestion } from "./topology.ts";
 
@@ -13,16 +14,23 @@ interface Short {
   readonly nodes?: readonly string[];
 }
 
-function candidate({ ip = "10.1.1.1", is = "RS-", here = false, zones = [], nodes = [] }: Short): Candidate {
-  const [ready, serving, terminating] = [is[0] === "R", is[1] === "S", is[2] === "T"];
-  const endpoint = { ip, port: 80, nodeName: here ? "node1" : "node2", isLocal: here, ready, serving, terminating };
-  return { endpoint, zoneHints: zones, nodeHints: nodes };
+function portOf(shorts: readonly Short[]): PortEndpoints {
+  const all = shorts.map(({ ip = "10.1.1.1", is = "RS-", here = false, zones = [], nodes = [] }) => {
+    const [ready, serving, terminating] = [is[0] === "R", is[1] === "S", is[2] === "T"];
+    const endpoint = { ip, nodeName: here ? "node1" : "node2", ready, serving, terminating };
+    return {
+      endpoint: { ...endpoint, port: 80, isLocal: here },
+      entry: { ...endpoint, zoneHints: zones, nodeHints: nodes, podName: undefined },
+    };
+  });
+  const hasUsable = all.some(({ endpoint }) => endpoint.ready || (endpoint.serving && endpoint.terminating));
+  return { endpoints: all.map(({ endpoint }) => endpoint), entries: all.map(({ entry }) => entry), port: 80, nodeName: "node1", hasUsable };
 }
 
 const BOTH: PoolQuestion = { nodeName: "node1", zone: "a", usesCluster: true, usesLocal: true };
 
 function pools(shorts: readonly Short[], question: Partial<PoolQuestion> = {}): readonly unknown[] {
-  const { cluster, local, hasUsableEndpoints, topology } = poolsFor(shorts.map(candidate), { ...BOTH, ...question });
+  const { cluster, local, hasUsableEndpoints, topology } = poolsFor(portOf(shorts), { ...BOTH, ...question });
   return [cluster, local, hasUsableEndpoints, topology];
 }
 
@@ -99,7 +107,7 @@ describe("R-19 node hints, R-20 zone hints", () => {
     ["only a terminating one is hinted for us", [{ zones: ["b"] }, { zones: ["a"], is: "-ST" }], [[0], ""]],
     ["no hints", [{}, {}], [[0, 1], ""]],
   ])("%s", (_name, shorts, [cluster, topology]) => {
-    const { cluster: pool, topology: mode } = poolsFor(shorts.map(candidate), BOTH);
+    const { cluster: pool, topology: mode } = poolsFor(portOf(shorts), BOTH);
     expect([pool, mode]).toEqual([cluster, topology]);
   });
 
@@ -134,14 +142,14 @@ describe("properties", () => {
   it("a pool never holds an unusable endpoint, is never empty while one could serve it, and keeps the order", () => {
     fc.assert(
       fc.property(fc.array(anyShort, { maxLength: 8 }), (shorts) => {
-        const all = shorts.map(candidate);
-        const { cluster, local, hasUsableEndpoints } = poolsFor(all, BOTH);
-        const isUsable = ({ endpoint }: Candidate): boolean => endpoint.ready || (endpoint.serving && endpoint.terminating);
+        const { endpoints: all } = portOf(shorts);
+        const { cluster, local, hasUsableEndpoints } = poolsFor(portOf(shorts), BOTH);
+        const isUsable = ({ ready, serving, terminating }: Endpoint): boolean => ready || (serving && terminating);
         expect(hasUsableEndpoints).toBe(all.some(isUsable));
         expect(cluster.length > 0).toBe(hasUsableEndpoints);
-        expect(local.length > 0).toBe(all.some((one) => isUsable(one) && one.endpoint.isLocal));
+        expect(local.length > 0).toBe(all.some((one) => isUsable(one) && one.isLocal));
         for (const pool of [cluster, local]) {
-          expect(pool.every((index) => isUsable(all[index] as Candidate))).toBe(true);
+          expect(pool.every((index) => isUsable(all[index] as Endpoint))).toBe(true);
           expect(pool).toEqual([...new Set(pool)].toSorted((a, b) => a - b));
         }
       }),

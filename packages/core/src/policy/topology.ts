@@ -1,5 +1,6 @@
-import type { Candidate } from "./endpoints.ts";
-import type { TopologyMode } from "../model/rows.ts";
+import type { PortEndpoints } from "./endpoints.ts";
+import type { SliceEndpoint } from "../model/api-objects.ts";
+import type { Endpoint, TopologyMode } from "../model/rows.ts";
 
 /** What of a service port and its node decides which endpoints are used. */
 export interface PoolQuestion {
@@ -21,6 +22,10 @@ export interface Pools {
   readonly topology: TopologyMode;
 }
 
+const NOBODY: readonly number[] = [];
+const COUNTED_MAX = 1_000;
+const COUNTED: (readonly number[] | undefined)[] = [];
+
 /**
  * Decide which endpoints this node may use for one service port.
  *
@@ -29,14 +34,15 @@ export interface Pools {
  * endpoints when it has no ready one; the cluster pool's fallback ignores topology.
  * @source kube-proxy pkg/proxy/topology.go CategorizeEndpoints; KEP-1669, KEP-2086, KEP-2433; rules R-17 to R-21
  */
-export function poolsFor(all: readonly Candidate[], question: PoolQuestion): Pools {
-  const ready = indexesWhere(all, ({ endpoint }) => endpoint.ready);
-  const servingTerminating = indexesWhere(all, ({ endpoint }) => !endpoint.ready && endpoint.serving && endpoint.terminating);
+export function poolsFor(all: PortEndpoints, question: PoolQuestion): Pools {
+  const ready = indexesWhere(all, ({ ready: isReady }) => isReady);
+  const isAllReady = ready.length === all.endpoints.length;
+  const servingTerminating = isAllReady ? NOBODY : indexesWhere(all, (one) => !one.ready && one.serving && one.terminating);
   const topology = question.usesCluster ? topologyMode(all, ready, question) : "";
   return {
     cluster: question.usesCluster ? clusterPool(all, ready, servingTerminating, topology, question) : [],
     local: question.usesLocal ? localPool(all, ready, servingTerminating) : [],
-    hasUsableEndpoints: ready.length > 0 || servingTerminating.length > 0,
+    hasUsableEndpoints: all.hasUsable,
     topology,
   };
 }
@@ -47,21 +53,21 @@ export function poolsFor(all: readonly Candidate[], question: PoolQuestion): Poo
  * Edges: one ready endpoint without a hint of a level disables that level; node hints that fail fall through to zones.
  * @source kube-proxy pkg/proxy/topology.go topologyModeFromHints; KEP-3015; rules R-19, R-20
  */
-export function topologyMode(all: readonly Candidate[], ready: readonly number[], question: PoolQuestion): TopologyMode {
+export function topologyMode(all: PortEndpoints, ready: readonly number[], question: PoolQuestion): TopologyMode {
   if (ready.length === 0) return "";
-  const hinted = ready.map((index) => all[index] as Candidate);
+  const hinted = ready.map((index) => all.entries[index] as SliceEndpoint);
   if (appliesTo(hinted, "nodeHints", question.nodeName)) return "PreferSameNode";
   if (appliesTo(hinted, "zoneHints", question.zone)) return "PreferSameZone";
   return "";
 }
 
-function appliesTo(hinted: readonly Candidate[], level: "nodeHints" | "zoneHints", here: string): boolean {
+function appliesTo(hinted: readonly SliceEndpoint[], level: "nodeHints" | "zoneHints", here: string): boolean {
   if (here === "") return false;
-  return hinted.every((candidate) => candidate[level].length > 0) && hinted.some((candidate) => candidate[level].includes(here));
+  return hinted.every((entry) => entry[level].length > 0) && hinted.some((entry) => entry[level].includes(here));
 }
 
 function clusterPool(
-  all: readonly Candidate[],
+  all: PortEndpoints,
   ready: readonly number[],
   servingTerminating: readonly number[],
   topology: TopologyMode,
@@ -70,17 +76,25 @@ function clusterPool(
   if (ready.length === 0) return servingTerminating;
   if (topology === "") return ready;
   const [level, here] = topology === "PreferSameNode" ? (["nodeHints", nodeName] as const) : (["zoneHints", zone] as const);
-  return ready.filter((index) => (all[index] as Candidate)[level].includes(here));
+  return ready.filter((index) => (all.entries[index] as SliceEndpoint)[level].includes(here));
 }
 
-function localPool(all: readonly Candidate[], ready: readonly number[], servingTerminating: readonly number[]): readonly number[] {
-  const isLocal = (index: number): boolean => (all[index] as Candidate).endpoint.isLocal;
+function localPool(all: PortEndpoints, ready: readonly number[], servingTerminating: readonly number[]): readonly number[] {
+  const isLocal = (index: number): boolean => (all.endpoints[index] as Endpoint).isLocal;
   const readyHere = ready.filter(isLocal);
   return readyHere.length > 0 ? readyHere : servingTerminating.filter(isLocal);
 }
 
-function indexesWhere(all: readonly Candidate[], fits: (candidate: Candidate) => boolean): readonly number[] {
-  const found: number[] = [];
-  for (const [index, candidate] of all.entries()) if (fits(candidate)) found.push(index);
-  return found;
+function indexesWhere({ endpoints }: PortEndpoints, fits: (endpoint: Endpoint) => boolean): readonly number[] {
+  if (endpoints.every(fits)) return allOf(endpoints.length);
+  return endpoints.flatMap((endpoint, index) => (fits(endpoint) ? index : []));
+}
+
+/** 0 and up, so many: what most pools are, so there is one of each length. */
+function allOf(length: number): readonly number[] {
+  const known = COUNTED[length];
+  if (known !== undefined) return known;
+  const made = Array.from({ length }, (_, index) => index);
+  if (length < COUNTED_MAX) COUNTED[length] = made;
+  return made;
 }

@@ -8,6 +8,7 @@ import { nodeContextFor } from "../policy/node-context.ts";
 import type { IPFamily, Issue } from "../model/api-objects.ts";
 import { serviceKeyOf } from "../model/names.ts";
 import { rowsFor } from "../policy/service-rows.ts";
+import type { ServiceRows } from "../policy/service-rows.ts";
 import { StoreNews } from "./store-news.ts";
 import type { Store } from "./store.ts";
 
@@ -24,6 +25,15 @@ export interface NodeViewOptions {
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
+const NO_ROWS: readonly ServicePort[] = [];
+
+/** What a look has found so far. */
+interface Found {
+  /** Keys of rows that may have lost or got an address. */
+  readonly touched: Set<string>;
+  /** Keys of rows that are new, different or gone. */
+  readonly changed: Set<string>;
+}
 
 /**
  * One node's state in one family, computed from a store: only what changed since the last look is computed again.
@@ -36,7 +46,7 @@ export class NodeView {
   readonly #options: NodeViewOptions;
   readonly #claims = new Claims();
   readonly #rows = new Map<string, ServicePort>();
-  readonly #rowsOfService = new Map<string, readonly string[]>();
+  readonly #rowsOfService = new Map<string, ServiceRows>();
   readonly #lost: LostClaimReports;
   readonly #news: StoreNews;
   #isFullDue = true;
@@ -140,11 +150,10 @@ export class NodeView {
   #recompute(areAllDue: boolean): ReadonlySet<string> {
     const services = this.#news.consumeServices();
     const dirty = areAllDue ? new Set([...services, ...this.#store.serviceKeys()]) : services;
-    const touched = new Set(this.#consumeGround());
-    for (const serviceKey of dirty) this.#recomputeService(serviceKey, touched);
-    const changed = new Set<string>();
-    for (const key of touched) if (this.#resolve(key)) changed.add(key);
-    return changed;
+    const found: Found = { touched: new Set(this.#consumeGround()), changed: new Set() };
+    for (const serviceKey of dirty) this.#recomputeService(serviceKey, found);
+    for (const key of found.touched) if (this.#resolve(key)) found.changed.add(key);
+    return found.changed;
   }
 
   /** Take in what service ranges and node addresses there are; returns the keys of rows that may have lost or got something by that. */
@@ -153,20 +162,35 @@ export class NodeView {
     return this.#claims.setGround(groundOf(this.#store, this.#options.family));
   }
 
-  #recomputeService(serviceKey: string, touched: Set<string>): void {
+  #recomputeService(serviceKey: string, found: Found): void {
     const service = this.#store.service(serviceKey);
     const context = this.#context;
-    const rows = service === undefined || context === undefined ? [] : rowsFor(service, this.#store.slices(serviceKey), context);
-    const keys = rows.map(({ key }) => key);
-    for (const key of this.#rowsOfService.get(serviceKey) ?? []) if (!keys.includes(key)) this.#setRow(key, undefined, touched);
-    for (const row of rows) this.#setRow(row.key, row, touched);
-    if (keys.length > 0) this.#rowsOfService.set(serviceKey, keys);
-    else this.#rowsOfService.delete(serviceKey);
+    const before = this.#rowsOfService.get(serviceKey);
+    const slices = this.#store.slices(serviceKey);
+    const after = service === undefined || context === undefined ? undefined : rowsFor(service, slices, context, before);
+    const [rowsBefore, rows] = [before?.rows ?? NO_ROWS, after?.rows ?? NO_ROWS];
+    for (const { key } of rowsBefore) if (!rows.some((row) => row.key === key)) this.#removeRow(key, found.touched);
+    for (const [index, row] of rows.entries()) if (row !== rowsBefore[index]) this.#changeRow(row, rowsBefore[index], found);
+    if (after === undefined) this.#rowsOfService.delete(serviceKey);
+    else this.#rowsOfService.set(serviceKey, after);
   }
 
-  #setRow(key: string, row: ServicePort | undefined, touched: Set<string>): void {
+  #changeRow(row: ServicePort, before: ServicePort | undefined, { touched, changed }: Found): void {
+    const { key } = row;
+    const others = this.#claims.set(key, row);
+    // The usual change is one of endpoints, of a row that has all it wants.
+    if (others === undefined && before !== undefined && this.#rows.get(key) === before && !touched.has(key)) {
+      this.#rows.set(key, row);
+      changed.add(key);
+      return;
+    }
     touched.add(key);
-    for (const other of this.#claims.set(key, row)) touched.add(other);
+    for (const other of others ?? NOTHING) touched.add(other);
+  }
+
+  #removeRow(key: string, touched: Set<string>): void {
+    touched.add(key);
+    for (const other of this.#claims.set(key, undefined) ?? NOTHING) touched.add(other);
   }
 
   #resolve(key: string): boolean {

@@ -42,7 +42,7 @@ export class ServiceClaims {
     const services = new Set<string>();
     const wanted = claimantsOf(after);
     const rows = new Set([...claimantsOf(before).keys(), ...wanted.keys()]);
-    for (const key of rows) for (const other of this.#claims.set(key, wanted.get(key))) services.add(serviceKeyOf(other));
+    for (const key of rows) for (const other of this.#claims.set(key, wanted.get(key)) ?? NONE) services.add(serviceKeyOf(other));
     return services;
   }
 

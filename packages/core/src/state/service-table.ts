@@ -139,8 +139,9 @@ export class ServiceTable {
     const changed = new Map<string, ServiceParts | undefined>();
     for (const key of services) {
       const service = this.#store.service(key);
-      const parts = service === undefined ? undefined : partsFor(service, this.#store.slices(key), this.#family, "");
-      if (!isSameParts(this.#versions.get(key)?.parts, parts)) changed.set(key, parts);
+      const before = this.#versions.get(key)?.parts;
+      const parts = service === undefined ? undefined : partsFor(service, this.#store.slices(key), this.#family, "", before);
+      if (!isSameParts(before, parts)) changed.set(key, parts);
     }
     return changed;
   }

@@ -30,13 +30,13 @@ export class ServiceVersion {
   readonly #shared = new Map<string, readonly ServicePort[]>();
 
   constructor(serial: number, parts: ServiceParts, lost: readonly string[]) {
-    const { addresses, candidates } = parts;
+    const { addresses, portEndpoints } = parts;
     this.#serial = serial;
     this.parts = parts;
     this.lost = lost;
     this.rowKeys = rowKeysOf(parts);
-    const all = candidates.flat();
-    this.nodeNames = setOf(all.flatMap(({ endpoint, nodeHints }) => [endpoint.nodeName ?? "", ...nodeHints]));
+    const all = portEndpoints.flatMap(({ entries }) => entries);
+    this.nodeNames = setOf(all.flatMap(({ nodeName = "", nodeHints }) => (nodeHints.length === 0 ? nodeName : [nodeName, ...nodeHints])));
     this.#zones = setOf(all.flatMap(({ zoneHints }) => zoneHints));
     const ranges = addresses.loadBalancerIPs.length > 0 ? addresses.sourceRanges : [];
     this.#ranges = ranges.map((text) => parseCIDR(text)).filter((cidr) => cidr !== undefined);
@@ -44,7 +44,7 @@ export class ServiceVersion {
 
   /** Endpoints it has over all ports: what it weighs. */
   get weight(): number {
-    return this.parts.candidates.reduce((sum, { length }) => sum + length, 1);
+    return this.parts.portEndpoints.reduce((sum, { endpoints }) => sum + endpoints.length, 1);
   }
 
   /** It tells nodes apart by their zone or address, besides their names. */
@@ -87,7 +87,7 @@ export class ServiceVersion {
   #make(node: NodeFacts, name: string): readonly ServicePort[] {
     const { zone, isInside } = this.#seen(node);
     const context: NodeContext = { ...node.context, name, zone, addresses: isInside ? node.context.addresses : [] };
-    const rows = rowsOfParts(name === "" ? this.parts : localizedParts(this.parts, name), context);
+    const { rows } = rowsOfParts(name === "" ? this.parts : localizedParts(this.parts, name), context);
     return this.lost.length === 0 ? rows : rows.map((row) => withoutLost(row, this.lost));
   }
 }

@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { rawNode, rawService, rawServiceCIDR, rawSlice } from "../testing/objects.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
@@ -190,5 +191,90 @@ describe("slices belong to the Service they name", () => {
     const { store, changes } = listening();
     for (const kind of OBJECT_KINDS) store.remove(kind, "shop", "nothing");
     expect(changes.filter(({ kind }) => kind === "service")).toEqual([]);
+  });
+});
+
+describe("a new version of an object", () => {
+  const slice = (ready: boolean, extras: Parameters<typeof rawSlice>[2] = {}) =>
+    rawSlice(
+      "cart",
+      [{ ip: "10.1.1.1" }, { ip: "10.1.1.2", ready, serving: true, terminating: false }, { ip: "10.1.1.3", zones: ["a"] }],
+      extras,
+    );
+
+  it("that says nothing new to a proxy is not told", () => {
+    const { store, changes } = listening();
+    const service = rawService("cart");
+    store.upsert("Service", service);
+    store.upsert("EndpointSlice", slice(true));
+    expect(changes).toHaveLength(2);
+    store.upsert("Service", { ...service, metadata: { ...(service["metadata"] as object), annotations: { seen: "yes" } } });
+    store.upsert("EndpointSlice", structuredClone(slice(true)));
+    expect(changes).toHaveLength(2);
+    store.upsert("EndpointSlice", slice(true, { triggered: "2024-01-01T00:00:10Z" }));
+    expect(changes).toHaveLength(3);
+  });
+
+  it("leaves what did not change the same objects", () => {
+    const { store } = listening();
+    const endpoints = () => [...store.slices("shop/cart").values()][0]?.endpoints ?? [];
+    store.upsert("EndpointSlice", slice(true));
+    const before = endpoints();
+    store.upsert("EndpointSlice", slice(false));
+    expect(endpoints().map((one, index) => one === before[index])).toEqual([true, false, true]);
+    store.upsert("Service", rawService("cart"));
+    const addresses = store.service("shop/cart")?.addresses;
+    store.upsert("Service", rawService("cart", { ports: [{ name: "http", port: 81 }] }));
+    expect(store.service("shop/cart")?.addresses).toBe(addresses);
+    expect(store.service("shop/cart")?.ports[0]?.port).toBe(81);
+  });
+
+  it("is read as if there had been none before, whatever both say", () => {
+    const odd = fc.constantFrom<unknown>(true, false, undefined, null, "yes");
+    const endpoint = fc.record(
+      {
+        addresses: fc.constantFrom<unknown>(
+          ["10.1.1.1"],
+          ["10.1.1.2"],
+          ["10.1.1.3"],
+          ["010.1.1.3"],
+          ["127.0.0.1"],
+          ["fd00::1"],
+          [],
+          "10.1.1.1",
+        ),
+        nodeName: fc.constantFrom<unknown>("node1", "node2", "", null, "-", 7),
+        conditions: fc.oneof(
+          fc.record({ ready: odd, serving: odd, terminating: odd }, { requiredKeys: [] }),
+          fc.constantFrom<unknown>(null, "no"),
+        ),
+        hints: fc.constantFrom<unknown>({ forZones: [{ name: "a" }] }, { forNodes: [{ name: "node1" }] }, {}, null, "none"),
+        targetRef: fc.constantFrom<unknown>(
+          { kind: "Pod", name: "a" },
+          { kind: "Pod", name: "b", namespace: "other" },
+          { kind: "Node", name: "a" },
+          null,
+        ),
+      },
+      { requiredKeys: [] },
+    );
+    const anySlice = fc.record({
+      endpoints: fc.array(endpoint, { maxLength: 5 }),
+      ports: fc.subarray([
+        { name: "http", port: 8080 },
+        { name: "https", port: 8443 },
+        { name: "-", port: 1 },
+      ]),
+      addressType: fc.constantFrom("IPv4", "IPv4", "IPv4", "IPv6"),
+    });
+    const isReadAlike = (first: object, second: object, keepsPodNames: boolean): void => {
+      const metadata = { namespace: "shop", name: "cart-1", labels: { "kubernetes.io/service-name": "cart" } };
+      const [used, fresh] = [new Store({ keepsPodNames }), new Store({ keepsPodNames })];
+      used.upsert("EndpointSlice", { metadata, ...first });
+      for (const store of [used, fresh]) store.upsert("EndpointSlice", { metadata, ...second });
+      expect([...used.slices("shop/cart").values()]).toEqual([...fresh.slices("shop/cart").values()]);
+      expect([...used.issues()]).toEqual([...fresh.issues()]);
+    };
+    fc.assert(fc.property(anySlice, anySlice, fc.boolean(), isReadAlike), { numRuns: 1_000 });
   });
 });

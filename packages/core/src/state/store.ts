@@ -1,6 +1,6 @@
 import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR } from "../model/api-objects.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
-import { isEqual } from "../model/equal.ts";
+import { isEqual, withEqual } from "../model/equal.ts";
 import { namespacedName } from "../model/names.ts";
 import type { AllowedAddresses } from "../intake/allowed-addresses.ts";
 import { readEndpointSlice } from "../intake/endpoint-slice.ts";
@@ -24,6 +24,14 @@ const INTERNED_MAX = 50_000;
 const LASTING_NODES_MAX = 1_000;
 const NO_SLICES: ReadonlyMap<string, EndpointSlice> = new Map();
 
+/** Where a slice is. */
+interface SlicePlace {
+  /** `namespace/name` of its Service. */
+  readonly owner: string;
+  /** All slices of that. */
+  readonly slices: Map<string, EndpointSlice>;
+}
+
 /** How a store treats what it hears. */
 export interface StoreOptions {
   /** Hear of bad objects. */
@@ -46,7 +54,8 @@ export class Store {
   readonly #allowed: AllowedAddresses | undefined;
   readonly #services = new Map<string, Service>();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
-  readonly #sliceOwners = new Map<string, string>();
+  /** Of each slice, where it is. */
+  readonly #places = new Map<string, SlicePlace>();
   readonly #nodes = new Map<string, Node>();
   /** Nodes that say less than they did, as they are taken to be; the one that changed last at the end. */
   readonly #lastingNodes = new Map<string, Node>();
@@ -74,7 +83,7 @@ export class Store {
   get sizes(): Readonly<Record<ObjectKind, number>> {
     return {
       Service: this.#services.size,
-      EndpointSlice: this.#sliceOwners.size,
+      EndpointSlice: this.#places.size,
       Node: this.#nodes.size,
       ServiceCIDR: this.#serviceCIDRs.size,
     };
@@ -169,7 +178,7 @@ export class Store {
     const key = namespacedName(name.namespace, name.name);
     const findings = new Findings(`${kind} ${key}`);
     if (kind === "Service") this.#setService(key, readService(raw, name, findings, this.#allowed));
-    else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading));
+    else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading, this.#slice(key)));
     else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
     else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));
     this.#say(findings.object, findings.issues());
@@ -177,7 +186,7 @@ export class Store {
 
   #say(object: string, issues: readonly Issue[]): void {
     if (issues.length === 0) {
-      this.#said.delete(object);
+      if (this.#said.size > 0) this.#said.delete(object);
       return;
     }
     const before = this.#said.get(object);
@@ -187,29 +196,47 @@ export class Store {
   }
 
   #setService(key: string, service: Service | undefined): void {
-    if (service === undefined ? !this.#services.delete(key) : false) return;
-    if (service !== undefined) this.#services.set(key, service);
+    const before = this.#services.get(key);
+    if (service === undefined) {
+      if (!this.#services.delete(key)) return;
+    } else {
+      const after = withEqual(before, service);
+      // Much of what is written to a Service nobody here reads.
+      if (after === before) return;
+      this.#services.set(key, after);
+    }
     this.#tell({ kind: "service", key, triggeredMs: undefined });
   }
 
+  /** The slice under `namespace/name`. */
+  #slice(key: string): EndpointSlice | undefined {
+    return this.#places.get(key)?.slices.get(key);
+  }
+
   #setSlice(key: string, slice: EndpointSlice | undefined): void {
-    const owner = slice === undefined ? undefined : `${slice.namespace}/${slice.service}`;
-    const before = this.#sliceOwners.get(key);
+    const place = this.#places.get(key);
+    const before = place?.slices.get(key);
+    if (slice !== undefined && slice === before) return;
+    if (slice !== undefined && place !== undefined && slice.service === before?.service) {
+      place.slices.set(key, slice);
+      this.#tell({ kind: "service", key: place.owner, triggeredMs: slice.triggeredMs });
+      return;
+    }
     // A changed service-name label moves the slice; the old owner loses it (upstream leaves it behind).
-    if (before !== undefined && before !== owner) this.#dropSlice(before, key);
-    if (slice === undefined || owner === undefined) return;
-    this.#sliceOwners.set(key, owner);
+    if (place !== undefined) this.#dropSlice(place, key);
+    if (slice === undefined) return;
+    const owner = `${slice.namespace}/${slice.service}`;
     let slices = this.#slices.get(owner);
     if (slices === undefined) this.#slices.set(owner, (slices = new Map<string, EndpointSlice>()));
     slices.set(key, slice);
+    this.#places.set(key, { owner, slices });
     this.#tell({ kind: "service", key: owner, triggeredMs: slice.triggeredMs });
   }
 
-  #dropSlice(owner: string, key: string): void {
-    this.#sliceOwners.delete(key);
-    const slices = this.#slices.get(owner);
-    slices?.delete(key);
-    if (slices?.size === 0) this.#slices.delete(owner);
+  #dropSlice({ owner, slices }: SlicePlace, key: string): void {
+    this.#places.delete(key);
+    slices.delete(key);
+    if (slices.size === 0) this.#slices.delete(owner);
     this.#tell({ kind: "service", key: owner, triggeredMs: undefined });
   }
 
