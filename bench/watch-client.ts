@@ -66,17 +66,19 @@ function framed(message: Uint8Array): Buffer {
 }
 
 /** Cuts what comes into messages. */
-class FrameReader {
+export class FrameReader {
   readonly #hear: (message: Buffer) => void;
   #pieces: Buffer[] = [];
   #bytes = 0;
   /** Of the frame that is coming. */
   #wanted = FRAME_BYTES;
 
+  /** `hear` gets each message, without its frame. */
   constructor(hear: (message: Buffer) => void) {
     this.#hear = hear;
   }
 
+  /** Take a piece of what comes; `hear` is called for each message that is whole with it. */
   receive(bytes: Buffer): void {
     this.#pieces.push(bytes);
     this.#bytes += bytes.length;

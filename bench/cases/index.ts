@@ -11,6 +11,7 @@ import { firstState } from "./first-state.ts";
 import { flip } from "./flip.ts";
 import { iptablesCase } from "./iptables.ts";
 import { ipvsCase } from "./ipvs.ts";
+import { kpng } from "./kpng.ts";
 import { memory } from "./memory.ts";
 import { restart } from "./restart.ts";
 import { rivals } from "./rivals.ts";
@@ -39,5 +40,6 @@ export const CASES: readonly BenchCase[] = [
   flip,
   watchers,
   firstState,
+  kpng,
   userspaceCase,
 ];

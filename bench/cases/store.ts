@@ -11,7 +11,7 @@ import type { Shape } from "../workload.ts";
 const SHAPES: readonly Shape[] = [{ services: 10_000, endpoints: 10 }];
 const ROUNDS = 5;
 const EVENTS_PER_ROUND = 20_000;
-const TARGET_PER_SECOND = 50_000;
+const TARGET_PER_SECOND = 100_000;
 const MIXES: readonly { readonly mix: Mix; readonly eventsPerPull: number; readonly text: string }[] = [
   { mix: "services", eventsPerPull: 1, text: "Services (the port changes), rows pulled after each" },
   { mix: "slices", eventsPerPull: 1, text: "slices (one endpoint's readiness changes), rows pulled after each" },

@@ -14,6 +14,7 @@ import { firstState } from "./first-state.ts";
 import { flips } from "./flips.ts";
 import { iptablesBare, iptablesReload, iptablesRun } from "./iptables.ts";
 import { ipvsAdopt, ipvsReload, ipvsRun } from "./ipvs.ts";
+import { kpngServer } from "./kpng-server.ts";
 import { rival } from "./rival.ts";
 import { storeAlone } from "./store-alone.ts";
 import { traces } from "./traces.ts";
@@ -47,6 +48,7 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "ipvs-adopt": ipvsAdopt,
   "ipvs-reload": ipvsReload,
   "ipvs-run": ipvsRun,
+  "kpng-server": kpngServer,
   rival,
   "store-alone": storeAlone,
   traces,

@@ -4,8 +4,8 @@ import type { PeerRights } from "./peer-rights.ts";
 import type { StreamGate, StreamSlot } from "./stream-gate.ts";
 import type { Traffic } from "./traffic.ts";
 
-/** A stream as grpc-js hands it in; messages are bytes, so that bad ones can be answered. */
-export type WatchCall = ServerDuplexStream<Buffer, Buffer>;
+/** A stream as grpc-js hands it in; messages are bytes, so that bad ones can be answered. A list of them, which is not empty, is written at once. */
+export type WatchCall = ServerDuplexStream<Buffer, Buffer | readonly Buffer[]>;
 
 /** Runs a stream if there is room for one more, and refuses it otherwise. */
 export type Admit = (call: WatchCall, rights: PeerRights, run: (slot: StreamSlot) => Promise<void>) => Promise<void>;

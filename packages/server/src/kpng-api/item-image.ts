@@ -18,6 +18,8 @@ export class ItemImage {
   /** The paths of items that changed; for who is behind it everything is compared. */
   readonly #log: RevisionLog = new RevisionLog(0);
   #revision = 0;
+  /** What whoever holds nothing lacks, until something changes. */
+  #all: readonly ItemChange[] | undefined;
   #isStale = true;
   #isWaking = false;
 
@@ -40,6 +42,7 @@ export class ItemImage {
   changesFrom(held: ReadonlyMap<string, Item>, since: number | undefined): readonly ItemChange[] | undefined {
     if (!this.#store.isSynced) return undefined;
     this.#refresh();
+    if (held.size === 0) return this.#everything();
     const isKnown = since !== undefined && this.#log.reaches(since);
     const paths = isKnown ? this.#log.since(since).keys() : new Set([...held.keys(), ...this.#items.keys()]);
     const changes: ItemChange[] = [];
@@ -59,6 +62,12 @@ export class ItemImage {
   close(): void {
     this.#stopHearing();
     this.#state.close();
+  }
+
+  /** In the order in which it is sent, which is worked out once for all who come. */
+  #everything(): readonly ItemChange[] {
+    const changes = (): readonly ItemChange[] => [...this.#items].map(([path, after]) => ({ path, before: undefined, after }));
+    return (this.#all ??= changes().toSorted((a, b) => (a.path < b.path ? -1 : 1)));
   }
 
   #hear(): void {
@@ -91,6 +100,7 @@ export class ItemImage {
     }
     if (changed.length === 0) return;
     this.#revision += 1;
+    this.#all = undefined;
     for (const path of changed) this.#log.add(this.#revision, path, undefined, this.#items.size);
   }
 }

@@ -72,7 +72,7 @@ export class KpngSession {
     const { signal } = this.#gone;
     try {
       this.#look(bytes);
-      if (this.#isFirst) await this.#send(RESET_OP);
+      if (this.#isFirst) await this.#send([RESET_OP]);
       const changes = await this.#changes();
       if (signal.aborted) return;
       await this.#sendAll(changes);
@@ -141,34 +141,32 @@ export class KpngSession {
     const { traffic } = this.#context;
     traffic.answer(changes.length, this.#isFirst);
     this.#isFirst = false;
-    let waiting = 0;
+    let chunk: Buffer[] = [];
+    let bytes = 0;
     for (const op of opsOf(changes)) {
-      waiting += op.length;
-      if (waiting < CHUNK_BYTES) {
-        traffic.message(op.length);
-        this.#call.write(op);
-        continue;
-      }
+      chunk.push(op);
+      bytes += op.length;
+      if (bytes < CHUNK_BYTES) continue;
       // Whoever does not read what was sent gets nothing more.
-      await this.#send(op);
-      waiting = 0;
+      await this.#send(chunk);
       if (this.#gone.signal.aborted) return;
+      [chunk, bytes] = [[], 0];
     }
     for (const { path, after } of changes) {
       if (after === undefined) this.#items.delete(path);
       else this.#items.set(path, after);
     }
-    await this.#send(SYNC_OP);
+    await this.#send([...chunk, SYNC_OP]);
   }
 
   /** Resolves when the peer's window took it, or the peer is gone. */
-  async #send(bytes: Buffer): Promise<void> {
+  async #send(messages: readonly Buffer[]): Promise<void> {
     const { signal } = this.#gone;
     if (signal.aborted) return;
     const written = new Waiters();
     const isOver = written.wait(signal);
-    this.#context.traffic.message(bytes.length);
-    this.#call.write(bytes, () => written.resolve());
+    for (const { length } of messages) this.#context.traffic.message(length);
+    this.#call.write(messages, () => written.resolve());
     await isOver;
   }
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
 import { OBJECT_KINDS, Store } from "@turnout/core";
+import { sendLists } from "../grpc/grpc-door.ts";
 import { createKpngApi } from "../kpng-api/kpng-services.ts";
 import { ALL_RIGHTS } from "../grpc/peer-rights.ts";
 import { Traffic } from "../grpc/traffic.ts";
@@ -38,7 +39,7 @@ export class TestKpngServer {
     const slot = { assign: () => undefined, leave: () => undefined };
     const admit: Admit = (_call, _rights, run) => run(slot);
     const options = { onlyNode: undefined, imagesMax: 10, log: new RecordingLog(), report: () => undefined, traffic: new Traffic(), admit };
-    const server = (this.#server = new Server());
+    const server = (this.#server = new Server({ interceptors: [sendLists] }));
     const paths: readonly string[] = protocols.map((protocol) => (protocol === "globalv1" ? GLOBAL_WATCH_PATH : LOCAL_WATCH_PATH));
     for (const { definition, handlers } of createKpngApi({ store: this.store, ...options }).services(() => ALL_RIGHTS)) {
       if (paths.includes(definition["watch"]?.path ?? "")) server.addService(definition, handlers);
