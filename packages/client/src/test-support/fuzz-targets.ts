@@ -1,4 +1,15 @@
-import { DEFAULT_SETTINGS, FAMILIES, NodeView, OBJECT_KINDS, ProxyError, Store } from "@turnout/core";
+import { deflateSync } from "node:zlib";
+import {
+  DEFAULT_SETTINGS,
+  FAMILIES,
+  isEqual,
+  NodeView,
+  OBJECT_KINDS,
+  ProxyError,
+  Store,
+  type IPFamily,
+  type ServicePort,
+} from "@turnout/core";
 import type { FuzzTarget } from "@turnout/house/fuzz";
 import { KpngObjects } from "../api/kpng/kpng-objects.ts";
 import { OpCollector } from "../api/kpng/op-collector.ts";
@@ -9,7 +20,7 @@ import { runConfig } from "../daemon/config/run-config.ts";
 import { parseBindAddress } from "../daemon/config/bind-address.ts";
 import { parseDuration } from "../daemon/config/duration.ts";
 import { parseProgramFlags } from "../daemon/program/program-flags.ts";
-import { WatchResponse } from "../gen/turnout/node/v1/node.ts";
+import { ChangeSet, WatchResponse } from "../gen/turnout/node/v1/node.ts";
 
 const BACKENDS = ["nftables", "iptables", "ipvs", "kernelspace", ""].map((proxyMode) => ({ name: "any", proxyMode }));
 
@@ -28,7 +39,26 @@ function decoded<T>(codec: { decode(bytes: Uint8Array): T }, bytes: Buffer): T {
 function readChangeSet(input: Buffer): void {
   const { response } = decoded(WatchResponse, input);
   if (response?.$case !== "changeSet") return;
-  for (const family of FAMILIES) checkTexts(new DeliveryReader(family, DEFAULT_SETTINGS).receive(response.value)?.changes.set);
+  const { set, ...rest } = response.value;
+  const rows = { ...response.value, packed: [], more: false };
+  // The same rows once more, as they come when they are packed.
+  const zlib = deflateSync(ChangeSet.encode({ ...ChangeSet.decode(new Uint8Array()), set }).finish());
+  const packed = { ...rest, set: [], packed: [{ rows: set.length, zlib }], more: false };
+  for (const family of FAMILIES) {
+    checkTexts(new DeliveryReader(family, DEFAULT_SETTINGS).receive(response.value)?.changes.set);
+    const [plain, unpacked] = [rows, packed].map((one) => rowsOrRefused(family, one));
+    if (!isEqual(plain, unpacked)) throw new Error(`packed rows are read otherwise than plain ones: ${JSON.stringify([plain, unpacked])}`);
+  }
+}
+
+/** The rows of a change set; undefined where it is refused. */
+function rowsOrRefused(family: IPFamily, changeSet: ChangeSet): readonly ServicePort[] | undefined {
+  try {
+    return new DeliveryReader(family, DEFAULT_SETTINGS).receive(changeSet)?.changes.set;
+  } catch (error) {
+    if (!ProxyError.is(error)) throw error;
+    return undefined;
+  }
 }
 
 /** Rows end in rules, so nothing that the other side chose freely is in them. */
