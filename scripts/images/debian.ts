@@ -1,10 +1,10 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseDownload } from "./debian-lock.ts";
 import type { DebianPackage } from "./debian-lock.ts";
-import { treeOfFolder } from "./folder-tree.ts";
+import { putInPlace, treeOfFolder } from "./folder-tree.ts";
 import { mergedPath } from "./file-tree.ts";
 import type { FileTree } from "./file-tree.ts";
 import { PLATFORMS } from "./platforms.ts";
@@ -52,39 +52,46 @@ export class Debian {
   }
 
   /**
-   * Give the files of a package, as they are where `/lib` is `/usr/lib`; its control files are below `/DEBIAN`.
-   * @throws {Error} when no mirror has that version any more, or the file is another one than the pinned.
+   * Give the files of some packages, as they are where `/lib` is `/usr/lib`; a package's control files are below `/DEBIAN`.
+   * @throws {Error} when no mirror has a version any more, or a file is another one than the pinned.
    */
-  files(pin: DebianPackage): FileTree {
-    const folder = join(this.#folder, "debs", pin.sha256);
-    if (!existsSync(folder)) this.#unpack(pin, folder);
-    return new Map([...treeOfFolder(folder)].map(([path, entry]) => [mergedPath(path), entry]));
+  files(pins: readonly DebianPackage[]): readonly FileTree[] {
+    this.#fetch(pins.filter((pin) => !existsSync(this.#place(pin))));
+    return pins.map((pin) => new Map([...treeOfFolder(this.#place(pin))].map(([path, entry]) => [mergedPath(path), entry])));
   }
 
-  #unpack(pin: DebianPackage, folder: string): void {
-    const file = this.#download(pin);
-    const found = createHash("sha256").update(readFileSync(file)).digest("hex");
-    if (found !== pin.sha256) throw new Error(`${pin.name} ${pin.version} for ${pin.arch}: SHA-256 is ${found}, pinned is ${pin.sha256}`);
-    const fresh = `${folder}.${process.pid}`;
-    execFileSync("dpkg-deb", ["--raw-extract", file, fresh]);
-    rmSync(file);
-    renameSync(fresh, folder);
+  #place({ sha256 }: DebianPackage): string {
+    return join(this.#folder, "debs", sha256);
   }
 
-  #download({ name, version, arch }: DebianPackage): string {
-    const folder = join(this.#folder, "cache", `${name}.${arch}.${process.pid}`);
-    mkdirSync(folder, { recursive: true });
+  /** All in one call: apt-get reads its lists each time, which takes it seconds. */
+  #fetch(pins: readonly DebianPackage[]): void {
+    if (pins.length === 0) return;
+    const folder = mkdtempSync(join(this.#folder, "cache", "fetch."));
+    const wanted = pins.map(({ name, arch, version }) => `${name}:${arch}=${version}`);
     try {
       this.#update();
-      this.#apt(["download", `${name}:${arch}=${version}`], folder);
+      this.#apt(["download", ...wanted], folder);
+      const files = new Map(globSync(join(folder, "*.deb")).map((file) => [sha256Of(file), file]));
+      for (const pin of pins) this.#unpack(pin, files.get(pin.sha256));
     } catch (cause) {
-      throw new Error(`${name} ${version} for ${arch} can't be had: if Debian replaced it, run npm run image -- --update`, { cause });
+      throw new Error(`not all packages can be had; if Debian has newer ones, run npm run image -- --update: ${wanted.join(" ")}`, {
+        cause,
+      });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
     }
-    const [file] = globSync(join(folder, "*.deb"));
-    if (file === undefined) throw new Error(`apt-get download ${name}:${arch}=${version} left no file`);
-    const kept = join(this.#folder, "cache", `${name}.${arch}.deb`);
-    renameSync(file, kept);
-    rmSync(folder, { recursive: true });
-    return kept;
   }
+
+  #unpack(pin: DebianPackage, file: string | undefined): void {
+    if (file === undefined)
+      throw new Error(`${pin.name} ${pin.version} for ${pin.arch}: no file has the SHA-256 that is pinned, ${pin.sha256}`);
+    const fresh = `${this.#place(pin)}.${process.pid}`;
+    execFileSync("dpkg-deb", ["--raw-extract", file, fresh]);
+    putInPlace(fresh, this.#place(pin));
+  }
+}
+
+function sha256Of(file: string): string {
+  return createHash("sha256").update(readFileSync(file)).digest("hex");
 }

@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readlinkSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Entry, FileTree } from "./file-tree.ts";
 
@@ -17,4 +17,17 @@ export function treeOfFolder(folder: string): FileTree {
     else throw new Error(`${path} is no file, link or folder`);
   }
   return tree;
+}
+
+/**
+ * Put something that is complete in its place. Where another process was quicker, what it has put there stays: it is the same.
+ * @throws what node:fs throws.
+ */
+export function putInPlace(fresh: string, place: string): void {
+  try {
+    renameSync(fresh, place);
+  } catch (error) {
+    if (!existsSync(place)) throw error;
+    rmSync(fresh, { recursive: true });
+  }
 }

@@ -69,7 +69,8 @@ function papers(tree: FileTree, name: string): FileTree {
 }
 
 function toolsTree(debian: Debian, pins: readonly DebianPackage[], all: readonly Tools[], platform: Platform, node?: Entry): FileTree {
-  const packages = pins.map((pin) => ({ pin, tree: debian.files(pin) }));
+  const trees = debian.files(pins);
+  const packages = pins.map(({ name }, index) => ({ name, tree: trees[index] ?? new Map<string, Entry>() }));
   const files = new Map(
     packages.flatMap(({ tree }) => [...tree].filter(([path]) => !path.startsWith("/DEBIAN/") && !path.startsWith("/usr/share/"))),
   );
@@ -84,7 +85,7 @@ function toolsTree(debian: Debian, pins: readonly DebianPackage[], all: readonly
   return joinTrees(
     new Map(chosen.map((path) => [path, files.get(path) as Entry])),
     new Map(all.flatMap(({ links }) => Object.entries(links).map(([path, target]): [string, Entry] => [path, { kind: "link", target }]))),
-    ...packages.map(({ pin, tree }) => papers(tree, pin.name)),
+    ...packages.map(({ name, tree }) => papers(tree, name)),
   );
 }
 

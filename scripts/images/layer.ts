@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Entry, FileTree } from "./file-tree.ts";
+import { putInPlace } from "./folder-tree.ts";
 
 /** A layer as it is stored. */
 export interface Layer {
@@ -86,12 +87,14 @@ export function packLayerOnce(tree: FileTree, folder: string): Layer {
     hash.update(`${JSON.stringify([path, facts])}\n`).update(Buffer.isBuffer(content) ? content : readFileSync(content.path));
   }
   const kept = join(folder, hash.digest("hex"));
-  const facts = `${kept}.json`;
-  if (!existsSync(facts)) {
+  if (!existsSync(kept)) {
     const { blob, ...rest } = packLayer(tree);
     mkdirSync(folder, { recursive: true });
-    writeFileSync(kept, blob);
-    writeFileSync(facts, JSON.stringify(rest));
+    const fresh = mkdtempSync(`${kept}.`);
+    writeFileSync(join(fresh, "blob"), blob);
+    writeFileSync(join(fresh, "facts.json"), JSON.stringify(rest));
+    putInPlace(fresh, kept);
   }
-  return { blob: readFileSync(kept), ...(JSON.parse(readFileSync(facts, "utf8")) as Omit<Layer, "blob">) };
+  const facts = JSON.parse(readFileSync(join(kept, "facts.json"), "utf8")) as Omit<Layer, "blob">;
+  return { blob: readFileSync(join(kept, "blob")), ...facts };
 }

@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { FileTree } from "./file-tree.ts";
-import { treeOfFolder } from "./folder-tree.ts";
+import { putInPlace, treeOfFolder } from "./folder-tree.ts";
 import type { NpmPackage } from "./npm-lock.ts";
 
 /** Packages of the npm registry, as package-lock.json pins them: for other machines than this one, too. */
@@ -34,6 +34,6 @@ export class NpmPackages {
     if (found !== integrity) throw new Error(`${name}@${version}: ${found} was fetched, package-lock.json pins ${integrity}`);
     execFileSync("tar", ["-xzf", tarball, "-C", fresh, "--strip-components=1", "--no-same-owner"]);
     rmSync(tarball);
-    renameSync(fresh, folder);
+    putInPlace(fresh, folder);
   }
 }

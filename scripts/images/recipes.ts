@@ -71,6 +71,20 @@ const IPTABLES: Tools = {
 
 const IPSET: Tools = { ...NONE, packages: ["ipset", "libipset13", "libmnl0"], programs: ["/usr/sbin/ipset"] };
 
+/** For the kernel parameters that these backends set; its library is linked with systemd's. */
+const SYSCTL: Tools = {
+  ...NONE,
+  packages: ["procps", "libproc2-0", "libsystemd0", "libcap2", "libgcrypt20", "libgpg-error0", "liblz4-1", "liblzma5", "libzstd1"],
+  programs: ["/usr/sbin/sysctl"],
+};
+
+/** For addresses of Services on a device of their own, and for `turnout why` and `turnout doctor`. */
+const IP: Tools = {
+  ...NONE,
+  packages: ["iproute2", "libbpf1", "libelf1", "zlib1g", "libmnl0", "libcap2", "libbsd0", "libmd0"],
+  programs: ["/usr/bin/ip"],
+};
+
 const LIBBPF: Tools = { ...NONE, packages: ["libbpf1", "libelf1", "zlib1g"], programs: [], opened: ["libbpf.so.1"] };
 
 function backend(name: ImageName, title: string, tools: readonly Tools[], uid: Recipe["uid"] = 0): Recipe {
@@ -83,16 +97,16 @@ export const RECIPES: Readonly<Record<ImageName, Recipe>> = {
     name: "all",
     repository: "turnout",
     title: "Turnout with all backends",
-    tools: [NFT, IPTABLES, IPSET, LIBBPF],
+    tools: [NFT, IPTABLES, SYSCTL, IPSET, IP, LIBBPF],
     command: ["run"],
     uid: 0,
   },
-  nft: backend("nft", "Turnout with the nftables backend", [NFT]),
-  iptables: backend("iptables", "Turnout with the iptables backend", [IPTABLES]),
-  ipvs: backend("ipvs", "Turnout with the ipvs backend", [IPTABLES, IPSET]),
+  nft: backend("nft", "Turnout with the nftables backend", [NFT, IP]),
+  iptables: backend("iptables", "Turnout with the iptables backend", [IPTABLES, SYSCTL, IP]),
+  ipvs: backend("ipvs", "Turnout with the ipvs backend", [IPTABLES, SYSCTL, IPSET, IP]),
   // Its packets outside of pods pass one table of nft.
-  ebpf: backend("ebpf", "Turnout with the eBPF backend", [NFT, LIBBPF]),
-  userspace: backend("userspace", "Turnout with the userspace backend", [], 65532),
+  ebpf: backend("ebpf", "Turnout with the eBPF backend", [NFT, LIBBPF, IP]),
+  userspace: backend("userspace", "Turnout with the userspace backend", [IP], 65532),
   serve: { name: "serve", repository: "turnout-serve", title: "Turnout's node-state server", tools: [], command: ["serve"], uid: 65532 },
 };
 

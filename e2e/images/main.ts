@@ -1,0 +1,88 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { buildImage, RECIPES } from "@turnout/house/images";
+import { CLEANUP, MANIFESTS, readManifests, RENDERED, VARIANTS } from "@turnout/house/manifests";
+import { createNodeStage } from "./node-stage.ts";
+import { Player } from "./play.ts";
+import type { Unpacked } from "./play.ts";
+import type { Pod } from "./pod.ts";
+import { unpackImage } from "./unpack.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const wanted = process.argv.slice(2);
+const arch = process.arch === "arm64" ? "arm64" : "amd64";
+
+/** The pods of a variant: where there is a server of its own, it comes first. */
+function podsOf(name: string): readonly Pod[] {
+  const manifests = readManifests(readFileSync(join(ROOT, MANIFESTS, RENDERED, `${name}.yaml`), "utf8"));
+  const workloads = manifests.filter(({ kind }) => kind === "Deployment" || kind === "DaemonSet").toReversed();
+  const pods = (workloads as unknown as readonly { readonly spec: { readonly template: { readonly spec: Pod } } }[]).map(
+    (one) => one.spec.template.spec,
+  );
+  return pods.toSorted((a, b) => Number(b.containers[0]?.name === "server") - Number(a.containers[0]?.name === "server"));
+}
+
+/** Build and unpack an image, once. */
+function imagesIn(folder: string): (image: string) => Unpacked {
+  const unpacked = new Map<string, Unpacked>();
+  return (image) => {
+    const there = unpacked.get(image);
+    if (there !== undefined) return there;
+    const recipe = Object.values(RECIPES).find(({ repository }) => image.endsWith(`/${repository}:dev`));
+    if (recipe === undefined) throw new Error(`${image} is none of our images`);
+    const place = { registry: "turnout.local", tag: "dev", folder };
+    const { path } = buildImage(recipe, [arch], place, { root: ROOT, cache: join(ROOT, "node_modules/.cache/turnout-images") });
+    const made = unpackImage(path, join(folder, recipe.name));
+    unpacked.set(image, made);
+    return made;
+  };
+}
+
+async function play(name: string, folder: string, images: (image: string) => Unpacked): Promise<void> {
+  const files = join(folder, name);
+  mkdirSync(files);
+  const stage = createNodeStage(files, `turnout-image-${process.pid}`);
+  const player = new Player(files, stage, images);
+  try {
+    for (const pod of podsOf(name)) await player.start(pod);
+    await player.untilHealthy();
+    const answer = await player.askService((status) => status === "200");
+    if (answer !== "200") throw new Error(`the Service answers ${answer}: ${player.logs}`);
+    for (const seen of player.look()) {
+      if (!seen.hasThese || !seen.isReadOnly || !seen.noNewPrivileges) throw new Error(`not as its manifest says: ${JSON.stringify(seen)}`);
+      say(
+        `${name}: ${seen.name} runs as user ${seen.uid} with ${seen.capabilities.join(", ") || "no capability"}, on a read-only file system`,
+      );
+    }
+    const codes = await player.stop();
+    if (Object.values(codes).some((code) => code !== 0)) throw new Error(`ended with ${JSON.stringify(codes)}`);
+    for (const { initContainers = [] } of podsOf(CLEANUP)) await player.start({ initContainers, containers: [] });
+    const after = await player.askService((status) => status !== "200");
+    if (after === "200") throw new Error("the Service answers after the cleanup");
+    say(`${name}: healthy, the Service answers, stopped with 0; after the cleanup it does not answer`);
+  } finally {
+    await player.end();
+    stage.remove();
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), "turnout-try."));
+try {
+  const images = imagesIn(folder);
+  for (const { name } of VARIANTS.filter((one) => wanted.length === 0 || wanted.includes(one.name))) {
+    try {
+      await play(name, folder, images);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      // Most kernels have it as a module; that of a small virtual machine may have none.
+      const isNoIPVS = name === "ipvs" && reason.includes("this kernel has no IPVS");
+      if (!isNoIPVS) process.exitCode = 1;
+      say(isNoIPVS ? `${name}: not played, as this kernel has no IPVS` : `${name}: FAILED: ${reason}`);
+    }
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

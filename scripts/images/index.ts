@@ -1,0 +1,6 @@
+export { buildImage } from "./build-image.ts";
+export type { BuiltImage, ImagePlace } from "./build-image.ts";
+export type { Sources } from "./image-trees.ts";
+export type { Arch } from "./platforms.ts";
+export { RECIPES } from "./recipes.ts";
+export type { ImageName, Recipe, Tools } from "./recipes.ts";

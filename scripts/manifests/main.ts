@@ -1,0 +1,41 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
+import { schemaOf } from "./kubernetes-schema.ts";
+import type { OpenApi } from "./kubernetes-schema.ts";
+import { buildTools, TOOLS } from "./tools.ts";
+import { CLEANUP, inOrder, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesDigest, VARIANTS } from "./variants.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** Render everything by kustomize and by helm, compare, and keep what kustomize made. @throws {Error} when the two differ; what a tool says. */
+function render(): void {
+  const run = buildTools(ROOT, say);
+  const [folder, chart] = [join(ROOT, MANIFESTS, RENDERED), join(MANIFESTS, "chart")];
+  say(run("helm", ["lint", "--strict", chart]).trim());
+  mkdirSync(folder, { recursive: true });
+  for (const { name, values } of VARIANTS) {
+    const text = run("kustomize", ["build", join(MANIFESTS, "overlays", name)]);
+    const settings = Object.entries(values).flatMap(([key, value]) => ["--set", `${key}=${value}`]);
+    const other = run("helm", ["template", "turnout", chart, "--namespace", "kube-system", ...settings]);
+    const [kustomize, helm] = [text, other].map((one) => inOrder(readManifests(one)));
+    if (!isDeepStrictEqual(kustomize, helm)) {
+      mkdirSync(join(ROOT, "out"), { recursive: true });
+      writeFileSync(join(ROOT, "out", `${name}.helm.yaml`), other);
+      throw new Error(`${name}: the chart makes something else than the overlay: out/${name}.helm.yaml`);
+    }
+    writeFileSync(join(folder, `${name}.yaml`), text);
+    say(`${name}: ${kustomize?.length ?? 0} objects, the same from kustomize and helm`);
+  }
+  writeFileSync(join(folder, `${CLEANUP}.yaml`), run("kustomize", ["build", join(MANIFESTS, "overlays", CLEANUP)]));
+  writeFileSync(join(ROOT, MANIFESTS, RENDERED_OF), `${JSON.stringify({ sources: sourcesDigest(ROOT), ...TOOLS }, undefined, 2)}\n`);
+}
+
+const [what, file = "", version = ""] = process.argv.slice(2);
+if (what === undefined) render();
+else if (what === "schema" && version !== "") {
+  const schema = schemaOf(JSON.parse(readFileSync(file, "utf8")) as OpenApi, version);
+  writeFileSync(new URL("kubernetes-schema.json", import.meta.url), `${JSON.stringify(schema)}\n`);
+} else throw new Error("npm run manifests [-- schema FILE VERSION]: FILE is Kubernetes' api/openapi-spec/swagger.json of that version");

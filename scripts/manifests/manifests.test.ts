@@ -1,0 +1,158 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { RECIPES } from "../images/recipes.ts";
+import { CLEANUP, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesDigest, VARIANTS } from "./variants.ts";
+import type { Manifest } from "./variants.ts";
+import { createValidator } from "./validate.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+
+interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly args: readonly string[];
+  readonly securityContext: {
+    readonly privileged?: boolean;
+    readonly runAsUser: number;
+    readonly runAsNonRoot?: boolean;
+    readonly readOnlyRootFilesystem: boolean;
+    readonly allowPrivilegeEscalation?: boolean;
+    readonly capabilities?: { readonly drop: readonly string[]; readonly add?: readonly string[] };
+  };
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+}
+
+interface Pod {
+  readonly serviceAccountName?: string;
+  readonly automountServiceAccountToken?: boolean;
+  readonly hostPID?: boolean;
+  readonly initContainers?: readonly Container[];
+  readonly containers: readonly Container[];
+}
+
+function rendered(name: string): readonly Manifest[] {
+  return readManifests(read(join(MANIFESTS, RENDERED, `${name}.yaml`)));
+}
+
+function podsOf(manifests: readonly Manifest[]): readonly Pod[] {
+  const templates = manifests as readonly { readonly spec?: { readonly template?: { readonly spec: Pod } } }[];
+  return templates.flatMap(({ spec }) => (spec?.template === undefined ? [] : [spec.template.spec]));
+}
+
+/** The table of docs/security.md: capabilities by backend, without CAP_. */
+function documentedCapabilities(): ReadonlyMap<string, readonly string[]> {
+  const table = new Map<string, string[]>();
+  let backend = "";
+  for (const line of read("docs/security.md").split("\n")) {
+    const [, name = "", rights = ""] = line.split("|").map((cell) => cell.trim());
+    if (!line.startsWith("|") || (name !== "" && !(name in RECIPES))) continue;
+    if (name !== "") backend = name;
+    const found = [...rights.matchAll(/CAP_([A-Z_]+)/g)].map((match) => match[1] ?? "");
+    if (found.length > 0) table.set(backend, [...(table.get(backend) ?? []), ...found].toSorted());
+  }
+  return table;
+}
+
+describe("what is rendered", () => {
+  it("is of today's sources: else run npm run manifests", () => {
+    const { sources } = JSON.parse(read(join(MANIFESTS, RENDERED_OF))) as { readonly sources: string };
+    expect(sources).toBe(sourcesDigest(ROOT));
+    const names = [...VARIANTS.map(({ name }) => name), CLEANUP].toSorted();
+    expect(globSync("*.yaml", { cwd: join(ROOT, MANIFESTS, RENDERED) }).toSorted()).toEqual(names.map((name) => `${name}.yaml`));
+    expect(globSync("*", { cwd: join(ROOT, MANIFESTS, "overlays") }).toSorted()).toEqual(names);
+  });
+
+  const validate = createValidator();
+  const files = [
+    ...[...VARIANTS.map(({ name }) => name), CLEANUP].map((name) => join(MANIFESTS, RENDERED, `${name}.yaml`)),
+    "deploy/windows/turnout.yaml",
+  ];
+
+  it.for(files)("Kubernetes takes %s", (path) => {
+    const manifests = readManifests(read(path));
+    expect(manifests.length).toBeGreaterThan(0);
+    expect(manifests.flatMap(validate)).toEqual([]);
+  });
+
+  it("Kubernetes would not take it with a mistake", () => {
+    const daemonSet = rendered("nft").find(({ kind }) => kind === "DaemonSet");
+    const text = JSON.stringify(daemonSet);
+    const mistakes = [
+      text.replace('"securityContext"', '"securityContxt"'),
+      text.replace('"hostNetwork":true', '"hostNetwork":"yes"'),
+      text.replace(/"selector":\{.*?\}\}/, '"selector":{}').replace('"template"', '"templates"'),
+      text.replace('"kind":"DaemonSet"', '"kind":"DaemonSets"'),
+    ];
+    expect(mistakes.filter((mistake) => mistake === text)).toEqual([]);
+    expect(mistakes.map((mistake) => validate(JSON.parse(mistake) as Manifest).length > 0)).toEqual([true, true, true, true]);
+  });
+});
+
+describe("rights", () => {
+  it.for(VARIANTS)("of $name are no more than needed", ({ name, values }) => {
+    const manifests = rendered(name);
+    const bound = manifests.filter(({ kind }) => kind.includes("Role")) as unknown as readonly {
+      readonly roleRef?: { readonly name: string };
+    }[];
+    expect(bound.map(({ roleRef }) => roleRef?.name)).toEqual(["system:node-proxier"]);
+    const pods = podsOf(manifests);
+    const all = pods.flatMap(({ containers, initContainers = [] }) => [...initContainers, ...containers]);
+    expect(all.filter(({ securityContext }) => !securityContext.readOnlyRootFilesystem)).toEqual([]);
+    // What sets kernel parameters ends before anything else begins.
+    expect(all.filter(({ securityContext }) => securityContext.privileged === true).map(({ args }) => args[1])).toEqual(
+      values.backend === "userspace" ? [] : ["--init-only"],
+    );
+    const lasting = pods.flatMap(({ containers }) => containers);
+    expect(
+      lasting.filter(
+        ({ securityContext: { allowPrivilegeEscalation, capabilities } }) =>
+          allowPrivilegeEscalation !== false || capabilities?.drop[0] !== "ALL",
+      ),
+    ).toEqual([]);
+    for (const { securityContext } of lasting.filter((one) => one.name === "server"))
+      expect(securityContext).toMatchObject({ runAsNonRoot: true, capabilities: { drop: ["ALL"] } });
+  });
+
+  const documented = documentedCapabilities();
+
+  it.for(VARIANTS)("the capabilities of $name are those of docs/security.md", ({ name, values }) => {
+    const wanted =
+      values.backend === "all"
+        ? [...new Set(["nft", "iptables", "ipvs", "ebpf"].flatMap((one) => documented.get(one) ?? []))]
+        : documented.get(values.backend);
+    const proxy = podsOf(rendered(name)).flatMap(({ containers }) => containers.filter((one) => one.name === "turnout"));
+    expect(proxy.map(({ securityContext }) => securityContext.capabilities?.add)).toEqual([wanted?.toSorted()]);
+  });
+
+  it.for(VARIANTS.filter(({ values }) => values.layout !== "node"))(
+    "what programs the kernel in $name has no access to Kubernetes",
+    ({ name }) => {
+      const pod = podsOf(rendered(name)).find(({ containers }) => containers.some((one) => one.name === "turnout"));
+      expect(pod?.automountServiceAccountToken).toBe(false);
+      const proxy = [...(pod?.initContainers ?? []), ...(pod?.containers ?? [])].filter((one) => one.name !== "server");
+      expect(proxy.flatMap(({ volumeMounts }) => volumeMounts.map((one) => one.name))).not.toContain("token");
+      expect(proxy.at(-1)?.args.some((arg) => arg.startsWith("--source=api:"))).toBe(true);
+    },
+  );
+});
+
+describe("images", () => {
+  it("are those that npm run image makes", () => {
+    const repositories = new Set(Object.values(RECIPES).map(({ repository }) => `turnout.local/${repository}:dev`));
+    const named = VARIANTS.flatMap(({ name }) =>
+      podsOf(rendered(name)).flatMap(({ containers, initContainers = [] }) => [...containers, ...initContainers]),
+    );
+    expect(new Set(named.map(({ image }) => image))).toEqual(repositories);
+  });
+
+  it("of the chart have the command's version", () => {
+    const chart = read(join(MANIFESTS, "chart/Chart.yaml"));
+    const { version } = JSON.parse(read("packages/cli/package.json")) as { readonly version: string };
+    expect(/^version: (.*)$/m.exec(chart)?.[1]).toBe(version);
+    expect(/^appVersion: (.*)$/m.exec(chart)?.[1]).toBe(version);
+    expect(existsSync(join(ROOT, MANIFESTS, "chart/values.schema.json"))).toBe(true);
+  });
+});
