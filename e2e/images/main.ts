@@ -34,8 +34,8 @@ function imagesIn(folder: string): (image: string) => Unpacked {
     const recipe = Object.values(RECIPES).find(({ repository }) => image.endsWith(`/${repository}:dev`));
     if (recipe === undefined) throw new Error(`${image} is none of our images`);
     const place = { registry: "turnout.local", tag: "dev", folder };
-    const { path } = buildImage(recipe, [arch], place, { root: ROOT, cache: join(ROOT, "node_modules/.cache/turnout-images") });
-    const made = unpackImage(path, join(folder, recipe.name));
+    const { path } = buildImage(recipe, [arch], place, { root: ROOT, cache: join(ROOT, "out/cache/images") });
+    const made = unpackImage(path, join(folder, "images", recipe.name));
     unpacked.set(image, made);
     return made;
   };
@@ -51,6 +51,8 @@ async function play(name: string, folder: string, images: (image: string) => Unp
     await player.untilHealthy();
     const answer = await player.askService((status) => status === "200");
     if (answer !== "200") throw new Error(`the Service answers ${answer}: ${player.logs}`);
+    const status = player.status();
+    if (!status.includes("healthy")) throw new Error(`turnout status says ${status}`);
     for (const seen of player.look()) {
       if (!seen.hasThese || !seen.isReadOnly || !seen.noNewPrivileges) throw new Error(`not as its manifest says: ${JSON.stringify(seen)}`);
       say(

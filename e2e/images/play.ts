@@ -135,6 +135,12 @@ export class Player {
     }
   }
 
+  /** What `turnout status` says in the container of the proxy. @throws {Error} when it fails. */
+  status(): string {
+    const proxy = this.#running.find(({ name }) => name === "turnout");
+    return execFileSync("runc", ["exec", proxy?.id ?? "", "turnout", "status"], { encoding: "utf8" });
+  }
+
   /** What the containers have logged. */
   get logs(): string {
     return this.#running.map((one) => one.log()).join("\n");

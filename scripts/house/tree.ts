@@ -6,7 +6,7 @@ import { parseSource } from "./source-file.ts";
 import type { SourceFile } from "./source-file.ts";
 
 const SOURCES = ["packages/*/src/**/*.ts", "e2e/**/*.ts", "scripts/**/*.ts", "bench/**/*.ts", "examples/**/*.ts", "*.ts"];
-const NOT_OURS = ["**/node_modules/**", "**/dist/**", "**/gen/**", "**/*.d.ts"];
+const NOT_OURS = ["**/node_modules/**", "**/dist/**", "**/gen/**", "**/*.d.ts", "out/**"];
 
 /** Read and parse every TypeScript file of the repository that a person wrote. @throws {Error} when one does not parse. */
 export function readSources(root: string): SourceFile[] {

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkTree } from "./check-tree.ts";
+import { entrypointOf } from "./command-tree.ts";
 import type { FileTree } from "./file-tree.ts";
 import { joinTrees } from "./file-tree.ts";
 import { imageTrees, readElfEntry } from "./image-trees.ts";
@@ -52,7 +53,7 @@ export function buildImage(recipe: Recipe, archs: readonly Arch[], place: ImageP
     const kept = join(sources.cache, "layers");
     const layers = [packLayerOnce(base, kept), packLayerOnce(tools, kept), packLayer(own)];
     writeFileSync(join(place.folder, `${repository}-${arch}.cdx.json`), bill);
-    return { arch, tree, layers, image: packImage(layers, { arch, title, version, command, uid }) };
+    return { arch, tree, layers, image: packImage(layers, { arch, title, version, entrypoint: entrypointOf(sources.root), command, uid }) };
   });
   const reference = `${place.registry}/${repository}:${place.tag}`;
   const { layout, digest } = imageLayout(

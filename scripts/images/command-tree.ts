@@ -18,8 +18,20 @@ const OUTSIDE = ["@grpc/grpc-js", "@js-sdsl/ordered-map", "koffi", "netlink", "n
 /** What of our packages is read at run time, besides the bundle: their places, a page, programs of BPF. */
 const OURS = ["*/package.json", "cli/dist/command/*.js", "client/web/*", "backend-ebpf/dist/programs/*.bpf.o"];
 
-/** Run it by its name, with its flag and without a shell: there is none. */
-const PROGRAM = `#!/usr/bin/node --max-semi-space-size=2\nimport "${MAIN}";\n`;
+/** For those who run a command in a container: by its name, and without a shell, as there is none. */
+const PROGRAM = `#!/usr/bin/node\nimport "${MAIN}";\n`;
+
+/** Find the flags that the launcher passes to Node. Pure. @throws {Error} when it starts Node in another way. */
+export function launcherFlags(launcher: string): readonly string[] {
+  const flags = /^exec "\$node" (.*) "\$main" "\$@"$/m.exec(launcher)?.[1];
+  if (flags === undefined) throw new Error("packages/client/launcher.sh does not start Node as it is known here");
+  return flags.split(" ");
+}
+
+/** Say what a container of an image starts: Node with the launcher's flags, and the command. @throws {Error} when the launcher can't be read. */
+export function entrypointOf(root: string): readonly string[] {
+  return ["/usr/bin/node", ...launcherFlags(readFileSync(join(root, "packages/client/launcher.sh"), "utf8")), MAIN];
+}
 
 /**
  * Say whether Node reads this file of a package when the command runs. Pure.
@@ -66,7 +78,8 @@ export function commandTree(root: string, closure: readonly NpmPackage[], npm: N
     return inFolder(`${HOME}/${one.name}`, new Map(read));
   });
   const own = ours(root);
-  if (!own.has(MAIN)) throw new Error("the command is not bundled: run npm run build");
+  for (const needed of [MAIN, `${HOME}/@turnout/backend-ebpf/dist/programs/packets.bpf.o`])
+    if (!own.has(needed)) throw new Error(`${needed} was not built: run npm run build, with clang installed`);
   const program: Entry = { kind: "file", mode: 0o755, content: Buffer.from(PROGRAM) };
   return joinTrees(own, ...loaded, licences(root, closure), new Map([["/usr/bin/turnout", program]]));
 }

@@ -68,7 +68,7 @@ function papers(tree: FileTree, name: string): FileTree {
   return new Map(found.flatMap(([path, entry]) => (entry === undefined ? [] : [[path, entry]])));
 }
 
-function toolsTree(debian: Debian, pins: readonly DebianPackage[], all: readonly Tools[], platform: Platform, node?: Entry): FileTree {
+function toolsTree(debian: Debian, pins: readonly DebianPackage[], all: readonly Tools[], platform: Platform, node: Entry): FileTree {
   const trees = debian.files(pins);
   const packages = pins.map(({ name }, index) => ({ name, tree: trees[index] ?? new Map<string, Entry>() }));
   const files = new Map(
@@ -80,8 +80,10 @@ function toolsTree(debian: Debian, pins: readonly DebianPackage[], all: readonly
     ...all.flatMap(({ programs }) => programs),
     ...[...files.keys()].filter((path) => plugins.some((at) => path.startsWith(at))),
   ];
-  const linked = [...all.flatMap(({ opened }) => opened), ...(node === undefined ? [] : (readElfEntry(node)?.needed ?? []))];
+  const linked = [...all.flatMap(({ opened }) => opened), ...(readElfEntry(node)?.needed ?? [])];
   const chosen = chooseFiles(files, folder, readElfEntry, { wanted, linked });
+  const unused = packages.filter(({ tree }) => !chosen.some((path) => tree.has(path))).map(({ name }) => name);
+  if (unused.length > 0) throw new Error(`nothing is needed of ${unused.join(", ")}: take it out of the recipe`);
   return joinTrees(
     new Map(chosen.map((path) => [path, files.get(path) as Entry])),
     new Map(all.flatMap(({ links }) => Object.entries(links).map(([path, target]): [string, Entry] => [path, { kind: "link", target }]))),
@@ -121,7 +123,7 @@ export function imageTrees(recipe: Recipe, platform: Platform, { root, cache }: 
   const basePins = pinsOf(debianLock, platform.arch, packagesOf([BASE]));
   const pins = pinsOf(debianLock, platform.arch, packagesOf([BASE, ...recipe.tools]));
   const base = joinTrees(SYSTEM, MERGED_LINKS, node.tree, toolsTree(debian, basePins, [BASE], platform, node.program));
-  const tools = treeWithout(toolsTree(debian, pins, [BASE, ...recipe.tools], platform), base);
+  const tools = treeWithout(toolsTree(debian, pins, [BASE, ...recipe.tools], platform, node.program), base);
   const version = closure.find(({ name }) => name === "@turnout/cli")?.version ?? "";
   const bill = billOfMaterials({ repository: recipe.repository, version, debian: pins, npm: [node.pin, ...closure] });
   return {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { checkTree } from "./check-tree.ts";
-import { isReadAtRunTime } from "./command-tree.ts";
+import { isReadAtRunTime, launcherFlags } from "./command-tree.ts";
 import { debianLockText, parseDebianLock, parseDownload, pinsOf } from "./debian-lock.ts";
 import { readElf } from "./elf.ts";
 import { joinTrees, linkChain, mergedPath } from "./file-tree.ts";
@@ -162,7 +162,14 @@ describe("an image", () => {
     ["/usr/bin/a", link("b")],
     ["/tmp", { kind: "folder", mode: 0o1777 }],
   ]);
-  const start = { arch: "amd64", title: "T", version: "1", command: ["run"], uid: 65_532 } as const;
+  const start = {
+    arch: "amd64",
+    title: "T",
+    version: "1",
+    entrypoint: ["/usr/bin/node", "main.js"],
+    command: ["run"],
+    uid: 65_532,
+  } as const;
 
   it("has the same bytes whenever, in whatever order and under whatever mask it is packed", () => {
     const first = packLayer(tree);
@@ -192,6 +199,13 @@ describe("an image", () => {
     expect(blobs.map(([path]) => path)).toEqual(
       blobs.map(([, content]) => `blobs/sha256/${createHash("sha256").update(content).digest("hex")}`),
     );
+  });
+
+  it("starts Node with the flags of the launcher", async () => {
+    const { readFile } = await import("node:fs/promises");
+    const launcher = await readFile(new URL("../../packages/client/launcher.sh", import.meta.url), "utf8");
+    expect(launcherFlags(launcher)).toContain("--max-semi-space-size=2");
+    expect(() => launcherFlags('exec node "$main"')).toThrow("does not start Node as it is known here");
   });
 
   it("of a backend that needs no rights starts as another user than root", () => {

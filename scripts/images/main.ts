@@ -11,7 +11,7 @@ import { BASE, packagesOf, RECIPES } from "./recipes.ts";
 import type { Recipe } from "./recipes.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const CACHE = join(ROOT, "node_modules/.cache/turnout-images");
+const CACHE = join(ROOT, "out/cache/images");
 const USAGE = `npm run image -- [--backend ${Object.keys(RECIPES).join("|")}] [--arch amd64|arm64|amd64,arm64] [--out DIR] [--registry NAME] [--tag TAG] | --update`;
 
 const { values } = parseArgs({

@@ -16,6 +16,9 @@ export interface ImageStart {
   readonly arch: Arch;
   readonly title: string;
   readonly version: string;
+  /** The program with its first arguments. */
+  readonly entrypoint: readonly string[];
+  /** Its further arguments, where a container names none. */
   readonly command: readonly string[];
   readonly uid: number;
 }
@@ -47,7 +50,7 @@ function json(value: unknown): Buffer {
  * Describe the image of one machine: its layers, configuration and manifest. Pure.
  * @source OCI image-spec 1.1, image configuration and image manifest
  */
-export function packImage(layers: readonly Layer[], { arch, title, version, command, uid }: ImageStart): PackedImage {
+export function packImage(layers: readonly Layer[], { arch, title, version, entrypoint, command, uid }: ImageStart): PackedImage {
   const blobs = new Map<string, Buffer>();
   const labels = {
     "org.opencontainers.image.title": title,
@@ -61,7 +64,7 @@ export function packImage(layers: readonly Layer[], { arch, title, version, comm
     config: {
       User: `${uid}:${uid}`,
       Env: ["PATH=/usr/sbin:/usr/bin", "NODE_ENV=production"],
-      Entrypoint: ["/usr/bin/turnout"],
+      Entrypoint: entrypoint,
       Cmd: command,
       WorkingDir: "/",
       Labels: labels,

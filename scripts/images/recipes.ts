@@ -71,12 +71,8 @@ const IPTABLES: Tools = {
 
 const IPSET: Tools = { ...NONE, packages: ["ipset", "libipset13", "libmnl0"], programs: ["/usr/sbin/ipset"] };
 
-/** For the kernel parameters that these backends set; its library is linked with systemd's. */
-const SYSCTL: Tools = {
-  ...NONE,
-  packages: ["procps", "libproc2-0", "libsystemd0", "libcap2", "libgcrypt20", "libgpg-error0", "liblz4-1", "liblzma5", "libzstd1"],
-  programs: ["/usr/sbin/sysctl"],
-};
+/** For the kernel parameters that these backends set. */
+const SYSCTL: Tools = { ...NONE, packages: ["procps"], programs: ["/usr/sbin/sysctl"] };
 
 /** For addresses of Services on a device of their own, and for `turnout why` and `turnout doctor`. */
 const IP: Tools = {

@@ -13,7 +13,7 @@ export type RunTool = (name: keyof typeof TOOLS, args: readonly string[]) => str
 
 /** Build the tools that aren't there yet: some minutes each. @throws {Error} what Go says. */
 export function buildTools(root: string, say: (line: string) => void): RunTool {
-  const folder = join(root, "node_modules/.cache/turnout-manifests");
+  const folder = join(root, "out/cache/manifests");
   mkdirSync(folder, { recursive: true });
   const places = Object.entries(TOOLS).map(([name, module]) => {
     const place = join(folder, module.slice(module.lastIndexOf("@") + 1));
