@@ -26,7 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Only these know a backend by name: the one registry file, and what is never published. */
 function mayNameBackends(path: string): boolean {
-  return path === "packages/cli/src/registry.ts" || /^(?:e2e|bench|examples)\//.test(path);
+  return path === "packages/cli/src/registry.ts" || /^(?:e2e|bench|examples|site)\//.test(path);
 }
 
 /** The room a file lives in: its package's folder name, or its first folder. */

@@ -156,7 +156,7 @@ export function checkCircles(files: readonly SourceFile[]): Finding[] {
 
 /** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
 const DOOR =
-  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|protocol|serve|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|survey|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;
+  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|protocol|serve|manifests|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|survey|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;
 
 /** Check that everything published is reached from a door: what only tests reach belongs in `test-support`. Pure. */
 export function checkPublished(files: readonly SourceFile[]): Finding[] {

@@ -5,8 +5,8 @@ import type { Page } from "./check-pages.ts";
 import { parseSource } from "./source-file.ts";
 import type { SourceFile } from "./source-file.ts";
 
-const SOURCES = ["packages/*/src/**/*.ts", "e2e/**/*.ts", "scripts/**/*.ts", "bench/**/*.ts", "examples/**/*.ts", "*.ts"];
-const NOT_OURS = ["**/node_modules/**", "**/dist/**", "**/gen/**", "**/*.d.ts", "out/**"];
+const SOURCES = ["packages/*/src/**/*.ts", "e2e/**/*.ts", "scripts/**/*.ts", "bench/**/*.ts", "examples/**/*.ts", "site/**/*.ts", "*.ts"];
+const NOT_OURS = ["**/node_modules/**", "**/dist/**", "site/out/**", "**/gen/**", "**/*.d.ts", "out/**"];
 
 /** Read and parse every TypeScript file of the repository that a person wrote. @throws {Error} when one does not parse. */
 export function readSources(root: string): SourceFile[] {
@@ -38,7 +38,7 @@ interface PackageJson {
 
 /** Read every package.json of the workspace, the root's with `dir` "". */
 export function readPackages(root: string): PackageFacts[] {
-  const dirs = ["", ...globSync(["packages/*", "examples/*", "scripts"], { cwd: root })].filter((dir) =>
+  const dirs = ["", ...globSync(["packages/*", "examples/*", "scripts", "site"], { cwd: root })].filter((dir) =>
     existsSync(join(root, dir, "package.json")),
   );
   return dirs.toSorted().map((dir) => {

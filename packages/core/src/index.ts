@@ -16,6 +16,12 @@ export type { Answer, Cause, CauseId, Fate, FateEndpoint, Step, UnjudgedRule } f
 export { answerText } from "./explain/answer-text.ts";
 export { explainPacket, withSurvey } from "./explain/explain-packet.ts";
 export type { PacketQuestion, Survey } from "./explain/explain-packet.ts";
+export { parseQuestion, serviceNamed } from "./explain/parse-question.ts";
+export type { ParsedQuestion, TypedQuestion } from "./explain/parse-question.ts";
+export { planRows, renderFamily, renderingText } from "./explain/rendering.ts";
+export type { PlannedRows, Rendering } from "./explain/rendering.ts";
+export { ROW_COLUMNS, rowLines } from "./explain/row-text.ts";
+export type { RowLine } from "./explain/row-text.ts";
 export { walkPacket } from "./explain/walk.ts";
 export type { Walk } from "./explain/walk.ts";
 export { UNKNOWN_DEVICE } from "./explain/question.ts";

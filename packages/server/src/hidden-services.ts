@@ -1,10 +1,11 @@
-import { HIDING_LABELS, Store, type Clock, type HiddenService } from "@turnout/core";
+import type { Clock, HiddenService } from "@turnout/core";
 import { readStable, scanPath } from "./files/file-scan.ts";
 import { readDocument, splitDocuments } from "./files/manifest.ts";
 import { createKubeClient } from "./kube/kube-client.ts";
 import { collect, parseList } from "./kube/list-page.ts";
 import { resolveAccess, type AccessOptions } from "./kube/resolve-access.ts";
-import { isRecord, type RawObject } from "./source/raw-object.ts";
+import { hiddenAmong, HIDING_LABEL } from "./source/hidden-among.ts";
+import type { RawObject } from "./source/raw-object.ts";
 import { selectionFor } from "./source/selectors.ts";
 import type { ObjectSourceSpec } from "./source.ts";
 
@@ -13,7 +14,6 @@ export interface HiddenServicesOptions extends AccessOptions {
   readonly clock: Clock;
 }
 
-const LABEL = HIDING_LABELS.Service ?? "";
 const IDLE_MS = 2_000;
 
 /**
@@ -27,17 +27,7 @@ export async function hiddenServices(
   signal: AbortSignal,
 ): Promise<readonly HiddenService[]> {
   const objects = spec.kind === "kube" ? await fromServer(options, signal) : await fromFiles(spec.path);
-  return objects.filter(isLabelled).flatMap((object) => {
-    const store = new Store();
-    store.upsert("Service", object);
-    const [key = ""] = store.serviceKeys();
-    const service = store.service(key);
-    return service === undefined ? [] : [{ service, label: LABEL }];
-  });
-}
-
-function isLabelled({ metadata: { labels } }: RawObject): boolean {
-  return isRecord(labels) && Object.hasOwn(labels, LABEL);
+  return hiddenAmong(objects);
 }
 
 async function fromServer(options: HiddenServicesOptions, signal: AbortSignal): Promise<readonly RawObject[]> {
@@ -46,7 +36,7 @@ async function fromServer(options: HiddenServicesOptions, signal: AbortSignal): 
   try {
     const { path } = selectionFor("Service", undefined);
     const answer = await client.ask(
-      { path: `${path}?${new URLSearchParams({ labelSelector: LABEL }).toString()}`, idleMs: IDLE_MS },
+      { path: `${path}?${new URLSearchParams({ labelSelector: HIDING_LABEL }).toString()}`, idleMs: IDLE_MS },
       signal,
     );
     return answer.kind === "open" ? parseList(await collect(answer.chunks), "Service").items : [];
@@ -60,7 +50,8 @@ async function fromFiles(path: string): Promise<readonly RawObject[]> {
   for (const file of (await scanPath(path)).files.keys()) {
     const { text } = await readStable(file);
     // To read all of it again would take as long as a start.
-    for (const document of splitDocuments(text)) if (document.text.includes(LABEL)) found.push(...readDocument(document.text).hidden);
+    for (const document of splitDocuments(text))
+      if (document.text.includes(HIDING_LABEL)) found.push(...readDocument(document.text).hidden);
   }
   return found;
 }

@@ -1,17 +1,5 @@
 import { runConfig, withTimeout } from "@turnout/client/daemon";
-import {
-  abilitiesOf,
-  fitRow,
-  openDataplane,
-  probeModule,
-  withWorldOf,
-  type BackendModule,
-  type ChangeSet,
-  type IPFamily,
-  type KernelObject,
-  type Plain,
-  type World,
-} from "@turnout/core";
+import { abilitiesOf, renderFamily, renderingText, withWorldOf, type Rendering } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "../node-state.ts";
@@ -35,15 +23,6 @@ interface RenderOptions extends CommonOptions {
   readonly backend: string;
   readonly output: "text" | "json";
   readonly family: string;
-}
-
-/** What a backend would bring into force on an empty host, one family. */
-export interface Rendering {
-  readonly backend: string;
-  readonly family: IPFamily;
-  readonly objects: readonly KernelObject[];
-  /** The plan as text. */
-  readonly plan: string;
 }
 
 const EXAMPLES = `
@@ -101,41 +80,7 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
   await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, (stop) => state.during(body, stop));
 }
 
-/**
- * Render one full change set and plan it for an empty host.
- * @throws {ProxyError} what the backend's options or its probe fail with.
- */
-async function renderFamily(
-  module: BackendModule,
-  backendOptions: Readonly<Record<string, Plain>>,
-  changes: ChangeSet,
-  world: World,
-  signal: AbortSignal,
-): Promise<Rendering> {
-  const { node, family, set } = changes;
-  if (node === undefined) throw new Error("the first change set of a feed has the node");
-  const parsed = module.parseOptions(backendOptions);
-  const { facts: host, capabilities } = await probeModule(module, parsed, world, signal);
-  const dataplane = await openDataplane(module, parsed, world, signal);
-  try {
-    const backend = dataplane.family(family);
-    const rows = set.flatMap((row) => fitRow(row, capabilities).row ?? []);
-    const all = [...backend.skeleton({ node, host }), ...rows.flatMap((row) => backend.render(row, { node, host }))];
-    // Rows may share objects; the ledger would keep one of each.
-    const objects = [...new Map(all.map((object) => [`${object.kind} ${object.key}`, object])).values()];
-    const plan = backend.plan({ put: objects.map((after) => ({ after })), remove: [], lingering: [], nowMs: world.clock.nowMs() });
-    return { backend: module.name, family, objects, plan: backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2) };
-  } finally {
-    await dataplane.close(signal);
-  }
-}
-
 /** Nothing names a backend: a running proxy may have chosen another one. */
 function unnamed(backend: string): string {
   return `# backend ${backend}: no --backend and no mode names another; turnout run would go on with one whose rules are in force here\n\n`;
-}
-
-function renderingText({ family, objects, plan }: Rendering): string {
-  const lines = objects.map(({ kind, key, value }) => `${kind} ${key} = ${JSON.stringify(value)}`);
-  return `# ${family}: ${objects.length} objects\n${lines.join("\n")}\n\n# ${family}: the plan for an empty host\n${plan.trimEnd()}\n`;
 }

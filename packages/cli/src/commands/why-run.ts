@@ -1,5 +1,15 @@
 import { runConfig, type ProxyStatus } from "@turnout/client/daemon";
-import { hostPort, ProxyError, withSurvey, type Answer, type AskedPacket, type Cause } from "@turnout/core";
+import {
+  hostPort,
+  parseQuestion,
+  ProxyError,
+  serviceNamed,
+  withSurvey,
+  type Answer,
+  type AskedPacket,
+  type Cause,
+  type ParsedQuestion,
+} from "@turnout/core";
 import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
@@ -10,7 +20,7 @@ import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import { surveyHost } from "../why/host-survey.ts";
 import { probeEndpoints, withProbe } from "../why/probe.ts";
 import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";
-import { locatePacket, parseQuestion, serviceNamed, type ParsedQuestion } from "../why/question.ts";
+import { locatePacket } from "../why/locate-packet.ts";
 import { answerAlone } from "../why/standalone.ts";
 
 /** What `turnout why` was told besides the packet. */

@@ -1,7 +1,8 @@
 import type { RunConfig, WhyHelp } from "@turnout/client/daemon";
-import type { HiddenService, KnownObjects, World } from "@turnout/core";
+import type { HiddenService, World } from "@turnout/core";
 import { createLinuxWorld } from "@turnout/host";
 import { hiddenServices, parseSourceSpec } from "@turnout/server";
+import { knownObjects } from "@turnout/server/manifests";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
 import { hasKubeChains } from "../registry.ts";
@@ -22,7 +23,7 @@ export function whyHelp(parts: HelpParts): WhyHelp {
   const { source, state, env, world, backend } = parts;
   const isOfObjects = parseSourceSpec(source).kind !== "api";
   return {
-    ...(isOfObjects ? { objects: objectsOf(state), hidden: (signal: AbortSignal) => hiddenFrom(parts, signal) } : {}),
+    ...(isOfObjects ? { objects: knownObjects(state.store), hidden: (signal: AbortSignal) => hiddenFrom(parts, signal) } : {}),
     ...(env.platform === "linux" ? lookAtHost(world, hasKubeChains(backend)) : {}),
   };
 }
@@ -31,7 +32,7 @@ function lookAtHost(world: World, isInKubeChains: boolean): Pick<WhyHelp, "locat
   return {
     // Loaded when the first packet is asked about: most proxies are never asked.
     async locate(packet, hostAddresses, signal) {
-      const { locateAddress } = await import("./question.ts");
+      const { locateAddress } = await import("./locate-packet.ts");
       return await locateAddress(packet, hostAddresses, world.exec, signal);
     },
     async survey(packet, fate, host, signal) {
@@ -41,25 +42,6 @@ function lookAtHost(world: World, isInKubeChains: boolean): Pick<WhyHelp, "locat
         return await surveyHost(linux, packet, fate, { ...host, hasKubeChains: isInKubeChains }, signal);
       } finally {
         linux.close();
-      }
-    },
-  };
-}
-
-/** The API objects of a store, as {@link KnownObjects}. */
-export function objectsOf({ store }: NodeStateSource): KnownObjects {
-  return {
-    *services() {
-      for (const key of store.serviceKeys()) {
-        const service = store.service(key);
-        if (service !== undefined) yield service;
-      }
-    },
-    slices: (key) => store.slices(key),
-    *nodes() {
-      for (const name of store.nodeNames()) {
-        const node = store.node(name);
-        if (node !== undefined) yield node;
       }
     },
   };

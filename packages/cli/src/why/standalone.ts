@@ -14,17 +14,19 @@ import {
   type Cause,
   type ExplainedState,
   type Issue,
+  type ParsedQuestion,
   type ServicePort,
   type World,
 } from "@turnout/core";
 import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import { parseSourceSpec } from "@turnout/server";
+import { knownObjects } from "@turnout/server/manifests";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
 import { hasKubeChains } from "../registry.ts";
 import { surveyHost } from "./host-survey.ts";
-import { hiddenFrom, objectsOf } from "./running-help.ts";
-import { locatePacket, type ParsedQuestion } from "./question.ts";
+import { hiddenFrom } from "./running-help.ts";
+import { locatePacket } from "./locate-packet.ts";
 
 /** What it takes to answer without a running proxy. */
 export interface StandaloneParts {
@@ -113,7 +115,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
         variants,
         issues,
         hidden,
-        ...(parseSourceSpec(parts.source).kind === "api" ? {} : { objects: objectsOf(state) }),
+        ...(parseSourceSpec(parts.source).kind === "api" ? {} : { objects: knownObjects(state.store) }),
       };
       const dataplane = await openDataplane(module, options, own, signal);
       try {

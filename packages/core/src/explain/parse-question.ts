@@ -1,15 +1,7 @@
-import {
-  canonicalIP,
-  familyOf,
-  isDNSName,
-  ProxyError,
-  UNKNOWN_DEVICE,
-  type AskedPacket,
-  type Exec,
-  type IPFamily,
-  type Protocol,
-} from "@turnout/core";
-import { readLinks, routeFor } from "@turnout/host/survey";
+import { canonicalIP } from "../model/addresses.ts";
+import type { IPFamily, Protocol } from "../model/api-objects.ts";
+import { ProxyError } from "../model/errors.ts";
+import { isDNSName } from "../model/names.ts";
 
 /** What was typed. */
 export interface TypedQuestion {
@@ -73,54 +65,4 @@ export function serviceNamed(to: string): { readonly namespace: string; readonly
   const [, host, domain] = /^([^./]+)\.([^./]+)\.svc(?:\..*)?$/.exec(plain) ?? [];
   const found = { namespace: namespace ?? domain ?? "", name: name ?? host ?? "" };
   return isDNSName(found.namespace) && isDNSName(found.name) ? found : undefined;
-}
-
-/**
- * Where a packet comes from: its source address, and the device it comes in by ("": this host sends it).
- * @throws {ProxyError} `invalid_object` for a device that isn't here.
- */
-export async function locatePacket(
-  question: ParsedQuestion,
-  given: string | undefined,
-  hostAddresses: readonly string[],
-  exec: Exec,
-  signal: AbortSignal,
-): Promise<AskedPacket> {
-  const { from, family, protocol, destination, port } = question;
-  const packet = { family, protocol, destination, port };
-  if (from === "host") {
-    const route = await routeFor(exec, family, { to: destination }, signal);
-    const [first = family === "IPv4" ? "127.0.0.1" : "::1"] = hostAddresses;
-    return { ...packet, source: (route.is === "way" ? route.source : undefined) ?? first, device: "" };
-  }
-  if (given !== undefined) return { ...packet, source: from, device: await existing(given, exec, signal) };
-  return await locateAddress({ ...packet, source: from }, hostAddresses, exec, signal);
-}
-
-const DEVICES_SHOWN = 6;
-
-/** A device that was mistyped would make every route seem to be missing. */
-async function existing(device: string, exec: Exec, signal: AbortSignal): Promise<string> {
-  const names = [...(await readLinks(exec, signal)).keys()];
-  if (names.length === 0 || names.includes(device)) return device;
-  const others = names.filter((name) => name !== "lo");
-  const listed = `${others.slice(0, DEVICES_SHOWN).join(", ")}${others.length > DEVICES_SHOWN ? ", …" : ""}`;
-  throw new ProxyError("invalid_object", `no device ${device} here`, {
-    object: "--in",
-    hint: others.length === 0 ? "there is none but lo" : `there are ${listed}`,
-  });
-}
-
-/** Tell by which device a client's packets come in: the one that answers would leave by. */
-export async function locateAddress(
-  packet: Omit<AskedPacket, "device">,
-  hostAddresses: readonly string[],
-  exec: Exec,
-  signal: AbortSignal,
-): Promise<AskedPacket> {
-  const { source, family } = packet;
-  const isHosts = hostAddresses.includes(source) || source.startsWith("127.") || source === "::1";
-  if (isHosts) return { ...packet, device: "" };
-  const route = familyOf(source) === family ? await routeFor(exec, family, { to: source }, signal) : undefined;
-  return route?.is === "way" ? { ...packet, device: route.device, isDeviceAssumed: true } : { ...packet, device: UNKNOWN_DEVICE };
 }
