@@ -58,7 +58,7 @@ const config: ViteUserConfig = defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts", "examples/*.test.ts"],
+          include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts", "examples/*.test.ts", "site/**/*.test.ts"],
           sequence: { groupOrder: 0 },
         },
       },

@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ruleStatus, type BackendRules } from "./rule-status.ts";
 import { statusTable, withTable, type BackendStatus } from "./status-table.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const readme = join(root, "README.md");
 
 // Exit code 1 is an answer: a backend does not conform, and the table says so.
 const { status, stdout, stderr } = spawnSync(join(root, "packages/cli/bin/turnout"), ["conformance", "-o", "json"], {
@@ -13,11 +13,21 @@ const { status, stdout, stderr } = spawnSync(join(root, "packages/cli/bin/turnou
   maxBuffer: 2 ** 28,
 });
 if ((status !== 0 && status !== 1) || stdout === "") throw new Error(`turnout conformance ended with ${status}: ${stderr}`);
+const backends = JSON.parse(stdout) as readonly (BackendStatus & BackendRules)[];
 
-const before = readFileSync(readme, "utf8");
-const now = withTable(before, statusTable(JSON.parse(stdout) as readonly BackendStatus[]));
-if (process.argv.includes("--update")) writeFileSync(readme, now);
-else if (now !== before) {
-  process.stderr.write("README.md: its table of backends isn't what turnout conformance says; run: npm run status:update\n");
-  process.exitCode = 1;
+/** What is written where, made of what is there. */
+const WRITTEN: Readonly<Record<string, (before: string) => string>> = {
+  "README.md": (before) => withTable(before, statusTable(backends)),
+  "docs/rule-status.json": () => `${JSON.stringify(ruleStatus(backends), undefined, 2)}\n`,
+};
+
+for (const [name, make] of Object.entries(WRITTEN)) {
+  const path = join(root, name);
+  const before = readFileSync(path, "utf8");
+  const now = make(before);
+  if (process.argv.includes("--update")) writeFileSync(path, now);
+  else if (now !== before) {
+    process.stderr.write(`${name}: what it says of the backends isn't what turnout conformance says; run: npm run status:update\n`);
+    process.exitCode = 1;
+  }
 }

@@ -1,0 +1,30 @@
+import { ebpfModule } from "@turnout/backend-ebpf";
+import { createFakeHost as createEbpfHost } from "@turnout/backend-ebpf/testing";
+import { iptablesModule } from "@turnout/backend-iptables";
+import { createFakeHost as createIptablesHost } from "@turnout/backend-iptables/testing";
+import { ipvsModule } from "@turnout/backend-ipvs";
+import { createFakeHost as createIpvsHost } from "@turnout/backend-ipvs/testing";
+import { nftModule } from "@turnout/backend-nft";
+import { createFakeHost as createNftHost } from "@turnout/backend-nft/testing";
+import { userspaceModule } from "@turnout/backend-userspace";
+import { createFakeHost as createUserspaceHost } from "@turnout/backend-userspace/testing";
+import { winkernelModule } from "@turnout/backend-winkernel";
+import { createFakeHost as createWinkernelHost } from "@turnout/backend-winkernel/testing";
+import type { BackendModule } from "@turnout/core";
+import type { CreateFakeHost } from "@turnout/conformance";
+
+/** A backend, and the host in memory that it ships for the conformance kit. */
+export interface PlayedBackend {
+  readonly module: BackendModule;
+  readonly createFakeHost: CreateFakeHost;
+}
+
+/** Those that come with Turnout, in the order of the README. */
+export const BACKENDS: readonly PlayedBackend[] = [
+  { module: nftModule, createFakeHost: createNftHost },
+  { module: iptablesModule, createFakeHost: createIptablesHost },
+  { module: ipvsModule, createFakeHost: createIpvsHost },
+  { module: ebpfModule, createFakeHost: createEbpfHost },
+  { module: userspaceModule, createFakeHost: createUserspaceHost },
+  { module: winkernelModule, createFakeHost: createWinkernelHost },
+];

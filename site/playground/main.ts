@@ -1,0 +1,204 @@
+import { ProxyError } from "@turnout/core";
+import type { AskedPacket } from "@turnout/core";
+import { BACKENDS } from "./backends.ts";
+import { readCluster } from "./cluster.ts";
+import type { Cluster } from "./cluster.ts";
+import { at, make } from "./elements.ts";
+import { EXAMPLE_SCENARIOS, examplesOf, scenarioTitle } from "./examples.ts";
+import type { Example } from "./examples.ts";
+import { fragmentOf, stateOfFragment } from "./link.ts";
+import { packetOf } from "./packet.ts";
+import { FIRST_STATE } from "./state.ts";
+import type { PlaygroundState } from "./state.ts";
+import { tryBackend } from "./trial.ts";
+import type { Trial } from "./trial.ts";
+import { backendsView, problemsView, rowsView, rulesView, walkView } from "./view.ts";
+
+/** Who types should not have to wait for what he has not finished. */
+const PAUSE_MS = 250;
+
+const form = at("question", HTMLFormElement);
+const manifests = at("manifests", HTMLTextAreaElement);
+const fields = {
+  node: at("node", HTMLInputElement),
+  pods: at("pods", HTMLInputElement),
+  from: at("from", HTMLInputElement),
+  to: at("to", HTMLInputElement),
+  addresses: at("addresses", HTMLInputElement),
+  nodePortAddresses: at("node-port-addresses", HTMLInputElement),
+};
+const masqueradeAll = at("masquerade-all", HTMLInputElement);
+const backend = at("backend", HTMLSelectElement);
+const scenario = at("scenario", HTMLSelectElement);
+const steps = at("steps-of", HTMLSelectElement);
+
+function entered(): PlaygroundState {
+  const texts = Object.fromEntries(Object.entries(fields).map(([name, { value }]) => [name, value])) as Record<keyof typeof fields, string>;
+  return { ...texts, manifests: manifests.value, backend: backend.value, masqueradeAll: masqueradeAll.checked };
+}
+
+function enter(state: PlaygroundState): void {
+  manifests.value = state.manifests;
+  for (const [name, field] of Object.entries(fields)) field.value = state[name as keyof typeof fields];
+  backend.value = BACKENDS.some(({ module }) => module.name === state.backend) ? state.backend : FIRST_STATE.backend;
+  masqueradeAll.checked = state.masqueradeAll;
+}
+
+/** Answers that were overtaken by another question are none. */
+let generation = 0;
+
+async function answer(): Promise<void> {
+  const own = ++generation;
+  const state = entered();
+  const status = at("status", HTMLElement);
+  status.textContent = "working…";
+  const cluster = readCluster(state);
+  const { packet, problem } = asked(state, cluster);
+  const trials = new Map<string, Trial>();
+  const failures = problem === undefined ? [] : [problem];
+  // The chosen one first: its walk is the answer, and the others take a while.
+  for (const one of BACKENDS.toSorted((a, b) => Number(b.module.name === state.backend) - Number(a.module.name === state.backend))) {
+    try {
+      trials.set(one.module.name, await tryBackend(one, cluster, packet));
+    } catch (error) {
+      failures.push(`${one.module.name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    // The page stays usable, and a newer question goes first.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    if (own !== generation) return;
+    if (one.module.name === state.backend) showAnswer(trials.get(state.backend), cluster, failures);
+  }
+  showAll(trials);
+  status.textContent = failures.join("; ");
+}
+
+function asked(state: PlaygroundState, cluster: Cluster): { readonly packet: AskedPacket | undefined; readonly problem?: string } {
+  try {
+    return { packet: packetOf(state, cluster) };
+  } catch (error) {
+    if (!(error instanceof ProxyError)) throw error;
+    return { packet: undefined, problem: error.message };
+  }
+}
+
+function showAnswer(trial: Trial | undefined, cluster: Cluster, [problem]: readonly string[]): void {
+  const walk = trial?.walk;
+  const first = problem ?? "No packet is asked about: say from where to where.";
+  at("answer", HTMLElement).replaceChildren(
+    ...(walk === undefined ? [make("p", { id: "verdict", class: "verdict" }, first)] : walkView(walk)),
+  );
+  at("problems", HTMLElement).replaceChildren(...problemsView(cluster));
+  at("rows", HTMLElement).replaceChildren(...rowsView(cluster));
+}
+
+function showAll(trials: ReadonlyMap<string, Trial>): void {
+  const inOrder = BACKENDS.flatMap(({ module }) => trials.get(module.name) ?? []);
+  at("backends", HTMLElement).replaceChildren(backendsView(inOrder));
+  for (const trial of inOrder) at(`rules-${trial.backend}`, HTMLElement).replaceChildren(...rulesView(trial));
+}
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+function answerSoon(): void {
+  clearTimeout(timer);
+  at("share-text", HTMLOutputElement).value = "";
+  timer = setTimeout(() => void answer(), PAUSE_MS);
+}
+
+async function share(): Promise<void> {
+  const fragment = await fragmentOf(entered());
+  history.replaceState(undefined, "", fragment);
+  const output = at("share-text", HTMLOutputElement);
+  try {
+    await navigator.clipboard.writeText(location.href);
+    output.value = "The link is copied. It holds all that you entered; nothing is sent to anybody.";
+  } catch {
+    // Not every page may write there, and one of file:// rarely.
+    output.value = "The link is in the address bar. It holds all that you entered; nothing is sent to anybody.";
+  }
+}
+
+let examples: readonly Example[] = [];
+
+function chooseScenario(): void {
+  const found = EXAMPLE_SCENARIOS[Number(scenario.value)];
+  examples = found === undefined ? [] : examplesOf(found);
+  steps.replaceChildren(...examples.map(({ say }, index) => make("option", { value: String(index) }, `${index + 1}. ${say}`)));
+  at("step-line", HTMLElement).hidden = examples.length === 0;
+  if (examples.length === 0) {
+    at("probes", HTMLElement).replaceChildren();
+    enter({ ...FIRST_STATE, backend: backend.value });
+    return answerSoon();
+  }
+  const first = examples.findIndex(({ packets }) => packets.length > 0);
+  steps.value = String(first);
+  chooseStep();
+}
+
+function chooseStep(): void {
+  const example = examples[Number(steps.value)];
+  if (example === undefined) return;
+  const [first] = example.packets;
+  enter({ ...example.state, from: first?.from ?? "", to: first?.to ?? "", backend: backend.value });
+  at("probes", HTMLElement).replaceChildren(
+    ...example.packets.map(({ text, from, to }) => {
+      const button = make("button", { type: "button", class: "probe" }, text);
+      button.addEventListener("click", () => {
+        fields.from.value = from;
+        fields.to.value = to;
+        answerSoon();
+      });
+      return make("li", {}, button);
+    }),
+  );
+  answerSoon();
+}
+
+function move(by: 1 | -1): void {
+  const next = steps.selectedIndex + by;
+  if (next >= 0 && next < steps.options.length) steps.selectedIndex = next;
+  chooseStep();
+}
+
+async function fromLink(): Promise<boolean> {
+  if (location.hash === "") return false;
+  const state = await stateOfFragment(location.hash);
+  if (state === undefined) {
+    at("share-text", HTMLOutputElement).value = "This link can't be read: it is cut off, or of another version.";
+    return false;
+  }
+  enter(state);
+  return true;
+}
+
+for (const { module } of BACKENDS) {
+  backend.append(make("option", { value: module.name }, module.name));
+  const place = make("div", { id: `rules-${module.name}` });
+  at("rules", HTMLElement).append(make("details", { name: "rules" }, make("summary", {}, make("code", {}, module.name)), place));
+}
+scenario.append(
+  make("option", { value: "" }, "a shop on two nodes"),
+  ...EXAMPLE_SCENARIOS.map((one, index) => make("option", { value: String(index) }, scenarioTitle(one))),
+);
+form.addEventListener("input", (event) => {
+  if (event.target !== scenario && event.target !== steps) answerSoon();
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(timer);
+  void answer();
+});
+scenario.addEventListener("change", chooseScenario);
+steps.addEventListener("change", chooseStep);
+at("next-step", HTMLButtonElement).addEventListener("click", () => move(1));
+at("previous-step", HTMLButtonElement).addEventListener("click", () => move(-1));
+at("share", HTMLButtonElement).addEventListener("click", () => void share());
+addEventListener("hashchange", () => void fromLink().then((isOurs) => (isOurs ? answer() : undefined)));
+
+async function begin(): Promise<void> {
+  enter(FIRST_STATE);
+  await fromLink();
+  await answer();
+}
+
+void begin();

@@ -1,0 +1,108 @@
+import { formatWords, parseWords, seenAt } from "@turnout/conformance";
+import { describe, expect, it } from "vitest";
+import { BACKENDS } from "./backends.ts";
+import { readCluster } from "./cluster.ts";
+import { EXAMPLE_SCENARIOS, examplesOf } from "./examples.ts";
+import { fragmentOf, stateOfFragment } from "./link.ts";
+import { packetOf } from "./packet.ts";
+import { FIRST_STATE } from "./state.ts";
+import type { PlaygroundState } from "./state.ts";
+import { fateText, tryBackend } from "./trial.ts";
+import type { Trial } from "./trial.ts";
+import { needs } from "@turnout/house/needs";
+import { someOf } from "@turnout/house/some-of";
+
+const SEES_NODE = " (sees the node)";
+
+async function trialOf(backend: string, state: Partial<PlaygroundState>): Promise<Trial> {
+  const entered = { ...FIRST_STATE, ...state };
+  const cluster = readCluster(entered);
+  const one = BACKENDS.find(({ module }) => module.name === backend)!;
+  return await tryBackend(one, cluster, packetOf(entered, cluster));
+}
+
+describe("each backend does on its host in memory what the rules say", needs("bpf"), () => {
+  it.each(BACKENDS.map(({ module }) => module.name))("%s", async (backend) => {
+    for (const to of ["172.18.0.1:30080", "10.96.0.20:80", "10.96.0.20:81"]) {
+      const { isAsRuled, tried } = await trialOf(backend, { to });
+      expect({ to, isAsRuled, tried }).toMatchObject({ isAsRuled: true });
+    }
+  });
+});
+
+it("a client outside goes to endpoints on this node alone under the Local policy, and a pod anywhere", async () => {
+  const { walk, tried, renderings } = await trialOf("nft", {});
+  expect(fateText(walk!.fate)).toBe("to 10.1.1.2:8080");
+  expect(walk?.steps.map(({ rule }) => rule)).toContain("R-30");
+  expect(tried?.path.at(-1)).toContain("nat-postrouting");
+  expect(renderings.map(({ family }) => family)).toEqual(["IPv4", "IPv6"]);
+  const pod = await trialOf("nft", { from: "10.1.1.9" });
+  expect(fateText(pod.walk!.fate)).toBe("to 10.1.1.2:8080 or 10.1.2.2:8080");
+});
+
+describe("the scenarios of the kit as examples", () => {
+  it("are nearly all of them", () => {
+    expect(EXAMPLE_SCENARIOS.length).toBeGreaterThan(170);
+  });
+
+  it.each(someOf(EXAMPLE_SCENARIOS, { oneOf: 16 }).map((scenario) => [scenario.name, scenario] as const))("%s", async (_name, scenario) => {
+    for (const { state, say, packets } of examplesOf(scenario)) {
+      const [first] = packets;
+      if (first === undefined) continue;
+      const { from, to, text } = first;
+      const { tried, walk } = await trialOf("nft", { ...state, from, to });
+      const words = text.slice(text.lastIndexOf(": ") + 2);
+      const source = from === "host" ? "172.18.0.1" : from;
+      const groups = tried!.endpoints.map((one) => seenAt(one.replace(SEES_NODE, ""), one.endsWith(SEES_NODE), source));
+      expect({ say, text, became: formatWords({ is: tried!.is, groups }) }).toEqual({ say, text, became: formatWords(parseWords(words)) });
+      expect(walk?.fate.is).toBe(tried?.is);
+    }
+  });
+});
+
+describe("what was entered", () => {
+  it("is told about, line by line, and the rest counts", () => {
+    const manifests = `${FIRST_STATE.manifests}---\nkind: Service\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: { name: d }\n---\n{ a: [\n`;
+    const { complaints, changes } = readCluster({ ...FIRST_STATE, manifests, node: "node7" });
+    expect(complaints).toEqual([
+      expect.stringContaining("line 31: Service has no apiVersion"),
+      expect.stringContaining("line 32: apps/v1 Deployment is nothing that a service proxy reads"),
+      expect.stringContaining("line 38: can't be parsed"),
+      expect.stringContaining("there is no Node node7 (there is node1, node2)"),
+    ]);
+    expect(changes.IPv4.set.map(({ key }) => key)).toEqual(["shop/cart:http/TCP"]);
+  });
+
+  it("reports what Services can't have, and says what to write where the question can't be read", () => {
+    const manifests = FIRST_STATE.manifests.replace(
+      "ports: [{ name: http, port: 80",
+      "externalIPs: [nonsense]\n  ports: [{ name: http, port: 80",
+    );
+    const cluster = readCluster({ ...FIRST_STATE, manifests });
+    expect(cluster.issues.map(({ object }) => object)).toContain("Service shop/cart");
+    expect(() => packetOf({ ...FIRST_STATE, to: "shop/cart" }, cluster)).toThrow("write the Service's address");
+    expect(packetOf({ ...FIRST_STATE, to: " " }, cluster)).toBeUndefined();
+  });
+});
+
+describe("a link", () => {
+  it("holds all that was entered", async () => {
+    const state = { ...FIRST_STATE, manifests: "é\n".repeat(10_000), masqueradeAll: true, to: "" };
+    const fragment = await fragmentOf(state);
+    expect(fragment.length).toBeLessThan(500);
+    expect(fragment).toMatch(/^#1=[\w-]+$/);
+    await expect(stateOfFragment(fragment)).resolves.toEqual(state);
+  });
+
+  it.each(["", "#", "#2=abc", "#1=!", "#1=AAAA", "#1="])("that is %j is none", async (fragment) => {
+    await expect(stateOfFragment(fragment)).resolves.toBeUndefined();
+  });
+
+  it("that is cut off, holds something else or unpacks to very much is none", async () => {
+    const whole = await fragmentOf(FIRST_STATE);
+    await expect(stateOfFragment(whole.slice(0, -20))).resolves.toBeUndefined();
+    await expect(stateOfFragment(await fragmentOf([1] as unknown as PlaygroundState))).resolves.toBeUndefined();
+    await expect(stateOfFragment(await fragmentOf({ ...FIRST_STATE, to: 7 as unknown as string }))).resolves.toBeUndefined();
+    await expect(stateOfFragment(await fragmentOf({ ...FIRST_STATE, manifests: "x".repeat(5_000_000) }))).resolves.toBeUndefined();
+  });
+});
