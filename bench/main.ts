@@ -7,9 +7,11 @@ import { CASES } from "./cases/index.ts";
 import { describeMachine, unmetNeed } from "./machine.ts";
 import { helpText, parseOptions } from "./options.ts";
 import type { BenchOptions } from "./options.ts";
+import { writePlots } from "./plots.ts";
 import { markdownOf, publish } from "./report.ts";
 import type { BenchReport } from "./report.ts";
 
+const PLOTS = fileURLToPath(new URL("../docs/plots/", import.meta.url));
 const PAGE = fileURLToPath(new URL("../docs/benchmarks.md", import.meta.url));
 
 /** Run the benches asked for; resolves to the exit code: 0, or 1 when one failed. A missed target is a result, not a failure. */
@@ -46,8 +48,16 @@ async function runBenches(options: BenchOptions): Promise<number> {
   const markdown = markdownOf(report);
   process.stdout.write(`${markdown}\n`);
   if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, undefined, 1)}\n`);
-  if (options.isPublishing) await writeFile(PAGE, publish(await readFile(PAGE, "utf8"), markdown));
+  if (options.isPublishing) {
+    await writeFile(PAGE, publish(await readFile(PAGE, "utf8"), markdown));
+    await plot();
+  }
   return failures === 0 ? 0 : 1;
+}
+
+/** Draw the plots of the tables that the page has now. */
+async function plot(): Promise<void> {
+  writePlots(await readFile(PAGE, "utf8"), PLOTS);
 }
 
 function runCase(
@@ -64,6 +74,7 @@ try {
     CASES.map(({ name }) => name),
   );
   if (options.isHelp) process.stdout.write(helpText(CASES));
+  else if (options.isPlotting) await plot();
   else process.exitCode = await runBenches(options);
 } catch (error) {
   if (!(error instanceof TypeError || error instanceof RangeError)) throw error;

@@ -16,6 +16,8 @@ export interface BenchOptions {
   readonly profileDir: string | undefined;
   /** Put the tables into docs/benchmarks.md. */
   readonly isPublishing: boolean;
+  /** Only draw the plots of docs/benchmarks.md again, of the tables that it has. */
+  readonly isPlotting: boolean;
 }
 
 /** Read the command line. @throws {TypeError | RangeError} saying what is wrong with it. */
@@ -31,6 +33,7 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
       json: { type: "string" },
       profile: { type: "string" },
       publish: { type: "boolean", default: false },
+      plots: { type: "boolean", default: false },
     },
   });
   const only = values.only?.split(",");
@@ -47,6 +50,7 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
     json: values.json,
     profileDir: values.profile,
     isPublishing: values.publish,
+    isPlotting: values.plots,
   };
 }
 
@@ -59,7 +63,8 @@ export function helpText(cases: readonly { readonly name: string; readonly about
   --runs N                 N runs of each (changes in "change", connects in "connect")
   --quick                  without the sizes that take minutes (iptables)
   --json FILE              everything measured, as JSON
-  --publish                put the tables into docs/benchmarks.md
+  --publish                put the tables into docs/benchmarks.md, and draw docs/plots
+  --plots                  measure nothing: draw docs/plots again, of the tables in docs/benchmarks.md
   --profile DIR            CPU profiles of what is measured (cold-start, change, store)
 
 Benches:

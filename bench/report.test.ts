@@ -60,7 +60,10 @@ describe("options", () => {
   const known = ["store", "change"];
   it("reads everything", () => {
     expect(
-      parseOptions(["--only", "store,change", "--sizes", "10x2,20", "--runs", "3", "--json", "f", "--publish", "--quick"], known),
+      parseOptions(
+        ["--only", "store,change", "--sizes", "10x2,20", "--runs", "3", "--json", "f", "--publish", "--plots", "--quick"],
+        known,
+      ),
     ).toEqual({
       isHelp: false,
       isQuick: true,
@@ -73,6 +76,7 @@ describe("options", () => {
       json: "f",
       profileDir: undefined,
       isPublishing: true,
+      isPlotting: true,
     });
   });
   it.each([

@@ -1,6 +1,7 @@
 import type { CaseResult, Goal } from "./case.ts";
 import type { Machine } from "./machine.ts";
 import { memoryText } from "./number-text.ts";
+import { plotLine } from "./plots.ts";
 import { summarize } from "./statistics.ts";
 
 /** Everything one run of the harness found out. */
@@ -25,7 +26,9 @@ export function markdownOf({ date, machine, results, skipped, loads }: BenchRepo
   return [
     `Measured ${date.slice(0, 10)} on Linux ${kernel}, nft ${nft}, Node ${node}, ${cpus} CPUs (${cpuModel}), ${memoryText(memoryBytes)} memory; load average before: ${load.toFixed(1)}, at the start of each part (the benches' own share included): ${loadText(loads)}.`,
     ...(targets.length === 0 ? [] : [tableText(["target", "wanted", "measured", ""], targets.map(targetRow))]),
-    ...results.map(({ title, about, columns, rows }) => `### ${title}\n\n${about}\n\n${tableText(columns, rows)}`),
+    ...results.map(({ title, about, columns, rows }) =>
+      [`### ${title}`, ...(plotLine(title) === undefined ? [] : [plotLine(title)]), about, tableText(columns, rows)].join("\n\n"),
+    ),
     ...skipped.map(({ name, why }) => `\`${name}\` did not run: ${why}`),
   ].join("\n\n");
 }

@@ -33,7 +33,7 @@ const SECTIONS: readonly (readonly [title: string, pages: readonly Wanted[]])[] 
   [
     "Start",
     [
-      { path: "quick-start.html", title: "Quick start", source: README, headings: ["Two commands", "Quick start"] },
+      { path: "quick-start.html", title: "Quick start", source: README, headings: ["Quick start", "Two commands"] },
       { path: "status.html", title: "What exists", source: README, headings: "the rest" },
     ],
   ],

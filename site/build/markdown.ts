@@ -55,7 +55,8 @@ export function renderMarkdown(text: string, links: LinkMap): Rendered {
         return `<a href="${escape(target)}"${title === null || title === undefined ? "" : ` title="${escape(title)}"`}>${inner}</a>`;
       },
       image({ href, text: alternative }) {
-        return `<img src="${escape(links.hrefOf(href) ?? href)}" alt="${escape(alternative)}" loading="lazy" />`;
+        // On a phone it is scrolled, not shrunk: its text has to be read.
+        return `<span class="plot" tabindex="0"><img src="${escape(links.hrefOf(href) ?? href)}" alt="${escape(alternative)}" loading="lazy" /></span>`;
       },
       text(token) {
         if ("tokens" in token && token.tokens !== undefined) return this.parser.parseInline(token.tokens);

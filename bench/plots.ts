@@ -1,0 +1,137 @@
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { timeText } from "./number-text.ts";
+import { barPlotSvg } from "./plot-svg.ts";
+import type { Bar, BarGroup } from "./plot-svg.ts";
+import { tablesOf, valueOf, valueText } from "./plot-tables.ts";
+import type { PageTable } from "./plot-tables.ts";
+
+/** Which plot is made of which table of docs/benchmarks.md. */
+interface PlotSpec {
+  /** Of the file, without `.svg`. */
+  readonly name: string;
+  /** Below which heading the table is: the first there whose columns begin with `labels`. */
+  readonly heading: string;
+  readonly title: string;
+  /** Columns that name a line. */
+  readonly labels: readonly string[];
+  /** Columns with values. */
+  readonly values: readonly string[];
+  readonly unit: "time" | "MB";
+  readonly isLogarithmic: boolean;
+  /** Bars have a colour by what their line's name begins with; absent: by their column. */
+  readonly colours?: readonly string[];
+}
+
+const SIZES = "services x endpoints";
+const PROGRAMS = ["Turnout", "kube-proxy"];
+
+/** What is plotted. A table that a page has not is not plotted. */
+const PLOTS: readonly PlotSpec[] = [
+  {
+    name: "cold-start",
+    heading: "Cold start",
+    title: "From objects in the store to rules in force",
+    labels: [SIZES],
+    values: ["Turnout", "layout A", "layout B"],
+    unit: "time",
+    isLogarithmic: true,
+  },
+  {
+    name: "change",
+    heading: "One endpoint added or removed",
+    title: "One endpoint added or removed",
+    labels: [SIZES],
+    values: ["p50", "p99"],
+    unit: "time",
+    isLogarithmic: false,
+  },
+  {
+    name: "memory",
+    heading: "Memory: the installed command",
+    title: "Memory of the installed command",
+    labels: [SIZES, "source"],
+    values: ["peak", "after"],
+    unit: "MB",
+    isLogarithmic: false,
+  },
+  {
+    name: "kube-proxy-first-sync",
+    heading: "Beside the real kube-proxy",
+    title: "First sync at 10,000 x 10",
+    labels: ["program"],
+    values: ["first sync"],
+    unit: "time",
+    isLogarithmic: true,
+    colours: PROGRAMS,
+  },
+  {
+    name: "kube-proxy-change",
+    heading: "Beside the real kube-proxy",
+    title: "One change at 10,000 x 10, p50",
+    labels: ["program"],
+    values: ["change p50"],
+    unit: "time",
+    isLogarithmic: true,
+    colours: PROGRAMS,
+  },
+];
+
+/** The line that shows the plots of a table's heading; undefined: it has none. Pure. */
+export function plotLine(heading: string): string | undefined {
+  const lines = PLOTS.filter((plot) => plot.heading === heading).map(({ name, title }) => `![${title}](plots/${name}.svg)`);
+  return lines.length === 0 ? undefined : lines.join("\n");
+}
+
+/** Draw the plots of a page's tables, by the names of their files. Pure. @throws {Error} when a table lacks a column that is plotted. */
+export function plotsOf(page: string): ReadonlyMap<string, string> {
+  const tables = tablesOf(page);
+  return new Map(
+    PLOTS.flatMap((plot) => {
+      const table = tables.find(
+        ({ heading, columns }) => heading === plot.heading && plot.labels.every((label, k) => columns[k] === label),
+      );
+      return table === undefined ? [] : [[`${plot.name}.svg`, drawn(plot, table)] as const];
+    }),
+  );
+}
+
+/** Write the plots of a page's tables into a folder, and remove others that are there. */
+export function writePlots(page: string, folder: string): void {
+  const plots = plotsOf(page);
+  mkdirSync(folder, { recursive: true });
+  for (const name of readdirSync(folder)) if (name.endsWith(".svg") && !plots.has(name)) rmSync(join(folder, name));
+  for (const [name, svg] of plots) writeFileSync(join(folder, name), svg);
+}
+
+function drawn({ title, labels, values, unit, isLogarithmic, heading, colours }: PlotSpec, { columns, rows }: PageTable): string {
+  const places = values.map((value) => {
+    const place = columns.indexOf(value);
+    if (place < 0) throw new Error(`the table below "${heading}" has no column "${value}", which bench/plots.ts plots`);
+    return place;
+  });
+  const groups = rows.map((row): BarGroup => {
+    const label = labels.map((_, k) => row[k] ?? "").join(", ");
+    const colour = colours?.findIndex((one) => label.startsWith(one));
+    const bars = places.flatMap((place, column): readonly Bar[] => {
+      const cell = row[place] ?? "";
+      return cell === "" ? [] : [{ series: colour ?? column, value: valueOf(cell), text: valueText(cell) }];
+    });
+    // What is said of a whole line stands in its second column.
+    const said = bars.length > 0 ? bars : [{ series: 0, value: undefined, text: row[labels.length] ?? "" }];
+    return { label, bars: said };
+  });
+  const axis = `${unit === "time" ? "time" : "resident memory"}${isLogarithmic ? ", each line ten times the one before" : ""}`;
+  return barPlotSvg({
+    title,
+    axis,
+    series: colours ?? values,
+    groups,
+    isLogarithmic,
+    tick: unit === "time" ? tickText : (value) => `${value} MB`,
+  });
+}
+
+function tickText(ms: number): string {
+  return ms === 0 ? "0" : timeText(ms).replace(/\.0+(?= )/, "");
+}
