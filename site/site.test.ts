@@ -130,6 +130,8 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       for (const width of [1280, 360]) {
         await page.setViewport({ width, height: 900 });
         expect(await inPage("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+        // All pages are beside the page, or below it and one click away.
+        expect(await inPage("getComputedStyle(document.querySelector('.top .narrow')).display === 'none'")).toBe(width === 1280);
         await picture(`${path.replaceAll("/", "-")}-${width}-${scheme}`);
       }
     }
@@ -150,6 +152,10 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
     await page.click("#steps .rule");
     await page.waitForFunction("document.querySelector('.rule-item:target')?.id === 'r-30'");
     await shows(".rule-item:target", "✓ nft");
+    await shows(".rule-item:target details", "– userspace");
+    await page.click(".rule-item:target .rule-status > a");
+    await page.waitForFunction("document.querySelector('#scenario')?.selectedOptions[0]?.textContent.includes('R-30')");
+    await shows("#verdict", "The packet");
     expect(asked.filter((url) => !url.startsWith(http) && !url.startsWith("data:"))).toEqual([]);
   });
 
@@ -208,6 +214,13 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       await shows("#share-text", "This link can't be read");
       await shows("#verdict", "The packet goes to");
       expect(complaints).toEqual([]);
+    });
+
+    it("sends nothing to anybody, whatever its scripts try", async () => {
+      await page.goto(`${http}playground.html`);
+      const tried = await inPage("fetch(location.href).then(() => 'sent', (error) => error.name)");
+      expect(tried).toBe("TypeError");
+      expect(complaints.join()).toContain("connect-src 'none'");
     });
 
     it("takes what is in a link for text, whatever that is", async () => {

@@ -9,7 +9,7 @@ it("finds links to files and places that are not there, from the root, and in an
     ],
     [
       "a/b.html",
-      `<p id="here"><a href="../index.html#gone">1</a><a href="c.html">2</a><a href="/index.html">3</a><a href="../index.html#top">4</a></p>`,
+      `<p id="here"><a href="../index.html#gone">1</a><a href="c.html">2</a><a href="/index.html">3</a><a href="../index.html?x=1#top">4</a></p>`,
     ],
     ["playground.js", `var html = '<a href="nowhere.html">';`],
   ]);

@@ -31,7 +31,8 @@ function problemOf(path: string, link: string, files: ReadonlyMap<string, string
   // Others' sites are theirs; mail and data lead to no page.
   if (/^(?:https?|mailto|data):/.test(link)) return undefined;
   if (link.startsWith("/")) return "begins with /: it works in the site's root alone";
-  const [file = "", fragment] = link.split("#");
+  const [address = "", fragment] = link.split("#");
+  const [file = ""] = address.split("?");
   const target = file === "" ? path : posix.normalize(posix.join(posix.dirname(path), decodeURIComponent(file)));
   if (!files.has(target)) return `there is no ${target}`;
   if (fragment === undefined || fragment === "") return undefined;

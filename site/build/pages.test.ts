@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { catalogOf } from "./catalog.ts";
-import { anchorsOf, escape, renderMarkdown } from "./markdown.ts";
+import { anchorsOf, renderMarkdown } from "./markdown.ts";
 import type { LinkMap } from "./markdown.ts";
 import { ruleTotals, withRuleStatus } from "./rule-status.ts";
 import { wayFrom } from "./shell.ts";
@@ -41,8 +41,8 @@ describe("a page of Markdown", () => {
 it("the conformance status stands beside each rule, with the reason where it was left out", () => {
   const { html } = renderMarkdown("- **R-22** one\n- **R-51** two\n", LINKS);
   const status = { nft: { "R-22": "passed" }, mine: { "R-22": 'no "drop"' } };
-  const whole = withRuleStatus(html, status, escape);
-  expect(whole).toMatch(/id="r-22"[\s\S]*✓ nft[\s\S]*title="mine: no &quot;drop&quot;">– mine/);
+  const whole = withRuleStatus(html, status, new Set(["R-22"]));
+  expect(whole).toMatch(/id="r-22"[\s\S]*✓ nft[\s\S]*– mine<\/summary> no &quot;drop&quot;[\s\S]*playground.html\?rule=R-22">try it/);
   expect(whole).toMatch(/id="r-51"[\s\S]*no packet shows it/);
   expect(ruleTotals(status)).toEqual([
     ["nft", 1, 0, 0],

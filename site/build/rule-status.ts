@@ -1,14 +1,21 @@
+import { escape } from "./markdown.ts";
+import { MADE } from "./shell.ts";
+
 /** How each rule fares on each backend, as `npm run status:update` writes it: by backend, then by rule. */
 export type RuleStatus = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 const PASSED = "passed";
 const FAILED = "failed";
 
-/** Write beside each rule of the rulebook how it fares. Pure: `html` is the page, in which each rule is an element with its number as id. */
-export function withRuleStatus(html: string, status: RuleStatus, escape: (text: string) => string): string {
+/**
+ * Write beside each rule of the rulebook how it fares, and where it can be tried. Pure.
+ * @param html the page, in which each rule is an element with its number as id
+ * @param played rules that the playground has an example of
+ */
+export function withRuleStatus(html: string, status: RuleStatus, played: ReadonlySet<string>): string {
   return html.replace(/<li id="(r-\d+)" class="rule-item">([\s\S]*?)<\/li>/g, (_whole, id: string, inner: string) => {
     const rule = id.toUpperCase();
-    return `<li id="${id}" class="rule-item">${inner}${statusHtml(rule, status, escape)}</li>`;
+    return `<li id="${id}" class="rule-item">${inner}${statusHtml(rule, status, played.has(rule))}</li>`;
   });
 }
 
@@ -22,13 +29,18 @@ export function ruleTotals(status: RuleStatus): readonly (readonly [backend: str
   });
 }
 
-function statusHtml(rule: string, status: RuleStatus, escape: (text: string) => string): string {
+function statusHtml(rule: string, status: RuleStatus, isPlayed: boolean): string {
   const parts = Object.entries(status).flatMap(([backend, rules]) => {
     const word = rules[rule];
-    if (word === undefined) return [];
-    const [sign, kind] = word === PASSED ? ["✓", "good"] : word === FAILED ? ["✗", "bad"] : ["–", "quiet"];
-    return [`<span class="${kind}" title="${escape(`${backend}: ${word}`)}">${sign} ${escape(backend)}</span>`];
+    return word === undefined ? [] : [backendHtml(escape(backend), word)];
   });
-  if (parts.length === 0) return '<p class="rule-status quiet">no packet shows it: see its tests</p>';
-  return `<p class="rule-status">${parts.join(" ")}</p>`;
+  if (parts.length === 0) return '<div class="rule-status quiet">no packet shows it: see its tests</div>';
+  const door = isPlayed ? ` <a href="${MADE.playground}?rule=${rule}">try it</a>` : "";
+  return `<div class="rule-status">${parts.join(" ")}${door}</div>`;
+}
+
+function backendHtml(backend: string, word: string): string {
+  if (word === PASSED) return `<span class="good">✓ ${backend}</span>`;
+  if (word === FAILED) return `<span class="bad">✗ ${backend}</span>`;
+  return `<details class="quiet"><summary>– ${backend}</summary> ${escape(word)}</details>`;
 }

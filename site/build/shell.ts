@@ -33,6 +33,7 @@ export function pageHtml(content: PageContent, sections: readonly Section[]): st
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta http-equiv="Content-Security-Policy" content="connect-src 'none'; form-action 'none'; object-src 'none'; base-uri 'none'" />
     <title>${isStart ? "Turnout: a pluggable kube-proxy" : `${escape(title)} · Turnout`}</title>
     <link rel="stylesheet" href="${way("style.css")}" />
     <link rel="icon" href="data:," />
@@ -47,14 +48,13 @@ export function pageHtml(content: PageContent, sections: readonly Section[]): st
         <a href="${way(MADE.playground)}">Playground</a>
         <a href="${way("operations.html")}">Operate</a>
         <a href="${way("write-a-backend.html")}">Write a backend</a>
+        <a class="narrow" href="#pages">All pages</a>
       </nav>
     </header>
     <div class="columns">
       <nav class="side" aria-label="All pages">
-        <details class="menu"${isStart ? "" : ""}>
-          <summary>All pages</summary>
-          ${sections.map((section) => sectionHtml(section, path)).join("\n          ")}
-        </details>
+        <h2 class="hidden" id="pages">All pages</h2>
+        ${sections.map((section) => sectionHtml(section, path)).join("\n        ")}
       </nav>
       <main id="content"${path === MADE.playground ? ' class="broad"' : ""}>
 ${html}

@@ -1,5 +1,6 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
+import { EXAMPLE_SCENARIOS } from "../playground/examples.ts";
 import { bundleForBrowsers } from "./bundle.ts";
 import { catalogOf } from "./catalog.ts";
 import type { Section, SitePage } from "./catalog.ts";
@@ -35,7 +36,8 @@ export async function makeSite(root: string): Promise<Site> {
   const files = new Map<string, string | Uint8Array>();
   for (const page of sections.flatMap(({ pages }) => pages)) {
     const { html, headings } = renderMarkdown(page.text, places.linksOf(page));
-    const whole = page.path === RULES_PAGE ? withRuleStatus(html, status, escape).replace("</h1>", `</h1>\n${totalsHtml(status)}`) : html;
+    const whole =
+      page.path === RULES_PAGE ? withRuleStatus(html, status, playedRules()).replace("</h1>", `</h1>\n${totalsHtml(status)}`) : html;
     files.set(page.path, pageHtml({ path: page.path, title: page.title, html: whole, headings }, navigation));
   }
   files.set(MADE.start, pageHtml({ path: MADE.start, title: "Turnout", html: read("site/pages/start.html"), headings: [] }, navigation));
@@ -57,6 +59,11 @@ function withMade({ title, pages }: Section): Section {
     title,
     pages: [{ path: MADE.start, title: "Overview", ...made }, ...pages, { path: MADE.playground, title: "Playground", ...made }],
   };
+}
+
+/** Rules of which the playground has an example. */
+function playedRules(): ReadonlySet<string> {
+  return new Set(EXAMPLE_SCENARIOS.flatMap(({ rules }) => rules));
 }
 
 function imagePath(source: string): string {
@@ -115,6 +122,6 @@ function totalsHtml(status: RuleStatus): string {
       .join(", "),
   )}</summary>
 <table><thead><tr><th>backend</th><th>passed</th><th>failed</th><th>left out</th></tr></thead><tbody>${rows.join("")}</tbody></table>
-<p>What the conformance kit found with packets on hosts in memory (<code>npm run status:update</code>). A rule is left out where a backend can't do what it takes, and says so. Point at a sign to see why.</p></details>
+<p>What the conformance kit found with packets on hosts in memory (<code>npm run status:update</code>). A rule is left out where a backend can't do what it takes, and says so. Open a – to see why.</p></details>
 `;
 }

@@ -140,7 +140,9 @@ function chooseStep(): void {
   if (example === undefined) return;
   const [first] = example.packets;
   enter({ ...example.state, from: first?.from ?? "", to: first?.to ?? "", backend: backend.value });
+  const about = "Packets of this step, each with what must come of it: who answers, and whose address they see.";
   at("probes", HTMLElement).replaceChildren(
+    make("li", { class: "quiet" }, example.packets.length === 0 ? "This step sends no packet." : about),
     ...example.packets.map(({ text, from, to }) => {
       const button = make("button", { type: "button", class: "probe" }, text);
       button.addEventListener("click", () => {
@@ -160,15 +162,22 @@ function move(by: 1 | -1): void {
   chooseStep();
 }
 
-async function fromLink(): Promise<boolean> {
-  if (location.hash === "") return false;
+/** Choose the first scenario of the rule that the address asks for, as the rulebook does: `?rule=R-22`. */
+function fromRule(): void {
+  const rule = new URLSearchParams(location.search).get("rule") ?? "";
+  const index = EXAMPLE_SCENARIOS.findIndex(({ rules }) => rules.includes(rule));
+  if (index < 0) return;
+  scenario.value = String(index);
+  chooseScenario();
+}
+
+/** Take what the address asks for, if anything: a rule, or all that somebody entered. */
+async function fromAddress(): Promise<void> {
+  // Without a fragment, or with that of a place on this page.
+  if (location.hash === "" || document.getElementById(location.hash.slice(1)) !== null) return fromRule();
   const state = await stateOfFragment(location.hash);
-  if (state === undefined) {
-    at("share-text", HTMLOutputElement).value = "This link can't be read: it is cut off, or of another version.";
-    return false;
-  }
-  enter(state);
-  return true;
+  if (state !== undefined) return enter(state);
+  at("share-text", HTMLOutputElement).value = "This link can't be read: it is cut off, or of another version.";
 }
 
 for (const { module } of BACKENDS) {
@@ -193,11 +202,11 @@ steps.addEventListener("change", chooseStep);
 at("next-step", HTMLButtonElement).addEventListener("click", () => move(1));
 at("previous-step", HTMLButtonElement).addEventListener("click", () => move(-1));
 at("share", HTMLButtonElement).addEventListener("click", () => void share());
-addEventListener("hashchange", () => void fromLink().then((isOurs) => (isOurs ? answer() : undefined)));
+addEventListener("hashchange", () => void fromAddress().then(answer));
 
 async function begin(): Promise<void> {
   enter(FIRST_STATE);
-  await fromLink();
+  await fromAddress();
   await answer();
 }
 
