@@ -1,6 +1,6 @@
-import { canonicalIP, FAMILIES, NodeView, OBJECT_KINDS, Store } from "@turnout/core";
+import { canonicalIP, FAMILIES, knownObjects, NodeView, OBJECT_KINDS, Store } from "@turnout/core";
 import type { ChangeSet, HiddenService, IPFamily, Issue, KnownObjects, NodeSettings } from "@turnout/core";
-import { hiddenAmong, knownObjects, readDocument, splitDocuments } from "@turnout/server/manifests";
+import { hiddenAmong, readDocument, splitDocuments } from "@turnout/server/manifests";
 import type { RawObject } from "@turnout/server/manifests";
 import { listed } from "./state.ts";
 import type { PlaygroundState } from "./state.ts";

@@ -57,6 +57,8 @@ export { lastingContext } from "./policy/lasting-node.ts";
 export { DEFAULT_SETTINGS, detectorFor } from "./policy/node-context.ts";
 export { createFeed, feedOf, NodeView } from "./state/node-view.ts";
 export type { NodeViewOptions } from "./state/node-view.ts";
+export { knownObjects } from "./state/known-objects.ts";
+export type { StoredObjects } from "./state/known-objects.ts";
 export type { SharedRows } from "./state/row-blocks.ts";
 export { ServiceTable } from "./state/service-table.ts";
 export type { AllowedAddresses } from "./intake/allowed-addresses.ts";

@@ -1,8 +1,7 @@
 import type { RunConfig, WhyHelp } from "@turnout/client/daemon";
-import type { HiddenService, World } from "@turnout/core";
+import { knownObjects, type HiddenService, type World } from "@turnout/core";
 import { createLinuxWorld } from "@turnout/host";
 import { hiddenServices, parseSourceSpec } from "@turnout/server";
-import { knownObjects } from "@turnout/server/manifests";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
 import { hasKubeChains } from "../registry.ts";

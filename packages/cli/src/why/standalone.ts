@@ -3,6 +3,7 @@ import {
   boundedFeed,
   explainPacket,
   fitRow,
+  knownObjects,
   openDataplane,
   probeModule,
   ProxyError,
@@ -20,7 +21,6 @@ import {
 } from "@turnout/core";
 import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import { parseSourceSpec } from "@turnout/server";
-import { knownObjects } from "@turnout/server/manifests";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
 import { hasKubeChains } from "../registry.ts";
