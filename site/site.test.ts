@@ -182,6 +182,13 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       expect(complaints).toEqual([]);
     });
 
+    it("says what is too much for a page", async () => {
+      const ports = Array.from({ length: 5_001 }, (_, index) => `{ name: p${index}, port: ${index + 1} }`).join(", ");
+      const manifests = `apiVersion: v1\nkind: Service\nmetadata: { name: big }\nspec: { clusterIP: 10.96.0.9, ports: [${ports}] }\n`;
+      await page.goto(`${onDisk("playground.html")}${await fragmentOf({ ...FIRST_STATE, manifests })}`);
+      await shows("#status", "These are 5,001 rows");
+    });
+
     it("shows each backend's rules, and the packet's way through them", async () => {
       await page.goto(onDisk("playground.html"));
       await shows("#rules-nft", "dnat ip to");

@@ -67,7 +67,7 @@ export function readCluster(state: PlaygroundState): Cluster {
   };
 }
 
-/** Everything that a Cluster says of both families' rows. */
+/** Count the rows of both families. */
 export function rowCount({ changes }: Cluster): number {
   return FAMILIES.reduce((count, family) => count + changes[family].set.length, 0);
 }

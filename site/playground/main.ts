@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { AskedPacket } from "@turnout/core";
 import { BACKENDS } from "./backends.ts";
-import { readCluster } from "./cluster.ts";
+import { readCluster, rowCount } from "./cluster.ts";
 import type { Cluster } from "./cluster.ts";
 import { at, make } from "./elements.ts";
 import { EXAMPLE_SCENARIOS, examplesOf, scenarioTitle } from "./examples.ts";
@@ -16,6 +16,8 @@ import { backendsView, problemsView, rowsView, rulesView, walkView } from "./vie
 
 /** Who types should not have to wait for what he has not finished. */
 const PAUSE_MS = 250;
+/** The page stands still while a backend works: with more rows than these, for too long. */
+const ROWS_MAX = 5_000;
 
 const form = at("question", HTMLFormElement);
 const manifests = at("manifests", HTMLTextAreaElement);
@@ -53,6 +55,11 @@ async function answer(): Promise<void> {
   const status = at("status", HTMLElement);
   status.textContent = "working…";
   const cluster = readCluster(state);
+  const rows = rowCount(cluster);
+  if (rows > ROWS_MAX) {
+    status.textContent = `These are ${rows.toLocaleString("en")} rows, and a page is no place for more than ${ROWS_MAX.toLocaleString("en")}: turnout print, render and why take any number.`;
+    return;
+  }
   const { packet, problem } = asked(state, cluster);
   const trials = new Map<string, Trial>();
   const failures = problem === undefined ? [] : [problem];
