@@ -187,6 +187,7 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       const manifests = `apiVersion: v1\nkind: Service\nmetadata: { name: big }\nspec: { clusterIP: 10.96.0.9, ports: [${ports}] }\n`;
       await page.goto(`${onDisk("playground.html")}${await fragmentOf({ ...FIRST_STATE, manifests })}`);
       await shows("#status", "These are 5,001 rows");
+      expect(complaints).toEqual([]);
     });
 
     it("shows each backend's rules, and the packet's way through them", async () => {

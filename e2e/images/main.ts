@@ -49,7 +49,7 @@ async function play(name: string, folder: string, images: (image: string) => Unp
   try {
     for (const pod of podsOf(name)) await player.start(pod);
     await player.untilHealthy();
-    const answer = await player.askService((status) => status === "200");
+    const answer = await player.askService((one) => one === "200");
     if (answer !== "200") throw new Error(`the Service answers ${answer}: ${player.logs}`);
     const status = player.status();
     if (!status.includes("healthy")) throw new Error(`turnout status says ${status}`);
@@ -62,7 +62,7 @@ async function play(name: string, folder: string, images: (image: string) => Unp
     const codes = await player.stop();
     if (Object.values(codes).some((code) => code !== 0)) throw new Error(`ended with ${JSON.stringify(codes)}`);
     for (const { initContainers = [] } of podsOf(CLEANUP)) await player.start({ initContainers, containers: [] });
-    const after = await player.askService((status) => status !== "200");
+    const after = await player.askService((one) => one !== "200");
     if (after === "200") throw new Error("the Service answers after the cleanup");
     say(`${name}: healthy, the Service answers, stopped with 0; after the cleanup it does not answer`);
   } finally {
