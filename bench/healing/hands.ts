@@ -22,7 +22,7 @@ export interface Victim {
 
 const NFT: readonly Attack[] = [
   { name: "one element of services deleted", command: `nft delete element ip turnout services '{ ${WEB.address} . tcp . ${WEB.port} }'` },
-  { name: "one endpoint deleted", command: `nft delete element ip turnout endpoints-tcp '{ ${WEB.address} . ${WEB.port} . 0 }'` },
+  { name: "one endpoint deleted", command: `nft delete element ip turnout endpoints-tcp '{ ${WEB.address} . ${WEB.port} . 1 }'` },
   { name: "a base chain flushed", command: "nft flush chain ip turnout nat-prerouting" },
   { name: "a rule that drops inserted", command: "nft insert rule ip turnout nat-prerouting drop" },
   { name: "all rules flushed", command: "nft flush table ip turnout" },

@@ -38,7 +38,7 @@ function elementFaults({ address, port, fromPod, fromClient, nft, changed }: Gro
       culprits: changed,
       names: address,
       ask: fromPod,
-      inject: nft(`delete element ip turnout endpoints-tcp { ${address} . ${port} . 0 }`),
+      inject: nft(`delete element ip turnout endpoints-tcp { ${address} . ${port} . 2 }`),
     },
     {
       name: "an element leads elsewhere",
@@ -53,7 +53,7 @@ function elementFaults({ address, port, fromPod, fromClient, nft, changed }: Gro
       names: `the kernel sends packets for ${address}:${port}/TCP to `,
       command: "nft list map ip turnout endpoints-tcp",
       ask: fromPod,
-      inject: nft(`add element ip turnout endpoints-tcp { ${address} . ${port} . 2 : 10.9.9.9 . 8080 }`),
+      inject: nft(`add element ip turnout endpoints-tcp { ${address} . ${port} . 1 : 10.9.9.9 . 8080 }`),
     },
     {
       name: "asked without the flags that the proxy had",
