@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { ProxyError, type Clock, type Log } from "@turnout/core";
+import { ProxyError, type Clock, type Log, type World } from "@turnout/core";
 import { bindAddressText, type BindAddress } from "../config/bind-address.ts";
+import { boundConnections } from "./connection-bound.ts";
 import type { HttpRequest, Reply } from "./health.ts";
 
 // Not by an import: that reads all of the module's exports, and `WebSocket` is a getter that loads undici, 40 ms of CPU time and 10 MB.
@@ -20,7 +21,6 @@ const LIMITS = {
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 8_192,
 } as const;
-const CONNECTIONS_MAX = 128;
 const REBIND_MS = 5_000;
 const NOT_FOUND: Reply = { status: 404, headers: { "Content-Type": "text/plain; charset=utf-8" }, body: "404 page not found\n" };
 
@@ -66,11 +66,13 @@ export function routes(table: Readonly<Record<string, (request: HttpRequest) => 
 
 /**
  * Listen on one address, with limits on time, header size and connections.
+ *
+ * Edges: a newcomer is always taken; with too many connections the one goes that has asked for nothing for longest.
  * @throws {ProxyError} `already_exists` when the address is in use, `permission_denied`, `not_found` when it isn't this host's.
  */
-export async function listen(address: BindAddress, handler: Handler, log: Log): Promise<Server> {
+export async function listen(address: BindAddress, handler: Handler, { clock, log }: Pick<World, "clock" | "log">): Promise<Server> {
   const server = createServer({ ...LIMITS }, (request, response) => void answer(handler, request, response, log));
-  server.maxConnections = CONNECTIONS_MAX;
+  boundConnections(server, bindAddressText(address), clock, log);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(bindError(error, address)));
     // ipv6Only: the other family has a server of its own on the same port.
@@ -115,7 +117,7 @@ export async function serveHttp(options: HttpOptions, signal: AbortSignal): Prom
   while (!signal.aborted) {
     let server: Server;
     try {
-      server = await listen(address, handler, log);
+      server = await listen(address, handler, { clock, log });
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       if (!isReported) onListenError?.(error);

@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import type { AddressInfo, Server } from "node:net";
 import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
-import { freePort, ToyLog } from "../../test-support/toys.ts";
+import { freePort, ToyClock, ToyLog } from "../../test-support/toys.ts";
 import { ServiceHealthServers } from "./service-health.ts";
 
 let servers: ServiceHealthServers | undefined;
@@ -24,6 +24,7 @@ function portOf(server: Server): number {
 function make(log: ToyLog, state: { healthy?: boolean; addresses?: readonly string[] | Error } = {}): ServiceHealthServers {
   servers = new ServiceHealthServers({
     family: "IPv4",
+    clock: new ToyClock(),
     log,
     isProxyHealthy: () => state.healthy ?? true,
     addresses: () =>

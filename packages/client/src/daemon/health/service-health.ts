@@ -1,11 +1,12 @@
 import type { Server } from "node:http";
-import { ProxyError, type IPFamily, type Log, type ServiceHealth } from "@turnout/core";
+import { ProxyError, type Clock, type IPFamily, type Log, type ServiceHealth } from "@turnout/core";
 import { serviceHealthReply } from "./health.ts";
 import { closeServer, listen } from "./http.ts";
 
 /** What the health check node ports of one family hang on. */
 export interface ServiceHealthOptions {
   readonly family: IPFamily;
+  readonly clock: Clock;
   readonly log: Log;
   /** Whether the proxy itself keeps up; an unhealthy one answers 503 whatever the endpoints. */
   readonly isProxyHealthy: () => boolean;
@@ -101,7 +102,7 @@ export class ServiceHealthServers {
     try {
       if (addresses.length === 0)
         throw new ProxyError("not_found", "no address of this host is chosen for node ports", { hint: "see --nodeport-addresses" });
-      for (const ip of addresses) open.servers.push(await listen({ ip, port: desired.port }, handler, this.#options.log));
+      for (const ip of addresses) open.servers.push(await listen({ ip, port: desired.port }, handler, this.#options));
     } catch (error) {
       await Promise.all(open.servers.map(closeServer));
       this.#report(key, desired.port, ProxyError.from(error, "tool_failed", "can't listen"));

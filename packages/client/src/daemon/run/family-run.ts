@@ -109,6 +109,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     this.#feed = new NodeFeed(boundedFeed(this.#guard ?? parts.feed, { entriesMax, report }), world.log);
     this.#health = new ServiceHealthServers({
       family,
+      clock: world.clock,
       log: world.log,
       isProxyHealthy: parts.isProxyHealthy,
       addresses: () => Promise.resolve(this.#addresses()),
