@@ -275,7 +275,7 @@ export interface Backend<H, K extends KernelObject, S> {
   forgetFlows?(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
   /**
    * Whether {@link Backend.watch} tells of whatever somebody else does to our objects. Absent: it doesn't, and everything is compared
-   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a two-hundredth of the time; otherwise once an hour. It is asked each time
+   * ({@link Backend.observe}) once each sync period, or as rarely as that takes a two-hundredth of the time (where repairs on notice are off, once each sync period); otherwise once an hour. It is asked each time
    * that everything is compared, so a getter may answer by what was found on the host.
    */
   readonly tellsDrift?: boolean;

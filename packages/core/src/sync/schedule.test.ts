@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Schedule } from "./schedule.ts";
 
-function schedule(): Schedule {
-  return new Schedule({ minIntervalMs: 1_000, maxIntervalMs: 60_000, retryMs: 1_500 });
+function schedule(keepsMaxInterval = false): Schedule {
+  return new Schedule({ minIntervalMs: 1_000, maxIntervalMs: 60_000, retryMs: 1_500, keepsMaxInterval });
 }
 
 describe("when a sync is due", () => {
@@ -30,6 +30,13 @@ describe("when a sync is due", () => {
     times.began(1_000, true);
     times.succeeded(10_000, Number.POSITIVE_INFINITY, 450);
     expect([times.dueMs, times.isAuditDue(90_999), times.isAuditDue(91_000)]).toEqual([91_000, false, true]);
+  });
+
+  it("to compare everything after the maximum interval, whatever that takes, where it is to be kept", () => {
+    const times = schedule(true);
+    times.began(1_000, true);
+    times.succeeded(10_000, Number.POSITIVE_INFINITY, 9_000);
+    expect([times.dueMs, times.isAuditDue(60_999), times.isAuditDue(61_000)]).toEqual([61_000, false, true]);
   });
 
   it("at once when it was asked for while one ran", () => {

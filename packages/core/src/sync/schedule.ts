@@ -4,8 +4,10 @@ import { Backoff } from "./backoff.ts";
 export interface ScheduleOptions {
   /** Between the end of one sync and the start of the next. */
   readonly minIntervalMs: number;
-  /** After this long everything is compared with the host again; later where comparing takes more than a two-hundredth of it. */
+  /** After this long everything is compared with the host again; later where comparing takes more than a two-hundredth of it, unless `keepsMaxInterval`. */
   readonly maxIntervalMs: number;
+  /** Everything is compared after `maxIntervalMs`, whatever share of the time that takes. */
+  readonly keepsMaxInterval?: boolean | undefined;
   /** Longest wait after a failure. */
   readonly retryMs: number;
 }
@@ -81,7 +83,8 @@ export class Schedule {
   /** It succeeded; `dueMs`: what of it is to be done later is due then; `comparingMs`: what comparing everything took. */
   succeeded(nowMs: number, dueMs: number, comparingMs: number): void {
     this.#backoff.reset();
-    this.#auditMs = Math.max(this.#auditMs, (this.#fullSinceMs ?? nowMs) + comparingMs / COMPARING_SHARE);
+    if (this.#options.keepsMaxInterval !== true)
+      this.#auditMs = Math.max(this.#auditMs, (this.#fullSinceMs ?? nowMs) + comparingMs / COMPARING_SHARE);
     this.#dueMs = Math.min(this.#isHurried ? this.#dueMs : this.#auditMs, dueMs);
     this.#endMs = nowMs;
   }

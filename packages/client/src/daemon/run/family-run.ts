@@ -137,6 +137,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
         const isTold = (isFound && config.repairsOnNotice) || dryRun !== undefined;
         return isTold ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS);
       },
+      // Who turns repairs on notice off goes back to kube-proxy's promise: once each sync period.
+      keepsMaxInterval: !config.repairsOnNotice,
       retryMs: config.syncPeriodMs,
       capabilities: parts.capabilities,
       report,

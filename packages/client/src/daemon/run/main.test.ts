@@ -240,6 +240,26 @@ describe("a running proxy", () => {
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
   });
 
+  test("with the gate off that is so however long comparing takes", async () => {
+    const { clock } = proxy.world;
+    const slow = withBackends(toyModule(proxy.kernel), (inner) => ({
+      observe: async (signal) => {
+        await clock.sleep(2_000, signal);
+        return await inner.observe(signal);
+      },
+    }));
+    void proxy.start({ config: toyConfig({ repairsOnNotice: false }) }, slow);
+    proxy.pushBoth();
+    await flushPromises();
+    await clock.advance(2_000);
+    expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
+    proxy.kernel.objects.IPv4.clear();
+    await clock.advance(28_000);
+    expect(proxy.kernel.objects.IPv4.size).toBe(0);
+    await clock.advance(2_000);
+    expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
+  });
+
   test("a backend that learns with its first look that it is told is compared once more, and then within an hour", async () => {
     let looks = 0;
     const module = toyModule(proxy.kernel);
