@@ -66,7 +66,13 @@ export function isGateOn(name: string, said: GateSettings): boolean {
 }
 
 /** The gates that something here asks for: Turnout's, and those of kube-proxy that mean the same here. */
-const GATES_IN_USE: readonly string[] = [...TURNOUT_GATES.map(({ name }) => name), "ComponentStatusz", "ComponentFlagz"];
+const GATES_IN_USE: readonly string[] = [
+  ...TURNOUT_GATES.map(({ name }) => name),
+  "ComponentStatusz",
+  "ComponentFlagz",
+  "LoggingAlphaOptions",
+  "LoggingBetaOptions",
+];
 const STAGES: Readonly<Record<FeatureGate["stage"], GateState["stage"]>> = {
   alpha: "ALPHA",
   beta: "BETA",
@@ -74,15 +80,13 @@ const STAGES: Readonly<Record<FeatureGate["stage"], GateState["stage"]>> = {
   deprecated: "DEPRECATED",
 };
 
-/** Those of some settings that nothing here depends on. Pure. */
+/** Those of some settings that nothing here depends on; AllAlpha and AllBeta count as the gates that they set. Pure. */
 export function gatesWithoutEffect(said: GateSettings): readonly string[] {
-  return Object.keys(said).filter((name) => !GATES_IN_USE.includes(name));
+  const sets = (name: string, gate: string): boolean => isGateOn(gate, { [name]: true }) !== isGateOn(gate, { [name]: false });
+  return Object.keys(said).filter((name) => !GATES_IN_USE.some((gate) => sets(name, gate)));
 }
 
-/** The state of each gate that has an effect here, for the metric `kubernetes_feature_enabled`. */
+/** The state of each gate there is, whether something here asks for it or not, for the metric `kubernetes_feature_enabled`. Pure. */
 export function gateStates(said: GateSettings): readonly GateState[] {
-  return GATES_IN_USE.flatMap((name) => {
-    const gate = GATES.get(name);
-    return gate === undefined ? [] : [{ name, stage: STAGES[gate.stage], enabled: isGateOn(name, said) }];
-  });
+  return [...GATES.values()].map(({ name, stage }) => ({ name, stage: STAGES[stage], enabled: isGateOn(name, said) }));
 }

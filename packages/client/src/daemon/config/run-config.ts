@@ -40,7 +40,7 @@ export interface RunConfig extends ServerAddresses, InsightSettings {
   readonly repairsOnNotice: boolean;
   /** kube-proxy's word for the backend in use. */
   readonly proxyMode: string;
-  /** The feature gates that have an effect here, as they stand. */
+  /** All feature gates, as they stand. */
   readonly features: readonly GateState[];
   /** Whether /debug/pprof/ is answered. */
   readonly isProfiled: boolean;

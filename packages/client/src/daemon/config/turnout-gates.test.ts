@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { gatesWithoutEffect, gateStates, isGateOn } from "./feature-gates.ts";
+import { KUBE_PROXY_GATES } from "./kube-proxy-gates.ts";
 import { TURNOUT_GATES } from "./turnout-gates.ts";
 
 test.each([
@@ -18,5 +19,25 @@ test("no gate has a name that kube-proxy could give one", () => {
 });
 
 test("what of kube-proxy's has no effect is told from what has", () => {
-  expect(gatesWithoutEffect({ TurnoutTakeOver: true, AllBeta: true })).toEqual(["AllBeta"]);
+  expect(gatesWithoutEffect({ TurnoutTakeOver: true, ComponentFlagz: false, ContextualLogging: false })).toEqual(["ContextualLogging"]);
+});
+
+test("AllAlpha and AllBeta have an effect, because of the gates that they set", () => {
+  expect(gatesWithoutEffect({ AllBeta: false, AllAlpha: true })).toEqual([]);
+});
+
+test("every gate is told as it stands, kube-proxy's too", () => {
+  const said = { AllAlpha: true, ContextualLogging: false, TurnoutTakeOver: false };
+  const states = gateStates(said);
+  expect(states.length).toBe(KUBE_PROXY_GATES.trim().split("\n").length + TURNOUT_GATES.length);
+  expect(states).toEqual(
+    expect.arrayContaining([
+      { name: "AllAlpha", stage: "ALPHA", enabled: true },
+      { name: "AllBeta", stage: "BETA", enabled: false },
+      { name: "LoggingAlphaOptions", stage: "ALPHA", enabled: true },
+      { name: "ContextualLogging", stage: "BETA", enabled: false },
+      { name: "APIServerTracing", stage: "", enabled: true },
+      { name: "TurnoutTakeOver", stage: "BETA", enabled: false },
+    ]),
+  );
 });
