@@ -2,6 +2,8 @@
 export interface Case {
   readonly args: readonly string[];
   readonly file?: string;
+  /** What it has in force is written down, too: the values that differ from the defaults. */
+  readonly isWritten?: true;
 }
 
 /** Values of flags that are tried, one at a time. */
@@ -17,6 +19,8 @@ const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {
     "10.0.0.0/8,11.0.0.0/8",
     "10.0.0.0/8,fd00::/8,11.0.0.0/8",
     "10.0.0.0",
+    "10.0.0.0/8, fd00::/8",
+    " ",
     "x",
   ],
   "config-sync-period": ["", "1m", "0", "-1s", "30"],
@@ -25,7 +29,7 @@ const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {
   "conntrack-tcp-be-liberal": ["true", "1", "x"],
   "conntrack-tcp-timeout-close-wait": ["0", "1h", "-1s", "x"],
   "conntrack-tcp-timeout-established": ["0s", "-1s"],
-  "conntrack-udp-timeout": ["30s", "-1s"],
+  "conntrack-udp-timeout": ["30s", "-1s", "9999999h", "2562047h"],
   "conntrack-udp-timeout-stream": ["1.5m", "-1s"],
   "detect-local-mode": ["", "NodeCIDR", "ClusterCIDR", "BridgeInterface", "InterfaceNamePrefix", "clustercidr", "x"],
   "feature-gates": [
@@ -37,6 +41,11 @@ const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {
     "ContextualLogging=x",
     "APIServerTracing=false",
     "APIServerTracing=true",
+    "AllBeta=false, ContextualLogging = false",
+    " AllBeta=false,",
+    ",",
+    " ",
+    "=true",
   ],
   "healthz-bind-address": ["", "0.0.0.0", "::", "0.0.0.0:99", "[::1]:99", "0.0.0.0:0", "0.0.0.0:70000", "localhost:99", ":99", "x"],
   "healthz-port": ["0", "99", "x"],
@@ -45,7 +54,7 @@ const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {
   "iptables-masquerade-bit": ["0", "31", "32", "-1", "x"],
   "iptables-min-sync-period": ["0", "5s", "1m", "-1s"],
   "iptables-sync-period": ["1m", "0", "-5s", "500ms", "x"],
-  "ipvs-exclude-cidrs": ["", "10.0.0.0/8,fd00::/8", "foo"],
+  "ipvs-exclude-cidrs": ["", "10.0.0.0/8,fd00::/8", "11.0.0.0/8", "foo"],
   "ipvs-min-sync-period": ["-1s", "x"],
   "ipvs-scheduler": ["lc", "nonesuch"],
   "ipvs-strict-arp": ["true", "x"],
@@ -68,7 +77,20 @@ const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {
   master: ["", "https://10.0.0.1:6443"],
   "metrics-bind-address": ["", "0.0.0.0", "127.0.0.1:99", "127.0.0.1:0", "x:99"],
   "metrics-port": ["0", "99"],
-  "nodeport-addresses": ["", "primary", "10.0.0.0/8", "10.0.0.0/8,fd00::/8", "10.0.0.1", "primary,10.0.0.0/8", "localhost", "all"],
+  "nodeport-addresses": [
+    "",
+    "primary",
+    "10.0.0.0/8",
+    "10.0.0.0/8,fd00::/8",
+    "10.0.0.1",
+    "primary,10.0.0.0/8",
+    "localhost",
+    "all",
+    "10.0.0.0/8, fd00::/8",
+    "10.0.0.0/8,",
+    '"10.0.0.0/8","fd00::/8"',
+    '"10.0.0.0/8',
+  ],
   "oom-score-adj": ["0", "-1000", "1000", "1001", "x"],
   "pod-bridge-interface": ["", "br0", "a-name-that-is-longer-than-15"],
   "pod-interface-name-prefix": ["", "cali", "a-name-that-is-longer-than-15"],
@@ -77,7 +99,7 @@ const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {
   "proxy-port-range": ["", "1-2"],
   "show-hidden-metrics-for-version": ["", "1.35", "1.36", "1.2", "x"],
   v: ["4", "0", "-1", "foo", "3000000000"],
-  vmodule: ["", "proxier=9", "a=1,b*=2", "foo", "=1", "a=x"],
+  vmodule: ["", "proxier=9", "a=1,b*=2", " a=1,,b=2", "a= 1", "foo", "=1", "a=x"],
   alsologtostderr: ["true"],
   logtostderr: ["true"],
 };
@@ -92,6 +114,7 @@ const FLAG_SETS: readonly (readonly string[])[] = [
   ["-v4"],
   ["-v=4"],
   ["--masquerade-all"],
+  ["--masquerade-all", "false"],
   ["--iptables-sync-period=1s", "--iptables-min-sync-period=2s"],
   ["--proxy-mode=ipvs", "--iptables-sync-period=1s", "--iptables-min-sync-period=2s"],
   ["--proxy-mode=ipvs", "--ipvs-tcp-timeout=-1s"],
@@ -175,11 +198,23 @@ const FILES: readonly string[] = [
   "iptables: {unknownField: 1}",
   "mode: iptables\nmode: nftables",
   "iptables: 3",
+  "mode: nftables\n---\nmode: ipvs",
+  "mode: nftables\n---\nfoo: [",
+  "mode: nftables\n...\ntext",
 ];
+
+/** Each flag twice: with each two values that stand beside each other above, and the other way round. */
+const REPEATED: readonly Case[] = Object.entries(FLAG_VALUES).flatMap(([name, values]) =>
+  values.slice(1).flatMap((second, index) => {
+    const pair = [values[index] ?? "", second];
+    return [pair, pair.toReversed()].map((two): Case => ({ args: two.map((value) => `--${name}=${value}`), isWritten: true }));
+  }),
+);
 
 /** All that is tried. */
 export const CASES: readonly Case[] = [
   ...Object.entries(FLAG_VALUES).flatMap(([name, values]) => values.map((value): Case => ({ args: [`--${name}=${value}`] }))),
+  ...REPEATED,
   ...FLAG_SETS.map((args): Case => ({ args })),
   ...FILES.map((file): Case => ({ args: [], file })),
 ];

@@ -34,6 +34,8 @@ interface Printed {
 const [directory] = process.argv.slice(2);
 if (directory === undefined) throw new Error("say where kube-proxy is: npm run kube-proxy:update -- DIRECTORY");
 const program = join(directory, "bin/kube-proxy");
+let fieldNames: ReadonlySet<string> = new Set();
+let defaults: Readonly<Record<string, unknown>> = {};
 const scratch = mkdtempSync(join(tmpdir(), "kube-proxy-"));
 
 /** What a Go program that imports kube-proxy's command tells of it. */
@@ -61,13 +63,26 @@ function start(args: readonly string[]): { readonly status: number | null; reado
 }
 
 /** Rules that can't be torn down are a matter of the host, not of the flags. */
-function verdict({ args, file }: Case): object {
+function verdict({ args, file, isWritten }: Case): object {
   const path = join(scratch, "config.yaml");
   if (file !== undefined) writeFileSync(path, `${HEAD}${file}\n`);
   const { status, said } = start(["--cleanup", ...args, ...(file === undefined ? [] : [`--config=${path}`])]);
   const accepted = status === 0 || said.includes("while tearing down rules");
   const why = /(?:^Error: |command failed" err=)(.*)$/m.exec(said)?.[1]?.replaceAll(path, "config.yaml");
-  return { args, ...(file === undefined ? {} : { file }), accepted, ...(accepted || why === undefined ? {} : { why }) };
+  return {
+    args,
+    ...(file === undefined ? {} : { file }),
+    accepted,
+    ...(accepted || why === undefined ? {} : { why }),
+    ...(accepted && isWritten ? { written: changed(args) } : {}),
+  };
+}
+
+/** The values in force that are not kube-proxy's defaults, by their paths; undefined: it writes no file of them. */
+function changed(args: readonly string[]): object | undefined {
+  const { status, values } = written(args);
+  if (status !== 0) return undefined;
+  return Object.fromEntries(Object.entries(values).filter(([path, value]) => JSON.stringify(defaults[path]) !== JSON.stringify(value)));
 }
 
 /** Leaves of an object by their paths. */
@@ -76,13 +91,13 @@ function leaves(value: unknown, path: string, known: ReadonlySet<string>): reado
   return Object.entries(value).flatMap(([name, inner]) => leaves(inner, path === "" ? name : `${path}.${name}`, known));
 }
 
-/** The file that kube-proxy writes of its defaults. */
-function defaults(fields: readonly string[]): object {
-  const path = join(scratch, "defaults.yaml");
-  const { status, said } = start([`--write-config-to=${path}`]);
-  if (status !== 0) throw new Error(`kube-proxy: ${said}`);
+/** The file that kube-proxy writes for some flags, by the paths of its fields; empty: it wrote none. */
+function written(args: readonly string[]): { readonly status: number | null; readonly values: Readonly<Record<string, unknown>> } {
+  const path = join(scratch, "written.yaml");
+  const { status } = start([...args, `--write-config-to=${path}`]);
+  if (status !== 0) return { status, values: {} };
   const { apiVersion: _version, kind: _kind, ...rest } = parse(readFileSync(path, "utf8")) as Record<string, unknown>;
-  return Object.fromEntries(leaves(rest, "", new Set(fields)));
+  return { status, values: Object.fromEntries(leaves(rest, "", fieldNames)) };
 }
 
 /** An object as JSON, with one line for each entry of its lists. */
@@ -112,7 +127,10 @@ try {
   const { flags, fields, featureGates } = printed(join(directory, "src"));
   writeFileSync(GATES, gatesSource(featureGates));
   const sorted = fields.toSorted();
-  writeFileSync(SURFACE, pretty({ version: VERSION, flags, fields: sorted, defaults: defaults(sorted), cases: CASES.map(verdict) }));
+  fieldNames = new Set(fields);
+  defaults = written([]).values;
+  if (Object.keys(defaults).length === 0) throw new Error(`${program} writes no file of its defaults`);
+  writeFileSync(SURFACE, pretty({ version: VERSION, flags, fields: sorted, defaults, cases: CASES.map(verdict) }));
 } finally {
   rmSync(scratch, { recursive: true });
 }

@@ -9,6 +9,7 @@ import {
   type LoadedConfig,
   type LoggingSettings,
   type LogLevel,
+  type FlagText,
   type RawFlags,
 } from "@turnout/client/daemon";
 import { FAMILIES, ProxyError, type AllowedAddresses, type IPFamily, type Log, type Plain } from "@turnout/core";
@@ -160,18 +161,23 @@ export function collect(value: string, before: readonly string[] = []): readonly
   return [...before, value];
 }
 
+/** What was typed for the options of each command, in its order: commander keeps the last value alone. */
+const TYPED = new WeakMap<Command, Record<string, FlagText[]>>();
+
+/** Keep whatever is typed for a command's options, for {@link typedFlags}. */
+export function keepTyped(command: Command): void {
+  const typed: Record<string, FlagText[]> = {};
+  TYPED.set(command, typed);
+  for (const name of command.options.map((option) => option.name()))
+    command.on(`option:${name}`, (value: string | null) => (typed[name] ??= []).push(value ?? true));
+}
+
 /** kube-proxy's flags and ours that were typed, by name without dashes. */
 export function typedFlags(command: Command): RawFlags {
   const names = new Set([...CONFIG_FLAGS.map((flag) => flag.name), ...NODE_FLAGS]);
-  const typed: Record<string, string | true> = {};
-  for (const option of command.options) {
-    const name = option.name();
-    if (!names.has(name) || command.getOptionValueSource(option.attributeName()) !== "cli") continue;
-    const value: unknown = command.getOptionValue(option.attributeName());
-    typed[name] = value === true ? true : String(value);
-  }
+  const typed = Object.fromEntries(Object.entries(TYPED.get(command) ?? {}).filter(([name]) => names.has(name)));
   const { verbose } = command.opts<CommonOptions>();
-  if (typeof verbose === "string") typed["v"] ??= levelOf(verbose);
+  if (typeof verbose === "string") typed["v"] ??= [levelOf(verbose)];
   return typed;
 }
 

@@ -13,6 +13,7 @@ import { addStatus } from "./commands/status.ts";
 import { addVersion } from "./commands/version.ts";
 import type { Environment } from "./environment.ts";
 import { addWhy } from "./commands/why.ts";
+import { keepTyped } from "./options.ts";
 import { KNOWN_BACKENDS } from "./registry.ts";
 
 const FAILED = 1;
@@ -42,6 +43,7 @@ export function createProgram(env: Environment, onFinding: () => void = ignore):
   addVersion(program, env);
   addConformance(program, env);
   addDemo(program, env);
+  for (const command of program.commands) keepTyped(command);
   return program;
 }
 
@@ -55,7 +57,7 @@ export async function runProgram(args: readonly string[], env: Environment): Pro
   let code = 0;
   const program = createProgram(env, () => void (code = FAILED));
   try {
-    await program.parseAsync(args.map(dashed), { from: "user" });
+    await program.parseAsync(standingAlone(program, args.map(dashed)), { from: "user" });
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return usageCode(error, helpOf(program, args), env);
@@ -79,6 +81,18 @@ function wantsStacks(args: readonly string[]): boolean {
 /** Underscores in a flag's name are dashes, as kube-proxy has it. @source component-base cli/flag WordSepNormalizeFunc */
 function dashed(arg: string): string {
   return arg.replace(/^--[^=]+/, (name) => name.replaceAll("_", "-"));
+}
+
+/** Options that take the next word for their value, though they can do without one. */
+const TAKES_NEXT = "--verbose";
+
+/** A switch that stands alone is on, whatever comes next, as in kube-proxy: commander would take the next word for its value. */
+function standingAlone(program: Command, args: readonly string[]): readonly string[] {
+  const command = program.commands.find((one) => one.name() === args[0]);
+  const switches = new Set(
+    command?.options.flatMap(({ optional, long }) => (optional && typeof long === "string" && long !== TAKES_NEXT ? [long] : [])),
+  );
+  return args.map((arg) => (switches.has(arg) ? `${arg}=true` : arg));
 }
 
 /** The help that fits what was typed. */

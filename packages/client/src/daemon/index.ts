@@ -10,7 +10,7 @@ export { ALLOWED_ADDRESS_FLAGS } from "./config/allowed-addresses.ts";
 export { parseBindAddress } from "./config/bind-address.ts";
 export type { BindAddress } from "./config/bind-address.ts";
 export { CONFIG_FLAGS } from "./config/config-flags.ts";
-export type { ConfigFlag, RawFlags } from "./config/config-flags.ts";
+export type { ConfigFlag, FlagText, RawFlags } from "./config/config-flags.ts";
 export type { ConfigPath, ConfigValues, GivenValues } from "./config/config-values.ts";
 export { readConfigFile, writeConfigFile } from "./config/config-file.ts";
 export { switchOf } from "./config/config-kinds.ts";

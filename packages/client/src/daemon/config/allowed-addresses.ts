@@ -1,5 +1,5 @@
 import { parseCIDR, ProxyError, type AllowedAddresses, type CIDR } from "@turnout/core";
-import type { RawFlags } from "./config-flags.ts";
+import { typedTexts, type RawFlags } from "./config-flags.ts";
 
 /** The flags that say which addresses Services may have besides their cluster IPs, without dashes. */
 export const ALLOWED_ADDRESS_FLAGS = {
@@ -13,7 +13,7 @@ const NONE = "none";
 /**
  * Read which addresses Services may have besides their cluster IPs.
  *
- * Shape: CIDRs with commas between them, or `none`. A flag that isn't given allows all.
+ * Shape: CIDRs with commas between them, or `none`; a flag that is given again adds to the list. A flag that isn't given allows all.
  * @throws {ProxyError} `invalid_object` naming the flag.
  */
 export function allowedAddresses(flags: RawFlags): AllowedAddresses {
@@ -22,13 +22,13 @@ export function allowedAddresses(flags: RawFlags): AllowedAddresses {
 }
 
 function listIn(flags: RawFlags, name: string): readonly CIDR[] | undefined {
-  const text = Object.hasOwn(flags, name) ? flags[name] : undefined;
-  if (text === undefined) return undefined;
-  if (text === NONE) return [];
+  const texts = typedTexts(flags, name);
+  if (texts.length === 0) return undefined;
+  if (texts.every((text) => text === NONE)) return [];
   // An empty list would mean "not set" in kube-proxy's flags, and "none" to others: neither is guessed.
   const hint = `write CIDRs like 203.0.113.0/24,2001:db8::/64, or ${NONE}`;
-  return String(text)
-    .split(",")
+  return texts
+    .flatMap((text) => String(text).split(","))
     .map((part) => {
       const cidr = parseCIDR(part);
       if (cidr === undefined) throw new ProxyError("invalid_object", `"${part}" is not a CIDR`, { object: `--${name}`, hint });

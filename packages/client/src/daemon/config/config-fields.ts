@@ -1,5 +1,6 @@
-import { canonicalIP, parseCIDR } from "@turnout/core";
+import { canonicalIP } from "@turnout/core";
 import { parseBindAddress } from "./bind-address.ts";
+import { cidrOf } from "./cidr.ts";
 import {
   DURATION,
   DURATION_OR_NS,
@@ -27,8 +28,8 @@ export interface Field<T> {
   readonly help?: string;
   /** Where "" or 0 in a file means "not set", as kube-proxy's defaulting reads it. */
   readonly zeroIsUnset?: true;
-  /** Where "" for the flag means "not set": kube-proxy takes no notice of it, or a manifest's variable may be empty. */
-  readonly emptyFlagIsUnset?: true;
+  /** What "" for the flag means, where it is no value: "unset" takes back what the flag said before, "unheard" doesn't, as in kube-proxy. */
+  readonly emptyFlag?: "unset" | "unheard";
   /** Accepted and checked, but nothing here reads it; said once when somebody sets it. */
   readonly hasNoEffect?: true;
   /** What is wrong with a value, e.g. `must be 0 to 31`, or, for lists and maps, with what in it; undefined when it is fine. */
@@ -69,7 +70,7 @@ function oneOf(words: readonly string[]): (value: string) => string | undefined 
 }
 
 function allCIDRs(values: readonly string[]): string | undefined {
-  const wrong = values.find((value) => parseCIDR(value) === undefined);
+  const wrong = values.find((value) => cidrOf(value) === undefined);
   return wrong === undefined ? undefined : `"${wrong}" is not a CIDR like 10.0.0.0/8`;
 }
 
@@ -151,7 +152,7 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     kind: TEXT,
     fallback: "",
     flag: "hostname-override",
-    emptyFlagIsUnset: true,
+    emptyFlag: "unset",
     help: "this node's name (default: the host's name)",
   },
   bindAddress: {
@@ -159,7 +160,7 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     fallback: "0.0.0.0",
     flag: "bind-address",
     zeroIsUnset: true,
-    emptyFlagIsUnset: true,
+    emptyFlag: "unheard",
     check: anIP,
     help: "the node IP to use for its family, and the primary family; unspecified: the Node object's",
   },

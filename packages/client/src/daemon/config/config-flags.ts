@@ -15,8 +15,11 @@ export interface ConfigFlag {
   readonly isShown: boolean;
 }
 
-/** Flag values as typed, by name without dashes; `true` for a switch that stands alone. */
-export type RawFlags = Readonly<Record<string, string | true>>;
+/** A flag's value as typed; `true` for a switch that stands alone. */
+export type FlagText = string | true;
+
+/** Flag values as typed, by name without dashes; a list where a flag was given more than once. */
+export type RawFlags = Readonly<Record<string, FlagText | readonly FlagText[]>>;
 
 /** Every flag of the table, named as kube-proxy names it. */
 export const CONFIG_FLAGS: readonly ConfigFlag[] = PATHS.flatMap((path) => {
@@ -43,22 +46,35 @@ export function flagFor(path: ConfigPath): string | undefined {
   return flag === undefined ? undefined : `--${flag}`;
 }
 
+/** Everything that was typed for one flag, in its order; empty: it was not given. */
+export function typedTexts(raw: RawFlags, name: string): readonly FlagText[] {
+  const typed = Object.hasOwn(raw, name) ? raw[name] : undefined;
+  if (typed === undefined) return [];
+  return typeof typed === "object" ? typed : [typed];
+}
+
 /**
  * Read flags into values, which are not checked yet.
  *
  * Edges: names that are no configuration flags are left alone; unlike in a file, "" and 0 are taken as said, but for flags whose "" asks for nothing.
+ * A flag that is given again adds to a list or a map, and replaces anything else; each of its values has to be one.
  * @throws {ProxyError} `invalid_object` naming the flag.
  */
 export function parseConfigFlags(raw: RawFlags): GivenValues {
   const given: Partial<Record<ConfigPath, unknown>> = {};
   for (const flag of CONFIG_FLAGS) {
-    const text = Object.hasOwn(raw, flag.name) ? raw[flag.name] : undefined;
-    if (text === undefined || (text === "" && FIELDS[flag.path].emptyFlagIsUnset === true)) continue;
+    const { emptyFlag } = FIELDS[flag.path];
+    const texts = typedTexts(raw, flag.name).filter((text) => text !== "" || emptyFlag !== "unheard");
+    if (texts.length === 0 || (texts.at(-1) === "" && emptyFlag === "unset")) continue;
     const field = FIELDS[flag.path] as Field<unknown>;
-    if (text === true && flag.placeholder !== undefined) {
+    if (texts.includes(true) && flag.placeholder !== undefined) {
       throw new ProxyError("invalid_object", "the flag needs a value", { object: `--${flag.name}` });
     }
-    const value = readField(field, `--${flag.name}`, (kind) => kind.fromFlag(text === true ? "true" : text));
+    const value = readField(field, `--${flag.name}`, (kind) =>
+      texts
+        .map((text) => kind.fromFlag(text === true ? "true" : text))
+        .reduce((before, next) => (kind.add === undefined ? next : kind.add(before, next))),
+    );
     given[flag.path] = value;
     const also = ALSO_NFTABLES[flag.path];
     if (also !== undefined) given[also] = value;

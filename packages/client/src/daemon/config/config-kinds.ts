@@ -8,6 +8,8 @@ export interface ValueKind<T> {
   readonly placeholder: string | undefined;
   fromFile(value: unknown): T;
   fromFlag(text: string): T;
+  /** What two flags of one name say together; undefined: the second one counts alone. */
+  readonly add?: (before: T, next: T) => T;
   /** The value as /configz shows it. */
   show(value: T): Plain;
 }
@@ -78,16 +80,25 @@ function booleanMapFromFlag(text: string): Readonly<Record<string, boolean>> {
     pairs.map((pair) => {
       const equals = pair.indexOf("=");
       if (equals < 1) throw expected("Name=true,Other=false", text);
-      return [pair.slice(0, equals), booleanFromFlag(pair.slice(equals + 1))];
+      return [pair.slice(0, equals).trim(), booleanFromFlag(pair.slice(equals + 1).trim())];
     }),
   );
 }
 
-function splitList(text: string): readonly string[] {
-  return text
-    .split(",")
-    .map((part) => part.trim())
-    .filter((part) => part !== "");
+/** One field of a line with commas: in quotes, or without any. */
+const LIST_PART = /(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)/y;
+
+/** As pflag's string slices: one line of RFC 4180. What stands between two commas is not trimmed, and may be empty. */
+function listFromFlag(text: string): readonly string[] {
+  if (text === "") return [];
+  const parts: string[] = [];
+  LIST_PART.lastIndex = 0;
+  for (;;) {
+    const [, quoted, bare = "", end] = LIST_PART.exec(text) ?? [];
+    if (end === undefined) throw expected("a list with commas", text);
+    parts.push(quoted?.replaceAll('""', '"') ?? bare);
+    if (end !== ",") return parts;
+  }
 }
 
 /** Text as it is. */
@@ -191,7 +202,12 @@ export const MODULES: ValueKind<readonly VModuleItem[]> = {
     if (!Array.isArray(value)) throw expected("a list", value);
     return value.map(readModule);
   },
-  fromFlag: (text) => splitList(text).map(moduleFromFlag),
+  fromFlag: (text) =>
+    text
+      .split(",")
+      .filter((part) => part !== "")
+      .map(moduleFromFlag),
+  add: (before, next) => [...before, ...next],
   show: (value) => value.map(({ filePattern, verbosity }) => ({ filePattern, verbosity })),
 };
 
@@ -202,7 +218,8 @@ export const LIST: ValueKind<readonly string[]> = {
     if (!Array.isArray(value)) throw expected("a list", value);
     return value.map(readString);
   },
-  fromFlag: splitList,
+  fromFlag: listFromFlag,
+  add: (before, next) => [...before, ...next],
   show: (value) => value,
 };
 
@@ -211,5 +228,6 @@ export const SWITCHES: ValueKind<Readonly<Record<string, boolean>>> = {
   placeholder: "NAME=BOOL,…",
   fromFile: readBooleanMap,
   fromFlag: booleanMapFromFlag,
+  add: (before, next) => ({ ...before, ...next }),
   show: (value) => value,
 };

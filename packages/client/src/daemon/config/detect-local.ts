@@ -1,4 +1,5 @@
-import { parseCIDR, type DetectLocal } from "@turnout/core";
+import type { DetectLocal } from "@turnout/core";
+import { cidrOf } from "./cidr.ts";
 import type { ConfigValues } from "./config-values.ts";
 import { invalid, placeOf, type LoadedConfig } from "./loaded-config.ts";
 
@@ -22,9 +23,9 @@ export function detectLocal(values: ConfigValues, loaded: LoadedConfig): DetectL
 }
 
 function clusterCIDRs(text: string, place: string): readonly string[] {
-  if (text.trim() === "") return [];
+  if (text === "") return [];
   const cidrs = text.split(",").map((part) => {
-    const cidr = parseCIDR(part);
+    const cidr = cidrOf(part);
     if (cidr === undefined) throw invalid(place, `"${part}" is not a CIDR like 10.0.0.0/8`);
     return cidr;
   });

@@ -24,6 +24,7 @@ describe("parseDuration", () => {
     ["blanks", "1 s"],
     ["a unit alone", "s"],
     ["rubbish at the end", "1s!"],
+    ["more than Go's 64 bits hold", "9999999h"],
   ])("refuses %s", (_name, text) => {
     expect(() => parseDuration(text)).toThrow(/invalid_object.*not a duration/);
   });

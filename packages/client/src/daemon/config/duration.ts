@@ -10,13 +10,14 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   m: 60_000,
   h: 3_600_000,
 };
+const LONGEST_MS = 2 ** 63 / 1e6;
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/y;
 
 /**
  * Parse a duration the way Go writes it: `30s`, `1m30s`, `1.5h`, `0`.
  *
  * Units: the result is in milliseconds, with a fraction below one.
- * Edges: a sign is allowed; a number without a unit is refused unless it is 0.
+ * Edges: a sign is allowed; a number without a unit is refused unless it is 0; so is what is longer than Go's 64 bits of nanoseconds (292 years).
  * @throws {ProxyError} `invalid_object` naming the text.
  */
 export function parseDuration(text: string): number {
@@ -32,7 +33,7 @@ export function parseDuration(text: string): number {
     totalMs += Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? 0);
     position = PART.lastIndex;
   }
-  if (body === "" || position < body.length) {
+  if (body === "" || position < body.length || totalMs > LONGEST_MS) {
     throw new ProxyError("invalid_object", `"${text}" is not a duration`, { hint: "write it like 30s, 1m30s or 250ms" });
   }
   return negative ? -totalMs : totalMs;

@@ -1,4 +1,4 @@
-import type { RawFlags } from "./config-flags.ts";
+import { typedTexts, type RawFlags } from "./config-flags.ts";
 import { INTEGER, switchOf } from "./config-kinds.ts";
 import { invalid, textFlag } from "./loaded-config.ts";
 
@@ -17,7 +17,7 @@ const SERVICE_METRICS_MAX = 10_000;
 export function insightSettings(flags: RawFlags): InsightSettings {
   return {
     serviceMetricsMax: serviceMetricsMax(flags),
-    hasWebPage: switchOf("--web-page", Object.hasOwn(flags, "web-page") ? flags["web-page"] : undefined),
+    hasWebPage: switchOf("--web-page", typedTexts(flags, "web-page").at(-1)),
   };
 }
 

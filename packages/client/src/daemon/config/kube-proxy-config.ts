@@ -6,7 +6,7 @@ import type { ConfigPath, GivenValues } from "./config-values.ts";
 /** What a configuration file says. */
 export interface ParsedConfigFile {
   readonly given: GivenValues;
-  /** Unknown and duplicate fields, one sentence each; they are ignored. */
+  /** Unknown and duplicate fields, and further documents, one sentence each; they are ignored. */
   readonly warnings: readonly string[];
 }
 
@@ -57,15 +57,20 @@ function expand(document: ReturnType<typeof parseDocument>, fileName: string): u
   }
 }
 
-/** The parser's words, without its picture of the line, and without its advice to programmers. */
+/** What is taken with a warning, by yaml's code. */
+const WARNINGS: Readonly<Record<string, string>> = {
+  DUPLICATE_KEY: "duplicate field, the last one counts",
+  MULTIPLE_DOCS: "only the first document counts",
+};
+
+/** The parser's words, without its picture of the line. */
 function parseProblem(error: YAMLParseError): string {
-  if (error.code === "MULTIPLE_DOCS") return "more than one document";
   return error.message.split(/ at line |\n/)[0] ?? "";
 }
 
 function readDocument(text: string, fileName: string): { root: Readonly<Record<string, unknown>>; warnings: string[] } {
-  // Kubernetes reads YAML 1.1, where `yes` is true. Without the level, what yaml warns of goes to standard error, in many lines.
-  const document = parseDocument(text, { version: "1.1", uniqueKeys: false, prettyErrors: true, logLevel: "error" });
+  // Kubernetes reads YAML 1.1, where `yes` is true, and of several documents the first. Silent: yaml refuses no second one, and writes nothing to standard error.
+  const document = parseDocument(text, { version: "1.1", uniqueKeys: false, prettyErrors: true, logLevel: "silent" });
   const broken = document.errors[0];
   if (broken !== undefined) {
     const line = broken.linePos?.[0].line;
@@ -75,9 +80,10 @@ function readDocument(text: string, fileName: string): { root: Readonly<Record<s
     });
   }
   const strict = parseDocument(text, { version: "1.1", uniqueKeys: true });
-  const warnings = strict.errors
-    .filter((error) => error.code === "DUPLICATE_KEY")
-    .map((error) => `${fileName}:${error.linePos?.[0].line ?? 1}: duplicate field, the last one counts`);
+  const warnings = strict.errors.flatMap(({ code, linePos }) => {
+    const why = WARNINGS[code];
+    return why === undefined ? [] : [`${fileName}:${linePos?.[0].line ?? 1}: ${why}`];
+  });
   const root = expand(document, fileName);
   if (!isRecord(root)) {
     const hint = `write a ${KIND}, as kubeadm keeps it in the ConfigMap kube-proxy`;
@@ -98,7 +104,7 @@ function checkType(root: Readonly<Record<string, unknown>>, fileName: string): v
 /**
  * Read a KubeProxyConfiguration, YAML or JSON. What it says is not checked yet.
  *
- * Edges: unknown and duplicate fields give a warning and are ignored (kube-proxy decodes strictly, then leniently); `null`
+ * Edges: unknown and duplicate fields give a warning and are ignored (kube-proxy decodes strictly, then leniently), and so does all behind the first document; `null`
  * means not set, and so do "" and 0 where kube-proxy's defaulting says so.
  * @throws {ProxyError} `invalid_object` naming the file and the field.
  * @source Kubernetes kube-proxy Configuration (v1alpha1); kube-proxy pkg/proxy/apis/config/v1alpha1

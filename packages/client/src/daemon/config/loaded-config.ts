@@ -1,6 +1,6 @@
 import { ProxyError, type Plain } from "@turnout/core";
 import { checkValues } from "./config-checks.ts";
-import { CONFIG_FLAGS, flagFor, parseConfigFlags, type RawFlags } from "./config-flags.ts";
+import { CONFIG_FLAGS, flagFor, parseConfigFlags, typedTexts, type RawFlags } from "./config-flags.ts";
 import type { ConfigPath, GivenValues } from "./config-values.ts";
 import { isGateOn } from "./feature-gates.ts";
 import { parseKubeProxyConfig } from "./kube-proxy-config.ts";
@@ -92,9 +92,9 @@ export function placeOf(path: ConfigPath, { fromFlags, input: { file } }: Pick<L
   return flagFor(path) ?? path;
 }
 
-/** The text of a flag that mirrors no field; undefined: it was not given. */
+/** The text of a flag that mirrors no field, the last one where it was repeated; undefined: it was not given. */
 export function textFlag(flags: RawFlags, name: string): string | undefined {
-  const value = Object.hasOwn(flags, name) ? flags[name] : undefined;
+  const value = typedTexts(flags, name).at(-1);
   return value === true ? undefined : value;
 }
 

@@ -262,7 +262,7 @@ test("a configuration is written as a file that means the same", () => {
 
 describe("detect-local and addresses", () => {
   test.each([
-    ["ClusterCIDR, dual", { "cluster-cidr": "10.1.2.3/8, fd00::/8" }, { mode: "ClusterCIDR", clusterCIDRs: ["10.0.0.0/8", "fd00::/8"] }],
+    ["ClusterCIDR, dual", { "cluster-cidr": "10.1.2.3/8,fd00::/8" }, { mode: "ClusterCIDR", clusterCIDRs: ["10.0.0.0/8", "fd00::/8"] }],
     ["NodeCIDR", { "detect-local-mode": "NodeCIDR" }, { mode: "NodeCIDR" }],
     [
       "a bridge",
@@ -347,6 +347,8 @@ describe("the addresses that Services may have", () => {
       ["198.51.100.0/24", "fd00::/8"],
       ["0.0.0.0/0"],
     ],
+    [{ "allowed-external-ip-cidrs": ["10.0.0.0/8", "fd00::/8,11.0.0.0/8"] }, ["10.0.0.0/8", "fd00::/8", "11.0.0.0/8"], undefined],
+    [{ "allowed-external-ip-cidrs": ["none", "none"] }, [], undefined],
   ])("%j", (flags, externalIPs, loadBalancerIPs) => {
     const { allowedAddresses } = configure(flags);
     expect([texts(allowedAddresses.externalIPs), texts(allowedAddresses.loadBalancerIPs)]).toEqual([externalIPs, loadBalancerIPs]);
@@ -355,6 +357,10 @@ describe("the addresses that Services may have", () => {
   test.each(["", "198.51.100.1", "10.0.0.0/8,", "all", "10.0.0.0/8 fd00::/8"])("%j is refused in one line", (text) => {
     const read = (): RunConfig => configure({ "allowed-load-balancer-ip-cidrs": text });
     expect(read).toThrow(/^\[invalid_object\] ".*" is not a CIDR: --allowed-load-balancer-ip-cidrs: write CIDRs like .*, or none$/);
+  });
+
+  test("none and something are refused", () => {
+    expect(() => configure({ "allowed-external-ip-cidrs": ["none", "10.0.0.0/8"] })).toThrow('"none" is not a CIDR');
   });
 
   test("count with a file as well, which has no field for them", () => {

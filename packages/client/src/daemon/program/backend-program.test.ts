@@ -170,11 +170,14 @@ test("flags are read into what they mean", () => {
     "--backend-option",
     "c=x=y",
     "--masquerade-all=false",
+    "--nodeport-addresses=10.0.0.0/8",
+    "--nodeport-addresses",
+    "fd00::/8",
   ]);
   expect(flags).toMatchObject({
     verbose: true,
     backendOptions: { a: 1, b: true, c: "x=y" },
-    raw: { "masquerade-all": "false" },
+    raw: { "masquerade-all": ["false"], "nodeport-addresses": ["10.0.0.0/8", "fd00::/8"] },
     wants: "run",
   });
 });

@@ -1,5 +1,5 @@
 import { ProxyError, type Plain } from "@turnout/core";
-import { CONFIG_FLAGS, type RawFlags } from "../config/config-flags.ts";
+import { CONFIG_FLAGS, type FlagText, type RawFlags } from "../config/config-flags.ts";
 import { switchOf } from "../config/config-kinds.ts";
 import { parseDuration } from "../config/duration.ts";
 import { DEFAULT_TARGET, tlsFiles, type TlsFiles } from "../../api/watch/target.ts";
@@ -115,12 +115,12 @@ function backendOption(pair: string): readonly [string, Plain] {
 /** Read a command line. @throws {ProxyError} `invalid_object` naming the flag. */
 export function parseProgramFlags(args: readonly string[]): ProgramFlags {
   const own = new Map<string, string>();
-  const raw: Record<string, string | true> = {};
+  const raw: Record<string, FlagText[]> = {};
   const options: (readonly [string, Plain])[] = [];
   for (const [name, value, isBare] of pairsOf(args)) {
     if (name === "backend-option") options.push(backendOption(value));
     else if (name !== "web-page" && Object.hasOwn(OWN, name)) own.set(name, value);
-    else raw[name] = isBare ? true : value;
+    else (raw[name] ??= []).push(isBare ? true : value);
   }
   const isOn = (name: string): boolean => switchOf(`--${name}`, own.get(name));
   const timeoutMs = parseDuration(own.get("timeout") ?? TIMEOUT);
