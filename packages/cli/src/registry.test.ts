@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFakeExec } from "@turnout/host/testing";
-import type { World } from "@turnout/core";
+import { ProxyError, type World } from "@turnout/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadFakeHost, type BackendChoice, namesOn } from "./registry.ts";
 import { TOY_BACKEND } from "./test-support/toy-environment.ts";
@@ -28,7 +28,7 @@ function choice(overrides: Partial<BackendChoice>): BackendChoice {
     workingDirectory: directory,
     signal: new AbortController().signal,
     platform: "linux",
-    needsHost: false,
+    host: "ignored",
     takesOver: false,
     ...overrides,
   };
@@ -97,6 +97,20 @@ test("a platform has the backends that can have left something there", () => {
 async function nameFor(overrides: Partial<BackendChoice>): Promise<string> {
   return (await chooseBackend(choice(overrides))).module.name;
 }
+
+test("auto on a host that can run none takes the first where it is to be shown alone, and none where it is to run", async () => {
+  const { log } = choice({}).world;
+  const missing = (): never => {
+    throw new ProxyError("tool_missing", "it is not installed");
+  };
+  const world: World = { exec: { run: () => Promise.resolve().then(missing), open: missing }, clock: new TestClock(0), log };
+  const chosen = await chooseBackend(choice({ host: "wanted", world }));
+  expect([chosen.module.name, chosen.because]).toEqual([
+    "nft",
+    expect.stringMatching(/^this host can run none, and it is the first: \[tool_missing\] /),
+  ]);
+  await expect(chooseBackend(choice({ host: "needed", world }))).rejects.toMatchObject({ code: "tool_missing" });
+});
 
 test("auto takes the backend of the configured mode, or the first", async () => {
   expect(await nameFor({ mode: "nftables" })).toBe("nft");

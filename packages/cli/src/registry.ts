@@ -134,8 +134,8 @@ export interface BackendChoice {
   readonly platform: string;
   readonly workingDirectory: string;
   readonly signal: AbortSignal;
-  /** Stop at a host that can't run any; false for commands that touch nothing. */
-  readonly needsHost: boolean;
+  /** Whether the host has to run the backend: `needed`; `wanted`: where it can run none, the first is taken all the same; `ignored`: nobody asks it. */
+  readonly host: "needed" | "wanted" | "ignored";
   /** Where nothing names a backend, take the one whose rules, or whose kin's, are in force on this host. */
   readonly takesOver: boolean;
 }
@@ -156,7 +156,7 @@ export const CHOICE_HINT: string = `choose with --backend ${knownNames()}, or wi
  * Find the backend somebody asked for.
  *
  * Edges: `auto` takes the one the configuration's mode names. Where that names none, it is one whose rules are in force on this host and that
- * the host can run; else the first that the host can run.
+ * the host can run; else the first that the host can run. A dry run chooses as the real one does.
  * @throws {ProxyError} `invalid_object` for an unknown name or something that is no backend, or the host's first problem.
  */
 export async function chooseBackend(choice: BackendChoice): Promise<ChosenBackend> {
@@ -206,22 +206,24 @@ async function firstThatTakesOver(choice: BackendChoice): Promise<ChosenBackend 
 }
 
 async function firstThatRuns(choice: BackendChoice): Promise<ChosenBackend> {
-  let first: ProxyError | undefined;
+  let first: { readonly module: BackendModule; readonly problem: ProxyError } | undefined;
   for (const { name, isNeverAuto } of KNOWN_BACKENDS) {
     if (isNeverAuto === true) continue;
     const module = await loadBackend(name, choice.workingDirectory);
     const problem = await problemOf(module, choice);
     const because =
-      first === undefined ? "it is the first that this host can run" : `this host can run it, and not the first: ${first.message}`;
+      first === undefined ? "it is the first that this host can run" : `this host can run it, and not the first: ${first.problem.message}`;
     if (problem === undefined) return { module, because, options: {} };
-    first ??= problem;
+    first ??= { module, problem };
   }
-  throw first ?? new ProxyError("host_unsupported", "no backend can run on this host");
+  if (first !== undefined && choice.host === "wanted")
+    return { module: first.module, because: `this host can run none, and it is the first: ${first.problem.message}`, options: {} };
+  throw first?.problem ?? new ProxyError("host_unsupported", "no backend can run on this host");
 }
 
 /** Why this host can't run a backend; undefined: it can, or it need not. */
-async function problemOf(module: BackendModule, { needsHost, world, signal }: BackendChoice): Promise<ProxyError | undefined> {
-  if (!needsHost) return undefined;
+async function problemOf(module: BackendModule, { host, world, signal }: BackendChoice): Promise<ProxyError | undefined> {
+  if (host === "ignored") return undefined;
   const { problems } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
   return problems[0];
 }

@@ -33,6 +33,13 @@ COMMIT
 COMMIT
 `;
 
+/** A host on which all programs are installed but nft. */
+const WITHOUT_NFT = "mkdir -p bin; ln -sf /usr/sbin/* bin; rm bin/nft; PATH=$PWD/bin:/usr/bin:/bin";
+const WITHOUT_NFT_CHOSEN = {
+  backend: "iptables",
+  because: expect.stringMatching(/^this host can run it, and not the first: .*nft is not installed/) as unknown,
+};
+
 let directory: string;
 
 beforeAll(async () => {
@@ -70,6 +77,8 @@ describe(
   () => {
     test.each<readonly [name: string, played: Case]>([
       ["nothing", { before: "", chosen: { backend: "nft", because: "it is the first that this host can run" } }],
+      ["nothing, without nft", { before: WITHOUT_NFT, chosen: WITHOUT_NFT_CHOSEN }],
+      ["nothing, without nft, in a dry run", { before: WITHOUT_NFT, flags: "--dry-run", chosen: WITHOUT_NFT_CHOSEN }],
       [
         "kube-proxy's nftables mode",
         { before: `nft -f ${TABLES}`, chosen: { backend: "nft", because: "table ip kube-proxy in force here" } },

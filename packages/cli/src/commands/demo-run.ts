@@ -116,7 +116,7 @@ async function playAndReport(options: DemoCommandOptions, env: Environment, hasC
     });
   // What is in force on this host is nothing to the demo's own namespaces.
   const place = { world, platform, workingDirectory, signal };
-  const { module } = await chooseBackend({ ...place, spec: options.backend, mode: "", needsHost: true, takesOver: false });
+  const { module } = await chooseBackend({ ...place, spec: options.backend, mode: "", host: "needed", takesOver: false });
   const { problems, versions } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
   if (problems[0] !== undefined) throw problems[0];
   const played = await playOrExplain({

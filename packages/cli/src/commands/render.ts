@@ -61,7 +61,7 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
     ...place,
     spec: options.backend,
     mode: loaded.mode,
-    needsHost: false,
+    host: "ignored",
     takesOver: false,
   });
   const config = runConfig(loaded, module);

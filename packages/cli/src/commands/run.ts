@@ -197,10 +197,10 @@ async function configuredBackend(
   { workingDirectory, platform, signal }: Environment,
   world: World,
 ): Promise<{ readonly module: BackendModule; readonly config: RunConfig }> {
-  const needsHost = dryRun !== true;
+  const host = dryRun === true ? "wanted" : "needed";
   const takesOver = isFeatureOn("TurnoutTakeOver", loaded);
   const place = { world, platform, workingDirectory, signal };
-  const { module, because, options } = await chooseBackend({ ...place, spec, mode: loaded.mode, needsHost, takesOver });
+  const { module, because, options } = await chooseBackend({ ...place, spec, mode: loaded.mode, host, takesOver });
   if (because !== undefined) world.log.info("backend chosen", { backend: module.name, because, ...options, hint: CHOICE_HINT });
   const input = { ...loaded.input, backendOptions: { ...options, ...loaded.input.backendOptions } };
   return { module, config: runConfig({ ...loaded, input }, module) };

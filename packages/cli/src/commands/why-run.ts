@@ -102,7 +102,7 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
     ...place,
     spec: options.backend,
     mode: loaded.mode,
-    needsHost: true,
+    host: "needed",
     takesOver: true,
   });
   const input = { ...loaded.input, backendOptions: { ...found, ...loaded.input.backendOptions } };
