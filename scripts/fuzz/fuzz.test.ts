@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadTargets, readCorpus, REPOSITORY, saveFinding } from "./corpus.ts";
-import { fuzz } from "./fuzz.ts";
+import { fuzz, NotLoadedError } from "./fuzz.ts";
 import { mutate } from "./mutate.ts";
 import { Random } from "./random.ts";
 
@@ -52,6 +52,19 @@ describe("the harness", () => {
     }
   });
   afterAll(() => rmSync(repository, { recursive: true }));
+
+  it("says in one line that no target was loaded in time", async () => {
+    const never = "await new Promise((resolve) => setTimeout(resolve, 60_000));\nexport const FUZZ_TARGETS = [];";
+    const slow = mkdtempSync(join(tmpdir(), "turnout-fuzz-"));
+    try {
+      mkdirSync(join(slow, "packages/x/src/test-support"), { recursive: true });
+      writeFileSync(join(slow, "packages/x/src/test-support/fuzz-targets.ts"), never);
+      const played = fuzz({ repository: slow, targets: ["a"], seed: 1, effort: { cases: 0 }, loadMs: 0 });
+      await expect(played).rejects.toThrow(new NotLoadedError(0));
+    } finally {
+      rmSync(slow, { recursive: true });
+    }
+  });
 
   it("finds whatever is no refusal, also what never ends and what takes all memory, and goes on", async () => {
     const placed = await loadTargets(repository);

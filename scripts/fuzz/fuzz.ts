@@ -3,8 +3,9 @@ import { Heartbeat } from "./heartbeat.ts";
 import type { FuzzFinding } from "./target.ts";
 import type { WorkerMessage, WorkerTask } from "./worker.ts";
 
-/** Loading all packages takes less, also on a busy machine. */
 const HANG_MS = 60_000;
+/** Loading all packages takes seconds, and minutes on a machine with many times more to do than it has cores. */
+const LOAD_MS = 600_000;
 const LOOK_EVERY_MS = 500;
 /** What one thread may keep, in MiB. Targets together take a third of it. */
 const HEAP_MIB_MAX = 512;
@@ -13,6 +14,16 @@ const HEAP_MIB_MAX = 512;
 export interface FuzzOptions extends Omit<WorkerTask, "shared"> {
   /** An input that takes longer hangs; default a minute. */
   readonly hangMs?: number;
+  /** How long loading all targets may take; default ten minutes. */
+  readonly loadMs?: number;
+}
+
+/** The targets were not loaded in time, so nothing was played. */
+export class NotLoadedError extends Error {
+  override readonly name = "NotLoadedError";
+  constructor(loadMs: number) {
+    super(`no target was loaded within ${loadMs / 1_000} s: the machine is too busy, try again later`);
+  }
 }
 
 /** What was played of one target. */
@@ -49,10 +60,10 @@ export async function fuzz(options: FuzzOptions, onNews: (outcome: FuzzOutcome) 
   return { played, findings };
 }
 
-/** Gives the input that ended the thread, if one did. @throws the thread's error when it came before any input. */
+/** Gives the input that ended the thread, if one did. @throws {NotLoadedError}, or the thread's error when it came before any input. */
 async function playInWorker(options: FuzzOptions, onMessage: (message: WorkerMessage) => void): Promise<FuzzFinding | undefined> {
   const heartbeat = new Heartbeat();
-  const { hangMs = HANG_MS, ...task } = options;
+  const { hangMs = HANG_MS, loadMs = LOAD_MS, ...task } = options;
   const workerData: WorkerTask = { ...task, shared: heartbeat.shared };
   const worker = new Worker(new URL("./worker.ts", import.meta.url), {
     workerData,
@@ -67,14 +78,14 @@ async function playInWorker(options: FuzzOptions, onMessage: (message: WorkerMes
   let isHanging = false;
   const look = setInterval(() => {
     if (heartbeat.count !== count) [count, sinceMs] = [heartbeat.count, Date.now()];
-    isHanging = Date.now() - sinceMs > (count === 0 ? HANG_MS : hangMs);
+    isHanging = Date.now() - sinceMs > (count === 0 ? loadMs : hangMs);
     if (isHanging) void worker.terminate();
   }, LOOK_EVERY_MS);
   // Not `once` of node:events: it would reject with the error.
   await new Promise((resolve) => worker.once("exit", resolve));
   clearInterval(look);
   if (failure === undefined && !isHanging) return undefined;
-  if (heartbeat.count === 0) throw failure ?? new Error("no target was loaded in time");
+  if (heartbeat.count === 0) throw failure ?? new NotLoadedError(loadMs);
   const { target, input } = heartbeat.last;
   const what = isHanging ? `it takes longer than ${hangMs} ms` : `it ended the thread: ${failure?.stack ?? ""}`;
   return { target: options.targets[target] ?? "", input, what };

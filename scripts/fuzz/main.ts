@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { loadTargets, REPOSITORY, saveFinding } from "./corpus.ts";
 import type { PlacedTarget } from "./corpus.ts";
-import { fuzz } from "./fuzz.ts";
+import { fuzz, NotLoadedError } from "./fuzz.ts";
 import type { FuzzOutcome } from "./fuzz.ts";
 
 const USAGE = "usage: npm run fuzz -- [--minutes N] [--target NAME]… [--seed N]";
@@ -39,6 +39,10 @@ const outcome = await fuzz({ repository: REPOSITORY, targets, seed, effort }, (n
   if (Date.now() - toldMs < REPORT_EVERY_MS) return;
   toldMs = Date.now();
   console.log(summary(news));
+}).catch((error: unknown) => {
+  if (!(error instanceof NotLoadedError)) throw error;
+  console.error(`fuzz: ${error.message}`);
+  process.exit(1);
 });
 for (const [name, { cases, kept }] of outcome.played) console.log(`${name}: ${cases} cases, ${kept} inputs that reached new code`);
 for (const finding of outcome.findings) {
