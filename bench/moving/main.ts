@@ -5,9 +5,12 @@ import { IPVS_MODULES, nodeCommand, runInGuest } from "@turnout/house/guest";
 import { TURNOUT } from "../role-process.ts";
 import { GUEST_PROXIES, HOST_PROXIES, startKind } from "./proxies.ts";
 import type { ProxyKind, RunningProxy } from "./proxies.ts";
+import { failureText, isWell, linesOf, measure } from "./measured.ts";
+import type { Measured } from "./measured.ts";
 import { createMovingStage } from "./stage.ts";
+import type { MovingStage } from "./stage.ts";
 import { startTraffic } from "./traffic.ts";
-import type { TrafficOptions, TrafficReport } from "./traffic.ts";
+import type { Traffic, TrafficOptions } from "./traffic.ts";
 
 /**
  * Move between proxies with traffic on: `KUBE_PROXY=path npm run e2e:moving`. Each move is one cluster of its own: the proxy before is stopped by
@@ -32,9 +35,9 @@ async function main(): Promise<boolean> {
     values.only.every((text) => name.includes(text)),
   );
   process.stdout.write("| from → to | long connections kept | new ones failed | UDP datagrams lost |\n|---|---|---|---|\n");
-  let isWell = true;
-  for (const move of moves) isWell = (await playAndPrint(move, amount, !values["in-guest"])) && isWell;
-  return isWell;
+  let areWell = true;
+  for (const move of moves) areWell = (await playAndPrint(move, amount, !values["in-guest"])) && areWell;
+  return areWell;
 }
 
 /** Time for `turnout cleanup`, in a guest too. */
@@ -77,59 +80,59 @@ function movesOf(proxies: Readonly<Record<string, ProxyKind>>, hasKubeProxy: boo
 
 async function playAndPrint(move: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<boolean> {
   try {
-    const report = await play(move, amount, hasCgroups);
-    const { connectionsLost, failed, datagramsLost, losses } = report;
-    process.stdout.write(`| ${move.name} | ${cells(report).join(" | ")} |\n`);
-    for (const [line, count] of counted(losses)) process.stderr.write(`${count > 1 ? `${count} × ` : ""}${line}\n`);
-    return connectionsLost === 0 && datagramsLost === 0 && Object.keys(failed).length === 0;
+    const measured = await play(move, amount, hasCgroups);
+    const { row, notes } = linesOf(move.name, measured);
+    process.stdout.write(`${row}\n`);
+    for (const note of notes) process.stderr.write(`${note}\n`);
+    return isWell(measured);
   } catch (error) {
-    process.stdout.write(`| ${move.name} | ${error instanceof Error ? error.message : String(error)} | | |\n`);
+    process.stdout.write(`| ${move.name} | ${failureText(error)} | | |\n`);
     return false;
   }
 }
 
-function counted(lines: readonly string[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const line of lines) counts.set(line, (counts.get(line) ?? 0) + 1);
-  return counts;
-}
-
-function cells({ connections, connectionsLost, attempts, failed, datagrams, datagramsLost, udpFlows }: TrafficReport): readonly string[] {
-  const failures = Object.entries(failed).map(([what, count]) => `${count} ${what}`);
-  return [
-    `${connections - connectionsLost} of ${connections}`,
-    `${failures.length === 0 ? "0" : failures.join(", ")} of ${attempts}`,
-    `${datagramsLost} of ${datagrams} (${udpFlows} flows)`,
-  ];
-}
-
-async function play({ from, by, to }: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<TrafficReport> {
+async function play(move: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<Measured> {
   const stage = await createMovingStage(hasCgroups);
+  const started: RunningProxy[] = [];
+  const start = async (kind: ProxyKind): Promise<RunningProxy> => {
+    const proxy = await startKind(kind, { ...stage, kubeProxy: process.env["KUBE_PROXY"] });
+    started.push(proxy);
+    return proxy;
+  };
   try {
-    const place = { ...stage, kubeProxy: process.env["KUBE_PROXY"] };
-    const former = await startKind(from, place);
+    const former = await start(move.from);
     const traffic = await startTraffic(stage.cluster, amount);
-    await traffic.more(20);
-    await stop(former);
-    await traffic.more(10);
-    if (by !== undefined) {
-      const between = await startKind(by, place);
-      await between.formerIsGone();
-      await traffic.more(10);
-      await stop(between);
-      await traffic.more(10);
-    }
-    const next = await startKind(to, place);
-    await traffic.more(20);
-    if (to.program === "kube-proxy") await stage.node.run(TURNOUT, ["cleanup"], { timeoutMs: CLEANUP_MS });
-    await traffic.more(20);
-    await stage.follow();
-    const report = await traffic.stop();
-    next.child.kill("SIGKILL");
-    return report;
+    return await measure(traffic, () => playWithTraffic(move, { stage, former, traffic, start }));
   } finally {
+    for (const { child } of started) child.kill("SIGKILL");
     await stage.destroy();
   }
+}
+
+/** What a move is played with. */
+interface Play {
+  readonly stage: MovingStage;
+  readonly former: RunningProxy;
+  readonly traffic: Traffic;
+  readonly start: (kind: ProxyKind) => Promise<RunningProxy>;
+}
+
+async function playWithTraffic({ by, to }: Move, { stage, former, traffic, start }: Play): Promise<void> {
+  await traffic.more(20);
+  await stop(former);
+  await traffic.more(10);
+  if (by !== undefined) {
+    const between = await start(by);
+    await between.formerIsGone();
+    await traffic.more(10);
+    await stop(between);
+    await traffic.more(10);
+  }
+  await start(to);
+  await traffic.more(20);
+  if (to.program === "kube-proxy") await stage.node.run(TURNOUT, ["cleanup"], { timeoutMs: CLEANUP_MS });
+  await traffic.more(20);
+  await stage.follow();
 }
 
 async function stop({ child }: RunningProxy): Promise<void> {
