@@ -7,6 +7,7 @@ import { castsOf, isFull, scenariosFor, castInWords } from "./conformance-castin
 import { play } from "./conformance-play.ts";
 import { createRealStage } from "./conformance-stage.ts";
 import type { RealStage } from "./conformance-stage.ts";
+import { checkAttacks } from "./ipvs-attacks.ts";
 import { checkDraining } from "./ipvs-drain.ts";
 import { checkMoves } from "./ipvs-moves.ts";
 
@@ -39,6 +40,7 @@ export function ipvsChecks(): IpvsChecks {
   return {
     checks: Object.fromEntries([
       ...DRAINED.map((family) => drainCheck(family, stage)),
+      attacksCheck(stage),
       movesCheck(stage),
       ...real.map((scenario) => scenarioCheck(scenario, stage)),
     ]),
@@ -69,6 +71,10 @@ function drainCheck(family: IPFamily, stage: () => Promise<RealStage>): NamedChe
     `an endpoint that goes keeps its connections, and gets no new ones (${family})`,
     async () => checkDraining(await stage(), family),
   ];
+}
+
+function attacksCheck(stage: () => Promise<RealStage>): NamedCheck {
+  return ["what the node has itself isn't reached by addresses on kube-ipvs0, nor on 127.0.0.1", async () => checkAttacks(await stage())];
 }
 
 function movesCheck(stage: () => Promise<RealStage>): NamedCheck {

@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import { isIPv6 } from "node:net";
 import type { IPFamily } from "@turnout/core/backend";
 import { ProxyError } from "@turnout/core/backend";
+import { addressBytes } from "./address-bytes.ts";
 
 /** A packet as it came in, without its IP header. */
 export interface RawPacket {
@@ -117,10 +118,10 @@ function socketAddress(address: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(ADDRESS_BYTES).fill(0);
   if (isIPv6(address)) {
     bytes.writeUInt16LE(AF.IPv6, 0);
-    ipv6Bytes(address).copy(bytes, 8);
+    addressBytes(address).copy(bytes, 8);
   } else {
     bytes.writeUInt16LE(AF.IPv4, 0);
-    Buffer.from(address.split(".").map(Number)).copy(bytes, 4);
+    addressBytes(address).copy(bytes, 4);
   }
   return bytes;
 }
@@ -130,14 +131,4 @@ function addressIn(bytes: Buffer): string {
   const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(8 + 2 * index).toString(16));
   // The URL parser writes IPv6 addresses in their canonical form.
   return new URL(`http://[${groups.join(":")}]`).hostname.slice(1, -1);
-}
-
-function ipv6Bytes(address: string): Buffer {
-  const [head = "", tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
-  const front = head === "" ? [] : head.split(":");
-  const back = tail === undefined || tail === "" ? [] : tail.split(":");
-  const groups = [...front, ...Array.from({ length: 8 - front.length - back.length }, () => "0"), ...back];
-  const bytes = Buffer.alloc(16);
-  groups.forEach((group, index) => bytes.writeUInt16BE(Number.parseInt(group, 16), 2 * index));
-  return bytes;
 }

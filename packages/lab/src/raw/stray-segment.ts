@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ProxyError } from "@turnout/core/backend";
 import { DEFAULT_TIMEOUT_MS } from "../agent/answer.ts";
@@ -18,7 +19,7 @@ const PAUSE_MS = 2;
  * @throws {ProxyError} `timed_out` when no data came; {@link openRawSocket}'s errors.
  */
 export async function sendStray({ address, port, timeoutMs = DEFAULT_TIMEOUT_MS }: StrayRequest): Promise<void> {
-  const socket = await openRawSocket("IPv4", TCP_PROTOCOL);
+  const socket = await openRawSocket(isIPv6(address) ? "IPv6" : "IPv4", TCP_PROTOCOL);
   try {
     const untilMs = performance.now() + timeoutMs;
     for (;;) {

@@ -15,9 +15,12 @@ it("what was written is read again, and numbers wrap around", () => {
   expect(decodeTcp(bytes)).toEqual({ ...SEGMENT, sequence: 0x10 });
 });
 
-it("the checksum is that of RFC 9293: with the addresses, all words sum up to ones", () => {
-  const bytes = Buffer.concat([encodeTcp(SEGMENT, "10.1.0.2", "10.1.0.3"), Buffer.alloc(1)]);
-  const pseudo = [0x0a01, 0x0002, 0x0a01, 0x0003, 6, bytes.length - 1];
+it.each([
+  ["10.1.0.2", "10.1.0.3", [0x0a01, 0x0002, 0x0a01, 0x0003]],
+  ["fd00:1::2", "fd00:1::3", [0xfd00, 0x0001, 0x0002, 0xfd00, 0x0001, 0x0003]],
+])("the checksum is that of RFC 9293: with the addresses, all words sum up to ones (%s)", (from, to, addresses) => {
+  const bytes = Buffer.concat([encodeTcp(SEGMENT, from, to), Buffer.alloc(1)]);
+  const pseudo = [...addresses, 6, bytes.length - 1];
   const words = Array.from({ length: bytes.length / 2 }, (_, index) => bytes.readUInt16BE(index * 2));
   const sum = [...pseudo, ...words].reduce((one, other) => one + other, 0);
   expect((sum & 0xffff) + (sum >>> 16)).toBe(0xffff);

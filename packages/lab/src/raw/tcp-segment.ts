@@ -1,6 +1,7 @@
 import { ProxyError } from "@turnout/core/backend";
+import { addressBytes } from "./address-bytes.ts";
 
-/** What of a TCP segment over IPv4 tells whose it is and where it belongs. Numbers of 32 bits wrap around. */
+/** What of a TCP segment tells whose it is and where it belongs. Numbers of 32 bits wrap around. */
 export interface TcpSegment {
   readonly sourcePort: number;
   readonly destinationPort: number;
@@ -19,7 +20,7 @@ const HEADER_BYTES = 20;
 /** Anything: these segments are no part of a conversation that goes on. */
 const WINDOW = 65_535;
 
-/** Write a segment out, with its checksum for these two IPv4 addresses. Pure. @source RFC 9293 section 3.1 */
+/** Write a segment out, with its checksum for these two addresses of one family. Pure. @source RFC 9293 section 3.1; RFC 8200 section 8.1 */
 export function encodeTcp(segment: TcpSegment, from: string, to: string): Buffer {
   const bytes = Buffer.alloc(HEADER_BYTES + segment.data.length);
   bytes.writeUInt16BE(segment.sourcePort, 0);
@@ -30,8 +31,9 @@ export function encodeTcp(segment: TcpSegment, from: string, to: string): Buffer
   bytes.writeUInt8(segment.flags, 13);
   bytes.writeUInt16BE(WINDOW, 14);
   bytes.set(segment.data, HEADER_BYTES);
-  const pseudo = Buffer.from([...from.split(".").map(Number), ...to.split(".").map(Number), 0, TCP_PROTOCOL, 0, 0]);
-  pseudo.writeUInt16BE(bytes.length, 10);
+  // The families' pseudo headers have the same words in another order, which makes no difference to their sum.
+  const pseudo = Buffer.concat([addressBytes(from), addressBytes(to), Buffer.from([0, TCP_PROTOCOL, 0, 0])]);
+  pseudo.writeUInt16BE(bytes.length, pseudo.length - 2);
   bytes.writeUInt16BE(internetChecksum(Buffer.concat([pseudo, bytes])), 16);
   return bytes;
 }
