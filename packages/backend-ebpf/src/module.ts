@@ -19,7 +19,6 @@ import type {
   ServicePort,
   Turn,
 } from "@turnout/core/backend";
-import { SignWatch } from "@turnout/host";
 import type { SignChanges } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { Carriers } from "./carriers.ts";
@@ -44,10 +43,10 @@ import { NODE_PORT_ADDRESSES, renderSkeleton } from "./skeleton.ts";
 import { Serving } from "./serving.ts";
 import { describeObject } from "./describe.ts";
 import { seeTouched } from "./seen.ts";
-import { readContents, readSigns } from "./signs.ts";
 import type { TouchedParts } from "./signs.ts";
 import { endStuckSockets } from "./stuck-sockets.ts";
 import { watchHost } from "./watch.ts";
+import { Watches } from "./watches.ts";
 import { createEbpfWorld } from "./world.ts";
 import type { EbpfWorld } from "./world.ts";
 
@@ -99,8 +98,7 @@ class EbpfDataplane implements Dataplane<EbpfFacts, EbpfObject, Step> {
     this.#shared = {
       options,
       filtered,
-      contents: new SignWatch({ clock: world.clock, look: () => readContents(maps), isDear: true }),
-      signs: new SignWatch({ clock: world.clock, look: () => readSigns({ maps, world, filtered: () => filtered }) }),
+      watches: new Watches({ maps, world, filtered: () => filtered }),
       world,
       maps,
       families,
@@ -133,9 +131,7 @@ interface Shared {
   readonly packets: PacketHost;
   readonly serving: Serving;
   /** What somebody else changed, as far as it is quickly seen. */
-  readonly signs: SignWatch;
-  /** What the maps hold, in short. */
-  readonly contents: SignWatch;
+  readonly watches: Watches;
   /** Keys of devices at which filters of clsact carry our programs. */
   readonly filtered: Set<string>;
   /** Those in use. */
@@ -212,7 +208,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     if (this.#isKeeper) {
       this.#shared.serving.found(observed.objects.values());
       this.#carriers.found(observed.objects.values());
-      if (byClsact) await this.#shared.signs.during(() => this.#noteFilters(signal));
+      if (byClsact) await this.#shared.watches.during([], () => this.#noteFilters(signal));
     }
     return observed;
   }
@@ -232,9 +228,8 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   }
 
   async apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<EbpfObject>> {
-    const { signs, contents } = this.#shared;
-    return await signs.during(async () => {
-      const outcome = await contents.during(() => this.#applier.apply(plan, signal, turn));
+    return await this.#shared.watches.during(plan.steps, async () => {
+      const outcome = await this.#applier.apply(plan, signal, turn);
       for (const { verb, object } of plan.steps) if (verb === "delete" && object.kind === "counter") this.#counted.delete(object.key);
       if (this.#isKeeper) this.#carriers.applied(plan, outcome);
       await this.#noteFilters(signal);
@@ -264,14 +259,14 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   }
 
   async *watch(signal: AbortSignal): AsyncIterable<HostEvent<EbpfFacts>> {
-    const { options, world, maps, packets, signs, contents } = this.#shared;
+    const { options, world, maps, packets, watches } = this.#shared;
     const { byClsact } = await packets.support(signal);
     const onSeen = (objects: readonly EbpfObject[], touched: TouchedParts): void => this.#saw(objects, touched);
-    const sight = { maps, world, byClsact, family: this.#family, isKeeper: this.#isKeeper, signs, onSeen };
+    const sight = { maps, world, byClsact, family: this.#family, isKeeper: this.#isKeeper, watches, onSeen };
     const watched = {
       hasPackets: await packets.isServed(signal),
       echoes: this.#isKeeper ? packets.nft.echoes : undefined,
-      signs: (until: AbortSignal) => [signs.follow(until), contents.follow(until)],
+      signs: (until: AbortSignal) => watches.follow(until),
       see: (changes: SignChanges) => seeTouched(changes, sight),
     };
     yield* watchHost(options, world, watched, signal);

@@ -103,6 +103,20 @@ describe("a foreign hand", () => {
     expect(drifts).toHaveLength(1);
   });
 
+  it("is told of where it replaces a value while we write other elements all the time", async () => {
+    const map = pinned("services");
+    if (!(map instanceof MapThing)) throw new Error("there is a map");
+    const [[key, { bytes }] = ["", { bytes: Buffer.alloc(0) }]] = map.map.all();
+    map.map.update(key, Buffer.alloc(bytes.length), "any");
+    const object = [...((await backend.observe(signal))?.objects.values() ?? [])].find(({ kind }) => kind === "list");
+    if (object === undefined) throw new Error("there is a list");
+    for (let writes = 0; writes < 20; writes++) {
+      await backend.apply({ steps: [{ verb: "write", object }] }, signal);
+      await host.advance(50);
+    }
+    expect(drifts.map(({ what }) => what)).toEqual(["elements of map services were replaced; the kernel does not tell by whom"]);
+  });
+
   it("may be anybody's where pins of maps go, so that everything is compared", async () => {
     const path = host.kernel.files.pins(ownRoot(host.kernel)).find(([name]) => name.endsWith("/affinity"))?.[0] ?? "";
     host.kernel.files.remove(path);

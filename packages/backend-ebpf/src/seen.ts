@@ -1,6 +1,6 @@
 import { objectId } from "@turnout/core/backend";
 import type { Drift, IPFamily, KernelObject, SeenPart } from "@turnout/core/backend";
-import type { SignChanges, SignWatch } from "@turnout/host";
+import type { SignChanges } from "@turnout/host";
 import { isInMap, mapOf } from "./elements.ts";
 import { placeOf } from "./hooks.ts";
 import { lookAtPins } from "./host-look.ts";
@@ -10,6 +10,7 @@ import { readLook } from "./observe.ts";
 import type { PinnedMaps } from "./pinned-maps.ts";
 import { explainSigns, touchedParts } from "./signs.ts";
 import type { TouchedParts } from "./signs.ts";
+import type { Watches } from "./watches.ts";
 
 /** Kinds of what is pinned beside maps. */
 const PINNED: readonly EbpfObject["kind"][] = ["link", "device"];
@@ -22,7 +23,7 @@ export interface Sight {
   readonly family: IPFamily;
   /** Whether this family keeps what both share. */
   readonly isKeeper: boolean;
-  readonly signs: Pick<SignWatch, "sinceNow">;
+  readonly watches: Pick<Watches, "sinceNow">;
   /** Hears of what was found, and in which parts. */
   readonly onSeen: (objects: readonly EbpfObject[], touched: TouchedParts) => void;
 }
@@ -35,9 +36,9 @@ export interface Sight {
  * @throws {ProxyError} what looking fails with.
  */
 export async function seeTouched(changes: SignChanges, sight: Sight): Promise<Drift | undefined> {
-  const { maps, world, byClsact, family, isKeeper, signs, onSeen } = sight;
+  const { maps, world, byClsact, family, isKeeper, watches, onSeen } = sight;
   if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
-  const isCurrent = signs.sinceNow();
+  const isCurrent = watches.sinceNow();
   const devices = new Set((await world.netlink.devices()).map(({ index }) => index));
   const isThere = (key: string): boolean => devices.has(placeOf(key)?.ifindex ?? NaN) || placeOf(key) === undefined;
   const rest = new Map([...changes].filter(([sign]) => isThere(sign.slice(sign.indexOf(" ") + 1))));

@@ -19,13 +19,22 @@ export interface SignSources {
 }
 
 /**
- * Read the signs of what is ours: what is pinned, where links and filters are attached, and how much memory each map takes, which grows and shrinks
- * with its elements.
+ * Read how much memory each map takes, which grows and shrinks with its elements.
  *
  * Edges: an element whose value is another one now is no sign, nor is any element before Linux 6.4.
  * @throws {ProxyError}
  */
-export function readSigns({ maps, world, filtered }: SignSources): Signs {
+export function readSizes({ open }: Pick<PinnedMaps, "open">): Signs {
+  const signs = new Map<string, string>();
+  for (const name of WRITTEN_MAPS) {
+    const map = open?.maps.get(name);
+    if (map !== undefined) signs.set(`map ${name}`, String(map.memoryBytes()));
+  }
+  return signs;
+}
+
+/** Read what is pinned, and where links and filters are attached. @throws {ProxyError} */
+export function readPlaces({ maps, world, filtered }: SignSources): Signs {
   const { folder, programs, open } = maps;
   const signs = new Map<string, string>();
   if (open === undefined) return signs;
@@ -41,41 +50,7 @@ export function readSigns({ maps, world, filtered }: SignSources): Signs {
     const place = placeOf(key);
     if (place !== undefined) signs.set(`filter ${key}`, String(bpf.clsactProgram(place, FILTER) ?? "none"));
   }
-  for (const name of WRITTEN_MAPS) {
-    const map = open.maps.get(name);
-    if (map !== undefined) signs.set(`map ${name}`, String(map.memoryBytes()));
-  }
   return signs;
-}
-
-/** Maps whose values are told by nothing else; those of counters change all the time. */
-const DIGESTED = WRITTEN_MAPS.filter((name) => name !== "counters");
-
-/** Read all maps and digest each, whatever the order of its elements: 130,000 elements take some tens of milliseconds. @throws {ProxyError} */
-export async function readContents({ open }: Pick<PinnedMaps, "open">): Promise<Signs> {
-  const signs = new Map<string, string>();
-  for (const name of DIGESTED) {
-    const map = open?.maps.get(name);
-    if (map === undefined) continue;
-    let sum = 0;
-    for await (const { count, keys, values } of map.read()) {
-      const [keyBytes, valueBytes] = [keys.length / count, values.length / count];
-      for (let at = 0; at < count; at += 1)
-        sum = (sum + mixed(values, at * valueBytes, valueBytes, mixed(keys, at * keyBytes, keyBytes, 1))) | 0;
-    }
-    signs.set(`content ${name}`, String(sum));
-  }
-  return signs;
-}
-
-/** Mix words into a number. No defence against an attacker who looks for two alike: who can write maps can do as he likes. */
-function mixed(bytes: Buffer, from: number, length: number, start: number): number {
-  let hash = start;
-  for (let at = from; at + 4 <= from + length; at += 4) {
-    hash = Math.imul(hash ^ bytes.readInt32LE(at), 0x9e37_79b1);
-    hash ^= hash >>> 15;
-  }
-  return hash;
 }
 
 /** What signs say was touched. */
@@ -112,7 +87,8 @@ export function explainSigns(changes: SignChanges): string {
     if (now === undefined) return `the pin of ${name} is gone`;
     return before === undefined ? `${name} is pinned again` : `${name} was detached or replaced`;
   });
-  return `${texts.slice(0, 3).join(", ")}${texts.length > 3 ? ` and ${texts.length - 3} more` : ""}; the kernel does not tell by whom`;
+  const told = [...new Set(texts)];
+  return `${told.slice(0, 3).join(", ")}${told.length > 3 ? ` and ${told.length - 3} more` : ""}; the kernel does not tell by whom`;
 }
 
 /** Undefined: it went meanwhile, or is none. */

@@ -28,6 +28,7 @@ export { UNKNOWN_DEVICE } from "./explain/question.ts";
 export type { AskedPacket, ExplainedState, HiddenService, KnownObjects, RefusedRows } from "./explain/question.ts";
 export { cleanUpBackend } from "./sync/clean-up.ts";
 export type { ProbedHost } from "./contract/host-module.ts";
+export { workMs } from "./contract/world.ts";
 export type { ExecOptions, ExecResult, ExecSession } from "./contract/world.ts";
 export { canonicalIP, cidrContains, familyOf, parseCIDR, parseIP } from "./model/addresses.ts";
 export type { CIDR, IP } from "./model/addresses.ts";

@@ -2,8 +2,18 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   nowMs(): number;
+  /**
+   * CPU time of this process so far, in ms, with fractions: what work costs is measured with it, because on a busy machine the clock goes on while
+   * another process has the CPU. Absent: by `nowMs`.
+   */
+  cpuMs?(): number;
   /** Resolve after `ms`, or at once when `signal` aborts (never rejects). */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+/** What has been spent so far, in ms: two of these tell what the work between them cost, by CPU time where the clock knows it. */
+export function workMs(clock: Clock): number {
+  return clock.cpuMs?.() ?? clock.nowMs();
 }
 
 /** Structured log lines; `fields` are plain data. */

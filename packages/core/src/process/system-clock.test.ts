@@ -25,6 +25,14 @@ describe("the system's clock", () => {
     await sleep;
   });
 
+  it("knows what CPU time the process has taken", () => {
+    const total = ({ user, system }: NodeJS.CpuUsage): number => (user + system) / 1_000;
+    const before = total(process.cpuUsage());
+    const between = systemClock().cpuMs?.() ?? NaN;
+    expect(between).toBeGreaterThanOrEqual(before);
+    expect(between).toBeLessThanOrEqual(total(process.cpuUsage()));
+  });
+
   it("leaves no listener at the signal of a sleep that is over", async () => {
     const { signal } = new AbortController();
     await systemClock().sleep(1, signal);

@@ -7,7 +7,12 @@ import type { Clock } from "../contract/world.ts";
  * alive; sleeps above 24 days are cut into pieces.
  */
 export function systemClock(): Clock {
-  return { nowMs: () => performance.timeOrigin + performance.now(), sleep };
+  return { nowMs: () => performance.timeOrigin + performance.now(), cpuMs, sleep };
+}
+
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }
 
 /** setTimeout takes 31 bits of milliseconds; more would fire at once. */

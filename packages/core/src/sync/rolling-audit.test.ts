@@ -72,6 +72,17 @@ describe("an audit of one part after another", () => {
     await bench.stop();
   });
 
+  it("is no rarer on a busy machine, where a look takes long and little CPU time", async () => {
+    const { looked, clock, ...bench } = await lookedUpBench();
+    looked.costMs = 1;
+    Object.assign(clock, { cpuMs: () => looked.spentMs / 100 });
+    await clock.advance(60_000);
+    const before = looked.asked.length;
+    await clock.advance(60_000);
+    expect(looked.asked.length - before).toBeGreaterThan(20);
+    await bench.stop();
+  });
+
   it("waits when the host can't be asked, and goes on then", async () => {
     const { looked, clock, observer, ...bench } = await lookedUpBench();
     looked.failure = new ProxyError("tool_failed", "the host does not answer");

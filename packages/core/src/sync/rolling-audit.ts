@@ -1,5 +1,6 @@
 import { objectId } from "../contract/backend.ts";
 import type { Backend, KernelObject, WhatIsLeft } from "../contract/backend.ts";
+import { workMs } from "../contract/world.ts";
 import type { Clock, Log } from "../contract/world.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 import { isEqual } from "../model/equal.ts";
@@ -17,10 +18,12 @@ export interface RollingAuditOptions<H, K extends KernelObject, S> {
   readonly retryMs: number;
 }
 
-/** Looking takes this share of the time at most. A host has two families, each with its own audit. */
+/** Looking takes this share of a core at most. A host has two families, each with its own audit. */
 const SHARE = 0.001;
-/** A slice should take so long, in ms: changes wait meanwhile. */
+/** A slice should take so much CPU time, in ms: changes wait meanwhile. */
 const SLICE_MS = 5;
+/** Between two slices at least, in ms. */
+const REST_MIN_MS = 1_000;
 const SLICE_MIN = 16;
 const SLICE_MAX = 4_096;
 /** How much larger a slice may be than the one before. */
@@ -29,8 +32,8 @@ const GROWTH = 2;
 /**
  * Looks up what the host holds of the ledger's objects, some at a time and round and round, where the backend can do that cheaply.
  *
- * Shape: a slice is as large as it takes a few milliseconds, and is followed by a rest of 1,000 times what it took. So the share of a core is
- * bounded whatever there is; how long a round takes is not.
+ * Shape: a slice is as large as it takes a few milliseconds, and is followed by a rest of 1,000 times the CPU time that it took. So the share of a
+ * core is bounded whatever there is; how long a round takes is not: a second and more, however busy the machine is.
  * Edges: what the ledger doesn't know, such as an object that somebody added, is not looked for.
  */
 export class RollingAudit<H, K extends KernelObject, S> {
@@ -52,12 +55,12 @@ export class RollingAudit<H, K extends KernelObject, S> {
   /** Look at the next slice; gives what is left of the objects that aren't as the ledger has them. */
   async lookAtSlice(signal: AbortSignal): Promise<ReadonlyMap<string, WhatIsLeft>> {
     const { backend, ledger, family, clock, log, retryMs } = this.#options;
-    const sinceMs = clock.nowMs();
+    const sinceMs = workMs(clock);
     const slice = ledger.nextInForce(this.#size);
     try {
       const found = slice.length === 0 ? new Map<string, K>() : await backend.lookup?.(slice, signal);
-      const tookMs = clock.nowMs() - sinceMs;
-      this.#dueMs = clock.nowMs() + Math.max(tookMs, 1) / SHARE;
+      const tookMs = workMs(clock) - sinceMs;
+      this.#dueMs = clock.nowMs() + Math.max(REST_MIN_MS, tookMs / SHARE);
       if (slice.length === this.#size) {
         const fitting = tookMs === 0 ? SLICE_MAX : (slice.length * SLICE_MS) / tookMs;
         this.#size = Math.round(Math.min(SLICE_MAX, this.#size * GROWTH, Math.max(SLICE_MIN, fitting)));

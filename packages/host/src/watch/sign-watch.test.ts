@@ -87,6 +87,34 @@ describe("watching signs", () => {
     expect(clock.sleeping).toBe(0);
   });
 
+  it("looks no less often on a busy machine, where a look takes long and little CPU time", async () => {
+    costMs = 100;
+    let cpuMs = 0;
+    const busy = { nowMs: () => clock.nowMs(), sleep: (ms: number, signal: AbortSignal) => clock.sleep(ms, signal), cpuMs: () => cpuMs };
+    const slowly = async (): Promise<ReadonlyMap<string, string>> => {
+      await clock.sleep(costMs, stop.signal);
+      cpuMs += 0.1;
+      return look();
+    };
+    watch = new SignWatch({ clock: busy, look: slowly });
+    follow();
+    await clock.advance(10_000);
+    expect(looks).toBeGreaterThan(45);
+  });
+
+  it("where a look is dear, tells of all but what a write of ours may have changed", async () => {
+    watch = new SignWatch({ clock, look, isDear: true });
+    const told = follow();
+    await clock.advance(1_000);
+    host.set("filter", "1 rule");
+    await watch.during(() => Promise.resolve(host.set("nat", "4 rules")), ["nat"]);
+    await clock.advance(1_000);
+    expect(told).toEqual(["filter: undefined > 1 rule"]);
+    host.set("nat", "5 rules");
+    await clock.advance(1_000);
+    expect(told).toEqual(["filter: undefined > 1 rule", "nat: 4 rules > 5 rules"]);
+  });
+
   it("where a look is dear takes none around a write of ours, and what it sees next for ours", async () => {
     watch = new SignWatch({ clock, look, isDear: true });
     const told = follow();

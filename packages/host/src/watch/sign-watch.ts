@@ -1,3 +1,4 @@
+import { workMs } from "@turnout/core";
 import type { Clock } from "@turnout/core";
 import { EventQueue } from "../queue/event-queue.ts";
 
@@ -12,16 +13,22 @@ export interface SignWatchOptions {
   readonly clock: Clock;
   /** Look, as cheaply as the kernel allows. @throws {ProxyError} when that can't be done. */
   look(): Signs | Promise<Signs>;
-  /** Looking takes milliseconds: it is not done before and after each write of ours, but after the next rest, and what is seen then counts as ours. */
+  /**
+   * Looking takes milliseconds: it is not done before and after each write of ours, but after the next rest, and what is seen then of what we wrote
+   * counts as ours.
+   */
   readonly isDear?: true;
+  /** Looking takes this share of a core at most; default 0.002. */
+  readonly share?: number;
+  /** Hears of each change as it is told. */
+  readonly onTold?: (changes: SignChanges) => void;
+  /** Done before a change is told: what is forgotten meanwhile isn't told. */
+  readonly beforeTelling?: () => Promise<void>;
 }
 
 /** So long there is between two looks at least, in ms. */
 export const SIGN_LOOK_MS = 100;
-const DEAR_LOOK_MS = 1_000;
-/** Looking takes this share of the time at most, and where it is dear this one. */
 const SHARE = 0.002;
-const DEAR_SHARE = 0.001;
 /** How much the last looks count in what a look is taken to cost. */
 const WEIGHT = 0.125;
 /** Findings that nobody has read yet before they become one. */
@@ -31,13 +38,17 @@ const UNREAD_MAX = 16;
  * Looks often at what the kernel tells cheaply, such as how much a table holds, where it doesn't notify who changes something.
  *
  * Shape: what we write ourselves is looked at before and after it, so that only others' changes are told. Everybody who follows hears everything.
- * Edges: others' changes during a write of ours are not told, nor those that leave the signs as they were; comparing finds them.
+ * A look is followed by a rest in proportion to the CPU time that it took, so a busy machine doesn't make looks rarer.
+ * Edges: others' changes during a write of ours are not told, nor those that leave the signs as they were; comparing finds them. Where looking is
+ * dear, nothing is told of what a write of ours concerns until the next look but one.
  */
 export class SignWatch {
   readonly #options: SignWatchOptions;
   readonly #followers = new Set<EventQueue<SignChanges>>();
   /** What was seen last; undefined: nobody follows. */
   #seen: Signs | undefined;
+  /** Of these nothing is told at the next look that counts. */
+  readonly #forgotten = new Set<string>();
   #writing = 0;
   #writes = 0;
   /** Looks come one after another. */
@@ -50,18 +61,29 @@ export class SignWatch {
     this.#options = options;
   }
 
-  /** Write something of ours. @throws what `work` throws. */
-  async during<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#options.isDear !== true) await this.#look();
+  /**
+   * Write something of ours.
+   *
+   * @param parts which signs it can change; undefined: any. Only where looking is dear it matters.
+   * @throws what `work` throws.
+   */
+  async during<T>(work: () => Promise<T>, parts?: Iterable<string>): Promise<T> {
+    if (this.#options.isDear !== true) await this.look();
     this.#writing += 1;
     this.#writes += 1;
     try {
       return await work();
     } finally {
       this.#writing -= 1;
-      if (this.#options.isDear === true) this.#seen = undefined;
+      if (this.#options.isDear === true) this.forget(parts);
       else if (this.#writing === 0) await this.#begin();
     }
+  }
+
+  /** What is seen next of these signs is not told; undefined: of any. */
+  forget(signs: Iterable<string> | undefined): void {
+    if (signs === undefined) this.#seen = undefined;
+    else for (const sign of signs) this.#forgotten.add(sign);
   }
 
   /** A function that tells whether nothing of ours has been written, or begun, since this moment. */
@@ -94,16 +116,15 @@ export class SignWatch {
   }
 
   async #goOn(signal: AbortSignal): Promise<void> {
-    const { clock, isDear } = this.#options;
-    const [leastMs, share] = isDear === true ? [DEAR_LOOK_MS, DEAR_SHARE] : [SIGN_LOOK_MS, SHARE];
+    const { clock, share = SHARE } = this.#options;
     let lastMs = Number.POSITIVE_INFINITY;
     for (;;) {
-      await clock.sleep(Math.max(leastMs, this.#costMs / share), signal);
+      await clock.sleep(Math.max(SIGN_LOOK_MS, this.#costMs / share), signal);
       if (signal.aborted) return;
-      const sinceMs = clock.nowMs();
-      await this.#look();
-      const tookMs = clock.nowMs() - sinceMs;
-      // The cheaper of two: another program may have had the CPU meanwhile.
+      const sinceMs = workMs(clock);
+      await this.look();
+      const tookMs = workMs(clock) - sinceMs;
+      // The cheaper of two: the process may have done something else meanwhile.
       this.#costMs += (Math.min(tookMs, lastMs) - this.#costMs) * WEIGHT;
       lastMs = tookMs;
     }
@@ -118,24 +139,33 @@ export class SignWatch {
   /** What is seen now is ours. */
   async #begin(): Promise<void> {
     this.#seen = undefined;
-    await this.#look();
+    await this.look();
   }
 
-  /** Look, and tell what is otherwise than when it was looked at last. What was seen while we wrote counts for nothing. */
-  #look(): Promise<void> {
+  /** Look now, and tell what is otherwise than when it was looked at last. What was seen while we wrote counts for nothing. */
+  look(): Promise<void> {
     if (this.#followers.size === 0 || this.#writing > 0) return Promise.resolve();
     this.#turn = this.#turn.then(() => this.#lookInTurn());
     return this.#turn;
   }
 
   async #lookInTurn(): Promise<void> {
+    const { beforeTelling, onTold } = this.#options;
     const isCurrent = this.sinceNow();
     const now = await this.#tryToLook();
-    const before = this.#seen;
+    if (now !== undefined && this.#untold(now).size > 0) await beforeTelling?.();
     if (now === undefined || !isCurrent() || this.#followers.size === 0) return;
+    const changes = this.#untold(now);
     this.#seen = now;
-    const changes = before === undefined ? new Map() : changesBetween(before, now);
-    if (changes.size > 0) for (const follower of this.#followers) follower.put(changes);
+    this.#forgotten.clear();
+    if (changes.size === 0) return;
+    onTold?.(changes);
+    for (const follower of this.#followers) follower.put(changes);
+  }
+
+  #untold(now: Signs): SignChanges {
+    if (this.#seen === undefined) return new Map();
+    return new Map([...changesBetween(this.#seen, now)].filter(([sign]) => !this.#forgotten.has(sign)));
   }
 
   /** Undefined: it failed, as those hear who follow. */
