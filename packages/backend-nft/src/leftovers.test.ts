@@ -1,24 +1,21 @@
 import { expect, test } from "vitest";
-import { leftoverTables } from "./leftovers.ts";
 import { nftModule } from "./module.ts";
 import { FACTS, stateOf } from "./test-support/states.ts";
 import { createFakeHost } from "./testing/index.ts";
 
-const listed = (...names: readonly string[]): string =>
-  JSON.stringify({
-    nftables: [
-      { metainfo: { version: "1.0.6", json_schema_version: 1 } },
-      ...names.map((name) => ({ table: { family: "ip", name, handle: 1 } })),
-    ],
-  });
-
-test.each([
+test.each<readonly [name: string, tables: readonly string[], isInUse: boolean, expected: readonly string[]]>([
   ["nothing is there", [], true, []],
-  ["kube-proxy's, beside ours in use", ["turnout", "kube-proxy", "nat"], true, ["kube-proxy"]],
-  ["both, once another backend has taken our place", ["nat", "kube-proxy", "turnout"], false, ["turnout", "kube-proxy"]],
+  ["kube-proxy's, beside ours in use", ["turnout", "kube-proxy", "nat"], true, ["table ip kube-proxy"]],
+  ["both, once another backend has taken our place", ["nat", "kube-proxy", "turnout"], false, ["table ip turnout", "table ip kube-proxy"]],
   ["names that only begin like one", ["turnout2", "kube-proxy-old", "my-turnout"], false, []],
-])("%s", (_name, tables, isInUse, expected) => {
-  expect(leftoverTables(listed(...tables), isInUse)).toEqual(expected);
+])("%s", async (_name, tables, isInUse, expected) => {
+  const host = createFakeHost();
+  for (const table of tables) host.nft(`add table ip ${table}\n`);
+  // What nft itself lists costs what there is of chains, whoever's.
+  const exec = { ...host.world.exec, run: () => Promise.reject(new Error("nft is not asked")) };
+  const { signal } = new AbortController();
+  const backend = (await nftModule.open(nftModule.parseOptions({}), { ...host.world, exec }, signal)).family("IPv4");
+  expect(((await backend.leftovers?.(isInUse, signal)) ?? []).map(({ what }) => what)).toEqual(expected);
 });
 
 test("what somebody does after kube-proxy's table was removed is told, also the first time", async () => {

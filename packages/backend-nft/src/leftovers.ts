@@ -1,7 +1,6 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { Leftover } from "@turnout/core/backend";
 import type { Netlink } from "@turnout/host";
-import { readListing } from "@turnout/host/nft";
 import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";
 
@@ -9,31 +8,27 @@ import { TABLE } from "./names.ts";
 const KUBE_PROXY_TABLE = "kube-proxy";
 const INSTALL = "apt-get install nftables, or run it where nft is installed";
 
-/** Tell which of a family's tables, as `nft -j list tables` prints them, are a service proxy's that is not in use. Pure. */
-export function leftoverTables(listed: string, isInUse: boolean): readonly string[] {
-  const names = new Set(readListing(listed).tables);
-  return (isInUse ? [KUBE_PROXY_TABLE] : [TABLE, KUBE_PROXY_TABLE]).filter((name) => names.has(name));
-}
-
-/** Find the tables that proxies which are not in use left. @throws {ProxyError} what nft fails with. */
+/** Find the tables that proxies which are not in use left. @throws {ProxyError} what asking the kernel fails with. */
 export async function findLeftovers(
-  session: Pick<NftSession, "listTables" | "dropTable">,
+  session: Pick<NftSession, "dropTable">,
+  netlink: Pick<Netlink, "hasNftTable" | "nftChains">,
   family: "ip" | "ip6",
   isInUse: boolean,
-  signal: AbortSignal,
 ): Promise<readonly Leftover[]> {
-  return leftoverTables(await session.listTables(family, signal), isInUse).map((name) => ({
-    what: `table ${family} ${name}`,
-    by: name === TABLE ? "turnout" : "kube-proxy",
-    remove: (stop) => session.dropTable(family, name, stop),
-  }));
+  const found: Leftover[] = [];
+  for (const name of isInUse ? [KUBE_PROXY_TABLE] : [TABLE, KUBE_PROXY_TABLE]) {
+    if (!(await netlink.hasNftTable(family, name))) continue;
+    const remove = (stop: AbortSignal): Promise<void> => removing(() => session.dropTable(family, name, stop), netlink, family);
+    found.push({ what: `table ${family} ${name}`, by: name === TABLE ? "turnout" : "kube-proxy", remove });
+  }
+  return found;
 }
 
 /**
- * Look for tables of service proxies with nft, or remove them.
+ * Remove tables of service proxies with nft.
  * @throws {ProxyError} what `work` fails with; where nft is not installed, but the kernel has such a table, that is said.
  */
-export async function lookingFor<T>(work: () => Promise<T>, netlink: Pick<Netlink, "nftChains">, family: "ip" | "ip6"): Promise<T> {
+export async function removing(work: () => Promise<void>, netlink: Pick<Netlink, "nftChains">, family: "ip" | "ip6"): Promise<void> {
   try {
     return await work();
   } catch (cause) {

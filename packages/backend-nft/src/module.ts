@@ -19,7 +19,7 @@ import { Applier } from "./apply.ts";
 import { parseCounts } from "./counts.ts";
 import type { CountSet } from "./count-sets.ts";
 import { describeObject } from "./describe.ts";
-import { findLeftovers, lookingFor } from "./leftovers.ts";
+import { findLeftovers, removing } from "./leftovers.ts";
 import { lookupObjects } from "./lookup.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { nftMetrics } from "./numbers.ts";
@@ -131,8 +131,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
       session.start();
       return watchHost({ world, family, own, echoes: session.echoes, mark }, signal);
     },
-    cleanup: (signal): Promise<void> => lookingFor(() => session.dropTable(nftFamily, TABLE, signal), world.netlink, nftFamily),
-    leftovers: (isInUse, signal): Promise<readonly Leftover[]> =>
-      lookingFor(() => findLeftovers(session, nftFamily, isInUse, signal), world.netlink, nftFamily),
+    cleanup: (signal): Promise<void> => removing(() => session.dropTable(nftFamily, TABLE, signal), world.netlink, nftFamily),
+    leftovers: (isInUse): Promise<readonly Leftover[]> => findLeftovers(session, world.netlink, nftFamily, isInUse),
   };
 }

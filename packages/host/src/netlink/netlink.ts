@@ -19,7 +19,7 @@ import { NftEventReader, readGeneration } from "./nft-events.ts";
 import { readNftParts } from "./nft-parts.ts";
 import type { NftPartsQuestion } from "./nft-parts.ts";
 import type { NftElements } from "../nft-statement/nft-statement.ts";
-import { readNftTable } from "./nft-table.ts";
+import { hasTable, readNftTable } from "./nft-table.ts";
 import type { NftTable, NftTableSink } from "./nft-table.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
@@ -66,6 +66,8 @@ export interface Netlink {
   setSizes(): Promise<ReadonlyMap<string, number>>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
   nftGeneration(): Promise<number>;
+  /** Whether there is such a table of nf_tables, whatever else there is. */
+  hasNftTable(family: "ip" | "ip6", table: string): Promise<boolean>;
   /** Read single elements and chains of one nf_tables table, whatever else is in it; undefined: there is no such table. */
   nftParts(family: "ip" | "ip6", table: string, question: NftPartsQuestion): Promise<NftTable | undefined>;
   /**
@@ -127,6 +129,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     legacyTableInfo,
     setSizes: () => listSetSizes(nft),
     nftGeneration: (): Promise<number> => readGeneration(nft),
+    hasNftTable: (family, table) => hasTable(nft, family, table),
     nftParts: (family, table, question) => readNftParts(nft, family, table, question),
     nftTable: (family, table, open) => readNftTable(() => new DumpChannel(NETLINK.netfilter), family, table, open),
     prepareNftWrite: (statements) => prepareNftWrite(written, statements),

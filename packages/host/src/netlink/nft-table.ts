@@ -48,6 +48,18 @@ export function tableRequest(family: "ip" | "ip6", table: string): Buffer {
 }
 
 /**
+ * Tell whether there is such a table; `nft list tables` reads all chains and sets first, which takes many seconds beside the chains of an iptables proxy.
+ * @throws {ProxyError} `permission_denied`, `tool_failed`.
+ */
+export async function hasTable(channel: Pick<NetlinkChannel, "request">, family: "ip" | "ip6", table: string): Promise<boolean> {
+  const outcome = await channel.request(NFT.getTable, tableRequest(family, table));
+  // A kernel without nf_tables knows no such message.
+  if (outcome === errno("ENOENT") || outcome === errno("EINVAL")) return false;
+  if (outcome !== 0) throw kernelError(outcome, "a table can't be read", { object: `${family} ${table}` });
+  return true;
+}
+
+/**
  * Read a table with its elements; `nft -j list table` takes several times as long to print them.
  *
  * Shape: `openChannel` is called once. `open` is called for each try, and what it gave for the last one comes back.
@@ -95,6 +107,7 @@ export async function listSets(
 /** One try. */
 class TableReader {
   readonly #channel: Pick<NetlinkChannel, "request" | "dump">;
+  readonly #family: "ip" | "ip6";
   readonly #table: string;
   readonly #request: Buffer;
   /** Something changed meanwhile. */
@@ -102,15 +115,14 @@ class TableReader {
 
   constructor(channel: Pick<NetlinkChannel, "request" | "dump">, family: "ip" | "ip6", table: string) {
     this.#channel = channel;
+    this.#family = family;
     this.#table = table;
     this.#request = tableRequest(family, table);
   }
 
   /** Resolves to whether there is such a table. */
   async read(sink: NftTableSink): Promise<boolean> {
-    const outcome = await this.#channel.request(NFT.getTable, this.#request);
-    if (outcome === errno("ENOENT")) return false;
-    if (outcome !== 0) throw kernelError(outcome, "a table can't be read", { object: this.#table });
+    if (!(await hasTable(this.#channel, this.#family, this.#table))) return false;
     for (const [name, chain] of await this.#chains()) sink.chain(name, chain);
     const listed = await listSets(this.#channel, this.#request);
     if (listed === undefined || listed.isInterrupted) this.isInterrupted = true;

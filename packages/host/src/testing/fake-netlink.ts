@@ -132,7 +132,7 @@ const NO_COUNTERS = {
 } satisfies Partial<Netlink>;
 
 /** Tables of nf_tables, as somebody serves them. */
-function nftTables(commit: () => void): Pick<FakeNetlink, "serveNft" | "nftParts" | "nftTable" | "prepareNftWrite"> {
+function nftTables(commit: () => void): Pick<FakeNetlink, "serveNft" | "hasNftTable" | "nftParts" | "nftTable" | "prepareNftWrite"> {
   let readTable: Parameters<FakeNetlink["serveNft"]>[0] = () => undefined;
   let writeTables: Parameters<FakeNetlink["serveNft"]>[1] = () => {
     throw new ProxyError("not_found", "nobody plays nf_tables here");
@@ -148,6 +148,7 @@ function nftTables(commit: () => void): Pick<FakeNetlink, "serveNft" | "nftParts
         if (writeTables(statements)) commit();
         resolve();
       }),
+    hasNftTable: (family, table) => Promise.resolve(readTable(family, table) !== undefined),
     nftParts(family, table, question): Promise<NftTable | undefined> {
       const found = readTable(family, table);
       return Promise.resolve(found && partsOf(found, question));
