@@ -100,6 +100,17 @@ describe("turnout status", () => {
     expect([code, out.split("1 Services, 1 ports").length]).toEqual([0, 3]);
   });
 
+  test("--watch tells of a change that leaves all numbers as they were", async () => {
+    await startProxy();
+    const watching = env.run("status", "--address", `127.0.0.1:${port}`, "--watch");
+    await until("the first line", () => env.out.includes("1 Services, 1 ports"));
+    await proxy.file("cart.yaml", CART.replace("spec: {clusterIP", "spec: {internalTrafficPolicy: Local, clusterIP"));
+    await until("the second line", () => env.out.split("\n").length > 2);
+    env.stop.abort();
+    await watching;
+    expect(env.out).toMatch(/IPv4: .*, change set 1, .*\n.*IPv4: .*, change set 2, /);
+  });
+
   test("--watch draws on a terminal in place", async () => {
     await startProxy();
     env.isOutputTerminal = true;

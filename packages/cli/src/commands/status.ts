@@ -34,7 +34,10 @@ export function addStatus(program: Command, env: Environment): void {
   addAddress(command);
   command
     .addOption(new Option("-o, --output <format>", "how to print").choices(["text", "json"]).default("text"))
-    .option("-w, --watch", "show it again each second: in place on a terminal, else a line whenever something has changed");
+    .option(
+      "-w, --watch",
+      "show it again each second: in place on a terminal, else a line whenever a change set came or what it says is another",
+    );
   addVerbose(command);
   command.addHelpText("after", EXAMPLES);
   command.action(async (options: StatusOptions) => {

@@ -13,6 +13,7 @@ const FAMILY: FamilyStatus = {
   endpoints: 100_000,
   objects: 220_413,
   inForceSinceMs: NOW - 600_000,
+  changeSets: 7,
   lastSyncMs: NOW - 2_000,
   refused: { count: 0, first: [] },
   latency: { samples: 312, p50Ms: 4.14, p99Ms: 9.62, maxMs: 40 },
@@ -170,8 +171,12 @@ test("of a node-state server says what it holds and who asks", () => {
 
 test("statusLine does not change as time goes by", () => {
   const later = { ...STATUS, nowMs: NOW + 5_000 };
-  expect(statusLine(STATUS)).toBe("healthy; IPv4: 10000 Services, 10002 ports, 220413 objects in force, 0 refused; 0 reported");
+  expect(statusLine(STATUS)).toBe(
+    "healthy; IPv4: 10000 Services, 10002 ports, 220413 objects in force, change set 7, 0 refused; 0 reported",
+  );
   expect(statusLine(later)).toBe(statusLine(STATUS));
+  const changed = { ...STATUS, families: [{ ...FAMILY, changeSets: 8 }] };
+  expect(statusLine(changed)).not.toBe(statusLine(STATUS));
 });
 
 test.each([

@@ -62,13 +62,23 @@ function troubleLines(troubles: Readonly<Record<string, string>>): readonly stri
 /** The same in a line, without what changes as time goes by. Pure. */
 export function statusLine(status: Status): string {
   if (status.kind !== "proxy") return `${serverHealth(status)}; ${status.watchers} streams; ${status.issues.count} reported`;
-  const families = status.families.map(({ family, services, rows, objects, waiting, refused, inForceSinceMs, foreignChange }) => {
-    const state = inForceSinceMs === undefined ? "not in force yet" : `${objects} objects in force`;
-    const foreign = foreignChange === undefined ? [] : [`changed by ${foreignChange.who} at ${timeText(foreignChange.atMs, status.nowMs)}`];
-    const waits = waiting === undefined ? [] : [`waiting since ${timeText(waiting.sinceMs, status.nowMs)}`];
-    return [`${family}: ${services} Services, ${rows} ports`, state, ...waits, `${refused.count} refused`, ...foreign].join(", ");
-  });
-  return [healthWord(status), ...families, `${status.issues.count} reported`].join("; ");
+  const families = status.families.map((family) => `${family.family}: ${familyWords(family, status.nowMs).join(", ")}`);
+  return [healthWord(status), ...troubleLines(status.sourceTroubles), ...families, `${status.issues.count} reported`].join("; ");
+}
+
+function familyWords(family: FamilyStatus, nowMs: number): readonly string[] {
+  const { services, rows, objects, changeSets, waiting, refused, inForceSinceMs, foreignChange, otherProxies = [] } = family;
+  return [
+    `${services} Services`,
+    `${rows} ports`,
+    inForceSinceMs === undefined ? "not in force yet" : `${objects} objects in force`,
+    // Most changes leave all numbers as they were.
+    ...(changeSets === undefined ? [] : [`change set ${changeSets}`]),
+    ...(waiting === undefined ? [] : [`waiting since ${timeText(waiting.sinceMs, nowMs)}`]),
+    `${refused.count} refused`,
+    ...(foreignChange === undefined ? [] : [`changed by ${foreignChange.who} at ${timeText(foreignChange.atMs, nowMs)}`]),
+    ...otherProxies.map(({ what }) => `another proxy has ${what}`),
+  ];
 }
 
 /** What tools said may hold what a terminal obeys. */

@@ -60,6 +60,8 @@ export interface FamilyView {
   readonly lastError: Error | undefined;
   /** What the host refuses now. */
   readonly refusals: readonly Refusal[];
+  /** How many change sets came, the first one among them, which says everything. */
+  readonly changeSets: number;
   /** Who changed our objects last; undefined: nobody did since the start. */
   readonly foreignChange: ForeignChange | undefined;
   /** Which other proxies have rules in force here, as far as somebody looked. */

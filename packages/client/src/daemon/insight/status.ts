@@ -40,6 +40,8 @@ export interface FamilyStatus {
   readonly endpoints: number;
   /** Of the host, in force. */
   readonly objects: number;
+  /** How many came, the first one among them, which says everything; absent: an older proxy doesn't tell. */
+  readonly changeSets?: number;
   /** Absent: the first sync isn't in force. */
   readonly inForceSinceMs?: number;
   readonly lastSyncMs?: number;
@@ -133,6 +135,7 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
     rowsWithoutEndpoints,
     endpoints,
     objects: objectCount,
+    changeSets: view.changeSets,
     ...(inForceSinceMs === undefined ? {} : { inForceSinceMs }),
     ...(lastSyncMs === undefined ? {} : { lastSyncMs }),
     ...(pendingSinceMs === undefined ? {} : { waiting }),

@@ -92,6 +92,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #counts: CountReader;
   #inForceSinceMs: number | undefined;
   #pacer: RepairPacer | undefined;
+  #changeSets = 0;
   #foreignChange: ForeignChange | undefined;
   #hasSynced = false;
   #isHealthDue = false;
@@ -179,6 +180,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       lastError,
       refusals,
       otherProxies: this.#formerProxies.found,
+      changeSets: this.#changeSets,
       foreignChange: this.#foreignChange,
       latency: this.#latencies.summary,
       counted: (signal) => this.#counts.busiest(signal),
@@ -278,6 +280,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     return {
       queued: (event) => {
         metrics.queued(event);
+        this.#changeSets += 1;
         this.#latencies.queued(event.atMs);
         if (config.hasWebPage) changes.note(event.changes, this.#loop.rows, event.atMs);
         // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
