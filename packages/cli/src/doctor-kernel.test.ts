@@ -51,6 +51,13 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
     finds: { "fault ipv4-forwarding-off": "net.ipv4.ip_forward is 0" },
   },
   {
+    name: "forwarding of IPv6 is off, and there are IPv6 Services",
+    before: "sysctl -qw net.ipv6.conf.all.forwarding=0",
+    after: "true",
+    status: { kind: "proxy", families: [{ family: "IPv6", services: 1 }] },
+    finds: { "fault ipv6-forwarding-off": "the proxy serves IPv6 Services" },
+  },
+  {
     name: "strict reverse paths",
     before: "sysctl -qw net.ipv4.conf.eth0.rp_filter=1",
     after: "sysctl -qw net.ipv4.conf.eth0.rp_filter=0",
@@ -148,6 +155,11 @@ describe(
         Object.fromEntries(Object.entries(finds).map(([id, words]) => [id, expect.stringContaining(words) as unknown])),
       );
       expect(code).toBe(Object.keys(finds).some((id) => id.startsWith("fault")) ? 1 : 0);
+    });
+
+    test("prints a foreign rule as nft does", () => {
+      const { findings } = JSON.parse(told.get("a foreign chain that drops one port")?.out ?? "{}") as Diagnosis;
+      expect(findings.find(({ id }) => id === "drops-some")?.because).toBe("table ip mine, chain gate: tcp dport 23 drop");
     });
 
     test("says it on one screen, with what mends it and who else writes rules", () => {

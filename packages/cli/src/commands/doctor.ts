@@ -1,6 +1,7 @@
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addLogOptions, collect } from "../options.ts";
+import { addAddress } from "../running-proxy.ts";
 import { BACKEND_HELP, EXAMPLE_BACKEND } from "../registry.ts";
 import type { DoctorOptions } from "./doctor-run.ts";
 
@@ -19,6 +20,7 @@ export function addDoctor(program: Command, env: Environment, onFault: () => voi
     .option("--backend <backend>", `only this one: ${BACKEND_HELP}`)
     .option("--backend-option <name=value>", "an option of the backend itself; repeatable", collect, [])
     .addOption(new Option("-o, --output <format>", "how to print").choices(["text", "json"]).default("text"));
+  addAddress(command);
   addLogOptions(command);
   command.addHelpText("after", EXAMPLES);
   command.action(async (options: DoctorOptions) => {

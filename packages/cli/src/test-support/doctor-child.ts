@@ -1,5 +1,7 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
 import { createWorld } from "@turnout/host";
 import type { Environment } from "../environment.ts";
 import { runProgram } from "../program.ts";
@@ -9,6 +11,8 @@ export interface Situation {
   readonly name: string;
   readonly before: string;
   readonly after: string;
+  /** What a proxy that runs here answers about itself; absent: none runs. */
+  readonly status?: unknown;
 }
 
 /** What it said of one. */
@@ -20,6 +24,12 @@ export interface Told {
 }
 
 const sh = (script: string): Buffer => execFileSync("sh", ["-ec", script], { stdio: ["ignore", "pipe", "inherit"] });
+
+async function proxyThatSays(status: unknown): Promise<Server> {
+  const server = createServer((_request, response) => response.end(JSON.stringify(status))).listen(10_249, "127.0.0.1");
+  await once(server, "listening");
+  return server;
+}
 
 async function doctor(): Promise<Omit<Told, "name">> {
   let [out, err] = ["", ""];
@@ -46,9 +56,11 @@ async function doctor(): Promise<Omit<Told, "name">> {
 
 // One process plays all situations: starting one takes longer than looking.
 const told: Told[] = [];
-for (const { name, before, after } of JSON.parse(readFileSync(0, "utf8")) as readonly Situation[]) {
+for (const { name, before, after, status } of JSON.parse(readFileSync(0, "utf8")) as readonly Situation[]) {
   sh(before);
+  const proxy = status === undefined ? undefined : await proxyThatSays(status);
   told.push({ name, ...(await doctor()) });
+  proxy?.close();
   sh(after);
 }
 process.stdout.write(JSON.stringify(told));

@@ -112,6 +112,16 @@ describe("what is said of a host", () => {
   });
 });
 
+test("no forwarding of IPv6 is a fault where IPv6 Services are in force", () => {
+  const off = { ...HOST, parameters: { forwardsIPv4: 1, forwardsIPv6: 0 } };
+  const withAddress = { ...off, addresses: [{ ip: "fd00::2", prefixLength: 64, link: "up0" }] };
+  const told = (host: HostSurvey, ...served: readonly ("IPv4" | "IPv6")[]): readonly string[] =>
+    diagnose(host, new Set(served)).map(({ severity, because }) => `${severity}: ${because}`);
+  expect(told(off, "IPv4")).toEqual([]);
+  expect(told(withAddress)).toEqual(["note: net.ipv6.conf.all.forwarding is 0, and up0 has fd00::2"]);
+  expect(told(off, "IPv6")).toEqual(["fault: net.ipv6.conf.all.forwarding is 0, and the proxy serves IPv6 Services"]);
+});
+
 test("a rule that drops a whole uplink is named with how it goes", () => {
   const [legacy] = diagnose({
     ...HOST,
@@ -163,6 +173,11 @@ describe("who writes rules", () => {
     ["kubelet", { iptables: [nat("KUBE-KUBELET-CANARY")] }, ["kubelet"]],
     ["kubelet, by what is its alone", { iptables: [nat("KUBE-FIREWALL", "KUBE-IPTABLES-HINT")] }, ["kubelet"]],
     ["kubelet or a proxy that is gone", { iptables: [nat("KUBE-FIREWALL")] }, ["kubelet or an iptables proxy"]],
+    [
+      "a proxy, whose chain kubelet would make, too",
+      { iptables: [nat("KUBE-SERVICES", "KUBE-SVC-TURNOUT"), { ...nat("KUBE-FIREWALL"), table: "filter" }] },
+      ["Turnout"],
+    ],
     ["devices", { devices: ["lo", "eth0", "flannel.1", "cali0123456789a", "docker0"] }, ["flannel", "Calico", "Docker"]],
     ["tables", { tables: ["inet firewalld", "ip kube-proxy", "inet mine"] }, ["firewalld", "kube-proxy"]],
     [

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { foreignFindings } from "./foreign-causes.ts";
 import type { ForeignFindings, HookedWay } from "./foreign-causes.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
-import { readNftTable } from "./rules/nft-rules.ts";
+import { readNftTable, textsByHandle } from "./rules/nft-rules.ts";
 
 const WAY: HookedWay = {
   packet: { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "198.51.100.1", port: 80, device: "eth0" },
@@ -80,7 +80,9 @@ describe("rules that can't be judged", () => {
       ],
     };
     const shown = "table inet fw { # handle 9\n\tchain f { # handle 1\n\t\tnumgen random mod 2 vmap { 0 : drop } # handle 4\n\t}\n}\n";
-    expect(rules(foreignFindings([readNftTable("inet", "fw", listed, shown)], WAY))).toEqual(["numgen random mod 2 vmap { 0 : drop }"]);
+    expect(rules(foreignFindings([readNftTable("inet", "fw", listed, textsByHandle(shown))], WAY))).toEqual([
+      "numgen random mod 2 vmap { 0 : drop }",
+    ]);
   });
 });
 

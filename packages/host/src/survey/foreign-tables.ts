@@ -2,7 +2,7 @@ import { ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
 import { readingListing } from "../nft/listing.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
-import { readNftTable } from "./rules/nft-rules.ts";
+import { readNftTable, textsByHandle } from "./rules/nft-rules.ts";
 import type { ForeignTable } from "./rules/rule.ts";
 
 /** Reads a file of /proc; undefined where it isn't there. */
@@ -94,7 +94,7 @@ async function readNft(exec: Exec, family: IPFamily, wanted: Wanted, signal: Abo
       // As people know it, without what is in sets.
       listing(exec, "nft", ["-a", "-t", "list", "table", base.family, base.table], signal),
     ]);
-    return [readingListing(() => readNftTable(base.family, base.table, JSON.parse(text), shown))];
+    return [readingListing(() => readNftTable(base.family, base.table, JSON.parse(text), textsByHandle(shown)))];
   });
   const iptables = bases.filter(({ isIptables }) => isIptables).map(({ table }) => table);
   const tool = family === "IPv4" ? "iptables" : "ip6tables";

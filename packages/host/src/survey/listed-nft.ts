@@ -1,6 +1,7 @@
 import type { Exec } from "@turnout/core";
 import { readingListing } from "../nft/listing.ts";
 import type { NftChain, NftHook } from "../netlink/nft-chains.ts";
+import { textsByHandle } from "./rules/nft-rules.ts";
 
 /** Chains of others that are listed with their rules, at most. */
 const CHAINS_MAX = 200;
@@ -15,6 +16,8 @@ const IPTABLES_TABLES: ReadonlySet<string> = new Set(["filter", "nat", "mangle",
 export interface NftRule {
   readonly handle: number;
   readonly comment?: string;
+  /** As nft prints it for people. */
+  readonly text?: string;
   /** The statements, from left to right; `null` stands for what this nft can't print. */
   readonly expr: readonly unknown[];
 }
@@ -37,14 +40,20 @@ export function isIptablesTable({ family, table }: Pick<NftChain, "family" | "ta
   return (family === "ip" || family === "ip6") && IPTABLES_TABLES.has(table);
 }
 
-/** Read what `nft -j list …` printed: rules by chain. @throws {ProxyError} `tool_failed` when it isn't such a listing. */
-export function readRules(text: string): ReadonlyMap<string, readonly NftRule[]> {
+/**
+ * Read what `nft -j list …` printed of one table: rules by chain.
+ *
+ * Shape: `shown` is what `nft -a list …` printed of the same.
+ * @throws {ProxyError} `tool_failed` when it isn't such a listing.
+ */
+export function readRules(text: string, shown: string = ""): ReadonlyMap<string, readonly NftRule[]> {
   return readingListing(() => {
+    const texts = textsByHandle(shown);
     const rules = new Map<string, NftRule[]>();
     const { nftables } = JSON.parse(text) as { readonly nftables: readonly { readonly rule?: ListedRule; readonly chain?: ListedChain }[] };
     for (const { chain, rule } of nftables) {
       if (chain !== undefined) rules.set(`${chain.family} ${chain.table} ${chain.name}`, []);
-      if (rule !== undefined) rules.get(`${rule.family} ${rule.table} ${rule.chain}`)?.push(slim(rule));
+      if (rule !== undefined) rules.get(`${rule.family} ${rule.table} ${rule.chain}`)?.push(slim(rule, texts.get(String(rule.handle))));
     }
     return rules;
   });
@@ -58,8 +67,8 @@ interface ListedChain {
 
 type ListedRule = NftRule & { readonly family: string; readonly table: string; readonly chain: string };
 
-function slim({ handle, comment, expr }: ListedRule): NftRule {
-  return { handle, expr, ...(comment === undefined ? {} : { comment }) };
+function slim({ handle, comment, expr }: ListedRule, text: string | undefined): NftRule {
+  return { handle, expr, ...(comment === undefined ? {} : { comment }), ...(text === undefined ? {} : { text }) };
 }
 
 /** Name the chains that a rule jumps or goes to. Pure. */
@@ -120,8 +129,10 @@ function readerOf(chains: readonly NftChain[], exec: Exec, signal: AbortSignal):
   for (const chain of chains) sizes.set(tableOf(chain), (sizes.get(tableOf(chain)) ?? 0) + 1);
   const tables = new Map<string, ReadonlyMap<string, readonly NftRule[]>>();
   const list = async (what: readonly string[]): Promise<ReadonlyMap<string, readonly NftRule[]>> => {
-    const { code, stdout } = await exec.run("nft", ["-j", "-t", "list", ...what], { signal, timeoutMs: 20_000 });
-    return code === 0 ? readRules(stdout) : new Map();
+    const run = (format: string): ReturnType<Exec["run"]> =>
+      exec.run("nft", [format, "-t", "list", ...what], { signal, timeoutMs: 20_000 });
+    const [{ code, stdout }, shown] = await Promise.all([run("-j"), run("-a")]);
+    return code === 0 ? readRules(stdout, shown.stdout) : new Map();
   };
   return async (some) => {
     const rules = new Map<string, readonly NftRule[]>();

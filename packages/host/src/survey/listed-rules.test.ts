@@ -50,8 +50,9 @@ COMMIT
     const chain = (name: string): unknown => ({ chain: { family: "inet", table: "t", name, handle: 1 } });
     const expr = [{ match: {} }, { jump: { target: "b" } }];
     const rule = { rule: { family: "inet", table: "t", chain: "a", handle: 4, comment: "c", expr } };
-    expect([...readRules(JSON.stringify({ nftables: [chain("a"), chain("b"), rule] }))]).toEqual([
-      ["inet t a", [{ handle: 4, comment: "c", expr }]],
+    const shown = 'table inet t { # handle 1\n\tchain a { # handle 1\n\t\tiifname "up0" jump b comment "c" # handle 4\n\t}\n}\n';
+    expect([...readRules(JSON.stringify({ nftables: [chain("a"), chain("b"), rule] }), shown)]).toEqual([
+      ["inet t a", [{ handle: 4, comment: "c", expr, text: 'iifname "up0" jump b comment "c"' }]],
       ["inet t b", []],
     ]);
   });

@@ -1,3 +1,4 @@
+import type { IPFamily } from "@turnout/core";
 import type { Finding } from "./finding.ts";
 import { parameterName } from "./parameters.ts";
 import type { HostSurvey } from "./survey.ts";
@@ -15,12 +16,12 @@ export function isOthersBridge(name: string): boolean {
   return OTHERS_BRIDGE.test(name);
 }
 
-/** What kernel parameters say against a service proxy. Pure. */
-export function parameterFindings(survey: HostSurvey): readonly Finding[] {
-  return [...forwarding(survey), ...conntrack(survey), ...reversePaths(survey), ...bridges(survey)];
+/** What kernel parameters say against a service proxy; `served`: families of which Services are in force, as far as is known. Pure. */
+export function parameterFindings(survey: HostSurvey, served: ReadonlySet<IPFamily>): readonly Finding[] {
+  return [...forwarding(survey, served), ...conntrack(survey), ...reversePaths(survey), ...bridges(survey)];
 }
 
-function forwarding({ parameters, addresses }: HostSurvey): readonly Finding[] {
+function forwarding({ parameters, addresses }: HostSurvey, served: ReadonlySet<IPFamily>): readonly Finding[] {
   const findings: Finding[] = [];
   if (parameters.forwardsIPv4 === 0)
     findings.push({
@@ -32,12 +33,15 @@ function forwarding({ parameters, addresses }: HostSurvey): readonly Finding[] {
     });
   const isGlobal = (ip: string): boolean => ip.includes(":") && ip !== "::1" && !ip.startsWith("fe80:");
   const global = addresses.find(({ ip, link }) => link !== "lo" && isGlobal(ip));
-  if (parameters.forwardsIPv6 === 0 && global !== undefined)
+  const isServed = served.has("IPv6");
+  if (parameters.forwardsIPv6 === 0 && (isServed || global !== undefined))
     findings.push({
       id: "ipv6-forwarding-off",
-      severity: "note",
-      what: "this host forwards no IPv6 packets: that is a fault if the cluster has IPv6 Services",
-      because: `${parameterName("forwardsIPv6")} is 0, and ${global.link} has ${global.ip}`,
+      severity: isServed ? "fault" : "note",
+      what: isServed
+        ? "this host forwards no IPv6 packets: what is for an endpoint in a pod, or on another node, is dropped"
+        : "this host forwards no IPv6 packets: that is a fault if the cluster has IPv6 Services",
+      because: `${parameterName("forwardsIPv6")} is 0, and ${isServed ? "the proxy serves IPv6 Services" : `${global?.link} has ${global?.ip}`}`,
       mend: "sysctl -w net.ipv6.conf.all.forwarding=1 (where addresses come from router advertisements, set accept_ra=2 first)",
     });
   return findings;

@@ -34,6 +34,9 @@ const KUBELET = "kubelet";
 /** Who makes the chain that both have. */
 const EITHER = "kubelet or an iptables proxy";
 
+/** What every iptables proxy has. */
+const PROXY_CHAIN = "KUBE-SERVICES";
+
 /** How Node calls the process that it is. */
 const MAIN_THREAD = "MainThread";
 
@@ -167,7 +170,8 @@ export function mayWriteRules(name: string): boolean {
 /**
  * Say which programs write rules on this host, or have left some. Pure.
  *
- * Edges: chains that kube-proxy and Turnout make alike are Turnout's where its marker is in the same table.
+ * Edges: chains that kube-proxy and Turnout make alike are Turnout's where its marker is in the same table. What kubelet and proxies make alike is the
+ * proxy's where its chains are and nothing of kubelet is.
  */
 export function writersOf(traces: Traces): readonly Writer[] {
   const found = new Map<string, { kind: WriterKind; traces: string[]; isRunning: boolean; stopped: number[] }>();
@@ -191,14 +195,14 @@ export function writersOf(traces: Traces): readonly Writer[] {
   const hasKubelet =
     found.has(KUBELET) || traces.iptables.some(({ names }) => names.some((name) => KUBELET_ITSELF.chain?.test(name) === true));
   for (const { family, table, variant, names } of ownersFirst(traces.iptables)) {
-    const hasMarker = traces.iptables.some(
-      (one) => one.variant === variant && one.family === family && one.table === "nat" && one.names.includes(MARKER_CHAIN),
-    );
+    const inNat = traces.iptables.find((one) => one.variant === variant && one.family === family && one.table === "nat")?.names ?? [];
+    const [hasMarker, hasProxy] = [inNat.includes(MARKER_CHAIN), inNat.includes(PROXY_CHAIN)];
     const told = new Set<string>();
     for (const chain of names) {
       const fitting = nameOf((each) => each.chain?.test(chain) === true);
       const one = fitting?.name === EITHER && hasKubelet ? KUBELET_ITSELF : fitting;
-      if (one === undefined || told.has(one.name) || (one.name === "kube-proxy" && hasMarker)) continue;
+      if (one === undefined || told.has(one.name) || (one.name === "kube-proxy" && hasMarker) || (one.name === EITHER && hasProxy))
+        continue;
       told.add(one.name);
       note(one, `chain ${chain} in ${family === "IPv4" ? "ip" : "ip6"} ${table} (${variant})`);
     }

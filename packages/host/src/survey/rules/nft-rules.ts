@@ -15,11 +15,10 @@ const isJson = (value: unknown): value is Json => typeof value === "object" && v
 /**
  * Read one table out of what `nft -j list table` printed. Pure.
  *
- * Shape: `shown` is what `nft -a -t list table` printed: each rule in nft's own words.
+ * Shape: `texts` has rules in nft's own words, by their handles.
  * Edges: of a rule with something in it that is not known here it can't be told whether it matches.
  */
-export function readNftTable(family: string, name: string, listed: unknown, shown = ""): ForeignTable {
-  const texts = textsByHandle(shown);
+export function readNftTable(family: string, name: string, listed: unknown, texts: ReadonlyMap<string, string> = new Map()): ForeignTable {
   const entries = (isJson(listed) ? (listed["nftables"] ?? []) : []) as readonly Json[];
   const sets = new Map<string, readonly unknown[]>();
   const chains = new Map<string, ForeignChain & { readonly rules: ForeignRule[] }>();
@@ -37,8 +36,8 @@ export function readNftTable(family: string, name: string, listed: unknown, show
   return { name: `table ${family} ${name}`, tool: "nft", place: `${family} ${name}`, chains };
 }
 
-/** Rules as nft prints them, by their handles, which no two of a table share. */
-function textsByHandle(shown: string): ReadonlyMap<string, string> {
+/** Take rules out of what `nft -a -t list table` printed, by their handles, which no two of a table share. Pure. */
+export function textsByHandle(shown: string): ReadonlyMap<string, string> {
   const rules = [...shown.matchAll(/^\t+(?!(?:chain|set|map|flowtable|ct \w+|counter|quota|limit) \S+ \{)(.+) # handle (\d+)$/gm)];
   return new Map(rules.map(([, text = "", handle = ""]) => [handle, clipped(text)]));
 }
