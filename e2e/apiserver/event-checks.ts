@@ -12,6 +12,7 @@ const METRICS_PORT = 10_249;
 const MUTE_USER = "turnout-mute";
 
 interface StoredEvent {
+  readonly type: string;
   readonly reason: string;
   readonly metadata: { readonly name: string; readonly namespace: string };
   readonly regarding: { readonly kind: string; readonly name: string };
@@ -70,6 +71,31 @@ export async function starting(stage: ApiServerStage): Promise<string> {
     // The note says who it is; kube-proxy's is absent.
     if (theirs !== undefined) same(comparable({ ...ours, note: undefined }, stage.turnoutNode), comparable(theirs, stage.kubeProxyNode));
     return JSON.stringify(ours);
+  });
+}
+
+/** Another program that deletes our table is told at the Node once the table is back. */
+export async function rulesChanged(stage: ApiServerStage): Promise<string> {
+  const { turnoutNode } = stage;
+  const nft = async (...args: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await turnoutNode.run("nft", args);
+    if (code !== 0) throw new Error(`nft ${args.join(" ")}: ${stderr}`);
+    return stdout;
+  };
+  const turnout = await stage.turnout();
+  return await withEnd([turnout], async () => {
+    await until("rules are in force", WAIT_MS, () => turnout.log().split("first sync done").length === 3);
+    await nft("delete", "table", "ip", "turnout");
+    const told = (): Promise<readonly StoredEvent[]> => eventsOf(stage, "RulesChangedByOthers", turnoutNode);
+    await until("the event is there", WAIT_MS, async () => (await told()).length > 0);
+    const [event] = await told();
+    const { type, note = "" } = event ?? {};
+    // Watching begins a moment after the first sync; until then it is not known who it was.
+    const who =
+      /for IPv4 were changed and are repaired \(\d+ objects\): (?:nft \(pid \d+\) changed table ip turnout|the ruleset changed before it was watched)$/;
+    if (type !== "Warning" || !who.test(note)) throw new Error(JSON.stringify(event));
+    await nft("list", "chain", "ip", "turnout", "dispatch");
+    return note;
   });
 }
 

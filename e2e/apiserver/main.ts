@@ -1,4 +1,4 @@
-import { forbidden, hardFail, healthPortTaken, starting } from "./event-checks.ts";
+import { forbidden, hardFail, healthPortTaken, rulesChanged, starting } from "./event-checks.ts";
 import { Following } from "./following-checks.ts";
 import { createApiServerStage } from "./stage.ts";
 
@@ -24,6 +24,7 @@ async function main(): Promise<boolean> {
   };
   try {
     await play("the event of the start is kube-proxy's", () => starting(stage));
+    await play("another program that changes rules is told at the Node", () => rulesChanged(stage));
     await play("a health check node port that somebody has is told at the Service", () => healthPortTaken(stage));
     await play("a server that can't listen is told at the Node before the process ends", () => hardFail(stage));
     await play("without the right to write events there is one line", () => forbidden(stage));
