@@ -61,6 +61,7 @@ for (const { name, before, after, status } of JSON.parse(readFileSync(0, "utf8")
   const proxy = status === undefined ? undefined : await proxyThatSays(status);
   told.push({ name, ...(await doctor()) });
   proxy?.close();
+  proxy?.closeAllConnections();
   sh(after);
 }
 process.stdout.write(JSON.stringify(told));
