@@ -55,6 +55,11 @@ export class Carriers {
     return this.#inForce;
   }
 
+  /** Name a device; one that is not known any more by its number. */
+  nameOf(ifindex: number): string {
+    return this.#names.get(ifindex) ?? `device ${ifindex}`;
+  }
+
   /** How many programs there are at each device. */
   metrics(): readonly BackendMetric[] {
     return this.#devices.map(({ index, name }) => ({
@@ -73,7 +78,7 @@ export class Carriers {
     const carrying = new Set(
       [...this.#inForce].flatMap((key) => {
         const ifindex = placeOf(key)?.ifindex ?? 0;
-        return this.#names.get(ifindex) ?? `device ${ifindex}`;
+        return this.nameOf(ifindex);
       }),
     );
     const told = this.#told;

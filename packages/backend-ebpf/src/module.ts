@@ -224,7 +224,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   }
 
   describe(object: EbpfObject): ObjectWords {
-    return describeObject(object);
+    return describeObject(object, (ifindex) => this.#carriers.nameOf(ifindex));
   }
 
   async apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<EbpfObject>> {

@@ -108,6 +108,18 @@ describe("statusText", () => {
       }),
       ["Counted until 14:19:58 UTC (2s ago), the busiest first:", `  IPv4 ${row}: 1,200 connections, 3 refused (no endpoints)`],
     ],
+    [
+      "that counted one",
+      withFamily({
+        counted: {
+          count: 1,
+          first: [{ row, name: { namespace: "shop", name: "cart", port: "http", protocol: "TCP" }, counts: { connections: 1 } }],
+          readMs: NOW - 2_000,
+        },
+        foreignChange: { atMs: NOW - 3_000, who: "nft (pid 12370)", objects: 1 },
+      }),
+      [`  IPv4 ${row}: 1 connection`],
+    ],
     ["that counts, and has not read anything yet", withFamily({ counted: { count: 0, first: [] } }), ["Counted (being read): nothing"]],
     [
       "that was told of a bad object, in words that a terminal would obey",

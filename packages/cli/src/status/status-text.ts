@@ -71,7 +71,7 @@ function familyWords(family: FamilyStatus, nowMs: number): readonly string[] {
   return [
     `${services} Services`,
     `${rows} ports`,
-    inForceSinceMs === undefined ? "not in force yet" : `${objects} objects in force`,
+    inForceSinceMs === undefined ? "not in force yet" : `${countText(objects, "object")} in force`,
     // Most changes leave all numbers as they were.
     ...(changeSets === undefined ? [] : [`change set ${changeSets}`]),
     ...(waiting === undefined ? [] : [`waiting since ${timeText(waiting.sinceMs, nowMs)}`]),
@@ -79,6 +79,11 @@ function familyWords(family: FamilyStatus, nowMs: number): readonly string[] {
     ...(foreignChange === undefined ? [] : [`changed by ${foreignChange.who} at ${timeText(foreignChange.atMs, nowMs)}`]),
     ...otherProxies.map(({ what }) => `another proxy has ${what}`),
   ];
+}
+
+/** `1 object`, `2 objects`. */
+function countText(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
 /** What tools said may hold what a terminal obeys. */
@@ -164,7 +169,9 @@ function foreignLines(families: readonly FamilyStatus[], nowMs: number): readonl
   const lines = families.flatMap(({ family, foreignChange }) =>
     foreignChange === undefined
       ? []
-      : [`  ${family}: ${sinceText(foreignChange.atMs, nowMs)}: ${foreignChange.who}: ${foreignChange.objects} objects, repaired since`],
+      : [
+          `  ${family}: ${sinceText(foreignChange.atMs, nowMs)}: ${foreignChange.who}: ${countText(foreignChange.objects, "object")}, repaired since`,
+        ],
   );
   return section("Changed by others", lines);
 }
@@ -205,9 +212,19 @@ const COUNT_WORDS: Readonly<Record<CountName, string>> = {
   dropsOutsideRanges: "dropped (source ranges)",
 };
 
+/** The same of one. */
+const ONE: Readonly<Record<string, string>> = {
+  connections: "connection",
+  datagrams: "datagram",
+  "bytes in": "byte in",
+  "bytes out": "byte out",
+};
+
 function countsText(counts: Counts): string {
   const words = Object.entries(COUNT_WORDS).map(([name, word]) => [counts[name as CountName] ?? 0, word] as const);
-  return words.flatMap(([count, word]) => (count === 0 ? [] : [`${count.toLocaleString("en")} ${word}`])).join(", ");
+  return words
+    .flatMap(([count, word]) => (count === 0 ? [] : [`${count.toLocaleString("en")} ${count === 1 ? (ONE[word] ?? word) : word}`]))
+    .join(", ");
 }
 
 function section(title: string, lines: readonly string[], more: readonly string[] = []): readonly string[] {
