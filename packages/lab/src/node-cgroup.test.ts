@@ -53,6 +53,17 @@ describe("nodes with a cgroup of their own", needs("root", "ip", "cgroup2", "nse
     expect(listings.map((listing) => listing.split("\n").includes("mine"))).toEqual([true, false, false, false]);
   });
 
+  it("go with the cgroups below them, and with what runs there", async () => {
+    const mine = await createCluster({ nodes: [{ name: "node1", pods: 0 }], clients: 0, cgroups: ["node1"] });
+    const { namespace } = mine.node("node1");
+    const script =
+      'cd "$(findmnt -ln -o TARGET -t cgroup2 | tail -n 1)" && mkdir -p a/b && echo $$ >a/b/cgroup.procs && echo ready && exec sleep 1000';
+    const sleeper = mine.node("node1").spawn("sh", ["-c", script]);
+    await new Promise((resolve) => sleeper.stdout?.once("data", resolve));
+    mine.destroy();
+    expect(cgroupNames()).not.toContain(namespace);
+  });
+
   it("have a network of their own all the same", async () => {
     expect(await output("pod-1-1", "ip -4 -o addr show dev eth0")).toContain(cluster.place("pod-1-1").address("IPv4"));
   });

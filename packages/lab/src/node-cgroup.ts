@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { findBpfMounts } from "@turnout/host/bpf";
+import { removeCgroupTree } from "./cgroup-tree.ts";
 
 /** For the last process of a cgroup to be gone, once it was killed. */
 const END_MS = 10_000;
@@ -55,7 +56,7 @@ export function cgroupNames(): readonly string[] {
 }
 
 /**
- * Remove cgroups of these names and end every process in them; synchronous, so that an exit handler can do it.
+ * Remove cgroups of these names with all below them, and end every process in them; synchronous, so that an exit handler can do it.
  *
  * Edges: names that are already gone are fine.
  * @throws {ProxyError} `tool_failed` when a process does not end.
@@ -73,10 +74,11 @@ function isRemoved(folder: string, isLast: boolean): boolean {
   try {
     // Every time: a process that was just being started comes in until there is no folder.
     writeFileSync(join(folder, "cgroup.kill"), "1");
-    rmdirSync(folder);
+    removeCgroupTree(folder);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return true;
+    // One below it may have gone by itself.
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return !existsSync(folder);
     if (!isLast) return false;
     throw new ProxyError("tool_failed", "removing a cgroup", { object: folder, hint: "a process in it does not end", cause: error });
   }

@@ -12,6 +12,9 @@ it("issues certificates that OpenSSL reads, verifies and matches with hosts", ()
   expect(leaf.verify(ca.publicKey)).toBe(true);
   expect(leaf.checkIssued(ca)).toBe(true);
   expect(leaf.subject).toBe("CN=api server");
+  expect(new X509Certificate(authority.issue({ commonName: "system:node:a", organization: "system:nodes" }).cert).subject).toBe(
+    "O=system:nodes\nCN=system:node:a",
+  );
   expect(new Date(leaf.validTo).toISOString()).toBe("2026-03-05T05:06:07.000Z");
   expect(leaf.checkIP("127.0.0.1")).toBe("127.0.0.1");
   expect([leaf.checkIP("fd00::a:1"), leaf.checkIP("::1"), leaf.checkIP("::2")]).toEqual(["fd00::a:1", "::1", undefined]);

@@ -11,6 +11,8 @@ export interface Certificate {
 export interface CertificateSubject {
   /** For clients the user's name. */
   readonly commonName: string;
+  /** For clients the user's group. */
+  readonly organization?: string;
   /** Names and addresses a server answers to. */
   readonly hosts?: readonly string[];
 }
@@ -28,7 +30,7 @@ const VALID_MS = 24 * 60 * 60 * 1000;
 export function createAuthority(commonName: string, nowMs: number): Authority {
   const keys = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
   const validity = sequence(time(nowMs - 60 * 60 * 1000), time(nowMs + VALID_MS));
-  const certify = (subject: string, publicKey: KeyObject, extensions: readonly Buffer[]): string => {
+  const certify = (subject: Buffer, publicKey: KeyObject, extensions: readonly Buffer[]): string => {
     const algorithm = sequence(oid(ECDSA_SHA256));
     const body = sequence(
       der(0xa0, der(0x02, Buffer.from([2]))),
@@ -37,7 +39,7 @@ export function createAuthority(commonName: string, nowMs: number): Authority {
       algorithm,
       nameOf(commonName),
       validity,
-      nameOf(subject),
+      subject,
       publicKey.export({ type: "spki", format: "der" }),
       der(0xa3, sequence(...extensions)),
     );
@@ -45,19 +47,20 @@ export function createAuthority(commonName: string, nowMs: number): Authority {
     return pem("CERTIFICATE", sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature]))));
   };
   return {
-    cert: certify(commonName, keys.publicKey, [extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff]))))]),
-    issue: ({ commonName: subject, hosts = [] }) => {
+    cert: certify(nameOf(commonName), keys.publicKey, [extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff]))))]),
+    issue: ({ commonName: subject, organization, hosts = [] }) => {
       const own = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
       const key = own.privateKey.export({ type: "pkcs8", format: "pem" }).toString();
       const names = hosts.length === 0 ? [] : [extension(ALT_NAMES, sequence(...hosts.map(altName)))];
       const constraints = extension(BASIC_CONSTRAINTS, sequence());
-      return { cert: certify(subject, createPublicKey(key), [constraints, ...names]), key };
+      return { cert: certify(nameOf(subject, organization), createPublicKey(key), [constraints, ...names]), key };
     },
   };
 }
 
 const ECDSA_SHA256 = [1, 2, 840, 10045, 4, 3, 2];
 const COMMON_NAME = [2, 5, 4, 3];
+const ORGANIZATION = [2, 5, 4, 10];
 const BASIC_CONSTRAINTS = [2, 5, 29, 19];
 const ALT_NAMES = [2, 5, 29, 17];
 
@@ -83,8 +86,9 @@ function oid([first = 0, second = 0, ...rest]: readonly number[]): Buffer {
   return der(0x06, Buffer.from(bytes));
 }
 
-function nameOf(commonName: string): Buffer {
-  return sequence(der(0x31, sequence(oid(COMMON_NAME), der(0x0c, Buffer.from(commonName)))));
+function nameOf(commonName: string, organization?: string): Buffer {
+  const part = (id: readonly number[], text: string): Buffer => der(0x31, sequence(oid(id), der(0x0c, Buffer.from(text))));
+  return sequence(...(organization === undefined ? [] : [part(ORGANIZATION, organization)]), part(COMMON_NAME, commonName));
 }
 
 function time(ms: number): Buffer {
