@@ -17,8 +17,10 @@ export interface Programs {
 export interface ControlPlane {
   /** As an administrator. */
   readonly api: ApiClient;
-  /** Write a kubeconfig for a user with a client certificate; returns its path. */
-  kubeconfig(user: string): Promise<string>;
+  /** Write a kubeconfig for a user, who may have a group, with a client certificate; returns its path. */
+  kubeconfig(user: string, group?: string): Promise<string>;
+  /** A file of the control plane, such as `ca.crt`. */
+  file(name: string): string;
   /** Where the API server writes what it was asked. */
   readonly auditLog: string;
   /** Kill the API server, as nothing it can prepare for. */
@@ -29,6 +31,14 @@ export interface ControlPlane {
   readonly unready: readonly Span[];
   /** Have the store forget every revision before the present one; gives that. */
   compact(): Promise<string>;
+}
+
+/** What a control plane has that differs from the usual one. */
+export interface PlaneOptions {
+  /** Further names and addresses at which clients find the API server. */
+  readonly hosts?: readonly string[];
+  /** Flags of the API server, instead of usual ones or beside them; undefined: without this one. */
+  readonly flags?: Flags;
 }
 
 /** In ms since the epoch. */
@@ -42,13 +52,21 @@ const ETCD = "http://127.0.0.1:2379";
 const ADMIN_TOKEN = "the-administrator";
 const READY_MS = 120_000;
 
+/** Values of flags by name; undefined: the flag is not given. */
+export type Flags = Readonly<Record<string, string | number | boolean | undefined>>;
+
 /** Start etcd and kube-apiserver. @throws {Error} when they don't come up, with what they wrote last. */
-export async function startControlPlane(place: Place, folder: string, programs: Programs): Promise<ControlPlane> {
+export async function startControlPlane(
+  place: Place,
+  folder: string,
+  programs: Programs,
+  { hosts = [], flags = {} }: PlaneOptions = {},
+): Promise<ControlPlane> {
   const host = place.address("IPv4");
   const authority = createAuthority("kubernetes", Date.now());
   const file = (name: string): string => join(folder, name);
   await mkdir(folder, { recursive: true });
-  const server = authority.issue({ commonName: "kube-apiserver", hosts: [host, "127.0.0.1", "kubernetes"] });
+  const server = authority.issue({ commonName: "kube-apiserver", hosts: [host, "127.0.0.1", "kubernetes", ...hosts] });
   const account = generateKeyPairSync("rsa", { modulusLength: 2048 });
   await Promise.all(
     Object.entries({
@@ -76,15 +94,16 @@ export async function startControlPlane(place: Place, folder: string, programs: 
       return (await api.tryAsk({ method: "GET", path: "/readyz" }))?.status === 200;
     });
   };
-  apiserver.start(programs.apiserver, apiserverFlags(host, file));
+  apiserver.start(programs.apiserver, flagsOf({ ...apiserverFlags(host, file), ...flags }));
   await ready();
   const unready: Span[] = [];
   return {
     api,
     unready,
     auditLog: file("audit.log"),
-    kubeconfig: async (user) => {
-      const { cert, key } = authority.issue({ commonName: user });
+    file,
+    kubeconfig: async (user, group) => {
+      const { cert, key } = authority.issue({ commonName: user, ...(group === undefined ? {} : { organization: group }) });
       const path = file(`${user.replaceAll(":", "-")}.conf`);
       await writeFile(path, kubeconfigText(`https://${host}:${PORT}`, authority.cert, cert, key), { mode: 0o600 });
       return path;
@@ -118,12 +137,13 @@ function etcdFlags(folder: string): readonly string[] {
   });
 }
 
-function flagsOf(flags: Readonly<Record<string, string | number | boolean>>): readonly string[] {
-  return Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
+/** As a command line has them. */
+export function flagsOf(flags: Flags): readonly string[] {
+  return Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
 }
 
-function apiserverFlags(host: string, file: (name: string) => string): readonly string[] {
-  return flagsOf({
+function apiserverFlags(host: string, file: (name: string) => string): Flags {
+  return {
     "etcd-servers": ETCD,
     "bind-address": host,
     "advertise-address": host,
@@ -141,7 +161,7 @@ function apiserverFlags(host: string, file: (name: string) => string): readonly 
     "audit-log-path": file("audit.log"),
     // Written as it happens: the log is read meanwhile.
     "audit-log-mode": "blocking-strict",
-  });
+  };
 }
 
 async function post(place: Place, path: string, body: unknown): Promise<string> {
