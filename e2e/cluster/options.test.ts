@@ -1,0 +1,45 @@
+import { expect, it } from "vitest";
+import { readCommand } from "./options.ts";
+
+it("plays all of sig-network with nft when nothing is said", () => {
+  expect(readCommand([])).toEqual({
+    action: "run",
+    proxy: "nft",
+    family: "IPv4",
+    focus: "\\[sig-network\\]",
+    procs: 10,
+    nodes: 3,
+    kubernetes: "1.36.3",
+    isAgain: false,
+    isKept: false,
+    directory: undefined,
+  });
+});
+
+it.each([
+  ["the control", ["--backend", "kube-proxy"], { proxy: "kube-proxy-nftables" }],
+  ["a mode of the control", ["--backend", "kube-proxy-iptables"], { proxy: "kube-proxy-iptables" }],
+  ["up keeps", ["up"], { action: "up", isKept: true }],
+  ["keep", ["--keep"], { action: "run", isKept: true }],
+  ["down", ["down"], { action: "down", isKept: false }],
+  ["a part", ["--focus", "CLOSE_WAIT", "--procs", "2"], { focus: "CLOSE_WAIT", procs: 2 }],
+])("reads %s", (_what, args, expected) => {
+  expect(readCommand(args)).toMatchObject(expected);
+});
+
+it.each([
+  [["--backend", "foo"], "--backend foo: one of nft, iptables"],
+  [["--family", "v6"], "--family v6: one of IPv4, IPv6"],
+  [["--procs", "0"], "--procs 0: a number from 1 to 100"],
+  [["--nodes", "many"], "--nodes many: a number from 1 to 9"],
+  [["--kubernetes", "v1.36"], "--kubernetes v1.36: a version such as 1.36.3"],
+  [["--again", "--focus", "x"], "--again chooses the tests itself"],
+  [["sideways"], "sideways: up, down, or no word"],
+  [["up", "down"], "up down: up, down, or no word"],
+])("refuses %j", (args, message) => {
+  expect(() => readCommand(args)).toThrow(message);
+});
+
+it("gives help", () => {
+  expect(readCommand(["--help"])).toBeUndefined();
+});

@@ -1,0 +1,96 @@
+import { parseArgs } from "node:util";
+import { WHOLE } from "./suite.ts";
+
+/** What `npm run e2e:cluster` is to do. */
+export interface ClusterCommand {
+  readonly action: "run" | "up" | "down";
+  /** The proxy on every node: a backend of Turnout, or kube-proxy in one of its modes. */
+  readonly proxy: string;
+  readonly kubernetes: string;
+  readonly family: "IPv4" | "IPv6";
+  readonly focus: string;
+  readonly procs: number;
+  readonly nodes: number;
+  /** Only what failed in the kept run, one test at a time. */
+  readonly isAgain: boolean;
+  /** Leave the cluster there, until Ctrl-C or `down`. */
+  readonly isKept: boolean;
+  readonly directory: string | undefined;
+}
+
+/** The backends that nodes in namespaces can have; ipvs is not in the development machine's kernel. */
+export const BACKENDS: readonly string[] = ["nft", "iptables", "ipvs", "ebpf"];
+/** The control, by kube-proxy's modes. */
+export const CONTROLS: readonly string[] = ["kube-proxy-nftables", "kube-proxy-iptables"];
+
+/** For `--help`. */
+export const USAGE: string = `npm run e2e:cluster -- [up|down] [options]
+  Kubernetes' own sig-network tests with Turnout, or with kube-proxy as the control, on a real cluster on this machine. Needs root.
+  (no word)            make a cluster, or use the one that is kept, deploy the proxy, play the suite, write docs/conformance.md, remove the cluster
+  up                   make the cluster and deploy the proxy, and keep it until Ctrl-C or "down"
+  down                 remove the cluster of whichever process, and what a killed one left
+  --backend NAME       ${BACKENDS.join(", ")}; or ${CONTROLS.join(", ")}; kube-proxy is the first of these (default nft)
+  --family IPv4|IPv6   the primary one of the dual-stack cluster (default IPv4)
+  --focus REGEXP       only tests whose names match; then no table is written (default ${WHOLE})
+  --again              only what failed in the kept run, one at a time
+  --procs N            tests at a time (default 10)
+  --nodes N            in three zones (default 3; three tests want 6)
+  --kubernetes VERSION (default 1.36.3)
+  --keep               leave the cluster there afterwards
+  --directory DIR      where programs are kept (default: TURNOUT_CLUSTER, or turnout-cluster in the user's cache)
+`;
+
+/** Read the command line; undefined: help is wanted. @throws {Error} in one line. */
+export function readCommand(args: readonly string[]): ClusterCommand | undefined {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      backend: { type: "string", default: "nft" },
+      family: { type: "string", default: "IPv4" },
+      focus: { type: "string", default: WHOLE },
+      procs: { type: "string", default: "10" },
+      nodes: { type: "string", default: "3" },
+      kubernetes: { type: "string", default: "1.36.3" },
+      keep: { type: "boolean", default: false },
+      again: { type: "boolean", default: false },
+      directory: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const [action = "run", ...more] = positionals;
+  if (values.again && values.focus !== WHOLE) throw new Error("--again chooses the tests itself: leave out --focus");
+  if ((action !== "run" && action !== "up" && action !== "down") || more.length > 0)
+    throw new Error(`${positionals.join(" ")}: up, down, or no word; see --help`);
+  return {
+    action,
+    proxy: oneOf("--backend", values.backend === "kube-proxy" ? "kube-proxy-nftables" : values.backend, [...BACKENDS, ...CONTROLS]),
+    family: oneOf("--family", values.family, ["IPv4", "IPv6"]),
+    focus: values.focus,
+    procs: count("--procs", values.procs, 100),
+    nodes: count("--nodes", values.nodes, 9),
+    kubernetes: versionOf(values.kubernetes),
+    isAgain: values.again,
+    isKept: values.keep || action === "up",
+    directory: values.directory,
+  };
+}
+
+/** The choice of a flag. @throws {Error} that names them all. */
+export function oneOf<T extends string>(flag: string, value: string, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === value);
+  if (found === undefined) throw new Error(`${flag} ${value}: one of ${choices.join(", ")}`);
+  return found;
+}
+
+function count(flag: string, value: string, most: number): number {
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < 1 || number > most) throw new Error(`${flag} ${value}: a number from 1 to ${most}`);
+  return number;
+}
+
+function versionOf(value: string): string {
+  if (!/^1\.\d+\.\d+$/.test(value)) throw new Error(`--kubernetes ${value}: a version such as 1.36.3`);
+  return value;
+}
