@@ -225,7 +225,10 @@ interface NodeObject {
 async function untilReady({ api }: ControlPlane, { name, program }: StartedNode, folders: Folders): Promise<void> {
   await until(`${name} is Ready`, NODE_MS, async () => {
     await refuseDead(name, program, folders);
-    const { status } = await api.get<NodeObject>(`/api/v1/nodes/${name}`);
+    // On a busy machine an answer may take longer than curl waits.
+    const answer = await api.tryAsk({ method: "GET", path: `/api/v1/nodes/${name}` });
+    if (answer?.status !== 200) return false;
+    const { status } = JSON.parse(answer.body) as NodeObject;
     return status.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false;
   });
 }

@@ -22,6 +22,11 @@ it.each([
     [{ name: "[sig-network] Services works", state: "failed", why: "timedout" }],
   ],
   [
+    "a failed command, without the machine's paths",
+    spec({ State: "failed", Failure: { Message: "error running /a/b/kubectl --kubeconfig=/c/admin.conf exec x" } }),
+    [{ name: "[sig-network] Services works", state: "failed", why: "error running kubectl exec x" }],
+  ],
+  [
     "a panic",
     spec({ State: "panicked", Failure: { Message: "nil" } }),
     [{ name: "[sig-network] Services works", state: "failed", why: "nil" }],

@@ -30,7 +30,7 @@ export function readReport(text: string): readonly TestResult[] {
     .flatMap(({ SpecReports: specs }) => specs ?? [])
     .flatMap((spec): readonly TestResult[] => {
       const name = [...(spec.ContainerHierarchyTexts ?? []), spec.LeafNodeText].filter((part) => part !== "").join(" ");
-      const why = spec.Failure?.Message?.replaceAll(/\s+/g, " ").trim().slice(0, WHY_CHARACTERS_MAX);
+      const why = plainWhy(spec.Failure?.Message);
       if (spec.LeafNodeType !== "It") {
         if (spec.State === "passed" || spec.State === "skipped") return [];
         return [{ name: `${spec.LeafNodeType} ${name}`.trim(), state: "failed", why: why ?? spec.State }];
@@ -41,6 +41,12 @@ export function readReport(text: string): readonly TestResult[] {
       return [{ name, state: "failed", why: why ?? spec.State }];
     })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** In one line, without paths of this machine. */
+function plainWhy(message: string | undefined): string | undefined {
+  const plain = message?.replaceAll(/\S*kubectl --kubeconfig=\S+/g, "kubectl").replaceAll(/\s+/g, " ");
+  return plain?.trim().slice(0, WHY_CHARACTERS_MAX);
 }
 
 /** Results with those of a second run, of what had failed: what passed there has passed, and keeps how it failed first. Pure. */
