@@ -34,6 +34,11 @@ export interface Fault {
   readonly step?: string;
   /** A text that one of the rules has to have which the answer says can't be judged. */
   readonly unjudged?: string;
+  /**
+   * What real connections have to do, TCP: `arrive` while it is as injected, or be `mended`, that is lost first, and arrive after the answer's commands
+   * were typed, with nothing left to be blamed.
+   */
+  readonly connections?: "arrive" | "mended";
   /** A command that the answer has to give, or the beginning of one. */
   readonly command?: string;
 }

@@ -1,4 +1,5 @@
 import type { Answer, Cause } from "@turnout/core";
+import { backendFaults } from "./backend-faults.ts";
 import type { Fault, HealthyCase } from "./fault.ts";
 import { healthyCases } from "./healthy.ts";
 import type { HealthyVariant } from "./healthy.ts";
@@ -25,7 +26,7 @@ export interface Verdict {
 
 /** A fault of a kind, and how it is played. */
 export interface PlayedFault {
-  readonly kind: "objects" | "host" | "rules" | "kernel";
+  readonly kind: "objects" | "host" | "rules" | "backends" | "kernel";
   readonly fault: Fault;
 }
 
@@ -36,13 +37,14 @@ export function allFaults(stage: FaultStage): readonly PlayedFault[] {
     ...of("objects", objectFaults()),
     ...of("host", hostFaults(stage)),
     ...of("rules", ruleFaults(stage)),
+    ...of("backends", backendFaults(stage)),
     ...of("kernel", kernelFaults(stage)),
   ].filter(({ fault }) => fault.backends?.includes(stage.backend) ?? true);
 }
 
 /** Break something, ask, and mend it again. */
 export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault): Promise<Verdict> {
-  const answer = kind === "kernel" ? await askWithoutProxy(stage, fault) : await askBetween(stage, fault);
+  const { answer, untrue } = kind === "kernel" ? { answer: await askWithoutProxy(stage, fault) } : await askBetween(stage, fault);
   // The proxy was ended for these, and the answer says so before anything else about the kernel.
   const [culprit] = kind === "kernel" ? answer.causes.filter(({ id }) => id !== "not_running") : answer.causes;
   const isTold = kind !== "kernel" || answer.causes.some(({ id }) => id === "not_running");
@@ -51,8 +53,8 @@ export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault)
     name: fault.name,
     expected: expectedOf(fault),
     found: culprit?.id ?? (answer.unjudged.length > 0 ? "can't be judged" : "nothing"),
-    says: culprit?.says ?? "",
-    isRight: isTold && isNamed(fault, culprit) && isTextThere(fault, answer),
+    says: `${culprit?.says ?? ""}${untrue === undefined ? "" : ` (${untrue})`}`,
+    isRight: isTold && isNamed(fault, culprit) && isTextThere(fault, answer) && untrue === undefined,
   };
 }
 
@@ -74,14 +76,44 @@ function isTextThere({ step, unjudged }: Fault, answer: Answer): boolean {
   return isStepThere && isRuleThere;
 }
 
-async function askBetween(stage: FaultStage, { ask, inject, mend, at }: Fault): Promise<Answer> {
+/** An answer; `untrue`: what real connections showed otherwise. */
+interface TriedAnswer {
+  readonly answer: Answer;
+  readonly untrue?: string | undefined;
+}
+
+async function askBetween(stage: FaultStage, { ask, inject, mend, at, connections }: Fault): Promise<TriedAnswer> {
   if (inject !== undefined) await stage.shell(inject, at);
   try {
-    return await stage.ask(ask);
+    const isLost = connections === undefined ? undefined : !(await arrives(stage, ask));
+    const answer = await stage.ask(ask);
+    if (connections === "arrive") return { answer, untrue: isLost === true ? "connections are lost" : undefined };
+    if (connections === undefined) return { answer };
+    if (isLost === false) return { answer, untrue: "connections arrive" };
+    for (const command of answer.causes[0]?.commands ?? []) await stage.shell(command);
+    if (!(await arrives(stage, ask))) return { answer, untrue: "connections are lost after what was typed" };
+    const left = (await stage.ask(ask)).causes[0];
+    return { answer, untrue: left === undefined ? undefined : `after what was typed: ${left.says}` };
   } finally {
     if (mend !== undefined) await stage.shell(mend, at);
   }
 }
+
+/** Try enough connections that each endpoint is met. */
+async function arrives({ site }: FaultStage, { from, to, port }: Fault["ask"]): Promise<boolean> {
+  const agent = site.place(from === "host" ? "node1" : from).agent();
+  const { failed } = await agent.burst({
+    address: to,
+    port,
+    transport: "TCP",
+    timeoutMs: 1_500,
+    count: CONNECTIONS,
+    concurrency: CONNECTIONS,
+  });
+  return Object.keys(failed).length === 0;
+}
+
+const CONNECTIONS = 12;
 
 /** The proxy would repair its rules within milliseconds, so it is ended meanwhile; what it left is kept aside. */
 async function askWithoutProxy(stage: FaultStage, { ask, inject = "" }: Fault): Promise<Answer> {

@@ -109,7 +109,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables }: Ground): r
       name: "iptables: only so many connections a second are let through",
       culprits: ["foreign_drop"],
       names: "which can't be judged: -A FORWARD",
-      ask: fromClient,
+      ask: fromPod,
       inject: "iptables-nft -P FORWARD DROP; iptables-nft -A FORWARD -m limit --limit 5/second -j ACCEPT",
       mend: "iptables-nft -P FORWARD ACCEPT; iptables-nft -F FORWARD",
     },
@@ -179,7 +179,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground)
     {
       name: "Docker's policy: FORWARD drops",
       culprits: ["foreign_drop"],
-      ask: fromClient,
+      ask: fromPod,
       inject: "iptables-nft -P FORWARD DROP",
       mend: "iptables-nft -P FORWARD ACCEPT",
     },
@@ -212,7 +212,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground)
     {
       name: "ufw: routed packets are dropped",
       culprits: ["foreign_drop"],
-      ask: fromClient,
+      ask: fromPod,
       names: "ufw",
       inject:
         "iptables-nft -N ufw-reject-forward; iptables-nft -A ufw-reject-forward -j REJECT; iptables-nft -A FORWARD -j ufw-reject-forward",
@@ -280,6 +280,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
     },
     {
       name: "the packet is not tracked (nftables)",
+      backends: ["nft", "iptables"],
       culprits: ["untracked"],
       ask: fromPod,
       inject: nft(
@@ -289,6 +290,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
     },
     {
       name: "the packet is not tracked (iptables)",
+      backends: ["nft", "iptables"],
       culprits: ["untracked"],
       ask: fromPod,
       ...iptables("-t raw -I PREROUTING -d 10.96.0.0/16 -j CT --notrack"),

@@ -252,7 +252,11 @@ function whyText({ steps, causes, unjudged, unseen }) {
   ]);
   const doubts = unjudged.flatMap(({ says, rule, show }) => ["", `can't be judged: ${says}: ${rule}`, `  look: ${show}`]);
   const rest = unseen.length === 0 ? [] : ["", `not looked at: ${unseen.join("; ")}`];
-  return [...lines, "", ...(blamed.length === 0 ? ["nothing wrong was found on this node"] : blamed), ...doubts, ...rest].join("\n");
+  const unblamed =
+    unseen.length === 0
+      ? "nothing wrong was found on this node"
+      : `could NOT be read: ${unseen.join("; ")}\n\nnothing wrong was found in the rest`;
+  return [...lines, "", ...(blamed.length === 0 ? [unblamed] : blamed), ...doubts, ...(blamed.length === 0 ? [] : rest)].join("\n");
 }
 
 // All of it

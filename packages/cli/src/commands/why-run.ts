@@ -126,6 +126,7 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
     world,
     timeoutMs: timeoutMs(options),
     causes: [...causes, ...running.causes],
+    ...(running.late === undefined ? {} : { unknownFlags: running.late }),
   });
 }
 
@@ -133,21 +134,26 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
 const ignore = (): void => undefined;
 const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-/** Of a proxy that isn't needed for the answer. */
-const PROXY_WAIT_MS = 1_000;
+/** Of a proxy that isn't needed for the answer. On a busy host a sound one needs more than a second at times. */
+const PROXY_WAIT_MS = 3_000;
 
 /** What the proxy on this host says of itself, or what is wrong with it: a guess at most, since it may answer elsewhere. */
-async function runningProxy(
-  options: WhyOptions,
-  { signal }: Environment,
-): Promise<{ readonly status?: ProxyStatus; readonly causes: readonly Cause[] }> {
+interface Running {
+  readonly status?: ProxyStatus;
+  readonly causes: readonly Cause[];
+  /** It is there, and did not answer in time. */
+  readonly late?: string;
+}
+
+async function runningProxy(options: WhyOptions, { signal }: Environment): Promise<Running> {
   try {
     const status = (await askProxy(options, "/turnout/status", signal, { waitMs: PROXY_WAIT_MS })) as
       ProxyStatus | { readonly kind: string };
     return status.kind === "proxy" ? { status: status as ProxyStatus, causes: [] } : { causes: [] };
   } catch (error) {
     if (!ProxyError.is(error, "not_found") && !ProxyError.is(error, "timed_out")) throw error;
-    return { causes: [notRunning(error)] };
+    const late = `the running proxy did not answer within ${PROXY_WAIT_MS / 1_000} s`;
+    return { causes: [notRunning(error)], ...(error.code === "timed_out" ? { late } : {}) };
   }
 }
 

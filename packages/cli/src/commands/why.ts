@@ -17,7 +17,7 @@ Examples:
 Ask on the node that the packet comes to first: a pod's own node, or the node that a client addresses.
 It asks the proxy that runs on this host, over its metrics port; with --source or --backend it reads everything itself,
 with the flags of the proxy that runs here, or those given if none does. It changes nothing.
-Exit codes: 0 nothing wrong was found, 1 something was, or the question could not be answered, 2 bad usage.`;
+Exit codes: 0 nothing wrong was found, 1 something was, or not everything could be looked at, 2 bad usage.`;
 
 /** Add `turnout why`. */
 export function addWhy(program: Command, env: Environment, onCulprit: () => void): void {
@@ -43,6 +43,7 @@ export function addWhy(program: Command, env: Environment, onCulprit: () => void
     const { answerWhy } = await import("./why-run.ts");
     const answer = await answerWhy(command, [from, to], options, env);
     env.out(options.output === "json" ? `${JSON.stringify(answer, undefined, 2)}\n` : answerText(answer));
-    if (answer.causes.length > 0) onCulprit();
+    // What could not be looked at may be what is wrong.
+    if (answer.causes.length > 0 || answer.unseen.length > 0) onCulprit();
   });
 }

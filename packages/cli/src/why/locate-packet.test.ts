@@ -20,3 +20,13 @@ describe("the device that a packet comes in by", () => {
     await expect(locatePacket(QUESTION, "eth0", [], exec, signal)).resolves.toMatchObject({ device: "eth0", source: "203.0.113.7" });
   });
 });
+
+it("without a route the host is taken to send from an address that others can answer", async () => {
+  const lost = { run: async () => ({ code: 2, stdout: "", stderr: "RTNETLINK answers: Network is unreachable" }) } as unknown as Exec;
+  const asked = parseQuestion({ from: "host", to: "10.96.0.20:80", protocol: "tcp" });
+  expect(await locatePacket(asked, undefined, ["127.0.0.1", "172.18.0.1"], lost, signal)).toMatchObject({
+    source: "172.18.0.1",
+    device: "",
+  });
+  expect(await locatePacket(asked, undefined, ["127.0.0.1"], lost, signal)).toMatchObject({ source: "127.0.0.1" });
+});

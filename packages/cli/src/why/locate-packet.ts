@@ -16,7 +16,9 @@ export async function locatePacket(
   const packet = { family, protocol, destination, port };
   if (from === "host") {
     const route = await routeFor(exec, family, { to: destination }, signal);
-    const [first = family === "IPv4" ? "127.0.0.1" : "::1"] = hostAddresses;
+    // Without a route the kernel chooses none. Loopback addresses reach nobody else, so another one is likelier.
+    const loopback = family === "IPv4" ? "127.0.0.1" : "::1";
+    const first = hostAddresses.find((address) => !address.startsWith("127.") && address !== loopback) ?? loopback;
     return { ...packet, source: (route.is === "way" ? route.source : undefined) ?? first, device: "" };
   }
   if (given !== undefined) return { ...packet, source: from, device: await existing(given, exec, signal) };

@@ -82,7 +82,7 @@ describe("endpoints that are connected to", () => {
     const { steps, causes } = await probeEndpoints({ ...PASSING, packet: { ...PASSING.packet, port: number } });
     expect([steps[0]?.says, causes]).toEqual([`asked from this host: 127.0.0.1:${number} accepts connections (nothing was sent)`, []]);
     const refused = await probeEndpoints({ ...PASSING, fate: { is: "reject" } });
-    expect(refused).toEqual({ steps: [], causes: [], unseen: ["nothing was probed: the packet goes to no endpoint"] });
+    expect(refused).toEqual({ steps: [], causes: [], unseen: [], notes: ["nothing was probed: the packet goes to no endpoint"] });
   });
 });
 

@@ -18,8 +18,8 @@ type Result = "accepts connections (nothing was sent)" | "refuses" | "is silent"
 export async function probeEndpoints(answer: Answer): Promise<Survey> {
   const { packet, unjudged } = answer;
   const targets = targetsOf(answer);
-  if (packet.protocol !== "TCP") return { steps: [], causes: [], unseen: ["endpoints are probed for TCP alone"] };
-  if (targets.length === 0) return { steps: [], causes: [], unseen: ["nothing was probed: the packet goes to no endpoint"] };
+  if (packet.protocol !== "TCP") return unprobed("endpoints are probed for TCP alone");
+  if (targets.length === 0) return unprobed("the packet goes to no endpoint");
   const tried = targets.slice(0, ENDPOINTS_MAX);
   const results = await Promise.all(tried.map(probe));
   const by = (result: Result): readonly Target[] => tried.filter((_, index) => results[index] === result);
@@ -48,6 +48,11 @@ export async function probeEndpoints(answer: Answer): Promise<Survey> {
       mend: "see whether the pod, its node and the network between them work (ping, the CNI's own tools), and whether a NetworkPolicy keeps this host out; a neighbour entry that is PERMANENT was set by somebody, and may be wrong",
     });
   return { steps, causes, unseen: [], isProbed: true };
+}
+
+/** That there is nothing to connect to is no lack of the answer. */
+function unprobed(why: string): Survey {
+  return { steps: [], causes: [], unseen: [], notes: [`nothing was probed: ${why}`] };
 }
 
 const PORT_MEND =

@@ -1,6 +1,6 @@
 import type { RunConfig, WhyHelp } from "@turnout/client/daemon";
 import { knownObjects, type HiddenService, type World } from "@turnout/core";
-import { createLinuxWorld } from "@turnout/host";
+import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import { hiddenServices, parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
@@ -27,8 +27,19 @@ export function whyHelp(parts: HelpParts): WhyHelp {
   };
 }
 
-function lookAtHost(world: World, isInKubeChains: boolean): Pick<WhyHelp, "locate" | "survey"> {
+/** The device of ipvs, on which are the addresses of Services and none of the host's own. */
+const ADDRESSES_OF_SERVICES = "kube-ipvs0";
+
+function lookAtHost(world: World, isInKubeChains: boolean): Pick<WhyHelp, "addresses" | "locate" | "survey"> {
   return {
+    async addresses(family) {
+      const linux = createLinuxWorld(world);
+      try {
+        return (await readHostAddresses((one) => linux.netlink.addresses(one), ADDRESSES_OF_SERVICES))[family];
+      } finally {
+        linux.close();
+      }
+    },
     // Loaded when the first packet is asked about: most proxies are never asked.
     async locate(packet, hostAddresses, signal) {
       const { locateAddress } = await import("./locate-packet.ts");

@@ -41,6 +41,8 @@ export interface StandaloneParts {
   readonly timeoutMs: number;
   /** What is known otherwise. */
   readonly causes: readonly Cause[];
+  /** Why the flags of the proxy that wrote the rules are not known; absent: they are, or none runs. */
+  readonly unknownFlags?: string;
 }
 
 /**
@@ -81,7 +83,7 @@ function listed(names: readonly string[]): string {
 }
 
 async function explain(parts: StandaloneParts, state: NodeStateSource, issues: Issue[], signal: AbortSignal): Promise<Answer> {
-  const { question, module, config, world, causes } = parts;
+  const { question, module, config, world, causes, unknownFlags } = parts;
   const { family } = question;
   const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
   const report = (issue: Issue): void => void issues.push(issue);
@@ -127,6 +129,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
             state: explained,
             backend,
             causes,
+            ...(unknownFlags === undefined ? {} : { unknownFlags }),
             survey: (fate, stop) =>
               surveyHost(
                 linux,

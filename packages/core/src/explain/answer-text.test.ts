@@ -91,6 +91,16 @@ describe("an answer for people", () => {
     ]);
   });
 
+  it("says first what could not be read, where nothing wrong was found", () => {
+    const unseen = ["foreign rules (nftables, iptables): nft took too long"];
+    expect(lines({ unseen }).slice(4, 7)).toEqual([
+      "could NOT be read: foreign rules (nftables, iptables): nft took too long",
+      "",
+      "nothing wrong was found in the rest",
+    ]);
+    expect(lines({ unseen, causes: [drop] }).at(-2)).toBe(`not looked at: ${unseen[0]}`);
+  });
+
   it("shows beside a proxy that does not run what that has led to", () => {
     const told = lines({ causes: [{ ...gone, isSure: undefined } as unknown as Cause, changed] }).join("\n");
     expect(told).toContain("  - the kernel sends it to A, should: B\n    look:  nft list map ip turnout m\n");
@@ -106,6 +116,30 @@ describe("the order of causes", () => {
       "other flags make everything else doubtful",
       [drop, { id: "other_flags", isSure: false, says: "other flags", mend: "give them" }],
       ["other_flags", "foreign_drop"],
+    ],
+    [
+      "a silent gateway goes behind an address that nobody has",
+      [
+        { ...drop, id: "neighbour" },
+        { ...gone, id: "unknown_address" },
+      ],
+      ["unknown_address", "neighbour"],
+    ],
+    [
+      "and behind a route of a pod that is missing",
+      [
+        { ...drop, id: "neighbour" },
+        { ...gone, id: "no_route" },
+      ],
+      ["no_route", "neighbour"],
+    ],
+    [
+      "a device that is down goes before the address on it",
+      [
+        { ...drop, id: "node_port_address" },
+        { ...drop, id: "device_down" },
+      ],
+      ["device_down", "node_port_address"],
     ],
     ["a refused row explains what the kernel lacks", [changed, { ...changed, id: "refused_row" }], ["refused_row", "kernel_changed"]],
   ])("%s", (_name, causes, ids) => {

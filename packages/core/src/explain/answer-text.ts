@@ -30,21 +30,22 @@ export function answerText(answer: Answer): string {
   if (culprit !== undefined)
     parts.push(...unjudgedLines(answer), ...(culprit.id === "unanswered" ? awayLines(answer, "", culprit.says) : []));
   for (const note of answer.notes ?? []) parts.push("", ...wrapped(note, "note: "));
-  if (unseen.length > 0) parts.push("", ...wrapped(unseen.join("; "), "not looked at: "));
+  if (unseen.length > 0 && culprit !== undefined) parts.push("", ...wrapped(unseen.join("; "), "not looked at: "));
   return `${parts.join("\n")}\n`;
 }
 
 /** What is said where nothing is wrong: no more than was looked at. */
 function goodEnd(answer: Answer): readonly string[] {
-  const { fate, unjudged } = answer;
-  const nothing = `nothing wrong was found on this node${unjudged.length === 0 ? "" : ", but not all rules on the packet's way can be judged"}`;
+  const { fate, unjudged, unseen } = answer;
+  const nothing = `nothing wrong was found ${unseen.length === 0 ? "on this node" : "in the rest"}${unjudged.length === 0 ? "" : ", but not all rules on the packet's way can be judged"}`;
   const ends = {
     forward: nothing,
     reject: "it is refused, as it should be",
     drop: "it is dropped, as it should be",
     pass: `${nothing}: the packet is not a Service's`,
   };
-  return [ends[fate.is], ...unjudgedLines(answer), ...nextLines(answer)];
+  const blind = unseen.length === 0 ? [] : [...wrapped(`could NOT be read: ${unseen.join("; ")}`, ""), ""];
+  return [...blind, ends[fate.is], ...unjudgedLines(answer), ...nextLines(answer)];
 }
 
 /** What to ask next, if it does not arrive. */

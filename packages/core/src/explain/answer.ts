@@ -19,7 +19,17 @@ export interface FateEndpoint {
 }
 
 /** What the desired state makes of the packet; `pass`: it is no Service's, and goes on as it is. */
-export type Fate = { readonly is: "forward"; readonly endpoints: readonly FateEndpoint[] } | { readonly is: "reject" | "drop" | "pass" };
+export type Fate = ForwardFate | { readonly is: "reject" | "drop" | "pass" };
+
+/** The packet gets to one of these endpoints. */
+export interface ForwardFate {
+  readonly is: "forward";
+  readonly endpoints: readonly FateEndpoint[];
+  /** A program at the client's socket puts the endpoint in the address's place before there is a packet; absent: packets are translated. */
+  readonly at?: "socket";
+  /** The address is a Service's own, and on a device of this host too. */
+  readonly isHostAddress?: true;
+}
 
 /**
  * Everything that can be to blame, in the order in which a packet meets it: the first is the culprit.
@@ -40,6 +50,7 @@ export const CAUSES = {
   incapable: "the backend can't do what the Service asks for",
   wrong_protocol: "the Service has the port in another protocol only",
   wrong_port: "the Service has the address, but not the port",
+  device_down: "a device that the packet needs is down",
   node_port_address: "node ports don't answer on this address of the node",
   node_port_loopback: "node ports don't answer on loopback",
   unknown_address: "no Service has the address, and it is in a service range, or like a cluster IP",
@@ -50,7 +61,6 @@ export const CAUSES = {
   none_ready: "the Service has endpoints, and none is ready",
   local_policy: "the policy is Local, and no endpoint is on this node",
   address_taken: "this node itself has an endpoint's address, so the pod gets nothing",
-  device_down: "a device that the packet needs is down",
   ipv6_off: "IPv6 is off on a device that the packet needs",
   rp_filter: "the kernel's reverse path filter drops the packet or its answer",
   conntrack_full: "the table of connections is full",
@@ -60,6 +70,7 @@ export const CAUSES = {
   foreign_drop: "rules of another program drop the packet or its answer",
   untracked: "rules of another program keep the packet from being tracked, so it is not translated",
   mark_bit: "rules of another program change the mark bit that asks for masquerade",
+  no_masquerade: "rules of another program let the packet leave with its own source, so the answer does not come back",
   two_proxies: "another service proxy has rules in force for this address",
   not_running: "no proxy keeps the rules in step",
   refused_row: "the host refused the Service's rules",
@@ -131,10 +142,13 @@ const ORDER = Object.keys(CAUSES) as readonly CauseId[];
 /**
  * Put causes in order: what is sure before guesses, then as the packet meets them; each is told once. Pure.
  *
- * Edges: with other flags than the proxy's nothing else in the answer can be relied on, so that comes first.
+ * Edges: with other flags than the proxy's nothing else in the answer can be relied on, so that comes first. A next hop that does not answer comes after
+ * what says that the packet should not go there at all.
  */
 export function rankedCauses(causes: readonly Cause[]): readonly Cause[] {
-  const rank = ({ id, isSure }: Cause): number => (id === "other_flags" ? -1 : ORDER.indexOf(id) + (isSure === false ? ORDER.length : 0));
+  const isAstray = causes.some(({ id }) => id === "unknown_address" || id === "no_route");
+  const isLate = ({ id, isSure }: Cause): boolean => isSure === false || (id === "neighbour" && isAstray);
+  const rank = (cause: Cause): number => (cause.id === "other_flags" ? -1 : ORDER.indexOf(cause.id) + (isLate(cause) ? ORDER.length : 0));
   const told = new Map(causes.toReversed().map((cause) => [`${cause.id} ${cause.says}`, cause]));
   return [...told.values()].toSorted((a, b) => rank(a) - rank(b));
 }

@@ -14,10 +14,12 @@ function slicesCommand({ namespace, name }: ServicePort["name"]): string {
 }
 
 /** Say that the client is outside the source ranges. Pure. */
-export function sourceRangeCause({ source }: AskedPacket, { name }: ServicePort, { sourceRanges = [] }: Destination): Cause {
+export function sourceRangeCause({ source }: AskedPacket, { name }: ServicePort, { address, sourceRanges = [] }: Destination): Cause {
+  // A load balancer's own address is let in besides what the Service says.
+  const own = sourceRanges.filter((range) => range !== `${address}/32` && range !== `${address}/128`);
   return {
     id: "source_range",
-    says: `${source} is in none of the source ranges of Service ${name.namespace}/${name.name}: ${sourceRanges.join(", ")}`,
+    says: `${source} is in none of the source ranges of Service ${name.namespace}/${name.name}: ${own.join(", ")}`,
     show: [`kubectl get service ${kubectlName(name)} -o jsonpath='{.spec.loadBalancerSourceRanges}'`],
     mend: "if the client is welcome, add its address to spec.loadBalancerSourceRanges. The address that counts is the one that this node sees: where a load balancer puts its own in its place, add that one",
   };
@@ -42,13 +44,16 @@ export function emptyPoolCauses(state: ExplainedState, packet: AskedPacket, row:
       },
     ];
   }
+  const here = endpoints.filter((endpoint) => endpoint.isLocal && !isUsable(endpoint));
   const nodes = [...new Set(endpoints.filter(isUsable).map(({ nodeName }) => nodeName ?? "an unnamed node"))];
   const field = destination.kind === "clusterIP" ? "internalTrafficPolicy" : "externalTrafficPolicy";
-  const says = `${service} has ${field} Local, and its usable endpoints are elsewhere: on ${listed(nodes)}, not on ${state.node.name}`;
+  const says = `${service} has ${field} Local, and its usable endpoints are elsewhere: on ${listed(nodes)}, not on ${state.node.name}${here.length === 0 ? "" : `; ${listed(here.map(({ ip }) => ip))} ${here.length === 1 ? "is" : "are"} here and not ready`}`;
   const mend =
-    destination.kind === "clusterIP"
-      ? `run a pod of it on this node, or set ${field}: Cluster`
-      : `send clients to nodes with an endpoint (the health check node port tells load balancers which), run a pod here, or set ${field}: Cluster`;
+    here.length > 0
+      ? `see why the pod here is not ready, or set ${field}: Cluster`
+      : destination.kind === "clusterIP"
+        ? `run a pod of it on this node, or set ${field}: Cluster`
+        : `send clients to nodes with an endpoint (the health check node port tells load balancers which), run a pod here, or set ${field}: Cluster`;
   return [{ id: "local_policy", says, show, mend }];
 }
 

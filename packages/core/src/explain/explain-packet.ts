@@ -33,6 +33,8 @@ export interface PacketQuestion<H, K extends KernelObject, S> {
   readonly survey?: (fate: Fate, signal: AbortSignal) => Promise<Survey>;
   /** What is known otherwise, e.g. that no proxy runs. */
   readonly causes?: readonly Cause[];
+  /** Why it isn't known which flags the rules in the kernel were made with; absent: it is. */
+  readonly unknownFlags?: string;
 }
 
 /**
@@ -124,7 +126,7 @@ async function seen(what: string, survey: Promise<Survey> | undefined): Promise<
 }
 
 async function lookAtKernel<H, K extends KernelObject, S>(
-  { packet, state, backend }: PacketQuestion<H, K, S>,
+  { packet, state, backend, unknownFlags }: PacketQuestion<H, K, S>,
   walk: Walk,
   signal: AbortSignal,
 ): Promise<Survey> {
@@ -133,7 +135,8 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const wanted = unique([...family.skeleton(context), ...(walk.hit === undefined ? [] : family.render(walk.hit.row, context))]);
   const unwanted = walk.hit === undefined ? staleObjects(packet, state, backend) : [];
   const held = await (family.lookup?.([...wanted, ...unwanted], signal) ?? observed(family, signal));
-  const difference = firstDifference({ wanted, unwanted, held }, family.describe?.bind(family));
+  const found = firstDifference({ wanted, unwanted, held }, family.describe?.bind(family));
+  const difference = found === undefined || unknownFlags === undefined ? found : ofUnknownFlags(found, unknownFlags);
   const says =
     difference === undefined
       ? walk.fate.is === "pass"
@@ -143,6 +146,17 @@ async function lookAtKernel<H, K extends KernelObject, S>(
         ? "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags"
         : `Turnout's rules for this are not in the kernel as they should be: ${difference.says}`;
   return { steps: [{ says }], causes: difference === undefined ? [] : [difference], unseen: [] };
+}
+
+/** Rules that differ may be right, as long as nobody knows the flags of the proxy that made them. */
+function ofUnknownFlags({ says, show }: Cause, why: string): Cause {
+  return {
+    id: "other_flags",
+    isSure: false,
+    says: `${why}, so its flags are not known, and whether the kernel's rules are right can't be told: with the flags of this command ${says}`,
+    ...(show === undefined ? {} : { show }),
+    mend: "ask again when the proxy answers (turnout status), or give all flags that it has; if these are all of them, the rules differ",
+  };
 }
 
 /** Rules of another proxy in this dataplane, by which packets go as well. */

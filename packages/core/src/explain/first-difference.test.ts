@@ -10,12 +10,12 @@ const [own, other] = ["01e2f00ddeadbeef/2", "2131f00ddeadbeef/2"];
 
 it("a digest is no reason for anybody", () => {
   const cause = firstDifference({ wanted: [object("a", own)], unwanted: [], held: held(object("a", other)) });
-  expect(cause?.says).toBe("the kernel has another chain a than it should");
+  expect(cause?.says).toBe("the kernel holds chain a otherwise than it should");
 });
 
 it("values that say something are compared", () => {
   const cause = firstDifference({ wanted: [object("a", "drop")], unwanted: [], held: held(object("a", "accept")) });
-  expect(cause?.says).toBe('the kernel has another chain a than it should: "accept" instead of "drop"');
+  expect(cause?.says).toBe('the kernel holds chain a otherwise than it should: "accept" instead of "drop"');
 });
 
 it("the backend's own words go before values, with what shows the difference", () => {
@@ -38,4 +38,11 @@ it("what other flags have made comes first, and blames nobody for the rest", () 
     id: "other_flags",
     isSure: false,
   });
+});
+
+it("long values are shown from where they begin to differ", () => {
+  const rule = (port: number): string =>
+    `-m comment --comment "shop/cart:http with a very long name of its own" -j DNAT --to-destination 10.1.0.7:${port}`;
+  const cause = firstDifference({ wanted: [object("a", rule(8080))], unwanted: [], held: held(object("a", rule(9090))) });
+  expect(cause?.says).toBe('the kernel holds chain a otherwise than it should: …ation 10.1.0.7:9090" instead of …ation 10.1.0.7:8080"');
 });

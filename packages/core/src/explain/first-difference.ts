@@ -41,7 +41,7 @@ export function firstDifference<K extends KernelObject>(
     const says =
       found === undefined
         ? `the kernel lacks ${words.what}${others}`
-        : `${words.differs ?? `the kernel has another ${words.what} than it should${detail(object, found)}`}${others}`;
+        : `${words.differs ?? `the kernel holds ${words.what} otherwise than it should${detail(object, found)}`}${others}`;
     return { id: found === undefined ? "kernel_missing" : "kernel_changed", says, ...shown(words), mend: MEND };
   }
   const left = unwanted.find((object) => held.has(objectId(object)));
@@ -71,19 +71,31 @@ function shown({ show }: ObjectWords): Pick<Cause, "show"> {
 
 /** What differs: the fields, or the whole where that is short. A digest says nothing to anybody. */
 function detail({ value: wanted }: KernelObject, { value: found }: KernelObject): string {
-  const short = (value: unknown): string => {
-    const text = JSON.stringify(value) ?? "nothing";
-    return text.length > SHORT ? `${text.slice(0, SHORT)}…` : text;
-  };
   const fields = (value: Plain): Readonly<Record<string, unknown>> =>
     typeof value === "object" && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : { "": value };
   const [a, b] = [fields(wanted), fields(found)];
   const names = Object.keys({ ...a, ...b }).filter((name) => !isEqual(a[name], b[name]) && !isDigest(a[name]));
   if (names.length === 0) return "";
-  return `: ${names.map((name) => `${name === "" ? "" : `${name} `}${short(b[name])} instead of ${short(a[name])}`).join(", ")}`;
+  return `: ${names.map((name) => `${name === "" ? "" : `${name} `}${insteadText(b[name], a[name])}`).join(", ")}`;
+}
+
+/** One text instead of another, both from a little before where they begin to differ. */
+function insteadText(found: unknown, wanted: unknown): string {
+  const texts = [found, wanted].map((value) => JSON.stringify(value) ?? "nothing");
+  const [one = "", other = ""] = texts;
+  let same = 0;
+  while (same < one.length && one[same] === other[same]) same += 1;
+  const isLong = texts.some((text) => text.length > SHORT);
+  const start = isLong ? Math.max(same - BEFORE, 0) : 0;
+  const [a = "", b = ""] = texts.map(
+    (text) => `${start > 0 ? "…" : ""}${text.slice(start, start + SHORT)}${text.length > start + SHORT ? "…" : ""}`,
+  );
+  return `${a} instead of ${b}`;
 }
 
 const SHORT = 60;
+/** What is shown of what both have. */
+const BEFORE = 15;
 
 function isDigest(value: unknown): boolean {
   return typeof value === "string" && /(?:^|\W)[0-9a-f]{12,}(?:\W|$)/.test(value);

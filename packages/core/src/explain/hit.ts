@@ -72,6 +72,40 @@ export function isFromHost({ hostAddresses }: ExplainedState, { source }: Pick<A
   return hostAddresses.includes(source) || isLoopback(source);
 }
 
+/**
+ * Tell whether a client's socket is served, so that no packet for the Service's address leaves it. Pure.
+ *
+ * Edges: source ranges have to let in whatever address a pod of this node may have; else its packets are served. What is opted out, or outside the
+ * cgroup that is served, can't be told.
+ * @source docs/backends/ebpf.md
+ */
+export function isAtSocket(state: ExplainedState, packet: AskedPacket, { destination }: Hit): boolean {
+  const { variants, node } = state;
+  if (variants.localClients !== "sockets" || packet.protocol === "SCTP") return false;
+  if (packet.device === "") return true;
+  if (!isPodHere(state, packet.source)) return false;
+  const { sourceRanges } = destination;
+  if (sourceRanges === undefined) return true;
+  const { detector } = node;
+  const pods = [...node.podCIDRs, ...(detector?.by === "cidr" ? detector.cidrs : [])];
+  const isCovered = (range: string): boolean => {
+    const own = parseCIDR(range);
+    return sourceRanges.some((source) => {
+      const cidr = parseCIDR(source);
+      return own !== undefined && cidr !== undefined && cidr.prefixLength <= own.prefixLength && cidrContains(cidr, own);
+    });
+  };
+  return detector?.by === "cidr" && pods.every(isCovered);
+}
+
+/** Whether an address is a pod's of this node: of its range, or an endpoint's here. */
+function isPodHere({ node, rows, hostAddresses }: ExplainedState, address: string): boolean {
+  if (hostAddresses.includes(address)) return false;
+  if (isWithin(address, node.podCIDRs)) return true;
+  for (const { endpoints } of rows) if (endpoints.some(({ ip, isLocal }) => isLocal && ip === address)) return true;
+  return false;
+}
+
 /** How pods are told, for people. Pure. */
 export function detectorText(detector: LocalDetector | undefined): string {
   if (detector === undefined) return "pods can't be told here";

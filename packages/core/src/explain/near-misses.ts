@@ -226,7 +226,7 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
 function answering(state: ExplainedState): string {
   const chosen = nodePortAddressesOf(state);
   const able = (chosen === "all" ? state.hostAddresses : chosen).filter((address) => !isLoopback(address));
-  return able.slice(0, 4).join(", ") || "there is none (nodePortAddresses, --nodeport-addresses chooses them)";
+  return [...new Set(able)].slice(0, 4).join(", ") || "there is none (nodePortAddresses, --nodeport-addresses chooses them)";
 }
 
 /** Another Service that wants what this one has. Pure. */

@@ -3,7 +3,7 @@ import { printableName } from "../model/names.ts";
 import type { Destination, DestinationKind, Endpoint, Rule, ServicePort } from "../model/rows.ts";
 import type { Cause, Fate, FateEndpoint, Step } from "./answer.ts";
 import { emptyPoolCauses, hintCauses, sourceRangeCause } from "./empty-pools.ts";
-import { decidingRule, detectorText, hitOf, isFromHost, isFromPod, isWithin } from "./hit.ts";
+import { decidingRule, detectorText, hitOf, isAtSocket, isFromHost, isFromPod, isWithin } from "./hit.ts";
 import type { Hit } from "./hit.ts";
 import { contestedCauses, missCauses } from "./near-misses.ts";
 import { UNKNOWN_DEVICE } from "./question.ts";
@@ -101,24 +101,19 @@ function decisionOf(state: ExplainedState, packet: AskedPacket, { row, destinati
       causes: emptyPoolCauses(state, packet, row, destination),
     };
   }
-  return forwardedTo(state, packet, row, destination, rule, number);
+  return forwardedTo(state, packet, { row, destination }, rule, number);
 }
 
-function forwardedTo(
-  state: ExplainedState,
-  packet: AskedPacket,
-  row: ServicePort,
-  destination: Destination,
-  rule: Rule,
-  number: string,
-): Decision {
+function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule: Rule, number: string): Decision {
+  const { row, destination } = hit;
   const pool = reachableOf(state, row, rule.to as "cluster" | "local");
   if (pool.length === 0) {
     const says = `all its endpoints are addresses of this node, which the backend can't use: ${String(state.capabilities.hostEndpoints)}`;
     const cause: Cause = { id: "incapable", says, mend: "use another backend, or pods without hostNetwork" };
     return { steps: [{ says, rule: "R-56" }], fate: unserved(state, "reject", packet, { row, destination }), causes: [cause] };
   }
-  const endpoints = pool.map((endpoint) => fateOf(state, packet, rule, endpoint));
+  const isBySocket = isAtSocket(state, packet, hit);
+  const endpoints = pool.map((endpoint) => fateOf(state, packet, { masquerade: rule.masquerade, isBySocket }, endpoint));
   const where =
     rule.to === "local"
       ? "endpoints on this node only (policy Local)"
@@ -131,15 +126,38 @@ function forwardedTo(
       says: `it goes to ${where}: ${endpointsText(pool)}`,
       rule: row.topology === "PreferSameNode" ? "R-19" : row.topology === "PreferSameZone" ? "R-20" : number,
     },
-    { says: masqueradeText(endpoints), ...masqueradeRule(state, destination, rule, endpoints) },
+    isBySocket
+      ? socketStep(packet, endpoints)
+      : { says: masqueradeText(endpoints), ...masqueradeRule(state, destination, rule, endpoints) },
     ...(pool.every(({ ready }) => !ready)
-      ? [{ says: "no endpoint is ready, so those that terminate and still serve are used", rule: "R-17" }]
+      ? [
+          {
+            says: `no endpoint${rule.to === "local" ? " on this node" : ""} is ready, so those that terminate and still serve are used`,
+            rule: "R-17",
+          },
+        ]
       : []),
     ...(row.affinitySeconds === undefined
       ? []
       : [{ says: `session affinity: a client keeps its endpoint for ${row.affinitySeconds} s`, rule: "R-46" }]),
   ];
-  return { steps, fate: { is: "forward", endpoints }, causes: [] };
+  const isHostAddress = destination.address !== "" && state.hostAddresses.includes(destination.address);
+  const fate: Fate = {
+    is: "forward",
+    endpoints,
+    ...(isBySocket ? { at: "socket" as const } : {}),
+    ...(isHostAddress ? { isHostAddress } : {}),
+  };
+  return { steps, fate, causes: [] };
+}
+
+/** Nobody can tell from here whose sockets are left alone: that depends on how the backend was told, and on the client's cgroup. */
+function socketStep({ source, device }: AskedPacket, [first]: readonly FateEndpoint[]): Step {
+  const to = first === undefined ? "the endpoint" : hostPort(first.ip, first.port);
+  const from = device === "" ? "this node's address" : source;
+  return {
+    says: `translated at the socket: the packet leaves as ${from} -> ${to} (assumed: a client that is opted out, or outside of the cgroup that is served, is not served there)`,
+  };
 }
 
 /** The endpoints of a pool, without those that the backend can't reach (R-56). */
@@ -156,9 +174,11 @@ function reachableOf(
 function fateOf(
   { capabilities }: ExplainedState,
   packet: AskedPacket,
-  { masquerade }: Rule,
+  { masquerade, isBySocket }: { readonly masquerade: boolean; readonly isBySocket: boolean },
   { ip, port, nodeName, isLocal }: Endpoint,
 ): FateEndpoint {
+  // The kernel chooses the source after the endpoint, so nothing is to be rewritten.
+  if (isBySocket) return { ip, port, nodeName, isLocal, masquerade: false };
   const isHairpin = capabilities.hairpin === true && ip === packet.source;
   return { ip, port, nodeName, isLocal, masquerade: masquerade || capabilities.clientAddress !== true || isHairpin };
 }
@@ -199,7 +219,7 @@ function endpointsText(pool: readonly Endpoint[]): string {
 }
 
 function masqueradeText(endpoints: readonly FateEndpoint[]): string {
-  if (endpoints.every(({ masquerade }) => masquerade)) return "the endpoint sees an address of this node as the source (masquerade)";
+  if (endpoints.every(({ masquerade }) => masquerade)) return "the endpoint is to see an address of this node as the source (masquerade)";
   if (endpoints.some(({ masquerade }) => masquerade))
     return "the endpoint sees the client's address; the client itself, as an endpoint, would see this node's";
   return "the endpoint sees the client's own address";

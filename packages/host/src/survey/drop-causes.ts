@@ -36,6 +36,8 @@ export interface PlayedAt {
   readonly at: string;
   readonly isAnswer: boolean;
   readonly packet: HookedPacket;
+  /** A client's socket on this node was translated, so the packet is for the endpoint itself. */
+  readonly isBySocket?: boolean;
 }
 
 /**
@@ -91,7 +93,7 @@ function mendFor(
   table: ForeignTable,
   chain: ForeignChain,
   rule: ForeignRule | undefined,
-  { at, isAnswer, packet }: PlayedAt,
+  { at, isAnswer, packet, isBySocket = false }: PlayedAt,
 ): Pick<Cause, "mend" | "commands"> {
   const isFiltering = at !== "ingress" && chain.hook !== undefined && chain.hook.priority > TRANSLATED_AT;
   if (!isFiltering)
@@ -100,6 +102,11 @@ function mendFor(
       : { mend: "accept the packet before that rule, or delete the rule", commands: [rule.deletion] };
   const before = rule === undefined ? "in that chain" : "before that rule";
   const deletion = rule === undefined ? "" : ". If nobody needs the rule, delete it instead";
+  if (isBySocket)
+    return {
+      mend: `${at === "forward" ? "pods on this node connect" : "programs of this node connect"} to the endpoint directly: accept ${at === "forward" ? "it and its answers" : isAnswer ? "its answers" : "it"} by address, ${before}${deletion}`,
+      commands: acceptCommands(table, chain.name, { at, isAnswer, packet }),
+    };
   if (!packet.isTranslated)
     return {
       mend: `let packets to this endpoint${at === "forward" ? ", and its answers," : ""} through ${before}${deletion}`,

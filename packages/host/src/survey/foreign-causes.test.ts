@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { foreignFindings } from "./foreign-causes.ts";
-import type { ForeignFindings, HookedWay } from "./foreign-causes.ts";
+import { foreignFindings, routedMark } from "./foreign-causes.ts";
+import type { ForeignFindings } from "./foreign-causes.ts";
+import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, textsByHandle } from "./rules/nft-rules.ts";
+import type { ForeignTable } from "./rules/rule.ts";
 
 const WAY: HookedWay = {
   packet: { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "198.51.100.1", port: 80, device: "eth0" },
@@ -211,5 +213,104 @@ describe("what other programs and connections decide", () => {
     const match = { op: "==", left: { ct: { key: "ip daddr", dir: "original" } }, right: "198.51.100.1" };
     const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
     expect(ids(foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], WAY))[0]).toBe("foreign_drop");
+  });
+});
+
+describe("where a client's socket was translated", () => {
+  const socket: Partial<HookedWay> = {
+    packet: { ...WAY.packet, source: "10.1.1.2", destination: "10.1.1.1", port: 8080, device: "veth2" },
+    backDevice: "veth2",
+    isTranslated: false,
+    isBySocket: true,
+  };
+
+  it("the endpoint's address has to be let through, there and back", () => {
+    const [cause] = iptables("-A FORWARD -j DROP", socket).causes;
+    expect(cause?.mend).toContain(
+      "pods on this node connect to the endpoint directly: accept it and its answers by address, before that rule",
+    );
+    expect(cause?.commands).toEqual([
+      "iptables -t filter -I FORWARD -d 10.1.1.1 -p tcp --dport 8080 -j ACCEPT",
+      "iptables -t filter -I FORWARD -s 10.1.1.1 -p tcp --sport 8080 -j ACCEPT",
+    ]);
+    // conntrack sees no translation.
+    expect(ids(iptables("-A FORWARD -m conntrack --ctstate DNAT -j ACCEPT\n-A FORWARD -j DROP", socket))).toContain("foreign_drop");
+  });
+
+  it("rules about the Service's address are none of its business", () => {
+    expect(iptables("-A PREROUTING -d 198.51.100.0/24 -j NOTRACK", socket, "raw").causes).toEqual([]);
+    expect(iptables("-A PREROUTING -d 198.51.100.0/24 -j DROP", socket, "raw").causes).toEqual([]);
+  });
+});
+
+describe("our own chains among those of others", () => {
+  const asked = { markBit: 0x4000, endpoint: { ...WAY.endpoint, masquerade: true }, hasKubeChains: true };
+  const ours =
+    "-N KUBE-FORWARD\n-A KUBE-FORWARD -m mark --mark 0x4000/0x4000 -j ACCEPT\n-A KUBE-FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A FORWARD -j KUBE-FORWARD\n-A FORWARD -j DROP";
+
+  it("accept what has the mark, and answers, before others drop them", () => {
+    expect(ids(iptables(ours, asked))).toEqual([]);
+    expect(ids(iptables(ours, { ...asked, endpoint: WAY.endpoint }))).toEqual(["foreign_drop"]);
+    // Another proxy's are not looked at here.
+    expect(ids(iptables(ours, { ...asked, hasKubeChains: false }))).toContain("foreign_drop");
+  });
+
+  const left = (rule: string, way: Partial<HookedWay> = {}): ForeignFindings => {
+    const text = `:POSTROUTING ACCEPT\n:KUBE-POSTROUTING -\n${rule}\n-A POSTROUTING -j KUBE-POSTROUTING`;
+    return foreignFindings([readIptablesTable("iptables", "nat", text)], { ...WAY, ...asked, ...way });
+  };
+  const skip = "-A POSTROUTING -d 10.1.0.0/16 -j ACCEPT";
+
+  it("are called too late for masquerade where a rule before them accepts, so that answers go elsewhere", () => {
+    const found = left(skip);
+    expect(ids(found)).toEqual(["no_masquerade"]);
+    expect(found.causes[0]?.says).toContain("10.1.1.1 sees 203.0.113.1, and answers it past this node, untranslated");
+    expect(found.causes[0]?.commands).toEqual(["iptables -t nat -D POSTROUTING -d 10.1.0.0/16 -j ACCEPT"]);
+    const own = left(skip, { packet: { ...WAY.packet, source: "10.1.1.1" }, isAnsweredHere: true });
+    expect(own.causes[0]?.says).toContain("drops it, as it is its own address");
+  });
+
+  it.each<readonly [string, string, Partial<HookedWay>]>([
+    ["answers come back by this host", skip, { isAnsweredHere: true }],
+    ["nobody asked for masquerade", skip, { endpoint: WAY.endpoint }],
+    ["the rule is for others", "-A POSTROUTING -d 10.9.0.0/16 -j ACCEPT", {}],
+    ["the rule masquerades by itself", "-A POSTROUTING -d 10.1.0.0/16 -j MASQUERADE", {}],
+    ["the rule comes later", `-A POSTROUTING -j KUBE-POSTROUTING\n${skip}`, {}],
+  ])("are not blamed for where %s", (_name, rule, way) => {
+    expect(ids(left(rule, way))).toEqual([]);
+  });
+
+  it("are not called too late in silence where that does no harm", () => {
+    expect(left(skip, { isAnsweredHere: true }).notes).toEqual([
+      expect.stringContaining("10.1.1.1 sees 203.0.113.1, not an address of this node"),
+    ]);
+  });
+});
+
+it("a packet that a rule forwards to another device at ingress is lost", () => {
+  const chain = {
+    family: "netdev",
+    table: "x",
+    name: "i",
+    handle: 1,
+    dev: "eth0",
+    type: "filter",
+    hook: "ingress",
+    prio: 0,
+    policy: "accept",
+  };
+  const rule = { family: "netdev", table: "x", chain: "i", handle: 4, expr: [{ fwd: { dev: "dm0" } }] };
+  expect(ids(foreignFindings([readNftTable("netdev", "x", { nftables: [{ chain }, { rule }] })], WAY))).toEqual(["foreign_drop"]);
+});
+
+describe("the mark that a packet has where its route is looked up", () => {
+  const bit = { markBit: 0x4000, endpoint: { ...WAY.endpoint, masquerade: true } };
+  const mangle = (text: string): ForeignTable => readIptablesTable("iptables", "mangle", `:PREROUTING ACCEPT\n${text}`);
+
+  it("is ours where masquerade is asked for, with what others set", () => {
+    expect(routedMark([], { ...WAY, ...bit })).toBe(0x4000);
+    expect(routedMark([], { ...WAY, markBit: 0x4000 })).toBe(0);
+    expect(routedMark([mangle("-A PREROUTING -j MARK --set-xmark 0x20000/0x20000")], { ...WAY, ...bit })).toBe(0x2_4000);
+    expect(routedMark([mangle("-A PREROUTING -j CONNMARK --restore-mark")], WAY)).toBe(0);
   });
 });

@@ -1,27 +1,11 @@
-import type { AskedPacket, Cause, FateEndpoint, UnjudgedRule } from "@turnout/core";
+import type { Cause, UnjudgedRule } from "@turnout/core";
 import { dropCause, ruleText, showCommand, TRANSLATED_AT, unjudgedRule } from "./drop-causes.ts";
 import { isProxyChain } from "./foreign-tables.ts";
+import type { HookedWay } from "./hooked-way.ts";
+import { keptSource } from "./kept-source.ts";
 import { playChain } from "./rules/play.ts";
 import type { Played } from "./rules/play.ts";
 import type { ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rules/rule.ts";
-
-/** A packet's way over this host, as rules of others see it. */
-export interface HookedWay {
-  readonly packet: AskedPacket;
-  readonly endpoint: FateEndpoint;
-  /** The device it leaves by; "" where it ends here. */
-  readonly outDevice: string;
-  /** The device that answers leave by. */
-  readonly backDevice: string;
-  /** A Service translates it; false: it goes on as it is. */
-  readonly isTranslated: boolean;
-  /** The mark that asks for masquerade; 0: the backend uses none. */
-  readonly markBit: number;
-  readonly isLocal: (address: string) => boolean;
-  readonly isInSet: HookedPacket["isInSet"];
-  /** Whether a program takes packets out of a queue; absent: it can't be told. */
-  readonly isQueueServed?: HookedPacket["isQueueServed"];
-}
 
 /** Where our nat chains are called in, after the routing decision. */
 const MASQUERADED_AT = 100;
@@ -39,12 +23,15 @@ interface Passage {
 /** What rules of others do. */
 export interface ForeignFindings {
   readonly causes: readonly Cause[];
+  /** What they change without keeping the packet from arriving; absent: nothing. */
+  readonly notes?: readonly string[];
   readonly unjudged: readonly UnjudgedRule[];
 }
 
 /** Say what rules of others do to a packet on its way, or to the answer. Pure. */
 export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay): ForeignFindings {
   const causes: Cause[] = [];
+  const notes: string[] = [];
   const unjudged = new Map<ForeignRule, UnjudgedRule>();
   let { mark } = firstPacket(way);
   let unclear = 0;
@@ -58,12 +45,15 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
         table,
         chain,
         { ...passage.packet, mark: marked, unclearMark: passage.isAnswer ? 0 : unclear & ~(marked ^ mark) },
-        isProxyChain,
+        (name) => isLeftOut(way, name),
       );
       if (!passage.isAnswer) ({ mark, unclearMark: unclear } = played);
       const strange = passage.isAnswer ? undefined : strangeSource(table, played, way);
       if (strange !== undefined) unjudged.set(strange.by, strange.rule);
       causes.push(...causesOf(table, passage, played, way, chain));
+      const kept = passage.at === "postrouting" && !passage.isAnswer ? keptSource(table, chain, played, way) : undefined;
+      if (typeof kept === "string") notes.push(kept);
+      else if (kept !== undefined) causes.push(kept);
       for (const doubt of played.doubts)
         if (doubt.may !== "pass" && !unjudged.has(doubt.rule)) unjudged.set(doubt.rule, unjudgedRule(table, doubt, passage));
       if (played.is !== "pass") break;
@@ -71,7 +61,28 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
   }
   const lost = markCause(tables, way);
   if (lost !== undefined && "by" in lost) unjudged.set(lost.by, lost.rule);
-  return { causes: lost === undefined || "by" in lost ? causes : [...causes, lost], unjudged: [...unjudged.values()] };
+  const noted = notes.length === 0 ? {} : { notes };
+  return { causes: lost === undefined || "by" in lost ? causes : [...causes, lost], ...noted, unjudged: [...unjudged.values()] };
+}
+
+/** Service proxies' chains are looked at otherwise; but ours accept what others would drop behind them. */
+function isLeftOut({ hasKubeChains = false }: HookedWay, chain: string): boolean {
+  return isProxyChain(chain) && !(hasKubeChains && chain === "KUBE-FORWARD");
+}
+
+/** Say which mark a packet has where its route is looked up, as far as that is known. Pure. */
+export function routedMark(tables: readonly ForeignTable[], way: HookedWay): number {
+  let mark = 0;
+  let unclear = 0;
+  for (const passage of passagesOf(way).filter(({ at, isAnswer }) => !isAnswer && ["ingress", "prerouting", "output"].includes(at)))
+    for (const { table, chain } of chainsAt(tables, passage)) {
+      const marked = wantedMark(way, passage, chain.hook?.priority ?? 0, mark);
+      const played = playChain(table, chain, { ...passage.packet, mark: marked, unclearMark: unclear & ~(marked ^ mark) }, isProxyChain);
+      ({ mark, unclearMark: unclear } = played);
+    }
+  // Ours is set there, whether others look at the packet after that or not.
+  const isAsked = way.isTranslated && way.endpoint.masquerade;
+  return ((isAsked ? mark | way.markBit : mark) & ~(isAsked ? unclear & ~way.markBit : unclear)) >>> 0;
 }
 
 /** A rule that can't be judged, as it was read and as it is told. */
@@ -198,7 +209,7 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
       ...deletionOf(played),
     });
   }
-  if (played.is !== "pass") causes.push(dropCause(table, played, passage, base));
+  if (played.is !== "pass") causes.push(dropCause(table, played, { ...passage, isBySocket: way.isBySocket === true }, base));
   return causes;
 }
 

@@ -1,5 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
+import type { NftChain } from "../netlink/nft-chains.ts";
+import type { Netlink } from "../netlink/netlink.ts";
 import { readingListing } from "../nft/listing.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, textsByHandle } from "./rules/nft-rules.ts";
@@ -23,7 +25,8 @@ const PROXY_TABLE = /^(turnout|kube-proxy)/;
 const PROXY_CHAIN = /^KUBE-(?!ROUTER|NWPLCY|POD-FW)/;
 const IPTABLES_TABLES: readonly string[] = ["raw", "mangle", "nat", "filter", "security"];
 const NFT_FAMILIES: Readonly<Record<IPFamily, readonly string[]>> = { IPv4: ["ip", "inet", "netdev"], IPv6: ["ip6", "inet", "netdev"] };
-const LIST_TIMEOUT_MS = 3_000;
+/** Of a busy host. What is not read in time is told, and the answer is worth less. */
+const LIST_TIMEOUT_MS = 10_000;
 
 /** Tell whether a chain is a service proxy's. Pure. */
 export function isProxyChain(name: string): boolean {
@@ -39,6 +42,7 @@ interface Wanted {
 interface Tools {
   readonly exec: Exec;
   readonly read: ReadFile;
+  readonly netlink: Pick<Netlink, "nftChains">;
 }
 
 /**
@@ -46,27 +50,32 @@ interface Tools {
  *
  * Edges: tables of service proxies are left out. iptables' legacy tables are read only where the kernel has them, since the tool would make them.
  */
-export async function readForeignTables(
-  { exec, read }: Tools,
-  family: IPFamily,
-  wanted: Wanted,
-  signal: AbortSignal,
-): Promise<ForeignTables> {
-  const unseen: string[] = [];
-  const guarded = async (what: string, reading: Promise<Omit<ForeignTables, "unseen">>): Promise<Omit<ForeignTables, "unseen">> => {
-    try {
-      return await reading;
-    } catch (error) {
-      if (!ProxyError.is(error)) throw error;
-      unseen.push(`${what}: ${error.message}`);
-      return { tables: [], proxyTables: [] };
-    }
-  };
+export async function readForeignTables(tools: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {
   const found = await Promise.all([
-    guarded("rules of nftables and iptables", readNft(exec, family, wanted, signal)),
-    guarded("rules of iptables (legacy)", readLegacy({ exec, read }, family, wanted, signal)),
+    guarded("nftables, iptables", readNft(tools, family, wanted, signal)),
+    guarded("iptables-legacy", readLegacy(tools, family, wanted, signal)),
   ]);
-  return { tables: found.flatMap(({ tables }) => tables), proxyTables: found.flatMap(({ proxyTables }) => proxyTables), unseen };
+  return together(found);
+}
+
+const NOTHING: ForeignTables = { tables: [], proxyTables: [], unseen: [] };
+
+/** What can't be read is named, and the rest counts. */
+async function guarded(what: string, reading: Promise<ForeignTables>): Promise<ForeignTables> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (!ProxyError.is(error)) throw error;
+    return { ...NOTHING, unseen: [`foreign rules (${what}): ${error.message}`] };
+  }
+}
+
+function together(found: readonly ForeignTables[]): ForeignTables {
+  return {
+    tables: found.flatMap(({ tables }) => tables),
+    proxyTables: found.flatMap(({ proxyTables }) => proxyTables),
+    unseen: found.flatMap(({ unseen }) => unseen),
+  };
 }
 
 /** Run a program that lists. @throws {ProxyError} `tool_failed` when it fails. */
@@ -83,51 +92,49 @@ interface ListedBase {
   readonly isIptables: boolean;
 }
 
-async function readNft(exec: Exec, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<Omit<ForeignTables, "unseen">> {
-  const stdout = await listing(exec, "nft", ["-j", "list", "chains"], signal);
-  const all = readingListing(() => basesOf(stdout)).filter((base) => NFT_FAMILIES[family].includes(base.family));
-  const bases = all.filter(({ table }) => !PROXY_TABLE.test(table));
-  const own = bases.filter(({ isIptables }) => !isIptables);
-  const read = own.map(async (base) => {
-    const [text, shown] = await Promise.all([
-      listing(exec, "nft", ["-j", "list", "table", base.family, base.table], signal),
-      // As people know it, without what is in sets.
-      listing(exec, "nft", ["-a", "-t", "list", "table", base.family, base.table], signal),
-    ]);
-    return [readingListing(() => readNftTable(base.family, base.table, JSON.parse(text), textsByHandle(shown)))];
-  });
-  const iptables = bases.filter(({ isIptables }) => isIptables).map(({ table }) => table);
+/** Which tables there are is asked over netlink: for any question nft reads all that the kernel has, the elements of a proxy's sets too. */
+async function readNft({ exec, netlink }: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {
+  const all = basesOf(await netlink.nftChains()).filter((base) => NFT_FAMILIES[family].includes(base.family));
   const tool = family === "IPv4" ? "iptables" : "ip6tables";
-  const tables = await Promise.all([...read, ...iptables.map((table) => readIptables(exec, tool, `${tool}-nft`, table, wanted, signal))]);
+  const read = all
+    .filter(({ table }) => !PROXY_TABLE.test(table))
+    .map((base) => {
+      const reading = base.isIptables ? readIptables(exec, tool, `${tool}-nft`, base.table, wanted, signal) : readTable(exec, base, signal);
+      const name = base.isIptables ? `${tool} table ${base.table}` : `table ${base.family} ${base.table}`;
+      return guarded(
+        name,
+        reading.then((table) => ({ ...NOTHING, tables: [table] })),
+      );
+    });
   const proxyTables = all.filter(({ table }) => PROXY_TABLE.test(table)).map((base) => `${base.family} ${base.table}`);
-  return { tables: tables.flat(), proxyTables };
+  return together([{ ...NOTHING, proxyTables }, ...(await Promise.all(read))]);
+}
+
+async function readTable(exec: Exec, { family, table }: ListedBase, signal: AbortSignal): Promise<ForeignTable> {
+  const [text, shown] = await Promise.all([
+    listing(exec, "nft", ["-j", "list", "table", family, table], signal),
+    // As people know it, without what is in sets.
+    listing(exec, "nft", ["-a", "-t", "list", "table", family, table], signal),
+  ]);
+  return readingListing(() => readNftTable(family, table, JSON.parse(text), textsByHandle(shown)));
 }
 
 /** The tables with base chains. */
-function basesOf(text: string): readonly ListedBase[] {
-  const entries =
-    (JSON.parse(text) as { readonly nftables?: readonly { readonly chain?: Readonly<Record<string, unknown>> }[] }).nftables ?? [];
+function basesOf(chains: readonly NftChain[]): readonly ListedBase[] {
   const found = new Map<string, ListedBase>();
-  for (const { chain } of entries) {
-    if (chain?.["hook"] === undefined) continue;
-    const [family, table, name] = [String(chain["family"]), String(chain["table"]), String(chain["name"])];
+  for (const { family, table, name, base } of chains) {
+    if (base === undefined) continue;
     const isIptables = (family === "ip" || family === "ip6") && IPTABLES_TABLES.includes(table) && name === name.toUpperCase();
     found.set(`${family} ${table}`, { family, table, isIptables });
   }
   return [...found.values()];
 }
 
-async function readLegacy(
-  { exec, read: readText }: Tools,
-  family: IPFamily,
-  wanted: Wanted,
-  signal: AbortSignal,
-): Promise<Omit<ForeignTables, "unseen">> {
+async function readLegacy({ exec, read: readText }: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {
   const names = await readText(family === "IPv4" ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names");
   const tables = (names ?? "").split("\n").filter((table) => IPTABLES_TABLES.includes(table));
   const tool = family === "IPv4" ? "iptables-legacy" : "ip6tables-legacy";
-  const read = (await Promise.all(tables.map((table) => readIptables(exec, tool, tool, table, wanted, signal)))).flat();
-  return { tables: read, proxyTables: [] };
+  return { ...NOTHING, tables: await Promise.all(tables.map((table) => readIptables(exec, tool, tool, table, wanted, signal))) };
 }
 
 /** Of the table nat only the chains that packets come to: a service proxy's are a hundred thousand. */
@@ -138,9 +145,9 @@ async function readIptables(
   table: string,
   { readsServices }: Wanted,
   signal: AbortSignal,
-): Promise<readonly ForeignTable[]> {
+): Promise<ForeignTable> {
   const list = (...chain: readonly string[]): Promise<string> => listing(exec, program, ["-w", "2", "-t", table, "-S", ...chain], signal);
-  if (table !== "nat") return [readIptablesTable(tool, table, await list())];
+  if (table !== "nat") return readIptablesTable(tool, table, await list());
   const texts = new Map<string, string>();
   for (let open: readonly string[] = ["PREROUTING", "OUTPUT", "POSTROUTING"]; open.length > 0;) {
     for (const chain of open) texts.set(chain, await list(chain));
@@ -150,5 +157,5 @@ async function readIptables(
         !texts.has(target) && (!isProxyChain(target) || (readsServices && target === "KUBE-SERVICES")) && !/^[A-Z]+$/.test(target),
     );
   }
-  return [readIptablesTable(tool, table, [...texts.values()].join("\n"))];
+  return readIptablesTable(tool, table, [...texts.values()].join("\n"));
 }

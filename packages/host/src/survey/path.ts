@@ -1,13 +1,17 @@
-import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, Survey } from "@turnout/core";
+import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, Step, Survey } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import { flowCauses, readFlowTimeouts } from "./flow-causes.ts";
 import { counterCauses, readCounters } from "./counter-causes.ts";
-import { foreignFindings } from "./foreign-causes.ts";
+import { foreignFindings, routedMark } from "./foreign-causes.ts";
 import type { ForeignFindings } from "./foreign-causes.ts";
+import type { HookedWay } from "./hooked-way.ts";
 import { readForeignTables } from "./foreign-tables.ts";
 import type { ForeignTables, ReadFile } from "./foreign-tables.ts";
 import { mtuCauses } from "./mtu-causes.ts";
-import type { ForeignTable, HookedPacket } from "./rules/rule.ts";
+import { routeFor } from "./route.ts";
+import { takenCauses, unreachableCause } from "./route-causes.ts";
+import type { HookedPacket } from "./rules/rule.ts";
+import { isAddressIn } from "./rules/values.ts";
 import { readWay, readWayFacts } from "./way.ts";
 import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
 import type { Way, WayFacts } from "./way.ts";
@@ -15,7 +19,7 @@ import type { Way, WayFacts } from "./way.ts";
 /** What the host is read with. */
 export interface PathTools {
   readonly exec: Exec;
-  readonly netlink: Pick<Netlink, "flowsOfClient">;
+  readonly netlink: Pick<Netlink, "flowsOfClient" | "nftChains">;
   readonly read: ReadFile;
 }
 
@@ -44,34 +48,95 @@ const KUBE_SERVICES = "KUBE-SERVICES";
  */
 export async function surveyPath(tools: PathTools, question: PathQuestion, signal: AbortSignal): Promise<Survey> {
   const { packet, fate } = question;
-  const endpoints = targetsOf(packet, fate);
-  const [ways, foreign, flows, timeouts, counters, isQueueServed] = await Promise.all([
-    Promise.all(endpoints.map((endpoint) => readWay(tools, packet, endpoint, signal))),
+  if (await isUnreachable(tools.exec, question, signal)) return unreachable(packet);
+  const [foreign, flows, timeouts, counters, isQueueServed] = await Promise.all([
     readForeignTables(tools, packet.family, { readsServices: !question.hasKubeChains }, signal),
-    tools.netlink.flowsOfClient(packet.family, packet),
+    // No packet of a client whose socket is translated is for the Service's address.
+    isBySocket(fate) ? [] : tools.netlink.flowsOfClient(packet.family, packet),
     readFlowTimeouts(tools.read),
     readCounters(tools.read),
     readQueues(tools.read),
   ]);
+  const found = { ...question, ...foreign, isQueueServed };
+  const ways = await Promise.all(targetsOf(packet, fate).map((endpoint) => wayTo(tools, found, endpoint, signal)));
   // By which device packets come in matters where some were dropped for coming in by the wrong one.
   const facts = await readWayFacts(tools, packet, ways, { ofAllDevices: counters.reversePathDrops > 0 }, signal);
-  const ruled = await Promise.all(
-    ways.map((way) => playForeign(tools.exec, foreign.tables, { ...question, isQueueServed }, way, facts, signal)),
-  );
+  const ruled = await Promise.all(ways.map((way) => playForeign(tools.exec, found, way, facts, signal)));
   // What is no Service's goes on, by the same ways.
   const goesOn = fate.is === "forward" || fate.is === "pass";
   const foreignOnes = shared(ruled.map(({ causes }) => causes));
+  if (fate.is === "forward" && fate.isHostAddress === true && foreignOnes.some(({ id }) => id === "untracked"))
+    return answeredHere(packet, await surveyPath(tools, { ...question, fate: { is: "pass" } }, signal));
+  const taken = fate.is === "forward" ? takenCauses(ways, question.hostAddresses) : [];
   return {
     steps: goesOn ? waySteps(packet, ways) : [],
-    notes: goesOn ? defaultNotes(packet, ways, question.podCIDRs ?? []) : [],
+    notes: goesOn ? [...defaultNotes(packet, ways, question.podCIDRs ?? []), ...new Set(ruled.flatMap(({ notes = [] }) => notes))] : [],
     causes: [
-      ...(goesOn ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...foreignOnes] : foreignOnes),
+      ...(goesOn ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...taken, ...foreignOnes] : foreignOnes),
       ...flowCauses(packet, fate, flows, timeouts),
       ...proxyCauses(question, foreign),
       ...counterCauses(packet, ways, facts, counters),
     ],
     unseen: foreign.unseen,
     unjudged: goesOn ? distinctRules(ruled) : [],
+  };
+}
+
+function isBySocket(fate: Fate): boolean {
+  return fate.is === "forward" && fate.at === "socket";
+}
+
+/** A program of this host connects to the Service's address, and the kernel has no route there. At a socket the endpoint is put in its place first. */
+async function isUnreachable(exec: Exec, { packet, fate }: PathQuestion, signal: AbortSignal): Promise<boolean> {
+  if (packet.device !== "" || fate.is !== "forward" || isBySocket(fate)) return false;
+  const route = await routeFor(exec, packet.family, { to: packet.destination }, signal);
+  return route.is === "none" && route.why !== "other";
+}
+
+function unreachable(packet: AskedPacket): Survey {
+  const steps: readonly Step[] = [{ says: `but before that, connect() needs a route to ${packet.destination}, and this node has none` }];
+  return { steps, causes: [unreachableCause(packet)], unseen: [] };
+}
+
+/** Untracked at an address that is this host's too: so NodeLocal DNSCache takes over a cluster IP. */
+function answeredHere({ destination, port, protocol }: AskedPacket, survey: Survey): Survey {
+  const says = `${destination} is an address of this node too, and is untracked on purpose: a local program (NodeLocal DNS) answers`;
+  const listeners = `ss -${protocol === "UDP" ? "u" : "t"}lnp 'sport = :${port}'`;
+  return { ...survey, steps: [{ says }, ...survey.steps], notes: [`${says}; ask whether it runs: ${listeners}`, ...(survey.notes ?? [])] };
+}
+
+/** What is read before ways are looked up. */
+interface Found extends PathQuestion, ForeignTables {
+  readonly isQueueServed: HookedPacket["isQueueServed"];
+}
+
+/** Look up the way to one endpoint, with the mark that the packet has there. */
+async function wayTo(tools: PathTools, found: Found, endpoint: FateEndpoint, signal: AbortSignal): Promise<Way> {
+  const { packet, fate, tables } = found;
+  const unknown = { outDevice: "", backDevice: "", isInSet: () => undefined };
+  const mark = routedMark(tables, hookedWay(found, packet, { endpoint, ...unknown }));
+  return await readWay(tools, packet, endpoint, { mark, isSourceOpen: isBySocket(fate) && packet.device === "" }, signal);
+}
+
+/** A packet's way as rules of others see it. */
+function hookedWay(
+  { packet: asked, fate, hostAddresses, masqueradeBit, hasKubeChains, podCIDRs = [], isQueueServed }: Found,
+  packet: AskedPacket,
+  way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isInSet">,
+): HookedWay {
+  const { endpoint } = way;
+  const isAtSocket = isBySocket(fate);
+  const isLocal = (address: string): boolean => hostAddresses.includes(address) || address.startsWith("127.") || address === "::1";
+  return {
+    ...way,
+    packet: isAtSocket ? { ...packet, destination: endpoint.ip, port: endpoint.port } : packet,
+    isTranslated: fate.is === "forward" && !isAtSocket,
+    isBySocket: isAtSocket,
+    hasKubeChains,
+    isAnsweredHere: endpoint.isLocal || isLocal(asked.source) || podCIDRs.some((range) => isAddressIn(asked.source, range) === true),
+    markBit: masqueradeBit === undefined ? 0 : 2 ** masqueradeBit,
+    isLocal,
+    ...(isQueueServed === undefined ? {} : { isQueueServed }),
   };
 }
 
@@ -126,27 +191,27 @@ function distinctRules(found: readonly ForeignFindings[]): ForeignFindings["unju
   return [...new Map(all.map((rule) => [`${rule.says} ${rule.rule}`, rule])).values()];
 }
 
-/** What concerns several endpoints is said once. */
+/** What concerns several endpoints is said once, with what lets each of them through. */
 function shared(found: readonly (readonly Cause[])[]): readonly Cause[] {
   const told = new Map<string, Cause>();
-  for (const cause of found.flat())
-    if (!told.has(`${cause.id} ${cause.show?.join()}`)) told.set(`${cause.id} ${cause.show?.join()}`, cause);
+  for (const cause of found.flat()) {
+    const key = `${cause.id} ${cause.show?.join()}`;
+    const first = told.get(key) ?? cause;
+    const commands = new Set([...(first.commands ?? []), ...(cause.commands ?? [])]);
+    told.set(key, commands.size === 0 ? first : { ...first, commands: [...commands] });
+  }
   return [...told.values()];
 }
 
 /** Play the packet through the rules of others; sets they ask for are looked into as they are met. */
-async function playForeign(
-  exec: Exec,
-  tables: readonly ForeignTable[],
-  question: PathQuestion & { readonly isQueueServed: HookedPacket["isQueueServed"] },
-  way: Way,
-  facts: WayFacts,
-  signal: AbortSignal,
-): Promise<ForeignFindings> {
-  const { packet, fate, hostAddresses, masqueradeBit, isQueueServed } = question;
+async function playForeign(exec: Exec, found: Found, way: Way, facts: WayFacts, signal: AbortSignal): Promise<ForeignFindings> {
+  const { tables } = found;
   const held = new Map<string, boolean>();
   const outDevice = way.there.is === "way" && !way.there.isLocal ? way.there.device : "";
   const backDevice = way.back?.is === "way" && !way.back.isLocal ? way.back.device : "";
+  // Where the kernel chooses the source after the endpoint, the route says which.
+  const source = way.asked.from === undefined && way.there.is === "way" ? way.there.source : undefined;
+  const packet = found.packet.device === "" && source !== undefined ? { ...found.packet, source } : found.packet;
   for (let round = 0; ; round++) {
     const asked = new Map<string, readonly string[]>();
     const isInSet: HookedPacket["isInSet"] = (set, address, port) => {
@@ -155,22 +220,10 @@ async function playForeign(
       if (!held.has(key)) asked.set(key, [set, member]);
       return held.get(key);
     };
-    const isLocal = (address: string): boolean => hostAddresses.includes(address) || address.startsWith("127.") || address === "::1";
-    const markBit = masqueradeBit === undefined ? 0 : 2 ** masqueradeBit;
-    const hooked = {
-      packet,
-      endpoint: way.endpoint,
-      outDevice,
-      backDevice,
-      isTranslated: fate.is === "forward",
-      markBit,
-      isLocal,
-      isInSet,
-      ...(isQueueServed === undefined ? {} : { isQueueServed }),
-    };
-    const { causes, unjudged } = foreignFindings(tables, hooked);
-    const narrow = mtuCauses(tables, question, way, facts, { isLocal, isInSet });
-    if (asked.size === 0 || round === SET_ROUNDS) return { causes: [...causes, ...narrow], unjudged };
+    const hooked = hookedWay(found, packet, { endpoint: way.endpoint, outDevice, backDevice, isInSet });
+    const { causes, notes = [], unjudged } = foreignFindings(tables, hooked);
+    const narrow = mtuCauses(tables, found, way, facts, { isLocal: hooked.isLocal, isInSet });
+    if (asked.size === 0 || round === SET_ROUNDS) return { causes: [...causes, ...narrow], notes, unjudged };
     await Promise.all(
       [...asked].map(async ([key, [set = "", member = ""]]) => {
         const { code } = await exec.run("ipset", ["test", set, member], { signal });

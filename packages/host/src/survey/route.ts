@@ -18,6 +18,8 @@ export type Route =
       readonly says: string;
       /** Of `rp_filter`: the device that answers would leave by. */
       readonly elsewhere?: string;
+      /** The routing rule that is why. */
+      readonly rule?: { readonly text: string; readonly priority: number };
     };
 
 /** What to look up. */
@@ -27,6 +29,8 @@ export interface RouteQuestion {
   readonly from?: string;
   /** The device a packet comes in by; absent: the host itself sends it. */
   readonly by?: string;
+  /** The packet's mark; absent: none. */
+  readonly mark?: number;
 }
 
 /** Ask the kernel for a route as it would look one up for a packet, with its checks of the source. */
@@ -41,14 +45,19 @@ export async function isByDefault(exec: Exec, family: IPFamily, question: RouteQ
   return code === 0 && firstOf(stdout)?.["dst"] === "default";
 }
 
-function getArguments(family: IPFamily, { to, from, by }: RouteQuestion, how: readonly string[]): readonly string[] {
-  const sender = [...(from === undefined ? [] : ["from", from]), ...(by === undefined ? [] : ["iif", by])];
+function getArguments(family: IPFamily, { to, from, by, mark = 0 }: RouteQuestion, how: readonly string[]): readonly string[] {
+  const sender = [
+    ...(from === undefined ? [] : ["from", from]),
+    ...(by === undefined ? [] : ["iif", by]),
+    ...(mark === 0 ? [] : ["mark", `0x${mark.toString(16)}`]),
+  ];
   return ["-j", family === "IPv4" ? "-4" : "-6", "route", "get", ...how, to, ...sender];
 }
 
 /** Write the command that shows a route. Pure. */
-export function routeCommand({ to, from, by }: RouteQuestion): string {
-  return `ip route get ${to}${from === undefined ? "" : ` from ${from}`}${by === undefined ? "" : ` iif ${by}`}`;
+export function routeCommand({ to, from, by, mark = 0 }: RouteQuestion): string {
+  const marked = mark === 0 ? "" : ` mark 0x${mark.toString(16)}`;
+  return `ip route get ${to}${from === undefined ? "" : ` from ${from}`}${by === undefined ? "" : ` iif ${by}`}${marked}`;
 }
 
 /** Read what `ip -j route get` answered. Pure. */

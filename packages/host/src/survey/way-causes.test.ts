@@ -1,6 +1,7 @@
 import type { AskedPacket } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { counterCauses } from "./counter-causes.ts";
+import { takenCauses, unreachableCause } from "./route-causes.ts";
 import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
 import type { Link, Way, WayFacts } from "./way.ts";
 
@@ -96,4 +97,31 @@ describe("packets that rp_filter has dropped", () => {
   it("are others, where somebody said by which device it comes in", () => {
     expect(counterCauses({ ...PACKET, device: "n2" }, [WAY], FACTS, drops)).toEqual([]);
   });
+});
+
+it("a routing rule that refuses is what is to be looked at, not the pod", () => {
+  const rule = { text: "from 203.0.113.1 prohibit", priority: 50 };
+  const there = { is: "none", why: "no_route", says: "a routing rule refuses it", rule } as const;
+  const [cause] = wayCauses(PACKET, { ...WAY, there, back: undefined }, FACTS);
+  expect(cause).toMatchObject({ id: "no_route", commands: ["ip rule del pref 50"] });
+  expect(cause?.says).toBe("there is no way to 10.1.2.1: a routing rule refuses it (ip rule: from 203.0.113.1 prohibit)");
+});
+
+it("an endpoint that a local route takes is named, and not one whose address this host has", () => {
+  const taken = { ...WAY, there: { ...route("lo"), isLocal: true } };
+  expect(takenCauses([taken], [])[0]).toMatchObject({ id: "address_taken", commands: ["ip route del local 10.1.2.1"] });
+  expect([takenCauses([taken], ["10.1.2.1"]), takenCauses([WAY], [])]).toEqual([[], []]);
+});
+
+it("without a route to the address connect() fails, whatever rules say", () => {
+  expect(unreachableCause({ ...PACKET, destination: "10.96.0.20" }).says).toBe(
+    "this node has no route to 10.96.0.20, so connect() fails before any rule",
+  );
+});
+
+it("an address of loopback counts as the source only where the kernel does not choose another one", () => {
+  const local = { ...WAY, asked: { to: "10.1.2.1", from: "127.0.0.1" } };
+  const fromLoopback = { ...PACKET, source: "127.0.0.1", device: "" };
+  expect(wayCauses(fromLoopback, local, FACTS).map(({ id }) => id)).toEqual(["localnet_off"]);
+  expect(wayCauses(fromLoopback, { ...WAY, asked: { to: "10.1.2.1" } }, FACTS)).toEqual([]);
 });

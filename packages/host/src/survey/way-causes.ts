@@ -1,6 +1,7 @@
 import { cidrContains, hostPort, parseCIDR, parseIP, UNKNOWN_DEVICE } from "@turnout/core";
 import type { AskedPacket, Cause, FateEndpoint, Step } from "@turnout/core";
 import { routeCommand } from "./route.ts";
+import { ruleCause } from "./route-causes.ts";
 import type { Route, RouteQuestion } from "./route.ts";
 import type { Way, WayFacts } from "./way.ts";
 
@@ -118,6 +119,7 @@ function lostCause(
       show,
       mend: "see what ip says, and whether the question fits this host",
     };
+  if (route.rule !== undefined) return ruleCause(packet, route.says, route.rule, to, show, side);
   const lost = deviceCause(packet, route.says, to, facts, side);
   if (lost !== undefined) return lost;
   if (side === "back")
@@ -181,9 +183,9 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
   };
 }
 
-function forwardingCauses(packet: AskedPacket, { there, endpoint }: Way, { parameters }: WayFacts): readonly Cause[] {
+function forwardingCauses(packet: AskedPacket, { there, endpoint, asked }: Way, { parameters }: WayFacts): readonly Cause[] {
   const isForwarded = packet.device !== "" && !(there.is === "way" && there.isLocal);
-  if (packet.source.startsWith("127.") && !endpoint.ip.startsWith("127.") && !(there.is === "way" && there.isLocal)) {
+  if (asked.from?.startsWith("127.") === true && !endpoint.ip.startsWith("127.") && !(there.is === "way" && there.isLocal)) {
     const isOn = ["all", there.is === "way" ? there.device : ""].some(
       (device) => parameters.get(`ipv4/conf/${device}/route_localnet`) === "1",
     );
@@ -240,7 +242,9 @@ function linkCauses(
       says,
       show: [`ip link show ${device}`],
       ...(link.isUp
-        ? { mend: "bring the other end up (for a pod: delete the pod, its network namespace is broken)" }
+        ? {
+            mend: "bring the other end up (a pod's: delete the pod, its network namespace is broken; an uplink's: see cable, switch, virtual machine)",
+          }
         : { mend: "set it up", commands: [`ip link set ${device} up`] }),
     });
   }

@@ -3,6 +3,7 @@ import type { AskedPacket, Exec, FateEndpoint, IPFamily } from "@turnout/core";
 import type { ReadFile } from "./foreign-tables.ts";
 import { isByDefault, routeFor } from "./route.ts";
 import type { Route, RouteQuestion } from "./route.ts";
+import { readRoutingRules } from "./routing-rules.ts";
 
 /** A device as `ip -j link` tells of it. */
 export interface Link {
@@ -27,19 +28,29 @@ export interface WayTools {
   readonly read: ReadFile;
 }
 
+/** What of the packet decides about its route besides its addresses. */
+export interface Sending {
+  /** The mark it has where the route is looked up; 0: none. */
+  readonly mark: number;
+  /** The kernel has yet to choose the source: the socket's address is replaced before. */
+  readonly isSourceOpen: boolean;
+}
+
 /** Look up the routes to an endpoint and back, as the kernel would for these packets. */
 export async function readWay(
   tools: WayTools,
   { family, source, device }: AskedPacket,
   endpoint: FateEndpoint,
+  { mark, isSourceOpen }: Sending,
   signal: AbortSignal,
 ): Promise<Way> {
   const isFromHost = device === "";
   // A source that isn't the host's can't be looked up without a device.
   const asked: RouteQuestion = {
     to: endpoint.ip,
-    ...(device === UNKNOWN_DEVICE ? {} : { from: source }),
+    ...(device === UNKNOWN_DEVICE || isSourceOpen ? {} : { from: source }),
     ...(device === "" || device === UNKNOWN_DEVICE ? {} : { by: device }),
+    ...(mark === 0 ? {} : { mark }),
   };
   const there = await routeTaken(tools, family, asked, signal);
   const isHere = there.is === "way" && there.isLocal;
@@ -55,11 +66,13 @@ export async function readWay(
 /** Look a route up, and where the kernel refuses the packet find out why: where it should go, or where it comes from. */
 async function routeTaken({ exec, read }: WayTools, family: IPFamily, asked: RouteQuestion, signal: AbortSignal): Promise<Route> {
   const route = await routeFor(exec, family, asked, signal);
-  const { to, from, by } = asked;
+  const { to, from, by, mark = 0 } = asked;
   if (route.is === "way") return route.isLocal ? route : { ...route, isDefault: await isByDefault(exec, family, asked, signal) };
-  if (route.why !== "refused" && route.why !== "rp_filter") return route;
   const isFiltered = route.why === "rp_filter";
-  const plain = isFiltered ? undefined : await routeFor(exec, family, { to }, signal);
+  const rule = isFiltered || route.why === "other" ? undefined : await ruleAgainst(exec, family, asked, signal);
+  if (rule !== undefined) return rule;
+  if (route.why !== "refused" && !isFiltered) return route;
+  const plain = isFiltered ? undefined : await routeFor(exec, family, { to, mark }, signal);
   if (plain?.is === "none") return { ...plain, why: "no_route", says: plain.why === "refused" ? "a blackhole route" : plain.says };
   if (from === undefined || by === undefined || family !== "IPv4") return route;
   const filters = await Promise.all(
@@ -69,6 +82,27 @@ async function routeTaken({ exec, read }: WayTools, family: IPFamily, asked: Rou
   const isElsewhere = back.is === "none" || back.device !== by;
   if (!isFiltered && (Math.max(...filters) === 0 || !isElsewhere)) return route;
   return { ...route, why: "rp_filter", ...(back.is === "way" ? { elsewhere: back.device } : {}) };
+}
+
+/** The routing rule because of which there is no route: it refuses, or it sends what has this mark to a table without one. */
+async function ruleAgainst(exec: Exec, family: IPFamily, asked: RouteQuestion, signal: AbortSignal): Promise<Route | undefined> {
+  const { to, mark = 0 } = asked;
+  const found = (await readRoutingRules(exec, family, signal)).filter(({ fits }) => fits(asked));
+  const lost = (says: string, { text, priority }: (typeof found)[number]): Route => ({
+    is: "none",
+    why: "no_route",
+    says,
+    rule: { text, priority },
+  });
+  const marked = mark === 0 ? undefined : found.find(({ isByMark }) => isByMark);
+  if (marked !== undefined && marked.does === "look up") {
+    const [withMark, without] = await Promise.all([{ to, mark }, { to }].map((question) => routeFor(exec, family, question, signal)));
+    if (withMark?.is === "none" && without?.is === "way")
+      return lost(`packets with the mark 0x${mark.toString(16)} take a table without a way there`, marked);
+  }
+  const refusing = found.find(({ does }) => does === "refuse");
+  // A route in a table that is asked before it would have been taken, so there is none.
+  return refusing === undefined ? undefined : lost("a routing rule refuses it", refusing);
 }
 
 /** Read all devices. */

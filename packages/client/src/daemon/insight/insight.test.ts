@@ -15,6 +15,7 @@ import {
 } from "../../test-support/toys.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import type { ProxyStatus } from "./status.ts";
+import type { WhyHelp } from "./why-help.ts";
 
 let proxy: ToyProxy;
 let port = 0;
@@ -26,9 +27,9 @@ beforeEach(async () => {
 
 afterEach(() => proxy.end());
 
-async function start(module = toyModule(proxy.kernel), overrides: Partial<RunConfig> = {}): Promise<void> {
+async function start(module = toyModule(proxy.kernel), overrides: Partial<RunConfig> = {}, why: WhyHelp = {}): Promise<void> {
   const config = toyConfig({ metricsBindAddress: { ip: "127.0.0.1", port }, ...overrides });
-  void proxy.start({ config, source: "file:shop.yaml" }, module);
+  void proxy.start({ config, source: "file:shop.yaml", why }, module);
   await eventually("the port answers", () =>
     fetch(`http://127.0.0.1:${port}/healthz`).then(
       ({ ok }) => ok,
@@ -134,6 +135,15 @@ describe("/turnout/status", () => {
     };
     expect(await ask("shop/cart")).toEqual([400, expect.stringContaining("Service shop/cart has 10.96.0.10:80/TCP")]);
     expect(await ask("shop/none")).toEqual([400, "no Service of that name has an address here"]);
+  });
+
+  test("knows addresses on devices without a carrier, which a process does not see", async () => {
+    await start(toyModule(proxy.kernel), {}, { addresses: () => Promise.resolve(["192.168.50.1"]) });
+    proxy.pushBoth();
+    await flushPromises();
+    const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?from=192.168.50.1&to=10.96.0.10&port=80`);
+    const { packet, steps } = (await asked.json()) as Answer;
+    expect([packet.device, steps[0]?.says]).toEqual(["", "192.168.50.1 is this node itself"]);
   });
 
   test("is answered to no name that a stranger's DNS may lead here", async () => {

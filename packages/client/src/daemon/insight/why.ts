@@ -28,7 +28,7 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
   if (view?.context === undefined)
     return refusal(400, `nothing is known of ${packet.family} here: this proxy does not serve it, or has not heard of its node yet`);
   const { why = {} } = proxy;
-  const own = proxy.hostAddresses(packet.family);
+  const own = (await why.addresses?.(packet.family)) ?? proxy.hostAddresses(packet.family);
   const isHosts = own.includes(packet.source);
   const located = device === undefined && !isHosts ? await why.locate?.(packet, own, signal) : undefined;
   const whole: AskedPacket = located ?? { ...packet, device: device ?? "" };

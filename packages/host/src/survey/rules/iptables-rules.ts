@@ -196,6 +196,8 @@ function actionOf(word: string, target: string, options: readonly string[]): Act
       return markOf(options);
     case "CONNMARK":
       return connectionMarkOf(options);
+    case "MASQUERADE":
+      return { does: "source", address: "" };
     case "SNAT":
       return { does: "source", address: addressIn(valueOf(options, "--to-source")) };
     case "NFQUEUE": {
@@ -210,17 +212,7 @@ function actionOf(word: string, target: string, options: readonly string[]): Act
   }
 }
 
-const FOLLOWED_NO_FURTHER: ReadonlySet<string> = new Set([
-  "LOG",
-  "NFLOG",
-  "MASQUERADE",
-  "TCPMSS",
-  "CHECKSUM",
-  "TRACE",
-  "CLASSIFY",
-  "SET",
-  "TEE",
-]);
+const FOLLOWED_NO_FURTHER: ReadonlySet<string> = new Set(["LOG", "NFLOG", "TCPMSS", "CHECKSUM", "TRACE", "CLASSIFY", "SET", "TEE"]);
 
 function valueOf(options: readonly string[], name: string): string {
   const at = options.indexOf(name);

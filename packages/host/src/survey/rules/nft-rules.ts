@@ -74,18 +74,7 @@ function readRule(expressions: readonly Json[], sets: NamedSets): Omit<ForeignRu
 }
 
 /** Statements that decide nothing. */
-const IGNORED: ReadonlySet<string> = new Set([
-  "counter",
-  "log",
-  "flow",
-  "set",
-  "map",
-  "masquerade",
-  "ct timeout",
-  "ct expectation",
-  "secmark",
-  "dup",
-]);
+const IGNORED: ReadonlySet<string> = new Set(["counter", "log", "flow", "set", "map", "ct timeout", "ct expectation", "secmark", "dup"]);
 
 function actionOf(word: string, body: unknown): Action | undefined {
   const chain = isJson(body) ? String(body["target"]) : "";
@@ -103,6 +92,11 @@ function actionOf(word: string, body: unknown): Action | undefined {
     case "redirect":
     case "tproxy":
       return { does: "translate" };
+    case "masquerade":
+      return { does: "source", address: "" };
+    // To another device, as it is: this host sees no more of it.
+    case "fwd":
+      return { does: "drop" };
     case "snat":
       return isJson(body) && typeof body["addr"] === "string" ? { does: "source", address: body["addr"] } : { does: "accept" };
     case "queue":

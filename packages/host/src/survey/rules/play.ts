@@ -25,6 +25,8 @@ export interface Played {
   readonly byChain?: string;
   /** In the order in which the packet met them. */
   readonly doubts: readonly Doubt[];
+  /** Chains that were called and left out. */
+  readonly skipped: ReadonlySet<string>;
 }
 
 const DEPTH_MAX = 32;
@@ -47,6 +49,7 @@ export function playChain(table: ForeignTable, base: ForeignChain, packet: Hooke
     by: undefined,
     byChain: undefined,
     doubts: [],
+    skipped: new Set(),
     met: { rules: 0 },
   };
   const end = walk(table, base, packet, isSkipped, state, 0);
@@ -67,6 +70,7 @@ interface State {
   by: ForeignRule | undefined;
   byChain: string | undefined;
   readonly doubts: Doubt[];
+  readonly skipped: Set<string>;
   readonly met: { rules: number };
 }
 
@@ -181,6 +185,7 @@ function act(action: Action, { table, chain, rule, packet, isSkipped, state, dep
     case "jump":
     case "goto": {
       const next = table.chains.get(action.chain);
+      if (isSkipped(action.chain)) state.skipped.add(action.chain);
       if (next === undefined || isSkipped(action.chain)) return undefined;
       const end = walk(table, next, packet, isSkipped, state, depth + 1);
       if (typeof end !== "string") return end;

@@ -44,7 +44,7 @@ export type Action =
   | { readonly does: "jump" | "goto"; readonly chain: string }
   /** Mark becomes (mark & keep) ^ flip; bits of `unclear` are something else then, that can't be known. */
   | { readonly does: "mark"; readonly keep: number; readonly flip: number; readonly unclear?: number }
-  /** The source becomes this address. */
+  /** The source becomes this address; "": one of this host's. */
   | { readonly does: "source"; readonly address: string }
   /** A program decides, which takes packets out of one of these queues; none: it can't be told which. Bypassed: without a program they pass. */
   | { readonly does: "queue"; readonly queues: readonly number[]; readonly isBypassed: boolean };

@@ -1,0 +1,48 @@
+import { expect, it } from "vitest";
+import { objectId } from "../contract/backend.ts";
+import type { Backend, KernelObject } from "../contract/backend.ts";
+import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
+import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
+import { explainPacket } from "./explain-packet.ts";
+import type { PacketQuestion } from "./explain-packet.ts";
+
+type Question = PacketQuestion<unknown, KernelObject, unknown>;
+
+const OBJECT: KernelObject = { kind: "chain", key: "a", value: "drop" };
+const { signal } = new AbortController();
+
+function question(held: readonly KernelObject[]): Question {
+  const { view, pull } = createStoreView([
+    rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }),
+    rawService("web", { clusterIP: "10.96.0.10" }),
+    rawSlice("web", [{ ip: "10.1.1.5", node: "node1" }]),
+  ]);
+  const node = pull()?.node;
+  if (node === undefined) throw new Error("the first change set has a node");
+  const family = {
+    skeleton: () => [OBJECT],
+    render: () => [],
+    lookup: () => Promise.resolve(new Map(held.map((object) => [objectId(object), object]))),
+  } as unknown as Backend<unknown, KernelObject, unknown>;
+  return {
+    packet: { family: "IPv4", protocol: "TCP", source: "10.1.1.6", destination: "10.96.0.10", port: 80, device: "veth2" },
+    state: {
+      node,
+      rows: [...view.rows.values()],
+      hostAddresses: ["172.18.0.1"],
+      nodePortAddressesDefault: [],
+      ...abilitiesOf({ capabilities: ALL_CAPABILITIES }),
+      issues: [],
+    },
+    backend: { name: "toy", family, host: {} },
+  };
+}
+
+it("what the kernel lacks is a culprit, but a guess where the running proxy did not tell its flags in time", async () => {
+  const unknownFlags = "the running proxy did not answer within 3 s";
+  expect((await explainPacket(question([]), signal)).causes).toMatchObject([{ id: "kernel_missing" }]);
+  const [cause, ...others] = (await explainPacket({ ...question([]), unknownFlags }, signal)).causes;
+  expect([cause?.id, cause?.isSure, others]).toEqual(["other_flags", false, []]);
+  expect(cause?.says).toContain("the running proxy did not answer within 3 s, so its flags are not known");
+  expect((await explainPacket({ ...question([OBJECT]), unknownFlags }, signal)).causes).toEqual([]);
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it } from "vitest";
+import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
+import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
+import type { RawObject } from "../testing/index.ts";
+import { walkPacket } from "./walk.ts";
+import type { Walk } from "./walk.ts";
+
+const POD = "10.1.1.6";
+const LB = "192.0.2.9";
+const ENDPOINTS = [
+  { ip: "10.1.1.5", node: "node1" },
+  { ip: "10.1.2.5", node: "node2" },
+];
+const PORTS = [{ name: "http", port: 80, protocol: "TCP", nodePort: 30_081 }];
+const web = (fields: RawObject = {}): RawObject =>
+  rawService("web", { clusterIP: "10.96.0.10", type: "LoadBalancer", ports: PORTS, ...fields });
+
+interface Asked {
+  readonly objects: readonly RawObject[];
+  readonly source?: string;
+  readonly device?: string;
+  readonly destination?: string;
+  readonly isBySockets?: boolean;
+  readonly own?: readonly string[];
+}
+
+function walk({ objects, source = POD, device = "veth2", destination = "10.96.0.10", isBySockets = false, own = [] }: Asked): Walk {
+  const nodes = ["node1", "node2"].map((name, index) =>
+    rawNode(name, { addresses: [`172.18.0.${index + 1}`], podCIDRs: [`10.1.${index + 1}.0/24`] }),
+  );
+  const { view, pull } = createStoreView([...nodes, ...objects]);
+  const node = pull()?.node;
+  if (node === undefined) throw new Error("the first change set has a node");
+  const state = {
+    node,
+    rows: [...view.rows.values()],
+    hostAddresses: ["127.0.0.1", "172.18.0.1", ...own],
+    nodePortAddressesDefault: [],
+    ...abilitiesOf({ capabilities: ALL_CAPABILITIES, ...(isBySockets ? { variants: { localClients: "sockets" } } : {}) }),
+    issues: [],
+  };
+  return walkPacket(state, { family: "IPv4", protocol: "TCP", source, destination, port: 80, device });
+}
+
+const says = ({ steps }: Walk): string => steps.map((step) => step.says).join("\n");
+
+describe("where the client's socket is served", () => {
+  const objects = [web(), rawSlice("web", ENDPOINTS)];
+
+  it("no packet has the Service's address, and nobody rewrites its source", () => {
+    const found = walk({ objects, isBySockets: true });
+    expect(says(found)).toContain(`translated at the socket: the packet leaves as ${POD} -> 10.1.1.5:8080 (assumed: `);
+    expect(found.fate).toMatchObject({ is: "forward", at: "socket" });
+    expect(walk({ objects, isBySockets: true, source: "172.18.0.1", device: "" }).fate).toMatchObject({ at: "socket" });
+  });
+
+  it.each<readonly [string, Asked]>([
+    ["a client outside", { objects, isBySockets: true, source: "203.0.113.1", device: "eth0" }],
+    ["a pod of another node", { objects, isBySockets: true, source: "10.1.2.6", device: "eth0" }],
+    ["a backend that serves packets", { objects }],
+    [
+      "a pod whom source ranges may keep out",
+      {
+        objects: [
+          web({ loadBalancerSourceRanges: ["10.1.1.0/28"], status: { loadBalancer: { ingress: [{ ip: LB }] } } }),
+          rawSlice("web", ENDPOINTS),
+        ],
+        isBySockets: true,
+        destination: LB,
+      },
+    ],
+  ])("packets are served of %s", (_name, asked) => {
+    const { fate } = walk(asked);
+    expect(fate.is === "forward" ? fate.at : undefined).toBeUndefined();
+  });
+});
+
+it("a cluster IP that is on a device of this host is told from a node port", () => {
+  const objects = [web(), rawSlice("web", ENDPOINTS)];
+  expect(walk({ objects, own: ["10.96.0.10"] }).fate).toMatchObject({ isHostAddress: true });
+  expect(walk({ objects }).fate).not.toHaveProperty("isHostAddress");
+});
+
+describe("a policy Local", () => {
+  const service = web({ internalTrafficPolicy: "Local" });
+
+  it("names the pod here that is not ready", () => {
+    const [here, there] = ENDPOINTS;
+    const found = walk({
+      objects: [
+        service,
+        rawSlice("web", [
+          { ...here, ip: "10.1.1.5", ready: false },
+          { ip: "10.1.2.5", ...there },
+        ]),
+      ],
+    });
+    expect(found.causes[0]?.says).toBe(
+      "Service shop/web:http has internalTrafficPolicy Local, and its usable endpoints are elsewhere: on node2, not on node1; 10.1.1.5 is here and not ready",
+    );
+    expect(found.causes[0]?.mend).toBe("see why the pod here is not ready, or set internalTrafficPolicy: Cluster");
+  });
+
+  it("does not say of all endpoints what holds for those here", () => {
+    const ending = { ip: "10.1.1.5", node: "node1", ready: false, serving: true, terminating: true };
+    expect(says(walk({ objects: [service, rawSlice("web", [ending, { ip: "10.1.2.5", node: "node2" }])] }))).toContain(
+      "no endpoint on this node is ready, so those that terminate",
+    );
+    expect(says(walk({ objects: [web(), rawSlice("web", [ending])] }))).toContain("no endpoint is ready, so those that terminate");
+  });
+});

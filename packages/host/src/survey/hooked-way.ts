@@ -1,0 +1,26 @@
+import type { AskedPacket, FateEndpoint } from "@turnout/core";
+import type { HookedPacket } from "./rules/rule.ts";
+
+/** A packet's way over this host, as rules of others see it. */
+export interface HookedWay {
+  readonly packet: AskedPacket;
+  readonly endpoint: FateEndpoint;
+  /** The device it leaves by; "" where it ends here. */
+  readonly outDevice: string;
+  /** The device that answers leave by. */
+  readonly backDevice: string;
+  /** conntrack translates it for a Service; false: it goes on as it is. */
+  readonly isTranslated: boolean;
+  /** A program at the client's socket has put the endpoint in the Service's place: `packet` is for the endpoint. */
+  readonly isBySocket?: boolean;
+  /** The backend's own rules are in kube-proxy's chains. */
+  readonly hasKubeChains?: boolean;
+  /** What the endpoint sends to the packet's source comes by this host. */
+  readonly isAnsweredHere?: boolean;
+  /** The mark that asks for masquerade; 0: the backend uses none. */
+  readonly markBit: number;
+  readonly isLocal: (address: string) => boolean;
+  readonly isInSet: HookedPacket["isInSet"];
+  /** Whether a program takes packets out of a queue; absent: it can't be told. */
+  readonly isQueueServed?: HookedPacket["isQueueServed"];
+}

@@ -1,0 +1,32 @@
+import type { Cause } from "@turnout/core";
+import { ruleText, showCommand } from "./drop-causes.ts";
+import type { HookedWay } from "./hooked-way.ts";
+import type { Played } from "./rules/play.ts";
+import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
+
+/** Our chain that rewrites sources, with iptables. */
+const MASQUERADING = "KUBE-POSTROUTING";
+
+/**
+ * Say that a rule of others takes the packet before our chain that would rewrite its source. Pure.
+ *
+ * Shape: a cause where the answer does not come back for that; else what is to be known; undefined: nothing.
+ */
+export function keptSource(table: ForeignTable, base: ForeignChain, played: Played, way: HookedWay): Cause | string | undefined {
+  const { endpoint, packet, isTranslated, hasKubeChains = false, isAnsweredHere = false } = way;
+  const callsOurs = base.rules.some(({ actions }) => actions.some((one) => "chain" in one && one.chain === MASQUERADING));
+  if (!hasKubeChains || !isTranslated || !endpoint.masquerade || base.hook?.type !== "nat" || !callsOurs) return undefined;
+  if (played.is !== "pass" || played.rule === undefined || played.source !== undefined || played.skipped.has(MASQUERADING))
+    return undefined;
+  const { rule, chain = base.name } = played;
+  const says = `${table.name}, chain ${chain}, lets the packet leave before ${MASQUERADING} rewrites its source${ruleText(rule.text)}: ${endpoint.ip} sees ${packet.source}`;
+  const isOwn = endpoint.ip === packet.source;
+  if (!isOwn && isAnsweredHere) return `${says}, not an address of this node`;
+  return {
+    id: "no_masquerade",
+    says: `${says}, and ${isOwn ? "drops it, as it is its own address" : "answers it past this node, untranslated: the client does not know that answer"}`,
+    show: [showCommand(table, base.name)],
+    mend: `put that rule behind the one that calls ${MASQUERADING}, or leave the endpoints' addresses out of it; if nobody needs it, delete it`,
+    commands: [rule.deletion],
+  };
+}
