@@ -11,11 +11,11 @@ import type { EndpointFixture, TestService } from "./services.ts";
 import { CLUSTER_CIDR, createSite, HTTP_PORT } from "./site.ts";
 import type { Site } from "./site.ts";
 
-/** An external address that the tool refuses, see {@link REFUSING_NFT}. */
-const REFUSED_IP = "198.51.100.250";
-/** nft as it is, but for whatever names that address: it comes out as something that nft refuses. */
+/** Seconds of affinity that the tool refuses, see {@link REFUSING_NFT}. */
+const REFUSED_SECONDS = 1_234;
+/** nft as it is, but for whatever names that timeout: it comes out as something that nft refuses. Chains of affinity are made by nft, elements alone are not. */
 const REFUSING_NFT = `#!/bin/sh
-sed -u 's/.*${REFUSED_IP.replaceAll(".", "[.]")}.*/add nonsense/' | nft "$@"
+sed -u 's/.*timeout ${REFUSED_SECONDS}s.*/add nonsense/' | nft "$@"
 `;
 /** Port of the servers that are rolled, next to those that every pod has. */
 const ROLLED_PORT = 9_000;
@@ -104,7 +104,7 @@ describe.each(layoutsOf("under load"))("under load, %s", needs("root", "ip", "nf
       const load = await startLoad(site, sourcesOf(service));
       await load.more(20);
       await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
-      const refused = await site.services.create({ endpoints: ["pod-1-2"], fields: { externalIPs: [REFUSED_IP] } });
+      const refused = await site.services.create({ endpoints: ["pod-1-2"], fields: { affinitySeconds: REFUSED_SECONDS } });
       for (const proxy of site.proxies) proxy.start([...CLUSTER_CIDR, "--backend-option", `nft-path=${tool}`]);
       await site.waitForSync();
       // Rows that work are in force before it is found out which one is refused.

@@ -34,7 +34,7 @@ export async function bundleForBrowsers(root: string, program: string): Promise<
     shimMissingExports: true,
     resolve: { conditionNames: ["@turnout/source", "import", "browser"] },
     transform: {
-      inject: { Buffer: [join(root, "site/browser/globals.ts"), "Buffer"], process: [join(root, "site/browser/globals.ts"), "process"] },
+      inject: Object.fromEntries(["Buffer", "process", "setTimeout"].map((name) => [name, [join(root, "site/browser/globals.ts"), name]])),
     },
     plugins: [withoutHost(root), withData(root), withoutPlaces(root)],
     logLevel: "silent",
