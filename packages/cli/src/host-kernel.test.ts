@@ -15,7 +15,15 @@ const LEAK = `
   const { connect, createServer } = require("node:net");
   const server = createServer((socket) => socket.end()).listen(0, "127.0.0.1", () => {
     const client = connect({ port: server.address().port, host: "127.0.0.1", allowHalfOpen: true });
-    client.on("end", () => { process.stdout.write(require("node:child_process").execFileSync("conntrack", ["-L", "-p", "tcp"], { stdio: ["ignore", "pipe", "ignore"] })); process.exit(0); }).resume();
+    const list = () => String(require("node:child_process").execFileSync("conntrack", ["-L", "-p", "tcp"], { stdio: ["ignore", "pipe", "ignore"] }));
+    // The kernel acknowledges the end some milliseconds after it has told of it: until then the state is FIN_WAIT.
+    const tell = (tries) => {
+      const listed = list();
+      if (!listed.includes("CLOSE_WAIT") && tries > 0) return void setTimeout(tell, 50, tries - 1);
+      process.stdout.write(listed);
+      process.exit(0);
+    };
+    client.on("end", () => tell(100)).resume();
   });`;
 
 let directory: string;
