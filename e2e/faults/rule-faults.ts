@@ -76,6 +76,15 @@ function nftablesFaults({ fromClient, fromPod, table, gone }: Ground): readonly 
       ),
       mend: gone("fw"),
     },
+    {
+      name: "nftables: in a table that is named as one of iptables'",
+      culprits: ["foreign_drop"],
+      ask: fromPod,
+      inject: nft(
+        "add table ip security; add chain ip security fw { type filter hook forward priority 0; }; add rule ip security fw tcp dport 8080 drop",
+      ),
+      mend: "nft delete table ip security",
+    },
   ];
 }
 

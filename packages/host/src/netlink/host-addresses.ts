@@ -90,7 +90,7 @@ function addressRequest(family: IPFamily): Buffer {
 
 /** Dump a table of `what`; once more when it changed meanwhile, and then what came counts. What fails with one of `absent` is empty. @throws {ProxyError} what the channel throws, and the kernel's refusal. */
 export async function consistentDump<T>(
-  channel: NetlinkChannel,
+  channel: Pick<NetlinkChannel, "dump">,
   type: number,
   request: Buffer,
   what: string,

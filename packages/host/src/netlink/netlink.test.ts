@@ -109,6 +109,10 @@ describe("nf_tables of a real kernel", needs("root", "netns", "nft"), () => {
     });
   });
 
+  it("lists tables, and tells iptables' by their built-in chains", async () => {
+    expect(await inNamespace("tables")).toEqual({ none: [], listed: ["ip nat true", "ip mangle false", "inet filter false"] });
+  });
+
   it("says that commits were lost, and sees the next one", async () => {
     expect(await inNamespace("overrun")).toEqual({ first: "lost", second: ["ip afterwards"] });
   });

@@ -19,6 +19,8 @@ import { NftEventReader, readGeneration } from "./nft-events.ts";
 import { readNftParts } from "./nft-parts.ts";
 import type { NftPartsQuestion } from "./nft-parts.ts";
 import type { NftElements } from "../nft-statement/nft-statement.ts";
+import { listNftTables } from "./nft-tables.ts";
+import type { NftTableName } from "./nft-tables.ts";
 import { hasTable, readNftTable } from "./nft-table.ts";
 import type { NftTable, NftTableSink } from "./nft-table.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
@@ -58,6 +60,8 @@ export interface Netlink {
   deleteCounter(name: string): Promise<void>;
   /** All chains of nf_tables, iptables' among them, without their rules; empty where the kernel has none. */
   nftChains(): Promise<readonly NftChain[]>;
+  /** All tables of nf_tables, iptables' among them, however many chains they have; empty where the kernel has none. */
+  nftTables(): Promise<readonly NftTableName[]>;
   /** The tables that legacy iptables has made; naming them makes none. @throws {ProxyError} `permission_denied` where only root may know. */
   legacyTables(family: IPFamily): Promise<readonly string[]>;
   /** How much a table of legacy iptables holds that is known to be there, without a program; undefined: there is none. @throws {ProxyError} */
@@ -124,7 +128,8 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     counterPackets: (name) => readCounter(nft, name),
     createCounter: (name) => createCounter(nft, name),
     deleteCounter: (name) => deleteCounter(nft, name),
-    nftChains: () => listChains(nft),
+    nftChains: () => listChains(() => new DumpChannel(NETLINK.netfilter)),
+    nftTables: () => listNftTables(nft),
     legacyTables,
     legacyTableInfo,
     setSizes: () => listSetSizes(nft),

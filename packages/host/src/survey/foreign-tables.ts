@@ -1,7 +1,8 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
-import type { NftChain } from "../netlink/nft-chains.ts";
 import type { Netlink } from "../netlink/netlink.ts";
+import { IPTABLES_TABLES } from "../netlink/nft-tables.ts";
+import type { NftTableName } from "../netlink/nft-tables.ts";
 import { readingListing } from "../nft/listing.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, textsByHandle } from "./rules/nft-rules.ts";
@@ -23,8 +24,9 @@ export interface ForeignTables {
 const PROXY_TABLE = /^(turnout|kube-proxy)/;
 /** Chains of service proxies. kube-router's chains of network policies begin alike. */
 const PROXY_CHAIN = /^KUBE-(?!ROUTER|NWPLCY|POD-FW)/;
-const IPTABLES_TABLES: readonly string[] = ["raw", "mangle", "nat", "filter", "security"];
 const NFT_FAMILIES: Readonly<Record<IPFamily, readonly string[]>> = { IPv4: ["ip", "inet", "netdev"], IPv6: ["ip6", "inet", "netdev"] };
+/** What the nf_tables variant says of a table that nft has made, or in which nft has chains and rules; it calls that a success. */
+const OF_NFT = /^# Table `\S+' .*incompatible/m;
 /** Of a busy host. What is not read in time is told, and the answer is worth less. */
 const LIST_TIMEOUT_MS = 10_000;
 
@@ -42,7 +44,7 @@ interface Wanted {
 interface Tools {
   readonly exec: Exec;
   readonly read: ReadFile;
-  readonly netlink: Pick<Netlink, "nftChains">;
+  readonly netlink: Pick<Netlink, "nftTables">;
 }
 
 /**
@@ -86,31 +88,39 @@ async function listing(exec: Exec, file: string, args: readonly string[], signal
   throw new ProxyError("tool_failed", `${file} ${args.join(" ")} failed`, { object: first.slice(0, 200) });
 }
 
-interface ListedBase {
-  readonly family: string;
-  readonly table: string;
-  readonly isIptables: boolean;
-}
-
 /** Which tables there are is asked over netlink: for any question nft reads all that the kernel has, the elements of a proxy's sets too. */
 async function readNft({ exec, netlink }: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {
-  const all = basesOf(await netlink.nftChains()).filter((base) => NFT_FAMILIES[family].includes(base.family));
+  const all = (await netlink.nftTables()).filter((one) => NFT_FAMILIES[family].includes(one.family));
   const tool = family === "IPv4" ? "iptables" : "ip6tables";
   const read = all
     .filter(({ table }) => !PROXY_TABLE.test(table))
-    .map((base) => {
-      const reading = base.isIptables ? readIptables(exec, tool, `${tool}-nft`, base.table, wanted, signal) : readTable(exec, base, signal);
-      const name = base.isIptables ? `${tool} table ${base.table}` : `table ${base.family} ${base.table}`;
+    .map((one) => {
+      const reading = readListed(exec, one, tool, wanted, signal);
+      const name = one.isIptables ? `${tool} table ${one.table}` : `table ${one.family} ${one.table}`;
       return guarded(
         name,
         reading.then((table) => ({ ...NOTHING, tables: [table] })),
       );
     });
-  const proxyTables = all.filter(({ table }) => PROXY_TABLE.test(table)).map((base) => `${base.family} ${base.table}`);
+  const proxyTables = all.filter(({ table }) => PROXY_TABLE.test(table)).map((one) => `${one.family} ${one.table}`);
   return together([{ ...NOTHING, proxyTables }, ...(await Promise.all(read))]);
 }
 
-async function readTable(exec: Exec, { family, table }: ListedBase, signal: AbortSignal): Promise<ForeignTable> {
+/** A proxy's `mangle` has no built-in chain, and iptables lists it in a hundredth of the time that nft takes beside the chains of a proxy. */
+async function readListed(
+  exec: Exec,
+  one: NftTableName,
+  tool: "iptables" | "ip6tables",
+  wanted: Wanted,
+  signal: AbortSignal,
+): Promise<ForeignTable> {
+  const mayBeIptables = one.family !== "inet" && one.family !== "netdev" && IPTABLES_TABLES.has(one.table);
+  const isWhole = !one.isIptables || one.table !== "nat";
+  const reading = { exec, tool, program: `${tool}-nft`, table: one.table, isWhole, wanted, signal };
+  return (mayBeIptables ? await readIptables(reading) : undefined) ?? (await readTable(exec, one, signal));
+}
+
+async function readTable(exec: Exec, { family, table }: NftTableName, signal: AbortSignal): Promise<ForeignTable> {
   const [text, shown] = await Promise.all([
     listing(exec, "nft", ["-j", "list", "table", family, table], signal),
     // As people know it, without what is in sets.
@@ -119,42 +129,40 @@ async function readTable(exec: Exec, { family, table }: ListedBase, signal: Abor
   return readingListing(() => readNftTable(family, table, JSON.parse(text), textsByHandle(shown)));
 }
 
-/** The tables with base chains. */
-function basesOf(chains: readonly NftChain[]): readonly ListedBase[] {
-  const found = new Map<string, ListedBase>();
-  for (const { family, table, name, base } of chains) {
-    if (base === undefined) continue;
-    const isIptables = (family === "ip" || family === "ip6") && IPTABLES_TABLES.includes(table) && name === name.toUpperCase();
-    found.set(`${family} ${table}`, { family, table, isIptables });
-  }
-  return [...found.values()];
-}
-
 async function readLegacy({ exec, read: readText }: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {
   const names = await readText(family === "IPv4" ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names");
-  const tables = (names ?? "").split("\n").filter((table) => IPTABLES_TABLES.includes(table));
+  const tables = (names ?? "").split("\n").filter((table) => IPTABLES_TABLES.has(table));
   const tool = family === "IPv4" ? "iptables-legacy" : "ip6tables-legacy";
-  return { ...NOTHING, tables: await Promise.all(tables.map((table) => readIptables(exec, tool, tool, table, wanted, signal))) };
+  const reading = (table: string): IptablesReading => ({ exec, tool, program: tool, table, isWhole: table !== "nat", wanted, signal });
+  const found = await Promise.all(tables.map((table) => readIptables(reading(table))));
+  return { ...NOTHING, tables: found.filter((table) => table !== undefined) };
 }
 
-/** Of the table nat only the chains that packets come to: a service proxy's are a hundred thousand. */
-async function readIptables(
-  exec: Exec,
-  tool: Exclude<ForeignTable["tool"], "nft">,
-  program: string,
-  table: string,
-  { readsServices }: Wanted,
-  signal: AbortSignal,
-): Promise<ForeignTable> {
+interface IptablesReading {
+  readonly exec: Exec;
+  readonly tool: Exclude<ForeignTable["tool"], "nft">;
+  readonly program: string;
+  readonly table: string;
+  /** All its chains; else only those that packets come to, because a service proxy's are a hundred thousand. */
+  readonly isWhole: boolean;
+  readonly wanted: Wanted;
+  readonly signal: AbortSignal;
+}
+
+/** Undefined: it holds what iptables can't list, so nft has to. */
+async function readIptables({ exec, tool, program, table, isWhole, wanted, signal }: IptablesReading): Promise<ForeignTable | undefined> {
   const list = (...chain: readonly string[]): Promise<string> => listing(exec, program, ["-w", "2", "-t", table, "-S", ...chain], signal);
-  if (table !== "nat") return readIptablesTable(tool, table, await list());
+  if (isWhole) {
+    const text = await list();
+    return OF_NFT.test(text) ? undefined : readIptablesTable(tool, table, text);
+  }
   const texts = new Map<string, string>();
   for (let open: readonly string[] = ["PREROUTING", "OUTPUT", "POSTROUTING"]; open.length > 0;) {
     for (const chain of open) texts.set(chain, await list(chain));
     const targets = [...texts.values()].flatMap((text) => [...text.matchAll(/ -[jg] (\S+)/g)].map(([, target = ""]) => target));
     open = [...new Set(targets)].filter(
       (target) =>
-        !texts.has(target) && (!isProxyChain(target) || (readsServices && target === "KUBE-SERVICES")) && !/^[A-Z]+$/.test(target),
+        !texts.has(target) && (!isProxyChain(target) || (wanted.readsServices && target === "KUBE-SERVICES")) && !/^[A-Z]+$/.test(target),
     );
   }
   return readIptablesTable(tool, table, [...texts.values()].join("\n"));

@@ -1,6 +1,7 @@
 import type { Exec } from "@turnout/core";
 import { readingListing } from "../nft/listing.ts";
 import type { NftChain, NftHook } from "../netlink/nft-chains.ts";
+import { IPTABLES_TABLES } from "../netlink/nft-tables.ts";
 import { textsByHandle } from "./rules/nft-rules.ts";
 
 /** Chains of others that are listed with their rules, at most. */
@@ -9,8 +10,6 @@ const CHAINS_MAX = 200;
 const TABLE_MAX = 500;
 /** Rules of one chain that are kept, at most. */
 const RULES_MAX = 500;
-/** iptables' tables, whose rules nft can't print. */
-const IPTABLES_TABLES: ReadonlySet<string> = new Set(["filter", "nat", "mangle", "raw", "security"]);
 
 /** A rule as `nft -j` prints it. */
 export interface NftRule {

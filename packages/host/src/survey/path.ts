@@ -19,7 +19,7 @@ import type { Way, WayFacts } from "./way.ts";
 /** What the host is read with. */
 export interface PathTools {
   readonly exec: Exec;
-  readonly netlink: Pick<Netlink, "flowsOfClient" | "nftChains">;
+  readonly netlink: Pick<Netlink, "flowsOfClient" | "nftTables">;
   readonly read: ReadFile;
 }
 

@@ -195,6 +195,14 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return { changed: after - before, commits, end };
   },
 
+  async tables() {
+    const none = await netlink.nftTables();
+    tool("nft", [
+      "add table ip nat; add chain ip nat PREROUTING; add table ip mangle; add chain ip mangle KUBE; add table inet filter; add chain inet filter INPUT",
+    ]);
+    return { none, listed: (await netlink.nftTables()).map(({ family, table, isIptables }) => `${family} ${table} ${isIptables}`) };
+  },
+
   // Elements go to the kernel as they are: nft shows them, others' commits are told and these aren't, and a refusal leaves nothing of its transaction.
   async writes() {
     tool("nft", ["-f", "-"], WRITTEN_TABLES);

@@ -101,6 +101,7 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     routes: (family: IPFamily) => Promise.resolve(routes[family] ?? []),
     ...NO_COUNTERS,
     nftChains: () => Promise.resolve(state.chains ?? []),
+    nftTables: () => Promise.resolve([]),
     legacyTables: () => Promise.resolve([]),
     setSizes: () => Promise.resolve(new Map()),
     legacyTableInfo: (family, table) => legacy.get(`${family} ${table}`),
