@@ -1,8 +1,10 @@
 import { shapesOr } from "../case.ts";
 import type { BenchCase, CaseContext, CaseResult, Goal } from "../case.ts";
 import { ratioText } from "../number-text.ts";
-import type { TrafficSamples } from "../roles/traffic.ts";
+import type { TrafficSample, TrafficSamples } from "../roles/traffic.ts";
 import { median, percentile } from "../statistics.ts";
+import { TRAFFIC_MEASURES } from "../traffic-measures.ts";
+import type { TrafficMeasure } from "../traffic-measures.ts";
 import { createTrafficNode } from "../traffic-nodes.ts";
 import type { TrafficNode, TrafficRules } from "../traffic-nodes.ts";
 import { medianOf, takeTurns } from "../traffic-turns.ts";
@@ -13,13 +15,16 @@ const SHAPES: readonly Shape[] = [{ services: 1_000, endpoints: 2 }];
 /** Each beside what counts. */
 const PAIRS: readonly (readonly [plain: TrafficRules, counting: TrafficRules])[] = [
   ["nft", "nft, counting"],
+  ["nft", "nft, counting bytes"],
   ["ebpf", "ebpf, counting"],
 ];
 const ROUNDS = 20;
 const LENGTH_MS = 200;
 const CONNECTS = 200;
 const FROM = { "pod-1-1": "a pod", client1: "outside" } as const;
-/** What counting may take of connects a second. */
+/** All but connected sockets of UDP. */
+const MEASURES = TRAFFIC_MEASURES.filter(({ measure }) => measure !== "connected");
+/** What counting may take of connects, requests and bytes a second. */
 const SHARE_MIN = 0.95;
 
 interface CountingData {
@@ -29,10 +34,11 @@ interface CountingData {
   readonly samples: TrafficSamples;
 }
 
-/** What it takes to count connections, rejects and drops for each Service. */
+/** What it takes to count connections, bytes, rejects and drops for each Service. */
 export const counting: BenchCase = {
   name: "counting",
-  about: "connects a second and their CPU time, from a pod and from outside, with and without counting for each Service: nft and eBPF",
+  about:
+    "connects a second, requests and throughput, and their CPU time, from a pod and from outside, with and without counting for each Service: nft and eBPF",
   needs: ["root", "ip", "nft", "ebpf"],
   async run(context): Promise<CaseResult> {
     const rounds = context.runs ?? ROUNDS;
@@ -41,10 +47,11 @@ export const counting: BenchCase = {
     return {
       title: "Counting for each Service",
       about:
-        "As in *ebpf-traffic*: each ruleset has a node of its own, and all take turns. With `--service-metrics` nft's chains and eBPF's programs count each connection. Counting is done when a connection begins, so only connects can tell. " +
+        "As in *ebpf-traffic*: each ruleset has a node of its own, and all take turns. With `--service-metrics` nft's chains and eBPF's programs count each connection when it begins; with `count-bytes` nft counts each packet, too. " +
         `*Connect*: p50 / p99 of ${rounds * CONNECTS} TCP connects, one at a time. *Connects*: rate and CPU time of each, eight at once, medians of ${rounds} rounds of ${LENGTH_MS} ms. ` +
+        "*Requests*: a byte there and back over a kept connection. *Bulk*: bytes one way, and the CPU time of a MB. " +
         "*UDP*: datagrams there and back by sockets that are not connected; eBPF counts each of them. In brackets: the ratio to the same without counting.",
-      columns: ["services x endpoints", "rules", "from", "connect", "connects", "UDP unconnected"],
+      columns: ["services x endpoints", "rules", "from", "connect", "connects", "requests", "bulk", "UDP unconnected"],
       rows: data.map((one) => rowOf(one, data)),
       targets: goalsOf(data),
       data,
@@ -82,30 +89,29 @@ function rowOf(one: CountingData, data: readonly CountingData[]): readonly strin
   const plain = plainOf(one, data)?.samples;
   const times = samples.connectMs["service"] ?? [];
   const beside = plain === undefined ? "" : ` (${ratioText(median(times) / median(plain.connectMs["service"] ?? []))})`;
-  const rateText = (target: string, measure: string): string => {
-    const [rate, cpu] = [medianOf(samples, target, measure), medianOf(samples, target, measure, "cpuUs")];
-    const ratios =
-      plain === undefined
-        ? ""
-        : ` (${ratioText(rate / medianOf(plain, target, measure))}, ${ratioText(cpu / medianOf(plain, target, measure, "cpuUs"))})`;
-    return `${(rate / 1000).toFixed(1)}k/s, ${cpu.toFixed(1)} µs${ratios}`;
+  const textOf = ({ measure, suffix, rateText, cpuText }: TrafficMeasure): string => {
+    const of = (some: TrafficSamples, what: keyof TrafficSample): number => medianOf(some, `service${suffix}`, measure, what);
+    const ratios = plain && (["perSecond", "cpuUs"] as const).map((what) => ratioText(of(samples, what) / of(plain, what)));
+    const besides = ratios === undefined ? "" : ` (${ratios.join(", ")})`;
+    return `${rateText(of(samples, "perSecond"))}, ${cpuText(of(samples, "cpuUs"))}${besides}`;
   };
   return [
     shapeText(shape),
     rules,
     FROM[from],
     `${Math.round(median(times) * 1000)} / ${Math.round(percentile(times, 0.99) * 1000)} µs${beside}`,
-    rateText("service", "connects"),
-    rateText("service UDP", "unconnected"),
+    ...MEASURES.map(textOf),
   ];
 }
 
 function goalsOf(data: readonly CountingData[]): readonly Goal[] {
-  return data.flatMap((one): readonly Goal[] => {
-    const plain = plainOf(one, data);
+  return data.flatMap((one) => {
+    const plain = plainOf(one, data)?.samples;
     if (plain === undefined) return [];
-    const share = medianOf(one.samples, "service", "connects") / medianOf(plain.samples, "service", "connects");
-    const what = `connects with ${one.rules}, ${shapeText(one.shape)}, from ${FROM[one.from]}`;
-    return [{ what, wanted: `at least ${ratioText(SHARE_MIN)} of those without`, measured: ratioText(share), isMet: share >= SHARE_MIN }];
+    return MEASURES.filter(({ measure }) => measure !== "unconnected").map(({ measure }): Goal => {
+      const share = medianOf(one.samples, "service", measure) / medianOf(plain, "service", measure);
+      const what = `${measure} with ${one.rules}, ${shapeText(one.shape)}, from ${FROM[one.from]}`;
+      return { what, wanted: `at least ${ratioText(SHARE_MIN)} of those without`, measured: ratioText(share), isMet: share >= SHARE_MIN };
+    });
   });
 }

@@ -3,6 +3,7 @@ import type { BenchCase, CaseContext, CaseResult, Goal } from "../case.ts";
 import { ratioText } from "../number-text.ts";
 import type { TrafficSample, TrafficSamples } from "../roles/traffic.ts";
 import { median, percentile } from "../statistics.ts";
+import { TRAFFIC_MEASURES } from "../traffic-measures.ts";
 import { createTrafficNode } from "../traffic-nodes.ts";
 import { medianOf, takeTurns } from "../traffic-turns.ts";
 import type { TrafficFrom, TrafficLength, TrafficNode, TrafficRules } from "../traffic-nodes.ts";
@@ -80,29 +81,13 @@ async function measureAt(shape: Shape, length: TrafficLength, { progress }: Case
   }
 }
 
-const thousands = (rate: number): string => `${(rate / 1000).toFixed(1)}k/s`;
-const micros = (us: number): string => `${us.toFixed(1)} µs`;
-
-const MEASURES = [
-  { measure: "connects", suffix: "", rateText: thousands, cpuText: micros },
-  { measure: "requests", suffix: "", rateText: thousands, cpuText: micros },
-  {
-    measure: "bulk",
-    suffix: "",
-    rateText: (rate: number): string => `${(rate / 1e9).toFixed(2)} GB/s`,
-    cpuText: (us: number): string => `${Math.round(us * 1e6)} µs`,
-  },
-  { measure: "connected", suffix: " UDP", rateText: thousands, cpuText: micros },
-  { measure: "unconnected", suffix: " UDP", rateText: thousands, cpuText: micros },
-] as const;
-
 function rowOf({ shape, rules, from, samples }: TrafficData): readonly string[] {
   return [
     shapeText(shape),
     rules,
     FROM[from],
     connectText(samples),
-    ...MEASURES.map(({ measure, suffix, rateText, cpuText }) => {
+    ...TRAFFIC_MEASURES.map(({ measure, suffix, rateText, cpuText }) => {
       const of = (target: string, what: keyof TrafficSample): number => medianOf(samples, `${target}${suffix}`, measure, what);
       const textOf = (target: string): string => `${rateText(of(target, "perSecond"))}, ${cpuText(of(target, "cpuUs"))}`;
       const ratios = (["perSecond", "cpuUs"] as const).map((what) => ratioText(of("service", what) / of("direct", what)));

@@ -16,7 +16,7 @@ import type { ColdStart } from "./cold-start.ts";
 export type ComparedBackend = "ebpf" | "nft" | "iptables" | CountingBackend;
 
 /** The same, and it counts for each Service. */
-export type CountingBackend = "ebpf, counting" | "nft, counting";
+export type CountingBackend = "ebpf, counting" | "nft, counting" | "nft, counting bytes";
 
 /** What to bring in force, and where from. */
 export interface BackendParameters {
@@ -115,6 +115,7 @@ const OPEN: Readonly<Record<ComparedBackend, (store: Store) => Promise<Subject>>
   nft: (store) => createSubjectOf(createView(store), nft),
   "ebpf, counting": (store) => createSubjectOf(createView(store), ebpf, { raw: { ...ebpf.countingOptions } }),
   "nft, counting": (store) => createSubjectOf(createView(store), nft, { raw: { ...nft.countingOptions } }),
+  "nft, counting bytes": (store) => createSubjectOf(createView(store), nft, { raw: { "count-bytes": true } }),
   iptables: (store) => createSubjectOf(createView(store), iptables, { raw: { variant: "nft" } }),
 };
 

@@ -35,11 +35,30 @@ const FIXTURES: readonly ServiceFixture[] = [
   },
   { name: "port", number: 5, remote: 1, spec: { type: "NodePort", nodePort: 30_005 } },
   { name: "sticky", number: 6, remote: 2, spec: { sessionAffinity: "ClientIP" } },
+  { name: "echo", number: 7, remote: 1 },
 ].map((fixture) => ({ protocol: "UDP", ...fixture }));
 
 const PLACES = {
-  IPv4: { nft: "ip", node: "172.18.0.1", client: "172.18.0.9", bits: "24", all: "0.0.0.0/0", cluster: "10.96.0.", balanced: "198.51.100." },
-  IPv6: { nft: "ip6", node: "fd00:18::1", client: "fd00:18::9", bits: "64", all: "::/0", cluster: "fd00:96::", balanced: "fd00:198::" },
+  IPv4: {
+    nft: "ip",
+    datagram: 30,
+    node: "172.18.0.1",
+    client: "172.18.0.9",
+    bits: "24",
+    all: "0.0.0.0/0",
+    cluster: "10.96.0.",
+    balanced: "198.51.100.",
+  },
+  IPv6: {
+    nft: "ip6",
+    datagram: 50,
+    node: "fd00:18::1",
+    client: "fd00:18::9",
+    bits: "64",
+    all: "::/0",
+    cluster: "fd00:96::",
+    balanced: "fd00:198::",
+  },
 } as const;
 
 describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () => {
@@ -104,12 +123,29 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
     await run(client, "bash", "-c", targets.map(([address, port]) => `echo x >/dev/udp/${address}/${port}; true`).join("\n"));
   }
 
+  /** A process of the node asks an endpoint that answers, behind the client's device. */
+  async function echo(family: IPFamily, address: string, port: number): Promise<void> {
+    const row = stateOf(FIXTURES, family).rows.get("shop/echo:main/UDP");
+    const endpoint = row?.endpoints[0];
+    if (endpoint === undefined) throw new Error("echo has no endpoint");
+    await run(client, "ip", "address", "add", endpoint.ip, "dev", "lo");
+    // To the Service's address, too: without a route the node would send nothing.
+    for (const to of [endpoint.ip, address]) await run(node, "ip", "route", "add", to, "via", PLACES[family].client);
+    const type = family === "IPv4" ? "udp4" : "udp6";
+    const answers = `const s = require("dgram").createSocket("${type}"); s.on("message", (text, { port, address }) => s.send(text, port, address, () => s.close())).bind(${endpoint.port}, "${endpoint.ip}")`;
+    const asks = `const s = require("dgram").createSocket("${type}"); s.on("message", () => process.exit(0)); setInterval(() => undefined, 1e4); s.send("x\\n", ${port}, "${address}")`;
+    const answering = run(client, process.execPath, "-e", answers);
+    await expect.poll(() => run(client, "ss", "-Hlun")).toContain(endpoint.ip);
+    await run(node, "timeout", "5", process.execPath, "-e", asks);
+    await answering;
+  }
+
   it.each(["IPv4", "IPv6"] as const)(
     "tells for each Service what came to it, and keeps that when its endpoints change: %s",
     async (family) => {
-      const { cluster, balanced: lb, node: own, nft } = PLACES[family];
+      const { cluster, balanced: lb, node: own, nft, datagram } = PLACES[family];
       const ledger = new Ledger<NftObject>();
-      const backend = await open(family, nftModule.countingOptions as Record<string, boolean>);
+      const backend = await open(family, { "count-bytes": true });
       await sync(backend, family, FIXTURES, ledger);
       expect(await counts(backend, ledger)).toEqual({});
       const port = 80;
@@ -117,15 +153,18 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
       await send([`${lb}3`, port], [`${lb}4`, port], [`${lb}4`, port], [own, 30_005], [`${cluster}99`, port], [own, 30_099]);
       const first = await counts(backend, ledger);
       expect(first).toEqual({
-        "shop/web:main/UDP": { connections: 3 },
+        "shop/web:main/UDP": { connections: 3, bytesIn: 3 * datagram },
         "shop/empty:main/UDP": { rejects: 1 },
-        "shop/sticky:main/UDP": { connections: 1 },
+        "shop/sticky:main/UDP": { connections: 1, bytesIn: datagram },
         "shop/elsewhere:main/UDP": { dropsWithoutLocal: 1 },
         "shop/ranged:main/UDP": { dropsOutsideRanges: 2 },
-        "shop/port:main/UDP": { connections: 1 },
+        "shop/port:main/UDP": { connections: 1, bytesIn: datagram },
       });
+      await echo(family, `${cluster}7`, port);
+      const echoed = { "shop/echo:main/UDP": { connections: 1, bytesIn: datagram, bytesOut: datagram } };
+      expect(await counts(backend, ledger)).toEqual({ ...first, ...echoed });
       // Another process, and endpoints of which one chain more picks.
-      const [second, next] = [await open(family, { counters: true }), new Ledger<NftObject>()];
+      const [second, next] = [await open(family, { "count-bytes": true }), new Ledger<NftObject>()];
       expect(await sync(second, family, FIXTURES, next)).toBe(0);
       await sync(
         second,
@@ -134,7 +173,20 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
         next,
       );
       await send([`${cluster}1`, port]);
-      expect(await counts(second, next)).toEqual({ ...first, "shop/web:main/UDP": { connections: 4 } });
+      expect(await counts(second, next)).toEqual({
+        ...first,
+        ...echoed,
+        "shop/web:main/UDP": { connections: 4, bytesIn: 4 * datagram },
+      });
+      // Without bytes the same table goes on counting, but for three chains.
+      const [third, last] = [await open(family, nftModule.countingOptions as Record<string, boolean>), new Ledger<NftObject>()];
+      expect(await sync(third, family, FIXTURES, last)).toBe(4);
+      await send([`${cluster}1`, port]);
+      expect(await counts(third, last)).toEqual({
+        ...first,
+        ...echoed,
+        "shop/web:main/UDP": { connections: 5, bytesIn: 4 * datagram },
+      });
       // Without counting the table is as it always was.
       await sync(await open(family), family, FIXTURES);
       expect(await run(node, "nft", "list", "table", nft, "turnout")).not.toMatch(/counted|counter/);

@@ -1,40 +1,44 @@
 import { objectId } from "@turnout/core/backend";
 import type { CountName, Counts } from "@turnout/core/backend";
-import { elementParts, readingListing, readListing } from "@turnout/host/nft";
+import type { NftElement, NftTableSink } from "@turnout/host";
 import { COUNT_SETS } from "./count-sets.ts";
 import type { CountSet } from "./count-sets.ts";
 
-/**
- * Read what the sets counted for each destination, by its object.
- *
- * Shape: `listings` are what nft printed of each set; `isKnown` tells whether there is an object of an identity: what came for no address of a
- * Service came for a node port.
- * @throws {ProxyError} `tool_failed` when a text isn't a listing of nft.
- */
-export function parseCounts(
-  listings: Readonly<Record<CountSet, string>>,
-  isKnown: (object: string) => boolean,
-): ReadonlyMap<string, Counts> {
-  const found = new Map<string, Partial<Record<CountName, number>>>();
-  for (const [set, count] of Object.entries(COUNT_SETS)) {
-    const listing = readListing(listings[set as CountSet]);
-    readingListing(() => {
-      for (const element of listing.sets.get(set) ?? []) {
-        const [address = "", protocol = "", port = ""] = elementParts(element);
-        const key = `${address} . ${protocol} . ${port}`;
+/** Takes what the sets of a table counted, and nothing else of it. */
+export class CountedSets implements NftTableSink {
+  /** By set and key: a set that packets write to while it is read may tell of an element twice. */
+  readonly #elements = new Map<CountSet, Map<string, NftElement>>();
+
+  set(name: string): ((element: NftElement) => void) | undefined {
+    if (!(name in COUNT_SETS)) return undefined;
+    const elements = new Map<string, NftElement>();
+    this.#elements.set(name as CountSet, elements);
+    return (element) => void elements.set(element.key, element);
+  }
+
+  chain(): void {
+    // Nothing is counted there.
+  }
+
+  /**
+   * What was counted for each destination, by its object.
+   *
+   * Shape: `isKnown` tells whether there is an object of an identity: what came for no address of a Service came for a node port.
+   */
+  counts(isKnown: (object: string) => boolean): ReadonlyMap<string, Counts> {
+    const found = new Map<string, Partial<Record<CountName, number>>>();
+    for (const [set, elements] of this.#elements) {
+      const { count, unit } = COUNT_SETS[set];
+      for (const { key, counter } of elements.values()) {
         const service = objectId({ kind: "service", key, value: "" });
-        const id = isKnown(service) ? service : objectId({ kind: "nodeport", key: `${protocol} . ${port}`, value: "" });
+        const port = key.slice(key.indexOf(" . ") + 3);
+        const id = isKnown(service) ? service : objectId({ kind: "nodeport", key: port, value: "" });
         const counts = found.get(id) ?? {};
         // A node port is asked for at several addresses.
-        counts[count] = (counts[count] ?? 0) + packetsOf(element);
+        counts[count] = (counts[count] ?? 0) + (counter?.[unit] ?? 0);
         found.set(id, counts);
       }
-    });
+    }
+    return found;
   }
-  return found;
-}
-
-function packetsOf(element: unknown): number {
-  const { elem } = element as { readonly elem?: { readonly counter?: { readonly packets?: unknown } } };
-  return Number(elem?.counter?.packets ?? 0);
 }

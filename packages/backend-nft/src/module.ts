@@ -16,8 +16,7 @@ import { createLinuxWorld, OwnCommits } from "@turnout/host";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { NftSession } from "@turnout/host/nft";
 import { Applier } from "./apply.ts";
-import { parseCounts } from "./counts.ts";
-import type { CountSet } from "./count-sets.ts";
+import { CountedSets } from "./counts.ts";
 import { describeObject } from "./describe.ts";
 import { findLeftovers, removing } from "./leftovers.ts";
 import { lookupObjects } from "./lookup.ts";
@@ -90,17 +89,8 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
   const applier = new Applier(session, nftFamily, world.log);
   let mark: CommitMark | undefined;
   let failures = 0;
-  const readCounts = async (signal: AbortSignal, isKnown: (object: string) => boolean): Promise<ReadonlyMap<string, Counts>> => {
-    const list = (set: CountSet): Promise<string> => session.listSet(nftFamily, TABLE, set, signal);
-    const [connections, rejects, drops, outside] = await Promise.all([
-      list("counted-connections"),
-      list("counted-rejects"),
-      list("counted-drops"),
-      list("counted-outside"),
-    ]);
-    const listings = { "counted-connections": connections, "counted-rejects": rejects, "counted-drops": drops, "counted-outside": outside };
-    return parseCounts(listings, isKnown);
-  };
+  const readCounts = async (_signal: AbortSignal, isKnown: (object: string) => boolean): Promise<ReadonlyMap<string, Counts>> =>
+    (await world.netlink.nftTable(nftFamily, TABLE, () => new CountedSets()))?.counts(isKnown) ?? new Map<string, Counts>();
   return {
     skeleton: (context) => renderSkeleton(context, options),
     render: (row, context) => renderRow(row, context, options),

@@ -25,6 +25,9 @@ export const DISCARD_CHAIN = "discard";
 /** Chain that drops what comes from outside of source ranges, and counts that first. */
 export const OUTSIDE_CHAIN = "outside";
 
+/** Chain that counts the bytes of translated flows. */
+export const BYTES_CHAIN = "bytes";
+
 /** A digest of text: 16 hexadecimal digits, for names and for telling chains apart. 64 bits, because tenants choose the text and could look for two alike. */
 export function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);

@@ -9,6 +9,8 @@ export interface NftOptions {
   readonly comments: boolean;
   /** Count connections, rejects and drops of each destination. */
   readonly counters: boolean;
+  /** Count the bytes of each destination, too: something that each packet costs. */
+  readonly countBytes: boolean;
 }
 
 /** What rendering knows of the host. */
@@ -17,24 +19,31 @@ export interface NftFacts {
   readonly addresses: Readonly<Record<IPFamily, readonly string[]>>;
 }
 
+/** The boolean options, and what they are unless told. */
+const SWITCHES = { comments: true, counters: false, "count-bytes": false } as const;
+
 /**
- * Check options given by name: `nft-path` (text), `comments` (boolean, default true), `counters` (boolean, default false).
+ * Check options given by name: `nft-path` (text), `comments` (boolean, default true), `counters` and `count-bytes` (boolean, default false; the latter
+ * implies the former).
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseNftOptions(raw: Readonly<Record<string, Plain>>): NftOptions {
+  const known = ["nft-path", ...Object.keys(SWITCHES)];
   for (const name of Object.keys(raw)) {
-    if (name !== "nft-path" && name !== "comments" && name !== "counters") {
+    if (!known.includes(name)) {
       throw new ProxyError("invalid_object", `unknown nft option ${JSON.stringify(name)}`, {
-        hint: "known are nft-path, comments and counters",
+        hint: `known are ${known.slice(0, -1).join(", ")} and ${known.at(-1)}`,
       });
     }
   }
   const nftPath = raw["nft-path"] ?? "nft";
-  const comments = raw["comments"] ?? true;
-  const counters = raw["counters"] ?? false;
   if (typeof nftPath !== "string" || nftPath === "")
     throw new ProxyError("invalid_object", "nft-path must be a path", { hint: "e.g. /usr/sbin/nft" });
-  if (typeof comments !== "boolean") throw new ProxyError("invalid_object", "comments must be true or false");
-  if (typeof counters !== "boolean") throw new ProxyError("invalid_object", "counters must be true or false");
-  return { nftPath, comments, counters };
+  const isOn = (name: keyof typeof SWITCHES): boolean => {
+    const value = raw[name] ?? SWITCHES[name];
+    if (typeof value !== "boolean") throw new ProxyError("invalid_object", `${name} must be true or false`);
+    return value;
+  };
+  const countBytes = isOn("count-bytes");
+  return { nftPath, comments: isOn("comments"), counters: isOn("counters") || countBytes, countBytes };
 }

@@ -10,7 +10,7 @@ import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SETTINGS, stateOf } from "./test-support/states.ts";
 
-const OPTIONS = { comments: true, counters: false };
+const OPTIONS = { comments: true, counters: false, countBytes: false };
 
 /** Have a ledger want a state. */
 function want(ledger: Ledger<NftObject>, fixtures: readonly ServiceFixture[], family: IPFamily, settings?: NodeSettings): void {

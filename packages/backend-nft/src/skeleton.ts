@@ -1,8 +1,8 @@
 import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
 import { chain, counted, hexBit, wordsOf } from "./chains.ts";
-import { countRule, countSetStatements } from "./count-sets.ts";
-import { DISCARD_CHAIN, layoutName, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
+import { byteRules, countRule, countSetStatements } from "./count-sets.ts";
+import { BYTES_CHAIN, DISCARD_CHAIN, layoutName, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
 import { endpointMap, PROTOCOLS } from "./objects.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
@@ -14,14 +14,21 @@ export const BASE_CHAINS: Readonly<Record<string, string>> = {
   "nat-postrouting": "type nat hook postrouting priority 100",
   "filter-forward": "type filter hook forward priority 0",
   "filter-output": "type filter hook output priority 0",
+  // Behind translation, and where each packet of a flow comes by first.
+  "bytes-prerouting": "type filter hook prerouting priority -50",
+  "bytes-output": "type filter hook output priority -50",
 };
 
 /** Say what the table holds whatever the services are. */
-export function renderSkeleton({ node, host }: Context<NftFacts>, { counters }: Pick<NftOptions, "counters">): readonly NftObject[] {
+export function renderSkeleton(
+  { node, host }: Context<NftFacts>,
+  { counters, countBytes }: Pick<NftOptions, "counters" | "countBytes">,
+): readonly NftObject[] {
   const answering = answeringAddresses(node, host);
   const table: NftObject = { kind: "table", key: "layout", value: layoutName(counters) };
   const elements: readonly NftObject[] = answering === "all" ? [] : answering.map((ip) => ({ kind: "nodeport-ips", key: ip, value: true }));
-  return [table, ...skeletonChains(node, answering === "all", counters), ...elements];
+  const { ip } = wordsOf(node.family, counters);
+  return [table, ...skeletonChains(node, answering === "all", counters), ...(countBytes ? byteChains(ip) : []), ...elements];
 }
 
 /** kube-proxy's nftables mode answers node ports on the primary address unless told otherwise. @source KEP-3866 */
@@ -60,6 +67,16 @@ function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean, 
       "filter-output",
       unclaimed.map((rule) => `oifname != "lo" ${rule}`),
     ),
+  ];
+}
+
+/** Bytes of translated flows, once for each packet: what this node sends to itself was counted when it left. */
+function byteChains(ip: string): readonly ChainObject[] {
+  const toCounting = `ct status dnat goto ${BYTES_CHAIN}`;
+  return [
+    chain(BYTES_CHAIN, byteRules(ip)),
+    chain("bytes-prerouting", [`iifname != "lo" ${toCounting}`]),
+    chain("bytes-output", [toCounting]),
   ];
 }
 

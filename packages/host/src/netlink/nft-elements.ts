@@ -12,6 +12,15 @@ export interface NftElement {
   readonly value: string;
   /** "" for none. */
   readonly comment: string;
+  /** What packets that met the element were counted to; absent: it doesn't count. */
+  readonly counter?: NftCounter;
+}
+
+/** What the kernel counted, since it was told to. */
+export interface NftCounter {
+  readonly packets: number;
+  /** From the IP header on. */
+  readonly bytes: number;
 }
 
 /** What the elements of one set or map consist of. */
@@ -36,7 +45,9 @@ const INTERVAL = 0x4;
 // Attributes. @source linux/netfilter/nf_tables.h
 const SET = { flags: 3, keyType: 4, keyLength: 5, dataType: 6, dataLength: 7 } as const;
 const LIST = { elements: 3 } as const;
-const ELEMENT = { key: 1, data: 2, userdata: 6 } as const;
+const ELEMENT = { key: 1, data: 2, userdata: 6, expression: 7 } as const;
+const EXPRESSION = { name: 1, data: 2 } as const;
+const COUNTER = { bytes: 1, packets: 2 } as const;
 const DATA = { value: 1, verdict: 2 } as const;
 const VERDICT = { code: 1, chain: 2 } as const;
 const HEADER_LENGTH = 4;
@@ -101,6 +112,7 @@ function elementAt(bytes: Buffer, from: number, to: number, { key: keyTypes, dat
   let key = "*";
   let value = "";
   let comment = "";
+  let counter: NftCounter | undefined;
   for (let at = from; at + HEADER_LENGTH <= to;) {
     const end = endOf(bytes, at, to);
     const inner = at + HEADER_LENGTH;
@@ -114,10 +126,23 @@ function elementAt(bytes: Buffer, from: number, to: number, { key: keyTypes, dat
       case ELEMENT.userdata:
         comment = commentIn(bytes.subarray(inner, end));
         break;
+      case ELEMENT.expression:
+        counter = counterIn(bytes.subarray(inner, end));
+        break;
     }
     at = padded(end);
   }
-  return { key, value, comment };
+  return counter === undefined ? { key, value, comment } : { key, value, comment, counter };
+}
+
+/** Undefined: another expression, e.g. a limit. */
+function counterIn(expression: Buffer): NftCounter | undefined {
+  const name = findAttribute(expression, EXPRESSION.name);
+  const data = findAttribute(expression, EXPRESSION.data);
+  if (name === undefined || data === undefined || zeroTerminated(name) !== "counter") return undefined;
+  const [packets, bytes] = [findAttribute(data, COUNTER.packets), findAttribute(data, COUNTER.bytes)];
+  if (packets === undefined || bytes === undefined) return undefined;
+  return { packets: Number(packets.readBigUInt64BE(0)), bytes: Number(bytes.readBigUInt64BE(0)) };
 }
 
 function dataText(bytes: Buffer, at: number, end: number, types: readonly PartType[] | undefined): string {
