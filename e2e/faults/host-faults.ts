@@ -247,5 +247,10 @@ function flow(source: string, target: { readonly to: string; readonly port: numb
 /** Neighbours in the laboratory are static; a device that was down has lost them. */
 function neighbours(site: FaultStage["site"]): string {
   const pod = site.place("pod-1-1");
-  return `ip neigh replace ${pod.address("IPv4")} dev veth1 lladdr $(cat /sys/class/net/veth1/address | sed 's/^../02/') nud permanent 2>/dev/null || true`;
+  return (["IPv4", "IPv6"] as const)
+    .map((family) => `ip neigh replace ${pod.address(family)} dev veth1 lladdr ${POD_LINK} nud permanent`)
+    .join("; ");
 }
+
+/** The link address of the pod's end of veth1, as the lab numbers them. */
+const POD_LINK = "$(sed 's/01/02/' /sys/class/net/veth1/address)";
