@@ -104,7 +104,7 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       culprits: ["device_down"],
       ask: { ...fromPod, ...cluster("here") },
       inject: `ip route add unreachable 10.1.1.0/24; ip link set veth1 down`,
-      mend: `ip link set veth1 up; ip route del unreachable 10.1.1.0/24; ip route replace ${pod1}/32 dev veth1; ip -6 route replace ${pod1v6}/128 dev veth1; ${neighbours(site)}`,
+      mend: `ip link set veth1 up; ip route del unreachable 10.1.1.0/24; ip route replace ${pod1}/32 dev veth1; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
     },
     {
       name: "the pod's end of its link is down",
@@ -112,7 +112,7 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       ask: { ...fromPod, ...cluster("here") },
       at: "pod-1-1",
       inject: "ip link set eth0 down",
-      mend: "ip link set eth0 up; ip route replace 169.254.1.1 dev eth0; ip route replace default via 169.254.1.1 dev eth0; ip -6 route replace default via fe80::1 dev eth0",
+      mend: `ip link set eth0 up; ip route replace 169.254.1.1 dev eth0; ip route replace default via 169.254.1.1 dev eth0; ip -6 route replace default via fe80::1 dev eth0; ${neighbours("eth0", ["169.254.1.1", "fe80::1"], "s/4c:02/4c:01/")}`,
     },
     {
       name: "no route back to the client",
@@ -150,19 +150,19 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       culprits: ["ipv6_off"],
       ask: { ...fromPod, ...cluster("here", "IPv6") },
       inject: `ip -6 route add unreachable fd00:1:1::/64; sysctl -qw net.ipv6.conf.veth1.disable_ipv6=1`,
-      mend: `sysctl -qw net.ipv6.conf.veth1.disable_ipv6=0; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${neighbours(site)}`,
+      mend: `sysctl -qw net.ipv6.conf.veth1.disable_ipv6=0; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
     },
     {
       name: "the MTU of a pod's device is below IPv6's",
       culprits: ["mtu"],
       ask: { ...fromPod, ...cluster("here", "IPv6") },
       inject: `ip -6 route add unreachable fd00:1:1::/64; ip link set veth1 mtu 1200`,
-      mend: `ip link set veth1 mtu 1500; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${neighbours(site)}`,
+      mend: `ip link set veth1 mtu 1500; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
     },
   ];
 }
 
-function passageFaults({ cluster, fromPod, fromClient, pod2, pod12, web, services }: Ground): readonly Fault[] {
+function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, client, web, services }: Ground): readonly Fault[] {
   return [
     {
       name: "a narrower device, and ICMP that would tell is dropped",
@@ -191,12 +191,13 @@ function passageFaults({ cluster, fromPod, fromClient, pod2, pod12, web, service
     {
       name: "a remembered UDP flow to an endpoint that is gone",
       culprits: ["stale_flow"],
-      ask: { ...fromPod, ...web, protocol: "UDP" },
-      inject: flow(pod12, web, "10.1.1.99"),
+      ask: { ...fromClient, ...outside("web"), protocol: "UDP" },
+      inject: flow(client, outside("web"), "10.1.1.99"),
       mend: "conntrack -D -p udp --sport 4321 >/dev/null 2>&1",
     },
     {
       name: "a remembered UDP flow from before there were endpoints",
+      backends: TRACKING_PODS,
       culprits: ["stale_flow"],
       ask: { ...fromPod, ...web, protocol: "UDP" },
       inject: flow(pod12, web, web.to, web.port),
@@ -244,13 +245,17 @@ function flow(source: string, target: { readonly to: string; readonly port: numb
   return `conntrack -I -p udp -s ${source} -d ${target.to} --sport 4321 --dport ${target.port} -r ${answerer} -q ${source} --reply-port-src ${port} --reply-port-dst 4321 -t 100 -u ASSURED,SEEN_REPLY >/dev/null`;
 }
 
-/** Neighbours in the laboratory are static; a device that was down has lost them. */
-function neighbours(site: FaultStage["site"]): string {
+/** Neighbours in the laboratory are static; a device that was down has lost them, at both ends of its link. */
+function podNeighbours(site: FaultStage["site"]): string {
   const pod = site.place("pod-1-1");
-  return (["IPv4", "IPv6"] as const)
-    .map((family) => `ip neigh replace ${pod.address(family)} dev veth1 lladdr ${POD_LINK} nud permanent`)
-    .join("; ");
+  return neighbours("veth1", [pod.address("IPv4"), pod.address("IPv6")], "s/4c:01/4c:02/");
 }
 
-/** The link address of the pod's end of veth1, as the lab numbers them. */
-const POD_LINK = "$(sed 's/01/02/' /sys/class/net/veth1/address)";
+/** @param other sed's words for what the other end's link address has otherwise, as the laboratory numbers them. */
+function neighbours(device: string, addresses: readonly string[], other: string): string {
+  const link = `ip -br link show dev ${device} | grep -oE '([0-9a-f]{2}:){5}[0-9a-f]{2}' | sed '${other}'`;
+  return addresses.map((address) => `ip neigh replace ${address} dev ${device} lladdr $(${link}) nud permanent`).join("; ");
+}
+
+/** Where a pod's packets to a Service are tracked: elsewhere its socket is translated. */
+const TRACKING_PODS: readonly string[] = ["nft", "iptables", "ipvs"];
