@@ -12,14 +12,22 @@ import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
 
 const OPTIONS = parseIptablesOptions({});
 
-/** The sections that lead from one state to another. */
-function sectionsBetween(before: readonly ServiceFixture[], after: readonly ServiceFixture[]): readonly Section[] {
+/** The sections that lead from one state to another, or to the same one again from what somebody left of it. */
+function sectionsBetween(
+  before: readonly ServiceFixture[],
+  after: readonly ServiceFixture[],
+  whatIsLeft?: (object: IptablesObject) => IptablesObject,
+): readonly Section[] {
   const ledger = new Ledger<IptablesObject>();
   for (const fixtures of [before, after]) {
     const { rows, node } = stateOf(fixtures, "IPv4");
     const context = { node, host: FACTS };
     if (fixtures === after) ledger.commit(ledger.delta(0), {});
     ledger.setAll(renderSkeleton(context, OPTIONS), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, OPTIONS)])));
+  }
+  if (whatIsLeft !== undefined) {
+    ledger.commit(ledger.delta(0), {});
+    ledger.believe(new Map(Array.from(ledger.wanted(), ([id, object]) => [id, () => whatIsLeft(object)])));
   }
   const [step] = planDelta(ledger.delta(0)).steps;
   return step?.do === "restore" ? step.sections : [];
@@ -59,6 +67,16 @@ function play(sections: readonly Section[], known: Played["chains"] = new Map())
 
 const KNOWN: Played["chains"] = new Map(["KUBE-SERVICES", "KUBE-MARK-MASQ", "KUBE-NODEPORTS"].map((name) => [name, []]));
 
+/** Rules that jump to chains of rows, in the order in which they come into force. */
+function jumpsOf(sections: readonly Section[]): readonly { readonly chain: string; readonly target: string }[] {
+  return restoreInput(sections)
+    .split("\n")
+    .flatMap((line) => {
+      const [, chain = "", target = ""] = /^-A (\S+) .*-j (\S+)/.exec(line) ?? [];
+      return chain === "" ? [] : [{ chain, target }];
+    });
+}
+
 function sorted(chains: Played["chains"]): readonly (readonly [string, readonly string[]])[] {
   return [...chains].toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
@@ -80,6 +98,22 @@ describe("cutSections", () => {
     const played = play(cut, KNOWN);
     expect(played.refused).toEqual([]);
     expect(sorted(played.chains)).toEqual(sorted(play(sections, KNOWN).chains));
+  });
+
+  it("fills many chains that somebody emptied ahead, few to a section, and no half of what others jump to", () => {
+    const before = play(sectionsBetween([], MANY), KNOWN).chains;
+    const emptied = new Map([...before.keys()].map((name) => [name, []]));
+    const sections = sectionsBetween([], MANY, (object) => (object.kind === "chain" ? { ...object, value: "" } : object));
+    const cut = cutSections(sections, CHAINS_MAX);
+    expect(Math.max(...cut.map(({ fresh, declared }) => fresh.length + declared.length))).toBeLessThanOrEqual(CHAINS_MAX);
+    expect(sorted(play(cut, emptied).chains)).toEqual(sorted(play(sections, emptied).chains));
+    const filled = new Set(["KUBE-MARK-MASQ"]);
+    const early = jumpsOf(cut).filter(({ chain, target }) => {
+      filled.add(chain);
+      return chain.startsWith("KUBE-SVC-") && !filled.has(target);
+    });
+    expect(early).toEqual([]);
+    expect(filled.size).toBeGreaterThan(100);
   });
 
   it("deletes many chains behind, those that jump to others first", () => {

@@ -16,12 +16,27 @@ const touched = (...changes: readonly NftChange[]): NonNullable<ReturnType<typeo
 
 describe("chains that a commit touched", () => {
   it.each([
-    ["a row's", change("rule", "deleted", CHAIN), { table: "nat", chain: CHAIN, isGone: false }],
-    ["a row's that went", change("chain", "deleted", CHAIN), { table: "nat", chain: CHAIN, isGone: true }],
-    ["a shared one", change("rule", "made", "KUBE-SERVICES", "ip filter"), { table: "filter", chain: "KUBE-SERVICES", isGone: false }],
-    ["one that leads to ours", change("rule", "deleted", "PREROUTING"), { table: "nat", chain: "PREROUTING", isGone: false }],
+    ["a row's", change("rule", "deleted", CHAIN), { table: "nat", chain: CHAIN, fate: "robbed" }],
+    ["a row's that got one", change("rule", "made", CHAIN), { table: "nat", chain: CHAIN, fate: "changed" }],
+    ["a row's that went", change("chain", "deleted", CHAIN), { table: "nat", chain: CHAIN, fate: "gone" }],
+    ["a shared one", change("rule", "made", "KUBE-SERVICES", "ip filter"), { table: "filter", chain: "KUBE-SERVICES", fate: "changed" }],
+    ["one that leads to ours", change("rule", "deleted", "PREROUTING"), { table: "nat", chain: "PREROUTING", fate: "robbed" }],
   ])("%s", (_name, done, chain) => {
     expect([...touched(done).values()]).toEqual([chain]);
+  });
+
+  it.each([
+    ["robbed twice", "robbed", [change("rule", "deleted", CHAIN), change("rule", "deleted", CHAIN)]],
+    ["with a rule replaced", "changed", [change("rule", "deleted", CHAIN), change("rule", "made", CHAIN)]],
+    ["that got a rule before it was robbed", "changed", [change("rule", "made", CHAIN), change("rule", "deleted", CHAIN)]],
+    ["flushed and deleted", "gone", [change("rule", "deleted", CHAIN), change("chain", "deleted", CHAIN)]],
+    [
+      "deleted and made again",
+      "changed",
+      [change("chain", "deleted", CHAIN), change("chain", "made", CHAIN), change("rule", "made", CHAIN)],
+    ],
+  ] as const)("one %s", (_name, fate, done) => {
+    expect([...touched(...done).values()].map((one) => one.fate)).toEqual([fate]);
   });
 
   it.each([
@@ -51,7 +66,7 @@ describe("what is seen of them", () => {
       [CHAIN]: `-N ${CHAIN}\n-A ${CHAIN} -j KUBE-SEP-AAAAAAAAAAAAAAAA\n`,
       PREROUTING: "-P PREROUTING ACCEPT\n-A PREROUTING -j FOREIGN\n",
     };
-    const done = [change("rule", "deleted", CHAIN), change("rule", "deleted", "PREROUTING"), change("rule", "deleted", "KUBE-NODEPORTS")];
+    const done = [change("rule", "made", CHAIN), change("rule", "deleted", "PREROUTING"), change("rule", "deleted", "KUBE-NODEPORTS")];
     const { covers, objects, isCurrent } = await seeChains(touched(...done), sight(chains), never);
     expect([...objects.values()].map(({ kind, key, value }) => [kind, key, value])).toEqual([
       ["chain", `nat ${CHAIN}`, "-j KUBE-SEP-AAAAAAAAAAAAAAAA"],
@@ -70,6 +85,17 @@ describe("what is seen of them", () => {
     expect(isCurrent()).toBe(true);
   });
 
+  it("nothing is read of a row's chain that only lost rules, however many: it counts as empty", async () => {
+    const names = Array.from({ length: 100 }, (_, index) => `KUBE-SVC-${String(index).padStart(16, "A")}`);
+    const read: string[] = [];
+    const listChain = (_table: string, chain: string): Promise<string> => Promise.resolve(String(read.push(chain)));
+    const save = (table: string): Promise<string> => Promise.resolve(String(read.push(table)));
+    const done = [...names, "KUBE-SERVICES"].map((name) => change("rule", "deleted", name));
+    const { objects } = await seeChains(touched(...done), { ...sight({}), tool: { listChain, save } }, never);
+    expect(read).toEqual(["KUBE-SERVICES"]);
+    expect([...objects.values()]).toEqual(names.map((name) => ({ kind: "chain", key: `nat ${name}`, value: "" })));
+  });
+
   it("of very many the table is read at once, and in it only what was touched", async () => {
     const names = Array.from({ length: 100 }, (_, index) => `KUBE-SVC-${String(index).padStart(16, "A")}`);
     const saved = [
@@ -78,7 +104,7 @@ describe("what is seen of them", () => {
       `-A ${CHAIN} -j KUBE-SEP-AAAAAAAAAAAAAAAA`,
       "COMMIT",
     ].join("\n");
-    const { objects } = await seeChains(touched(...names.map((name) => change("rule", "deleted", name))), sight({}, saved), never);
+    const { objects } = await seeChains(touched(...names.map((name) => change("rule", "made", name))), sight({}, saved), never);
     const values = [...objects.values()].map(({ value }) => value);
     expect([values.length, new Set(values)]).toEqual([100, new Set([""])]);
   });

@@ -1,3 +1,4 @@
+import { objectId } from "@turnout/core/backend";
 import type { IPFamily, KernelObject, SeenPart } from "@turnout/core/backend";
 import type { NftChange, OwnCommits, SignWatch } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
@@ -12,11 +13,11 @@ const RULES: readonly string[] = ["chain", "shared", "rule", "jumps", "guard"] s
 /** Each takes a run of the tool, which reads the names of all chains first; where more were touched, as by a flush, the table is read as a whole. */
 const LISTED_MAX = 16;
 
-/** A chain that a commit touched, and whether it deleted it. */
+/** A chain that a commit touched, and what became of it: it was deleted, only rules were taken, or anything else. */
 export interface TouchedChain {
   readonly table: TableName;
   readonly chain: string;
-  readonly isGone: boolean;
+  readonly fate: "gone" | "robbed" | "changed";
 }
 
 /**
@@ -34,9 +35,16 @@ export function touchedChains(changes: readonly NftChange[] | undefined, family:
     if (kind === "table") return undefined;
     const isOurs = isListed(table, name) || isOwnChain(table, name);
     if ((kind !== "chain" && kind !== "rule") || !isOurs) continue;
-    touched.set(`${table} ${name}`, { table, chain: name, isGone: kind === "chain" && verb === "deleted" });
+    const key = `${table} ${name}`;
+    touched.set(key, { table, chain: name, fate: fateBy({ kind, verb }, touched.get(key)?.fate) });
   }
   return touched;
+}
+
+/** What has become of a chain by one thing more that was done. */
+function fateBy({ kind, verb }: Pick<NftChange, "kind" | "verb">, fate: TouchedChain["fate"] | undefined): TouchedChain["fate"] {
+  if (kind === "chain") return verb === "deleted" ? "gone" : "changed";
+  return verb === "deleted" && (fate ?? "robbed") === "robbed" ? "robbed" : "changed";
 }
 
 /** Chains of many, that have to be read: others', and those with rules of many rows. */
@@ -52,25 +60,36 @@ export interface ChainSight {
   readonly hasGuard: boolean;
 }
 
-/** Read the chains that a commit touched: one by one where they are few. @throws {ProxyError} what the tool fails with. */
+/**
+ * Say what is left in the chains that a commit touched. Those are read, one by one where they are few, of which the commit doesn't tell it.
+ *
+ * Shape: of a row's chain that lost rules and got none nothing is read, whether it has others left or not. It counts as empty: its rules are written
+ * as a whole, and that empties it first. So nothing is listed after a flush, which would take longer than the commits of single rules.
+ * @throws {ProxyError} what the tool fails with.
+ */
 export async function seeChains(
   touched: ReadonlyMap<string, TouchedChain>,
   { tool, own, family, hasGuard }: ChainSight,
   signal: AbortSignal,
 ): Promise<SeenPart> {
   const isCurrent = own.sinceNow();
-  const readable = [...touched.values()].filter(({ table, chain, isGone }) => isListed(table, chain) || !isGone);
+  const readable = [...touched.values()].filter(({ table, chain, fate }) => isListed(table, chain) || fate === "changed");
+  const robbed = [...touched.values()].filter(({ table, chain, fate }) => !isListed(table, chain) && fate === "robbed");
   const textOf = async (table: TableName): Promise<string> => {
     const chains = readable.filter((one) => one.table === table).map(({ chain }) => chain);
     if (chains.length > LISTED_MAX) return await tool.save(table, signal);
-    const texts: string[] = [];
-    for (const chain of chains) texts.push((await tool.listChain(table, chain, signal)) ?? "");
-    return savedOf(table, texts);
+    const texts = await Promise.all(chains.map((chain) => tool.listChain(table, chain, signal)));
+    return savedOf(
+      table,
+      texts.map((text) => text ?? ""),
+    );
   };
-  const saved = { nat: await textOf("nat"), filter: await textOf("filter"), mangle: await textOf("mangle") };
+  const [nat, filter, mangle] = await Promise.all([textOf("nat"), textOf("filter"), textOf("mangle")]);
+  const saved = { nat, filter, mangle };
   const covers = (object: KernelObject): boolean => RULES.includes(object.kind) && touched.has(chainOf(object));
-  const found = [...parseSaved(saved, family, hasGuard)].filter(([, object]) => covers(object));
-  return { covers, objects: new Map<string, KernelObject>(found), isCurrent };
+  const found = [...parseSaved(saved, family, hasGuard).values()].filter(covers);
+  const emptied = robbed.map(({ table, chain }): IptablesObject => ({ kind: "chain", key: `${table} ${chain}`, value: "" }));
+  return { covers, objects: new Map<string, KernelObject>([...found, ...emptied].map((object) => [objectId(object), object])), isCurrent };
 }
 
 /** What reading tables takes. */

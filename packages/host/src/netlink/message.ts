@@ -62,6 +62,12 @@ export function findAttribute(bytes: Buffer, wanted: number, offset = 0): Buffer
   return undefined;
 }
 
+/** The part of `bytes` that ends with one attribute among those from `offset` on; all of them when it isn't there. */
+export function throughAttribute(bytes: Buffer, wanted: number, offset = 0): Buffer {
+  const data = findAttribute(bytes, wanted, offset);
+  return data === undefined ? bytes : bytes.subarray(0, data.byteOffset - bytes.byteOffset + data.length);
+}
+
 /** The data of all attributes, in order; it points into `bytes`. */
 export function attributesOf(bytes: Buffer): readonly Buffer[] {
   const found: Buffer[] = [];

@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { NetlinkChannel } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
-import { findAttribute, zeroTerminated } from "./message.ts";
+import { findAttribute, throughAttribute, zeroTerminated } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
 import { NFGENMSG_LENGTH, NFT_SUBSYSTEM, nftTableOf, readNftChanges } from "./nft-changes.ts";
 import type { NftChange } from "./nft-changes.ts";
@@ -11,6 +11,10 @@ const NEWGEN = (NFT_SUBSYSTEM << 8) | 15;
 const GENERATION = { id: 1, pid: 2, process: 3 } as const;
 /** In every nf_tables message but NEWGEN attribute 1 is the name of the table concerned. */
 const TABLE = 1;
+/** NEWRULE and DELRULE, by the low byte of their type. */
+const RULES: readonly number[] = [6, 8];
+/** Of a rule: the kernel writes the names of its table and chain first, and then what it does. */
+const RULE_CHAIN = 2;
 /** Kept of one commit. More is not worth it: everything has to be looked at then. */
 const KEPT_BYTES_MAX = 16 << 20;
 
@@ -28,7 +32,7 @@ export type NftEvent =
       readonly process: string;
       /** Tables touched, as nft names them, e.g. `ip turnout`. */
       readonly tables: readonly string[];
-      /** What was done, read when it is asked for; undefined: too much to tell. */
+      /** What was done, read when it is asked for, of rules in a row once for each chain; undefined: too much to tell. */
       readonly changes: () => readonly NftChange[] | undefined;
     }
   | { readonly kind: "lost" };
@@ -61,7 +65,7 @@ export class NftEventReader {
   #tables = new Set<string>();
   #lastFamily = -1;
   #lastName: Buffer = Buffer.alloc(0);
-  /** Copies of what says what was done; undefined: there was too much. */
+  /** Copies of what says what was done, of rules in which chain; undefined: there was too much. */
   #kept: NetlinkMessage[] | undefined = [];
   #keptBytes = 0;
 
@@ -105,8 +109,13 @@ export class NftEventReader {
   // They are read only where a commit is somebody else's.
   #keep(message: NetlinkMessage): void {
     if (this.#kept === undefined) return;
-    this.#keptBytes += message.payload.length;
+    const isRule = RULES.includes(message.type & 0xff);
+    const payload = isRule ? throughAttribute(message.payload, RULE_CHAIN, NFGENMSG_LENGTH) : message.payload;
+    const last = this.#kept.at(-1);
+    // A flush deletes all rules of one chain after another: of each chain it is said once.
+    if (isRule && last?.type === message.type && last.payload.equals(payload)) return;
+    this.#keptBytes += payload.length;
     if (this.#keptBytes > KEPT_BYTES_MAX) this.#kept = undefined;
-    else this.#kept.push({ ...message, payload: Buffer.from(message.payload) });
+    else this.#kept.push({ ...message, payload: Buffer.from(payload) });
   }
 }

@@ -61,7 +61,10 @@ async function follow<T>(
 ): Promise<void> {
   const put = (event: T): void => queue.put(event);
   let bell = new AbortController();
-  const ring = (): void => bell.abort();
+  // A large commit rings thousands of times, and each abort makes an error, even a second one.
+  const ring = (): void => {
+    if (!bell.signal.aborted) bell.abort();
+  };
   const restMs = socket.onArrival(ring) ? REST_MS : LOOK_EVERY_MS;
   ended.addEventListener("abort", ring, { once: true });
   let hasLost = false;

@@ -8,7 +8,8 @@ const CHAINS_MAX = 200;
 /**
  * Cut a large change into more sections: chains that nothing leads to yet ahead of it, chains that nothing leads to any more behind it.
  *
- * Shape: what is in force changes with the sections that were there before, and no other. A change of the usual size stays as it is.
+ * Shape: what is in force changes with the sections that were there before, and no other; but chains that somebody has emptied fill ahead, those that
+ * others jump to first. A change of the usual size stays as it is.
  */
 export function cutSections(sections: readonly Section[], chainsMax: number = CHAINS_MAX): readonly Section[] {
   const ahead: Section[] = [];

@@ -33,10 +33,10 @@ export class SectionWriter {
     this.#declared.push(`-N ${name}`);
   }
 
-  /** Make a chain, or replace its rules; `before` is the value it has (undefined: it isn't there). */
+  /** Make a chain, or replace its rules; `before` is the value it has (undefined: it isn't there; "": it has none). */
   writeChain(object: ChainObject, before: string | undefined): void {
     const count = rulesOf(object.value).length;
-    if (before === undefined) {
+    if (before === undefined || before === "") {
       this.#fresh.push(object);
       this.#count(count, 0);
     } else {

@@ -4,7 +4,7 @@ import type { ChainObject, TableName } from "./objects.ts";
 /** What is done to one table: all of it takes effect together or not at all. */
 export interface Section {
   readonly table: TableName;
-  /** Chains that weren't there, those that others jump to first. */
+  /** Chains that weren't there, or had no rules, those that others jump to first. */
   readonly fresh: readonly ChainObject[];
   /** Lines that make or empty other chains. */
   readonly declared: readonly string[];
