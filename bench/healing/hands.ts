@@ -38,11 +38,11 @@ const NFT: readonly Attack[] = [
 function iptables(variant: "nft" | "legacy"): readonly Attack[] {
   const tool = `iptables-${variant}`;
   const chain = `$(${tool} -t nat -S KUBE-SERVICES | sed -n 's|.* -d ${WEB.address}/32 .*-j ||p')`;
+  // By its number: -S begins with a line for the chain.
+  const rule = `$(${tool} -t nat -S KUBE-SERVICES | grep -n ' -d ${WEB.address}/32 ' | awk -F: '{ print $1 - 1; exit }')`;
   return [
-    {
-      name: "a Service's rule deleted",
-      command: `${tool} -t nat $(${tool} -t nat -S KUBE-SERVICES | grep ' -d ${WEB.address}/32 ' | sed 's/^-A/-D/;s/ -m comment --comment "[^"]*"//;s/ -m comment --comment [^ ]*//') || ${tool} -t nat -F KUBE-SERVICES`,
-    },
+    { name: "a Service's rule deleted", command: `${tool} -t nat -D KUBE-SERVICES ${rule}` },
+    { name: "KUBE-SERVICES flushed", command: `${tool} -t nat -F KUBE-SERVICES` },
     { name: "a Service's chain flushed", command: `${tool} -t nat -F ${chain}` },
     { name: "a rule that drops inserted", command: `${tool} -t nat -I KUBE-SERVICES -d ${WEB.address}/32 -j RETURN` },
     { name: "PREROUTING flushed", command: `${tool} -t nat -F PREROUTING`, isAtOthersToo: true },

@@ -1,6 +1,6 @@
 import { objectId } from "@turnout/core/backend";
 import type { IPFamily } from "@turnout/core/backend";
-import { placeOf, readSaved, sharedObjects } from "@turnout/host/iptables/text";
+import { placeOf, readSaved, rulesOf, sharedObjects } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 import { GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, isOwnChain, JUMPS, SHARED_CHAINS } from "./layout.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -28,9 +28,10 @@ export function parseSaved(saved: Saved, family: IPFamily, hasGuard: boolean): R
     const chains = readTable(saved[table], table, family, hasGuard);
     for (const [name, rules] of chains) {
       const key = `${table} ${name}`;
-      if (SHARED_CHAINS[table].includes(name)) for (const object of sharedObjects(key, rules, (rule) => isTail(key, rule))) add(object);
-      else if (isOwnChain(table, name)) add({ kind: "chain", key, value: rules.join("\n") });
-      else for (const object of outsideObjects(table, name, rules, hasGuard)) add(object);
+      if (SHARED_CHAINS[table].includes(name))
+        for (const object of sharedObjects(key, rulesOf(rules), (rule) => isTail(key, rule))) add(object);
+      else if (isOwnChain(table, name)) add({ kind: "chain", key, value: rules });
+      else for (const object of outsideObjects(table, name, rulesOf(rules), hasGuard)) add(object);
     }
   }
   return objects;
@@ -71,7 +72,7 @@ export function countRules(objects: Iterable<IptablesObject>): Readonly<Record<"
 }
 
 /** The chains of one table that concern us, with their rules. */
-function readTable(text: string, table: TableName, family: IPFamily, hasGuard: boolean): ReadonlyMap<string, readonly string[]> {
+function readTable(text: string, table: TableName, family: IPFamily, hasGuard: boolean): ReadonlyMap<string, string> {
   return readSaved(
     text,
     family,

@@ -2,7 +2,6 @@ import { objectId } from "@turnout/core/backend";
 import type { IPFamily, KernelObject, SeenPart } from "@turnout/core/backend";
 import type { NftChange, OwnCommits, SignWatch } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
-import { placeOf } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 import { GUARD_CHAIN, isOwnChain, SHARED_CHAINS } from "./layout.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -107,11 +106,13 @@ export async function seeTables(
   const isCurrent = signs.sinceNow();
   const texts = await Promise.all(tables.map((table) => tool.save(table, signal)));
   const saved = { nat: "", filter: "", mangle: "", ...Object.fromEntries(tables.map((table, index) => [table, texts[index] ?? ""])) };
-  const covers = (object: KernelObject): boolean => RULES.includes(object.kind) && tables.includes(placeOf(object).table);
+  const heads = tables.map((table) => `${table} `);
+  const covers = ({ kind, key }: KernelObject): boolean => RULES.includes(kind) && heads.some((head) => key.startsWith(head));
   return { covers, objects: new Map<string, KernelObject>(parseSaved(saved, family, hasGuard)), isCurrent };
 }
 
-function chainOf(object: KernelObject): string {
-  const { table, chain } = placeOf(object);
-  return `${table} ${chain}`;
+/** `TABLE CHAIN` of a key. */
+function chainOf({ key }: KernelObject): string {
+  const end = key.indexOf(" ", key.indexOf(" ") + 1);
+  return end < 0 ? key : key.slice(0, end);
 }

@@ -4,7 +4,7 @@ import type { IPFamily, Observed } from "@turnout/core/backend";
 import { portEntry } from "@turnout/host/ipset/text";
 import type { SavedSet } from "@turnout/host/ipset/text";
 import type { IpvsListing, IpvsTimeouts, VirtualServer } from "@turnout/host/ipvs/model";
-import { readSaved, sharedObjects } from "@turnout/host/iptables/text";
+import { readSaved, rulesOf, sharedObjects } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 import { FORMER_JUMPS, isOwnChain, JUMPS, SHARED_CHAINS } from "./layout.ts";
 import { SET_BASES, setName } from "./names.ts";
@@ -60,7 +60,7 @@ export function readLook(
   const objects = new Map<string, IpvsObject>();
   const lingering: IpvsObject[] = [];
   const add = (object: IpvsObject): void => void objects.set(objectId(object), object);
-  for (const table of TABLES) for (const object of rulesOf(look.saved[table], table, family)) add(object);
+  for (const table of TABLES) for (const object of objectsOf(look.saved[table], table, family)) add(object);
   for (const [name, set] of look.sets) {
     add(savedSetObject(name, set));
     for (const entry of set.entries) add({ kind: "entry", key: `${name} ${entry}`, value: true });
@@ -108,14 +108,14 @@ function ownership(
 }
 
 /** The chains of one table that concern us, and our jumps. */
-function rulesOf(text: string, table: TableName, family: IPFamily): readonly IpvsObject[] {
+function objectsOf(text: string, table: TableName, family: IPFamily): readonly IpvsObject[] {
   const sources = new Set([...JUMPS, ...FORMER_JUMPS].filter((jump) => jump.table === table).map(({ from }) => from));
   const chains = readSaved(text, family, (name) => SHARED_CHAINS[table].includes(name) || isOwnChain(table, name) || sources.has(name));
   return [...chains].flatMap(([name, rules]): readonly IpvsObject[] => {
     const key = `${table} ${name}`;
-    if (SHARED_CHAINS[table].includes(name)) return sharedObjects(key, rules, () => false);
-    if (isOwnChain(table, name)) return [{ kind: "chain", key, value: rules.join("\n") }];
-    const own = rules.filter((rule) => isJump(table, rule));
+    if (SHARED_CHAINS[table].includes(name)) return sharedObjects(key, rulesOf(rules), () => false);
+    if (isOwnChain(table, name)) return [{ kind: "chain", key, value: rules }];
+    const own = rulesOf(rules).filter((rule) => isJump(table, rule));
     return own.length === 0 ? [] : [{ kind: "jumps", key, value: own.join("\n") }];
   });
 }

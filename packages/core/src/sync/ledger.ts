@@ -226,9 +226,10 @@ export class Ledger<K extends KernelObject> {
   }
 
   #foundIn({ covers, objects }: SeenPart): readonly (readonly [id: string, now: K | undefined])[] {
-    const gone = Array.from(this.#entries).filter(([id, { applied }]) => applied !== undefined && covers(applied) && !objects.has(id));
+    const gone: string[] = [];
+    for (const [id, { applied }] of this.#entries) if (applied !== undefined && covers(applied) && !objects.has(id)) gone.push(id);
     const found = Array.from(objects, ([id, object]) => [id, object as K] as const);
-    return [...gone.map(([id]) => [id, undefined] as const), ...found.filter(([id]) => !this.#lingering.has(id))];
+    return [...gone.map((id) => [id, undefined] as const), ...found.filter(([id]) => !this.#lingering.has(id))];
   }
 
   #isChangedTo(id: string, entry: Entry<K>, now: K | undefined): boolean {

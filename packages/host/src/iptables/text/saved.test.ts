@@ -12,6 +12,8 @@ describe("readSaved", () => {
     ":CNI - [0:0]",
     '-A KUBE-A -m comment --comment "-A KUBE-B" -j KUBE-B',
     "-A KUBE-A",
+    "-A KUBE-A -j KUBE-C ",
+    "-A KUBE-A -s 10.0.0.1/32 -j KUBE-B",
     "-A CNI -j MADE-UP --by somebody",
     "COMMIT",
   ].join("\n");
@@ -19,17 +21,17 @@ describe("readSaved", () => {
   it("gives the chains that are wanted, with their rules in order, and the empty ones", () => {
     expect(readSaved(text, "IPv4", (name) => name.startsWith("KUBE-"))).toEqual(
       new Map([
-        ["KUBE-A", ['-m comment --comment "-A KUBE-B" -j KUBE-B', ""]],
-        ["KUBE-B", []],
+        ["KUBE-A", '-m comment --comment "-A KUBE-B" -j KUBE-B\n\n-j KUBE-C\n-s 10.0.0.1/32 -j KUBE-B'],
+        ["KUBE-B", ""],
       ]),
     );
   });
 
   it("gives IPv6 addresses in canonical form, and leaves IPv4's text alone", () => {
     const dotted = ":A - [0:0]\n-A A -d fd00:96::10.96.0.1/128 -j B\n";
-    expect(readSaved(dotted, "IPv6", () => true).get("A")).toEqual(["-d fd00:96::a60:1/128 -j B"]);
+    expect(readSaved(dotted, "IPv6", () => true).get("A")).toBe("-d fd00:96::a60:1/128 -j B");
     const named = ':A - [0:0]\n-A A -m comment --comment "x:1.2.3.4"\n';
-    expect(readSaved(named, "IPv4", () => true).get("A")).toEqual(['-m comment --comment "x:1.2.3.4"']);
+    expect(readSaved(named, "IPv4", () => true).get("A")).toBe('-m comment --comment "x:1.2.3.4"');
   });
 });
 

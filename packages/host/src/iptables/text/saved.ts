@@ -1,29 +1,47 @@
 import { parseIP } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
-import { MISPLACED } from "./objects.ts";
+import { MISPLACED, rulesOf } from "./objects.ts";
 import type { RuleObject, SharedObject } from "./objects.ts";
 
 /**
- * Read one table of what `iptables-save` printed: rules by chain, without `-A CHAIN`, in their order.
+ * Read one table of what `iptables-save` printed: rules by chain, a line each, without `-A CHAIN`, in their order.
  *
  * Shape: only the chains that `isWanted` names; the rules of others are not looked at, because a newer tool's may not even be readable
- * (k/k#112477). A chain without rules is there as well.
- * Edges: IPv6 addresses are in canonical form, whatever the C library made of them. Never throws.
+ * (k/k#112477). A chain without rules is there as well, as "". The lines of one chain are cut out together: there are half a million in large tables.
+ * Edges: IPv6 addresses are in canonical form, whatever the C library made of them. A rule that has no match and no target, at the head of a chain, is
+ * left out: it does nothing. Never throws.
  */
-export function readSaved(text: string, family: IPFamily, isWanted: (chain: string) => boolean): ReadonlyMap<string, readonly string[]> {
-  const chains = new Map<string, string[]>();
-  for (const line of text.split("\n")) {
-    if (line.startsWith(":")) {
-      const name = line.slice(1, line.indexOf(" "));
-      if (isWanted(name)) chains.set(name, []);
-    } else if (line.startsWith("-A ")) {
-      const end = line.indexOf(" ", 3);
-      const name = end < 0 ? line.slice(3) : line.slice(3, end);
-      const rule = end < 0 ? "" : line.slice(end + 1).trimEnd();
-      chains.get(name)?.push(family === "IPv6" ? canonicalAddresses(rule) : rule);
+export function readSaved(text: string, family: IPFamily, isWanted: (chain: string) => boolean): ReadonlyMap<string, string> {
+  const chains = new Map<string, string>();
+  for (let at = 0, end = 0; at < text.length; at = end + 1) {
+    end = endOfLine(text, at);
+    if (text.startsWith(":", at)) {
+      const name = text.slice(at + 1, text.indexOf(" ", at));
+      if (isWanted(name)) chains.set(name, "");
+    } else if (text.startsWith("-A ", at)) {
+      const space = text.indexOf(" ", at + 3);
+      const isBare = space < 0 || space > end;
+      const name = text.slice(at + 3, isBare ? end : space);
+      const head = `-A ${name} `;
+      while (!isBare && text.startsWith(head, end + 1)) end = endOfLine(text, end + 1);
+      const known = chains.get(name);
+      if (known === undefined) continue;
+      const rules = isBare ? "" : rulesIn(text.slice(at + head.length, end).replaceAll(`\n${head}`, "\n"), family);
+      chains.set(name, known === "" ? rules : `${known}\n${rules}`);
     }
   }
   return chains;
+}
+
+function endOfLine(text: string, at: number): number {
+  const end = text.indexOf("\n", at);
+  return end < 0 ? text.length : end;
+}
+
+/** Older tools end lines with a space. */
+function rulesIn(lines: string, family: IPFamily): string {
+  const rules = lines.endsWith(" ") || lines.includes(" \n") ? lines.replaceAll(/ +$/gm, "") : lines;
+  return family === "IPv6" ? canonicalAddresses(rules) : rules;
 }
 
 /** A rule, and how many packets it matched since it was written. */
@@ -47,14 +65,14 @@ export function readCounted(
   });
   const chains = readSaved(plain, family, isWanted);
   return new Map(
-    [...chains].map(([chain, rules]) => [chain, rules.map((rule, index) => ({ rule, packets: counts.get(chain)?.[index] ?? 0 }))]),
+    [...chains].map(([chain, rules]) => [chain, rulesOf(rules).map((rule, index) => ({ rule, packets: counts.get(chain)?.[index] ?? 0 }))]),
   );
 }
 
 /** The C library writes the last 32 bits of some IPv6 addresses with dots; we never do. */
-function canonicalAddresses(rule: string): string {
-  if (!/:\d+\.\d+\./.test(rule)) return rule;
-  return rule.replace(/[0-9a-f:]+:\d+\.\d+\.\d+\.\d+/g, (text) => parseIP(text)?.text ?? text);
+function canonicalAddresses(rules: string): string {
+  if (!/:\d+\.\d+\./.test(rules)) return rules;
+  return rules.replace(/[0-9a-f:]+:\d+\.\d+\.\d+\.\d+/g, (text) => parseIP(text)?.text ?? text);
 }
 
 /**
