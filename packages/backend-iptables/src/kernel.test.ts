@@ -1,6 +1,6 @@
 import { systemClock } from "@turnout/core/process";
 import { spawnSync } from "node:child_process";
-import type { Exec, IPFamily, Log } from "@turnout/core";
+import type { Drift, Exec, IPFamily, Log } from "@turnout/core";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
@@ -252,6 +252,37 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       await proxy.adopt();
       expect(proxy.planText()).toBe("# nothing to do\n");
     });
+  });
+
+  it("mends a flushed table by what the kernel told of it, and lists no table for that", async () => {
+    const netlink = createFakeNetlink();
+    const programs: string[] = [];
+    const noted: Exec["run"] = (file, args, options) => {
+      programs.push(file);
+      return world.exec.run(file, args, options);
+    };
+    const watched: LinuxWorld = { ...world, netlink, exec: { ...world.exec, run: noted } };
+    const module = await iptablesModule.open(iptablesModule.parseOptions({ variant: "nft" }), watched, signal);
+    const proxy = new Proxy(module.family("IPv4"), "IPv4");
+    // So many chains that they are written in several sections.
+    proxy.want(Array.from({ length: 25 }, (_, index) => ({ name: `svc-${index}`, number: 1 + index, local: 5, remote: 5 })));
+    await proxy.sync();
+    const before = await kernelState(proxy);
+    const stop = new AbortController();
+    const events = proxy.backend.watch?.(stop.signal)[Symbol.asyncIterator]();
+    expect((await events?.next())?.value).toMatchObject({ kind: "facts" });
+    await run("iptables-nft", ["-t", "nat", "-F"]);
+    const names = [...(await run("iptables-nft-save", ["-t", "nat"])).matchAll(/^:(\S+)/gm)].map(([, name = ""]) => name);
+    programs.length = 0;
+    const changes = names.map((name) => ({ table: "ip nat", verb: "deleted", kind: "rule", name, keys: [] }) as const);
+    netlink.commitNft({ pid: 7, process: "iptables-nft", tables: ["ip nat"], changes });
+    const told = (await events?.next())?.value as Drift | undefined;
+    stop.abort();
+    expect(told).toMatchObject({ kind: "drift", what: "iptables-nft (pid 7) changed table ip nat" });
+    if (told?.left !== undefined) proxy.ledger.believe(told.left);
+    expect(await proxy.sync()).toBeGreaterThan(250);
+    expect(programs.filter((file) => file.endsWith("-save"))).toEqual([]);
+    expect(await kernelState(proxy)).toEqual(before);
   });
 
   it("uses the variant in which kubelet's chains are, and takes over there what it finds", async () => {
