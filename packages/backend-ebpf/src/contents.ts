@@ -1,7 +1,9 @@
 import type { Signs } from "@turnout/host";
+import type { ElementRoom, Elements } from "@turnout/host/bpf";
 import { elementsOf, isInMap, mapOf, WRITTEN_MAPS } from "./elements.ts";
 import type { WrittenMap } from "./elements.ts";
-import { encodeId, STRUCTS } from "./layout.ts";
+import { encodeDestination, encodeId, STRUCTS } from "./layout.ts";
+import type { MapObject } from "./objects.ts";
 import type { PinnedMaps } from "./pinned-maps.ts";
 import type { Step } from "./plan.ts";
 
@@ -23,13 +25,13 @@ export const DIGESTED: readonly { readonly names: readonly WrittenMap[]; readonl
  * Read maps and digest each in parts, whatever the order of its elements: 130,000 elements take some tens of milliseconds.
  * @throws {ProxyError}
  */
-export async function readContents({ open }: Pick<PinnedMaps, "open">, names: readonly WrittenMap[]): Promise<Signs> {
+export async function readContents({ open }: Pick<PinnedMaps, "open">, names: readonly WrittenMap[], room: ElementRoom): Promise<Signs> {
   const signs = new Map<string, string>();
   for (const name of names) {
     const map = open?.maps.get(name);
     if (map === undefined) continue;
     const sums = new Int32Array(PARTS);
-    for await (const { count, keys, values } of map.read()) {
+    for await (const { count, keys, values } of map.read(room)) {
       const [keyWords, valueWords] = [wordsOf(keys), wordsOf(values)];
       const [keyLength, valueLength] = [keyWords.length / count, valueWords.length / count];
       for (let at = 0; at < count; at += 1) {
@@ -55,10 +57,51 @@ export function writtenParts(steps: readonly Step[]): ReadonlySet<string> | unde
   for (const { object } of steps) {
     if (!isInMap(object)) continue;
     const map = mapOf(object);
-    const keys = object.kind === "list" ? [encodeId(object.key)] : elementsOf(object).map(({ key }) => key);
-    for (const key of keys.map(wordsOf)) parts.add(signOf(map, partOf(map, key, 0, key.length)));
+    for (const key of keysOf(object)) parts.add(signOf(map, partOfKey(map, key)));
   }
   return parts;
+}
+
+/** Parts of maps, of each by its name. */
+export type MapParts = ReadonlyMap<WrittenMap, ReadonlySet<number> | "all">;
+
+/** Whether a key of a map is in these parts; of `endpoints` a list's name is enough. Pure. */
+export function isKeyIn(parts: MapParts, map: WrittenMap, key: Buffer): boolean {
+  const some = parts.get(map);
+  return some === "all" || (some?.has(partOfKey(map, key)) ?? false);
+}
+
+/** Whether an object's elements are in these parts, or some of them. Pure. */
+export function isObjectIn(parts: MapParts, object: MapObject): boolean {
+  const map = mapOf(object);
+  return parts.get(map) === "all" || (parts.has(map) && keysOf(object).some((key) => isKeyIn(parts, map, key)));
+}
+
+/** The elements of a map that are in these parts. Pure. */
+export function elementsIn(parts: MapParts, map: WrittenMap, all: Elements): Elements {
+  if (parts.get(map) === "all") return all;
+  const [keyLength, valueLength] = [all.keys.length / all.count, all.values.length / all.count];
+  const keys: Buffer[] = [];
+  const values: Buffer[] = [];
+  for (let at = 0; at < all.count; at += 1) {
+    const key = all.keys.subarray(at * keyLength, (at + 1) * keyLength);
+    if (!isKeyIn(parts, map, key)) continue;
+    keys.push(key);
+    values.push(all.values.subarray(at * valueLength, (at + 1) * valueLength));
+  }
+  return { count: keys.length, keys: Buffer.concat(keys), values: Buffer.concat(values) };
+}
+
+/** One key for each part that an object's elements may be in. */
+function keysOf(object: MapObject): readonly Buffer[] {
+  if (object.kind === "list") return [encodeId(object.key)];
+  if (object.kind === "service") return [encodeDestination(object.key)];
+  return elementsOf(object).map(({ key }) => key);
+}
+
+function partOfKey(map: WrittenMap, key: Buffer): number {
+  const words = wordsOf(key);
+  return partOf(map, words, 0, words.length);
 }
 
 /** The elements of a list are in one part: by the list's name, which a key begins with. */

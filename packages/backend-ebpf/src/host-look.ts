@@ -2,6 +2,8 @@ import { basename, join } from "node:path";
 import { FAMILIES } from "@turnout/core/backend";
 import type { BpfMap, Elements, Pin } from "@turnout/host/bpf";
 import { FILTER, linksIn, NOWHERE, programPins } from "./attached.ts";
+import { elementsIn } from "./contents.ts";
+import type { MapParts } from "./contents.ts";
 import { elementsOf, isInMap, WRITTEN_MAPS } from "./elements.ts";
 import type { EbpfMap, WrittenMap } from "./elements.ts";
 import { deviceKey, HOOKS, placeOf } from "./hooks.ts";
@@ -22,8 +24,10 @@ const NOTHING: Omit<Look, "table"> = {
   folders: [],
 };
 
-/** Which elements of maps are read. */
-export type LookPart = { readonly objects: readonly EbpfObject[] } | { readonly maps: ReadonlySet<WrittenMap> };
+/** What is looked at: these objects; or these parts of maps, and what is attached if `hasAttached`. */
+export type LookPart = { readonly objects: readonly EbpfObject[] } | { readonly maps: MapParts; readonly hasAttached: boolean };
+
+const ALL_PARTS: MapParts = new Map(WRITTEN_MAPS.map((name) => [name, "all"]));
 
 /** What is looked at. */
 export type LookWorld = Pick<PinWorld, "bpf" | "pinFiles"> & Pick<EbpfWorld, "netlink">;
@@ -31,21 +35,23 @@ export type LookWorld = Pick<PinWorld, "bpf" | "pinFiles"> & Pick<EbpfWorld, "ne
 /**
  * Look at what is pinned, and at filters of clsact where programs are attached by these. Changes nothing.
  *
- * Shape: of the maps everything, or `only` what these have, or the elements of these objects and one behind each list.
+ * Shape: everything, or `only` a part: of lists one element more than they have. What is attached is found by listing pins, which opens each of them.
  * @throws {ProxyError} what opening pins or reading maps failed with.
  */
 export async function lookAtPins(
   pinned: PinnedMaps,
   world: LookWorld,
   byClsact: boolean,
-  only: LookPart = { maps: new Set(WRITTEN_MAPS) },
+  only: LookPart = { maps: ALL_PARTS, hasAttached: true },
 ): Promise<Omit<Look, "table">> {
-  const { root } = pinned;
   const maps = pinned.find();
+  const root = pinned.open?.root;
   if (root === undefined || !world.pinFiles.exists(root)) return NOTHING;
-  // Nothing else is asked for, and listing pins costs more than some elements.
-  if ("objects" in only && maps !== undefined && only.objects.every(isInMap)) return { ...NOTHING, elements: await elementsIn(maps, only) };
-  const pins = world.bpf.pins(root);
+  // Nothing else is asked for.
+  if ("objects" in only && maps !== undefined && only.objects.every(isInMap))
+    return { ...NOTHING, elements: await elementsAskedFor(maps, only) };
+  const hasAttached = "objects" in only ? only.objects.some(({ kind }) => kind === "link" || kind === "device") : only.hasAttached;
+  const pins = hasAttached ? pinned.list(root) : [];
   const links = linksIn(pins, root).flatMap(({ path, ...link }) => {
     const key = basename(path);
     return path === join(root, LINK_FOLDER, key) && (key in HOOKS || placeOf(key) !== undefined) ? [[key, link] as const] : [];
@@ -54,9 +60,9 @@ export async function lookAtPins(
   const inMaps = world.pinFiles.folders(join(root, pinned.folder));
   const ours: readonly string[] = Object.values(pinned.programs);
   return {
-    elements: maps === undefined ? undefined : await elementsIn(maps, only),
+    elements: maps === undefined ? undefined : await elementsAskedFor(maps, only),
     links: new Map(links),
-    filters: byClsact ? await filtersOf(pins, root, world) : new Map(),
+    filters: byClsact && hasAttached ? await filtersOf(pins, root, world) : new Map(),
     // Marks go with maps of which a part is missing.
     filled: maps === undefined ? [] : FAMILIES.filter((family) => inMaps.includes(filledMark(family))),
     serving: FAMILIES.filter((family) => inRoot.includes(servingMark(family))),
@@ -94,19 +100,16 @@ function lookUpElements(maps: ReadonlyMap<EbpfMap, BpfMap>, objects: readonly Ma
   return found;
 }
 
-async function elementsIn(maps: ReadonlyMap<EbpfMap, BpfMap>, only: LookPart): Promise<ReadonlyMap<WrittenMap, readonly Elements[]>> {
+async function elementsAskedFor(maps: ReadonlyMap<EbpfMap, BpfMap>, only: LookPart): Promise<ReadonlyMap<WrittenMap, readonly Elements[]>> {
   return "maps" in only ? await readElements(maps, only.maps) : lookUpElements(maps, only.objects.filter(isInMap));
 }
 
-async function readElements(
-  maps: ReadonlyMap<EbpfMap, BpfMap>,
-  names: ReadonlySet<WrittenMap>,
-): Promise<ReadonlyMap<WrittenMap, readonly Elements[]>> {
+async function readElements(maps: ReadonlyMap<EbpfMap, BpfMap>, wanted: MapParts): Promise<ReadonlyMap<WrittenMap, readonly Elements[]>> {
   const read = new Map<WrittenMap, readonly Elements[]>();
-  for (const name of names) {
+  for (const name of wanted.keys()) {
     const map = maps.get(name);
     const parts: Elements[] = [];
-    for await (const part of map?.read() ?? []) parts.push(part);
+    for await (const part of map?.read() ?? []) parts.push(elementsIn(wanted, name, part));
     read.set(name, parts);
   }
   return read;

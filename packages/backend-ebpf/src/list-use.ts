@@ -1,4 +1,6 @@
-import type { WrittenMap } from "./elements.ts";
+import { isKeyIn } from "./contents.ts";
+import type { MapParts } from "./contents.ts";
+import { encodeDestination, encodeId } from "./layout.ts";
 import { listsOf, rangesOf } from "./objects.ts";
 import type { EbpfObject, ListObject, RangesObject, ServiceObject } from "./objects.ts";
 
@@ -27,13 +29,13 @@ export class ListUse {
     }
   }
 
-  /** Believe what was observed of these maps alone. */
-  adoptPart(objects: Iterable<EbpfObject>, maps: ReadonlySet<WrittenMap>): void {
-    if (maps.has("services")) {
-      this.#named.clear();
-      this.#users.clear();
+  /** Believe what was observed of these parts of maps alone. */
+  adoptPart(objects: Iterable<EbpfObject>, parts: MapParts): void {
+    if (parts.has("services")) for (const key of this.#named.keys()) if (isKeyIn(parts, "services", encodeDestination(key))) this.gone(key);
+    for (const name of this.#present) {
+      const [kind, id = ""] = name.split(" ");
+      if (isKeyIn(parts, kind === "list" ? "endpoints" : "source_ranges", encodeId(id))) this.#present.delete(name);
     }
-    for (const name of this.#present) if (maps.has(name.startsWith("list ") ? "endpoints" : "source_ranges")) this.#present.delete(name);
     for (const object of objects) {
       if (object.kind === "service") this.inForce(object);
       else if (isNamed(object)) this.#present.add(nameOf(object));

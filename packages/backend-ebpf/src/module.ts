@@ -42,7 +42,7 @@ import { renderRow } from "./render.ts";
 import { NODE_PORT_ADDRESSES, renderSkeleton } from "./skeleton.ts";
 import { Serving } from "./serving.ts";
 import { describeObject } from "./describe.ts";
-import { seeTouched } from "./seen.ts";
+import { seeTable, seeTouched } from "./seen.ts";
 import type { TouchedParts } from "./signs.ts";
 import { endStuckSockets } from "./stuck-sockets.ts";
 import { watchHost } from "./watch.ts";
@@ -266,6 +266,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const watched = {
       hasPackets: await packets.isServed(signal),
       echoes: this.#isKeeper ? packets.nft.echoes : undefined,
+      seeTable: () => seeTable(packets, watches, signal),
       signs: (until: AbortSignal) => watches.follow(until),
       see: (changes: SignChanges) => seeTouched(changes, sight),
     };

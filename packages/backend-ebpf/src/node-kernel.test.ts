@@ -113,6 +113,11 @@ describe("a node that the module serves", NEEDS, () => {
     expect(await play("clsact")).toEqual({ attached: 6, again: 0, failures: [], links: [], left: [0, false, ""], silent: "silence" });
   });
 
+  it("sees who opens a map by its pin, and mends a value that was replaced so", async () => {
+    // After it was pinned, and asked again; after somebody opened it, and asked again; by its id and by the proxy itself; where nothing is.
+    expect(await play("replaced")).toEqual({ opened: [true, false, true, false, false, false], isMended: true, complaints: [] });
+  });
+
   it("leaves nothing attached, pinned or in nft when it is cleaned up", async () => {
     expect(await play("cleanUp")).toEqual({ before: SERVED, links: 14, detached: 14, isThere: false, tables: "", after: "silence" });
   });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from "node:fs";
 
 /** A bpffs as a file system; what is pinned there is opened by `Bpf` of @turnout/host/bpf. */
 export interface PinFiles {
@@ -12,7 +12,22 @@ export interface PinFiles {
   folders(path: string): readonly string[];
   /** All that is right in a folder, by name; empty where there is none. */
   names(path: string): readonly string[];
+  /** A number of what is pinned at a path, which is another one once something else is; undefined: there is nothing. */
+  inode(path: string): number | undefined;
+  /**
+   * Whether somebody, this process too, has opened what is pinned at a path since this was asked last, or has pinned it since.
+   *
+   * Edges: who opens it by its id is not seen, nor is anybody where the bpffs is mounted with `noatime` or the pin is another user's. False where there
+   * is nothing.
+   */
+  takeOpening(path: string): boolean;
 }
+
+/**
+ * The time of the last access of what nobody has opened. The kernel notes an access whose time is not before that of the last change (`relatime`), so
+ * both are set to the beginning of time.
+ */
+const NEVER = 0;
 
 /** That of this host. */
 export const hostPinFiles: PinFiles = {
@@ -31,6 +46,18 @@ export const hostPinFiles: PinFiles = {
     } catch (error) {
       if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
       throw error;
+    }
+  },
+  inode: (path) => statSync(path, { throwIfNoEntry: false })?.ino,
+  takeOpening(path) {
+    const file = statSync(path, { throwIfNoEntry: false });
+    if (file === undefined || file.atimeMs === NEVER) return false;
+    try {
+      utimesSync(path, NEVER, NEVER);
+      return true;
+    } catch {
+      // It is gone meanwhile, or somebody else's: then who opens it can't be seen.
+      return false;
     }
   },
 };

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core/backend";
-import type { BpfMap, BpfProgram, MapChoice } from "@turnout/host/bpf";
-import { ALL_MAPS } from "./elements.ts";
-import type { EbpfMap } from "./elements.ts";
+import type { BpfMap, BpfProgram, MapChoice, Pin } from "@turnout/host/bpf";
+import { ALL_MAPS, WRITTEN_MAPS } from "./elements.ts";
+import type { EbpfMap, WrittenMap } from "./elements.ts";
 import { PROGRAMS_OF } from "./hooks.ts";
 import type { ProgramFile } from "./hooks.ts";
 import { mapFolder, PIN_FOLDER, programFolder } from "./names.ts";
@@ -27,6 +27,10 @@ export class PinnedMaps {
   readonly #sizes: Readonly<Record<string, number>>;
   readonly #refusals: Refusals;
   #maps = new Map<EbpfMap, BpfMap>();
+  /** Of the pins by which the maps were opened. */
+  readonly #inodes = new Map<EbpfMap, number>();
+  /** Whose pins others have opened. */
+  readonly #opened = new Set<WrittenMap>();
   #root: string | undefined;
   readonly #loading = new Map<ProgramFile, Promise<void>>();
 
@@ -66,24 +70,29 @@ export class PinnedMaps {
 
   /** The maps that are pinned now; undefined: not all of them are. */
   find(): ReadonlyMap<EbpfMap, BpfMap> | undefined {
-    const { root } = this;
-    this.#root = root;
-    const pins = root === undefined ? [] : ALL_MAPS.map((name) => [name, join(root, this.folder, name)] as const);
-    if (pins.length === 0 || !pins.every(([, pin]) => this.#world.pinFiles.exists(pin))) {
-      this.close();
-      return undefined;
-    }
-    for (const [name, pin] of pins) {
-      const map = this.#world.bpf.openMap({ pin });
-      const known = this.#maps.get(name);
-      // Another hand may have put another map there.
-      if (known?.info.id === map.info.id) map.close();
-      else {
-        known?.close();
-        this.#maps.set(name, map);
-      }
-    }
-    return this.#maps;
+    // Where they were the last time: where a bpffs is mounted costs more to tell.
+    if (this.#isFoundIn(this.#root)) return this.#maps;
+    this.#root = this.root;
+    if (this.#isFoundIn(this.#root)) return this.#maps;
+    this.close();
+    return undefined;
+  }
+
+  /** All that is pinned. */
+  list(root: string): readonly Pin[] {
+    this.#noteOpenings();
+    const pins = this.#world.bpf.pins(root);
+    // Listing opens them.
+    for (const name of WRITTEN_MAPS) this.#takeOpening(root, name);
+    return pins;
+  }
+
+  /** The maps whose pins somebody has opened since this was asked last: others, but for a process of ours that loads programs. */
+  takeOpenings(): ReadonlySet<WrittenMap> {
+    this.#noteOpenings();
+    const opened = new Set(this.#opened);
+    this.#opened.clear();
+    return opened;
   }
 
   /** The maps; they are made and pinned where there are none. @throws {ProxyError} what loading failed with. */
@@ -109,6 +118,7 @@ export class PinnedMaps {
   close(): void {
     for (const map of this.#maps.values()) map.close();
     this.#maps = new Map();
+    this.#inodes.clear();
   }
 
   /** Both families may need it at once. */
@@ -139,6 +149,39 @@ export class PinnedMaps {
     } finally {
       object.close();
     }
+  }
+
+  /** Whether all maps are pinned there. They are open then. */
+  #isFoundIn(root: string | undefined): boolean {
+    if (root === undefined) return false;
+    const inodes = ALL_MAPS.map((name) => this.#world.pinFiles.inode(this.#pinOf(root, name)));
+    if (inodes.includes(undefined)) return false;
+    for (const [at, name] of ALL_MAPS.entries()) {
+      const inode = inodes[at] ?? 0;
+      // Another hand may have put another map there.
+      if (this.#inodes.get(name) === inode) continue;
+      const pin = this.#pinOf(root, name);
+      const map = this.#world.bpf.openMap({ pin });
+      this.#maps.get(name)?.close();
+      this.#maps.set(name, map);
+      this.#inodes.set(name, inode);
+      this.#world.pinFiles.takeOpening(pin);
+    }
+    return true;
+  }
+
+  #noteOpenings(): void {
+    const { open } = this;
+    if (open !== undefined) for (const name of WRITTEN_MAPS) if (this.#takeOpening(open.root, name)) this.#opened.add(name);
+  }
+
+  #takeOpening(root: string, name: EbpfMap): boolean {
+    return this.#world.pinFiles.takeOpening(this.#pinOf(root, name));
+  }
+
+  /** No `join`: it is asked for many times a second. */
+  #pinOf(root: string, name: EbpfMap): string {
+    return `${root}/${this.folder}/${name}`;
   }
 
   #choice(name: string, pin: string): MapChoice {

@@ -1,12 +1,14 @@
 import { objectId } from "@turnout/core/backend";
 import type { Drift, IPFamily, KernelObject, SeenPart } from "@turnout/core/backend";
 import type { SignChanges } from "@turnout/host";
-import { isInMap, mapOf } from "./elements.ts";
+import { isObjectIn } from "./contents.ts";
+import { isInMap } from "./elements.ts";
 import { placeOf } from "./hooks.ts";
 import { lookAtPins } from "./host-look.ts";
 import type { LookWorld } from "./host-look.ts";
 import type { EbpfObject } from "./objects.ts";
 import { readLook } from "./observe.ts";
+import type { PacketHost } from "./packet-host.ts";
 import type { PinnedMaps } from "./pinned-maps.ts";
 import { explainSigns, touchedParts } from "./signs.ts";
 import type { TouchedParts } from "./signs.ts";
@@ -28,6 +30,14 @@ export interface Sight {
   readonly onSeen: (objects: readonly EbpfObject[], touched: TouchedParts) => void;
 }
 
+/** Look at the table of nft after somebody touched it, and at nothing else. @throws {ProxyError} what listing it fails with. */
+export async function seeTable(packets: Pick<PacketHost, "table">, watches: Sight["watches"], signal: AbortSignal): Promise<SeenPart> {
+  const isCurrent = watches.sinceNow();
+  const table = await packets.table(signal);
+  const objects = new Map(table === undefined ? [] : [[objectId(table), table]]);
+  return { covers: ({ kind }) => kind === "table", objects, isCurrent };
+}
+
 /**
  * Look at the parts of which the signs have changed, and at nothing else; undefined: nothing of this family's was touched.
  *
@@ -47,12 +57,12 @@ export async function seeTouched(changes: SignChanges, sight: Sight): Promise<Dr
   if (!touched.hasOtherPins && !hasAttached && touched.maps.size === 0) return undefined;
   const what = explainSigns(rest);
   if (touched.hasOtherPins) return { kind: "drift", what };
-  const look = { ...(await lookAtPins(maps, world, byClsact, { maps: touched.maps })), table: undefined };
+  const look = { ...(await lookAtPins(maps, world, byClsact, { maps: touched.maps, hasAttached })), table: undefined };
   // Maps are missing, so nothing is what it was.
   if (look.elements === undefined) return { kind: "drift", what };
   const covers = (object: KernelObject): boolean => {
     const one = object as EbpfObject;
-    if (isInMap(one)) return touched.maps.has(mapOf(one));
+    if (isInMap(one)) return isObjectIn(touched.maps, one);
     return hasAttached && PINNED.includes(one.kind) && isThere(one.key);
   };
   const found = [...readLook(look, { family, isKeeper }).objects.values()];

@@ -1,8 +1,9 @@
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import { ProxyError } from "@turnout/core/backend";
 import type { LinkInfo } from "@turnout/host/bpf";
 import type { SignChanges, Signs } from "@turnout/host";
 import { FILTER } from "./attached.ts";
+import type { MapParts } from "./contents.ts";
 import { WRITTEN_MAPS } from "./elements.ts";
 import type { WrittenMap } from "./elements.ts";
 import { placeOf } from "./hooks.ts";
@@ -12,7 +13,7 @@ import type { EbpfWorld } from "./world.ts";
 
 /** What is looked at. */
 export interface SignSources {
-  readonly maps: PinnedMaps;
+  readonly maps: Pick<PinnedMaps, "open" | "folder" | "programs">;
   readonly world: Pick<EbpfWorld, "bpf" | "pinFiles">;
   /** Keys of devices at which filters of clsact carry our programs. */
   readonly filtered: () => Iterable<string>;
@@ -33,17 +34,34 @@ export function readSizes({ open }: Pick<PinnedMaps, "open">): Signs {
   return signs;
 }
 
-/** Read what is pinned, and where links and filters are attached. @throws {ProxyError} */
-export function readPlaces({ maps, world, filtered }: SignSources): Signs {
+/** Read what is pinned. Which link a name has is not looked at. @throws an error of node:fs. */
+export function readPins({ maps, world: { pinFiles } }: Pick<SignSources, "maps" | "world">): Signs {
   const { folder, programs, open } = maps;
   const signs = new Map<string, string>();
   if (open === undefined) return signs;
   const { root } = open;
-  const { bpf, pinFiles } = world;
   for (const path of ["", folder, ...Object.values(programs)])
-    signs.set(`pins ${path}`, pinFiles.names(join(root, path)).toSorted().join(" "));
-  for (const key of pinFiles.names(join(root, LINK_FOLDER))) {
-    const info = linkInfo(world, join(root, LINK_FOLDER, key));
+    signs.set(
+      `pins ${path}`,
+      pinFiles
+        .names(path === "" ? root : `${root}/${path}`)
+        .toSorted()
+        .join(" "),
+    );
+  for (const key of pinFiles.names(`${root}/${LINK_FOLDER}`)) signs.set(`pin ${key}`, "there");
+  return signs;
+}
+
+/** Read where links and filters are attached. @throws {ProxyError} */
+export function readPlaces({ maps, world, filtered }: SignSources): Signs {
+  const { open } = maps;
+  const signs = new Map<string, string>();
+  if (open === undefined) return signs;
+  const { root } = open;
+  const { bpf, pinFiles } = world;
+  const links = `${root}/${LINK_FOLDER}`;
+  for (const key of pinFiles.names(links)) {
+    const info = linkInfo(world, `${links}/${key}`);
     if (info !== undefined) signs.set(`link ${key}`, placeText(info));
   }
   for (const key of filtered()) {
@@ -55,8 +73,8 @@ export function readPlaces({ maps, world, filtered }: SignSources): Signs {
 
 /** What signs say was touched. */
 export interface TouchedParts {
-  /** Maps with more, fewer or other elements. */
-  readonly maps: ReadonlySet<WrittenMap>;
+  /** Where maps have more, fewer or other elements. */
+  readonly maps: MapParts;
   /** Keys of links and filters that are otherwise. */
   readonly attached: ReadonlySet<string>;
   /** Pins of maps or programs came or went. */
@@ -65,13 +83,18 @@ export interface TouchedParts {
 
 /** Sort what has changed. Pure. */
 export function touchedParts(changes: SignChanges): TouchedParts {
-  const maps = new Set<WrittenMap>();
+  const maps = new Map<WrittenMap, Set<number> | "all">();
   const attached = new Set<string>();
   let hasOtherPins = false;
   for (const sign of changes.keys()) {
-    const [kind, name = ""] = sign.split(" ");
-    if (kind === "map" || kind === "content") maps.add(name as WrittenMap);
-    else if (kind === "pins") hasOtherPins = true;
+    const [kind, name = "", part] = sign.split(" ");
+    const map = name as WrittenMap;
+    // One name of source ranges has elements in several parts.
+    if (kind === "map" || (kind === "content" && map === "source_ranges")) maps.set(map, "all");
+    else if (kind === "content") {
+      const parts = maps.get(map) ?? new Set();
+      if (parts !== "all") maps.set(map, parts.add(Number(part)));
+    } else if (kind === "pins") hasOtherPins = true;
     else attached.add(name);
   }
   return { maps, attached, hasOtherPins };
@@ -84,8 +107,8 @@ export function explainSigns(changes: SignChanges): string {
     if (kind === "map") return `map ${name} has ${Number(now) < Number(before) ? "fewer" : "more"} elements`;
     if (kind === "content") return `elements of map ${name} were replaced`;
     if (kind === "pins") return `pins came or went in ${name === "" ? "the folder of all pins" : basename(name)}`;
-    if (now === undefined) return `the pin of ${name} is gone`;
-    return before === undefined ? `${name} is pinned again` : `${name} was detached or replaced`;
+    if (kind === "pin") return now === undefined ? `the pin of ${name} is gone` : `${name} is pinned again`;
+    return `${name} was detached or replaced`;
   });
   const told = [...new Set(texts)];
   return `${told.slice(0, 3).join(", ")}${told.length > 3 ? ` and ${told.length - 3} more` : ""}; the kernel does not tell by whom`;

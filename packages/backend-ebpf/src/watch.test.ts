@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core/backend";
-import type { Drift } from "@turnout/core/backend";
+import type { Drift, SeenPart } from "@turnout/core/backend";
 import { flushPromises, RecordingLog, TestClock } from "@turnout/core/testing";
 import { createExec, EchoCount, SignWatch } from "@turnout/host";
 import type { SignChanges } from "@turnout/host";
@@ -18,6 +18,9 @@ let netlink: ReturnType<typeof createFakeNetlink>;
 let namespaces: Map<string, string>;
 let stop: AbortController;
 let drifts: string[];
+/** What was seen of that; undefined: everything has to be compared. */
+let lefts: Drift["left"][];
+const TABLE: SeenPart = { covers: () => true, objects: new Map(), isCurrent: () => true };
 /** What is attached where. */
 let attached: ReadonlyMap<string, string>;
 
@@ -26,7 +29,7 @@ beforeEach(() => {
   netlink = createFakeNetlink({ addresses: { IPv4: [{ ip: "172.18.0.1", link: "eth0", prefixLength: 32 }] } });
   namespaces = new Map([["own", "1"]]);
   stop = new AbortController();
-  drifts = [];
+  [drifts, lefts] = [[], []];
   attached = new Map([["link a", "1"]]);
 });
 
@@ -53,11 +56,14 @@ function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watch
   ];
   const see = (changes: SignChanges): Promise<Drift> =>
     Promise.resolve({ kind: "drift", what: Array.from(changes, ([sign, { now }]) => `${sign} ${now}`).join() });
-  const watched = { hasPackets: false, echoes: undefined, signs, see, ...some };
+  const watched = { hasPackets: false, echoes: undefined, seeTable: () => Promise.resolve(TABLE), signs, see, ...some };
   const run = async (): Promise<void> => {
     for await (const event of watchHost(parseEbpfOptions(raw), worldOf(), watched, stop.signal)) {
       if (event.kind === "facts") told.push(event.facts);
-      else drifts.push(event.what);
+      else {
+        drifts.push(event.what);
+        lefts.push(event.left);
+      }
     }
   };
   void run();
@@ -90,7 +96,7 @@ describe("watching the host", () => {
     expect(clock.sleeping).toBe(0);
   });
 
-  it("tells of devices that come and go, and of others' changes to the table of nft", async () => {
+  it("tells of devices that come and go, and of others' changes to the table of nft, of which alone is seen what is left", async () => {
     const echoes = new EchoCount();
     const told = follow({}, { hasPackets: true, echoes });
     await flushPromises();
@@ -105,6 +111,7 @@ describe("watching the host", () => {
       netlink.commitNft({ pid: 7, process: "nft", tables });
     await flushPromises();
     expect(drifts).toEqual(["nft (pid 7) changed table inet turnout-ebpf"]);
+    expect(lefts).toEqual([TABLE]);
     stop.abort();
     await flushPromises();
   });

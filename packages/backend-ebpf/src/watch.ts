@@ -1,4 +1,4 @@
-import type { Drift, HostEvent } from "@turnout/core/backend";
+import type { Drift, HostEvent, SeenPart } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
 import type { EchoCount, NftEvent, SignChanges } from "@turnout/host";
 import { TABLE_OBJECT } from "./nft-table.ts";
@@ -19,6 +19,8 @@ export interface Watched {
   readonly hasPackets: boolean;
   /** Echoes of our commits to the table of nft; undefined: the other family watches it. */
   readonly echoes: EchoCount | undefined;
+  /** Look at the table of nft alone. @throws {ProxyError} */
+  readonly seeTable: () => Promise<SeenPart>;
   /** Others' changes of what the kernel doesn't notify, until the signal aborts. */
   readonly signs: (signal: AbortSignal) => readonly AsyncIterable<SignChanges>[];
   /** Look at what was changed; undefined: nothing of this family's. */
@@ -38,7 +40,7 @@ interface News {
 export async function* watchHost(
   options: EbpfOptions,
   world: EbpfWorld,
-  { hasPackets, echoes, signs, see }: Watched,
+  { hasPackets, echoes, seeTable, signs, see }: Watched,
   signal: AbortSignal,
 ): AsyncIterable<HostEvent<EbpfFacts>> {
   const { clock, netlink } = world;
@@ -62,7 +64,7 @@ export async function* watchHost(
       if (tookMs >= LONG_MS) await clock.sleep(REST_MS, signal);
     } else {
       const what = foreignChange(news.commit, echoes);
-      if (what !== undefined) yield { kind: "drift", what };
+      if (what !== undefined) yield { kind: "drift", what, ...(news.commit.kind === "lost" ? {} : { left: await seeTable() }) };
     }
     news = await inbox.next(nextMs());
   }

@@ -1,46 +1,58 @@
 import { SignWatch } from "@turnout/host";
-import type { SignChanges } from "@turnout/host";
+import { ElementRoom } from "@turnout/host/bpf";
+import type { SignChanges, Signs } from "@turnout/host";
 import { DIGESTED, partsOf, readContents, writtenParts } from "./contents.ts";
+import type { WrittenMap } from "./elements.ts";
 import type { Step } from "./plan.ts";
-import { readPlaces, readSizes, touchedParts } from "./signs.ts";
+import type { PinnedMaps } from "./pinned-maps.ts";
+import { readPins, readPlaces, readSizes, touchedParts } from "./signs.ts";
 import type { SignSources } from "./signs.ts";
 import type { EbpfWorld } from "./world.ts";
 
-/** Looking at sizes takes this share of a core at most, and at places: each a few files for everything that is pinned. */
-const SIZES_SHARE = 0.001;
+/** Looking takes this share of a core at most: at sizes and pins two tenths of a millisecond, at places a file for each program. */
+const OFTEN_SHARE = 0.001;
 const PLACES_SHARE = 0.001;
+
+/** What is watched. */
+export interface WatchSources extends SignSources {
+  readonly maps: Pick<PinnedMaps, "open" | "folder" | "programs" | "takeOpenings">;
+  readonly world: SignSources["world"] & Pick<EbpfWorld, "clock">;
+}
 
 /**
  * Watches for others' changes, which the kernel doesn't notify: by how much memory maps take, by what is attached and pinned, and by what the maps
  * hold.
  *
- * Shape: what is cheaper to look at is looked at more often. What is replaced in a map is told by nothing but its contents.
+ * Shape: what is cheaper to look at is looked at more often. What is replaced in a map is told by nothing but its contents, which are looked at more
+ * often once somebody has opened the map by its pin.
  */
 export class Watches {
-  readonly #sizes: SignWatch;
+  /** Sizes of maps, and pins. */
+  readonly #often: SignWatch;
   readonly #places: SignWatch;
   readonly #contents: readonly SignWatch[];
 
-  constructor(sources: SignSources & { readonly world: Pick<EbpfWorld, "clock"> }) {
+  constructor(sources: WatchSources) {
     const { maps, world } = sources;
     const { clock } = world;
-    const onTold = (changes: SignChanges): void => {
-      const parts = [...touchedParts(changes).maps].flatMap(partsOf);
-      for (const watch of this.#contents) watch.forget(parts);
+    const lookOften = (): Signs => {
+      this.#noteOpenings(maps.takeOpenings());
+      return new Map([...readSizes(maps), ...readPins(sources)]);
     };
-    this.#places = new SignWatch({ clock, look: () => readPlaces(sources), share: PLACES_SHARE });
-    this.#sizes = new SignWatch({ clock, look: () => readSizes(maps), share: SIZES_SHARE, onTold });
-    // What the sizes tell of is not told twice.
-    const beforeTelling = (): Promise<void> => this.#sizes.look();
-    this.#contents = DIGESTED.map(
-      ({ names, share }) => new SignWatch({ clock, look: () => readContents(maps, names), isDear: true, share, beforeTelling }),
-    );
+    this.#often = new SignWatch({ clock, look: lookOften, share: OFTEN_SHARE, onTold: (changes) => this.#forget(changes) });
+    // What is seen often is not told of twice.
+    const beforeTelling = (): Promise<void> => this.#often.look();
+    this.#places = new SignWatch({ clock, look: () => readPlaces(sources), share: PLACES_SHARE, beforeTelling });
+    this.#contents = DIGESTED.map(({ names, share }) => {
+      const room = new ElementRoom();
+      return new SignWatch({ clock, look: () => readContents(maps, names, room), isDear: true, share, beforeTelling });
+    });
   }
 
   /** Write what steps say. @throws what `work` throws. */
   during<T>(steps: readonly Step[], work: () => Promise<T>): Promise<T> {
     const parts = writtenParts(steps);
-    return [this.#sizes, this.#places, ...this.#contents].reduce((inner, watch) => () => watch.during(inner, parts), work)();
+    return [this.#often, this.#places, ...this.#contents].reduce((inner, watch) => () => watch.during(inner, parts), work)();
   }
 
   /** A function that tells whether nothing of ours has been written, or begun, since this moment. */
@@ -48,8 +60,22 @@ export class Watches {
     return this.#places.sinceNow();
   }
 
+  /** What was seen often changes what is seen rarely. */
+  #forget(changes: SignChanges): void {
+    const { maps, attached } = touchedParts(changes);
+    this.#places.forget(Array.from(attached, (key) => `link ${key}`));
+    const parts = [...maps.keys()].flatMap(partsOf);
+    for (const watch of this.#contents) watch.forget(parts);
+  }
+
+  /** Whoever opens a map may be about to write to it, which is seen in what it holds alone if a value is replaced. */
+  #noteOpenings(opened: ReadonlySet<WrittenMap>): void {
+    for (const [index, watch] of this.#contents.entries())
+      if (DIGESTED[index]?.names.some((name) => opened.has(name)) === true) watch.hurry();
+  }
+
   /** As {@link SignWatch.follow}. */
   follow(signal: AbortSignal): readonly AsyncIterable<SignChanges>[] {
-    return [this.#places, this.#sizes, ...this.#contents].map((watch) => watch.follow(signal));
+    return [this.#often, this.#places, ...this.#contents].map((watch) => watch.follow(signal));
   }
 }

@@ -5,13 +5,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LinkInfo } from "@turnout/host/bpf";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { FILTER } from "../attached.ts";
+import { STRUCTS } from "../layout.ts";
+import { hostPinFiles } from "../pin-files.ts";
 import type { Calls } from "./agent.ts";
 import { startAgents } from "./agents.ts";
 import { at } from "./clients.ts";
 import { Daemon } from "./daemon.ts";
 import type { DaemonOptions } from "./daemon.ts";
 import { CHANGED, endsAs, killings, MANY, runToEnd, UDP } from "./killings.ts";
-import { bpf, pinned, ROOT, SCRATCH } from "./module-scene.ts";
+import { bpf, elements, map, pinned, ROOT, SCRATCH } from "./module-scene.ts";
 import { makeNetwork, NODE, POD, POD_ENDPOINTS, run } from "./network.ts";
 import { otherBuild } from "./other-build.ts";
 import { atAll, ofBoth, OUTER, PATIENCE_MS, PLAIN } from "./packet-services.ts";
@@ -291,6 +293,31 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       left: [ours(), existsSync(ROOT), tables()],
       silent: await client.ask(at("tcp", "10.96.0.1")),
     };
+  },
+
+  // A value is replaced by another program, which opens the map by its pin.
+  async replaced() {
+    await furnishNode();
+    const deaf = await Daemon.start({ ...place, isDeaf: true });
+    await deaf.want(OUTSIDE);
+    const pin = bpf.pins(ROOT).find(({ path }) => path.endsWith("/endpoints"))?.path ?? "";
+    const opened = [hostPinFiles.takeOpening(pin), hostPinFiles.takeOpening(pin)];
+    const { id } = map("endpoints").info;
+    opened.push(hostPinFiles.takeOpening(pin), hostPinFiles.takeOpening(pin));
+    bpf.openMap({ id }).close();
+    // What a proxy opens itself doesn't count.
+    await deaf.audit();
+    opened.push(hostPinFiles.takeOpening(pin), hostPinFiles.takeOpening(`${pin}-none`));
+    await deaf.stop();
+    const daemon = await Daemon.start(place);
+    await daemon.want(OUTSIDE);
+    const right = await elements("endpoints");
+    // Once it has been read, so that there is something to compare with.
+    await sleep(1_000);
+    const [key = ""] = right[0]?.split(" ") ?? [];
+    map("endpoints").update(Buffer.from(key, "hex"), Buffer.alloc(STRUCTS.endpoint.bytes));
+    await until(async () => (await elements("endpoints")).join() === right.join());
+    return { opened, isMended: (await elements("endpoints")).join() === right.join(), complaints: complaints(deaf, daemon) };
   },
 
   // Nothing is attached, pinned or in nft afterwards.

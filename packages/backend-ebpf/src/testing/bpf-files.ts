@@ -6,6 +6,9 @@ import type { KernelThing } from "./kernel-things.ts";
 export class BpfFiles {
   readonly root: string;
   readonly #files = new Map<string, KernelThing | "folder">();
+  readonly #inodes = new Map<string, number>();
+  readonly #opened = new Set<string>();
+  #lastInode = 0;
 
   constructor(root: string) {
     this.root = root;
@@ -22,7 +25,16 @@ export class BpfFiles {
     const what = "what is pinned can't be opened";
     if (file === undefined) throw new ProxyError("not_found", `${what} (ENOENT)`, { object: path });
     if (file === "folder") throw new ProxyError("tool_failed", `${what} (EACCES)`, { object: path });
+    this.#opened.add(path);
     return file;
+  }
+
+  inode(path: string): number | undefined {
+    return this.#inodes.get(path);
+  }
+
+  takeOpening(path: string): boolean {
+    return this.#opened.delete(path);
   }
 
   /** Make a folder, and those above it. @throws {ProxyError} `tool_failed` where a name is something else's. */
@@ -46,6 +58,8 @@ export class BpfFiles {
     if (before !== undefined && !replaces) throw new ProxyError("already_exists", "it can't be pinned (EEXIST)", { object: path });
     if (before === "folder") throw new ProxyError("tool_failed", "it can't be pinned (EISDIR)", { object: path });
     this.#files.set(path, thing.hold());
+    this.#inodes.set(path, (this.#lastInode += 1));
+    this.#opened.add(path);
     before?.release();
   }
 
@@ -54,6 +68,8 @@ export class BpfFiles {
     for (const name of [...this.#files.keys()].filter((one) => one === path || one.startsWith(`${path}/`))) {
       const file = this.#files.get(name);
       if (name !== this.root) this.#files.delete(name);
+      this.#inodes.delete(name);
+      this.#opened.delete(name);
       if (file !== "folder") file?.release();
     }
   }

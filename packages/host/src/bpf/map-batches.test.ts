@@ -3,7 +3,7 @@ import { errno } from "../netlink/errno.ts";
 import { stubLibbpf } from "../test-support/stub-libbpf.ts";
 import type { MapInfo } from "./info.ts";
 import type { Libbpf } from "./libbpf-calls.ts";
-import { BATCH, deleteInBatches, readInBatches, updateInBatches } from "./map-batches.ts";
+import { BATCH, deleteInBatches, ElementRoom, readInBatches, updateInBatches } from "./map-batches.ts";
 import type { BatchTarget, Elements } from "./map-batches.ts";
 
 const INFO: MapInfo = { id: 1, name: "m", type: "hash", keySize: 4, valueSize: 2, maxEntries: 3, flags: 0 };
@@ -83,6 +83,20 @@ describe("reading", () => {
       [3, 18],
       [5, 30],
     ]);
+  });
+
+  it("takes the same memory for each batch where it is given a room", async () => {
+    const room = new ElementRoom();
+    const given = new Set<ArrayBufferLike>();
+    const lookupBatch: Libbpf["lookupBatch"] = async (_fd, from, _to, keys, values, count) => {
+      for (const { buffer } of [keys, values]) given.add(buffer);
+      count.set([3]);
+      return from === undefined ? 0 : -errno("ENOENT");
+    };
+    for (let times = 0; times < 2; times += 1)
+      for await (const { count, keys, values } of readInBatches(target({ lookupBatch }), room))
+        expect([count, keys.length, values.length]).toEqual([3, 12, 6]);
+    expect(given.size).toBe(2);
   });
 
   it("gives what comes with the end, and throws what isn't an end", async () => {

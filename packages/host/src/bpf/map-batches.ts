@@ -24,6 +24,19 @@ export interface Elements {
   readonly values: Buffer;
 }
 
+/** Memory for elements that are read, which one reading after another may share: what was read lasts until the next batch is. */
+export class ElementRoom {
+  #keys: Buffer = Buffer.alloc(0);
+  #values: Buffer = Buffer.alloc(0);
+
+  /** Room for so many bytes of each. */
+  take(keyBytes: number, valueBytes: number): { readonly keys: Buffer; readonly values: Buffer } {
+    if (this.#keys.length < keyBytes) this.#keys = Buffer.allocUnsafeSlow(keyBytes);
+    if (this.#values.length < valueBytes) this.#values = Buffer.allocUnsafeSlow(valueBytes);
+    return { keys: this.#keys, values: this.#values };
+  }
+}
+
 /** How far a batch came: the first `done` elements are as wanted; the next is the one that was refused, if any. */
 export interface BatchOutcome {
   readonly done: number;
@@ -69,18 +82,20 @@ export async function deleteInBatches({ lib, use, info }: BatchTarget, keys: Buf
   return deleted;
 }
 
-/** Read a map in batches, each in memory of its own. @throws {ProxyError} */
-export async function* readInBatches({ lib, use, info, valueBytes }: BatchTarget): AsyncGenerator<Elements, void, undefined> {
+/** Read a map in batches, each in memory of its own, or all in the `room`. @throws {ProxyError} */
+export async function* readInBatches(
+  { lib, use, info, valueBytes }: BatchTarget,
+  room?: ElementRoom,
+): AsyncGenerator<Elements, void, undefined> {
   // A hash remembers a bucket's number, other maps a key.
   const place = Math.max(4, info.keySize);
   let from: Buffer | undefined;
   for (let capacity = Math.min(BATCH, Math.max(1, info.maxEntries)); ;) {
     const to = Buffer.allocUnsafeSlow(place);
-    const keys = Buffer.allocUnsafeSlow(capacity * info.keySize);
-    const values = Buffer.allocUnsafeSlow(capacity * valueBytes);
+    const { keys, values } = (room ?? new ElementRoom()).take(capacity * info.keySize, capacity * valueBytes);
     const progress = Uint32Array.of(capacity);
-    const [after, room] = [from, progress];
-    const result = await use((fd) => lib.lookupBatch(fd, after, to, keys, values, room, undefined));
+    const [after, found] = [from, progress];
+    const result = await use((fd) => lib.lookupBatch(fd, after, to, keys, values, found, undefined));
     const isEnd = result === -errno("ENOENT");
     // One bucket of a hash has more elements than there is room for.
     if (result === -errno("ENOSPC")) {

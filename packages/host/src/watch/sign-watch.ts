@@ -29,6 +29,9 @@ export interface SignWatchOptions {
 /** So long there is between two looks at least, in ms. */
 export const SIGN_LOOK_MS = 100;
 const SHARE = 0.002;
+/** Where somebody may be at work, looking takes up to this share of a core, for so long, in ms. */
+const HURRIED_SHARE = 0.05;
+const HURRY_MS = 5_000;
 /** How much the last looks count in what a look is taken to cost. */
 const WEIGHT = 0.125;
 /** Findings that nobody has read yet before they become one. */
@@ -56,6 +59,9 @@ export class SignWatch {
   #costMs = 0;
   /** Ends the looking when nobody follows any more. */
   #stop: AbortController | undefined;
+  /** Ends the rest between two looks. */
+  #wake: AbortController | undefined;
+  #hurriedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: SignWatchOptions) {
     this.#options = options;
@@ -84,6 +90,18 @@ export class SignWatch {
   forget(signs: Iterable<string> | undefined): void {
     if (signs === undefined) this.#seen = undefined;
     else for (const sign of signs) this.#forgotten.add(sign);
+  }
+
+  /**
+   * Somebody may be changing something: look at once, and for some seconds as often as a twentieth of a core allows.
+   *
+   * Edges: asked for again meanwhile it goes on for longer, and doesn't look more often.
+   */
+  hurry(): void {
+    const nowMs = this.#options.clock.nowMs();
+    const isHurried = nowMs < this.#hurriedUntilMs;
+    this.#hurriedUntilMs = nowMs + HURRY_MS;
+    if (!isHurried) this.#wake?.abort();
   }
 
   /** A function that tells whether nothing of ours has been written, or begun, since this moment. */
@@ -116,10 +134,10 @@ export class SignWatch {
   }
 
   async #goOn(signal: AbortSignal): Promise<void> {
-    const { clock, share = SHARE } = this.#options;
+    const { clock } = this.#options;
     let lastMs = Number.POSITIVE_INFINITY;
     for (;;) {
-      await clock.sleep(Math.max(SIGN_LOOK_MS, this.#costMs / share), signal);
+      await this.#rest(signal);
       if (signal.aborted) return;
       const sinceMs = workMs(clock);
       await this.look();
@@ -128,6 +146,19 @@ export class SignWatch {
       this.#costMs += (Math.min(tookMs, lastMs) - this.#costMs) * WEIGHT;
       lastMs = tookMs;
     }
+  }
+
+  async #rest(signal: AbortSignal): Promise<void> {
+    const { clock, share = SHARE } = this.#options;
+    if (signal.aborted) return;
+    const wake = new AbortController();
+    const end = (): void => wake.abort();
+    signal.addEventListener("abort", end, { once: true });
+    this.#wake = wake;
+    const current = clock.nowMs() < this.#hurriedUntilMs ? Math.max(share, HURRIED_SHARE) : share;
+    await clock.sleep(Math.max(SIGN_LOOK_MS, this.#costMs / current), wake.signal);
+    this.#wake = undefined;
+    signal.removeEventListener("abort", end);
   }
 
   #end(): void {
@@ -164,8 +195,8 @@ export class SignWatch {
   }
 
   #untold(now: Signs): SignChanges {
-    if (this.#seen === undefined) return new Map();
-    return new Map([...changesBetween(this.#seen, now)].filter(([sign]) => !this.#forgotten.has(sign)));
+    const changes: SignChanges = this.#seen === undefined ? new Map() : changesBetween(this.#seen, now);
+    return this.#forgotten.size === 0 ? changes : new Map([...changes].filter(([sign]) => !this.#forgotten.has(sign)));
   }
 
   /** Undefined: it failed, as those hear who follow. */
@@ -183,7 +214,15 @@ export class SignWatch {
 
 /** Say which signs have changed. Pure. */
 export function changesBetween(before: Signs, now: Signs): SignChanges {
+  if (isSame(before, now)) return new Map();
   const names = new Set([...before.keys(), ...now.keys()]);
   const changed = [...names].filter((name) => before.get(name) !== now.get(name));
   return new Map(changed.map((name) => [name, { before: before.get(name), now: now.get(name) }]));
+}
+
+/** Most looks end here, many times a second, so it makes no garbage. */
+function isSame(before: Signs, now: Signs): boolean {
+  if (before.size !== now.size) return false;
+  for (const name of now.keys()) if (before.get(name) !== now.get(name)) return false;
+  return true;
 }
