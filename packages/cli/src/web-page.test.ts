@@ -159,6 +159,7 @@ describe("the web page in a real browser", needs("chromium"), () => {
       steps: [{ says: "it comes in", rule: "R-22" }],
       causes: [{ says: "no route", show: ["ip route"], mend: "add one", commands: ["ip route add"] }],
       unjudged: [{ says: "a chain may drop some packets", rule: "limit 5/s drop", show: "nft list" }],
+      notes: ["the default route takes it"],
       unseen: ["rules"],
     };
     await page.setRequestInterception(true);
@@ -173,7 +174,10 @@ describe("the web page in a real browser", needs("chromium"), () => {
     await page.click("#why-form button");
     const blamed = "culprit: no route\n  look: ip route\n  mend: add one:\n    ip route add";
     const doubt = "can't be judged: a chain may drop some packets: limit 5/s drop\n  look: nft list";
-    await shows("#why-answer", `1. it comes in [R-22]\n\n${blamed}\n\n${doubt}\n\nnot looked at: rules`);
+    await shows(
+      "#why-answer",
+      `1. it comes in [R-22]\n\n${blamed}\n\n${doubt}\n\nnote: the default route takes it\n\nnot looked at: rules`,
+    );
     expect(asked).toEqual([`from=10.1.0.1&${query}&protocol=UDP`]);
   });
 

@@ -242,7 +242,7 @@ function whyQuery(said) {
 }
 
 /** What happens to the packet step by step, then what is to blame, and what mends it. */
-function whyText({ steps, causes, unjudged, unseen }) {
+function whyText({ steps, causes, unjudged, notes = [], unseen }) {
   const lines = steps.map(({ says, rule }, index) => `${index + 1}. ${says}${rule === undefined ? "" : ` [${rule}]`}`);
   const blamed = causes.flatMap(({ says, show = [], mend, commands = [], isSure }) => [
     `${isSure === false ? "maybe" : "culprit"}: ${says}`,
@@ -251,12 +251,15 @@ function whyText({ steps, causes, unjudged, unseen }) {
     ...commands.map((command) => `    ${command}`),
   ]);
   const doubts = unjudged.flatMap(({ says, rule, show }) => ["", `can't be judged: ${says}: ${rule}`, `  look: ${show}`]);
+  const noted = notes.flatMap((note) => ["", `note: ${note}`]);
   const rest = unseen.length === 0 ? [] : ["", `not looked at: ${unseen.join("; ")}`];
   const unblamed =
     unseen.length === 0
       ? "nothing wrong was found on this node"
       : `could NOT be read: ${unseen.join("; ")}\n\nnothing wrong was found in the rest`;
-  return [...lines, "", ...(blamed.length === 0 ? [unblamed] : blamed), ...doubts, ...(blamed.length === 0 ? [] : rest)].join("\n");
+  return [...lines, "", ...(blamed.length === 0 ? [unblamed] : blamed), ...doubts, ...noted, ...(blamed.length === 0 ? [] : rest)].join(
+    "\n",
+  );
 }
 
 // All of it
