@@ -10,6 +10,8 @@ import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import type { Status } from "../status/status-text.ts";
 import { backendFindings, nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
 import type { Diagnosis } from "./doctor-report.ts";
+import { listedOnce } from "./listed-once.ts";
+import { slowNotice } from "./slow-notice.ts";
 
 /** A proxy that is busy answers late; without its answer less is told. */
 const ANSWER_MS = 3_000;
@@ -21,16 +23,21 @@ export interface DoctorOptions extends CommonOptions, RunningProxyOptions {
 
 /** Look at this host and at its backends. */
 export async function diagnoseHost(options: DoctorOptions, env: Environment): Promise<Diagnosis> {
-  const world = env.createWorld(quietLogFor(options, env));
+  const plain = env.createWorld(quietLogFor(options, env));
+  const world: World = { ...plain, exec: listedOnce(plain.exec) };
+  const slow = slowNotice(world.clock, env.err);
   const asked = options.backend === undefined || options.backend === "auto" ? undefined : options.backend;
   const names = asked === undefined ? namesOn(env.platform) : [asked];
   const modules = await Promise.all(names.map((name) => loadBackend(name, env.workingDirectory)));
   const backends: BackendHealth[] = [];
-  for (const module of modules) backends.push(await probeBackend(module, backendOptions(options.backendOption ?? []), world, env.signal));
+  for (const module of modules) {
+    const probe = (): Promise<BackendHealth> => probeBackend(module, backendOptions(options.backendOption ?? []), world, env.signal);
+    backends.push(await slow.during(`what the backend ${module.name} needs`, probe));
+  }
   const known = await Promise.all(namesOn(env.platform).map((name) => loadBackend(name, "")));
   const foreign = modules.filter(({ name }) => known.every((one) => one.name !== name));
-  const proxies = await findRules([...known, ...foreign], world, env.signal);
-  const survey = env.platform === "linux" ? await surveyed(world, env.signal) : undefined;
+  const proxies = await slow.during("rules of service proxies", () => findRules([...known, ...foreign], world, env.signal));
+  const survey = env.platform === "linux" ? await slow.during("this host's rules", () => surveyed(world, env.signal)) : undefined;
   const served = await servedFamilies(options, env.signal);
   const findings = bySeverity([
     ...backendFindings(backends, asked),
