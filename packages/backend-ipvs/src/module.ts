@@ -132,14 +132,17 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
     return readLook(await lookAtHost(this.#parts, this.#tool, signal), family, options);
   }
 
-  /** Sets and rules are few and quickly read; virtual servers are asked for one by one. */
+  /**
+   * Sets and rules are few and quickly read; virtual servers are asked for one by one, and told with all their real servers: those of one are asked for
+   * together.
+   */
   async lookup(objects: readonly IpvsObject[], signal: AbortSignal): Promise<ReadonlyMap<string, IpvsObject>> {
     const { family, options } = this.#parts;
     const keys = new Set(objects.filter(({ kind }) => kind === "service" || kind === "server").map(({ key }) => serviceKey(readKey(key))));
     const look = await lookAtHost(this.#parts, this.#tool, signal, (server) => keys.has(serviceKey(server)));
     const found = readLook(look, family, options).objects;
     const ids = new Set(objects.map(objectId));
-    return new Map([...found].filter(([id]) => ids.has(id)));
+    return new Map([...found].filter(([id, { kind }]) => ids.has(id) || kind === "server"));
   }
 
   describe(object: IpvsObject): ObjectWords {
@@ -151,15 +154,15 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
   }
 
   /** The kernel counts for virtual servers, as `ipvsadm -Ln --stats` shows; what the sets refuse or drop is counted for nobody. */
-  async counts(): Promise<ReadonlyMap<string, Counts>> {
+  async counts(_signal: AbortSignal, isKnown: (object: string) => boolean): Promise<ReadonlyMap<string, Counts>> {
     const { family, world } = this.#parts;
     const all = await world.ipvs.counts(family);
-    return new Map(
-      all.map(({ connections, bytesIn, bytesOut, ...service }) => [
-        objectId({ kind: "service", key: serviceKey(service), value: true }),
-        { connections, bytesIn, bytesOut },
-      ]),
-    );
+    const named = all.map(({ connections, bytesIn, bytesOut, ...service }) => {
+      const id = objectId({ kind: "service", key: serviceKey(service), value: true });
+      return [id, { connections, bytesIn, bytesOut }] as const;
+    });
+    // Others have virtual servers, too.
+    return new Map(named.filter(([id]) => isKnown(id)));
   }
 
   forgetFlows(flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> {

@@ -116,6 +116,10 @@ class FakeIpvsHost implements IpvsFakeHost {
     return trace;
   }
 
+  counted(): number {
+    return this.ipvs.connected;
+  }
+
   setFault(fault: Fault | undefined): void {
     this.#faults.setFault(fault);
   }

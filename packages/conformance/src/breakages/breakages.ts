@@ -3,6 +3,7 @@ import { breakDestinations, BROKEN_HANDS } from "./broken-hands.ts";
 import { delegate, withBackend, withHost } from "../play/changed-subject.ts";
 import { indexesOf, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
 import type { Defect } from "./broken-backend.ts";
+import { BROKEN_COUNTS } from "./broken-counts.ts";
 import { BROKEN_EDGES } from "./broken-edges.ts";
 import { BROKEN_HOSTS } from "./broken-hosts.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
@@ -139,6 +140,7 @@ const VERDICT: readonly FindingKind[] = ["verdict"];
 /** Backends that are wrong on purpose, each in one way. */
 export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_MINDS,
+  ...BROKEN_COUNTS,
   ...BROKEN_EDGES,
   ...BROKEN_HANDS,
   ...BROKEN_HOSTS,

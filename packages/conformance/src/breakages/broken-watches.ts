@@ -1,5 +1,5 @@
 import { objectId, Waiters } from "@turnout/core";
-import type { HostEvent, KernelObject } from "@turnout/core";
+import type { HostEvent, KernelObject, LeftObjects } from "@turnout/core";
 import { putsOf, rememberDeltas, withBackend } from "../play/changed-subject.ts";
 import type { AnyBackend } from "../play/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
@@ -19,6 +19,16 @@ export const BROKEN_WATCHES: Readonly<Record<string, Defect>> = {
   "tells nothing of what others do, and doesn't look either": [
     "the contract: observe",
     withBackend((inner) => ({ tellsDrift: false, ...neverLooking(inner) })),
+    ["contract"],
+  ],
+  "says that a foreign change left everything as it was": [
+    "the contract: left",
+    withBackend((inner) => ({ watch: (signal) => withLeft(inner, signal, () => Promise.resolve(new Map())) })),
+    ["contract"],
+  ],
+  "takes what it saw for current when it has written since": [
+    "the contract: isCurrent",
+    withBackend((inner) => ({ watch: (signal) => withLeft(inner, signal, () => allSeen(inner, signal)) })),
     ["contract"],
   ],
   "does not tell the facts that changed before it watched": [
@@ -41,6 +51,16 @@ async function* withoutFacts(
 ): AsyncIterable<HostEvent<unknown>> {
   let count = 0;
   for await (const event of inner.watch?.(signal) ?? []) if (event.kind !== "facts" || !isLost(++count)) yield event;
+}
+
+/** What a backend's watch tells, but something else of what a foreign change has left. */
+async function* withLeft(inner: AnyBackend, signal: AbortSignal, leftBy: () => Promise<LeftObjects>): AsyncIterable<HostEvent<unknown>> {
+  for await (const event of inner.watch?.(signal) ?? []) yield event.kind === "drift" ? { ...event, left: await leftBy() } : event;
+}
+
+async function allSeen(inner: AnyBackend, signal: AbortSignal): Promise<LeftObjects> {
+  const objects = (await inner.observe(signal))?.objects ?? new Map<string, KernelObject>();
+  return { covers: () => true, objects, isCurrent: () => true };
 }
 
 /** The first thing that a backend's watch tells, and the end. */

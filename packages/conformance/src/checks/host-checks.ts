@@ -9,6 +9,8 @@ import type { PlayerOptions } from "../play/player.ts";
 import { addressesOf, service, SERVICE_PORT, slices } from "../play/short.ts";
 import { stagePeer, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
+import { checkCounts } from "./count-checks.ts";
+import { checkLeft } from "./left-checks.ts";
 import { checkWatch } from "./watch-checks.ts";
 import { checkWrites } from "./write-checks.ts";
 
@@ -46,6 +48,8 @@ export async function checkHost(
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.facts());
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.write());
     await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.lookUp());
+    await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.left());
+    await checkCounting(subject, { ...setting, families: [family] }, of);
     for (const when of FAULTS) await onNewHost(subject, { ...setting, families: [family] }, of, (check) => check.fail(when));
   }
 }
@@ -100,6 +104,14 @@ async function onNewHost(subject: Subject, setting: PlayerOptions, of: CheckOf, 
   } catch (error) {
     of.findings.threw("the host", of.family, error);
   }
+}
+
+/** Where a backend can count it is looked at with the options with which it does. */
+async function checkCounting(subject: Subject, setting: PlayerOptions, of: CheckOf): Promise<void> {
+  const { countingOptions } = subject.module;
+  if (countingOptions === undefined) return of.findings.leaveOut("what is counted: the module has no countingOptions");
+  const backendOptions = { ...setting.backendOptions, ...countingOptions };
+  await onNewHost(subject, { ...setting, backendOptions }, of, (check) => check.count());
 }
 
 /** Looks at one host, while one family is kept in step on it. */
@@ -159,6 +171,24 @@ class HostCheck {
   async watch(): Promise<void> {
     this.#addService();
     if (await this.#isSynced()) await checkWatch(this.#player, (...found) => this.#found(...found), this.#random);
+  }
+
+  /** See whether what it says of a foreign change is so. */
+  async left(): Promise<void> {
+    this.#addService();
+    this.#addService();
+    const isTold =
+      this.#module.residence !== "process" &&
+      (await this.#isSynced()) &&
+      (await checkLeft(this.#player, (...found) => this.#found(...found), this.#random));
+    if (!isTold) this.#findings.leaveOut("what a foreign change left: watch() tells of none of it (left)");
+  }
+
+  /** See whether it counts what it should. */
+  async count(): Promise<void> {
+    const counted = this.#host.counted?.bind(this.#host);
+    if (counted === undefined) this.#findings.leaveOut("whether counts() tell of connections: the host has no counted()");
+    await checkCounts(this.#player, { counted, random: this.#random }, (...found) => this.#found(...found));
   }
 
   /** See whether the backend hears of the host's addresses. */

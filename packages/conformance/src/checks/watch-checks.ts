@@ -25,11 +25,11 @@ export async function checkWatch(player: Player, complain: Complain, random: () 
   if (life.watches && listener.end !== undefined)
     complain("watch() while nothing happens", "it goes on until its signal aborts", listener.end);
   const before = host.own();
-  const known = listener.drifts;
+  const known = listener.drifts.length;
   const tampering = tamper(player, random, before);
   if (tampering !== undefined) {
     await host.advance(REST_MS);
-    if (life.tellsDrift && listener.end === undefined && listener.drifts === known)
+    if (life.tellsDrift && listener.end === undefined && listener.drifts.length === known)
       complain("watch() after somebody else changed what is in force", "drift", "nothing", [tampering]);
     await checkMended(player, life, before, tampering, complain);
   }

@@ -1,9 +1,10 @@
+import type { Drift } from "@turnout/core";
 import type { FamilyProcess } from "../play/family-process.ts";
 
 /** Listens to what a backend's watch tells, from its making on. */
 export class WatchListener {
-  /** How often it told that somebody else changed something. */
-  drifts = 0;
+  /** What it told of somebody else's changes. */
+  readonly drifts: Drift[] = [];
   /** The facts it told last; undefined: none yet. */
   facts: unknown;
   /** How it ended; undefined: it goes on. */
@@ -21,7 +22,7 @@ export class WatchListener {
   async #listen(life: FamilyProcess): Promise<void> {
     try {
       for await (const event of life.watch(this.#life.signal)) {
-        if (event.kind === "drift") this.drifts++;
+        if (event.kind === "drift") this.drifts.push(event);
         else this.facts = event.facts;
       }
       this.end = "it ended";

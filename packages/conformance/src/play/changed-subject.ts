@@ -23,6 +23,7 @@ export function withBackend(change: (inner: AnyBackend, at: OpenedAt) => Partial
       capabilities: module.capabilities,
       variants: module.variants ?? {},
       nodePortAddressesDefault: module.nodePortAddressesDefault ?? [],
+      ...(module.countingOptions === undefined ? {} : { countingOptions: module.countingOptions }),
       parseOptions: (raw) => module.parseOptions(raw),
       probe: (options, world, signal) => module.probe(options, world, signal),
       async open(options, world, signal): Promise<Dataplane> {
@@ -63,6 +64,7 @@ export function withHost(change: (host: FakeHost) => Partial<FakeHost>): (subjec
         own: () => host.own(),
         foreign: () => host.foreign(),
         ...(host.written === undefined ? {} : { written: () => host.written?.() ?? 0 }),
+        ...(host.counted === undefined ? {} : { counted: () => host.counted?.() ?? 0 }),
         ...change(host),
       };
     },
@@ -111,6 +113,7 @@ export function delegate(inner: AnyBackend): AnyBackend {
       return inner.tellsDrift === true;
     },
     ...(inner.watch === undefined ? {} : { watch: (signal: AbortSignal) => inner.watch?.(signal) ?? noEvents() }),
+    ...(inner.counts === undefined ? {} : { counts: (signal, isKnown) => inner.counts?.(signal, isKnown) ?? Promise.resolve(new Map()) }),
     ...(inner.cleanup === undefined ? {} : { cleanup: (signal: AbortSignal) => inner.cleanup?.(signal) ?? Promise.resolve() }),
     ...(inner.leftovers === undefined
       ? {}

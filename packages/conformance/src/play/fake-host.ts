@@ -48,6 +48,11 @@ export interface FakeHost {
    */
   written?(): number;
   /**
+   * How many connections the dataplane's own counters have counted since the host was made, of those that {@link FakeHost.connect} made through it. Absent
+   * where the host counts nothing: then a report says that it wasn't asked about.
+   */
+  counted?(): number;
+  /**
    * Have `look` called whenever the backend has changed something by another way than `world.exec`, whose every call the kit sees. Absent where there is
    * none, or where a change takes effect as a whole.
    */
@@ -57,7 +62,7 @@ export interface FakeHost {
 }
 
 /** What a host may leave out of {@link FakeHost}; then what it would show isn't looked at. */
-export type OptionalMember = "written" | "onChange";
+export type OptionalMember = "written" | "onChange" | "counted";
 
 /** When the next change of the host fails: nothing of it done, part of it (where it isn't atomic) or all of it done. */
 export interface Fault {

@@ -3,12 +3,14 @@ import type {
   Backend,
   Capabilities,
   ChangeSet,
+  Counts,
   Dataplane,
   FlowFilter,
   HostEvent,
   IPFamily,
   KernelObject,
   Leftover,
+  LeftObjects,
   Log,
   NodeSettings,
   Store,
@@ -106,7 +108,40 @@ export class FamilyProcess {
 
   /** What the host holds, by observing. @throws whatever the backend throws. */
   async observed(): Promise<readonly KernelObject[]> {
-    return [...((await this.#inner.observe(this.#life.signal))?.objects.values() ?? [])];
+    return [...((await this.held())?.values() ?? [])];
+  }
+
+  /** The same by {@link objectId}; undefined where that can't be told. @throws whatever the backend throws. */
+  async held(): Promise<ReadonlyMap<string, KernelObject> | undefined> {
+    return (await this.#inner.observe(this.#life.signal))?.objects;
+  }
+
+  /** Whether it counts. */
+  get countsObjects(): boolean {
+    return this.#inner.counts !== undefined;
+  }
+
+  /** What it counted, by objects; nothing where it doesn't. @throws whatever the backend throws. */
+  async counts(): Promise<ReadonlyMap<string, Counts>> {
+    const owners = this.owners();
+    return (await this.#inner.counts?.(this.#life.signal, (object) => owners.has(object))) ?? new Map<string, Counts>();
+  }
+
+  /** The Service, as `namespace/name`, that owns each object, by {@link objectId} (one of them, where several do). */
+  owners(): ReadonlyMap<string, string> {
+    const { node, rows } = this.#loop;
+    if (node === undefined) return new Map();
+    const context = { node, host: this.#facts };
+    return new Map(
+      [...rows.values()].flatMap((row) =>
+        this.#inner.render(row, context).map((object) => [objectId(object), `${row.name.namespace}/${row.name.name}`] as const),
+      ),
+    );
+  }
+
+  /** Have the next sync mend what somebody left, without comparing. */
+  mend(left: LeftObjects): void {
+    this.#loop.mend(left);
   }
 
   /** Of some objects what looking them up says otherwise than observing; "" where that is nothing, or nobody looks up. @throws whatever the backend throws. */

@@ -4,6 +4,7 @@ import type {
   Backend,
   BackendModule,
   Context,
+  Counts,
   Delta,
   FlowFilter,
   HostEvent,
@@ -11,6 +12,7 @@ import type {
   Observed,
   Outcome,
   Plan,
+  SeenPart,
   ServicePort,
 } from "@turnout/core";
 import { referenceKey } from "./reference-objects.ts";
@@ -30,6 +32,7 @@ export const referenceBackend: BackendModule<undefined, ReferenceFacts, Referenc
   capabilities: ALL_CAPABILITIES,
   variants: REFERENCE_VARIANTS,
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
+  countingOptions: {},
   parseOptions: () => undefined,
   probe: async (_options, world) => ({ facts: await readFacts(world), versions: { referenceBackend: "1" }, problems: [] }),
   open: (_options, world) => Promise.resolve({ family: (family) => openReference(family, world), close: () => Promise.resolve() }),
@@ -41,6 +44,20 @@ function openReference(family: IPFamily, world: ReferenceWorld): Backend<Referen
     if (code !== 0) throw new ProxyError("tool_failed", `reference ${verb} failed: ${stderr}`);
     return stdout;
   };
+  const observed = async (signal: AbortSignal): Promise<ReadonlyMap<string, ReferenceObject>> => {
+    const objects = JSON.parse(await run("list", "", signal)) as readonly ReferenceObject[];
+    return new Map(objects.map((object) => [objectId(object), object]));
+  };
+  let writes = 0;
+  const seen = async (id: string, signal: AbortSignal): Promise<SeenPart> => {
+    const before = writes;
+    const found = (await observed(signal)).get(id);
+    return {
+      covers: (object) => objectId(object) === id,
+      objects: new Map(found === undefined ? [] : [[id, found]]),
+      isCurrent: () => writes === before,
+    };
+  };
   return {
     skeleton: renderNode,
     render: renderRow,
@@ -48,18 +65,25 @@ function openReference(family: IPFamily, world: ReferenceWorld): Backend<Referen
     plan: planDelta,
     explain: ({ steps }: Plan<ReferenceStep>): string => steps.map((step) => `${step.do} ${objectId(step.object)}`).join("\n"),
     async observe(signal: AbortSignal): Promise<Observed<ReferenceObject>> {
-      const objects = JSON.parse(await run("list", "", signal)) as readonly ReferenceObject[];
-      return { objects: new Map(objects.map((object) => [objectId(object), object])), lingering: [] };
+      return { objects: await observed(signal), lingering: [] };
     },
     async apply({ steps }: Plan<ReferenceStep>, signal: AbortSignal): Promise<Outcome<ReferenceObject>> {
+      writes += steps.length;
       if (steps.length > 0) await run("write", steps.map((step) => JSON.stringify(step)).join("\n"), signal);
       return {};
     },
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.deleteFlows(family, flows, signal),
     async *watch(signal: AbortSignal): AsyncIterable<HostEvent<ReferenceFacts>> {
-      const changes = world.watchAddresses(signal);
+      const events = world.watchHost(signal);
       yield { kind: "facts", facts: await readFacts(world) };
-      for await (const _ of changes) yield { kind: "facts", facts: await readFacts(world) };
+      for await (const event of events) {
+        if (event.kind === "addresses") yield { kind: "facts", facts: await readFacts(world) };
+        else if (event.family === family) yield { kind: "drift", what: `somebody wrote ${event.id}`, left: await seen(event.id, signal) };
+      }
+    },
+    async counts(): Promise<ReadonlyMap<string, Counts>> {
+      const found = await world.connections(family);
+      return new Map(Array.from(found, ([key, connections]) => [objectId({ kind: "destination", key, value: "" }), { connections }]));
     },
   };
 }

@@ -1,11 +1,18 @@
 import { FAMILIES, hostPort, objectId, ProxyError, Waiters } from "@turnout/core";
-import type { Exec, ExecResult, FlowFilter, IPFamily } from "@turnout/core";
+import type { Exec, ExecResult, FlowFilter, IPFamily, World } from "@turnout/core";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
 import type { FakeHost, Fault, HostAddress, Trace } from "../play/fake-host.ts";
 import { FaultSwitches } from "../play/fault-switches.ts";
-import type { ReferenceDestination, ReferenceNode, ReferenceObject, ReferenceStep, ReferenceWorld } from "./reference-objects.ts";
-import { affinityRow, traceReference } from "./reference-trace.ts";
+import type {
+  ReferenceDestination,
+  ReferenceEvent,
+  ReferenceNode,
+  ReferenceObject,
+  ReferenceStep,
+  ReferenceWorld,
+} from "./reference-objects.ts";
+import { affinityRow, destinationKeyOf, traceReference } from "./reference-trace.ts";
 import type { ReferenceState } from "./reference-trace.ts";
 import { STAGE_ADDRESSES } from "../play/stage.ts";
 
@@ -30,11 +37,12 @@ class ReferenceHost implements FakeHost {
   readonly #affinity = new Map<string, AffinityEntry>();
   readonly #watchers = new Waiters();
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
-  /** How often they have been replaced. */
-  #changes = 0;
   #ips: ReadonlySet<string> = new Set(this.#addresses.map(({ ip }) => ip));
   #flows: readonly Flow[] = [];
   #count = 0;
+  /** What happened, but for what the tool did. */
+  readonly #events: ReferenceEvent[] = [];
+  readonly #connections: Readonly<Record<IPFamily, Map<string, number>>> = { IPv4: new Map(), IPv6: new Map() };
 
   constructor() {
     this.world = { exec: this.#exec(), clock: this.#clock, log: new RecordingLog(), ...this.#kernel() };
@@ -51,8 +59,7 @@ class ReferenceHost implements FakeHost {
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
     this.#ips = new Set(addresses.map(({ ip }) => ip));
-    this.#changes++;
-    this.#watchers.resolve();
+    this.#happened({ kind: "addresses" });
   }
 
   trace(packet: Packet, random: () => number): Trace {
@@ -69,6 +76,9 @@ class ReferenceHost implements FakeHost {
         endpoint: trace.endpoint,
         untilMs: this.#clock.nowMs() + row.affinitySeconds * 1000,
       });
+    const key = trace.is === "forward" ? destinationKeyOf(state, packet) : undefined;
+    const connections = this.#connections[family];
+    if (key !== undefined) connections.set(key, (connections.get(key) ?? 0) + 1);
     if (packet.protocol === "UDP" && (trace.is === "forward" || trace.is === "pass"))
       this.#flows = [...this.#flows, { family, source, destination, port, endpoint: trace.endpoint ?? hostPort(destination, port) }];
     return trace;
@@ -91,7 +101,9 @@ class ReferenceHost implements FakeHost {
     if (what === "delete") written.delete(objectId(object));
     else if (what === "change") written.set(objectId(object), { ...object, value: { scribbled: true } });
     else written.set("clusterIP 192.0.2.1", { kind: "clusterIP", key: "192.0.2.1", value: true });
-    return `${what} ${family} ${what === "add" ? "clusterIP 192.0.2.1" : objectId(object)}`;
+    const id = what === "add" ? "clusterIP 192.0.2.1" : objectId(object);
+    this.#happened({ kind: "hand", family, id });
+    return `${what} ${family} ${id}`;
   }
 
   own(): readonly string[] {
@@ -102,6 +114,10 @@ class ReferenceHost implements FakeHost {
 
   written(): number {
     return this.#count;
+  }
+
+  counted(): number {
+    return FAMILIES.flatMap((family) => [...this.#connections[family].values()]).reduce((sum, count) => sum + count, 0);
   }
 
   foreign(): readonly string[] {
@@ -154,7 +170,7 @@ class ReferenceHost implements FakeHost {
     return due === undefined ? { code: 0, stdout: "", stderr: "" } : refused("out of ink");
   }
 
-  #kernel(): Pick<ReferenceWorld, "addresses" | "deleteFlows" | "watchAddresses"> {
+  #kernel(): Omit<ReferenceWorld, keyof World> {
     return {
       addresses: (family) => Promise.resolve(this.#addresses.filter(({ ip }) => (ip.includes(":") ? "IPv6" : "IPv4") === family)),
       deleteFlows: async (family, filters, signal) => {
@@ -165,7 +181,9 @@ class ReferenceHost implements FakeHost {
         return before - this.#flows.length;
       },
       // From this call on, as a netlink socket does, and not from when somebody reads.
-      watchAddresses: (signal) => this.#changesAfter(this.#changes, signal),
+      watchHost: (signal) => this.#eventsAfter(this.#events.length, signal),
+      connections: (family) =>
+        Promise.resolve(new Map([...this.#connections[family]].filter(([key]) => this.#written[family].has(`destination ${key}`)))),
     };
   }
 
@@ -174,13 +192,18 @@ class ReferenceHost implements FakeHost {
     return isThere && port === of && !keep.includes(endpoint) && (only === undefined || only.includes(endpoint));
   }
 
-  async *#changesAfter(told: number, signal: AbortSignal): AsyncIterable<void> {
-    let known = told;
-    while (!signal.aborted) {
-      if (known === this.#changes) await this.#watchers.wait(signal);
+  #happened(event: ReferenceEvent): void {
+    this.#events.push(event);
+    this.#watchers.resolve();
+  }
+
+  async *#eventsAfter(known: number, signal: AbortSignal): AsyncIterable<ReferenceEvent> {
+    for (let next = known; !signal.aborted;) {
+      const event = this.#events[next];
+      if (event === undefined) await this.#watchers.wait(signal);
       else {
-        known = this.#changes;
-        yield;
+        next++;
+        yield event;
       }
     }
   }

@@ -5,8 +5,14 @@ import type { HostAddress } from "../play/fake-host.ts";
 export interface ReferenceWorld extends World {
   addresses(family: IPFamily): Promise<readonly HostAddress[]>;
   deleteFlows(family: IPFamily, flows: readonly FlowFilter[], signal: AbortSignal): Promise<number>;
-  watchAddresses(signal: AbortSignal): AsyncIterable<void>;
+  /** What happens from now on, but for what the tool `reference` does. */
+  watchHost(signal: AbortSignal): AsyncIterable<ReferenceEvent>;
+  /** How many connections each destination had, by its key. */
+  connections(family: IPFamily): Promise<ReadonlyMap<string, number>>;
 }
+
+/** The host has other addresses, or somebody wrote an object (by its {@link objectId}). */
+export type ReferenceEvent = { readonly kind: "addresses" } | { readonly kind: "hand"; readonly family: IPFamily; readonly id: string };
 
 /** What reference knows of a destination. */
 export interface ReferenceDestination {

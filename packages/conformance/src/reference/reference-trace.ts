@@ -33,12 +33,18 @@ export function traceReference(state: ReferenceState, packet: Packet, random: ()
 }
 
 /** Whose row's affinity a packet falls under; undefined: none. */
-export function affinityRow(state: ReferenceState, { destination, port, protocol }: Packet): ReferenceDestination | undefined {
-  const own = state.destination(referenceKey(destination, port, protocol));
-  const found =
-    own ??
-    (state.node?.nodePortAddresses.includes(destination) === true ? state.destination(referenceKey("*", port, protocol)) : undefined);
+export function affinityRow(state: ReferenceState, packet: Packet): ReferenceDestination | undefined {
+  const key = destinationKeyOf(state, packet);
+  const found = key === undefined ? undefined : state.destination(key);
   return found === undefined || found.affinitySeconds === 0 ? undefined : found;
+}
+
+/** Under which key the destination is written that a packet is for; undefined: nobody's. */
+export function destinationKeyOf(state: ReferenceState, { destination, port, protocol }: Packet): string | undefined {
+  const [own, nodePort] = [destination, "*"].map((address) => referenceKey(address, port, protocol));
+  if (own !== undefined && state.destination(own) !== undefined) return own;
+  const answers = state.node?.nodePortAddresses.includes(destination) === true;
+  return answers && nodePort !== undefined && state.destination(nodePort) !== undefined ? nodePort : undefined;
 }
 
 function traceRules(

@@ -10,6 +10,7 @@ import type {
   IpvsListing,
   IpvsOperation,
   IpvsTimeouts,
+  VirtualServerCounts,
   RealServer,
   RealServerKey,
   VirtualServer,
@@ -48,6 +49,7 @@ export class FakeIpvs implements Ipvs {
   readonly #marks: { readonly family: IPFamily; readonly mark: number }[] = [];
   #timeouts: IpvsTimeouts = { tcp: 900, tcpFin: 120, udp: 300 };
   #written = 0;
+  #connected = 0;
 
   /** @param schedulers those that the kernel can load */
   constructor(host: FakeIpvsHost, schedulers: readonly string[] = SCHEDULERS) {
@@ -70,9 +72,15 @@ export class FakeIpvs implements Ipvs {
     return Promise.resolve(of.map((key) => viewsOf(this.#services.get(virtualServerName(key)))));
   }
 
-  /** Nothing is counted here. */
-  counts(): Promise<readonly []> {
-    return Promise.resolve([]);
+  /** Connections alone: packets have no size here. */
+  counts(family: IPFamily): Promise<readonly (VirtualServerKey & VirtualServerCounts)[]> {
+    const services = [...this.#services.values()].filter(({ key }) => key.family === family);
+    return Promise.resolve(services.map(({ key, connections }) => ({ ...key, connections, bytesIn: 0, bytesOut: 0 })));
+  }
+
+  /** How many connections were sent to real servers since this was made. */
+  get connected(): number {
+    return this.#connected;
   }
 
   summary(): IpvsSummary {
@@ -147,6 +155,8 @@ export class FakeIpvs implements Ipvs {
     if (found === undefined || found === "reject") return found;
     const { service, server } = found;
     const { protocol } = service.key;
+    this.#connected++;
+    service.connections++;
     server.connect(protocol !== "UDP", protocol === "UDP" ? this.#timeouts.udp : this.#timeouts.tcp);
     const { flags, timeoutSeconds } = service.settings;
     if ((flags & SERVICE_FLAG.persistent) !== 0)
@@ -221,7 +231,14 @@ export class FakeIpvs implements Ipvs {
     if (fault !== 0) return fault;
     const { family, protocol, address, port } = operation.service;
     const key = { family, protocol, address, port };
-    this.#services.set(name, { key, settings: settingsOf(operation), servers: new Map(), trash: new Map(), templates: new Map() });
+    this.#services.set(name, {
+      key,
+      settings: settingsOf(operation),
+      servers: new Map(),
+      trash: new Map(),
+      templates: new Map(),
+      connections: 0,
+    });
     return 0;
   }
 }

@@ -65,6 +65,8 @@ export interface FakeVirtualServer {
   readonly servers: Map<string, FakeRealServer>;
   /** Deleted real servers, whose connections are theirs again when they come back. */
   readonly trash: Map<string, FakeRealServer>;
+  /** How many connections it has had. */
+  connections: number;
   /** Where clients stay, by their network. */
   readonly templates: Map<string, { readonly server: FakeRealServer; readonly endMs: number }>;
 }
