@@ -10,6 +10,7 @@ import type { RealStage } from "./conformance-stage.ts";
 import { checkAttacks } from "./ipvs-attacks.ts";
 import { checkDraining } from "./ipvs-drain.ts";
 import { checkMoves } from "./ipvs-moves.ts";
+import { checkWhy } from "./ipvs-why.ts";
 
 /** The guest's other iptables can't do anything. */
 const FLAGS: readonly string[] = ["--backend", "ipvs", "--backend-option", "variant=legacy"];
@@ -42,6 +43,7 @@ export function ipvsChecks(): IpvsChecks {
       ...DRAINED.map((family) => drainCheck(family, stage)),
       attacksCheck(stage),
       movesCheck(stage),
+      whyCheck(stage),
       ...real.map((scenario) => scenarioCheck(scenario, stage)),
     ]),
     destroy: async () => {
@@ -75,6 +77,10 @@ function drainCheck(family: IPFamily, stage: () => Promise<RealStage>): NamedChe
 
 function attacksCheck(stage: () => Promise<RealStage>): NamedCheck {
   return ["what the node has itself isn't reached by addresses on kube-ipvs0, nor on 127.0.0.1", async () => checkAttacks(await stage())];
+}
+
+function whyCheck(stage: () => Promise<RealStage>): NamedCheck {
+  return ["turnout why names what was broken, and blames nobody where nothing was", async () => checkWhy(await stage())];
 }
 
 function movesCheck(stage: () => Promise<RealStage>): NamedCheck {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { treeTimeMs } from "../cpu-time.ts";
 import { shapeText, parseShape } from "../workload.ts";
-import { playInGuest } from "./guest.ts";
+import { playInGuest } from "@turnout/house/guest";
 import { VICTIMS } from "./hands.ts";
 import type { Attack, Victim } from "./hands.ts";
 import { createHealingStage } from "./stage.ts";
@@ -44,7 +44,7 @@ async function main(): Promise<void> {
   if (values.guest) {
     const args = (["only", "attack", "idle"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
     const shapes = values.shape.flatMap((shape) => ["--shape", shape]);
-    process.exitCode = await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...shapes]);
+    process.exitCode = await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...shapes], ["TURNOUT_HEALING_LOG"]);
     return;
   }
   const victims = Object.entries(VICTIMS).filter(

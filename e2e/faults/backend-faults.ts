@@ -100,7 +100,7 @@ function socketHealthy({ here }: Ground): readonly Fault[] {
 
 /** Our own chains are among those of others. */
 function chainFaults({ to, here, pod }: Ground): readonly Fault[] {
-  const backends = ["iptables"];
+  const backends = ["iptables", "ipvs"];
   const accept = (match: string): Pick<Fault, "inject" | "mend"> => ({
     inject: `iptables-nft -t nat -I POSTROUTING ${match} -j ACCEPT`,
     mend: `iptables-nft -t nat -D POSTROUTING ${match} -j ACCEPT 2>/dev/null || true`,
@@ -201,7 +201,7 @@ function routeFaults({ to, remote, pod }: Ground): readonly Fault[] {
   return [
     {
       name: "a routing rule sends what has the masquerade mark nowhere",
-      backends: ["nft", "iptables"],
+      backends: ["nft", "iptables", "ipvs"],
       culprits: ["no_route"],
       names: "(ip rule: from all fwmark 0x4000/0x4000 lookup 100)",
       connections: "mended",

@@ -1,6 +1,9 @@
 import type { FaultStage } from "./stage.ts";
 import type { Fault } from "./fault.ts";
 
+/** Backends whose packets are forwarded, by what conntrack remembers. */
+const FORWARDED = ["nft", "iptables", "ebpf"];
+
 /** What faults of node1 are made of. */
 type Ground = ReturnType<typeof groundOf>;
 
@@ -39,13 +42,16 @@ function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly
   return [
     {
       name: "ip_forward is off",
-      culprits: ["forwarding_off"],
+      // ipvs sets it itself.
+      culprits: ["forwarding_off", "kernel_changed"],
+      names: "ip_forward",
       ask: { ...fromPod, ...cluster("remote") },
       inject: "sysctl -qw net.ipv4.ip_forward=0",
       mend: "sysctl -qw net.ipv4.ip_forward=1",
     },
     {
       name: "forwarding is off on one device",
+      backends: FORWARDED,
       culprits: ["forwarding_off"],
       ask: { ...fromPod, ...cluster("remote") },
       inject: "sysctl -qw net.ipv4.conf.veth2.forwarding=0",
@@ -190,6 +196,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
     },
     {
       name: "a remembered UDP flow to an endpoint that is gone",
+      backends: FORWARDED,
       culprits: ["stale_flow"],
       ask: { ...fromClient, ...outside("web"), protocol: "UDP" },
       inject: flow(client, outside("web"), "10.1.1.99"),

@@ -4,13 +4,16 @@ import type { Fault, HealthyCase } from "./fault.ts";
 import { healthyCases } from "./healthy.ts";
 import type { HealthyVariant } from "./healthy.ts";
 import { hostFaults } from "./host-faults.ts";
+import { ipvsKernelFaults, ipvsWayFaults } from "./ipvs-faults.ts";
 import { kernelFaults } from "./kernel-faults.ts";
 import { objectFaults } from "./objects.ts";
 import { ruleFaults } from "./rule-faults.ts";
+import { GUEST_BACKEND } from "./stage.ts";
 import type { FaultStage } from "./stage.ts";
 
-/** Healthy cases that are asked about at a time. */
+/** Healthy cases that are asked about at a time; a guest has one CPU. */
 const AT_ONCE = 3;
+const AT_ONCE_IN_GUEST = 1;
 
 /** What became of one question. */
 export interface Verdict {
@@ -37,9 +40,15 @@ export function allFaults(stage: FaultStage): readonly PlayedFault[] {
     ...of("objects", objectFaults()),
     ...of("host", hostFaults(stage)),
     ...of("rules", ruleFaults(stage)),
-    ...of("backends", backendFaults(stage)),
-    ...of("kernel", kernelFaults(stage)),
-  ].filter(({ fault }) => fault.backends?.includes(stage.backend) ?? true);
+    ...of("backends", [...backendFaults(stage), ...ipvsWayFaults(stage)]),
+    ...of("kernel", [...kernelFaults(stage), ...ipvsKernelFaults(stage)]),
+  ].filter(({ fault }) => isPlayable(fault, stage.backend));
+}
+
+/** nft has no families in a guest. */
+function isPlayable({ backends, inject = "" }: Fault, backend: string): boolean {
+  const isThere = backend !== GUEST_BACKEND || !/(?:^|[\s;{])nft /.test(inject);
+  return isThere && (backends?.includes(backend) ?? true);
 }
 
 /** Break something, ask, and mend it again. */
@@ -115,16 +124,26 @@ async function arrives({ site }: FaultStage, { from, to, port }: Fault["ask"]): 
 
 const CONNECTIONS = 12;
 
-/** The proxy would repair its rules within milliseconds, so it is ended meanwhile; what it left is kept aside. */
-async function askWithoutProxy(stage: FaultStage, { ask, inject = "" }: Fault): Promise<Answer> {
+/** The proxy would repair its rules within milliseconds, so it is ended meanwhile; what it left is kept aside, unless the fault says how it is mended. */
+async function askWithoutProxy(stage: FaultStage, { ask, inject = "", mend }: Fault): Promise<Answer> {
   const proxy = stage.site.proxy("node1");
   if (proxy.isRunning) await proxy.end("SIGKILL");
+  if (mend !== undefined) return await askMeanwhile(stage, ask, inject, mend);
   await stage.shell("nft list ruleset >/tmp/turnout-faults-$$.nft; mv /tmp/turnout-faults-$$.nft /tmp/turnout-faults.nft");
   try {
     await stage.shell(inject);
     return await stage.ask(ask, true);
   } finally {
     await stage.shell("{ echo flush ruleset; cat /tmp/turnout-faults.nft; } | nft -f -; rm /tmp/turnout-faults.nft");
+  }
+}
+
+async function askMeanwhile(stage: FaultStage, ask: Fault["ask"], inject: string, mend: string): Promise<Answer> {
+  try {
+    await stage.shell(inject);
+    return await stage.ask(ask, true);
+  } finally {
+    await stage.shell(mend);
   }
 }
 
@@ -135,10 +154,11 @@ export async function playHealthy(
   cases: readonly HealthyCase[] = healthyCases(stage),
 ): Promise<readonly Verdict[]> {
   const verdicts: Verdict[] = [];
+  const atOnce = stage.backend === GUEST_BACKEND ? AT_ONCE_IN_GUEST : AT_ONCE;
   try {
     await stage.shell(variant.inject);
-    for (let at = 0; at < cases.length; at += AT_ONCE)
-      verdicts.push(...(await Promise.all(cases.slice(at, at + AT_ONCE).map((one) => askHealthy(stage, variant.name, one)))));
+    for (let at = 0; at < cases.length; at += atOnce)
+      verdicts.push(...(await Promise.all(cases.slice(at, at + atOnce).map((one) => askHealthy(stage, variant.name, one)))));
   } finally {
     await stage.shell(variant.mend);
   }

@@ -2,11 +2,13 @@ import type { FaultStage } from "./stage.ts";
 import type { Fault } from "./fault.ts";
 
 const nft = (text: string): string => `nft '${text}'`;
+/** Backends whose packets are forwarded; what IPVS serves this host sends on itself. */
+const FORWARDED = ["nft", "iptables", "ebpf"];
 
 /** What faults by rules are made of. */
 type Ground = ReturnType<typeof groundOf>;
 
-function groundOf({ services, site }: FaultStage) {
+function groundOf({ services, site, backend }: FaultStage) {
   const cluster = (name: keyof FaultStage["services"]): { readonly to: string; readonly port: number } => {
     const { address, port } = services[name].target("clusterIP", "IPv4");
     return { to: address, port };
@@ -25,7 +27,8 @@ function groundOf({ services, site }: FaultStage) {
     inject: `${tool} ${rule}`,
     mend: `${tool} ${rule.replace(/ -[IA] /, " -D ").replace(/^-[IA] /, "-D ")}`,
   });
-  return { external, node, fromClient, fromPod, fromHost, pod, client, table, gone, iptables };
+  const toPods = FORWARDED.includes(backend) ? "FORWARD" : "OUTPUT";
+  return { external, node, fromClient, fromPod, fromHost, pod, client, table, gone, iptables, toPods };
 }
 
 /** Faults by rules of other programs on node1. */
@@ -109,6 +112,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables }: Ground): r
     },
     {
       name: "iptables: nine of ten new connections are dropped, at random",
+      backends: FORWARDED,
       culprits: [],
       unjudged: "-A FORWARD -p tcp",
       ask: fromClient,
@@ -116,6 +120,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables }: Ground): r
     },
     {
       name: "iptables: only so many connections a second are let through",
+      backends: FORWARDED,
       culprits: ["foreign_drop"],
       names: "which can't be judged: -A FORWARD",
       ask: fromPod,
@@ -173,7 +178,7 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone }: G
   ];
 }
 
-function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground): readonly Fault[] {
+function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }: Ground): readonly Fault[] {
   return [
     {
       name: "firewalld rejects what is forwarded",
@@ -187,6 +192,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground)
     },
     {
       name: "Docker's policy: FORWARD drops",
+      backends: FORWARDED,
       culprits: ["foreign_drop"],
       ask: fromPod,
       inject: "iptables-nft -P FORWARD DROP",
@@ -195,18 +201,19 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground)
     {
       name: "iptables: a REJECT for the pods",
       culprits: ["foreign_drop"],
-      names: "(-A FORWARD -d 10.1.0.0/16",
+      names: `(-A ${toPods} -d 10.1.0.0/16`,
       ask: fromPod,
-      ...iptables("-I FORWARD -d 10.1.0.0/16 -j REJECT"),
+      ...iptables(`-I ${toPods} -d 10.1.0.0/16 -j REJECT`),
     },
     {
       name: "iptables (legacy): a rule that drops",
       culprits: ["foreign_drop"],
       ask: fromPod,
-      ...iptables("-I FORWARD -p tcp --dport 8080 -j DROP", "iptables-legacy"),
+      ...iptables(`-I ${toPods} -p tcp --dport 8080 -j DROP`, "iptables-legacy"),
     },
     {
       name: "iptables (legacy): FORWARD's policy",
+      backends: FORWARDED,
       culprits: ["foreign_drop"],
       ask: fromClient,
       inject: "iptables-legacy -P FORWARD DROP",
@@ -220,6 +227,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground)
     },
     {
       name: "ufw: routed packets are dropped",
+      backends: FORWARDED,
       culprits: ["foreign_drop"],
       ask: fromPod,
       names: "ufw",
@@ -229,6 +237,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground)
     },
     {
       name: "fail2ban has banned the client",
+      backends: FORWARDED,
       culprits: ["foreign_drop"],
       ask: fromClient,
       names: "fail2ban",
@@ -238,21 +247,21 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables }: Ground)
   ];
 }
 
-function policyFaults({ fromPod, pod, table, gone }: Ground): readonly Fault[] {
+function policyFaults({ fromPod, pod, table, gone, toPods }: Ground): readonly Fault[] {
   return [
     {
       name: "a NetworkPolicy, by Calico's chains and an ipset",
       culprits: ["network_policy"],
       ask: fromPod,
-      inject: `ipset create cali40s:allowed hash:net; ipset add cali40s:allowed 10.1.9.0/24; iptables-nft -N cali-tw-veth1; iptables-nft -A cali-tw-veth1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT; iptables-nft -A cali-tw-veth1 -m set --match-set cali40s:allowed src -j ACCEPT; iptables-nft -A cali-tw-veth1 -m comment --comment "Drop if no policies passed packet" -j DROP; iptables-nft -N cali-FORWARD; iptables-nft -A cali-FORWARD -o veth1 -g cali-tw-veth1; iptables-nft -I FORWARD -j cali-FORWARD`,
-      mend: "iptables-nft -D FORWARD -j cali-FORWARD; iptables-nft -F cali-FORWARD; iptables-nft -X cali-FORWARD; iptables-nft -F cali-tw-veth1; iptables-nft -X cali-tw-veth1; ipset destroy cali40s:allowed",
+      inject: `ipset create cali40s:allowed hash:net; ipset add cali40s:allowed 10.1.9.0/24; iptables-nft -N cali-tw-veth1; iptables-nft -A cali-tw-veth1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT; iptables-nft -A cali-tw-veth1 -m set --match-set cali40s:allowed src -j ACCEPT; iptables-nft -A cali-tw-veth1 -m comment --comment "Drop if no policies passed packet" -j DROP; iptables-nft -N cali-FORWARD; iptables-nft -A cali-FORWARD -o veth1 -g cali-tw-veth1; iptables-nft -I ${toPods} -j cali-FORWARD`,
+      mend: `iptables-nft -D ${toPods} -j cali-FORWARD; iptables-nft -F cali-FORWARD; iptables-nft -X cali-FORWARD; iptables-nft -F cali-tw-veth1; iptables-nft -X cali-tw-veth1; ipset destroy cali40s:allowed`,
     },
     {
       name: "a NetworkPolicy, by kube-router's chains",
       culprits: ["network_policy"],
       ask: fromPod,
-      inject: `iptables-nft -N KUBE-POD-FW-X; iptables-nft -A KUBE-POD-FW-X -m mark ! --mark 0x10000/0x10000 -j REJECT; iptables-nft -N KUBE-ROUTER-FORWARD; iptables-nft -A KUBE-ROUTER-FORWARD -d ${pod}/32 -m comment --comment "rule to jump traffic destined to POD" -j KUBE-POD-FW-X; iptables-nft -I FORWARD -j KUBE-ROUTER-FORWARD`,
-      mend: "iptables-nft -D FORWARD -j KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-ROUTER-FORWARD; iptables-nft -X KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-POD-FW-X; iptables-nft -X KUBE-POD-FW-X",
+      inject: `iptables-nft -N KUBE-POD-FW-X; iptables-nft -A KUBE-POD-FW-X -m mark ! --mark 0x10000/0x10000 -j REJECT; iptables-nft -N KUBE-ROUTER-FORWARD; iptables-nft -A KUBE-ROUTER-FORWARD -d ${pod}/32 -m comment --comment "rule to jump traffic destined to POD" -j KUBE-POD-FW-X; iptables-nft -I ${toPods} -j KUBE-ROUTER-FORWARD`,
+      mend: `iptables-nft -D ${toPods} -j KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-ROUTER-FORWARD; iptables-nft -X KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-POD-FW-X; iptables-nft -X KUBE-POD-FW-X`,
     },
     {
       name: "a NetworkPolicy, by an nftables table of its controller",
@@ -282,7 +291,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
     },
     {
       name: "another program redirects first (iptables)",
-      backends: ["nft", "iptables"],
+      backends: ["nft", "iptables", "ipvs"],
       culprits: ["foreign_translation"],
       ask: fromClient,
       ...iptables(`-t nat -I PREROUTING -d ${external.address}/32 -p tcp --dport 80 -j REDIRECT --to-ports 3128`),
@@ -316,7 +325,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
     },
     {
       name: "another program uses the same mark bit (iptables)",
-      backends: ["nft", "iptables"],
+      backends: ["nft", "iptables", "ipvs"],
       culprits: ["mark_bit"],
       ask: fromPod,
       ...iptables("-t mangle -I PREROUTING -i veth+ -j MARK --set-xmark 0x4000/0x4000"),

@@ -2,7 +2,7 @@ import type { Answer, IPFamily } from "@turnout/core";
 import type { Place } from "@turnout/lab";
 import { TURNOUT } from "../proxy.ts";
 import { CLUSTER_CIDR, createSite } from "../site.ts";
-import type { Site } from "../site.ts";
+import type { Site, SiteOptions } from "../site.ts";
 import type { TestService } from "../services.ts";
 import type { FaultQuestion } from "./fault.ts";
 import { applyObjects } from "./objects.ts";
@@ -26,11 +26,27 @@ const ALLOWED = "198.51.100.0/24,192.0.2.0/25,10.96.0.0/16,172.18.0.0/24,fd00:19
 /** Flags of the proxy: addresses of 192.0.2.128/25 are not allowed, and a Service of more than 60 entries is too large. */
 export const FLAGS: readonly string[] = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED, "--max-service-entries", "60"];
 
+/** The backend whose kernel only a guest has, where there is no nft, and so one iptables. */
+export const GUEST_BACKEND = "ipvs";
+const APART: Readonly<Record<string, Partial<SiteOptions>>> = {
+  ebpf: { cgroups: ["node1"], isInParts: true },
+  [GUEST_BACKEND]: { isInParts: true },
+};
+
+function backendFlags(backend: string): readonly string[] {
+  return ["--backend", backend, ...(backend === GUEST_BACKEND ? ["--backend-option", "variant=legacy"] : [])];
+}
+
+/** Ask about packets on a site that is there already, whose proxy has these flags, and where one Service serves for all. */
+export function askOn(site: Site, backend: string, flags: readonly string[], service: TestService): FaultStage {
+  const names = ["web", "local", "here", "internal", "affine", "ranged", "remote", "hairpin"] as const;
+  return stageOf(site, Object.fromEntries(names.map((name) => [name, service])) as FaultStage["services"], backend, flags);
+}
+
 /** Build the stage. */
 export async function createFaultStage(backend: string): Promise<FaultStage> {
-  const flags = [...FLAGS, "--backend", backend];
-  const isApart = backend === "ebpf" ? { cgroups: ["node1"], isInParts: true } : {};
-  const site = await createSite({ proxied: ["node1"], layout: "one process", flags, ...isApart });
+  const flags = [...FLAGS, ...backendFlags(backend)];
+  const site = await createSite({ proxied: ["node1"], layout: "one process", flags, ...APART[backend] });
   try {
     const both = ["pod-1-1", "pod-2-1"];
     const services = await site.services.createAll({
@@ -45,14 +61,14 @@ export async function createFaultStage(backend: string): Promise<FaultStage> {
     });
     await applyObjects(site);
     await site.waitForSync();
-    return stageOf(site, services, backend);
+    return stageOf(site, services, backend, FLAGS.slice(0, -2));
   } catch (error) {
     await site.destroy();
     throw error;
   }
 }
 
-function stageOf(site: Site, services: FaultStage["services"], backend: string): FaultStage {
+function stageOf(site: Site, services: FaultStage["services"], backend: string, flags: readonly string[]): FaultStage {
   const node1 = site.place("node1");
   return {
     site,
@@ -61,8 +77,8 @@ function stageOf(site: Site, services: FaultStage["services"], backend: string):
     ask: async (question, isAlone = false) => {
       const { from, to, port, protocol = "TCP", device, isProbed, aloneWith } = located(site, question);
       const target = `${to.includes(":") ? `[${to}]` : to}:${port}`;
-      const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, "--backend", backend];
-      const alone = [...source, "--node-name", "node1", ...FLAGS.slice(0, -2)];
+      const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, ...backendFlags(backend)];
+      const alone = [...source, "--node-name", "node1", ...flags];
       const args = [
         "why",
         from,
@@ -75,11 +91,26 @@ function stageOf(site: Site, services: FaultStage["services"], backend: string):
         ...(isProbed === true ? ["--probe"] : []),
         ...(aloneWith === undefined ? (isAlone ? alone : []) : [...source, ...aloneWith]),
       ];
-      return parsed(await output(node1, TURNOUT, args), question);
+      return parsed(await patiently(() => output(node1, TURNOUT, args)), question);
     },
-    shell: async (script, at = "node1") => void (await site.place(at).run("sh", ["-ec", script])),
+    shell: async (script, at = "node1") => void (await site.place(at).run("sh", ["-ec", ofBackend(script, backend)])),
     destroy: () => site.destroy(),
   };
+}
+
+/** Faults name the iptables of a host. */
+function ofBackend(script: string, backend: string): string {
+  return backend === GUEST_BACKEND ? script.replaceAll("tables-nft", "tables-legacy") : script;
+}
+
+const TRIES = 12;
+
+/** A proxy in a guest, whose one CPU a busy machine shares out, may not answer in the time that the command gives it. */
+async function patiently(ask: () => Promise<string>): Promise<string> {
+  for (let tries = 1; ; tries++) {
+    const text = await ask();
+    if (!text.startsWith("turnout: [timed_out]") || tries === TRIES) return text;
+  }
 }
 
 /** What a program prints, whatever its exit code: an answer with a culprit is one of 1. */

@@ -10,5 +10,6 @@ export type { DescribeGuestOptions } from "./describe-guest.ts";
 export { GuestError } from "./guest-error.ts";
 export type { GuestErrorCode } from "./guest-error.ts";
 export { IPVS_MODULES } from "./modules.ts";
+export { playInGuest } from "./play-in-guest.ts";
 export { jsonFromGuest, nodeCommand, runInGuest } from "./run-in-guest.ts";
 export type { GuestOptions, GuestResult } from "./run-in-guest.ts";

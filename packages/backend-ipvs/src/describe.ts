@@ -14,7 +14,10 @@ export function describeObject(object: IpvsObject): ObjectWords {
       const { protocol, address, port, server } = readKey(key);
       const show = `ipvsadm -Ln -${protocol === "TCP" ? "t" : protocol === "UDP" ? "u" : "-sctp-service"} ${hostPort(address, port)}`;
       const service = `virtual server ${protocol} ${hostPort(address, port)}`;
-      return { what: server === undefined ? service : `real server ${hostPort(server.ip, server.port)} of ${service}`, show };
+      return {
+        what: server === undefined ? service : `real server ${hostPort(server.ip, server.port)} (with a weight) of ${service}`,
+        show,
+      };
     }
     case "set":
       return { what: `ipset ${key}`, show: `ipset list -terse ${key}` };

@@ -20,6 +20,8 @@ export interface KnownBackend {
   readonly runsOn?: "windows" | "anything";
   /** Its rules are in kube-proxy's chains. */
   readonly hasKubeChains?: true;
+  /** IPVS serves: packets for Services come in for this host itself. */
+  readonly servesAtInput?: true;
   /** Commands that show its rules on a node, for people who look around. */
   readonly looks?: readonly { readonly what: string; readonly command: string }[];
 }
@@ -50,6 +52,7 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     load: () => import("@turnout/backend-ipvs"),
     loadTesting: () => import("@turnout/backend-ipvs/testing"),
     hasKubeChains: true,
+    servesAtInput: true,
     isNeverAuto: true,
     looks: [
       { what: "virtual servers and their endpoints", command: "ipvsadm -Ln" },
@@ -173,9 +176,13 @@ export async function chooseBackend(choice: BackendChoice): Promise<ChosenBacken
   return asked(await loadBackend(known.name, workingDirectory));
 }
 
-/** Tell whether a backend's rules are in kube-proxy's chains; of one that doesn't come with turnout nobody knows. */
-export function hasKubeChains(name: string): boolean {
-  return KNOWN_BACKENDS.find((known) => known.name === name)?.hasKubeChains === true;
+/** Where a backend's rules are. */
+export type RulePlaces = Readonly<Required<Record<"hasKubeChains" | "servesAtInput", boolean>>>;
+
+/** Tell where a backend's rules are; of one that doesn't come with turnout nobody knows. */
+export function rulePlaces(name: string): RulePlaces {
+  const { hasKubeChains = false, servesAtInput = false } = KNOWN_BACKENDS.find((known) => known.name === name) ?? {};
+  return { hasKubeChains, servesAtInput };
 }
 
 function asked(module: BackendModule): ChosenBackend {

@@ -15,7 +15,7 @@ import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "../node-state.ts";
 import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
-import { chooseBackend, hasKubeChains } from "../registry.ts";
+import { chooseBackend, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import { surveyHost } from "../why/host-survey.ts";
 import { probeEndpoints, withProbe } from "../why/probe.ts";
@@ -79,7 +79,7 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
     const hint = goneHint(packet);
     const answer = (await askProxy(options, `/turnout/why?${query.toString()}`, signal, { hint })) as ProxyAnswer;
     const { masqueradeBit, podCIDRs } = answer;
-    const node = { hostAddresses, masqueradeBit, podCIDRs, hasKubeChains: hasKubeChains(answer.backend) };
+    const node = { hostAddresses, masqueradeBit, podCIDRs, ...rulePlaces(answer.backend) };
     return withSurvey(answer, await surveyHost(linux, packet, answer.fate, node, signal));
   } finally {
     linux.close();

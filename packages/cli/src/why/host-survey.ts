@@ -2,15 +2,14 @@ import { readFile } from "node:fs/promises";
 import type { AskedPacket, Fate, Survey } from "@turnout/core";
 import type { LinuxWorld } from "@turnout/host";
 import { surveyPath } from "@turnout/host/survey";
+import type { RulePlaces } from "../registry.ts";
 
 /** What of the node matters to a survey. */
-export interface SurveyedNode {
+export interface SurveyedNode extends RulePlaces {
   readonly hostAddresses: readonly string[];
   readonly masqueradeBit: number;
   /** The ranges of its pods; undefined: an older proxy did not tell. */
   readonly podCIDRs: readonly string[] | undefined;
-  /** The backend's own rules are in kube-proxy's chains. */
-  readonly hasKubeChains: boolean;
 }
 
 /** Look at what else decides about a packet on this host. @throws as {@link surveyPath}. */

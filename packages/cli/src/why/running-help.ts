@@ -4,7 +4,8 @@ import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import { hiddenServices, parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
-import { hasKubeChains } from "../registry.ts";
+import { rulePlaces } from "../registry.ts";
+import type { RulePlaces } from "../registry.ts";
 
 /** What packets are explained with besides rows. */
 export interface HelpParts {
@@ -23,14 +24,14 @@ export function whyHelp(parts: HelpParts): WhyHelp {
   const isOfObjects = parseSourceSpec(source).kind !== "api";
   return {
     ...(isOfObjects ? { objects: knownObjects(state.store), hidden: (signal: AbortSignal) => hiddenFrom(parts, signal) } : {}),
-    ...(env.platform === "linux" ? lookAtHost(world, hasKubeChains(backend)) : {}),
+    ...(env.platform === "linux" ? lookAtHost(world, rulePlaces(backend)) : {}),
   };
 }
 
 /** The device of ipvs, on which are the addresses of Services and none of the host's own. */
 const ADDRESSES_OF_SERVICES = "kube-ipvs0";
 
-function lookAtHost(world: World, isInKubeChains: boolean): Pick<WhyHelp, "addresses" | "locate" | "survey"> {
+function lookAtHost(world: World, places: RulePlaces): Pick<WhyHelp, "addresses" | "locate" | "survey"> {
   return {
     async addresses(family) {
       const linux = createLinuxWorld(world);
@@ -49,7 +50,7 @@ function lookAtHost(world: World, isInKubeChains: boolean): Pick<WhyHelp, "addre
       const { surveyHost } = await import("./host-survey.ts");
       const linux = createLinuxWorld(world);
       try {
-        return await surveyHost(linux, packet, fate, { ...host, hasKubeChains: isInKubeChains }, signal);
+        return await surveyHost(linux, packet, fate, { ...host, ...places }, signal);
       } finally {
         linux.close();
       }

@@ -23,7 +23,7 @@ import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import { parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
-import { hasKubeChains } from "../registry.ts";
+import { rulePlaces } from "../registry.ts";
 import { surveyHost } from "./host-survey.ts";
 import { hiddenFrom } from "./running-help.ts";
 import { locatePacket } from "./locate-packet.ts";
@@ -131,13 +131,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
             causes,
             ...(unknownFlags === undefined ? {} : { unknownFlags }),
             survey: (fate, stop) =>
-              surveyHost(
-                linux,
-                packet,
-                fate,
-                { hostAddresses, masqueradeBit, podCIDRs: node.podCIDRs, hasKubeChains: hasKubeChains(module.name) },
-                stop,
-              ),
+              surveyHost(linux, packet, fate, { hostAddresses, masqueradeBit, podCIDRs: node.podCIDRs, ...rulePlaces(module.name) }, stop),
           },
           signal,
         );

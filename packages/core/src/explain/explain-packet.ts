@@ -134,8 +134,11 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const context = { node: state.node, host };
   const wanted = unique([...family.skeleton(context), ...(walk.hit === undefined ? [] : family.render(walk.hit.row, context))]);
   const unwanted = walk.hit === undefined ? staleObjects(packet, state, backend) : [];
-  const held = await (family.lookup?.([...wanted, ...unwanted], signal) ?? observed(family, signal));
-  const found = firstDifference({ wanted, unwanted, held }, family.describe?.bind(family));
+  const looked = await family.lookup?.([...wanted, ...unwanted], signal);
+  const held = looked ?? (await observed(family, signal));
+  const asked = new Set([...wanted, ...unwanted].map(objectId));
+  const besides = [...(looked ?? [])].flatMap(([id, object]) => (asked.has(id) ? [] : [object]));
+  const found = firstDifference({ wanted, unwanted, held, besides }, family.describe?.bind(family));
   const difference = found === undefined || unknownFlags === undefined ? found : ofUnknownFlags(found, unknownFlags);
   const says =
     difference === undefined

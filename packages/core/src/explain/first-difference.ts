@@ -14,6 +14,8 @@ export interface HeldObjects<K> {
   readonly unwanted: readonly K[];
   /** What the host holds under the identities of both. */
   readonly held: ReadonlyMap<string, K>;
+  /** What belongs to these, is there, and is none of them; absent: nothing. */
+  readonly besides?: readonly K[];
 }
 
 const MEND =
@@ -25,7 +27,7 @@ const MEND =
  * Edges: undefined where all are as they should be. One that is whole, as other flags make it, goes before all others: they differ for the same reason.
  */
 export function firstDifference<K extends KernelObject>(
-  { wanted, unwanted, held }: HeldObjects<K>,
+  { wanted, unwanted, held, besides = [] }: HeldObjects<K>,
   describe: DescribeObject<K> = plainWords,
 ): Cause | undefined {
   const different = wanted.flatMap((object) => {
@@ -45,7 +47,7 @@ export function firstDifference<K extends KernelObject>(
     return { id: found === undefined ? "kernel_missing" : "kernel_changed", says, ...shown(words), mend: MEND };
   }
   const left = unwanted.find((object) => held.has(objectId(object)));
-  if (left === undefined) return undefined;
+  if (left === undefined) return tooMuch(besides, describe);
   const words = describe(left);
   return {
     id: "kernel_stale",
@@ -53,6 +55,13 @@ export function firstDifference<K extends KernelObject>(
     ...shown(words),
     mend: MEND,
   };
+}
+
+function tooMuch<K>([first, ...others]: readonly K[], describe: (object: K) => ObjectWords): Cause | undefined {
+  if (first === undefined) return undefined;
+  const words = describe(first);
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  return { id: "kernel_stale", says: `the kernel has ${words.what}${more}, which no Service asks for`, ...shown(words), mend: MEND };
 }
 
 function otherFlags(words: ObjectWords): Cause {

@@ -3,22 +3,14 @@ import { dropCause, ruleText, showCommand, TRANSLATED_AT, unjudgedRule } from ".
 import { isProxyChain } from "./foreign-tables.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { keptSource } from "./kept-source.ts";
+import { passagesOf } from "./passages.ts";
+import type { Passage } from "./passages.ts";
 import { playChain } from "./rules/play.ts";
 import type { Played } from "./rules/play.ts";
-import type { ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rules/rule.ts";
+import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
 
 /** Where our nat chains are called in, after the routing decision. */
 const MASQUERADED_AT = 100;
-/** Clients send from a port that their system chooses, Linux from 32768 to 60999. Rules about other ports are not about these. */
-const CLIENT_PORT = 47_001;
-
-/** A hook, and a packet there. */
-interface Passage {
-  readonly at: string;
-  readonly packet: HookedPacket;
-  readonly isAnswer: boolean;
-  readonly fits?: (priority: number) => boolean;
-}
 
 /** What rules of others do. */
 export interface ForeignFindings {
@@ -33,14 +25,11 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
   const causes: Cause[] = [];
   const notes: string[] = [];
   const unjudged = new Map<ForeignRule, UnjudgedRule>();
-  let { mark } = firstPacket(way);
+  let mark = 0;
   let unclear = 0;
   for (const passage of passagesOf(way)) {
     for (const { table, chain } of chainsAt(tables, passage)) {
-      const marked =
-        way.markBit !== 0 && !passage.isAnswer && chain.hook !== undefined
-          ? wantedMark(way, passage, chain.hook.priority, mark)
-          : passage.packet.mark;
+      const marked = way.markBit !== 0 && !passage.isAnswer ? wantedMark(way, passage, mark) : passage.packet.mark;
       const played = playChain(
         table,
         chain,
@@ -76,7 +65,7 @@ export function routedMark(tables: readonly ForeignTable[], way: HookedWay): num
   let unclear = 0;
   for (const passage of passagesOf(way).filter(({ at, isAnswer }) => !isAnswer && ["ingress", "prerouting", "output"].includes(at)))
     for (const { table, chain } of chainsAt(tables, passage)) {
-      const marked = wantedMark(way, passage, chain.hook?.priority ?? 0, mark);
+      const marked = wantedMark(way, passage, mark);
       const played = playChain(table, chain, { ...passage.packet, mark: marked, unclearMark: unclear & ~(marked ^ mark) }, isProxyChain);
       ({ mark, unclearMark: unclear } = played);
     }
@@ -100,9 +89,8 @@ function strangeSource(table: ForeignTable, { source }: Played, { isLocal }: Hoo
 }
 
 /** Our own chains ask for masquerade between the hooks of translation. */
-function wantedMark({ endpoint, markBit, isTranslated }: HookedWay, { at }: Passage, priority: number, mark: number): number {
-  const isAfter = (at !== "prerouting" && at !== "output") || priority > TRANSLATED_AT;
-  return isTranslated && endpoint.masquerade && isAfter ? (mark | markBit) >>> 0 : mark;
+function wantedMark({ endpoint, markBit, isTranslated }: HookedWay, { isPastOurs }: Passage, mark: number): number {
+  return isTranslated && endpoint.masquerade && isPastOurs ? (mark | markBit) >>> 0 : mark;
 }
 
 function chainsAt(
@@ -115,82 +103,20 @@ function chainsAt(
   return found
     .filter(
       ({ chain: { hook } }) =>
-        hook !== undefined && (fits?.(hook.priority) ?? true) && (hook.device === undefined || hook.device === packet.inDevice),
+        hook !== undefined && (fits?.(hook) ?? true) && (hook.device === undefined || hook.device === packet.inDevice),
     )
     .toSorted((a, b) => (a.chain.hook?.priority ?? 0) - (b.chain.hook?.priority ?? 0));
-}
-
-function firstPacket({ packet, isLocal, isInSet, isQueueServed }: HookedWay): HookedPacket {
-  const { family, protocol, source, destination, port, device } = packet;
-  return {
-    family,
-    protocol: protocol.toLowerCase(),
-    source,
-    destination,
-    sourcePort: CLIENT_PORT,
-    destinationPort: port,
-    inDevice: device,
-    outDevice: "",
-    state: "new",
-    isTranslated: false,
-    isAnsweredThere: undefined,
-    mark: 0,
-    original: { source, destination, destinationPort: port },
-    isLocal,
-    isInSet,
-    ...(isQueueServed === undefined ? {} : { isQueueServed }),
-  };
-}
-
-/** The hooks that a packet and its answer come by, in order. */
-function passagesOf(way: HookedWay): readonly Passage[] {
-  const { packet, endpoint, outDevice, backDevice, isTranslated } = way;
-  const isAnsweredThere = backDevice === "" || packet.device === "" ? undefined : backDevice === packet.device;
-  const first: HookedPacket = { ...firstPacket(way), isAnsweredThere };
-  const sent: HookedPacket = { ...first, destination: endpoint.ip, destinationPort: endpoint.port, isTranslated };
-  const isFromHost = packet.device === "";
-  const entry = isFromHost ? "output" : "prerouting";
-  const isBefore = (priority: number): boolean => priority <= TRANSLATED_AT;
-  const there: Passage[] = [
-    ...(isFromHost ? [] : [{ at: "ingress", packet: first, isAnswer: false }]),
-    { at: entry, packet: { ...first, outDevice: isFromHost ? outDevice : "" }, isAnswer: false, fits: isBefore },
-    { at: entry, packet: { ...sent, outDevice: isFromHost ? outDevice : "" }, isAnswer: false, fits: (priority) => !isBefore(priority) },
-    ...(outDevice === "" ? [{ at: "input", packet: sent, isAnswer: false }] : []),
-    ...(outDevice !== "" && !isFromHost ? [{ at: "forward", packet: { ...sent, outDevice }, isAnswer: false }] : []),
-    ...(outDevice === "" ? [] : [{ at: "postrouting", packet: { ...sent, inDevice: "", outDevice }, isAnswer: false }]),
-  ];
-  const answer: HookedPacket = {
-    ...sent,
-    source: endpoint.ip,
-    destination: packet.source,
-    sourcePort: endpoint.port,
-    destinationPort: CLIENT_PORT,
-    inDevice: outDevice,
-    outDevice: "",
-    state: "established",
-    isAnsweredThere: true,
-  };
-  const back: Passage[] =
-    outDevice === ""
-      ? [{ at: "output", packet: { ...answer, inDevice: "", outDevice: backDevice }, isAnswer: true }]
-      : [
-          { at: "ingress", packet: answer, isAnswer: true },
-          { at: "prerouting", packet: answer, isAnswer: true },
-          isFromHost
-            ? { at: "input", packet: answer, isAnswer: true }
-            : { at: "forward", packet: { ...answer, outDevice: backDevice }, isAnswer: true },
-        ];
-  return [...there, ...back, { at: "postrouting", packet: { ...answer, inDevice: "", outDevice: backDevice }, isAnswer: true }].filter(
-    ({ at }) => at !== "postrouting" || backDevice !== "" || outDevice !== "",
-  );
 }
 
 function causesOf(table: ForeignTable, passage: Passage, played: Played, way: HookedWay, base: ForeignChain): readonly Cause[] {
   const at = `${table.name}, chain ${played.chain ?? base.name}`;
   const causes: Cause[] = [];
   const isNat = base.hook?.type === "nat" && !passage.isAnswer && (passage.at === "prerouting" || passage.at === "output");
-  if (played.isUntracked && !passage.isAnswer && way.isTranslated) {
-    const says = `${at} keeps the packet from being tracked (notrack), so it can't be translated${ruleText(played.by?.text)}`;
+  // IPVS translates it all the same, but conntrack rewrites its source.
+  const isLost = way.isServedAtInput === true ? way.endpoint.masquerade : way.isTranslated;
+  if (played.isUntracked && !passage.isAnswer && isLost) {
+    const what = way.isServedAtInput === true ? "its source can't be rewritten" : "it can't be translated";
+    const says = `${at} keeps the packet from being tracked (notrack), so ${what}${ruleText(played.by?.text)}`;
     causes.push({
       id: "untracked",
       says,
@@ -229,7 +155,7 @@ function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | Str
     for (const { table, chain } of chainsAt(tables, passage)) {
       const priority = chain.hook?.priority ?? 0;
       if (passage.at === "postrouting" && priority >= MASQUERADED_AT) continue;
-      const isAfter = passage.packet.isTranslated;
+      const isAfter = passage.isPastOurs;
       if (isAfter && !hasAsked && endpoint.masquerade) {
         mark = (mark | markBit) >>> 0;
         unclear &= ~markBit;

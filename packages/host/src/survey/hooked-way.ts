@@ -15,6 +15,8 @@ export interface HookedWay {
   readonly isBySocket?: boolean;
   /** The backend's own rules are in kube-proxy's chains. */
   readonly hasKubeChains?: boolean;
+  /** IPVS translates it, behind the input hook: it comes in for an address of this host, which then sends it on as if it were its own. */
+  readonly isServedAtInput?: boolean;
   /** What the endpoint sends to the packet's source comes by this host. */
   readonly isAnsweredHere?: boolean;
   /** The mark that asks for masquerade; 0: the backend uses none. */

@@ -12,7 +12,7 @@ import { routeFor } from "./route.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
 import type { HookedPacket } from "./rules/rule.ts";
 import { isAddressIn } from "./rules/values.ts";
-import { readWay, readWayFacts } from "./way.ts";
+import { readBalancedWay, readWay, readWayFacts } from "./way.ts";
 import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
 import type { Way, WayFacts } from "./way.ts";
 
@@ -30,6 +30,8 @@ export interface PathQuestion {
   readonly hostAddresses: readonly string[];
   /** The backend's own rules are in kube-proxy's chains; elsewhere these are another proxy's. */
   readonly hasKubeChains: boolean;
+  /** IPVS serves Services: their addresses are this host's own, and what comes in for them is sent on as if this host sent it. */
+  readonly servesAtInput: boolean;
   /** Of the packet mark; undefined: the backend asks for masquerade otherwise. */
   readonly masqueradeBit: number | undefined;
   /** The ranges of this node's pods; absent: nobody knows. */
@@ -73,13 +75,18 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
     notes: goesOn ? [...defaultNotes(packet, ways, question.podCIDRs ?? []), ...new Set(ruled.flatMap(({ notes = [] }) => notes))] : [],
     causes: [
       ...(goesOn ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...taken, ...foreignOnes] : foreignOnes),
-      ...flowCauses(packet, fate, flows, timeouts),
+      ...flowCauses(packet, fate, flows, timeouts).filter(({ id }) => id !== "stale_flow" || !isAtInput(question)),
       ...proxyCauses(question, foreign),
       ...counterCauses(packet, ways, facts, counters),
     ],
     unseen: foreign.unseen,
     unjudged: goesOn ? distinctRules(ruled) : [],
   };
+}
+
+/** IPVS remembers its connections itself, and conntrack follows. */
+function isAtInput({ fate, servesAtInput }: Pick<PathQuestion, "fate" | "servesAtInput">): boolean {
+  return fate.is === "forward" && servesAtInput;
 }
 
 function isBySocket(fate: Fate): boolean {
@@ -115,12 +122,13 @@ async function wayTo(tools: PathTools, found: Found, endpoint: FateEndpoint, sig
   const { packet, fate, tables } = found;
   const unknown = { outDevice: "", backDevice: "", isInSet: () => undefined };
   const mark = routedMark(tables, hookedWay(found, packet, { endpoint, ...unknown }));
+  if (isAtInput(found)) return await readBalancedWay(tools, packet, endpoint, mark, signal);
   return await readWay(tools, packet, endpoint, { mark, isSourceOpen: isBySocket(fate) && packet.device === "" }, signal);
 }
 
 /** A packet's way as rules of others see it. */
 function hookedWay(
-  { packet: asked, fate, hostAddresses, masqueradeBit, hasKubeChains, podCIDRs = [], isQueueServed }: Found,
+  { packet: asked, fate, hostAddresses, masqueradeBit, hasKubeChains, servesAtInput, podCIDRs = [], isQueueServed }: Found,
   packet: AskedPacket,
   way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isInSet">,
 ): HookedWay {
@@ -133,6 +141,7 @@ function hookedWay(
     isTranslated: fate.is === "forward" && !isAtSocket,
     isBySocket: isAtSocket,
     hasKubeChains,
+    isServedAtInput: isAtInput({ fate, servesAtInput }),
     isAnsweredHere: endpoint.isLocal || isLocal(asked.source) || podCIDRs.some((range) => isAddressIn(asked.source, range) === true),
     markBit: masqueradeBit === undefined ? 0 : 2 ** masqueradeBit,
     isLocal,

@@ -183,8 +183,9 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
   };
 }
 
-function forwardingCauses(packet: AskedPacket, { there, endpoint, asked }: Way, { parameters }: WayFacts): readonly Cause[] {
-  const isForwarded = packet.device !== "" && !(there.is === "way" && there.isLocal);
+function forwardingCauses(packet: AskedPacket, way: Way, { parameters }: WayFacts): readonly Cause[] {
+  const { there, endpoint, asked, isForwardedBack } = way;
+  const isForwarded = isForwardedBack ?? (packet.device !== "" && !(there.is === "way" && there.isLocal));
   if (asked.from?.startsWith("127.") === true && !endpoint.ip.startsWith("127.") && !(there.is === "way" && there.isLocal)) {
     const isOn = ["all", there.is === "way" ? there.device : ""].some(
       (device) => parameters.get(`ipv4/conf/${device}/route_localnet`) === "1",
@@ -200,7 +201,7 @@ function forwardingCauses(packet: AskedPacket, { there, endpoint, asked }: Way, 
       ];
   }
   if (!isForwarded) return [];
-  const devices = [packet.device, ...(there.is === "way" ? [there.device] : [])];
+  const devices = [...(isForwardedBack === undefined ? [packet.device] : []), ...(there.is === "way" ? [there.device] : [])];
   const name = packet.family === "IPv4" ? "ipv4" : "ipv6";
   const off =
     packet.family === "IPv6"

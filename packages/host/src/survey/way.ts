@@ -20,6 +20,8 @@ export interface Way {
   readonly back: Route | undefined;
   readonly asked: RouteQuestion;
   readonly askedBack: RouteQuestion;
+  /** This host sends packets there as its own, and forwards (or not) only the answers; absent: it forwards both, unless it sends or answers itself. */
+  readonly isForwardedBack?: boolean;
 }
 
 /** What ways are looked up with. */
@@ -61,6 +63,47 @@ export async function readWay(
       : { to: source, from: endpoint.ip, by: there.is === "way" ? there.device : "lo" };
   const back = there.is === "way" ? await routeTaken(tools, family, askedBack, signal) : undefined;
   return { endpoint, there, back, asked, askedBack };
+}
+
+/** The priority of the rule by which the table main is asked. */
+const MAIN_PRIORITY = 32_766;
+
+/**
+ * Look up the routes to an endpoint and back where IPVS sends packets on: they come in for an address of this host, which then sends them as it sends
+ * its own.
+ *
+ * Edges: conntrack has them routed once more, with mark and source, but `ip route get` takes no foreign source without a device. So of routing rules
+ * about the source those are seen that refuse before the table main is asked.
+ * @source linux net/netfilter/nf_nat_proto.c nf_nat_ipv4_local_fn
+ */
+export async function readBalancedWay(
+  tools: WayTools,
+  packet: AskedPacket,
+  endpoint: FateEndpoint,
+  mark: number,
+  signal: AbortSignal,
+): Promise<Way> {
+  const { family, source, destination, device } = packet;
+  const isKnown = device !== "" && device !== UNKNOWN_DEVICE;
+  const arriving: RouteQuestion = { to: destination, from: source, by: device };
+  const arrival = isKnown ? await routeTaken(tools, family, arriving, signal) : undefined;
+  const isKept = arrival?.is === "none" && (arrival.why === "rp_filter" || arrival.why === "refused");
+  const asked: RouteQuestion = isKept ? arriving : { to: endpoint.ip, ...(mark === 0 ? {} : { mark }) };
+  const refusing = isKept ? undefined : await refusalBeforeMain(tools.exec, family, { ...asked, from: source }, signal);
+  const there = isKept ? arrival : (refusing ?? (await routeTaken(tools, family, asked, signal)));
+  const isHere = there.is === "way" && there.isLocal;
+  const askedBack: RouteQuestion =
+    isHere || !isKnown ? { to: source } : { to: source, from: endpoint.ip, by: there.is === "way" ? there.device : "lo" };
+  const back = there.is === "way" ? await routeTaken(tools, family, askedBack, signal) : undefined;
+  return { endpoint, there, back, asked, askedBack, isForwardedBack: !isHere && device !== "" };
+}
+
+async function refusalBeforeMain(exec: Exec, family: IPFamily, asked: RouteQuestion, signal: AbortSignal): Promise<Route | undefined> {
+  const rules = await readRoutingRules(exec, family, signal);
+  const found = rules.find(({ does, priority, fits }) => does === "refuse" && priority < MAIN_PRIORITY && fits(asked));
+  if (found === undefined) return undefined;
+  const { text, priority } = found;
+  return { is: "none", why: "no_route", says: "a routing rule refuses it", rule: { text, priority } };
 }
 
 /** Look a route up, and where the kernel refuses the packet find out why: where it should go, or where it comes from. */
