@@ -46,3 +46,13 @@ it("long values are shown from where they begin to differ", () => {
   const cause = firstDifference({ wanted: [object("a", rule(8080))], unwanted: [], held: held(object("a", rule(9090))) });
   expect(cause?.says).toBe('the kernel holds chain a otherwise than it should: …ation 10.1.0.7:9090" instead of …ation 10.1.0.7:8080"');
 });
+
+it("what is there besides and nobody wants is told where nothing else differs", () => {
+  const [mine, other] = [object("a", own), object("b", own)];
+  const besides = [other, object("c", own)];
+  expect(firstDifference({ wanted: [mine], unwanted: [], held: held(mine), besides })).toMatchObject({
+    id: "kernel_stale",
+    says: "the kernel has chain b (and 1 more), which no Service asks for",
+  });
+  expect(firstDifference({ wanted: [mine], unwanted: [], held: held(), besides })).toMatchObject({ id: "kernel_missing" });
+});

@@ -314,3 +314,42 @@ describe("the mark that a packet has where its route is looked up", () => {
     expect(routedMark([mangle("-A PREROUTING -j CONNMARK --restore-mark")], WAY)).toBe(0);
   });
 });
+
+describe("packets that IPVS serves", () => {
+  const ofIpvs = (way: Partial<HookedWay> = {}): Partial<HookedWay> => ({ isServedAtInput: true, hasKubeChains: true, ...way });
+  const drops = "-p tcp --dport 8080 -j DROP";
+
+  it.each([
+    ["no request comes by FORWARD", `-A FORWARD ${drops}`, []],
+    ["what is for the Service comes by INPUT", "-A INPUT -p tcp --dport 80 -j DROP", ["foreign_drop"]],
+    ["the endpoint's port is none there", `-A INPUT ${drops}`, []],
+    ["what is for the endpoint goes by OUTPUT", `-A OUTPUT ${drops}`, ["foreign_drop"]],
+    ["answers come by FORWARD", "-A FORWARD -p tcp --sport 8080 -j DROP", ["foreign_drop"]],
+    ["conntrack calls none of it translated", `-A OUTPUT -m conntrack --ctstate DNAT -j ACCEPT\n-A OUTPUT ${drops}`, ["foreign_drop"]],
+  ])("%s", (_name, text, wanted) => {
+    expect(ids(iptables(text, ofIpvs()))).toEqual(wanted);
+  });
+
+  it("get through with what is printed, which names addresses", () => {
+    const [input] = iptables("-A INPUT -j DROP", ofIpvs()).causes;
+    expect(input?.commands).toEqual(["iptables -t filter -I INPUT -d 198.51.100.1 -p tcp --dport 80 -j ACCEPT"]);
+    const [output] = iptables(`-A OUTPUT ${drops}`, ofIpvs()).causes;
+    expect(output?.commands).toEqual(["iptables -t filter -I OUTPUT -d 10.1.1.1 -p tcp --dport 8080 -j ACCEPT"]);
+  });
+
+  it("need conntrack for their masquerade alone", () => {
+    const untracked = (masquerade: boolean): ForeignFindings =>
+      iptables("-A PREROUTING -j CT --notrack", ofIpvs({ endpoint: { ...WAY.endpoint, masquerade } }), "raw");
+    expect([ids(untracked(false)), ids(untracked(true))]).toEqual([[], ["untracked"]]);
+  });
+
+  it("have the mark that asks for masquerade where they are routed again", () => {
+    const way: HookedWay = { ...WAY, ...ofIpvs(), markBit: 0x4000, endpoint: { ...WAY.endpoint, masquerade: true } };
+    expect(routedMark([], way)).toBe(0x4000);
+  });
+
+  it("are translated once: nat at OUTPUT has no say", () => {
+    const text = ":PREROUTING ACCEPT\n:OUTPUT ACCEPT\n-A OUTPUT -j DNAT --to-destination 10.9.9.9:1";
+    expect(ids(foreignFindings([readIptablesTable("iptables", "nat", text)], { ...WAY, ...ofIpvs() }))).toEqual([]);
+  });
+});

@@ -125,3 +125,18 @@ it("an address of loopback counts as the source only where the kernel does not c
   expect(wayCauses(fromLoopback, local, FACTS).map(({ id }) => id)).toEqual(["localnet_off"]);
   expect(wayCauses(fromLoopback, { ...WAY, asked: { to: "10.1.2.1" } }, FACTS)).toEqual([]);
 });
+
+it("where this host sends packets on as its own, forwarding matters for the device of the answers alone", () => {
+  const off = (device: string): WayFacts => ({
+    ...FACTS,
+    parameters: new Map([
+      ["ipv4/ip_forward", "1"],
+      ["ipv4/conf/up0/forwarding", "1"],
+      ["ipv4/conf/n2/forwarding", "1"],
+      [`ipv4/conf/${device}/forwarding`, "0"],
+    ]),
+  });
+  const way: Way = { ...WAY, back: route("up0"), isForwardedBack: true };
+  const idsOf = (facts: WayFacts): readonly string[] => wayCauses(PACKET, way, facts).map(({ id }) => id);
+  expect([idsOf(off("up0")), idsOf(off("n2"))]).toEqual([[], ["forwarding_off"]]);
+});
