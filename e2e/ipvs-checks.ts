@@ -80,7 +80,7 @@ function attacksCheck(stage: () => Promise<RealStage>): NamedCheck {
 }
 
 function whyCheck(stage: () => Promise<RealStage>): NamedCheck {
-  return ["turnout why names what was broken, and blames nobody where nothing was", async () => checkWhy(await stage())];
+  return ["turnout why names what was broken, and blames nobody where that harms nobody", async () => checkWhy(await stage())];
 }
 
 function movesCheck(stage: () => Promise<RealStage>): NamedCheck {
