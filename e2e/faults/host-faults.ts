@@ -264,5 +264,5 @@ function neighbours(device: string, addresses: readonly string[], other: string)
   return addresses.map((address) => `ip neigh replace ${address} dev ${device} lladdr $(${link}) nud permanent`).join("; ");
 }
 
-/** Where a pod's packets to a Service are tracked: elsewhere its socket is translated. */
-const TRACKING_PODS: readonly string[] = ["nft", "iptables", "ipvs"];
+/** Where conntrack decides about a pod's packets to a Service: elsewhere its socket is translated, or IPVS remembers. */
+const TRACKING_PODS: readonly string[] = ["nft", "iptables"];

@@ -109,13 +109,13 @@ async function askBetween(stage: FaultStage, { ask, inject, mend, at, connection
 }
 
 /** Try enough connections that each endpoint is met. */
-async function arrives({ site }: FaultStage, { from, to, port }: Fault["ask"]): Promise<boolean> {
+async function arrives({ site, backend }: FaultStage, { from, to, port }: Fault["ask"]): Promise<boolean> {
   const agent = site.place(from === "host" ? "node1" : from).agent();
   const { failed } = await agent.burst({
     address: to,
     port,
     transport: "TCP",
-    timeoutMs: 1_500,
+    timeoutMs: backend === GUEST_BACKEND ? 5_000 : 1_500,
     count: CONNECTIONS,
     concurrency: CONNECTIONS,
   });
