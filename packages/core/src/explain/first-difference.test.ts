@@ -48,8 +48,8 @@ it("long values are shown from where they begin to differ", () => {
 });
 
 it("what is there besides and nobody wants is told where nothing else differs", () => {
-  const [mine, other] = [object("a", own), object("b", own)];
-  const besides = [other, object("c", own)];
+  const mine = object("a", own);
+  const besides = [object("b", own), object("c", own)];
   expect(firstDifference({ wanted: [mine], unwanted: [], held: held(mine), besides })).toMatchObject({
     id: "kernel_stale",
     says: "the kernel has chain b (and 1 more), which no Service asks for",
