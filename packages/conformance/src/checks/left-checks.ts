@@ -6,9 +6,9 @@ import type { Complain } from "./findings.ts";
 import { WatchListener } from "./watch-listener.ts";
 
 /** Longer than anything that looks by itself waits between two looks, and than a watch waits for the echo of our own changes. */
-const REST_MS = 60_000;
+const REST_MS = 10_000;
 /** How often the foreign hand is asked. */
-const TRIES = 24;
+const TRIES = 12;
 
 type Held = ReadonlyMap<string, KernelObject>;
 
