@@ -25,7 +25,7 @@ export type { RowLine } from "./explain/row-text.ts";
 export { walkPacket } from "./explain/walk.ts";
 export type { Walk } from "./explain/walk.ts";
 export { UNKNOWN_DEVICE } from "./explain/question.ts";
-export type { AskedPacket, ExplainedState, HiddenService, KnownObjects, RefusedRows } from "./explain/question.ts";
+export type { AskedPacket, ExplainedState, HiddenService, KnownObjects, KnownSource, RefusedRows } from "./explain/question.ts";
 export { cleanUpBackend } from "./sync/clean-up.ts";
 export type { ProbedHost } from "./contract/host-module.ts";
 export { workMs } from "./contract/world.ts";

@@ -52,6 +52,17 @@ describe("statusText", () => {
     ]);
   });
 
+  test("says in its first line what /healthz does not: that the source is away, or has no Service", () => {
+    const first = (status: Partial<ProxyStatus>): string | undefined => statusText({ ...STATUS, ...status }).split("\n")[0];
+    const empty = [{ ...FAMILY, services: 0 }];
+    expect(first({ sourceTroubles: { files: "ENOENT" } })).toBe(
+      "node node1: healthy (/healthz), BUT the source is not followed, so changes of Services don't come in",
+    );
+    expect(first({ families: empty })).toBe("node node1: healthy (/healthz), BUT no Service at all is known, so none is served");
+    expect(first({ families: [FAMILY, ...empty] })).toBe("node node1: healthy");
+    expect(statusLine({ ...STATUS, families: empty })).toContain("healthy; no Service at all is known, so none is served; ");
+  });
+
   const withFamily = (changes: Partial<FamilyStatus>): ProxyStatus => ({ ...STATUS, families: [{ ...FAMILY, ...changes }] });
   const { inForceSinceMs: _none, ...unsynced } = FAMILY;
   const error = { code: "tool_failed", message: "[tool_failed] no route: see ip route" };

@@ -63,7 +63,8 @@ function troubleLines(troubles: Readonly<Record<string, string>>): readonly stri
 export function statusLine(status: Status): string {
   if (status.kind !== "proxy") return `${serverHealth(status)}; ${status.watchers} streams; ${status.issues.count} reported`;
   const families = status.families.map((family) => `${family.family}: ${familyWords(family, status.nowMs).join(", ")}`);
-  return [healthWord(status), ...troubleLines(status.sourceTroubles), ...families, `${status.issues.count} reported`].join("; ");
+  const empty = sourceWords({ ...status, sourceTroubles: {} });
+  return [healthWord(status), ...troubleLines(status.sourceTroubles), ...empty, ...families, `${status.issues.count} reported`].join("; ");
 }
 
 function familyWords(family: FamilyStatus, nowMs: number): readonly string[] {
@@ -96,11 +97,29 @@ function healthWord({ health }: ProxyStatus): string {
   return health.isEligible ? "healthy" : "healthy, not for load balancers";
 }
 
+/** What is wrong although the proxy itself is well: what it reads. */
+function sourceWords({ families, sourceTroubles }: ProxyStatus): readonly string[] {
+  const isTold = families.some(({ inForceSinceMs }) => inForceSinceMs !== undefined);
+  const hasServices = families.some(({ services }) => services > 0);
+  return [
+    ...(Object.keys(sourceTroubles).length === 0 ? [] : ["the source is not followed, so changes of Services don't come in"]),
+    ...(hasServices || !isTold ? [] : ["no Service at all is known, so none is served"]),
+  ];
+}
+
+/** What /healthz answers, and what it says nothing of. */
+function firstLine(status: ProxyStatus): string {
+  const words = sourceWords(status);
+  const { reason } = status.health;
+  const said = `${healthWord(status)}${reason === "" ? "" : `: ${reason}`}`;
+  return `node ${status.node}: ${words.length === 0 ? said : `${said} (/healthz), BUT ${words.join("; and ")}`}`;
+}
+
 function headLines(status: ProxyStatus): readonly string[] {
-  const { version, backend, node, source, health, startedMs, nowMs, versions, sourceTroubles } = status;
+  const { version, backend, source, startedMs, nowMs, versions, sourceTroubles } = status;
   const parts = Object.entries(versions).map(([name, value]) => `${name} ${value}`);
   return [
-    `node ${node}: ${healthWord(status)}${health.reason === "" ? "" : `: ${health.reason}`}`,
+    firstLine(status),
     `turnout ${version}, backend ${backend}${source === undefined ? "" : `, source ${source}`}, running since ${sinceText(startedMs, nowMs)}`,
     ...(parts.length === 0 ? [] : [parts.join(", ")]),
     ...troubleLines(sourceTroubles),

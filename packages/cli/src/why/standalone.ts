@@ -108,6 +108,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
         issues.push(...fitted.issues);
         return fitted.row ?? [];
       });
+      const isOfObjects = parseSourceSpec(parts.source).kind !== "api";
       const explained: ExplainedState = {
         node,
         rows,
@@ -117,7 +118,8 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
         variants,
         issues,
         hidden,
-        ...(parseSourceSpec(parts.source).kind === "api" ? {} : { objects: knownObjects(state.store) }),
+        source: { name: parts.source, troubles: [], isEmpty: isOfObjects && [...state.store.serviceKeys()].length === 0 },
+        ...(isOfObjects ? { objects: knownObjects(state.store) } : {}),
       };
       const dataplane = await openDataplane(module, options, own, signal);
       try {

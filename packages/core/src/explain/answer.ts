@@ -41,6 +41,7 @@ export const CAUSES = {
   other_flags: "this command was told other flags than the proxy that wrote the rules",
   elsewhere: "another node decides about this packet",
   kernel_stale: "the kernel still serves what no Service has any more",
+  no_services: "no Service at all is known here",
   hidden_label: "the Service is left to another proxy by its label",
   refused_object: "the Service, or a part of it, was refused: it can't be used as it is written",
   not_allowed: "the address is outside the ranges that Services may have here",
@@ -84,6 +85,7 @@ export const CAUSES = {
   neighbour: "the next hop does not answer on the link",
   mtu: "packets are too large for a device, and nobody gets to hear it",
   unanswered: "an endpoint does not answer",
+  source_trouble: "the source of Services is not followed, or has what can't be used",
   hints_ignored: "topology hints don't apply, so all endpoints are used",
   contested: "another Service wants the address, too, and does not get it",
 } as const;

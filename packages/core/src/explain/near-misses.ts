@@ -6,7 +6,8 @@ import type { Cause, CauseId } from "./answer.ts";
 import { isLoopback, isWithin, nodePortAddressesOf } from "./hit.ts";
 import type { Hit } from "./hit.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
-import { likenessCauses } from "./strangers.ts";
+import { emptySourceCauses, sourceCauses } from "./source-causes.ts";
+import { isKnown, likenessCauses } from "./strangers.ts";
 
 /** What becomes of a packet that is no Service's, and what may have been meant. */
 export interface Miss {
@@ -26,21 +27,19 @@ export function missCauses(state: ExplainedState, packet: AskedPacket): Miss {
   ];
   const { is, rule } = fateOfMiss(state, packet);
   if (causes.length > 0) return { is, rule, causes };
-  if (!isWithin(packet.destination, state.node.serviceCIDRs)) return { is, rule, causes: likenessCauses(state, packet) };
+  const empty = emptySourceCauses(state, packet, isKnown(state, packet.destination));
+  if (empty.length > 0) return { is, rule, causes: empty };
+  const unknown = unknownCauses(state, packet);
+  return { is, rule, causes: [...unknown, ...(unknown.length === 0 ? [] : sourceCauses(state))] };
+}
+
+/** Nobody has the address, though it is one of a Service, or like one. */
+function unknownCauses(state: ExplainedState, packet: AskedPacket): readonly Cause[] {
+  if (!isWithin(packet.destination, state.node.serviceCIDRs)) return likenessCauses(state, packet);
   const says = `no Service has the address ${packet.destination}, which is in the cluster's service range`;
   const show = [`kubectl get services -A --field-selector spec.clusterIP=${packet.destination}`];
-  return {
-    is,
-    rule,
-    causes: [
-      {
-        id: "unknown_address",
-        says,
-        show,
-        mend: "the Service was deleted, or never was: ask for its present address (a client may have kept an old DNS answer)",
-      },
-    ],
-  };
+  const mend = "the Service was deleted, or never was: ask for its present address (a client may have kept an old DNS answer)";
+  return [{ id: "unknown_address", says, show, mend }];
 }
 
 /** Rules R-47 and R-48. */

@@ -45,6 +45,18 @@ export interface RefusedRows {
   readonly error: { readonly message: string; readonly hint?: string | undefined };
 }
 
+/** Where API objects come from, and how that is. */
+export interface KnownSource {
+  /** As the proxy was told, e.g. `kube` or `file:services.yaml`; undefined: nobody knows. */
+  readonly name: string | undefined;
+  /** What keeps parts of it from being followed now; empty: nothing. */
+  readonly troubles: readonly string[];
+  /** It has no Service at all, of either family. */
+  readonly isEmpty: boolean;
+  /** It had some since the proxy started; absent: nobody knows. */
+  readonly wasFilled?: boolean;
+}
+
 /** All that the desired state says of one node, in the family of the packet. */
 export interface ExplainedState {
   readonly node: NodeContext;
@@ -60,6 +72,8 @@ export interface ExplainedState {
   readonly issues: readonly Issue[];
   readonly objects?: KnownObjects | undefined;
   readonly hidden?: readonly HiddenService[] | undefined;
+  /** Absent: nobody knows. */
+  readonly source?: KnownSource;
   /** What the host refuses now; absent: nobody knows. */
   readonly refusals?: readonly RefusedRows[];
 }

@@ -35,8 +35,8 @@ export function likenessCauses(state: ExplainedState, packet: AskedPacket): read
   ];
 }
 
-/** Somebody is known to have the address. */
-function isKnown(state: ExplainedState, address: string): boolean {
+/** Tell whether somebody is known to have the address. Pure. */
+export function isKnown(state: ExplainedState, address: string): boolean {
   const { node, rows, hostAddresses } = state;
   const { detector } = node;
   const pods = [...node.podCIDRs, ...(detector?.by === "cidr" ? detector.cidrs : [])];

@@ -7,6 +7,7 @@ import { decidingRule, detectorText, hitOf, isAtSocket, isFromHost, isFromPod, i
 import type { Hit } from "./hit.ts";
 import { contestedCauses, missCauses } from "./near-misses.ts";
 import { UNKNOWN_DEVICE } from "./question.ts";
+import { inSource, sourceNotes } from "./source-causes.ts";
 import { senderNotes, strangerNotes, strangerText, takenCauses } from "./strangers.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
 
@@ -59,8 +60,8 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
     ...decision,
     steps: [sender, owner, ...decision.steps],
     hit,
-    causes: [...decision.causes, ...takenCauses(state, decision.fate), ...others],
-    notes: senderNotes(state, packet),
+    causes: inSource([...decision.causes, ...takenCauses(state, decision.fate), ...others], state, row.name.name),
+    notes: [...senderNotes(state, packet), ...sourceNotes(state)],
   };
 }
 
@@ -70,13 +71,20 @@ type Unserved = Exclude<Fate, { readonly is: "forward" }>;
 type Decision = Pick<Walk, "steps" | "fate" | "causes">;
 
 function walkMiss(state: ExplainedState, packet: AskedPacket, sender: Step): Walk {
-  const { is: wanted, rule, causes } = missCauses(state, packet);
+  const { is: wanted, rule, causes: missing } = missCauses(state, packet);
+  const causes = inSource(missing, state, packet.destination);
   const owner = strangerText(state, packet) ?? `${targetText(packet)} is no Service's that counts here`;
   const { is }: Unserved = wanted === "pass" ? { is: wanted } : unserved(state, wanted, packet, undefined);
   const words = is === "reject" ? "it is refused" : is === "drop" ? "it is dropped" : "it goes on as it is";
   const says = `${owner}: ${words}`;
-  const notes = [...senderNotes(state, packet), ...(causes.length === 0 ? strangerNotes(state, packet) : [])];
-  return { steps: [sender, rule === undefined ? { says } : { says, rule }], fate: { is }, hit: undefined, causes, notes };
+  const notes = causes.length === 0 ? [...strangerNotes(state, packet), ...sourceNotes(state)] : [];
+  return {
+    steps: [sender, rule === undefined ? { says } : { says, rule }],
+    fate: { is },
+    hit: undefined,
+    causes,
+    notes: [...senderNotes(state, packet), ...notes],
+  };
 }
 
 function decisionOf(state: ExplainedState, packet: AskedPacket, { row, destination }: Hit, rule: Rule): Decision {

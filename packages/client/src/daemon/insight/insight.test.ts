@@ -137,6 +137,20 @@ describe("/turnout/status", () => {
     expect(await ask("shop/none")).toEqual([400, "no Service of that name has an address here"]);
   });
 
+  test("says of any packet that no Service is left, where all were taken away", async () => {
+    await start();
+    proxy.pushBoth();
+    await pass(1_000);
+    const ask = async (): Promise<Answer> =>
+      (await (await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10&port=80&device=veth3`)).json()) as Answer;
+    expect((await ask()).causes.map(({ id }) => id)).not.toContain("no_services");
+    for (const family of ["IPv4", "IPv6"] as const) proxy.feeds[family].push(toyChange({ family, delete: ["shop/cart:http/TCP"] }));
+    await pass(1_000);
+    const [cause] = (await ask()).causes;
+    expect(cause).toMatchObject({ id: "no_services", show: ["turnout status", "ls -la shop.yaml"] });
+    expect(cause).not.toHaveProperty("isSure");
+  });
+
   test("knows addresses on devices without a carrier, which a process does not see", async () => {
     await start(toyModule(proxy.kernel), {}, { addresses: () => Promise.resolve(["192.168.50.1"]) });
     proxy.pushBoth();

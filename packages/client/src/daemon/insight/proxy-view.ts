@@ -48,6 +48,8 @@ export interface FamilyView {
   readonly rows: ReadonlyMap<string, ServicePort>;
   /** How many objects the host holds of ours, as far as is known. */
   readonly objectCount: number;
+  /** It had a Service at some time since the start. */
+  readonly hadServices: boolean;
   /** When the first sync was in force, ms since the epoch; undefined: it isn't. */
   readonly inForceSinceMs: number | undefined;
   /** When everything that was wanted was last in force, ms since the epoch. */

@@ -7,6 +7,7 @@ import {
   type ExplainedState,
   type Fate,
   type HiddenService,
+  type KnownSource,
   type Protocol,
 } from "@turnout/core";
 import { jsonReply, type HttpRequest, type Reply } from "../health/health.ts";
@@ -45,6 +46,7 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
     issues: [...view.issues()],
     objects: why.objects,
     hidden: await hiddenOf(why, signal),
+    source: sourceOf(proxy),
     refusals: view.refusals,
   };
   // Who asks may look by itself, with more rights than a proxy has.
@@ -56,6 +58,17 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
   const backend = { name: proxy.module.name, family: view.backend, host };
   const answer = await explainPacket({ packet: whole, state, backend, ...surveyed }, signal);
   return jsonReply(200, { ...answer, masqueradeBit, podCIDRs });
+}
+
+function sourceOf({ source, sources, families, why = {} }: ProxyView): KnownSource {
+  const hasRows = families.some(({ rows }) => rows.size > 0);
+  const [known] = why.objects?.services() ?? [];
+  return {
+    name: source,
+    troubles: [...sources].filter(([, trouble]) => trouble !== "").map(([part, trouble]) => `${part}: ${trouble}`),
+    isEmpty: !hasRows && known === undefined,
+    wasFilled: families.some(({ hadServices }) => hadServices),
+  };
 }
 
 const ADDRESSES_MAX = 6;

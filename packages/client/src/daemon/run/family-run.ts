@@ -91,6 +91,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #latencies = new RecentLatencies();
   readonly #counts: CountReader;
   #inForceSinceMs: number | undefined;
+  #hadServices = false;
   #pacer: RepairPacer | undefined;
   #changeSets = 0;
   #foreignChange: ForeignChange | undefined;
@@ -171,6 +172,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       context,
       rows,
       objectCount,
+      hadServices: this.#hadServices || rows.size > 0,
       inForceSinceMs: this.#inForceSinceMs,
       lastSyncMs,
       pendingSinceMs: this.progress.pendingSinceMs,
@@ -292,6 +294,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       synced: (event) => {
         metrics.synced(event);
         const { objects, put, removed, deferred, full } = event;
+        this.#hadServices ||= this.#loop.rows.size > 0;
         const fields = { family, rows: this.#loop.rows.size, objects, put, removed, full, ms: Math.round(event.durationMs) };
         if (deferred > 0) {
           this.#pacer?.synced(event);
