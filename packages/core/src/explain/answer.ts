@@ -54,6 +54,7 @@ export const CAUSES = {
   device_down: "a device that the packet needs is down",
   node_port_address: "node ports don't answer on this address of the node",
   node_port_loopback: "node ports don't answer on loopback",
+  source_trouble: "the source of Services is not followed, or has what can't be used",
   unknown_address: "no Service has the address, and it is in a service range, or like a cluster IP",
   family_missing: "the Service has no address or no endpoints of this family",
   source_range: "the client is outside the Service's source ranges",
@@ -85,7 +86,6 @@ export const CAUSES = {
   neighbour: "the next hop does not answer on the link",
   mtu: "packets are too large for a device, and nobody gets to hear it",
   unanswered: "an endpoint does not answer",
-  source_trouble: "the source of Services is not followed, or has what can't be used",
   hints_ignored: "topology hints don't apply, so all endpoints are used",
   contested: "another Service wants the address, too, and does not get it",
 } as const;

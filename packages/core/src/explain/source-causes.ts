@@ -44,32 +44,19 @@ export function sourceNotes({ source }: Pick<ExplainedState, "source">): readonl
 /** What is wrong with the source itself may be why a Service isn't known. A guess. Pure. */
 export function sourceCauses({ source, issues }: ExplainedState): readonly Cause[] {
   const { name = "", troubles = [] } = source ?? {};
-  const [first, ...others] = issues.filter(isOfSource);
-  const show = ["turnout status"];
-  return [
-    ...(troubles.length === 0
-      ? []
-      : [
-          {
-            id: "source_trouble",
-            isSure: false,
-            says: `the source ${name} is not followed (${troubles.join("; ")}), so a Service that it has now may not be known here`,
-            show,
-            mend: "have the source answer again; rules stay as they are until then",
-          } as const,
-        ]),
-    ...(first === undefined
-      ? []
-      : [
-          {
-            id: "source_trouble",
-            isSure: false,
-            says: `the source ${name} has what can't be used, so a Service may be missing, or an older one be in force: ${first.object}: ${first.what}${others.length === 0 ? "" : ` (and ${others.length} more)`}`,
-            show,
-            mend: first.hint,
-          } as const,
-        ]),
+  const guess = (says: string, mend: string): readonly Cause[] => [
+    { id: "source_trouble", isSure: false, says: `the source ${name} ${says}`, show: ["turnout status"], mend },
   ];
+  if (troubles.length > 0)
+    return guess(
+      `is not followed (${troubles.join("; ")}), so a Service that it has now may not be known here`,
+      "have the source answer again; rules stay as they are until then",
+    );
+  const [first, ...others] = issues.filter(isOfSource);
+  if (first === undefined) return [];
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  const says = `has what can't be used, so a Service may be missing, or an older one be in force: ${first.object}: ${first.what}${more}`;
+  return guess(says, first.hint);
 }
 
 /** About a file, or a place in one; others are about an API object by its kind and name. */
