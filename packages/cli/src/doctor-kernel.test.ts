@@ -54,7 +54,7 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
     name: "forwarding of IPv6 is off, and there are IPv6 Services",
     before: "sysctl -qw net.ipv6.conf.all.forwarding=0",
     after: "true",
-    status: { kind: "proxy", families: [{ family: "IPv6", services: 1 }] },
+    status: { kind: "proxy", sourceTroubles: {}, families: [{ family: "IPv6", services: 1 }] },
     finds: { "fault ipv6-forwarding-off": "the proxy serves IPv6 Services" },
   },
   {
@@ -111,6 +111,12 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
     before: "nft add table ip turnout; nft add chain ip turnout dispatch",
     after: FLUSH_NFT,
     finds: { "fault turnout-not-running": "table ip turnout" },
+  },
+  {
+    name: "a Turnout with eBPF that died, and whose pins were removed",
+    before: "nft add table inet turnout-ebpf; nft 'add chain inet turnout-ebpf out { type filter hook postrouting priority 0; }'",
+    after: FLUSH_NFT,
+    finds: { "fault turnout-gone": "table inet turnout-ebpf" },
   },
   {
     name: "nothing is forwarded from an uplink",

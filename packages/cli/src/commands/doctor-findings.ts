@@ -36,6 +36,17 @@ export function nobodyHere(
   { writers, seesProcesses, unseen }: Pick<HostSurvey, "writers" | "seesProcesses" | "unseen">,
 ): readonly Finding[] {
   const isSeen = seesProcesses && unseen.every(({ what }) => !what.startsWith("rules "));
+  const own = writers.find(({ name, isRunning }) => name === "Turnout" && !isRunning);
+  if (isSeen && proxies.length === 0 && own !== undefined && !writers.some(({ name }) => name === "kube-proxy"))
+    return [
+      {
+        id: "turnout-gone",
+        severity: "fault",
+        what: "Turnout was here, and neither it nor rules of it by which packets would go are left: no Service is served on this host",
+        because: `all that is left of it is ${own.traces.join(", ")}; no process of it`,
+        mend: "turnout run starts it, and makes its rules anew; or turnout cleanup removes what is left, if it isn't to come back",
+      },
+    ];
   if (!isSeen || proxies.length > 0 || writers.some(({ name }) => name === "Turnout" || name === "kube-proxy")) return [];
   return [
     {

@@ -28,7 +28,7 @@ test("backends are one line each: the one in use first, then those that can run"
 
 test("rules of Turnout without a Turnout are a fault, where processes can be seen", () => {
   const survey = { writers: [], seesProcesses: true };
-  const running = (name: string, isRunning: boolean) => [{ name, kind: "proxy" as const, traces: [], isRunning, stopped: [] }];
+  const running = (name: string, isRunning: boolean) => [{ name, kind: "proxy" as const, traces: [], isRunning, pids: [], stopped: [] }];
   expect(nobodyServes([live], survey)).toMatchObject([{ severity: "fault", because: "table ip turnout" }]);
   expect(nobodyServes([live], { ...survey, writers: running("Turnout", false) })).toHaveLength(1);
   expect(nobodyServes([live], { ...survey, seesProcesses: false })).toMatchObject([{ severity: "risk" }]);
@@ -36,6 +36,17 @@ test("rules of Turnout without a Turnout are a fault, where processes can be see
   expect(nobodyServes([live], { ...survey, writers: running("kube-proxy", true) })).toEqual([]);
   expect(nobodyServes([{ ...live, isLive: false }], survey)).toEqual([]);
   expect(nobodyServes([{ ...live, by: "kube-proxy" }], survey)).toEqual([]);
+});
+
+test("what is left of a Turnout without rules and process is a fault, where processes can be seen", () => {
+  const left = { name: "Turnout", kind: "proxy" as const, traces: ["table inet turnout-ebpf"], isRunning: false, pids: [], stopped: [] };
+  const survey = { writers: [left], seesProcesses: true, unseen: [] };
+  expect(nobodyHere([], survey)).toMatchObject([
+    { id: "turnout-gone", severity: "fault", because: "all that is left of it is table inet turnout-ebpf; no process of it" },
+  ]);
+  expect(nobodyHere([live], survey)).toEqual([]);
+  expect(nobodyHere([], { ...survey, seesProcesses: false })).toEqual([]);
+  expect(nobodyHere([], { ...survey, writers: [{ ...left, isRunning: true }] })).toEqual([]);
 });
 
 test("a host without a proxy is told so, where it would have been seen", () => {

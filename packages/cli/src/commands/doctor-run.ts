@@ -1,8 +1,8 @@
 import { createLinuxWorld } from "@turnout/host";
-import { bySeverity, diagnose, surveyHost, type HostSurvey } from "@turnout/host/survey";
+import { bySeverity, diagnose, surveyHost, type Finding, type HostSurvey } from "@turnout/host/survey";
 import { ProxyError, type IPFamily, type World } from "@turnout/core";
 import type { Environment } from "../environment.ts";
-import { findRules } from "../found-backend.ts";
+import { findRules, type FoundRules } from "../found-backend.ts";
 import { backendOptions, quietLogFor, type CommonOptions } from "../options.ts";
 import { probeBackend, type BackendHealth } from "../probe-backend.ts";
 import { loadBackend, namesOn } from "../registry.ts";
@@ -11,7 +11,12 @@ import type { Status } from "../status/status-text.ts";
 import { backendFindings, nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
 import type { Diagnosis } from "./doctor-report.ts";
 import { listedOnce } from "./listed-once.ts";
+import { listenerIn, runningFindings } from "./running-findings.ts";
+import type { RunningAnswer } from "./running-findings.ts";
 import { slowNotice } from "./slow-notice.ts";
+
+const ignore = (): void => undefined;
+const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 /** A proxy that is busy answers late; without its answer less is told. */
 const ANSWER_MS = 3_000;
@@ -29,33 +34,65 @@ export async function diagnoseHost(options: DoctorOptions, env: Environment): Pr
   const asked = options.backend === undefined || options.backend === "auto" ? undefined : options.backend;
   const names = asked === undefined ? namesOn(env.platform) : [asked];
   const modules = await Promise.all(names.map((name) => loadBackend(name, env.workingDirectory)));
-  const backends: BackendHealth[] = [];
-  for (const module of modules) {
-    const probe = (): Promise<BackendHealth> => probeBackend(module, backendOptions(options.backendOption ?? []), world, env.signal);
-    backends.push(await slow.during(`what the backend ${module.name} needs`, probe));
-  }
   const known = await Promise.all(namesOn(env.platform).map((name) => loadBackend(name, "")));
   const foreign = modules.filter(({ name }) => known.every((one) => one.name !== name));
   const proxies = await slow.during("rules of service proxies", () => findRules([...known, ...foreign], world, env.signal));
+  const running = await askRunning(options, world, env.signal);
+  const backends: BackendHealth[] = [];
+  for (const module of modules) {
+    // What a backend warns of concerns those who have it, or want it.
+    const isMeant =
+      asked !== undefined ||
+      running.status?.backend === module.name ||
+      proxies.some(({ backend, by }) => backend === module.name && by === "turnout");
+    const own = isMeant ? world : { ...world, log: SILENT };
+    const probe = (): Promise<BackendHealth> => probeBackend(module, backendOptions(options.backendOption ?? []), own, env.signal);
+    backends.push(await slow.during(`what the backend ${module.name} needs`, probe));
+  }
   const survey = env.platform === "linux" ? await slow.during("this host's rules", () => surveyed(world, env.signal)) : undefined;
-  const served = await servedFamilies(options, env.signal);
   const findings = bySeverity([
     ...backendFindings(backends, asked),
     ...severalInForce(proxies),
-    ...(survey === undefined ? [] : [...nobodyServes(proxies, survey), ...nobodyHere(proxies, survey), ...diagnose(survey, served)]),
+    ...(survey === undefined ? [] : surveyFindings(survey, proxies, running)),
   ]);
   return { version: env.version, host: env.hostname, findings, backends, proxies, ...(survey === undefined ? {} : { survey }) };
 }
 
+function surveyFindings(survey: HostSurvey, proxies: readonly FoundRules[], running: RunningAnswer): readonly Finding[] {
+  return [
+    ...nobodyServes(proxies, survey),
+    ...nobodyHere(proxies, survey),
+    ...runningFindings(running, survey.writers),
+    ...diagnose(survey, servedFamilies(running)),
+  ];
+}
+
 /** Of which families a proxy that runs here has Services; none, where nobody says so. */
-async function servedFamilies(options: RunningProxyOptions, signal: AbortSignal): Promise<ReadonlySet<IPFamily>> {
+function servedFamilies({ status }: RunningAnswer): ReadonlySet<IPFamily> {
+  return new Set((status?.families ?? []).filter(({ services }) => services > 0).map(({ family }) => family));
+}
+
+/** Ask the proxy that runs here how it is, and where it does not answer who has its port. */
+async function askRunning(options: RunningProxyOptions, { exec }: World, signal: AbortSignal): Promise<RunningAnswer> {
   try {
     const status = (await askProxy(options, "/turnout/status", signal, { waitMs: ANSWER_MS })) as Status;
-    const families = status.kind === "proxy" ? status.families : [];
-    return new Set(families.filter(({ services }) => services > 0).map(({ family }) => family));
+    return status.kind === "proxy" ? { status } : {};
   } catch (error) {
     if (signal.aborted || !ProxyError.is(error) || (options.address !== undefined && error.code === "invalid_object")) throw error;
-    return new Set();
+    const listener = await listenerAt(error.object ?? "", exec, signal);
+    return { error, ...(listener === undefined ? {} : { listener }) };
+  }
+}
+
+/** Who listens at the port of `127.0.0.1:10249`; undefined: nobody, or it can't be told. */
+async function listenerAt(place: string, exec: World["exec"], signal: AbortSignal): Promise<RunningAnswer["listener"]> {
+  const [, port] = /:(\d+)(?:[,/]|$)/.exec(place) ?? [];
+  if (port === undefined) return undefined;
+  try {
+    return listenerIn((await exec.run("ss", ["-tlnpH", `sport = :${port}`], { signal })).stdout);
+  } catch (error) {
+    if (signal.aborted || !ProxyError.is(error)) throw error;
+    return undefined;
   }
 }
 

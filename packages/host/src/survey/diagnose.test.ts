@@ -27,6 +27,7 @@ const writer = (name: string, isRunning: boolean, ...traces: readonly string[]):
   kind: "proxy",
   traces,
   isRunning,
+  pids: [],
   stopped: [],
 });
 const filter = (...rules: readonly string[]): HostSurvey["iptables"][number] => ({

@@ -14,6 +14,8 @@ export interface Writer {
   readonly traces: readonly string[];
   /** A process of it runs in this network namespace. */
   readonly isRunning: boolean;
+  /** Its processes. */
+  readonly pids: readonly number[];
   /** Processes of it that were stopped (SIGSTOP). */
   readonly stopped: readonly number[];
 }
@@ -174,9 +176,9 @@ export function mayWriteRules(name: string): boolean {
  * proxy's where its chains are and nothing of kubelet is.
  */
 export function writersOf(traces: Traces): readonly Writer[] {
-  const found = new Map<string, { kind: WriterKind; traces: string[]; isRunning: boolean; stopped: number[] }>();
+  const found = new Map<string, { kind: WriterKind; traces: string[]; isRunning: boolean; pids: number[]; stopped: number[] }>();
   const note = ({ name, kind }: Pick<Signature, "name" | "kind">, trace: string, isRunning = false): void => {
-    const one = found.get(name) ?? { kind, traces: [], isRunning: false, stopped: [] };
+    const one = found.get(name) ?? { kind, traces: [], isRunning: false, pids: [], stopped: [] };
     one.traces.push(trace);
     found.set(name, { ...one, isRunning: one.isRunning || isRunning });
   };
@@ -186,6 +188,7 @@ export function writersOf(traces: Traces): readonly Writer[] {
     const one = running.get(pid);
     // A launcher and its child are one program.
     if (one !== undefined && running.get(parent) !== one) note(one, `process ${name === MAIN_THREAD ? "node" : name} (pid ${pid})`, true);
+    if (one !== undefined) found.get(one.name)?.pids.push(pid);
     if (one !== undefined && isStopped) found.get(one.name)?.stopped.push(pid);
   }
   for (const table of traces.tables) {

@@ -1,0 +1,34 @@
+import type { ProxyStatus } from "@turnout/client/daemon";
+import { ProxyError } from "@turnout/core";
+import { expect, test } from "vitest";
+import { listenerIn, runningFindings } from "./running-findings.ts";
+
+const TURNOUT = { name: "Turnout", kind: "proxy", traces: ["process node (pid 7)"], isRunning: true, pids: [7, 8], stopped: [] } as const;
+const status = (sourceTroubles: Readonly<Record<string, string>>, services: number): ProxyStatus =>
+  ({ kind: "proxy", source: "kube", sourceTroubles, families: [{ services, inForceSinceMs: 1 }] }) as unknown as ProxyStatus;
+
+test("a source that is not followed is a fault, and one without Services a risk", () => {
+  expect(runningFindings({ status: status({}, 3) }, [TURNOUT])).toEqual([]);
+  expect(runningFindings({ status: status({ Services: "refused" }, 3) }, [TURNOUT])).toMatchObject([
+    { id: "source-not-followed", severity: "fault", because: "Services: refused" },
+  ]);
+  expect(runningFindings({ status: status({}, 0) }, [TURNOUT])).toMatchObject([{ id: "no-services", severity: "risk" }]);
+});
+
+test("another program at the metrics port is named, where a Turnout runs", () => {
+  const error = new ProxyError("not_found", "no proxy answers (Parse Error)", { object: "127.0.0.1:10249" });
+  const taken = { error, listener: { name: "python3", pid: 99 } };
+  expect(runningFindings(taken, [TURNOUT])).toMatchObject([
+    { id: "metrics-port-taken", severity: "risk", what: expect.stringMatching(/^python3 \(pid 99\) has the port/) as unknown },
+  ]);
+  expect(runningFindings(taken, [{ ...TURNOUT, isRunning: false }])).toEqual([]);
+  expect(runningFindings({ error, listener: { name: "MainThread", pid: 8 } }, [TURNOUT])).toEqual([]);
+  expect(runningFindings({ error }, [TURNOUT])).toEqual([]);
+  const stranger = new ProxyError("not_found", "what answers there is no Turnout, or one that is older", { object: "127.0.0.1:10249/x" });
+  expect(runningFindings({ error: stranger }, [TURNOUT])).toMatchObject([{ id: "metrics-port-taken" }]);
+});
+
+test("ss tells who listens", () => {
+  expect(listenerIn('LISTEN 0 5 127.0.0.1:10249 0.0.0.0:* users:(("python3",pid=4711,fd=3))\n')).toEqual({ name: "python3", pid: 4711 });
+  expect(listenerIn("")).toBeUndefined();
+});

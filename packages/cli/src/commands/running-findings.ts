@@ -1,0 +1,72 @@
+import type { ProxyStatus } from "@turnout/client/daemon";
+import type { ProxyError } from "@turnout/core";
+import type { Finding, Writer } from "@turnout/host/survey";
+
+/** What answered where the proxy of this host should. */
+export interface RunningAnswer {
+  /** Of a proxy. */
+  readonly status?: ProxyStatus;
+  /** Why there is none. */
+  readonly error?: ProxyError;
+  /** Who listens at that port, as `ss` names the process. */
+  readonly listener?: { readonly name: string; readonly pid: number };
+}
+
+/** What the proxy that runs here says of its own trouble, and why it can't be asked. Pure. */
+export function runningFindings(answer: RunningAnswer, writers: readonly Writer[]): readonly Finding[] {
+  return answer.status === undefined ? takenFindings(answer, writers) : sourceFindings(answer.status);
+}
+
+function sourceFindings({ sourceTroubles, families, source = "" }: ProxyStatus): readonly Finding[] {
+  const troubles = Object.entries(sourceTroubles).map(([part, trouble]) => `${part}: ${trouble}`);
+  const isTold = families.some(({ inForceSinceMs }) => inForceSinceMs !== undefined);
+  const isEmpty = isTold && families.every(({ services }) => services === 0);
+  return [
+    ...(troubles.length === 0
+      ? []
+      : [
+          {
+            id: "source-not-followed",
+            severity: "fault",
+            what: `Turnout can't follow its source ${source}: packets go by what it said last, and no change of a Service or endpoint comes into force`,
+            because: troubles.join("; "),
+            mend: "have the source answer again; turnout status says when it is followed",
+          } as const,
+        ]),
+    ...(isEmpty
+      ? [
+          {
+            id: "no-services",
+            severity: "risk",
+            what: `Turnout runs, and no Service at all is known from its source ${source}: no address is served on this host`,
+            because: "turnout status: 0 Services",
+            mend: "see whether the source is the right one, and has its Services",
+          } as const,
+        ]
+      : []),
+  ];
+}
+
+/** A proxy runs, and somebody else answers where it should, or nobody who is it. */
+function takenFindings({ error, listener }: RunningAnswer, writers: readonly Writer[]): readonly Finding[] {
+  const turnout = writers.find(({ name, isRunning }) => name === "Turnout" && isRunning);
+  if (error === undefined || turnout === undefined) return [];
+  const isOther = listener !== undefined && !turnout.pids.includes(listener.pid);
+  if (!isOther && !error.what.startsWith("what answers there is no Turnout")) return [];
+  const who = listener === undefined ? "another program" : `${listener.name} (pid ${listener.pid})`;
+  return [
+    {
+      id: "metrics-port-taken",
+      severity: "risk",
+      what: `${who} has the port where Turnout serves its metrics: turnout status and turnout why can't ask it, and nobody reads its metrics`,
+      because: `${error.what} (${error.object ?? ""})`,
+      mend: "stop that program, or give Turnout another port (--metrics-bind-address); if it has another one already, pass that to doctor with --address",
+    },
+  ];
+}
+
+/** Read who listens from what `ss -tlnpH` printed; undefined: nobody does, or it may not be seen. Pure. */
+export function listenerIn(text: string): RunningAnswer["listener"] {
+  const [, name, pid] = /users:\(\("([^"]*)",pid=(\d+)/.exec(text) ?? [];
+  return name === undefined ? undefined : { name, pid: Number(pid) };
+}
