@@ -35,10 +35,10 @@ export interface Fault {
   /** A text that one of the rules has to have which the answer says can't be judged. */
   readonly unjudged?: string;
   /**
-   * What real connections have to do, TCP: `arrive` while it is as injected, or be `mended`, that is lost first, and arrive after the answer's commands
+   * What real connections have to do, TCP: `arrive` while it is as injected, be `lost` then, or be `mended`, that is lost first, and arrive after the answer's commands
    * were typed, with nothing left to be blamed.
    */
-  readonly connections?: "arrive" | "mended";
+  readonly connections?: "arrive" | "lost" | "mended";
   /** A command that the answer has to give, or the beginning of one. */
   readonly command?: string;
 }

@@ -190,6 +190,14 @@ function otherFaults(): readonly ObjectFault[] {
       service: { internalTrafficPolicy: "Local" },
       endpoints: (site) => [{ place: site.place("pod-1-1"), nodeName: "node1.example.com" }],
     }),
+    fault(33, "an endpoint that is another Service's cluster IP", ["service_endpoint"], {
+      connections: "lost",
+      families: ["IPv4"],
+      edit: ([service, ...slices]) => [
+        service,
+        ...slices.map((slice) => ({ ...slice, endpoints: [{ addresses: [clusterIP(1).replace(".1.1", ".0.1")] }] })),
+      ],
+    }),
   ];
 }
 

@@ -99,6 +99,7 @@ async function askBetween(stage: FaultStage, { ask, inject, mend, at, connection
     if (connections === "arrive") return { answer, untrue: isLost === true ? "connections are lost" : undefined };
     if (connections === undefined) return { answer };
     if (isLost === false) return { answer, untrue: "connections arrive" };
+    if (connections === "lost") return { answer };
     for (const command of answer.causes[0]?.commands ?? []) await stage.shell(command);
     if (!(await arrives(stage, ask))) return { answer, untrue: "connections are lost after what was typed" };
     const left = (await stage.ask(ask)).causes[0];

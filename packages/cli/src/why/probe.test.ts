@@ -77,6 +77,16 @@ describe("endpoints that are connected to", () => {
     expect(refused?.mend).toMatch(/^first see the rule that can't be judged \(-A OUTPUT/);
   });
 
+  it("that are Services' addresses are not asked: another Service would answer", async () => {
+    const number = await port(true);
+    const endpoint = { ip: "127.0.0.1", port: number, nodeName: undefined, isLocal: false, masquerade: false };
+    const fate = { is: "forward", endpoints: [endpoint, { ...endpoint, ip: "10.96.0.9", isServiceAddress: true }] } as const;
+    const { steps, notes } = await probeEndpoints({ ...PASSING, fate });
+    expect(steps[0]?.says).toBe(`asked from this host: 127.0.0.1:${number} accepts connections (nothing was sent)`);
+    expect(notes).toEqual([`10.96.0.9:${number} is a Service's address, and was not probed: another Service would answer`]);
+    expect((await probeEndpoints({ ...PASSING, fate: { ...fate, endpoints: fate.endpoints.slice(1) } })).isProbed).toBeUndefined();
+  });
+
   it("are the destination itself where the packet is no Service's, and none where it is refused", async () => {
     const number = await port(true);
     const { steps, causes } = await probeEndpoints({ ...PASSING, packet: { ...PASSING.packet, port: number } });

@@ -20,7 +20,13 @@ export async function probeEndpoints(answer: Answer): Promise<Survey> {
   const targets = targetsOf(answer);
   if (packet.protocol !== "TCP") return unprobed("endpoints are probed for TCP alone");
   if (targets.length === 0) return unprobed("the packet goes to no endpoint");
-  const tried = targets.slice(0, ENDPOINTS_MAX);
+  // Such a connection is translated for that other Service, as the packet that is asked about would not be.
+  const services = targets.filter((target) => target.isServiceAddress === true);
+  const notes = services.map(
+    ({ ip, port }) => `${hostPort(ip, port)} is a Service's address, and was not probed: another Service would answer`,
+  );
+  const tried = targets.filter((target) => !services.includes(target)).slice(0, ENDPOINTS_MAX);
+  if (tried.length === 0) return { steps: [], causes: [], unseen: [], notes };
   const results = await Promise.all(tried.map(probe));
   const by = (result: Result): readonly Target[] => tried.filter((_, index) => results[index] === result);
   const steps: Step[] = [
@@ -47,7 +53,7 @@ export async function probeEndpoints(answer: Answer): Promise<Survey> {
       show: silent.slice(0, 1).flatMap((target) => [askCommand(target), `ip neigh show ${target.ip}`]),
       mend: "see whether the pod, its node and the network between them work (ping, the CNI's own tools), and whether a NetworkPolicy keeps this host out; a neighbour entry that is PERMANENT was set by somebody, and may be wrong",
     });
-  return { steps, causes, unseen: [], isProbed: true };
+  return { steps, causes, unseen: [], notes, isProbed: true };
 }
 
 /** That there is nothing to connect to is no lack of the answer. */
@@ -82,7 +88,7 @@ export function withProbe(answer: Answer, probed: Survey): Answer {
 }
 
 /** An address to connect to. */
-type Target = Pick<FateEndpoint, "ip" | "port">;
+type Target = Pick<FateEndpoint, "ip" | "port" | "isServiceAddress">;
 
 function targetsOf({ packet: { destination, port }, fate }: Answer): readonly Target[] {
   if (fate.is === "forward") return fate.endpoints;

@@ -16,6 +16,8 @@ export interface FateEndpoint {
   readonly isLocal: boolean;
   /** The endpoint sees an address of this node instead of the packet's source. */
   readonly masquerade: boolean;
+  /** The address is a Service's cluster IP, or in the service range: no pod has it. */
+  readonly isServiceAddress?: true;
 }
 
 /** What the desired state makes of the packet; `pass`: it is no Service's, and goes on as it is. */
@@ -63,6 +65,7 @@ export const CAUSES = {
   none_ready: "the Service has endpoints, and none is ready",
   local_policy: "the policy is Local, and no endpoint is on this node",
   address_taken: "this node itself has an endpoint's address, so the pod gets nothing",
+  service_endpoint: "an endpoint is a Service's own address, and packets are translated once only",
   ipv6_off: "IPv6 is off on a device that the packet needs",
   rp_filter: "the kernel's reverse path filter drops the packet or its answer",
   conntrack_full: "the table of connections is full",

@@ -115,3 +115,32 @@ export function takenCauses({ hostAddresses, node }: ExplainedState, fate: Fate)
     },
   ];
 }
+
+/** The Service whose cluster IP an address is. */
+function ownerOf({ rows }: ExplainedState, ip: string): ServicePort | undefined {
+  for (const row of rows) if (row.destinations.some(({ kind, address }) => kind === "clusterIP" && address === ip)) return row;
+  return undefined;
+}
+
+/** Tell whether an address is a Service's cluster IP, or in the service range, and no device here has it. Pure. */
+export function isServiceAddress(state: ExplainedState, ip: string): boolean {
+  if (state.hostAddresses.includes(ip)) return false;
+  return isWithin(ip, state.node.serviceCIDRs) || ownerOf(state, ip) !== undefined;
+}
+
+/** Endpoints that are Services themselves: the kernel translates a packet once, so nobody translates it again. Pure. */
+export function serviceCauses(state: ExplainedState, fate: Fate): readonly Cause[] {
+  const found = fate.is === "forward" ? fate.endpoints.find((endpoint) => endpoint.isServiceAddress === true) : undefined;
+  if (found === undefined) return [];
+  const owner = ownerOf(state, found.ip);
+  const is =
+    owner === undefined ? "in the service range, where no pod is" : `the cluster IP of Service ${owner.name.namespace}/${owner.name.name}`;
+  return [
+    {
+      id: "service_endpoint",
+      says: `the endpoint ${hostPort(found.ip, found.port)} is ${is}: a packet is translated once, so what is sent there is not translated again, and is lost`,
+      show: [`kubectl get endpointslices -A -o wide | grep -F ${found.ip}`],
+      mend: "put the pods' addresses into that EndpointSlice, or have clients ask the other Service itself",
+    },
+  ];
+}

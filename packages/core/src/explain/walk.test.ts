@@ -109,3 +109,20 @@ describe("a policy Local", () => {
     expect(says(walk({ objects: [web(), rawSlice("web", [ending])] }))).toContain("no endpoint is ready, so those that terminate");
   });
 });
+
+describe("an endpoint that is a Service's address", () => {
+  const other = rawService("other", { clusterIP: "10.96.0.11", ports: [{ name: "http", port: 8080, protocol: "TCP" }] });
+  const objects = [web(), other, rawSlice("web", [...ENDPOINTS, { ip: "10.96.0.11", node: "node1" }])];
+
+  it("is named", () => {
+    const found = walk({ objects });
+    expect(found.causes[0]).toMatchObject({ id: "service_endpoint" });
+    expect(found.causes[0]?.says).toContain("10.96.0.11:8080 is the cluster IP of Service shop/other");
+    expect(found.fate).toMatchObject({ endpoints: [{}, {}, { ip: "10.96.0.11", isServiceAddress: true }] });
+    expect(walk({ objects: [web(), rawSlice("web", ENDPOINTS)] }).causes).toEqual([]);
+  });
+
+  it("is none where a device of this host has it", () => {
+    expect(walk({ objects, own: ["10.96.0.11"] }).causes.map(({ id }) => id)).not.toContain("service_endpoint");
+  });
+});

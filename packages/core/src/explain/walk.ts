@@ -8,7 +8,7 @@ import type { Hit } from "./hit.ts";
 import { contestedCauses, missCauses } from "./near-misses.ts";
 import { UNKNOWN_DEVICE } from "./question.ts";
 import { inSource, sourceNotes } from "./source-causes.ts";
-import { senderNotes, strangerNotes, strangerText, takenCauses } from "./strangers.ts";
+import { isServiceAddress, senderNotes, serviceCauses, strangerNotes, strangerText, takenCauses } from "./strangers.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
 
 /** What the desired state says of a packet. */
@@ -60,7 +60,11 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
     ...decision,
     steps: [sender, owner, ...decision.steps],
     hit,
-    causes: inSource([...decision.causes, ...takenCauses(state, decision.fate), ...others], state, row.name.name),
+    causes: inSource(
+      [...decision.causes, ...takenCauses(state, decision.fate), ...serviceCauses(state, decision.fate), ...others],
+      state,
+      row.name.name,
+    ),
     notes: [...senderNotes(state, packet), ...sourceNotes(state)],
   };
 }
@@ -180,15 +184,17 @@ function reachableOf(
 }
 
 function fateOf(
-  { capabilities }: ExplainedState,
+  state: ExplainedState,
   packet: AskedPacket,
   { masquerade, isBySocket }: { readonly masquerade: boolean; readonly isBySocket: boolean },
   { ip, port, nodeName, isLocal }: Endpoint,
 ): FateEndpoint {
+  const { capabilities } = state;
+  const endpoint = { ip, port, nodeName, isLocal, ...(isServiceAddress(state, ip) ? { isServiceAddress: true as const } : {}) };
   // The kernel chooses the source after the endpoint, so nothing is to be rewritten.
-  if (isBySocket) return { ip, port, nodeName, isLocal, masquerade: false };
+  if (isBySocket) return { ...endpoint, masquerade: false };
   const isHairpin = capabilities.hairpin === true && ip === packet.source;
-  return { ip, port, nodeName, isLocal, masquerade: masquerade || capabilities.clientAddress !== true || isHairpin };
+  return { ...endpoint, masquerade: masquerade || capabilities.clientAddress !== true || isHairpin };
 }
 
 /**
