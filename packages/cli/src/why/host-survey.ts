@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { AskedPacket, Fate, Survey } from "@turnout/core";
 import type { LinuxWorld } from "@turnout/host";
-import { surveyPath } from "@turnout/host/survey";
+import { hostSurveyFiles, surveyPath, twoTurnouts } from "@turnout/host/survey";
 import type { RulePlaces } from "../registry.ts";
 
 /** What of the node matters to a survey. */
@@ -12,15 +12,19 @@ export interface SurveyedNode extends RulePlaces {
   readonly podCIDRs: readonly string[] | undefined;
 }
 
-/** Look at what else decides about a packet on this host. @throws as {@link surveyPath}. */
-export function surveyHost(
+/** Look at what else decides about a packet on this host, and whether another Turnout runs. @throws as {@link surveyPath}. */
+export async function surveyHost(
   world: Pick<LinuxWorld, "exec" | "netlink">,
   packet: AskedPacket,
   fate: Fate,
   node: SurveyedNode,
   signal: AbortSignal,
 ): Promise<Survey> {
-  return surveyPath({ exec: world.exec, netlink: world.netlink, read: readIfThere }, { packet, fate, ...node }, signal);
+  const [survey, others] = await Promise.all([
+    surveyPath({ exec: world.exec, netlink: world.netlink, read: readIfThere }, { packet, fate, ...node }, signal),
+    twoTurnouts(hostSurveyFiles),
+  ]);
+  return { ...survey, causes: [...survey.causes, ...others] };
 }
 
 /** What can't be read is taken to be absent: another kernel has other files. */

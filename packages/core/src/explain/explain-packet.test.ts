@@ -46,3 +46,14 @@ it("what the kernel lacks is a culprit, but a guess where the running proxy did 
   expect(cause?.says).toContain("the running proxy did not answer within 3 s, so its flags are not known");
   expect((await explainPacket({ ...question([OBJECT]), unknownFlags }, signal)).causes).toEqual([]);
 });
+
+it("rules of other flags than the proxy's that answers are another proxy's", async () => {
+  const asked = question([{ ...OBJECT, value: "accept" }]);
+  const family = { ...asked.backend.family, describe: () => ({ what: "the chain a", show: "nft list a", isOfOtherSettings: true }) };
+  const others = { ...asked, backend: { ...asked.backend, family } };
+  expect((await explainPacket(others, signal)).causes).toMatchObject([{ id: "other_flags" }]);
+  const { causes, steps } = await explainPacket({ ...others, isOfProxy: true }, signal);
+  expect(causes).toMatchObject([{ id: "two_proxies", isSure: false, show: ["nft list a", "turnout doctor"] }]);
+  expect(causes[0]?.mend).not.toContain("--source");
+  expect(steps.at(-1)?.says).toContain("are not this proxy's");
+});

@@ -33,6 +33,8 @@ export interface PacketQuestion<H, K extends KernelObject, S> {
   readonly survey?: (fate: Fate, signal: AbortSignal) => Promise<Survey>;
   /** What is known otherwise, e.g. that no proxy runs. */
   readonly causes?: readonly Cause[];
+  /** The flags are those of the proxy that answers; absent: of a command. */
+  readonly isOfProxy?: true;
   /** Why it isn't known which flags the rules in the kernel were made with; absent: it is. */
   readonly unknownFlags?: string;
 }
@@ -126,10 +128,11 @@ async function seen(what: string, survey: Promise<Survey> | undefined): Promise<
 }
 
 async function lookAtKernel<H, K extends KernelObject, S>(
-  { packet, state, backend, unknownFlags }: PacketQuestion<H, K, S>,
+  question: PacketQuestion<H, K, S>,
   walk: Walk,
   signal: AbortSignal,
 ): Promise<Survey> {
+  const { packet, state, backend } = question;
   const { family, host } = backend;
   const context = { node: state.node, host };
   const wanted = unique([...family.skeleton(context), ...(walk.hit === undefined ? [] : family.render(walk.hit.row, context))]);
@@ -139,15 +142,17 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const asked = new Set([...wanted, ...unwanted].map(objectId));
   const besides = [...(looked ?? [])].flatMap(([id, object]) => (asked.has(id) ? [] : [object]));
   const found = firstDifference({ wanted, unwanted, held, besides }, family.describe?.bind(family));
-  const difference = found === undefined || unknownFlags === undefined ? found : ofUnknownFlags(found, unknownFlags);
+  const difference = found === undefined ? undefined : asFlagsTell(found, question);
   const says =
     difference === undefined
       ? walk.fate.is === "pass"
         ? `Turnout's rules leave it alone, as they should (${wanted.length + unwanted.length} checked)`
         : `Turnout's rules for this are in the kernel, complete (${wanted.length} checked)`
-      : difference.id === "other_flags"
-        ? "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags"
-        : `Turnout's rules for this are not in the kernel as they should be: ${difference.says}`;
+      : difference.id === "two_proxies"
+        ? "Turnout's rules in the kernel are not this proxy's: they were made with other flags"
+        : difference.id === "other_flags"
+          ? "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags"
+          : `Turnout's rules for this are not in the kernel as they should be: ${difference.says}`;
   return { steps: [{ says }], causes: difference === undefined ? [] : [difference], unseen: [] };
 }
 
@@ -159,6 +164,26 @@ function ofUnknownFlags({ says, show }: Cause, why: string): Cause {
     says: `${why}, so its flags are not known, and whether the kernel's rules are right can't be told: with the flags of this command ${says}`,
     ...(show === undefined ? {} : { show }),
     mend: "ask again when the proxy answers (turnout status), or give all flags that it has; if these are all of them, the rules differ",
+  };
+}
+
+/** What a difference means depends on whose flags it was worked out with. */
+function asFlagsTell(
+  found: Cause,
+  { unknownFlags, isOfProxy }: Pick<PacketQuestion<never, never, never>, "unknownFlags" | "isOfProxy">,
+): Cause {
+  if (found.id === "other_flags" && isOfProxy === true) return ofAnotherProxy(found);
+  return unknownFlags === undefined ? found : ofUnknownFlags(found, unknownFlags);
+}
+
+/** The proxy knows its own flags, so rules of other flags are somebody else's. */
+function ofAnotherProxy({ show = [], ...cause }: Cause): Cause {
+  return {
+    ...cause,
+    id: "two_proxies",
+    says: "the rules in the kernel are whole, and made with other flags than this proxy has: another Turnout writes here too, or one with other flags was here before. So packets go by rules that are not this proxy's",
+    show: [...show, "turnout doctor"],
+    mend: "see that only one proxy runs here (turnout doctor names the processes); where no other one does, restart this one, which puts its own rules in their place",
   };
 }
 

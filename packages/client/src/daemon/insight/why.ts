@@ -56,7 +56,7 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
       ? {}
       : { survey: (fate: Fate, stop: AbortSignal) => survey(whole, fate, { hostAddresses: own, masqueradeBit, podCIDRs }, stop) };
   const backend = { name: proxy.module.name, family: view.backend, host };
-  const answer = await explainPacket({ packet: whole, state, backend, ...surveyed }, signal);
+  const answer = await explainPacket({ packet: whole, state, backend, isOfProxy: true, ...surveyed }, signal);
   return jsonReply(200, { ...answer, masqueradeBit, podCIDRs });
 }
 

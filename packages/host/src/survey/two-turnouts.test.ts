@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { twoTurnouts } from "./two-turnouts.ts";
+
+type Process = readonly [pid: number, command: string, parent?: number, net?: string];
+
+function find(processes: readonly Process[]): ReturnType<typeof twoTurnouts> {
+  const files = new Map<string, string>();
+  const links = new Map([["/proc/self/ns/net", "net:[1]"]]);
+  for (const [pid, command, parent = 1, net = "net:[1]"] of processes) {
+    files.set(`/proc/${pid}/comm`, "MainThread\n");
+    files.set(`/proc/${pid}/cmdline`, command.replaceAll(" ", "\0"));
+    files.set(`/proc/${pid}/status`, `PPid:\t${parent}\nState:\tS\n`);
+    links.set(`/proc/${pid}/ns/net`, net);
+  }
+  return twoTurnouts({
+    read: (path) => Promise.resolve(files.get(path)),
+    list: () => Promise.resolve(["self", ...processes.map(([pid]) => String(pid))]),
+    link: (path) => Promise.resolve(links.get(path)),
+  });
+}
+
+const RUN = "node /opt/@turnout/cli/dist/main.js run --backend nft";
+
+test("two Turnouts that run are named with their processes", async () => {
+  const [cause, ...others] = await find([
+    [7, RUN],
+    [9, `${RUN} --cluster-cidr 10.2.0.0/16`],
+  ]);
+  expect(others).toEqual([]);
+  expect(cause).toMatchObject({ id: "two_proxies", show: ["ps -fp 7,9"] });
+  expect(cause?.says).toContain("process node (pid 7), process node (pid 9)");
+});
+
+test.each<readonly [string, readonly Process[]]>([
+  ["one that runs", [[7, RUN]]],
+  [
+    "a launcher and its child",
+    [
+      [7, RUN],
+      [9, RUN, 7],
+    ],
+  ],
+  [
+    "one in another network namespace",
+    [
+      [7, RUN],
+      [9, RUN, 1, "net:[2]"],
+    ],
+  ],
+  [
+    "a command that asks",
+    [
+      [7, RUN],
+      [9, "node /opt/@turnout/cli/dist/main.js why host 10.96.0.1:80"],
+    ],
+  ],
+])("%s is no second one", async (_name, processes) => {
+  expect(await find(processes)).toEqual([]);
+});
