@@ -81,7 +81,8 @@ export function inSource(causes: readonly Cause[], { source }: Pick<ExplainedSta
   return causes.map((cause) => {
     const { show, commands, ...rest } = cause;
     const kept = commands?.filter((command) => !isOfCluster(command)) ?? [];
-    const looks = show?.map((command) => (isOfCluster(command) ? `grep -rnwF -e '${word}' ${path}` : command));
+    const sought = (command: string): string => (/ nodes? /.test(command) ? "kind: Node" : word);
+    const looks = show?.map((command) => (isOfCluster(command) ? `grep -rnwF -e '${sought(command)}' ${path}` : command));
     return { ...rest, ...(looks === undefined ? {} : { show: [...new Set(looks)] }), ...(kept.length === 0 ? {} : { commands: kept }) };
   });
 }

@@ -7,6 +7,7 @@ import { decidingRule, detectorText, hitOf, isAtSocket, isFromHost, isFromPod, i
 import type { Hit } from "./hit.ts";
 import { contestedCauses, missCauses } from "./near-misses.ts";
 import { UNKNOWN_DEVICE } from "./question.ts";
+import { nodeFindings } from "./node-causes.ts";
 import { inSource, sourceNotes } from "./source-causes.ts";
 import { isServiceAddress, senderNotes, serviceCauses, strangerNotes, strangerText, takenCauses } from "./strangers.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
@@ -56,16 +57,15 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
   const owner: Step = { says: `${targetText(packet)} is ${KINDS[destination.kind]} of Service ${printableName(row.name)}` };
   const others = [...contestedCauses(state, packet, hit), ...hintCauses(state, row)];
   const decision = decisionOf(state, packet, hit, rule);
+  const isWithoutLocal = decision.causes.some(({ id }) => id === "local_policy");
+  const ofNode = nodeFindings(state, packet, { isWithoutLocal, isWithoutNodePorts: false });
+  const ofEndpoints = [...takenCauses(state, decision.fate), ...serviceCauses(state, decision.fate)];
   return {
     ...decision,
     steps: [sender, owner, ...decision.steps],
     hit,
-    causes: inSource(
-      [...decision.causes, ...takenCauses(state, decision.fate), ...serviceCauses(state, decision.fate), ...others],
-      state,
-      row.name.name,
-    ),
-    notes: [...senderNotes(state, packet), ...sourceNotes(state)],
+    causes: inSource([...ofNode.causes, ...decision.causes, ...ofEndpoints, ...others], state, row.name.name),
+    notes: [...senderNotes(state, packet), ...sourceNotes(state), ...ofNode.notes],
   };
 }
 
@@ -76,12 +76,14 @@ type Decision = Pick<Walk, "steps" | "fate" | "causes">;
 
 function walkMiss(state: ExplainedState, packet: AskedPacket, sender: Step): Walk {
   const { is: wanted, rule, causes: missing } = missCauses(state, packet);
-  const causes = inSource(missing, state, packet.destination);
+  const isWithoutNodePorts = missing.some(({ id }) => id === "node_port_address");
+  const ofNode = nodeFindings(state, packet, { isWithoutLocal: false, isWithoutNodePorts });
+  const causes = inSource([...ofNode.causes, ...missing], state, packet.destination);
   const owner = strangerText(state, packet) ?? `${targetText(packet)} is no Service's that counts here`;
   const { is }: Unserved = wanted === "pass" ? { is: wanted } : unserved(state, wanted, packet, undefined);
   const words = is === "reject" ? "it is refused" : is === "drop" ? "it is dropped" : "it goes on as it is";
   const says = `${owner}: ${words}`;
-  const notes = causes.length === 0 ? [...strangerNotes(state, packet), ...sourceNotes(state)] : [];
+  const notes = causes.length === 0 ? [...strangerNotes(state, packet), ...sourceNotes(state), ...ofNode.notes] : [];
   return {
     steps: [sender, rule === undefined ? { says } : { says, rule }],
     fate: { is },
@@ -221,7 +223,7 @@ function senderText(state: ExplainedState, packet: AskedPacket): string {
   if (isFromHost(state, packet)) return `${packet.source} is this node itself${by}`;
   if (state.node.detector === undefined) return `${packet.source}${by}: whether it is a pod can't be told here`;
   const isPod = isFromPod(state, packet);
-  return `${packet.source}${by} counts as ${isPod ? "a pod" : "a client outside the cluster"} (${detectorText(state.node.detector)})`;
+  return `${packet.source}${by} counts as ${isPod ? "a pod" : "a client outside the cluster"} (${detectorText(state.node.detector)})${isPod || !isWithin(packet.source, state.node.podCIDRs) ? "" : ", though it is in the range of this node's pods"}`;
 }
 
 function endpointsText(pool: readonly Endpoint[]): string {
