@@ -99,3 +99,8 @@ it("tells that none does where none is chosen, and nothing where packets aren't 
   named.found([]);
   expect(lines()).toEqual(['info devices that carry programs for packets {"devices":"none","without":"eth0"}']);
 });
+
+it("knows which devices are to carry none, and nothing of those that aren't there", () => {
+  carriers.learn([ETH0, OTHER], at(ETH0));
+  expect(["eth0", "other", "gone"].map((name) => carriers.isWithout(name))).toEqual([false, true, false]);
+});

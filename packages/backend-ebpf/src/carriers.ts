@@ -60,6 +60,12 @@ export class Carriers {
     return this.#names.get(ifindex) ?? `device ${ifindex}`;
   }
 
+  /** Tell whether a device is there and is to carry no program; false where nothing is known of it. */
+  isWithout(name: string): boolean {
+    const device = this.#devices.find((one) => one.name === name);
+    return device !== undefined && !this.#wanted.has(deviceKey({ ifindex: device.index, direction: "ingress" }));
+  }
+
   /** How many programs there are at each device. */
   metrics(): readonly BackendMetric[] {
     return this.#devices.map(({ index, name }) => ({

@@ -1,6 +1,8 @@
 import type { ObjectWords } from "@turnout/core/backend";
 import { isInMap, mapOf } from "./elements.ts";
 import type { EbpfObject } from "./objects.ts";
+import { ROOT_CGROUP } from "./options.ts";
+import type { EbpfFacts, EbpfOptions } from "./options.ts";
 
 /** Call an object by words of eBPF; `nameOf` names devices. */
 export function describeObject(object: EbpfObject, nameOf: (ifindex: number) => string): ObjectWords {
@@ -20,4 +22,21 @@ export function describeObject(object: EbpfObject, nameOf: (ifindex: number) => 
     default:
       return { what: `the pin ${object.kind} ${object.key}`, show: "ls /sys/fs/bpf/turnout" };
   }
+}
+
+/** Say why packets that come in by a device are not served. Pure. */
+export function unservedDevice(device: string, { devices }: Pick<EbpfOptions, "devices">): string {
+  const why =
+    devices.length > 0
+      ? `option devices (${devices.join(", ")}) does not name it`
+      : "no default route goes by it, and neither an address on which node ports answer nor this node's pods are there; option devices names others";
+  return `${device} carries no program of Turnout: ${why}`;
+}
+
+/** Say whose sockets are served, where it isn't all of this host. Pure. */
+export function unservedSockets({ cgroup }: Pick<EbpfOptions, "cgroup">, host: Pick<EbpfFacts, "cgroup">): string | undefined {
+  if (host.cgroup === ROOT_CGROUP) return undefined;
+  return cgroup === undefined
+    ? "only programs and pods below the cgroup of the proxy's container are served (the host's cgroup mount is not seen there)"
+    : `only programs and pods below ${cgroup} are served (option cgroup)`;
 }

@@ -41,7 +41,7 @@ import { probeEbpf } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { NODE_PORT_ADDRESSES, renderSkeleton } from "./skeleton.ts";
 import { Serving } from "./serving.ts";
-import { describeObject } from "./describe.ts";
+import { describeObject, unservedDevice, unservedSockets } from "./describe.ts";
 import { seeTable, seeTouched } from "./seen.ts";
 import type { TouchedParts } from "./signs.ts";
 import { endStuckSockets } from "./stuck-sockets.ts";
@@ -105,6 +105,7 @@ class EbpfDataplane implements Dataplane<EbpfFacts, EbpfObject, Step> {
       packets: new PacketHost(world),
       serving: new Serving(),
       links: new HookLinks({ world, maps, cgroup, families: () => families }),
+      carriers: new Carriers(world.log),
     };
   }
 
@@ -130,6 +131,8 @@ interface Shared {
   readonly links: HookLinks;
   readonly packets: PacketHost;
   readonly serving: Serving;
+  /** Those of the family that keeps what both share. */
+  readonly carriers: Carriers;
   /** What somebody else changed, as far as it is quickly seen. */
   readonly watches: Watches;
   /** Keys of devices at which filters of clsact carry our programs. */
@@ -154,7 +157,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     this.#isKeeper = isKeeper;
     this.#shared = shared;
     const { maps, links, world, serving } = shared;
-    this.#carriers = new Carriers(world.log);
+    this.#carriers = isKeeper ? shared.carriers : new Carriers(world.log);
     this.#applier = new Applier({
       clock: world.clock,
       lists: this.#lists,
@@ -225,6 +228,12 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
 
   describe(object: EbpfObject): ObjectWords {
     return describeObject(object, (ifindex) => this.#carriers.nameOf(ifindex));
+  }
+
+  unserved(device: string, { host }: Context<EbpfFacts>): string | undefined {
+    const { options, carriers } = this.#shared;
+    if (device === "") return unservedSockets(options, host);
+    return carriers.isWithout(device) ? unservedDevice(device, options) : undefined;
   }
 
   async apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<EbpfObject>> {

@@ -49,6 +49,9 @@ export interface EbpfFacts {
   readonly devices: readonly DeviceFact[];
 }
 
+/** The number of the root of all cgroups; in a cgroup namespace, what is mounted begins with another. @source Linux fs/kernfs/dir.c kernfs_create_root */
+export const ROOT_CGROUP = "1";
+
 /** Sizes where nothing is said; those in programs/layout.h. */
 export const DEFAULT_SIZES: MapSizes = { services: 65_536, endpoints: 524_288, ranges: 65_536, affinity: 65_536, sockets: 131_072 };
 

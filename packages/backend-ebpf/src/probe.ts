@@ -4,6 +4,7 @@ import { probeHost, readHostAddresses } from "@turnout/host";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
 import { deviceFacts } from "./devices.ts";
 import type { DeviceFact } from "./devices.ts";
+import { ROOT_CGROUP } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 import { packetSupport } from "./packet-support.ts";
 import type { EbpfWorld } from "./world.ts";
@@ -83,9 +84,6 @@ type SocketWorld = Pick<EbpfWorld, "namespaces" | "namespaceCookie">;
 
 /** The number of a cgroup that isn't there. */
 const NO_CGROUP = "0";
-
-/** The number of the root of all cgroups; in a cgroup namespace, what is mounted begins with another. @source Linux fs/kernfs/dir.c kernfs_create_root */
-const ROOT_CGROUP = "1";
 
 /** What facts are read from. */
 type FactWorld = Pick<EbpfWorld, "netlink" | "mounts" | "namespaceCookie" | "cgroupNumber">;

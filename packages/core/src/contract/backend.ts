@@ -261,6 +261,11 @@ export interface Backend<H, K extends KernelObject, S> {
   /** Call an object by the tool's words, and where the host holds another one (`held`) say how that differs. Pure; absent: its kind and key have to do. */
   describe?(object: K, held?: K): ObjectWords;
   /**
+   * Say whom this dataplane leaves out, for people who ask about one packet: of packets that come in by a device of this name, why they are not served;
+   * of "", the programs and pods whose sockets are translated, who of them is served. Undefined: all are, or nobody can tell. Absent: nobody is left out.
+   */
+  unserved?(device: string, context: Context<H>): string | undefined;
+  /**
    * Carry a plan out, as atomically as the kernel allows. What single objects fail with is in the outcome, and nothing exceptional.
    *
    * Edges: a backend whose plans may take long looks at `turn` between objects: once `untilMs` has passed it stops, and names the rest in

@@ -50,6 +50,7 @@ export const CAUSES = {
   too_large: "the Service has more endpoints and addresses than the limit",
   lost_claim: "two Services want one address, and the other one has it",
   ip_mode_proxy: "the load-balancer IP is in ipMode Proxy: only the load balancer answers there",
+  device_unserved: "the backend does not serve packets that come in by that device",
   incapable: "the backend can't do what the Service asks for",
   wrong_protocol: "the Service has the port in another protocol only",
   wrong_port: "the Service has the address, but not the port",

@@ -45,7 +45,10 @@ export interface PacketQuestion<H, K extends KernelObject, S> {
  * Edges: what can't be looked at is named in the answer, and the rest of it holds.
  */
 export async function explainPacket<H, K extends KernelObject, S>(question: PacketQuestion<H, K, S>, signal: AbortSignal): Promise<Answer> {
-  const { packet, state, backend, survey, causes = [] } = question;
+  const { packet, backend, survey, causes = [] } = question;
+  const { family, host } = backend;
+  const context = { node: question.state.node, host };
+  const state: ExplainedState = { ...question.state, unserved: (device) => family.unserved?.(device, context) };
   const walk = walkPacket(state, packet);
   const isImpossible = familiesCause(packet) !== undefined;
   const [kernel, others, rest] = await Promise.all([

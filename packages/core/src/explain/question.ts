@@ -74,6 +74,8 @@ export interface ExplainedState {
   readonly hidden?: readonly HiddenService[] | undefined;
   /** Absent: nobody knows. */
   readonly source?: KnownSource;
+  /** Whom the dataplane leaves out, as `unserved` of the backend tells; absent: nobody. */
+  readonly unserved?: (device: string) => string | undefined;
   /** What the host refuses now; absent: nobody knows. */
   readonly refusals?: readonly RefusedRows[];
 }

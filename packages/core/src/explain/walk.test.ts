@@ -22,9 +22,20 @@ interface Asked {
   readonly destination?: string;
   readonly isBySockets?: boolean;
   readonly own?: readonly string[];
+  readonly isAssumed?: boolean;
+  readonly unserved?: (device: string) => string | undefined;
 }
 
-function walk({ objects, source = POD, device = "veth2", destination = "10.96.0.10", isBySockets = false, own = [] }: Asked): Walk {
+function walk({
+  objects,
+  source = POD,
+  device = "veth2",
+  destination = "10.96.0.10",
+  isBySockets = false,
+  own = [],
+  isAssumed = false,
+  unserved,
+}: Asked): Walk {
   const nodes = ["node1", "node2"].map((name, index) =>
     rawNode(name, { addresses: [`172.18.0.${index + 1}`], podCIDRs: [`10.1.${index + 1}.0/24`] }),
   );
@@ -38,8 +49,10 @@ function walk({ objects, source = POD, device = "veth2", destination = "10.96.0.
     nodePortAddressesDefault: [],
     ...abilitiesOf({ capabilities: ALL_CAPABILITIES, ...(isBySockets ? { variants: { localClients: "sockets" } } : {}) }),
     issues: [],
+    ...(unserved === undefined ? {} : { unserved }),
   };
-  return walkPacket(state, { family: "IPv4", protocol: "TCP", source, destination, port: 80, device });
+  const assumed = isAssumed ? { isDeviceAssumed: true } : {};
+  return walkPacket(state, { ...assumed, family: "IPv4", protocol: "TCP", source, destination, port: 80, device });
 }
 
 const says = ({ steps }: Walk): string => steps.map((step) => step.says).join("\n");
@@ -124,5 +137,29 @@ describe("an endpoint that is a Service's address", () => {
 
   it("is none where a device of this host has it", () => {
     expect(walk({ objects, own: ["10.96.0.11"] }).causes.map(({ id }) => id)).not.toContain("service_endpoint");
+  });
+});
+
+describe("a device by which nothing is served", () => {
+  const unserved = (device: string): string | undefined =>
+    device === "" ? "only below /x" : device === "eth1" ? "eth1 carries none" : undefined;
+  const asked = { objects: [web(), rawSlice("web", ENDPOINTS)], source: "203.0.113.1", unserved };
+
+  it("is to blame, and the packet goes on as it is", () => {
+    const found = walk({ ...asked, device: "eth1" });
+    expect(found.causes).toMatchObject([{ id: "device_unserved", says: "eth1 carries none" }]);
+    expect([found.fate, says(found)]).toEqual([{ is: "pass" }, expect.stringContaining("eth1 carries none: it goes on as it is")]);
+    expect(walk({ ...asked, device: "eth0" }).causes).toEqual([]);
+  });
+
+  it("is a guess where the packet is only taken to come in there", () => {
+    const { causes, fate } = walk({ ...asked, device: "eth1", isAssumed: true });
+    expect([fate.is, causes]).toMatchObject(["forward", [{ id: "device_unserved", isSure: false }]]);
+  });
+
+  it("matters for no client whose socket is served, and whose sockets are is said", () => {
+    const found = walk({ ...asked, source: "172.18.0.1", device: "", isBySockets: true });
+    expect([found.causes, says(found)]).toEqual([[], expect.stringContaining("10.1.1.5:8080 (only below /x)")]);
+    expect(walk({ ...asked, source: POD, device: "eth1", isBySockets: true }).causes).toEqual([]);
   });
 });

@@ -55,6 +55,11 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
   const { row, destination } = hit;
   const rule = decidingRule(state, packet, hit);
   const owner: Step = { says: `${targetText(packet)} is ${KINDS[destination.kind]} of Service ${printableName(row.name)}` };
+  const unserved = isAtSocket(state, packet, hit) ? undefined : unservedCause(state, packet);
+  if (unserved !== undefined && unserved.isSure !== false) {
+    const says = `${unserved.says}: it goes on as it is`;
+    return { steps: [sender, owner, { says }], fate: { is: "pass" }, hit, causes: [unserved], notes: [] };
+  }
   const others = [...contestedCauses(state, packet, hit), ...hintCauses(state, row)];
   const decision = decisionOf(state, packet, hit, rule);
   const isWithoutLocal = decision.causes.some(({ id }) => id === "local_policy");
@@ -64,8 +69,25 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
     ...decision,
     steps: [sender, owner, ...decision.steps],
     hit,
-    causes: inSource([...ofNode.causes, ...decision.causes, ...ofEndpoints, ...others], state, row.name.name),
+    causes: inSource(
+      [...ofNode.causes, ...decision.causes, ...ofEndpoints, ...others, ...(unserved === undefined ? [] : [unserved])],
+      state,
+      row.name.name,
+    ),
     notes: [...senderNotes(state, packet), ...sourceNotes(state), ...ofNode.notes],
+  };
+}
+
+/** A device by which nothing is served. A guess where it is not known that the packet comes in there. */
+function unservedCause(state: ExplainedState, { device, isDeviceAssumed }: AskedPacket): Cause | undefined {
+  const says = device === "" ? undefined : state.unserved?.(device);
+  if (says === undefined) return undefined;
+  return {
+    id: "device_unserved",
+    says: isDeviceAssumed === true ? `${says}; the packet is taken to come in there` : says,
+    show: ["turnout status", `ip route show dev ${device}`],
+    mend: "have clients come by a device that is served, or name this one too (--backend-option devices=...), and restart the proxy",
+    ...(isDeviceAssumed === true ? { isSure: false as const } : {}),
   };
 }
 
@@ -141,7 +163,7 @@ function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule:
       rule: row.topology === "PreferSameNode" ? "R-19" : row.topology === "PreferSameZone" ? "R-20" : number,
     },
     isBySocket
-      ? socketStep(packet, endpoints)
+      ? socketStep(state, packet, endpoints)
       : { says: masqueradeText(endpoints), ...masqueradeRule(state, destination, rule, endpoints) },
     ...(pool.every(({ ready }) => !ready)
       ? [
@@ -166,12 +188,11 @@ function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule:
 }
 
 /** Nobody can tell from here whose sockets are left alone: that depends on how the backend was told, and on the client's cgroup. */
-function socketStep({ source, device }: AskedPacket, [first]: readonly FateEndpoint[]): Step {
+function socketStep(state: ExplainedState, { source, device }: AskedPacket, [first]: readonly FateEndpoint[]): Step {
   const to = first === undefined ? "the endpoint" : hostPort(first.ip, first.port);
   const from = device === "" ? "this node's address" : source;
-  return {
-    says: `translated at the socket: the packet leaves as ${from} -> ${to} (assumed: a client that is opted out, or outside of the cgroup that is served, is not served there)`,
-  };
+  const doubt = state.unserved?.("") ?? "assumed: a client that is opted out, or outside of the cgroup that is served, is not served there";
+  return { says: `translated at the socket: the packet leaves as ${from} -> ${to} (${doubt})` };
 }
 
 /** The endpoints of a pool, without those that the backend can't reach (R-56). */
