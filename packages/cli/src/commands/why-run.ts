@@ -74,6 +74,7 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
       port: String(packet.port),
       protocol: packet.protocol,
       device: packet.device,
+      ...(packet.isDeviceAssumed === true ? { assumed: "yes" } : {}),
       survey: "no",
     });
     const hint = goneHint(packet);

@@ -151,6 +151,18 @@ describe("/turnout/status", () => {
     expect(cause).not.toHaveProperty("isSure");
   });
 
+  test("knows that a device was assumed, where who asks says so", async () => {
+    await start();
+    proxy.pushBoth();
+    await flushPromises();
+    const ask = async (more: string): Promise<Answer> =>
+      (await (
+        await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10&port=80&device=veth3${more}`)
+      ).json()) as Answer;
+    expect((await ask("&assumed=yes")).packet).toMatchObject({ device: "veth3", isDeviceAssumed: true });
+    expect((await ask("")).packet).not.toHaveProperty("isDeviceAssumed");
+  });
+
   test("knows addresses on devices without a carrier, which a process does not see", async () => {
     await start(toyModule(proxy.kernel), {}, { addresses: () => Promise.resolve(["192.168.50.1"]) });
     proxy.pushBoth();

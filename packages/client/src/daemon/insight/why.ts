@@ -16,7 +16,8 @@ import type { ProxyView } from "./proxy-view.ts";
 import type { WhyHelp } from "./why-help.ts";
 
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
-const USAGE = "ask with from, to (addresses), port, protocol (TCP, UDP, SCTP) and, where it is known, device";
+const USAGE =
+  "ask with from, to (addresses), port, protocol (TCP, UDP, SCTP) and, where it is known, device; assumed=yes where that is a guess";
 
 /** Answer `/turnout/why?from=…&to=…&port=…&protocol=…`: what becomes of that packet. */
 export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal: AbortSignal): Promise<Reply> {
@@ -24,7 +25,7 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
   if (service !== null) return refusal(400, addressesText(service, proxy));
   const asked = packetOf(query);
   if (asked === undefined) return refusal(400, USAGE);
-  const { packet, device } = asked;
+  const { packet, device, isAssumed } = asked;
   const view = proxy.families.find(({ family }) => family === packet.family);
   if (view?.context === undefined)
     return refusal(400, `nothing is known of ${packet.family} here: this proxy does not serve it, or has not heard of its node yet`);
@@ -32,7 +33,7 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
   const own = (await why.addresses?.(packet.family)) ?? proxy.hostAddresses(packet.family);
   const isHosts = own.includes(packet.source);
   const located = device === undefined && !isHosts ? await why.locate?.(packet, own, signal) : undefined;
-  const whole: AskedPacket = located ?? { ...packet, device: device ?? "" };
+  const whole: AskedPacket = located ?? { ...packet, device: device ?? "", ...(isAssumed ? { isDeviceAssumed: true } : {}) };
   const { node, host } = view.context;
   const { masqueradeBit } = node.settings;
   const { podCIDRs } = node;
@@ -101,11 +102,11 @@ async function hiddenOf({ hidden }: WhyHelp, signal: AbortSignal): Promise<reado
 
 function packetOf(
   query: URLSearchParams,
-): { readonly packet: Omit<AskedPacket, "device">; readonly device: string | undefined } | undefined {
+): { readonly packet: Omit<AskedPacket, "device">; readonly device: string | undefined; readonly isAssumed: boolean } | undefined {
   const [source, destination] = ["from", "to"].map((name) => canonicalIP(query.get(name) ?? "")?.text);
   const port = Number(query.get("port"));
   const protocol = PROTOCOLS.find((one) => one === (query.get("protocol") ?? "TCP").toUpperCase());
   if (source === undefined || destination === undefined || protocol === undefined || !(port >= 1 && port <= 65_535)) return undefined;
   const packet = { family: familyOf(destination), protocol, source, destination, port };
-  return { packet, device: query.get("device") ?? undefined };
+  return { packet, device: query.get("device") ?? undefined, isAssumed: query.get("assumed") === "yes" };
 }
