@@ -87,6 +87,7 @@ export const CAUSES = {
   kernel_changed: "the kernel holds something else than the proxy should have put there",
   forwarding_off: "the kernel does not forward packets",
   localnet_off: "the kernel does not route packets from loopback to other hosts",
+  route_hidden: "a route takes packets for the endpoint elsewhere, before the one that leads to it",
   no_route: "there is no route to the endpoint",
   no_way_back: "there is no route back to the client",
   martian: "the kernel takes the address for one that can't come in there",
@@ -155,7 +156,7 @@ const ORDER = Object.keys(CAUSES) as readonly CauseId[];
  * what says that the packet should not go there at all.
  */
 export function rankedCauses(causes: readonly Cause[]): readonly Cause[] {
-  const isAstray = causes.some(({ id }) => id === "unknown_address" || id === "no_route");
+  const isAstray = causes.some(({ id }) => id === "unknown_address" || id === "no_route" || id === "route_hidden");
   const isLate = ({ id, isSure }: Cause): boolean => isSure === false || (id === "neighbour" && isAstray);
   const rank = (cause: Cause): number => (cause.id === "other_flags" ? -1 : ORDER.indexOf(cause.id) + (isLate(cause) ? ORDER.length : 0));
   const told = new Map(causes.toReversed().map((cause) => [`${cause.id} ${cause.says}`, cause]));

@@ -55,10 +55,10 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
   const { row, destination } = hit;
   const rule = decidingRule(state, packet, hit);
   const owner: Step = { says: `${targetText(packet)} is ${KINDS[destination.kind]} of Service ${printableName(row.name)}` };
-  const unserved = isAtSocket(state, packet, hit) ? undefined : unservedCause(state, packet);
-  if (unserved !== undefined && unserved.isSure !== false) {
-    const says = `${unserved.says}: it goes on as it is`;
-    return { steps: [sender, owner, { says }], fate: { is: "pass" }, hit, causes: [unserved], notes: [] };
+  const leftOut = isAtSocket(state, packet, hit) ? undefined : unservedCause(state, packet);
+  if (leftOut !== undefined && leftOut.isSure !== false) {
+    const says = `${leftOut.says}: it goes on as it is`;
+    return { steps: [sender, owner, { says }], fate: { is: "pass" }, hit, causes: [leftOut], notes: [] };
   }
   const others = [...contestedCauses(state, packet, hit), ...hintCauses(state, row)];
   const decision = decisionOf(state, packet, hit, rule);
@@ -70,7 +70,7 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
     steps: [sender, owner, ...decision.steps],
     hit,
     causes: inSource(
-      [...ofNode.causes, ...decision.causes, ...ofEndpoints, ...others, ...(unserved === undefined ? [] : [unserved])],
+      [...ofNode.causes, ...decision.causes, ...ofEndpoints, ...others, ...(leftOut === undefined ? [] : [leftOut])],
       state,
       row.name.name,
     ),

@@ -7,12 +7,13 @@ import type { ForeignFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readForeignTables } from "./foreign-tables.ts";
 import type { ForeignTables, ReadFile } from "./foreign-tables.ts";
+import { readHostRoutes } from "./host-routes.ts";
 import { mtuCauses } from "./mtu-causes.ts";
 import { routeFor } from "./route.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
 import type { HookedPacket } from "./rules/rule.ts";
 import { isAddressIn } from "./rules/values.ts";
-import { readBalancedWay, readWay, readWayFacts } from "./way.ts";
+import { readBalancedWay, readLinks, readWay, readWayFacts } from "./way.ts";
 import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
 import type { Way, WayFacts } from "./way.ts";
 
@@ -50,7 +51,7 @@ const KUBE_SERVICES = "KUBE-SERVICES";
  */
 export async function surveyPath(tools: PathTools, question: PathQuestion, signal: AbortSignal): Promise<Survey> {
   const { packet, fate } = question;
-  if (await isUnreachable(tools.exec, question, signal)) return unreachable(packet);
+  if (await isUnreachable(tools.exec, question, signal)) return await unreachable(tools.exec, packet, signal);
   const [foreign, flows, timeouts, counters, isQueueServed] = await Promise.all([
     readForeignTables(tools, packet.family, { readsServices: !question.hasKubeChains }, signal),
     // No packet of a client whose socket is translated is for the Service's address.
@@ -100,9 +101,11 @@ async function isUnreachable(exec: Exec, { packet, fate }: PathQuestion, signal:
   return route.is === "none" && route.why !== "other";
 }
 
-function unreachable(packet: AskedPacket): Survey {
+async function unreachable(exec: Exec, packet: AskedPacket, signal: AbortSignal): Promise<Survey> {
+  const [routes, links] = await Promise.all([readHostRoutes(exec, packet.family, signal), readLinks(exec, signal)]);
+  const up = [...links.values()].filter(({ name, isUp, hasCarrier }) => name !== "lo" && isUp && hasCarrier).map(({ name }) => name);
   const steps: readonly Step[] = [{ says: `but before that, connect() needs a route to ${packet.destination}, and this node has none` }];
-  return { steps, causes: [unreachableCause(packet)], unseen: [] };
+  return { steps, causes: [unreachableCause(packet, routes, up)], unseen: [] };
 }
 
 /** Untracked at an address that is this host's too: so NodeLocal DNSCache takes over a cluster IP. */

@@ -1,6 +1,8 @@
 import type { AskedPacket, Cause } from "@turnout/core";
+import { fittingRoutes, refusingRoute, routeText } from "./host-routes.ts";
+import type { HostRoute } from "./host-routes.ts";
 import { routeCommand } from "./route.ts";
-import type { Way } from "./way.ts";
+import type { Way, WayFacts } from "./way.ts";
 
 /** Routes are as they should be, and a routing rule keeps the packet from them. Pure. */
 export function ruleCause(
@@ -38,14 +40,77 @@ export function takenCauses(ways: readonly Way[], hostAddresses: readonly string
   ];
 }
 
-/** A program of this node does not get as far as any rule: the kernel first looks for a route to the address that it was given. Pure. */
-export function unreachableCause({ destination, family }: AskedPacket): Cause {
+/**
+ * A route that takes an endpoint's packets to a device on whose link nobody has the address: it is narrower than the one that leads to the endpoint's
+ * node, or a route of another pod's device. Pure.
+ *
+ * Edges: a guess, unless the kernel has asked on that link and nobody answered.
+ */
+export function hiddenCauses({ family }: AskedPacket, { there, endpoint }: Way, facts: WayFacts): readonly Cause[] {
+  if (there.is !== "way" || there.isLocal || there.nextHop !== undefined) return [];
+  const { ip, isLocal, nodeName } = endpoint;
+  const [taken, ...others] = fittingRoutes(facts.routes, ip);
+  if (taken === undefined || taken.device !== there.device) return [];
+  const isSilent = facts.failedNeighbours.has(`${ip} ${there.device}`);
+  // Where clouds have pods' addresses in the network of the uplink, a pod's own route is narrower than that, as it should be.
+  const hidden = others.find(
+    (other) =>
+      other.device !== taken.device && (isLocal ? other.range === taken.range : other.nextHop !== undefined && other.prefixLength > 0),
+  );
+  const isElsewhere = !isLocal && nodeName !== undefined && hidden !== undefined;
+  const neighbour = isLocal && isSilent ? onlyOther(facts.routes, taken) : undefined;
+  if (!(isElsewhere || (isLocal && isSilent && hidden !== undefined) || neighbour !== undefined)) return [];
+  const tool = family === "IPv4" ? "ip" : "ip -6";
+  const why =
+    hidden === undefined
+      ? `which is the device of another pod (${neighbour?.range.replace(/\/\d+$/, "")}): that route is left over`
+      : `and hides the route ${routeText(hidden)}${isElsewhere ? `, by which the pods of ${nodeName} are` : ""}`;
+  const isNarrow = taken.prefixLength === (family === "IPv4" ? 32 : 128);
+  return [
+    {
+      id: "route_hidden",
+      says: `the route ${routeText(taken)} takes packets to ${ip} to ${taken.device}, ${why}${isSilent ? `; nobody there has ${ip}` : ""}`,
+      show: [`${tool} route show match ${ip}`, `${tool} neigh show ${ip}`],
+      mend: isNarrow
+        ? hidden === undefined
+          ? "delete that route, and have the CNI set the pod's own again: delete the pod, so that it is made anew"
+          : "delete that route; the other one is taken then"
+        : `see who has that network on ${taken.device} (ip addr show ${taken.device}), and give it one that overlaps no pods' range`,
+      ...(isNarrow ? { commands: [`${tool} route del ${routeText(taken)}`] } : {}),
+      ...(isSilent && hidden !== undefined ? {} : { isSure: false as const }),
+    },
+  ];
+}
+
+/** Where a device leads to one pod alone: the route of that one. */
+function onlyOther(routes: readonly HostRoute[], taken: HostRoute): HostRoute | undefined {
+  const hosts = routes.filter(({ device, range }) => device === taken.device && !range.startsWith("fe80:"));
+  const [other, ...more] = hosts.filter((route) => route !== taken);
+  return more.length === 0 && other?.prefixLength === taken.prefixLength && other.nextHop === undefined ? other : undefined;
+}
+
+/**
+ * A program of this node does not get as far as any rule: the kernel first looks for a route to the address that it was given. Pure.
+ *
+ * Shape: `devices` are those that are up.
+ */
+export function unreachableCause({ destination, family }: AskedPacket, routes: readonly HostRoute[], devices: readonly string[]): Cause {
   const ip = family === "IPv4" ? "ip" : "ip -6";
+  const refusing = refusingRoute(routes, destination);
+  if (refusing !== undefined)
+    return {
+      id: "no_route",
+      says: `the route ${routeText(refusing)} refuses ${destination}, so connect() fails before any rule`,
+      show: [`${ip} route show match ${destination}`],
+      mend: "see who set that route, and delete it; then the default route is taken, or add one by any device, as rules translate the packet before it leaves",
+      commands: [`${ip} route del ${routeText(refusing)}`],
+    };
+  const [device] = devices;
   return {
     id: "no_route",
     says: `this node has no route to ${destination}, so connect() fails before any rule`,
     show: [routeCommand({ to: destination })],
-    mend: "add a default route, or one for the service range; by which device doesn't matter, as rules translate the packet before it leaves",
-    commands: [`${ip} route add default via <gateway>`, `${ip} route add <service range> dev <device>`],
+    mend: "add a default route, or one for the service range; by which device doesn't matter, as rules translate the packet before it leaves. For this address alone",
+    ...(device === undefined ? {} : { commands: [`${ip} route add ${destination} dev ${device}`] }),
   };
 }

@@ -2,6 +2,8 @@ import type { AskedPacket } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { counterCauses } from "./counter-causes.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
+import { hostRoutesIn, routeText } from "./host-routes.ts";
+import type { HostRoute } from "./host-routes.ts";
 import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
 import type { Link, Way, WayFacts } from "./way.ts";
 
@@ -20,6 +22,7 @@ const FACTS: WayFacts = {
   links: new Map(["lo", "up0", "n2", "veth1"].map(link)),
   parameters: new Map([["ipv4/conf/up0/rp_filter", "1"]]),
   failedNeighbours: new Set(),
+  routes: [],
 };
 const says = (packet: Partial<AskedPacket>, way: Partial<Way> = {}): string | undefined =>
   waySteps({ ...PACKET, ...packet }, [{ ...WAY, ...way }]).at(-1)?.says;
@@ -114,7 +117,7 @@ it("an endpoint that a local route takes is named, and not one whose address thi
 });
 
 it("without a route to the address connect() fails, whatever rules say", () => {
-  expect(unreachableCause({ ...PACKET, destination: "10.96.0.20" }).says).toBe(
+  expect(unreachableCause({ ...PACKET, destination: "10.96.0.20" }, [], ["eth0"]).says).toBe(
     "this node has no route to 10.96.0.20, so connect() fails before any rule",
   );
 });
@@ -139,4 +142,79 @@ it("where this host sends packets on as its own, forwarding matters for the devi
   const way: Way = { ...WAY, back: route("up0"), isForwardedBack: true };
   const idsOf = (facts: WayFacts): readonly string[] => wayCauses(PACKET, way, facts).map(({ id }) => id);
   expect([idsOf(off("up0")), idsOf(off("n2"))]).toEqual([[], ["forwarding_off"]]);
+});
+
+describe("routes in the way", () => {
+  const host = (range: string, device: string, rest: Partial<HostRoute> = {}): HostRoute => ({
+    range,
+    prefixLength: Number(range.split("/")[1]),
+    type: "unicast",
+    device,
+    nextHop: undefined,
+    metric: 0,
+    ...rest,
+  });
+  const toNode = host("10.1.2.0/24", "up0", { nextHop: "172.18.0.2" });
+  const onLink = (device: string): Way => ({ ...WAY, there: route(device), back: undefined });
+  const silent = new Set(["10.1.2.1 n2"]);
+  const found = (way: Way, facts: Partial<WayFacts>) =>
+    wayCauses(PACKET, way, { ...FACTS, ...facts }).find(({ id }) => id === "route_hidden");
+
+  it("a narrower network on another device hides the route to the endpoint's node", () => {
+    const routes = [host("0.0.0.0/0", "up0", { nextHop: "172.18.0.254" }), toNode, host("10.1.2.0/25", "n2")];
+    const cause = found(onLink("n2"), { routes, failedNeighbours: silent });
+    expect(cause?.says).toBe(
+      "the route 10.1.2.0/25 dev n2 takes packets to 10.1.2.1 to n2, and hides the route 10.1.2.0/24 via 172.18.0.2 dev up0, by which the pods of n2 are; nobody there has 10.1.2.1",
+    );
+    expect([cause?.commands, cause?.isSure]).toEqual([undefined, undefined]);
+    expect(found(onLink("n2"), { routes })?.isSure).toBe(false);
+    expect(found(onLink("n2"), { routes: routes.slice(2), failedNeighbours: silent })).toBeUndefined();
+  });
+
+  it("a pod's route that leads to another pod's device is left over", () => {
+    const way = { ...onLink("n2"), endpoint: { ...WAY.endpoint, isLocal: true } };
+    const routes = [host("10.1.2.1/32", "n2"), host("10.1.2.7/32", "n2"), host("10.1.0.0/16", "up0")];
+    expect(found(way, { routes, failedNeighbours: silent })).toMatchObject({
+      isSure: false,
+      commands: ["ip route del 10.1.2.1/32 dev n2"],
+    });
+    expect(found(way, { routes })).toBeUndefined();
+    // A pod that is silent, by a route of its own.
+    expect(found(way, { routes: [routes[0] as HostRoute, host("10.1.0.0/16", "up0")], failedNeighbours: silent })).toBeUndefined();
+  });
+
+  it("a second route of the same pod hides the first", () => {
+    const way = { ...onLink("n2"), endpoint: { ...WAY.endpoint, isLocal: true } };
+    const routes = [host("10.1.2.1/32", "veth1", { metric: 100 }), host("10.1.2.1/32", "n2")];
+    const cause = found(way, { routes, failedNeighbours: silent });
+    expect(cause?.says).toContain("hides the route 10.1.2.1/32 dev veth1 metric 100");
+    expect(cause?.commands).toEqual(["ip route del 10.1.2.1/32 dev n2"]);
+  });
+
+  it("one that refuses is deleted where it is for that address alone, else a narrower one may be missing", () => {
+    const way: Way = { ...WAY, there: { is: "none", why: "no_route", says: "No route to host" }, back: undefined };
+    const cause = (range: string) => wayCauses(PACKET, way, { ...FACTS, routes: [host(range, "", { type: "blackhole" })] })[0];
+    expect(cause("10.1.2.1/32")).toMatchObject({ id: "no_route", commands: ["ip route del blackhole 10.1.2.1/32"] });
+    expect(cause("10.1.0.0/16")?.says).toContain("the route blackhole 10.1.0.0/16 refuses it, and no narrower one leads there");
+    expect(cause("10.1.0.0/16")?.commands).toBeUndefined();
+  });
+
+  it("one that refuses the service range is deleted, and where there is none one is added by a device", () => {
+    const packet = { ...PACKET, destination: "10.96.0.20" };
+    const refused = unreachableCause(packet, [host("10.96.0.0/16", "", { type: "unreachable" })], ["eth0"]);
+    expect(refused).toMatchObject({ commands: ["ip route del unreachable 10.96.0.0/16"] });
+    expect(unreachableCause(packet, [], ["eth0"]).commands).toEqual(["ip route add 10.96.0.20 dev eth0"]);
+    expect(unreachableCause(packet, [], [])).not.toHaveProperty("commands");
+  });
+
+  it("are read as ip prints them", () => {
+    const text =
+      '[{"dst":"default","gateway":"172.18.0.254","dev":"eth0","flags":[]},{"type":"unreachable","dst":"10.96.0.0/16","metric":5,"flags":[]},{"dst":"10.1.0.5","dev":"veth1","scope":"link"}]';
+    expect(hostRoutesIn(text, "IPv4").map(routeText)).toEqual([
+      "default via 172.18.0.254 dev eth0",
+      "unreachable 10.96.0.0/16 metric 5",
+      "10.1.0.5/32 dev veth1",
+    ]);
+    expect(() => hostRoutesIn("no", "IPv4")).toThrow("can't be read");
+  });
 });

@@ -1,7 +1,9 @@
 import { cidrContains, hostPort, parseCIDR, parseIP, UNKNOWN_DEVICE } from "@turnout/core";
 import type { AskedPacket, Cause, FateEndpoint, Step } from "@turnout/core";
 import { routeCommand } from "./route.ts";
-import { ruleCause } from "./route-causes.ts";
+import { refusingRoute, routeText } from "./host-routes.ts";
+import type { HostRoute } from "./host-routes.ts";
+import { hiddenCauses, ruleCause } from "./route-causes.ts";
 import type { Route, RouteQuestion } from "./route.ts";
 import type { Way, WayFacts } from "./way.ts";
 
@@ -48,6 +50,7 @@ export function wayCauses(packet: AskedPacket, way: Way, facts: WayFacts): reado
   return [
     ...forwardingCauses(packet, way, facts),
     ...defaultCauses(way),
+    ...hiddenCauses(packet, way, facts),
     ...(there.is === "none" ? [lostCause(packet, there, asked, endpoint, facts, "to")] : []),
     ...(back?.is === "none" ? [lostCause(packet, back, askedBack, endpoint, facts, "back")] : []),
     ...(there.is === "way" && !there.isLocal ? linkCauses(packet, facts, device, there.nextHop ?? endpoint.ip) : []),
@@ -120,6 +123,8 @@ function lostCause(
       mend: "see what ip says, and whether the question fits this host",
     };
   if (route.rule !== undefined) return ruleCause(packet, route.says, route.rule, to, show, side);
+  const refusing = refusingRoute(facts.routes, to);
+  if (refusing !== undefined) return refusedCause(packet, refusing, to, endpoint, side);
   const lost = deviceCause(packet, route.says, to, facts, side);
   if (lost !== undefined) return lost;
   if (side === "back")
@@ -132,11 +137,26 @@ function lostCause(
   return { id: "no_route", says: `there is no route to ${to} (${route.says})`, show, mend: routeMend(endpoint) };
 }
 
+/** What to do about a route of a pod that is missing. Pure. */
 function routeMend({ isLocal, nodeName }: FateEndpoint): string {
   const agent = "the CNI's agent (its pod in kube-system, and its log)";
   if (isLocal) return "the CNI sets this route when it makes the pod: delete the pod, so that it is made again";
   if (nodeName === undefined) return `see whether ${agent} runs on this node and has set its routes: ip route`;
   return `this node has no route to the pods of ${nodeName}: see whether ${agent} runs here and on ${nodeName}, and what it says of ${nodeName}`;
+}
+
+/** A route that refuses: it is in the way if it is for this address alone; else a narrower one may be missing, which the CNI sets. */
+function refusedCause(packet: AskedPacket, route: HostRoute, to: string, endpoint: FateEndpoint, side: "to" | "back"): Cause {
+  const isOwn = parseCIDR(route.range)?.prefixLength === (packet.family === "IPv4" ? 32 : 128);
+  const ip = packet.family === "IPv4" ? "ip" : "ip -6";
+  const missing = side === "to" ? routeMend(endpoint) : `add a route to the client's network by the way it came: ${ip} route add ${to} …`;
+  return {
+    id: side === "to" ? "no_route" : "no_way_back",
+    says: `there is no route ${side === "to" ? "" : "back "}to ${to}: the route ${routeText(route)} refuses it${isOwn ? "" : ", and no narrower one leads there"}`,
+    show: [`${ip} route show match ${to}`],
+    mend: isOwn ? "see who set that route; if nobody needs it, delete it" : `${missing}; or delete that route, if nobody needs it`,
+    ...(isOwn ? { commands: [`${ip} route del ${routeText(route)}`] } : {}),
+  };
 }
 
 /** The check is right where the route is wrong, so the route comes first. */

@@ -1,6 +1,8 @@
 import { UNKNOWN_DEVICE } from "@turnout/core";
 import type { AskedPacket, Exec, FateEndpoint, IPFamily } from "@turnout/core";
 import type { ReadFile } from "./foreign-tables.ts";
+import { readHostRoutes } from "./host-routes.ts";
+import type { HostRoute } from "./host-routes.ts";
 import { isByDefault, routeFor } from "./route.ts";
 import type { Route, RouteQuestion } from "./route.ts";
 import { readRoutingRules } from "./routing-rules.ts";
@@ -166,6 +168,8 @@ export interface WayFacts {
   readonly parameters: ReadonlyMap<string, string>;
   /** Next hops that don't answer, `address device`. */
   readonly failedNeighbours: ReadonlySet<string>;
+  /** Of the main table; empty where no way depends on them. */
+  readonly routes: readonly HostRoute[];
 }
 
 /** Read what decides about ways. */
@@ -182,12 +186,14 @@ export async function readWayFacts(
   const links = await readLinks(exec, signal);
   const isLost = ways.some(({ there, back }) => there.is === "none" || back?.is === "none");
   const names = parameterNames(packet.family, isLost || ofAllDevices ? [...links.keys()] : devices);
-  const [values, neighbours] = await Promise.all([
+  const isOnLink = ({ there }: Way): boolean => there.is === "way" && !there.isLocal && there.nextHop === undefined;
+  const [values, neighbours, routes] = await Promise.all([
     Promise.all(names.map(async (name) => [name, (await read(`/proc/sys/net/${name}`))?.trim()] as const)),
     exec.run("ip", ["-j", packet.family === "IPv4" ? "-4" : "-6", "neigh", "show"], { signal }),
+    isLost || ways.some(isOnLink) ? readHostRoutes(exec, packet.family, signal) : [],
   ]);
   const parameters = new Map(values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
-  return { links, parameters, failedNeighbours: failedIn(neighbours.code === 0 ? neighbours.stdout : "[]") };
+  return { links, parameters, failedNeighbours: failedIn(neighbours.code === 0 ? neighbours.stdout : "[]"), routes };
 }
 
 function parameterNames(family: IPFamily, devices: readonly string[]): readonly string[] {
