@@ -21,6 +21,7 @@ import { surveyHost } from "../why/host-survey.ts";
 import { probeEndpoints, withProbe } from "../why/probe.ts";
 import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";
 import { locatePacket } from "../why/locate-packet.ts";
+import { notRunning } from "../why/not-running.ts";
 import { answerAlone } from "../why/standalone.ts";
 
 /** What `turnout why` was told besides the packet. */
@@ -88,8 +89,8 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
 }
 
 /** Where no proxy answers. */
-function goneHint({ source, destination, port }: AskedPacket): string {
-  const alone = `turnout why ${source} ${hostPort(destination, port)} --backend auto --source SOURCE --node-name NODE`;
+function goneHint({ source, device, destination, port }: AskedPacket): string {
+  const alone = `turnout why ${device === "" ? "host" : source} ${hostPort(destination, port)} --backend auto --source SOURCE --node-name NODE`;
   return `it may not run: then rules that it left in the kernel no longer follow changes. Or it is in another network namespace, or serves metrics elsewhere (--address). To ask without it, with the flags that it has (SOURCE: kube, or file:PATH): ${alone}`;
 }
 
@@ -154,19 +155,6 @@ async function runningProxy(options: WhyOptions, { signal }: Environment): Promi
   } catch (error) {
     if (!ProxyError.is(error, "not_found") && !ProxyError.is(error, "timed_out")) throw error;
     const late = `the running proxy did not answer within ${PROXY_WAIT_MS / 1_000} s`;
-    return { causes: [notRunning(error)], ...(error.code === "timed_out" ? { late } : {}) };
+    return { causes: [notRunning(error, options.source)], ...(error.code === "timed_out" ? { late } : {}) };
   }
-}
-
-function notRunning({ code, what, object = "" }: ProxyError): Cause {
-  const port = /:(\d+)(?:,|$)/.exec(object)?.[1] ?? "10249";
-  const guess = code === "timed_out" ? "" : ": it may not run";
-  return {
-    id: "not_running",
-    isSure: false,
-    says: `${what.replace(/ \(.*/, "")} (${object})${guess}. Rules that it has in the kernel no longer follow changes`,
-    show: [`ss -tlnp sport = :${port}`],
-    mend: "see why it ended or hangs, and start it again; if it serves metrics at another address, pass that with --address",
-    commands: ["kubectl -n kube-system get pods -o wide", "journalctl -u turnout"],
-  };
 }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { AskedPacket, Fate, Survey } from "@turnout/core";
 import type { LinuxWorld } from "@turnout/host";
-import { hostSurveyFiles, surveyPath, twoTurnouts } from "@turnout/host/survey";
+import { hostSurveyFiles, surveyPath, turnoutCauses } from "@turnout/host/survey";
 import type { RulePlaces } from "../registry.ts";
 
 /** What of the node matters to a survey. */
@@ -12,7 +12,7 @@ export interface SurveyedNode extends RulePlaces {
   readonly podCIDRs: readonly string[] | undefined;
 }
 
-/** Look at what else decides about a packet on this host, and whether another Turnout runs. @throws as {@link surveyPath}. */
+/** Look at what else decides about a packet on this host, and whether other Turnouts run, or one is stopped. @throws as {@link surveyPath}. */
 export async function surveyHost(
   world: Pick<LinuxWorld, "exec" | "netlink">,
   packet: AskedPacket,
@@ -22,7 +22,7 @@ export async function surveyHost(
 ): Promise<Survey> {
   const [survey, others] = await Promise.all([
     surveyPath({ exec: world.exec, netlink: world.netlink, read: readIfThere }, { packet, fate, ...node }, signal),
-    twoTurnouts(hostSurveyFiles),
+    turnoutCauses(hostSurveyFiles),
   ]);
   return { ...survey, causes: [...survey.causes, ...others] };
 }

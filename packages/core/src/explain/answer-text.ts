@@ -59,7 +59,7 @@ function nextLines(answer: Answer): readonly string[] {
     next.push(
       isProbed
         ? `  curl -m 2 http://${hostPort(first.ip, first.port)}/`
-        : `  turnout why ${packet.source} ${hostPort(packet.destination, packet.port)} --probe`,
+        : `  turnout why ${packet.device === "" ? "host" : packet.source} ${hostPort(packet.destination, packet.port)} --probe`,
     );
   }
   return [...next, ...awayLines(answer, next.length === 0 ? "if it does not arrive: " : "then ")];

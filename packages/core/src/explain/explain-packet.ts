@@ -145,7 +145,8 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const asked = new Set([...wanted, ...unwanted].map(objectId));
   const besides = [...(looked ?? [])].flatMap(([id, object]) => (asked.has(id) ? [] : [object]));
   const found = firstDifference({ wanted, unwanted, held, besides }, family.describe?.bind(family));
-  const difference = found === undefined ? undefined : asFlagsTell(found, question);
+  const isUnknown = question.unknownFlags !== undefined;
+  const difference = found?.id === "other_flags" && question.isOfProxy === true ? ofAnotherProxy(found) : found;
   const says =
     difference === undefined
       ? walk.fate.is === "pass"
@@ -153,30 +154,19 @@ async function lookAtKernel<H, K extends KernelObject, S>(
         : `Turnout's rules for this are in the kernel, complete (${wanted.length} checked)`
       : difference.id === "two_proxies"
         ? "Turnout's rules in the kernel are not this proxy's: they were made with other flags"
-        : difference.id === "other_flags"
+        : difference.id === "other_flags" || isUnknown
           ? "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags"
           : `Turnout's rules for this are not in the kernel as they should be: ${difference.says}`;
+  // Rules that differ may be right, as long as nobody knows the flags of the proxy that made them.
+  if (difference !== undefined && isUnknown)
+    return {
+      steps: [{ says }],
+      causes: [],
+      unseen: [
+        `the kernel's rules: ${question.unknownFlags}, so its flags are not known; with the flags of this command ${difference.says}`,
+      ],
+    };
   return { steps: [{ says }], causes: difference === undefined ? [] : [difference], unseen: [] };
-}
-
-/** Rules that differ may be right, as long as nobody knows the flags of the proxy that made them. */
-function ofUnknownFlags({ says, show }: Cause, why: string): Cause {
-  return {
-    id: "other_flags",
-    isSure: false,
-    says: `${why}, so its flags are not known, and whether the kernel's rules are right can't be told: with the flags of this command ${says}`,
-    ...(show === undefined ? {} : { show }),
-    mend: "ask again when the proxy answers (turnout status), or give all flags that it has; if these are all of them, the rules differ",
-  };
-}
-
-/** What a difference means depends on whose flags it was worked out with. */
-function asFlagsTell(
-  found: Cause,
-  { unknownFlags, isOfProxy }: Pick<PacketQuestion<never, never, never>, "unknownFlags" | "isOfProxy">,
-): Cause {
-  if (found.id === "other_flags" && isOfProxy === true) return ofAnotherProxy(found);
-  return unknownFlags === undefined ? found : ofUnknownFlags(found, unknownFlags);
 }
 
 /** The proxy knows its own flags, so rules of other flags are somebody else's. */

@@ -40,6 +40,18 @@ it("what other flags have made comes first, and blames nobody for the rest", () 
   });
 });
 
+it("what differs besides what other flags have made is told with it, where the backend has words for it", () => {
+  const describe = ({ key }: KernelObject): ObjectWords => ({
+    what: key,
+    show: `nft list ${key}`,
+    ...(key === "b" ? { isOfOtherSettings: true } : { differs: "the kernel sends to A, should: B" }),
+  });
+  const wanted = [object("a", own), object("b", own)];
+  const cause = firstDifference({ wanted, unwanted: [], held: held(object("a", other), object("b", other)) }, describe);
+  expect(cause).toMatchObject({ id: "other_flags", show: ["nft list b", "nft list a"] });
+  expect(cause?.says).toMatch(/Besides, which flags need not explain, the kernel sends to A, should: B$/);
+});
+
 it("long values are shown from where they begin to differ", () => {
   const rule = (port: number): string =>
     `-m comment --comment "shop/cart:http with a very long name of its own" -j DNAT --to-destination 10.1.0.7:${port}`;

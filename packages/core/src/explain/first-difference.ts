@@ -36,7 +36,11 @@ export function firstDifference<K extends KernelObject>(
   });
   const [first] = different;
   const ofOthers = different.find(({ words }) => words.isOfOtherSettings === true);
-  if (ofOthers !== undefined) return otherFlags(ofOthers.words);
+  if (ofOthers !== undefined)
+    return otherFlags(
+      ofOthers.words,
+      different.find(({ found, words }) => found !== undefined && words.isOfOtherSettings !== true && words.differs !== undefined)?.words,
+    );
   if (first !== undefined) {
     const { object, found, words } = first;
     const others = different.length === 1 ? "" : ` (and ${different.length - 1} more)`;
@@ -64,12 +68,13 @@ function tooMuch<K>([first, ...others]: readonly K[], describe: (object: K) => O
   return { id: "kernel_stale", says: `the kernel has ${words.what}${more}, which no Service asks for`, ...shown(words), mend: MEND };
 }
 
-function otherFlags(words: ObjectWords): Cause {
+/** @param besides what the kernel holds otherwise, too: flags may explain it, or may not. */
+function otherFlags(words: ObjectWords, besides?: ObjectWords): Cause {
   return {
     id: "other_flags",
     isSure: false,
-    says: `the rules in the kernel were made with other flags than this command was told, or by another version of Turnout: ${words.what} is whole, and another one than these flags make. So the rules can't be compared, and the steps may be wrong`,
-    ...shown(words),
+    says: `the rules in the kernel were made with other flags than this command was told, or by another version of Turnout: ${words.what} is whole, and another one than these flags make. So the rules can't be compared, and the steps may be wrong${besides === undefined ? "" : `. Besides, which flags need not explain, ${besides.differs}`}`,
+    show: [words.show, besides?.show].filter((command) => command !== undefined),
     mend: "give the flags that the proxy has (--config, --node-name, --cluster-cidr and so on), or, where the proxy runs, ask it: leave out --source, --backend, --config and --node-name",
   };
 }

@@ -96,14 +96,14 @@ export function flowCauses(packet: AskedPacket, fate: Fate, flows: readonly Flow
   if (fate.is !== "forward" || unanswered === undefined || protocol === "UDP") return [];
   const age = ageOf(unanswered, timeouts);
   const attempt = age === undefined ? "an attempt of this client" : `an attempt of this client ${age} s ago`;
-  const says = `${attempt} (port ${unanswered.sourcePort}) to ${answererOf(unanswered)} got no answer`;
+  const says = `${attempt} (port ${unanswered.sourcePort}) to ${answererOf(unanswered)} got no answer: it was lost on this node or behind it, or the answer was`;
   return [
     {
       id: "unanswered",
       isSure: false,
       says,
-      show: [show],
-      mend: "ask that endpoint itself whether it answers (turnout why --probe), then look at the network in between, and at NetworkPolicies",
+      show: [show, `tcpdump -ni any host ${unanswered.answerer}`],
+      mend: "ask that endpoint itself whether it answers (turnout why --probe). Where it does, see with tcpdump whether packets leave this node and answers come back to it: what neither leaves nor comes in, this node drops (docs/why.md says what why can't see); else look at the network in between, and at NetworkPolicies",
     },
   ];
 }

@@ -17,7 +17,7 @@ export type { DeviceParameters, KernelParameters } from "./parameters.ts";
 export { surveyHost } from "./survey.ts";
 export type { HostSurvey, OwnHook, SurveyOptions, Unseen } from "./survey.ts";
 export type { Writer, WriterKind } from "./writers.ts";
-export { twoTurnouts } from "./two-turnouts.ts";
+export { turnoutCauses } from "./turnout-processes.ts";
 export { surveyPath } from "./path.ts";
 export type { PathQuestion, PathTools } from "./path.ts";
 export { routeFor } from "./route.ts";

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { twoTurnouts } from "./two-turnouts.ts";
+import { turnoutCauses } from "./turnout-processes.ts";
 
-type Process = readonly [pid: number, command: string, parent?: number, net?: string];
+type Process = readonly [pid: number, command: string, parent?: number, net?: string, state?: string];
 
-function find(processes: readonly Process[]): ReturnType<typeof twoTurnouts> {
+function find(processes: readonly Process[]): ReturnType<typeof turnoutCauses> {
   const files = new Map<string, string>();
   const links = new Map([["/proc/self/ns/net", "net:[1]"]]);
-  for (const [pid, command, parent = 1, net = "net:[1]"] of processes) {
+  for (const [pid, command, parent = 1, net = "net:[1]", state = "S"] of processes) {
     files.set(`/proc/${pid}/comm`, "MainThread\n");
     files.set(`/proc/${pid}/cmdline`, command.replaceAll(" ", "\0"));
-    files.set(`/proc/${pid}/status`, `PPid:\t${parent}\nState:\tS\n`);
+    files.set(`/proc/${pid}/status`, `PPid:\t${parent}\nState:\t${state}\n`);
     links.set(`/proc/${pid}/ns/net`, net);
   }
-  return twoTurnouts({
+  return turnoutCauses({
     read: (path) => Promise.resolve(files.get(path)),
     list: () => Promise.resolve(["self", ...processes.map(([pid]) => String(pid))]),
     link: (path) => Promise.resolve(links.get(path)),
@@ -56,4 +56,11 @@ test.each<readonly [string, readonly Process[]]>([
   ],
 ])("%s is no second one", async (_name, processes) => {
   expect(await find(processes)).toEqual([]);
+});
+
+test("one that is stopped is named, with what has it go on", async () => {
+  const [cause, ...others] = await find([[7, RUN, 1, "net:[1]", "T"]]);
+  expect(others).toEqual([]);
+  expect(cause).toMatchObject({ id: "not_running", commands: ["kill -CONT 7"] });
+  expect(cause).not.toHaveProperty("isSure");
 });

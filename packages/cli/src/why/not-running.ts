@@ -1,0 +1,20 @@
+import type { Cause, ProxyError } from "@turnout/core";
+
+/** Say that the proxy does not answer. Pure. */
+export function notRunning({ code, what, object = "", hint }: ProxyError, source: string): Cause {
+  const port = /:(\d+)(?:,|$)/.exec(object)?.[1] ?? "10249";
+  const isLate = code === "timed_out";
+  const says = `${what.replace(/ \(.*/, "")} (${object})${isLate ? "" : ": it may not run"}. Rules that it has in the kernel no longer follow changes`;
+  const common = { id: "not_running", isSure: false, says } as const;
+  // Whether something drops packets on the way to it, or it hangs, who asked knows best.
+  if (isLate && hint !== undefined) return { ...common, show: [`ss -tlnp sport = :${port}`, "turnout doctor"], mend: hint };
+  return {
+    ...common,
+    show: [`ss -tlnp sport = :${port}`],
+    mend: "see why it ended or hangs, and start it again; if it serves metrics at another address, pass that with --address",
+    commands: [
+      ...(source.startsWith("file:") ? ["pgrep -af turnout"] : ["kubectl -n kube-system get pods -o wide"]),
+      "journalctl -u turnout",
+    ],
+  };
+}
