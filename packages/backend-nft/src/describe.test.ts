@@ -42,6 +42,15 @@ describe("what the kernel holds otherwise", () => {
     expect(describeObject(service(), "IPv4", service({ verdict }))).toMatchObject({ isOfOtherSettings: true });
   });
 
+  it("a verdict of other flags, and an endpoint that no flags choose", () => {
+    const held = service({ verdict: "goto masq-pick-tcp", cluster: ["10.9.9.9 . 8080"] });
+    expect(describeObject(service(), "IPv4", held)).toMatchObject({
+      isOfOtherSettings: true,
+      differs: expect.stringContaining("to 10.9.9.9:8080, should: 10.1.1.1:8080") as unknown,
+    });
+    expect(describeObject(service(), "IPv4", service({ verdict: "goto masq-pick-tcp" }))).not.toHaveProperty("differs");
+  });
+
   it("a chain: of other flags where it is whole, changed by somebody where it isn't", () => {
     expect(describeObject(chain("01e2/2"), "IPv4", chain("2131/2"))).toMatchObject({ isOfOtherSettings: true });
     expect(describeObject(chain("01e2/2"), "IPv4", chain("tampered  0"))).toMatchObject({

@@ -68,11 +68,22 @@ function differingDestination(
   const { kind, key, value } = wanted;
   const verdicts = VERDICT_MAPS[kind];
   if (held.verdict === "") return { differs: `the kernel lacks element ${key} of map ${verdicts} (table ${table})` };
-  if (held.verdict !== value.verdict && picksOf(held.verdict) === picksOf(value.verdict)) return { isOfOtherSettings: true };
+  const pools = differingPools(wanted, held, table);
+  if (held.verdict !== value.verdict && picksOf(held.verdict) === picksOf(value.verdict)) return { isOfOtherSettings: true, ...pools };
   if (held.verdict !== value.verdict)
     return {
       differs: `with packets for ${targetText(wanted)} the kernel does "${held.verdict}", should: "${value.verdict}" (map ${verdicts} of table ${table})`,
     };
+  return pools;
+}
+
+/** Which endpoints it has: no settings choose them, but for the node's name. */
+function differingPools(
+  wanted: ServiceObject | NodePortObject,
+  held: ServiceObject["value"] | NodePortObject["value"],
+  table: string,
+): Pick<ObjectWords, "differs" | "show"> {
+  const { kind, key, value } = wanted;
   const pool = (["cluster", "local"] as const).find((name) => value[name].join() !== held[name].join());
   if (pool === undefined) return {};
   const map = endpointMap(kind, protocolOf(wanted));

@@ -221,7 +221,7 @@ export interface ObjectWords {
   readonly show?: string;
   /** Of one that the host holds otherwise: how, as a sentence, e.g. `the kernel sends 10.96.0.10:80 to A, should: B`. Absent: values are compared. */
   readonly differs?: string;
-  /** The one that the host holds is whole, as we make it with other settings or in another version. */
+  /** The one that the host holds is whole, as we make it with other settings or in another version; `differs` is then what settings need not explain. */
   readonly isOfOtherSettings?: boolean;
 }
 

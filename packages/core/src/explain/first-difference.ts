@@ -36,11 +36,7 @@ export function firstDifference<K extends KernelObject>(
   });
   const [first] = different;
   const ofOthers = different.find(({ words }) => words.isOfOtherSettings === true);
-  if (ofOthers !== undefined)
-    return otherFlags(
-      ofOthers.words,
-      different.find(({ found, words }) => found !== undefined && words.isOfOtherSettings !== true && words.differs !== undefined)?.words,
-    );
+  if (ofOthers !== undefined) return otherFlags(ofOthers.words, different.find(({ words }) => words.differs !== undefined)?.words);
   if (first !== undefined) {
     const { object, found, words } = first;
     const others = different.length === 1 ? "" : ` (and ${different.length - 1} more)`;
