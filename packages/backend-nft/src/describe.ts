@@ -80,7 +80,7 @@ function differingDestination(
 /** Which endpoints it has: no settings choose them, but for the node's name. */
 function differingPools(
   wanted: ServiceObject | NodePortObject,
-  held: ServiceObject["value"] | NodePortObject["value"],
+  held: ServiceObject["value"],
   table: string,
 ): Pick<ObjectWords, "differs" | "show"> {
   const { kind, key, value } = wanted;

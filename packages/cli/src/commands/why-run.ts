@@ -129,6 +129,7 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
     timeoutMs: timeoutMs(options),
     causes: [...causes, ...running.causes],
     ...(running.late === undefined ? {} : { unknownFlags: running.late }),
+    ...(running.status !== undefined && causes.length === 0 ? { isOfProxy: true as const } : {}),
   });
 }
 

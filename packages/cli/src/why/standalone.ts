@@ -41,6 +41,8 @@ export interface StandaloneParts {
   readonly timeoutMs: number;
   /** What is known otherwise. */
   readonly causes: readonly Cause[];
+  /** The flags are those of the proxy that runs here. */
+  readonly isOfProxy?: true;
   /** Why the flags of the proxy that wrote the rules are not known; absent: they are, or none runs. */
   readonly unknownFlags?: string;
 }
@@ -83,7 +85,7 @@ function listed(names: readonly string[]): string {
 }
 
 async function explain(parts: StandaloneParts, state: NodeStateSource, issues: Issue[], signal: AbortSignal): Promise<Answer> {
-  const { question, module, config, world, causes, unknownFlags } = parts;
+  const { question, module, config, world, causes, unknownFlags, isOfProxy } = parts;
   const { family } = question;
   const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
   const report = (issue: Issue): void => void issues.push(issue);
@@ -132,6 +134,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
             backend,
             causes,
             ...(unknownFlags === undefined ? {} : { unknownFlags }),
+            ...(isOfProxy === undefined ? {} : { isOfProxy }),
             survey: (fate, stop) =>
               surveyHost(linux, packet, fate, { hostAddresses, masqueradeBit, podCIDRs: node.podCIDRs, ...rulePlaces(module.name) }, stop),
           },
