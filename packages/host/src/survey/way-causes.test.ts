@@ -197,6 +197,11 @@ describe("routes in the way", () => {
     expect(cause("10.1.2.1/32")).toMatchObject({ id: "no_route", commands: ["ip route del blackhole 10.1.2.1/32"] });
     expect(cause("10.1.0.0/16")?.says).toContain("the route blackhole 10.1.0.0/16 refuses it, and no narrower one leads there");
     expect(cause("10.1.0.0/16")?.commands).toBeUndefined();
+    // What a device that is down has taken along is narrower than what refuses then.
+    const links = new Map([...FACTS.links, ["veth1", { name: "veth1", isUp: false, hasCarrier: false, mtu: 1500 }]] as const);
+    const ids = (range: string) =>
+      wayCauses(PACKET, way, { ...FACTS, links, routes: [host(range, "", { type: "blackhole" })] }).map(({ id }) => id);
+    expect([ids("10.1.0.0/16"), ids("10.1.2.1/32")]).toEqual([["device_down"], ["no_route"]]);
   });
 
   it("one that refuses the service range is deleted, and where there is none one is added by a device", () => {

@@ -124,9 +124,11 @@ function lostCause(
     };
   if (route.rule !== undefined) return ruleCause(packet, route.says, route.rule, to, show, side);
   const refusing = refusingRoute(facts.routes, to);
-  if (refusing !== undefined) return refusedCause(packet, refusing, to, endpoint, side);
-  const lost = deviceCause(packet, route.says, to, facts, side);
+  // A wider one takes what a device that is down, or without IPv6, has taken its routes along for.
+  const isOwn = refusing?.prefixLength === (packet.family === "IPv4" ? 32 : 128);
+  const lost = isOwn ? undefined : deviceCause(packet, route.says, to, facts, side);
   if (lost !== undefined) return lost;
+  if (refusing !== undefined) return refusedCause(packet, refusing, to, endpoint, { isOwn, side });
   if (side === "back")
     return {
       id: "no_way_back",
@@ -146,8 +148,13 @@ function routeMend({ isLocal, nodeName }: FateEndpoint): string {
 }
 
 /** A route that refuses: it is in the way if it is for this address alone; else a narrower one may be missing, which the CNI sets. */
-function refusedCause(packet: AskedPacket, route: HostRoute, to: string, endpoint: FateEndpoint, side: "to" | "back"): Cause {
-  const isOwn = parseCIDR(route.range)?.prefixLength === (packet.family === "IPv4" ? 32 : 128);
+function refusedCause(
+  packet: AskedPacket,
+  route: HostRoute,
+  to: string,
+  endpoint: FateEndpoint,
+  { isOwn, side }: { readonly isOwn: boolean; readonly side: "to" | "back" },
+): Cause {
   const ip = packet.family === "IPv4" ? "ip" : "ip -6";
   const missing = side === "to" ? routeMend(endpoint) : `add a route to the client's network by the way it came: ${ip} route add ${to} …`;
   return {
