@@ -3,6 +3,7 @@ import { backendFaults } from "./backend-faults.ts";
 import type { Fault, HealthyCase } from "./fault.ts";
 import { healthyCases } from "./healthy.ts";
 import type { HealthyVariant } from "./healthy.ts";
+import { hookFaults } from "./hook-faults.ts";
 import { hostFaults } from "./host-faults.ts";
 import { ipvsKernelFaults, ipvsWayFaults } from "./ipvs-faults.ts";
 import { kernelFaults } from "./kernel-faults.ts";
@@ -39,7 +40,7 @@ export function allFaults(stage: FaultStage): readonly PlayedFault[] {
   return [
     ...of("objects", objectFaults()),
     ...of("host", hostFaults(stage)),
-    ...of("rules", ruleFaults(stage)),
+    ...of("rules", [...ruleFaults(stage), ...hookFaults(stage)]),
     ...of("backends", [...backendFaults(stage), ...ipvsWayFaults(stage)]),
     ...of("kernel", [...kernelFaults(stage), ...ipvsKernelFaults(stage)]),
   ].filter(({ fault }) => isPlayable(fault, stage.backend));

@@ -1,14 +1,14 @@
 import type { Answer, IPFamily } from "@turnout/core";
 import type { Place } from "@turnout/lab";
 import { TURNOUT } from "../proxy.ts";
-import { CLUSTER_CIDR, createSite } from "../site.ts";
+import { CLUSTER_CIDR, createSite, HOST_PORT } from "../site.ts";
 import type { Site, SiteOptions } from "../site.ts";
 import type { TestService } from "../services.ts";
 import type { FaultQuestion } from "./fault.ts";
 import { applyObjects } from "./objects.ts";
 
 /** Services of the laboratory that work. */
-export type ServiceName = "web" | "local" | "here" | "internal" | "affine" | "ranged" | "remote" | "hairpin";
+export type ServiceName = "web" | "local" | "here" | "internal" | "affine" | "ranged" | "remote" | "hairpin" | "self";
 
 /** A site with services that work, and a proxy on node1 that can be asked. */
 export interface FaultStage {
@@ -58,6 +58,7 @@ export async function createFaultStage(backend: string): Promise<FaultStage> {
       ranged: { endpoints: both, fields: { sourceRanges: ["203.0.113.0/24", "fd00:203::/64"] } },
       remote: { endpoints: ["pod-2-1"] },
       hairpin: { endpoints: ["pod-1-2"] },
+      self: { endpoints: ["node1"], targetPort: HOST_PORT },
     });
     await applyObjects(site);
     await site.waitForSync();

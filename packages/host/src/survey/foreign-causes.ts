@@ -59,11 +59,15 @@ function isLeftOut({ hasKubeChains = false }: HookedWay, chain: string): boolean
   return isProxyChain(chain) && !(hasKubeChains && chain === "KUBE-FORWARD");
 }
 
+function isBeforeRoute({ at, isAnswer, isLooped = false }: Passage): boolean {
+  return !isAnswer && !isLooped && ["ingress", "prerouting", "output"].includes(at);
+}
+
 /** Say which mark a packet has where its route is looked up, as far as that is known. Pure. */
 export function routedMark(tables: readonly ForeignTable[], way: HookedWay): number {
   let mark = 0;
   let unclear = 0;
-  for (const passage of passagesOf(way).filter(({ at, isAnswer }) => !isAnswer && ["ingress", "prerouting", "output"].includes(at)))
+  for (const passage of passagesOf(way).filter(isBeforeRoute))
     for (const { table, chain } of chainsAt(tables, passage)) {
       const marked = wantedMark(way, passage, mark);
       const played = playChain(table, chain, { ...passage.packet, mark: marked, unclearMark: unclear & ~(marked ^ mark) }, isProxyChain);
@@ -114,7 +118,7 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
   const isNat = base.hook?.type === "nat" && !passage.isAnswer && (passage.at === "prerouting" || passage.at === "output");
   // IPVS translates it all the same, but conntrack rewrites its source.
   const isLost = way.isServedAtInput === true ? way.endpoint.masquerade : way.isTranslated;
-  if (played.isUntracked && !passage.isAnswer && isLost) {
+  if (played.isUntracked && !passage.isAnswer && passage.isLooped !== true && isLost) {
     const what = way.isServedAtInput === true ? "its source can't be rewritten" : "it can't be translated";
     const says = `${at} keeps the packet from being tracked (notrack), so ${what}${ruleText(played.by?.text)}`;
     causes.push({
@@ -151,7 +155,7 @@ function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | Str
   let unclear = 0;
   let hasAsked = false;
   let last: { readonly table: ForeignTable; readonly played: Played } | undefined;
-  for (const passage of passagesOf(way).filter(({ isAnswer }) => !isAnswer)) {
+  for (const passage of passagesOf(way).filter(({ isAnswer, isLooped = false }) => !isAnswer && !isLooped)) {
     for (const { table, chain } of chainsAt(tables, passage)) {
       const priority = chain.hook?.priority ?? 0;
       if (passage.at === "postrouting" && priority >= MASQUERADED_AT) continue;

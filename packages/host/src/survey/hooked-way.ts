@@ -9,6 +9,10 @@ export interface HookedWay {
   readonly outDevice: string;
   /** The device that answers leave by. */
   readonly backDevice: string;
+  /** The device that what this host sends leaves by as long as it is not translated; absent: the same. */
+  readonly sentBy?: string;
+  /** There is no way to the endpoint: it gets no further than to where its route is looked up. */
+  readonly isLost?: boolean;
   /** conntrack translates it for a Service; false: it goes on as it is. */
   readonly isTranslated: boolean;
   /** A program at the client's socket has put the endpoint in the Service's place: `packet` is for the endpoint. */

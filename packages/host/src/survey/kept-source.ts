@@ -13,9 +13,11 @@ const MASQUERADING = "KUBE-POSTROUTING";
  * Shape: a cause where the answer does not come back for that; else what is to be known; undefined: nothing.
  */
 export function keptSource(table: ForeignTable, base: ForeignChain, played: Played, way: HookedWay): Cause | string | undefined {
-  const { endpoint, packet, isTranslated, hasKubeChains = false, isAnsweredHere = false } = way;
+  const { endpoint, packet, outDevice, isTranslated, hasKubeChains = false, isAnsweredHere = false } = way;
   const callsOurs = base.rules.some(({ actions }) => actions.some((one) => "chain" in one && one.chain === MASQUERADING));
-  if (!hasKubeChains || !isTranslated || !endpoint.masquerade || base.hook?.type !== "nat" || !callsOurs) return undefined;
+  // What stays on this host has a source that is its own.
+  if (outDevice === "" || !hasKubeChains || !isTranslated || !endpoint.masquerade || base.hook?.type !== "nat" || !callsOurs)
+    return undefined;
   if (played.is !== "pass" || played.rule === undefined || played.source !== undefined || played.skipped.has(MASQUERADING))
     return undefined;
   const { rule, chain = base.name } = played;

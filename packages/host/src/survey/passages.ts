@@ -16,17 +16,22 @@ export interface Passage {
   readonly isAnswer: boolean;
   /** Our nat chains have seen it before. */
   readonly isPastOurs: boolean;
+  /** It comes in by the loopback device, and conntrack knows it from where it was sent: it is tracked, translated and routed no more. */
+  readonly isLooped?: boolean;
   /** Which of the hook's chains it meets; absent: all. */
   readonly fits?: (hook: Hook) => boolean;
 }
 
+/** By which this host sends to itself. */
+const LOOPBACK = "lo";
+
 /** The hooks that a packet and its answer come by, in order. Pure. */
 export function passagesOf(way: HookedWay): readonly Passage[] {
-  const { packet, outDevice, backDevice } = way;
+  const { packet, backDevice } = way;
   const isAnsweredThere = backDevice === "" || packet.device === "" ? undefined : backDevice === packet.device;
   const first: HookedPacket = { ...firstPacket(way), isAnsweredThere };
   const there = way.isServedAtInput === true ? toBalancer(way, first) : toEndpoint(way, first);
-  return [...there, ...answersOf(way, first)].filter(({ at }) => at !== "postrouting" || backDevice !== "" || outDevice !== "");
+  return way.isLost === true ? there : [...there, ...answersOf(way, first)];
 }
 
 function firstPacket({ packet, isLocal, isInSet, isQueueServed }: HookedWay): HookedPacket {
@@ -61,19 +66,39 @@ const isBehind = (hook: Hook): boolean => !isBefore(hook);
 
 /** Translated where it comes in, and forwarded. */
 function toEndpoint(way: HookedWay, first: HookedPacket): readonly Passage[] {
-  const { packet, outDevice } = way;
+  const { packet, outDevice, sentBy = outDevice, isLost = false } = way;
   const isFromHost = packet.device === "";
   const sent = sentPacket(way, first);
   const entry = { at: isFromHost ? "output" : "prerouting", isAnswer: false } as const;
-  const leaving = isFromHost ? outDevice : "";
+  // The chains at output see the device of the route to the Service's address, also those that come after the translation.
+  const leaving = isFromHost ? sentBy || LOOPBACK : "";
   const past = { isAnswer: false, isPastOurs: true } as const;
-  return [
+  const entered: readonly Passage[] = [
     ...(isFromHost ? [] : [{ at: "ingress", packet: first, isAnswer: false, isPastOurs: false }]),
     { ...entry, packet: { ...first, outDevice: leaving }, isPastOurs: false, fits: isBefore },
     { ...entry, packet: { ...sent, outDevice: leaving }, isPastOurs: true, fits: isBehind },
-    ...(outDevice === "" ? [{ ...past, at: "input", packet: sent }] : []),
-    ...(outDevice !== "" && !isFromHost ? [{ ...past, at: "forward", packet: { ...sent, outDevice } }] : []),
-    ...(outDevice === "" ? [] : [{ ...past, at: "postrouting", packet: { ...sent, inDevice: "", outDevice } }]),
+  ];
+  if (isLost) return entered;
+  if (outDevice === "") return [...entered, ...(isFromHost ? loopedPassages(sent, past) : [{ ...past, at: "input", packet: sent }])];
+  return [
+    ...entered,
+    ...(isFromHost ? [] : [{ ...past, at: "forward", packet: { ...sent, outDevice } }]),
+    { ...past, at: "postrouting", packet: { ...sent, inDevice: "", outDevice } },
+  ];
+}
+
+const isNoNat = ({ type }: Hook): boolean => type !== "nat";
+
+/** From this host to itself, behind output. @source linux net/netfilter/nf_nat_core.c nf_nat_inet_fn: a connection is translated once for each hook's kind */
+function loopedPassages(packet: HookedPacket, sent: Pick<Passage, "isAnswer" | "isPastOurs">): readonly Passage[] {
+  const coming: HookedPacket = { ...packet, inDevice: LOOPBACK, outDevice: "", isAnsweredThere: true };
+  const looped = { ...sent, packet: coming, isLooped: true, fits: isNoNat } as const;
+  const leaving: Passage = { ...sent, at: "postrouting", packet: { ...packet, inDevice: "", outDevice: LOOPBACK } };
+  return [
+    sent.isAnswer ? { ...leaving, fits: isNoNat } : leaving,
+    { ...looped, at: "ingress" },
+    { ...looped, at: "prerouting" },
+    { ...looped, at: "input" },
   ];
 }
 
@@ -94,7 +119,7 @@ function toBalancer(way: HookedWay, first: HookedPacket): readonly Passage[] {
         ];
   const going: readonly Passage[] = [
     // A connection is translated once, where it begins.
-    { ...past, at: "output", packet: sent, fits: ({ type }) => type !== "nat" },
+    { ...past, at: "output", packet: sent, fits: isNoNat },
     { ...past, at: "postrouting", packet: sent },
   ];
   return outDevice === "" ? coming : [...coming, ...going];
@@ -113,17 +138,20 @@ function answersOf(way: HookedWay, first: HookedPacket): readonly Passage[] {
     state: "established",
     isAnsweredThere: true,
   };
-  const back = { isAnswer: true, isPastOurs: true } as const;
+  // A connection is translated by what opened it.
+  const back = { isAnswer: true, isPastOurs: true, fits: isNoNat } as const;
+  const isToHost = packet.device === "";
   const leaving = { ...answer, inDevice: "", outDevice: backDevice };
-  const coming: readonly Passage[] =
-    outDevice === ""
-      ? [{ ...back, at: "output", packet: leaving }]
-      : [
-          { ...back, at: "ingress", packet: answer },
-          { ...back, at: "prerouting", packet: answer },
-          packet.device === ""
-            ? { ...back, at: "input", packet: answer }
-            : { ...back, at: "forward", packet: { ...answer, outDevice: backDevice } },
-        ];
-  return [...coming, { ...back, at: "postrouting", packet: leaving }];
+  if (outDevice === "" && isToHost) {
+    const sent = { ...leaving, outDevice: LOOPBACK };
+    return [{ ...back, at: "output", packet: sent }, ...(way.isServedAtInput === true ? [] : loopedPassages(sent, back))];
+  }
+  const left: readonly Passage[] = backDevice === "" ? [] : [{ ...back, at: "postrouting", packet: leaving }];
+  if (outDevice === "") return [{ ...back, at: "output", packet: leaving }, ...left];
+  return [
+    { ...back, at: "ingress", packet: answer },
+    { ...back, at: "prerouting", packet: answer },
+    isToHost ? { ...back, at: "input", packet: answer } : { ...back, at: "forward", packet: { ...answer, outDevice: backDevice } },
+    ...left,
+  ];
 }

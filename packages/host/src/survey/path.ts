@@ -11,6 +11,7 @@ import { readHostRoutes } from "./host-routes.ts";
 import { mtuCauses } from "./mtu-causes.ts";
 import { routeFor } from "./route.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
+import type { Route } from "./route.ts";
 import type { HookedPacket } from "./rules/rule.ts";
 import { isAddressIn } from "./rules/values.ts";
 import { readBalancedWay, readLinks, readWay, readWayFacts } from "./way.ts";
@@ -51,7 +52,8 @@ const KUBE_SERVICES = "KUBE-SERVICES";
  */
 export async function surveyPath(tools: PathTools, question: PathQuestion, signal: AbortSignal): Promise<Survey> {
   const { packet, fate } = question;
-  if (await isUnreachable(tools.exec, question, signal)) return await unreachable(tools.exec, packet, signal);
+  const sent = await routeBefore(tools.exec, question, signal);
+  if (sent?.is === "none" && sent.why !== "other") return await unreachable(tools.exec, packet, signal);
   const [foreign, flows, timeouts, counters, isQueueServed] = await Promise.all([
     readForeignTables(tools, packet.family, { readsServices: !question.hasKubeChains }, signal),
     // No packet of a client whose socket is translated is for the Service's address.
@@ -60,7 +62,7 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
     readCounters(tools.read),
     readQueues(tools.read),
   ]);
-  const found = { ...question, ...foreign, isQueueServed };
+  const found: Found = { ...question, ...foreign, isQueueServed, sentBy: sent?.is === "way" && !sent.isLocal ? sent.device : undefined };
   const ways = await Promise.all(targetsOf(packet, fate).map((endpoint) => wayTo(tools, found, endpoint, signal)));
   // By which device packets come in matters where some were dropped for coming in by the wrong one.
   const facts = await readWayFacts(tools, packet, ways, { ofAllDevices: counters.reversePathDrops > 0 }, signal);
@@ -94,11 +96,10 @@ function isBySocket(fate: Fate): boolean {
   return fate.is === "forward" && fate.at === "socket";
 }
 
-/** A program of this host connects to the Service's address, and the kernel has no route there. At a socket the endpoint is put in its place first. */
-async function isUnreachable(exec: Exec, { packet, fate }: PathQuestion, signal: AbortSignal): Promise<boolean> {
-  if (packet.device !== "" || fate.is !== "forward" || isBySocket(fate)) return false;
-  const route = await routeFor(exec, packet.family, { to: packet.destination }, signal);
-  return route.is === "none" && route.why !== "other";
+/** The route by which a program of this host connects to the Service's address; undefined: none does. At a socket the endpoint is put in its place first. */
+async function routeBefore(exec: Exec, { packet, fate }: PathQuestion, signal: AbortSignal): Promise<Route | undefined> {
+  if (packet.device !== "" || fate.is !== "forward" || isBySocket(fate)) return undefined;
+  return await routeFor(exec, packet.family, { to: packet.destination }, signal);
 }
 
 async function unreachable(exec: Exec, packet: AskedPacket, signal: AbortSignal): Promise<Survey> {
@@ -118,6 +119,8 @@ function answeredHere({ destination, port, protocol }: AskedPacket, survey: Surv
 /** What is read before ways are looked up. */
 interface Found extends PathQuestion, ForeignTables {
   readonly isQueueServed: HookedPacket["isQueueServed"];
+  /** The device to the Service's address; undefined: nothing is sent there, or it is this host's own. */
+  readonly sentBy: string | undefined;
 }
 
 /** Look up the way to one endpoint, with the mark that the packet has there. */
@@ -131,9 +134,9 @@ async function wayTo(tools: PathTools, found: Found, endpoint: FateEndpoint, sig
 
 /** A packet's way as rules of others see it. */
 function hookedWay(
-  { packet: asked, fate, hostAddresses, masqueradeBit, hasKubeChains, servesAtInput, podCIDRs = [], isQueueServed }: Found,
+  { packet: asked, fate, hostAddresses, masqueradeBit, hasKubeChains, servesAtInput, podCIDRs = [], isQueueServed, sentBy }: Found,
   packet: AskedPacket,
-  way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isInSet">,
+  way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isLost" | "isInSet">,
 ): HookedWay {
   const { endpoint } = way;
   const isAtSocket = isBySocket(fate);
@@ -141,7 +144,7 @@ function hookedWay(
   return {
     ...way,
     packet: isAtSocket ? { ...packet, destination: endpoint.ip, port: endpoint.port } : packet,
-    isTranslated: fate.is === "forward" && !isAtSocket,
+    ...(fate.is === "forward" && !isAtSocket ? { isTranslated: true, sentBy: sentBy ?? "" } : { isTranslated: false }),
     isBySocket: isAtSocket,
     hasKubeChains,
     isServedAtInput: isAtInput({ fate, servesAtInput }),
@@ -232,7 +235,7 @@ async function playForeign(exec: Exec, found: Found, way: Way, facts: WayFacts, 
       if (!held.has(key)) asked.set(key, [set, member]);
       return held.get(key);
     };
-    const hooked = hookedWay(found, packet, { endpoint: way.endpoint, outDevice, backDevice, isInSet });
+    const hooked = hookedWay(found, packet, { endpoint: way.endpoint, outDevice, backDevice, isLost: way.there.is === "none", isInSet });
     const { causes, notes = [], unjudged } = foreignFindings(tables, hooked);
     const narrow = mtuCauses(tables, found, way, facts, { isLocal: hooked.isLocal, isInSet });
     if (asked.size === 0 || round === SET_ROUNDS) return { causes: [...causes, ...narrow], notes, unjudged };

@@ -1,0 +1,93 @@
+import type { Fault } from "./fault.ts";
+import type { FaultStage } from "./stage.ts";
+
+const nft = (text: string): string => `nft '${text}'`;
+/** Backends that translate packets of this node itself, where others can see it. */
+const TRANSLATING = ["nft", "iptables"];
+const FORWARDED = [...TRANSLATING, "ebpf"];
+
+/** What faults at single hooks are made of. */
+type Ground = ReturnType<typeof groundOf>;
+
+function groundOf({ services, site }: FaultStage) {
+  const to = (name: keyof FaultStage["services"], way: "clusterIP" | "nodePort@node1") => {
+    const { address, port } = services[name].target(way, "IPv4");
+    return { to: address, port };
+  };
+  const pod = (name: string): string => site.place(name).address("IPv4");
+  return { to, pod };
+}
+
+/** Rules of others on the way of a packet through the kernel's hooks. */
+export function hookFaults(stage: FaultStage): readonly Fault[] {
+  const ground = groundOf(stage);
+  return [...loopbackFaults(ground)];
+}
+
+/** Add rules, and take them away again. */
+function rules(tool: string, ...added: readonly string[]): Required<Pick<Fault, "inject" | "mend">> {
+  return {
+    inject: added.map((rule) => `${tool} ${rule}`).join("; "),
+    mend: added.map((rule) => `${tool} ${rule.replace(/-[AI] /, "-D ").replace(/^(-P \S+) DROP/, "$1 ACCEPT")}`).join("; "),
+  };
+}
+
+const KNOWN = "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT";
+
+/** What this node sends to an endpoint that is itself leaves and comes in by lo. */
+function loopbackFaults({ to }: Ground): readonly Fault[] {
+  const ask = { from: "host", ...to("self", "clusterIP") };
+  const hardened = rules("iptables-nft", "-A INPUT -i lo -j ACCEPT", `-A INPUT ${KNOWN}`, "-P INPUT DROP");
+  const closed = rules("iptables-nft", "-A INPUT -s 127.0.0.0/8 -j ACCEPT", `-A INPUT ${KNOWN}`, "-P INPUT DROP");
+  return [
+    {
+      name: "lo: INPUT lets in what this node sends to itself, and drops the rest (iptables)",
+      backends: FORWARDED,
+      culprits: [],
+      connections: "arrive",
+      ask,
+      ...hardened,
+    },
+    {
+      name: "lo: INPUT lets in what this node sends to itself, and drops the rest (nftables)",
+      backends: FORWARDED,
+      culprits: [],
+      connections: "arrive",
+      ask: { ...ask, ...to("self", "nodePort@node1") },
+      inject: nft(
+        'add table inet fw; add chain inet fw i { type filter hook input priority 0; policy drop; }; add rule inet fw i iif "lo" accept; add rule inet fw i ct state established,related accept',
+      ),
+      mend: "nft delete table inet fw",
+    },
+    {
+      name: "lo: INPUT drops what this node sends to itself",
+      backends: FORWARDED,
+      culprits: ["foreign_drop"],
+      connections: "mended",
+      ask,
+      inject: closed.inject,
+      mend: `${closed.mend}; for m in '-m conntrack --ctstate DNAT' '-p tcp'; do iptables-nft -S INPUT | grep -e "-A INPUT .*$m.* -j ACCEPT" | sed 's/^-A/iptables-nft -D/' | sh; done`,
+    },
+    {
+      name: "lo: OUTPUT lets out what leaves by lo, and the Service's address leads elsewhere",
+      backends: TRANSLATING,
+      culprits: ["foreign_drop"],
+      connections: "mended",
+      ask,
+      ...outputs("; iptables-nft -D OUTPUT -m conntrack --ctstate DNAT -j ACCEPT 2>/dev/null || true"),
+    },
+    {
+      name: "lo: OUTPUT lets out what leaves by lo, and sockets are translated before",
+      backends: ["ebpf"],
+      culprits: [],
+      connections: "arrive",
+      ask,
+      ...outputs(""),
+    },
+  ];
+}
+
+function outputs(also: string): Required<Pick<Fault, "inject" | "mend">> {
+  const { inject, mend } = rules("iptables-nft", "-A OUTPUT -o lo -j ACCEPT", `-A OUTPUT ${KNOWN}`, "-P OUTPUT DROP");
+  return { inject, mend: `${mend}${also}` };
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { foreignFindings } from "./foreign-causes.ts";
+import type { HookedWay } from "./hooked-way.ts";
+import { readIptablesTable } from "./rules/iptables-rules.ts";
+import type { ForeignTable } from "./rules/rule.ts";
+
+const WAY: HookedWay = {
+  packet: { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "198.51.100.1", port: 80, device: "eth0" },
+  endpoint: { ip: "10.1.1.1", port: 8080, nodeName: "n1", isLocal: true, masquerade: false },
+  outDevice: "veth1",
+  backDevice: "eth0",
+  isTranslated: true,
+  markBit: 0,
+  isLocal: () => false,
+  isInSet: () => false,
+};
+
+const BUILT_IN = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"].map((chain) => `:${chain} ACCEPT\n`).join("");
+const iptables = (rules: string, table = "filter"): ForeignTable => readIptablesTable("iptables", table, `${BUILT_IN}${rules}`);
+const blamed = (tables: ForeignTable | readonly ForeignTable[], way: Partial<HookedWay> = {}): readonly string[] =>
+  foreignFindings([tables].flat(), { ...WAY, ...way }).causes.map(({ id }) => id);
+
+describe("from this host to itself", () => {
+  const self: Partial<HookedWay> = {
+    packet: { ...WAY.packet, source: "172.18.0.1", destination: "10.96.0.9", device: "" },
+    endpoint: { ...WAY.endpoint, ip: "172.18.0.1" },
+    outDevice: "",
+    backDevice: "",
+    sentBy: "eth0",
+    isLocal: (ip) => ip === "172.18.0.1",
+  };
+
+  it.each<readonly [string, string, string, readonly string[]]>([
+    ["it comes in by lo, and the answer too", "filter", "-P INPUT DROP\n-A INPUT -i lo -j ACCEPT", []],
+    ["it comes in by no other device", "filter", "-A INPUT -i eth0 -j ACCEPT\n-A INPUT -j DROP", ["foreign_drop", "foreign_drop"]],
+    [
+      "at output it leaves by the device of the Service's address",
+      "filter",
+      "-A OUTPUT -o eth0 -p tcp --dport 8080 -j DROP",
+      ["foreign_drop"],
+    ],
+    ["behind that it leaves by lo", "mangle", "-A POSTROUTING ! -o lo -j DROP", []],
+    ["answers are sent by lo", "filter", "-A OUTPUT ! -o lo -p tcp --sport 8080 -j DROP", []],
+    ["it is not translated again", "nat", "-A PREROUTING -i lo -p tcp -j REDIRECT --to-ports 3128", []],
+    ["it is tracked already", "raw", "-A PREROUTING -i lo -j CT --notrack", []],
+    ["it comes in where answers leave", "raw", "-A PREROUTING -m rpfilter --invert -j DROP", []],
+    ["it is not forwarded", "filter", "-P FORWARD DROP", []],
+  ])("%s", (_name, table, text, wanted) => {
+    expect(blamed(iptables(text, table), self)).toEqual(wanted);
+  });
+
+  it("by the device of the endpoint where its socket is translated", () => {
+    const { sentBy: _, ...rest } = self;
+    expect(blamed(iptables("-A OUTPUT ! -o lo -j DROP"), { ...rest, isTranslated: false, isBySocket: true })).toEqual([]);
+  });
+});
+
+it("the answer to this host ends at input", () => {
+  const host = { packet: { ...WAY.packet, source: "172.18.0.1", device: "" }, backDevice: "" };
+  expect(blamed(iptables("-A POSTROUTING -p tcp --sport 8080 -j DROP", "mangle"), host)).toEqual([]);
+  expect(blamed(iptables("-A INPUT -p tcp --sport 8080 -j DROP"), host)).toEqual(["foreign_drop"]);
+});
+
+it("what has no route comes to no hook behind it", () => {
+  const drop = iptables("-P INPUT DROP\n-P FORWARD DROP\n-P OUTPUT DROP");
+  expect(blamed(drop, { outDevice: "", isLost: true })).toEqual([]);
+  expect(blamed(drop, { outDevice: "" })).toEqual(["foreign_drop", "foreign_drop"]);
+});
