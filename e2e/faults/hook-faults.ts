@@ -21,7 +21,7 @@ function groundOf({ services, site }: FaultStage) {
 /** Rules of others on the way of a packet through the kernel's hooks. */
 export function hookFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...loopbackFaults(ground)];
+  return [...loopbackFaults(ground), ...earlierFaults(ground)];
 }
 
 /** Add rules, and take them away again. */
@@ -83,6 +83,46 @@ function loopbackFaults({ to }: Ground): readonly Fault[] {
       connections: "arrive",
       ask,
       ...outputs(""),
+    },
+  ];
+}
+
+/** With eBPF conntrack knows the translation of what comes in before any nat chain is asked; what sockets send it asks about. */
+function earlierFaults({ to, pod }: Ground): readonly Fault[] {
+  const backends = ["ebpf"];
+  const remote = to("remote", "nodePort@node1");
+  const redirect = (chain: string, match: string): Pick<Fault, "inject" | "mend"> =>
+    rules("iptables-nft", `-t nat -A ${chain} -p tcp ${match} -j REDIRECT --to-ports 3128`);
+  const redirected = { backends, culprits: ["foreign_translation"], connections: "mended" } as const;
+  const quiet = ({ inject = "", mend = "" }: Pick<Fault, "inject" | "mend">) => ({ inject, mend: `${mend} 2>/dev/null || true` });
+  return [
+    {
+      name: "eBPF: a node port is redirected in nat PREROUTING, and conntrack knows better",
+      backends,
+      culprits: [],
+      connections: "arrive",
+      ask: { from: "client1", ...remote },
+      ...redirect("PREROUTING", `--dport ${remote.port}`),
+    },
+    {
+      name: "eBPF: a source is rewritten in nat POSTROUTING, and conntrack knows better",
+      backends,
+      culprits: [],
+      connections: "arrive",
+      ask: { from: "client1", ...remote },
+      ...rules("iptables-nft", `-t nat -A POSTROUTING -d ${pod("pod-2-1")} -p tcp -j SNAT --to-source 198.18.0.1`),
+    },
+    {
+      name: "eBPF: what a pod's socket sends to the endpoint is redirected in nat PREROUTING",
+      ...redirected,
+      ask: { from: "pod-1-2", ...to("here", "clusterIP") },
+      ...quiet(redirect("PREROUTING", `-d ${pod("pod-1-1")} --dport 8080`)),
+    },
+    {
+      name: "eBPF: what this node's socket sends to the endpoint is redirected in nat OUTPUT",
+      ...redirected,
+      ask: { from: "host", ...to("here", "clusterIP") },
+      ...quiet(redirect("OUTPUT", `-d ${pod("pod-1-1")} --dport 8080`)),
     },
   ];
 }

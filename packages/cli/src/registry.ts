@@ -22,6 +22,8 @@ export interface KnownBackend {
   readonly hasKubeChains?: true;
   /** IPVS serves: packets for Services come in for this host itself. */
   readonly servesAtInput?: true;
+  /** Programs at devices tell conntrack what a packet becomes, before any hook of netfilter. */
+  readonly translatesAtDevices?: true;
   /** Commands that show its rules on a node, for people who look around. */
   readonly looks?: readonly { readonly what: string; readonly command: string }[];
 }
@@ -64,6 +66,7 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     summary: "eBPF at sockets and devices, Linux 6.1 or newer with BTF; has to be asked for",
     load: () => import("@turnout/backend-ebpf"),
     loadTesting: () => import("@turnout/backend-ebpf/testing"),
+    translatesAtDevices: true,
     isNeverAuto: true,
     looks: [
       { what: "programs at devices", command: "bpftool net" },
@@ -177,12 +180,13 @@ export async function chooseBackend(choice: BackendChoice): Promise<ChosenBacken
 }
 
 /** Where a backend's rules are. */
-export type RulePlaces = Readonly<Required<Record<"hasKubeChains" | "servesAtInput", boolean>>>;
+export type RulePlaces = Readonly<Required<Record<"hasKubeChains" | "servesAtInput" | "translatesAtDevices", boolean>>>;
 
 /** Tell where a backend's rules are; of one that doesn't come with turnout nobody knows. */
 export function rulePlaces(name: string): RulePlaces {
-  const { hasKubeChains = false, servesAtInput = false } = KNOWN_BACKENDS.find((known) => known.name === name) ?? {};
-  return { hasKubeChains, servesAtInput };
+  const known = KNOWN_BACKENDS.find((one) => one.name === name);
+  const { hasKubeChains = false, servesAtInput = false, translatesAtDevices = false } = known ?? {};
+  return { hasKubeChains, servesAtInput, translatesAtDevices };
 }
 
 function asked(module: BackendModule): ChosenBackend {

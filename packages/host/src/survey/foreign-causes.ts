@@ -129,13 +129,15 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
       ...deletionOf(played),
     });
   }
-  if (isNat && played.isTranslated && way.isTranslated && (base.hook?.priority ?? 0) <= TRANSLATED_AT) {
-    const says = `${at} translates the packet before the proxy does${ruleText(played.by?.text)}`;
+  const isTaken = way.isBySocket === true || (way.isTranslated && (base.hook?.priority ?? 0) <= TRANSLATED_AT);
+  if (isNat && played.isTranslated && isTaken) {
+    const what = way.isBySocket === true ? "sends what is for the endpoint elsewhere" : "translates the packet before the proxy does";
+    const says = `${at} ${what}${ruleText(played.by?.text)}`;
     causes.push({
       id: "foreign_translation",
       says,
       show: [showCommand(table, played.byChain ?? base.name)],
-      mend: "leave the Service's addresses out of that rule, or delete it",
+      mend: `leave the ${way.isBySocket === true ? "endpoints'" : "Service's"} addresses out of that rule, or delete it`,
       ...deletionOf(played),
     });
   }

@@ -21,6 +21,8 @@ export interface HookedWay {
   readonly hasKubeChains?: boolean;
   /** IPVS translates it, behind the input hook: it comes in for an address of this host, which then sends it on as if it were its own. */
   readonly isServedAtInput?: boolean;
+  /** conntrack knows what its addresses become, both of them, before the first hook: no nat chain is asked. */
+  readonly isTranslatedBefore?: boolean;
   /** What the endpoint sends to the packet's source comes by this host. */
   readonly isAnsweredHere?: boolean;
   /** The mark that asks for masquerade; 0: the backend uses none. */

@@ -66,3 +66,22 @@ it("what has no route comes to no hook behind it", () => {
   expect(blamed(drop, { outDevice: "", isLost: true })).toEqual([]);
   expect(blamed(drop, { outDevice: "" })).toEqual(["foreign_drop", "foreign_drop"]);
 });
+
+describe("what programs at devices have told conntrack", () => {
+  const told = { isTranslatedBefore: true };
+  const redirect = iptables("-A PREROUTING -p tcp --dport 80 -j REDIRECT --to-ports 3128", "nat");
+
+  it("no nat chain is asked about, neither of the destination nor of the source", () => {
+    expect([blamed(redirect), blamed(redirect, told)]).toEqual([["foreign_translation"], []]);
+    const snat = iptables("-A POSTROUTING -j SNAT --to-source 192.0.2.9", "nat");
+    const unjudged = (way: Partial<HookedWay>): number => foreignFindings([snat], { ...WAY, ...way }).unjudged.length;
+    expect([unjudged({}), unjudged(told)]).toEqual([1, 0]);
+  });
+
+  it("other chains are, and nat chains about what is not translated", () => {
+    expect(blamed(iptables("-A PREROUTING -p tcp --dport 80 -j DROP", "mangle"), told)).toEqual(["foreign_drop"]);
+    const socket = { packet: { ...WAY.packet, destination: "10.1.1.1", port: 80 }, isTranslated: false, isBySocket: true };
+    expect(blamed(redirect, { ...told, ...socket })).toEqual(["foreign_translation"]);
+    expect(blamed(redirect, { ...told, isTranslated: false })).toEqual([]);
+  });
+});

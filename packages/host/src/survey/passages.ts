@@ -31,7 +31,9 @@ export function passagesOf(way: HookedWay): readonly Passage[] {
   const isAnsweredThere = backDevice === "" || packet.device === "" ? undefined : backDevice === packet.device;
   const first: HookedPacket = { ...firstPacket(way), isAnsweredThere };
   const there = way.isServedAtInput === true ? toBalancer(way, first) : toEndpoint(way, first);
-  return way.isLost === true ? there : [...there, ...answersOf(way, first)];
+  const all = way.isLost === true ? there : [...there, ...answersOf(way, first)];
+  if (!way.isTranslated || way.isTranslatedBefore !== true) return all;
+  return all.map(({ fits, ...passage }) => ({ ...passage, fits: (hook) => isNoNat(hook) && (fits?.(hook) ?? true) }));
 }
 
 function firstPacket({ packet, isLocal, isInSet, isQueueServed }: HookedWay): HookedPacket {

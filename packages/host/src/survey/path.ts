@@ -34,6 +34,8 @@ export interface PathQuestion {
   readonly hasKubeChains: boolean;
   /** IPVS serves Services: their addresses are this host's own, and what comes in for them is sent on as if this host sent it. */
   readonly servesAtInput: boolean;
+  /** Programs at devices have told conntrack what becomes of a packet before any chain sees it. */
+  readonly translatesAtDevices: boolean;
   /** Of the packet mark; undefined: the backend asks for masquerade otherwise. */
   readonly masqueradeBit: number | undefined;
   /** The ranges of this node's pods; absent: nobody knows. */
@@ -134,7 +136,18 @@ async function wayTo(tools: PathTools, found: Found, endpoint: FateEndpoint, sig
 
 /** A packet's way as rules of others see it. */
 function hookedWay(
-  { packet: asked, fate, hostAddresses, masqueradeBit, hasKubeChains, servesAtInput, podCIDRs = [], isQueueServed, sentBy }: Found,
+  {
+    packet: asked,
+    fate,
+    hostAddresses,
+    masqueradeBit,
+    hasKubeChains,
+    servesAtInput,
+    translatesAtDevices,
+    podCIDRs = [],
+    isQueueServed,
+    sentBy,
+  }: Found,
   packet: AskedPacket,
   way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isLost" | "isInSet">,
 ): HookedWay {
@@ -148,6 +161,7 @@ function hookedWay(
     isBySocket: isAtSocket,
     hasKubeChains,
     isServedAtInput: isAtInput({ fate, servesAtInput }),
+    isTranslatedBefore: translatesAtDevices,
     isAnsweredHere: endpoint.isLocal || isLocal(asked.source) || podCIDRs.some((range) => isAddressIn(asked.source, range) === true),
     markBit: masqueradeBit === undefined ? 0 : 2 ** masqueradeBit,
     isLocal,
