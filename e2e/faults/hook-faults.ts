@@ -21,7 +21,7 @@ function groundOf({ services, site }: FaultStage) {
 /** Rules of others on the way of a packet through the kernel's hooks. */
 export function hookFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...loopbackFaults(ground), ...earlierFaults(ground)];
+  return [...loopbackFaults(ground), ...earlierFaults(ground), ...bypassFaults(ground)];
 }
 
 /** Add rules, and take them away again. */
@@ -124,6 +124,23 @@ function earlierFaults({ to, pod }: Ground): readonly Fault[] {
       ask: { from: "host", ...to("here", "clusterIP") },
       ...quiet(redirect("OUTPUT", `-d ${pod("pod-1-1")} --dport 8080`)),
     },
+  ];
+}
+
+/** With iptables our chain is one of many of a table; with nftables our table is another one. */
+function bypassFaults({ to }: Ground): readonly Fault[] {
+  const quiet = ({ inject = "", mend = "" }: Pick<Fault, "inject" | "mend">) => ({ inject, mend: `${mend} 2>/dev/null || true` });
+  const nodePorts = quiet(rules("iptables-nft", "-t nat -I PREROUTING -i eth0 -p tcp -m multiport --dports 30000:32767 -j ACCEPT"));
+  const serviceRange = quiet(rules("iptables-nft", "-t nat -I OUTPUT -d 10.96.0.0/16 -j RETURN"));
+  const fromClient = { from: "client1", ...to("here", "nodePort@node1") };
+  const fromHost = { from: "host", ...to("here", "clusterIP") };
+  const bypassed = { backends: ["iptables"], culprits: ["bypassed"], connections: "mended" } as const;
+  const harmless = { backends: ["nft"], culprits: [], connections: "arrive" } as const;
+  return [
+    { name: "nat PREROUTING accepts node ports before KUBE-SERVICES", ...bypassed, ask: fromClient, ...nodePorts },
+    { name: "nat OUTPUT returns the service range before KUBE-SERVICES", ...bypassed, ask: fromHost, ...serviceRange },
+    { name: "nat PREROUTING accepts node ports, and our table is another one", ...harmless, ask: fromClient, ...nodePorts },
+    { name: "nat OUTPUT returns the service range, and our table is another one", ...harmless, ask: fromHost, ...serviceRange },
   ];
 }
 

@@ -75,6 +75,7 @@ export const CAUSES = {
   conntrack_full: "the table of connections is full",
   stale_flow: "the kernel remembers this flow, and sends it where it went before",
   foreign_translation: "rules of another program translate the packet before ours",
+  bypassed: "rules of another program end the table before ours are asked",
   network_policy: "a NetworkPolicy, as the CNI enforces it, drops the packet",
   foreign_drop: "rules of another program drop the packet or its answer",
   untracked: "rules of another program keep the packet from being tracked, so it is not translated",

@@ -268,6 +268,7 @@ describe("our own chains among those of others", () => {
     expect(found.causes[0]?.commands).toEqual(["iptables -t nat -D POSTROUTING -d 10.1.0.0/16 -j ACCEPT"]);
     const own = left(skip, { packet: { ...WAY.packet, source: "10.1.1.1" }, isAnsweredHere: true });
     expect(own.causes[0]?.says).toContain("drops it, as it is its own address");
+    expect(ids(left("-A POSTROUTING -d 10.1.0.0/16 -j RETURN"))).toEqual(["no_masquerade"]);
   });
 
   it.each<readonly [string, string, Partial<HookedWay>]>([

@@ -1,4 +1,6 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
+import { bypassedCause } from "./bypassed.ts";
+import type { PlayedChain } from "./bypassed.ts";
 import { dropCause, ruleText, showCommand, TRANSLATED_AT, unjudgedRule } from "./drop-causes.ts";
 import { isProxyChain } from "./foreign-tables.ts";
 import type { HookedWay } from "./hooked-way.ts";
@@ -28,6 +30,7 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
   let mark = 0;
   let unclear = 0;
   for (const passage of passagesOf(way)) {
+    const met: PlayedChain[] = [];
     for (const { table, chain } of chainsAt(tables, passage)) {
       const marked = way.markBit !== 0 && !passage.isAnswer ? wantedMark(way, passage, mark) : passage.packet.mark;
       const played = playChain(
@@ -36,6 +39,7 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
         { ...passage.packet, mark: marked, unclearMark: passage.isAnswer ? 0 : unclear & ~(marked ^ mark) },
         (name) => isLeftOut(way, name),
       );
+      met.push({ table, base: chain, played });
       if (!passage.isAnswer) ({ mark, unclearMark: unclear } = played);
       const strange = passage.isAnswer ? undefined : strangeSource(table, played, way);
       if (strange !== undefined) unjudged.set(strange.by, strange.rule);
@@ -47,6 +51,8 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
         if (doubt.may !== "pass" && !unjudged.has(doubt.rule)) unjudged.set(doubt.rule, unjudgedRule(table, doubt, passage));
       if (played.is !== "pass") break;
     }
+    const bypassed = bypassedCause(met, passage, way);
+    if (bypassed !== undefined) causes.push(bypassed);
   }
   const lost = markCause(tables, way);
   if (lost !== undefined && "by" in lost) unjudged.set(lost.by, lost.rule);

@@ -18,9 +18,9 @@ export function keptSource(table: ForeignTable, base: ForeignChain, played: Play
   // What stays on this host has a source that is its own.
   if (outDevice === "" || !hasKubeChains || !isTranslated || !endpoint.masquerade || base.hook?.type !== "nat" || !callsOurs)
     return undefined;
-  if (played.is !== "pass" || played.rule === undefined || played.source !== undefined || played.skipped.has(MASQUERADING))
-    return undefined;
-  const { rule, chain = base.name } = played;
+  const rule = played.rule ?? played.returnedBy;
+  if (played.is !== "pass" || rule === undefined || played.source !== undefined || played.skipped.has(MASQUERADING)) return undefined;
+  const { chain = base.name } = played;
   const says = `${table.name}, chain ${chain}, lets the packet leave before ${MASQUERADING} rewrites its source${ruleText(rule.text)}: ${endpoint.ip} sees ${packet.source}`;
   const isOwn = endpoint.ip === packet.source;
   if (!isOwn && isAnsweredHere) return `${says}, not an address of this node`;

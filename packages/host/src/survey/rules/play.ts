@@ -20,6 +20,8 @@ export interface Played {
   readonly unclearMark: number;
   /** What the source becomes, and by which rule. */
   readonly source: { readonly address: string; readonly chain: string; readonly rule: ForeignRule } | undefined;
+  /** The rule by which the packet left the base chain itself, to its policy. */
+  readonly returnedBy?: ForeignRule;
   /** The rule that did the last of these. */
   readonly by?: ForeignRule;
   readonly byChain?: string;
@@ -51,11 +53,17 @@ export function playChain(table: ForeignTable, base: ForeignChain, packet: Hooke
     doubts: [],
     skipped: new Set(),
     met: { rules: 0 },
+    returnedBy: undefined,
   };
   const end = walk(table, base, packet, isSkipped, state, 0);
   const effects = { ...state };
-  const { by, byChain, met: _, ...rest } = effects;
-  const told = { ...rest, ...(by === undefined ? {} : { by }), ...(byChain === undefined ? {} : { byChain }) };
+  const { by, byChain, returnedBy, met: _, ...rest } = effects;
+  const told = {
+    ...rest,
+    ...(by === undefined ? {} : { by }),
+    ...(byChain === undefined ? {} : { byChain }),
+    ...(returnedBy === undefined ? {} : { returnedBy }),
+  };
   if (end === "return" || end === "end")
     return base.hook?.policy === "drop" ? { ...told, is: "drop", chain: base.name } : { ...told, is: "pass" };
   return { ...told, ...end };
@@ -72,6 +80,7 @@ interface State {
   readonly doubts: Doubt[];
   readonly skipped: Set<string>;
   readonly met: { rules: number };
+  returnedBy: ForeignRule | undefined;
 }
 
 type End = "return" | "end" | { readonly is: Played["is"]; readonly chain: string; readonly rule: ForeignRule };
@@ -104,6 +113,7 @@ function walk(
       if (!isCertain || isSeveral(action)) noteDoubts([action].flat(), scene);
       else {
         const end = act(action, scene);
+        if (end === "return" && depth === 0) state.returnedBy = rule;
         if (end !== undefined) return end;
       }
     }

@@ -1,0 +1,45 @@
+import type { Cause } from "@turnout/core";
+import { ruleText, showCommand } from "./drop-causes.ts";
+import type { HookedWay } from "./hooked-way.ts";
+import type { Passage } from "./passages.ts";
+import type { Played } from "./rules/play.ts";
+import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
+
+/** Our chain that serves Services, with iptables. */
+const SERVING = "KUBE-SERVICES";
+
+/** A chain at a hook, and what it did to the packet. */
+export interface PlayedChain {
+  readonly table: ForeignTable;
+  readonly base: ForeignChain;
+  readonly played: Played;
+}
+
+/**
+ * Say that a rule of others accepts the packet, or returns, before the jump to our chain that would translate it. Pure.
+ *
+ * Edges: with both variants of iptables either may have our chains; one that is asked is enough.
+ */
+export function bypassedCause(chains: readonly PlayedChain[], { at, isAnswer }: Passage, way: HookedWay): Cause | undefined {
+  const { hasKubeChains = false, isServedAtInput = false, isTranslated } = way;
+  if (!hasKubeChains || isServedAtInput || !isTranslated || isAnswer) return undefined;
+  const calling = chains.filter(({ base: { hook, rules } }) => hook?.type === "nat" && rules.some(({ actions }) => actions.some(isCall)));
+  if (calling.some(({ played }) => played.skipped.has(SERVING))) return undefined;
+  for (const { table, base, played } of calling) {
+    const rule = played.rule ?? played.returnedBy;
+    if (played.is !== "pass" || played.isTranslated || rule === undefined) continue;
+    const chain = played.chain ?? base.name;
+    return {
+      id: "bypassed",
+      says: `${table.name}, chain ${chain}, lets the packet leave ${base.name} before ${SERVING} is asked at ${at}, so nobody translates it${ruleText(rule.text)}`,
+      show: [showCommand(table, base.name)],
+      mend: `put that rule behind the one that calls ${SERVING}, or leave the Service's addresses and ports out of it; if nobody needs it, delete it`,
+      commands: [rule.deletion],
+    };
+  }
+  return undefined;
+}
+
+function isCall(action: ForeignChain["rules"][number]["actions"][number]): boolean {
+  return "chain" in action && action.chain === SERVING;
+}
