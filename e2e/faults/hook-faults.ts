@@ -21,7 +21,7 @@ function groundOf({ services, site }: FaultStage) {
 /** Rules of others on the way of a packet through the kernel's hooks. */
 export function hookFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...loopbackFaults(ground), ...earlierFaults(ground), ...bypassFaults(ground)];
+  return [...loopbackFaults(ground), ...earlierFaults(ground), ...bypassFaults(ground), ...untrackedFaults(ground)];
 }
 
 /** Add rules, and take them away again. */
@@ -141,6 +141,58 @@ function bypassFaults({ to }: Ground): readonly Fault[] {
     { name: "nat OUTPUT returns the service range before KUBE-SERVICES", ...bypassed, ask: fromHost, ...serviceRange },
     { name: "nat PREROUTING accepts node ports, and our table is another one", ...harmless, ask: fromClient, ...nodePorts },
     { name: "nat OUTPUT returns the service range, and our table is another one", ...harmless, ask: fromHost, ...serviceRange },
+  ];
+}
+
+/** conntrack puts the Service's address back into what it tracks alone. */
+function untrackedFaults({ to }: Ground): readonly Fault[] {
+  const lost = {
+    backends: FORWARDED,
+    culprits: ["untracked"],
+    names: "keeps the answer from being tracked",
+    connections: "mended",
+  } as const;
+  const quiet = ({ inject = "", mend = "" }: Pick<Fault, "inject" | "mend">) => ({ inject, mend: `${mend} 2>/dev/null || true` });
+  const answers = quiet(rules("iptables-nft", "-t raw -A PREROUTING -p tcp --sport 8080 -j CT --notrack"));
+  const table = (priority: string): Pick<Fault, "inject" | "mend"> => ({
+    inject: nft(
+      `add table inet tune; add chain inet tune pre { type filter hook prerouting priority ${priority}; }; add rule inet tune pre tcp sport 8080 notrack`,
+    ),
+    mend: "nft delete table inet tune",
+  });
+  const fromClient = { from: "client1", ...to("here", "nodePort@node1") };
+  return [
+    { name: "answers are not tracked (iptables)", ...lost, ask: fromClient, ...answers },
+    { name: "answers are not tracked (nftables)", ...lost, ask: fromClient, ...table("raw") },
+    {
+      name: "answers to this node are not tracked",
+      ...lost,
+      backends: TRANSLATING,
+      ask: { from: "host", ...to("here", "clusterIP") },
+      ...answers,
+    },
+    {
+      name: "answers of this node itself are not tracked",
+      ...lost,
+      ask: { from: "client1", ...to("self", "nodePort@node1") },
+      ...quiet(rules("iptables-nft", "-t raw -A OUTPUT -p tcp --sport 8082 -j CT --notrack")),
+    },
+    {
+      name: "answers are not tracked by a rule that comes behind conntrack, and nothing is wrong",
+      backends: FORWARDED,
+      culprits: [],
+      connections: "arrive",
+      ask: fromClient,
+      ...table("mangle"),
+    },
+    {
+      name: "sockets: answers are not tracked, and nothing is wrong",
+      backends: ["ebpf"],
+      culprits: [],
+      connections: "arrive",
+      ask: { from: "pod-1-2", ...to("here", "clusterIP") },
+      ...answers,
+    },
   ];
 }
 

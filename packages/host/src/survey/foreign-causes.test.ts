@@ -341,7 +341,7 @@ describe("packets that IPVS serves", () => {
   it("need conntrack for their masquerade alone", () => {
     const untracked = (masquerade: boolean): ForeignFindings =>
       iptables("-A PREROUTING -j CT --notrack", ofIpvs({ endpoint: { ...WAY.endpoint, masquerade } }), "raw");
-    expect([ids(untracked(false)), ids(untracked(true))]).toEqual([[], ["untracked"]]);
+    expect([ids(untracked(false)), ids(untracked(true))]).toEqual([[], ["untracked", "untracked"]]);
   });
 
   it("have the mark that asks for masquerade where they are routed again", () => {

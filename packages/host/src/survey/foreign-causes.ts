@@ -14,6 +14,9 @@ import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
 /** Where our nat chains are called in, after the routing decision. */
 const MASQUERADED_AT = 100;
 
+/** Where conntrack takes packets. @source linux netfilter_ipv4.h NF_IP_PRI_CONNTRACK */
+const TRACKED_AT = -200;
+
 /** What rules of others do. */
 export interface ForeignFindings {
   readonly causes: readonly Cause[];
@@ -124,14 +127,15 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
   const isNat = base.hook?.type === "nat" && !passage.isAnswer && (passage.at === "prerouting" || passage.at === "output");
   // IPVS translates it all the same, but conntrack rewrites its source.
   const isLost = way.isServedAtInput === true ? way.endpoint.masquerade : way.isTranslated;
-  if (played.isUntracked && !passage.isAnswer && passage.isLooped !== true && isLost) {
-    const what = way.isServedAtInput === true ? "its source can't be rewritten" : "it can't be translated";
-    const says = `${at} keeps the packet from being tracked (notrack), so ${what}${ruleText(played.by?.text)}`;
+  // What is tracked already stays so.
+  const isInTime = passage.isLooped !== true && (base.hook?.priority ?? 0) < TRACKED_AT;
+  if (played.isUntracked && isInTime && isLost) {
+    const says = `${at} keeps the ${untrackedText(passage, way.isServedAtInput === true)}${ruleText(played.by?.text)}`;
     causes.push({
       id: "untracked",
       says,
       show: [showCommand(table, played.byChain ?? base.name)],
-      mend: "leave the Service's addresses out of that rule, or delete it",
+      mend: `leave ${passage.isAnswer ? "answers of endpoints" : "the Service's addresses"} out of that rule, or delete it`,
       ...deletionOf(played),
     });
   }
@@ -149,6 +153,11 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
   }
   if (played.is !== "pass") causes.push(dropCause(table, played, { ...passage, isBySocket: way.isBySocket === true }, base));
   return causes;
+}
+
+function untrackedText({ isAnswer }: Passage, isServedAtInput: boolean): string {
+  if (isAnswer) return "answer from being tracked (notrack), so nobody puts its addresses back, and the client does not know it";
+  return `packet from being tracked (notrack), so ${isServedAtInput ? "its source can't be rewritten" : "it can't be translated"}`;
 }
 
 function deletionOf({ by }: Played): Pick<Cause, "commands"> {

@@ -85,3 +85,25 @@ describe("what programs at devices have told conntrack", () => {
     expect(blamed(redirect, { ...told, isTranslated: false })).toEqual([]);
   });
 });
+
+describe("answers that are not tracked", () => {
+  const raw = (rule: string): ForeignTable => iptables(rule, "raw");
+  const untracked = "-A PREROUTING -p tcp --sport 8080 -j CT --notrack";
+
+  it("are lost where conntrack translates, and said of the answer", () => {
+    const [cause] = foreignFindings([raw(untracked)], WAY).causes;
+    expect([cause?.id, cause?.commands]).toEqual(["untracked", [`iptables -t raw -D ${untracked.slice(3)}`]]);
+    expect(cause?.says).toContain("keeps the answer from being tracked (notrack), so nobody puts its addresses back");
+    expect(blamed(raw(untracked), { isTranslated: false })).toEqual([]);
+    expect(blamed(raw(untracked), { isServedAtInput: true })).toEqual([]);
+  });
+
+  it("of this host are sent by output", () => {
+    const own = raw("-A OUTPUT -p tcp --sport 8080 -j CT --notrack");
+    expect([blamed(own), blamed(own, { outDevice: "" })]).toEqual([[], ["untracked"]]);
+  });
+
+  it("stay tracked where a rule comes behind conntrack", () => {
+    expect(blamed(iptables(untracked, "mangle"))).toEqual([]);
+  });
+});
