@@ -21,7 +21,7 @@ function groundOf({ services, site }: FaultStage) {
 /** Rules of others on the way of a packet through the kernel's hooks. */
 export function hookFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...loopbackFaults(ground), ...earlierFaults(ground), ...bypassFaults(ground), ...untrackedFaults(ground)];
+  return [...loopbackFaults(ground), ...earlierFaults(ground), ...bypassFaults(ground), ...untrackedFaults(ground), ...matchFaults(ground)];
 }
 
 /** Add rules, and take them away again. */
@@ -192,6 +192,48 @@ function untrackedFaults({ to }: Ground): readonly Fault[] {
       connections: "arrive",
       ask: { from: "pod-1-2", ...to("here", "clusterIP") },
       ...answers,
+    },
+  ];
+}
+
+/** Matches that one packet of a Service decides. */
+function matchFaults({ to }: Ground): readonly Fault[] {
+  const nodePort = to("here", "nodePort@node1");
+  const ask = { from: "client1", ...nodePort };
+  return [
+    {
+      name: "a published port is closed by its direction (--ctdir ORIGINAL)",
+      backends: FORWARDED,
+      culprits: ["foreign_drop"],
+      connections: "mended",
+      ask,
+      inject: `iptables-nft -I FORWARD -m conntrack --ctorigdstport ${nodePort.port} --ctdir ORIGINAL -p tcp -j DROP`,
+      mend: "iptables-nft -D FORWARD -m conntrack --ctstate DNAT -j ACCEPT 2>/dev/null || true; iptables-nft -S FORWARD | grep ctorigdstport | sed 's/^-A/iptables-nft -D/' | sh",
+    },
+    {
+      name: "broadcasts, multicasts and bridged packets are dropped, and nothing is wrong",
+      backends: FORWARDED,
+      culprits: [],
+      connections: "arrive",
+      ask,
+      ...rules(
+        "iptables-nft",
+        "-I FORWARD -m pkttype --pkt-type broadcast -j DROP",
+        "-I FORWARD -m pkttype --pkt-type multicast -j DROP",
+        "-I FORWARD -m physdev --physdev-is-bridged -j DROP",
+        "-I FORWARD -d 10.1.0.0/16 -m conntrack --ctdir REPLY -j DROP",
+      ),
+    },
+    {
+      name: "what answers nobody is dropped (ct direction), and nothing is wrong",
+      backends: FORWARDED,
+      culprits: [],
+      connections: "arrive",
+      ask,
+      inject: nft(
+        "add table inet fw; add chain inet fw f { type filter hook forward priority 0; }; add rule inet fw f ip daddr 10.1.0.0/16 ct direction reply drop; add rule inet fw f meta pkttype { broadcast, multicast } drop",
+      ),
+      mend: "nft delete table inet fw",
     },
   ];
 }

@@ -110,6 +110,41 @@ describe("rules that can be judged", () => {
     expect([ids(iptables(text)), rules(iptables(text))]).toEqual([wanted, []]);
   });
 
+  it.each<readonly [string, string, readonly string[], readonly string[]]>([
+    ["the direction of the packet", "-A FORWARD -m conntrack --ctorigdstport 80 --ctdir ORIGINAL -j DROP", ["foreign_drop"], []],
+    ["the direction of the answer", "-A FORWARD -s 10.1.1.1/32 -m conntrack --ctdir REPLY -j DROP", ["foreign_drop"], []],
+    ["another direction", "-A FORWARD -d 10.1.1.1/32 -m conntrack --ctdir REPLY -j DROP", [], []],
+    [
+      "what is for many hosts",
+      "-A FORWARD -m pkttype --pkt-type broadcast -j DROP\n-A FORWARD -m pkttype --pkt-type multicast -j DROP",
+      [],
+      [],
+    ],
+    ["what is for one host", "-A FORWARD -d 10.1.1.1/32 -m pkttype --pkt-type unicast -j DROP", ["foreign_drop"], []],
+    ["what is bridged", "-A FORWARD -m physdev --physdev-is-bridged -j DROP", [], []],
+    ["what is not bridged", "-A FORWARD -i eth0 -m physdev ! --physdev-is-bridged -j DROP", ["foreign_drop"], []],
+  ])("matches of iptables: %s", (_name, text, wanted, open) => {
+    expect([ids(iptables(text)), rules(iptables(text))]).toEqual([wanted, open]);
+  });
+
+  it("what goes from and to one device may be bridged", () => {
+    const text = "-A FORWARD -m physdev --physdev-is-bridged -j DROP";
+    const found = iptables(text, { packet: { ...WAY.packet, device: "cni0" }, outDevice: "cni0", backDevice: "cni0" });
+    expect([ids(found), rules(found)]).toEqual([[], [text]]);
+  });
+
+  it.each<readonly [string, object, readonly string[]]>([
+    ["the direction of the packet", { op: "==", left: { ct: { key: "direction" } }, right: "original" }, ["foreign_drop"]],
+    ["the direction of the answer", { op: "==", left: { ct: { key: "direction" } }, right: "reply" }, ["foreign_drop"]],
+    ["what is for many hosts", { op: "==", left: { meta: { key: "pkttype" } }, right: { set: ["broadcast", "multicast"] } }, []],
+    ["what is for one host", { op: "==", left: { meta: { key: "pkttype" } }, right: "host" }, ["foreign_drop", "foreign_drop"]],
+  ])("matches of nft: %s", (_name, match, wanted) => {
+    const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
+    const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
+    const found = foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], WAY);
+    expect([ids(found), rules(found)]).toEqual([wanted, []]);
+  });
+
   it.each([
     ["flags of TCP, of UDP", { op: "!=", left: { payload: { protocol: "tcp", field: "flags" } }, right: "syn" }],
     ["a port of TCP, of UDP", { op: "!=", left: { payload: { protocol: "tcp", field: "dport" } }, right: 22 }],

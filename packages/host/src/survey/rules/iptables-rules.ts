@@ -1,5 +1,5 @@
 import { hasFlags } from "./tcp-flags.ts";
-import { clipped, isAddressIn, isDevice, isPortIn, queuesOf } from "./values.ts";
+import { clipped, directionOf, isAddressIn, isBridged, isDevice, isPortIn, queuesOf } from "./values.ts";
 import type { Action, ForeignChain, ForeignRule, ForeignTable, PartlyKnown, Test } from "./rule.ts";
 
 /** Where the kernel calls each table's own chains in, as iptables does. @source linux netfilter_ipv4.h NF_IP_PRI_* */
@@ -137,6 +137,16 @@ const TESTS: Readonly<Record<string, KnownMatch>> = {
   "--ctorigsrc": { values: 1, test: ({ original }, [text = ""]) => isAddressIn(original?.source, text) },
   "--ctorigdst": { values: 1, test: ({ original }, [text = ""]) => isAddressIn(original?.destination, text) },
   "--ctorigdstport": { values: 1, test: ({ original }, [text = ""]) => isPortIn(original?.destinationPort, text) },
+  "--ctdir": {
+    values: 1,
+    test: (packet, [text = ""]) => {
+      const direction = directionOf(packet);
+      return direction === undefined ? undefined : text.toLowerCase() === direction;
+    },
+  },
+  // What is for a Service is for one host.
+  "--pkt-type": { values: 1, test: (_packet, [text = ""]) => text === "unicast" || text === "host" },
+  "--physdev-is-bridged": { values: 0, test: isBridged },
   "--src-type": addressType("source"),
   "--dst-type": addressType("destination"),
   "--icmp-type": {

@@ -1,5 +1,5 @@
 import { flagsOf, hasFlags } from "./tcp-flags.ts";
-import { clipped, isAddressIn, isDevice, queuesOf } from "./values.ts";
+import { clipped, directionOf, isAddressIn, isDevice, queuesOf } from "./values.ts";
 import type { Action, ForeignChain, ForeignRule, ForeignTable, PartlyKnown, Test } from "./rule.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -268,6 +268,9 @@ function metaOf(key: unknown, { inDevice, outDevice, protocol, family, mark, unc
       return outDevice;
     case "l4proto":
       return protocol === "icmpv6" ? "ipv6-icmp" : protocol;
+    // nft prints the first of these, and takes the second.
+    case "pkttype":
+      return ["host", "unicast"];
     case "nfproto":
       return family.toLowerCase();
     case "protocol":
@@ -279,13 +282,15 @@ function metaOf(key: unknown, { inDevice, outDevice, protocol, family, mark, unc
   }
 }
 
-function ctOf({ key, dir }: Json, { state, isTranslated, original, protocol, family }: PartlyKnown): Value {
+function ctOf({ key, dir }: Json, packet: PartlyKnown): Value {
+  const { state, isTranslated, original, protocol, family } = packet;
   if (dir === "original") {
     const [, version, field = key] = /^(ip6?) (.*)$/.exec(textOf(key)) ?? [];
     if (version !== undefined && version !== (family === "IPv4" ? "ip" : "ip6")) return ELSEWHERE;
     return { saddr: original?.source, daddr: original?.destination, "proto-dst": original?.destinationPort, protocol }[String(field)];
   }
   if (key === "state") return [state];
+  if (key === "direction") return directionOf(packet);
   if (key === "status") return isTranslated === undefined ? undefined : isTranslated ? ["dnat"] : [];
   return undefined;
 }

@@ -1,4 +1,5 @@
 import { cidrContains, parseCIDR, parseIP } from "@turnout/core";
+import type { PartlyKnown } from "./rule.ts";
 
 /** Whether an address is one that a rule names: itself, a CIDR, a range `a-b`, or with a mask; undefined for one that isn't known. Pure. */
 export function isAddressIn(address: string | undefined, text: string): boolean | undefined {
@@ -41,4 +42,15 @@ export function clipped(text: string): string {
 /** The numbers of queues, from one to another; none of a list too long to be looked through. Pure. */
 export function queuesOf(first: number, last: number): readonly number[] {
   return last - first < 64 ? Array.from({ length: Math.max(last - first + 1, 0) }, (_, index) => first + index) : [];
+}
+
+/** Which side of its connection sent a packet; undefined: it belongs to one, and is of neither. Pure. */
+export function directionOf({ state }: Pick<PartlyKnown, "state">): "original" | "reply" | undefined {
+  return state === "related" ? undefined : state === "new" ? "original" : "reply";
+}
+
+/** Whether a packet goes from port to port of one bridge, past no route; undefined: it can't be told. Pure. */
+export function isBridged({ inDevice, outDevice }: Pick<PartlyKnown, "inDevice" | "outDevice">): boolean | undefined {
+  if (inDevice === undefined || outDevice === undefined) return undefined;
+  return outDevice === "" || (inDevice !== "" && inDevice !== outDevice) ? false : undefined;
 }
