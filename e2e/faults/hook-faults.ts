@@ -21,7 +21,14 @@ function groundOf({ services, site }: FaultStage) {
 /** Rules of others on the way of a packet through the kernel's hooks. */
 export function hookFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...loopbackFaults(ground), ...earlierFaults(ground), ...bypassFaults(ground), ...untrackedFaults(ground), ...matchFaults(ground)];
+  return [
+    ...loopbackFaults(ground),
+    ...earlierFaults(ground),
+    ...bypassFaults(ground),
+    ...untrackedFaults(ground),
+    ...matchFaults(ground),
+    ...deviceFaults(ground),
+  ];
 }
 
 /** Add rules, and take them away again. */
@@ -234,6 +241,35 @@ function matchFaults({ to }: Ground): readonly Fault[] {
         "add table inet fw; add chain inet fw f { type filter hook forward priority 0; }; add rule inet fw f ip daddr 10.1.0.0/16 ct direction reply drop; add rule inet fw f meta pkttype { broadcast, multicast } drop",
       ),
       mend: "nft delete table inet fw",
+    },
+  ];
+}
+
+/** Chains at the egress and ingress of devices. */
+function deviceFaults({ to, pod }: Ground): readonly Fault[] {
+  const ask = { from: "client1", ...to("remote", "nodePort@node1") };
+  const at = (hook: string, rule: string): Pick<Fault, "inject" | "mend"> => ({
+    inject: nft(`add table netdev fw; add chain netdev fw e { type filter hook ${hook} priority 0; }; add rule netdev fw e ${rule}`),
+    mend: "nft delete table netdev fw",
+  });
+  const lost = { backends: FORWARDED, culprits: ["foreign_drop"], connections: "mended", ask } as const;
+  return [
+    { name: "nftables: at egress of the uplink", ...lost, ...at('egress device "eth0"', `ip daddr ${pod("pod-2-1")} tcp dport 8080 drop`) },
+    {
+      name: "nftables: answers at egress of the uplink",
+      ...lost,
+      ...at('egress device "eth0"', `ip saddr ${ask.to} tcp sport ${ask.port} drop`),
+    },
+    {
+      name: "nftables: at ingress and egress of another device, and nothing is wrong",
+      backends: FORWARDED,
+      culprits: [],
+      connections: "arrive",
+      ask,
+      inject: nft(
+        'add table netdev fw; add chain netdev fw e { type filter hook egress device "veth1" priority 0; }; add rule netdev fw e drop; add chain netdev fw i { type filter hook ingress device "veth1" priority 0; }; add rule netdev fw i drop',
+      ),
+      mend: "nft delete table netdev fw",
     },
   ];
 }

@@ -95,7 +95,7 @@ function mendFor(
   rule: ForeignRule | undefined,
   { at, isAnswer, packet, isBySocket = false }: PlayedAt,
 ): Pick<Cause, "mend" | "commands"> {
-  const isFiltering = at !== "ingress" && chain.hook !== undefined && chain.hook.priority > TRANSLATED_AT;
+  const isFiltering = at !== "ingress" && at !== "egress" && chain.hook !== undefined && chain.hook.priority > TRANSLATED_AT;
   if (!isFiltering)
     return rule === undefined
       ? { mend: "accept the packet in that chain, or give it the policy accept" }

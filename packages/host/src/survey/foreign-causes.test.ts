@@ -3,7 +3,7 @@ import { foreignFindings, routedMark } from "./foreign-causes.ts";
 import type { ForeignFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
-import { readNftTable, textsByHandle } from "./rules/nft-rules.ts";
+import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
 import type { ForeignTable } from "./rules/rule.ts";
 
 const WAY: HookedWay = {
@@ -82,7 +82,7 @@ describe("rules that can't be judged", () => {
       ],
     };
     const shown = "table inet fw { # handle 9\n\tchain f { # handle 1\n\t\tnumgen random mod 2 vmap { 0 : drop } # handle 4\n\t}\n}\n";
-    expect(rules(foreignFindings([readNftTable("inet", "fw", listed, textsByHandle(shown))], WAY))).toEqual([
+    expect(rules(foreignFindings([readNftTable("inet", "fw", listed, readShownTable(shown))], WAY))).toEqual([
       "numgen random mod 2 vmap { 0 : drop }",
     ]);
   });

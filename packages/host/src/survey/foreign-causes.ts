@@ -68,6 +68,10 @@ function isLeftOut({ hasKubeChains = false }: HookedWay, chain: string): boolean
   return isProxyChain(chain) && !(hasKubeChains && chain === "KUBE-FORWARD");
 }
 
+function isBeforeMasquerade({ at, isAnswer, isLooped = false }: Passage): boolean {
+  return !isAnswer && !isLooped && at !== "egress";
+}
+
 function isBeforeRoute({ at, isAnswer, isLooped = false }: Passage): boolean {
   return !isAnswer && !isLooped && ["ingress", "prerouting", "output"].includes(at);
 }
@@ -116,7 +120,9 @@ function chainsAt(
   return found
     .filter(
       ({ chain: { hook } }) =>
-        hook !== undefined && (fits?.(hook) ?? true) && (hook.device === undefined || hook.device === packet.inDevice),
+        hook !== undefined &&
+        (fits?.(hook) ?? true) &&
+        (hook.devices?.includes(at === "egress" ? packet.outDevice : packet.inDevice) ?? true),
     )
     .toSorted((a, b) => (a.chain.hook?.priority ?? 0) - (b.chain.hook?.priority ?? 0));
 }
@@ -172,7 +178,7 @@ function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | Str
   let unclear = 0;
   let hasAsked = false;
   let last: { readonly table: ForeignTable; readonly played: Played } | undefined;
-  for (const passage of passagesOf(way).filter(({ isAnswer, isLooped = false }) => !isAnswer && !isLooped)) {
+  for (const passage of passagesOf(way).filter(isBeforeMasquerade)) {
     for (const { table, chain } of chainsAt(tables, passage)) {
       const priority = chain.hook?.priority ?? 0;
       if (passage.at === "postrouting" && priority >= MASQUERADED_AT) continue;

@@ -5,7 +5,7 @@ import { IPTABLES_TABLES } from "../netlink/nft-tables.ts";
 import type { NftTableName } from "../netlink/nft-tables.ts";
 import { readingListing } from "../nft/listing.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
-import { readNftTable, textsByHandle } from "./rules/nft-rules.ts";
+import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
 import type { ForeignTable } from "./rules/rule.ts";
 
 /** Reads a file of /proc; undefined where it isn't there. */
@@ -126,7 +126,7 @@ async function readTable(exec: Exec, { family, table }: NftTableName, signal: Ab
     // As people know it, without what is in sets.
     listing(exec, "nft", ["-a", "-t", "list", "table", family, table], signal),
   ]);
-  return readingListing(() => readNftTable(family, table, JSON.parse(text), textsByHandle(shown)));
+  return readingListing(() => readNftTable(family, table, JSON.parse(text), readShownTable(shown)));
 }
 
 async function readLegacy({ exec, read: readText }: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {

@@ -18,7 +18,7 @@ export function tableOfNft(family: string, name: string, chains: readonly Listed
   const texts = new Map(
     chains.flatMap(({ rules }) => rules.flatMap(({ handle, text }) => (text === undefined ? [] : [[String(handle), text] as const]))),
   );
-  return withCuts(readNftTable(family, name, { nftables: entries }, texts), chains);
+  return withCuts(readNftTable(family, name, { nftables: entries }, { texts }), chains);
 }
 
 /** Read the rules of one table of iptables that were listed chain by chain. Pure. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { foreignFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
+import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
 import type { ForeignTable } from "./rules/rule.ts";
 
 const WAY: HookedWay = {
@@ -105,5 +106,38 @@ describe("answers that are not tracked", () => {
 
   it("stay tracked where a rule comes behind conntrack", () => {
     expect(blamed(iptables(untracked, "mangle"))).toEqual([]);
+  });
+});
+
+describe("at the egress of a device", () => {
+  const egress = (device: string, ...matches: readonly object[]): ForeignTable => {
+    const chain = { family: "netdev", table: "q", name: "e", handle: 1, type: "filter", hook: "egress", prio: 0, policy: "accept" };
+    const rule = { family: "netdev", table: "q", chain: "e", handle: 4, expr: [...matches.map((match) => ({ match })), { drop: null }] };
+    const shown = `table netdev q { # handle 1\n\tchain e { # handle 1\n\t\ttype filter hook egress ${device} priority filter; policy accept;\n\t}\n}\n`;
+    return readNftTable("netdev", "q", { nftables: [{ chain }, { rule }] }, readShownTable(shown));
+  };
+  const is = (field: string, right: unknown): object => ({
+    op: "==",
+    left: { payload: { protocol: typeof right === "number" ? "tcp" : "ip", field } },
+    right,
+  });
+
+  it.each([
+    ["what leaves by it is dropped", egress('device "veth1"', is("daddr", "10.1.1.1"), is("dport", 8080)), ["foreign_drop"]],
+    ["by one of several", egress("devices = { veth0, veth1 }", is("daddr", "10.1.1.1")), ["foreign_drop"]],
+    ["by another one nothing leaves", egress('device "veth2"'), []],
+    ["answers have the Service's address again", egress('device "eth0"', is("saddr", "198.51.100.1"), is("sport", 80)), ["foreign_drop"]],
+    ["and not the endpoint's", egress('device "eth0"', is("saddr", "10.1.1.1")), []],
+  ])("%s", (_name, table, wanted) => {
+    expect(blamed(table)).toEqual(wanted);
+  });
+
+  it("the source is not known where it is rewritten, and the rule has to go", () => {
+    const masqueraded = { ...WAY, endpoint: { ...WAY.endpoint, masquerade: true } };
+    expect(foreignFindings([egress('device "veth1"', is("saddr", "203.0.113.1"))], masqueraded)).toMatchObject({
+      causes: [],
+      unjudged: [{ says: "table netdev q, chain e, may drop some packets at egress" }],
+    });
+    expect(foreignFindings([egress('device "veth1"')], WAY).causes[0]?.commands).toEqual(["nft delete rule netdev q e handle 4"]);
   });
 });

@@ -18,7 +18,7 @@ export interface Passage {
   readonly isPastOurs: boolean;
   /** It comes in by the loopback device, and conntrack knows it from where it was sent: it is tracked, translated and routed no more. */
   readonly isLooped?: boolean;
-  /** Which of the hook's chains it meets; absent: all. */
+  /** Which of the hook's chains it meets, besides those of other devices; absent: all. */
   readonly fits?: (hook: Hook) => boolean;
 }
 
@@ -85,7 +85,15 @@ function toEndpoint(way: HookedWay, first: HookedPacket): readonly Passage[] {
   return [
     ...entered,
     ...(isFromHost ? [] : [{ ...past, at: "forward", packet: { ...sent, outDevice } }]),
-    { ...past, at: "postrouting", packet: { ...sent, inDevice: "", outDevice } },
+    ...leavingPassages({ ...sent, inDevice: "", outDevice }, past, way.endpoint.masquerade ? { source: undefined } : {}),
+  ];
+}
+
+/** It leaves, and its source is rewritten between the two. */
+function leavingPassages(packet: HookedPacket, sent: Omit<Passage, "at" | "packet">, rewritten: Partial<HookedPacket>): readonly Passage[] {
+  return [
+    { ...sent, at: "postrouting", packet },
+    { ...sent, at: "egress", packet: { ...packet, ...rewritten } },
   ];
 }
 
@@ -95,9 +103,10 @@ const isNoNat = ({ type }: Hook): boolean => type !== "nat";
 function loopedPassages(packet: HookedPacket, sent: Pick<Passage, "isAnswer" | "isPastOurs">): readonly Passage[] {
   const coming: HookedPacket = { ...packet, inDevice: LOOPBACK, outDevice: "", isAnsweredThere: true };
   const looped = { ...sent, packet: coming, isLooped: true, fits: isNoNat } as const;
-  const leaving: Passage = { ...sent, at: "postrouting", packet: { ...packet, inDevice: "", outDevice: LOOPBACK } };
+  const leaving: HookedPacket = { ...packet, inDevice: "", outDevice: LOOPBACK };
   return [
-    sent.isAnswer ? { ...leaving, fits: isNoNat } : leaving,
+    { ...sent, at: "postrouting", packet: leaving, ...(sent.isAnswer ? { fits: isNoNat } : {}) },
+    { ...sent, at: "egress", packet: leaving, isLooped: true },
     { ...looped, at: "ingress" },
     { ...looped, at: "prerouting" },
     { ...looped, at: "input" },
@@ -122,7 +131,7 @@ function toBalancer(way: HookedWay, first: HookedPacket): readonly Passage[] {
   const going: readonly Passage[] = [
     // A connection is translated once, where it begins.
     { ...past, at: "output", packet: sent, fits: isNoNat },
-    { ...past, at: "postrouting", packet: sent },
+    ...leavingPassages(sent, past, way.endpoint.masquerade ? { source: undefined } : {}),
   ];
   return outDevice === "" ? coming : [...coming, ...going];
 }
@@ -144,11 +153,12 @@ function answersOf(way: HookedWay, first: HookedPacket): readonly Passage[] {
   const back = { isAnswer: true, isPastOurs: true, fits: isNoNat } as const;
   const isToHost = packet.device === "";
   const leaving = { ...answer, inDevice: "", outDevice: backDevice };
+  const restored = way.isTranslated ? { source: packet.destination, sourcePort: packet.port } : {};
   if (outDevice === "" && isToHost) {
     const sent = { ...leaving, outDevice: LOOPBACK };
     return [{ ...back, at: "output", packet: sent }, ...(way.isServedAtInput === true ? [] : loopedPassages(sent, back))];
   }
-  const left: readonly Passage[] = backDevice === "" ? [] : [{ ...back, at: "postrouting", packet: leaving }];
+  const left: readonly Passage[] = backDevice === "" ? [] : leavingPassages(leaving, back, restored);
   if (outDevice === "") return [{ ...back, at: "output", packet: leaving }, ...left];
   return [
     { ...back, at: "ingress", packet: answer },

@@ -15,10 +15,11 @@ const isJson = (value: unknown): value is Json => typeof value === "object" && v
 /**
  * Read one table out of what `nft -j list table` printed. Pure.
  *
- * Shape: `texts` has rules in nft's own words, by their handles.
+ * Shape: `shown` is what else nft prints of it.
  * Edges: of a rule with something in it that is not known here it can't be told whether it matches.
  */
-export function readNftTable(family: string, name: string, listed: unknown, texts: ReadonlyMap<string, string> = new Map()): ForeignTable {
+export function readNftTable(family: string, name: string, listed: unknown, shown: Partial<ShownTable> = {}): ForeignTable {
+  const { texts = new Map<string, string>(), devices = new Map<string, readonly string[]>() } = shown;
   const entries = (isJson(listed) ? (listed["nftables"] ?? []) : []) as readonly Json[];
   const sets = new Map<string, readonly unknown[]>();
   const chains = new Map<string, ForeignChain & { readonly rules: ForeignRule[] }>();
@@ -27,7 +28,7 @@ export function readNftTable(family: string, name: string, listed: unknown, text
     if (set !== undefined) sets.set(String(set["name"]), Array.isArray(set["elem"]) ? (set["elem"] as readonly unknown[]) : []);
   }
   for (const { chain, rule } of entries as readonly { readonly chain?: Json; readonly rule?: Json }[]) {
-    if (chain !== undefined) chains.set(String(chain["name"]), { name: String(chain["name"]), ...hookOf(chain), rules: [] });
+    if (chain !== undefined) chains.set(String(chain["name"]), { name: String(chain["name"]), ...hookOf(chain, devices), rules: [] });
     if (rule === undefined) continue;
     const deletion = `nft delete rule ${family} ${name} ${String(rule["chain"])} handle ${String(rule["handle"])}`;
     const read = readRule((rule["expr"] ?? []) as readonly Json[], sets);
@@ -36,22 +37,48 @@ export function readNftTable(family: string, name: string, listed: unknown, text
   return { name: `table ${family} ${name}`, tool: "nft", place: `${family} ${name}`, chains };
 }
 
+/** What nft 1.0.6 leaves out of JSON. */
+export interface ShownTable {
+  /** Rules in nft's own words, by their handles. */
+  readonly texts: ReadonlyMap<string, string>;
+  /** The devices of hooks, by the names of chains. */
+  readonly devices: ReadonlyMap<string, readonly string[]>;
+}
+
+/** Read what `nft -a -t list table` printed. Pure. */
+export function readShownTable(shown: string): ShownTable {
+  return { texts: textsByHandle(shown), devices: devicesByChain(shown) };
+}
+
 /** Take rules out of what `nft -a -t list table` printed, by their handles, which no two of a table share. Pure. */
 export function textsByHandle(shown: string): ReadonlyMap<string, string> {
   const rules = [...shown.matchAll(/^\t+(?!(?:chain|set|map|flowtable|ct \w+|counter|quota|limit) \S+ \{)(.+) # handle (\d+)$/gm)];
   return new Map(rules.map(([, text = "", handle = ""]) => [handle, clipped(text)]));
 }
 
-function hookOf(chain: Json): Pick<ForeignChain, "hook"> {
+function devicesByChain(shown: string): ReadonlyMap<string, readonly string[]> {
+  const chains = shown.matchAll(
+    /^\tchain (\S+) \{.*\n(?:\t\tcomment .*\n)?\t\ttype \S+ hook \S+ devices? (?:= \{ ([^}]*) \}|(\S+)) priority/gm,
+  );
+  return new Map(
+    Array.from(chains, ([, chain = "", several, one = ""]) => [
+      chain,
+      (several ?? one).split(", ").map((name) => name.replaceAll('"', "")),
+    ]),
+  );
+}
+
+function hookOf(chain: Json, shown: ReadonlyMap<string, readonly string[]>): Pick<ForeignChain, "hook"> {
   if (chain["hook"] === undefined) return {};
-  const device = chain["dev"];
+  const listed: unknown = chain["dev"];
+  const devices = listed === undefined ? shown.get(String(chain["name"])) : [listed].flat().map(textOf);
   const hook = {
     at: textOf(chain["hook"]),
     priority: Number(chain["prio"]),
     type: textOf(chain["type"]),
     policy: chain["policy"] === "drop" ? "drop" : "accept",
   } as const;
-  return { hook: { ...hook, ...(typeof device === "string" ? { device } : {}) } };
+  return { hook: { ...hook, ...(devices === undefined ? {} : { devices }) } };
 }
 
 function readRule(expressions: readonly Json[], sets: NamedSets): Omit<ForeignRule, "deletion"> {

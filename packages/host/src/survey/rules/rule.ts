@@ -3,7 +3,7 @@ export interface HookedPacket {
   readonly family: "IPv4" | "IPv6";
   /** `tcp`, `udp`, `sctp`, `icmp`, `icmpv6`. */
   readonly protocol: string;
-  readonly source: string;
+  readonly source: string | undefined;
   readonly destination: string;
   readonly sourcePort: number | undefined;
   readonly destinationPort: number | undefined;
@@ -69,7 +69,8 @@ export interface ForeignChain {
     readonly priority: number;
     readonly type: string;
     readonly policy: "accept" | "drop";
-    readonly device?: string;
+    /** Of which devices; absent: it is no hook of devices, or nobody knows. */
+    readonly devices?: readonly string[];
   };
   readonly rules: readonly ForeignRule[];
 }
