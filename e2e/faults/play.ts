@@ -1,5 +1,6 @@
 import type { Answer, Cause } from "@turnout/core";
 import { backendFaults } from "./backend-faults.ts";
+import { bridgeFaults } from "./bridge-faults.ts";
 import type { Fault, HealthyCase } from "./fault.ts";
 import { healthyCases } from "./healthy.ts";
 import type { HealthyVariant } from "./healthy.ts";
@@ -40,7 +41,7 @@ export function allFaults(stage: FaultStage): readonly PlayedFault[] {
   return [
     ...of("objects", objectFaults()),
     ...of("host", hostFaults(stage)),
-    ...of("rules", [...ruleFaults(stage), ...hookFaults(stage)]),
+    ...of("rules", [...ruleFaults(stage), ...hookFaults(stage), ...bridgeFaults(stage)]),
     ...of("backends", [...backendFaults(stage), ...ipvsWayFaults(stage)]),
     ...of("kernel", [...kernelFaults(stage), ...ipvsKernelFaults(stage)]),
   ].filter(({ fault }) => isPlayable(fault, stage.backend));

@@ -81,6 +81,7 @@ export const CAUSES = {
   untracked: "rules of another program keep the packet from being tracked, so it is not translated",
   mark_bit: "rules of another program change the mark bit that asks for masquerade",
   no_masquerade: "rules of another program let the packet leave with its own source, so the answer does not come back",
+  bridge_not_called: "a bridge passes answers on from port to port, past all rules, so they are not translated back",
   two_proxies: "another service proxy has rules in force for this address, or a second Turnout writes here",
   not_running: "no proxy keeps the rules in step: it ended, hangs or is stopped",
   refused_row: "the host refused the Service's rules",

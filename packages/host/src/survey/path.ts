@@ -1,5 +1,6 @@
 import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, Step, Survey } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
+import { bridgeCauses } from "./bridge-causes.ts";
 import { flowCauses, readFlowTimeouts } from "./flow-causes.ts";
 import { counterCauses, readCounters } from "./counter-causes.ts";
 import { foreignFindings, routedMark } from "./foreign-causes.ts";
@@ -74,12 +75,14 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
   const foreignOnes = shared(ruled.map(({ causes }) => causes));
   if (fate.is === "forward" && fate.isHostAddress === true && foreignOnes.some(({ id }) => id === "untracked"))
     return answeredHere(packet, await surveyPath(tools, { ...question, fate: { is: "pass" } }, signal));
+  const isTranslated = fate.is === "forward" && !isBySocket(fate);
+  const bridged = isTranslated ? firstOfEach(ways.map((way) => bridgeCauses(packet, way, facts))) : [];
   const taken = fate.is === "forward" ? takenCauses(ways, question.hostAddresses) : [];
   return {
     steps: goesOn ? waySteps(packet, ways) : [],
     notes: goesOn ? [...defaultNotes(packet, ways, question.podCIDRs ?? []), ...new Set(ruled.flatMap(({ notes = [] }) => notes))] : [],
     causes: [
-      ...(goesOn ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...taken, ...foreignOnes] : foreignOnes),
+      ...(goesOn ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...taken, ...bridged, ...foreignOnes] : foreignOnes),
       ...flowCauses(packet, fate, flows, timeouts).filter(({ id }) => id !== "stale_flow" || !isAtInput(question)),
       ...proxyCauses(question, foreign),
       ...counterCauses(packet, ways, facts, counters),

@@ -13,6 +13,8 @@ export interface Link {
   readonly isUp: boolean;
   readonly hasCarrier: boolean;
   readonly mtu: number;
+  /** Of a bridge: whether it has what goes from port to port of it pass the rules of a family, whatever the kernel's parameter says; absent: it is none. */
+  readonly bridge?: Readonly<Record<IPFamily, boolean>>;
 }
 
 /** The way of a packet to one endpoint, and of the answer. */
@@ -152,13 +154,25 @@ async function ruleAgainst(exec: Exec, family: IPFamily, asked: RouteQuestion, s
 
 /** Read all devices. */
 export async function readLinks(exec: Exec, signal: AbortSignal): Promise<ReadonlyMap<string, Link>> {
-  const { code, stdout } = await exec.run("ip", ["-j", "link", "show"], { signal });
+  const { code, stdout } = await exec.run("ip", ["-j", "-d", "link", "show"], { signal });
   const listed = code === 0 ? (JSON.parse(stdout) as readonly Readonly<Record<string, unknown>>[]) : [];
   const links = listed.map((one): Link => {
     const flags = (one["flags"] ?? []) as readonly string[];
-    return { name: String(one["ifname"]), isUp: flags.includes("UP"), hasCarrier: flags.includes("LOWER_UP"), mtu: Number(one["mtu"]) };
+    return {
+      name: String(one["ifname"]),
+      isUp: flags.includes("UP"),
+      hasCarrier: flags.includes("LOWER_UP"),
+      mtu: Number(one["mtu"]),
+      ...bridgeOf(one),
+    };
   });
   return new Map(links.map((link) => [link.name, link]));
+}
+
+function bridgeOf(listed: Readonly<Record<string, unknown>>): Pick<Link, "bridge"> {
+  const info = (listed["linkinfo"] ?? {}) as Readonly<Record<string, unknown>>;
+  const data = (info["info_data"] ?? {}) as Readonly<Record<string, unknown>>;
+  return info["info_kind"] === "bridge" ? { bridge: { IPv4: data["nf_call_iptables"] === 1, IPv6: data["nf_call_ip6tables"] === 1 } } : {};
 }
 
 /** What of the host decides whether packets get through. */
@@ -196,14 +210,20 @@ export async function readWayFacts(
   return { links, parameters, failedNeighbours: failedIn(neighbours.code === 0 ? neighbours.stdout : "[]"), routes };
 }
 
+/** Name the parameter, below /proc/sys/net, by which what goes from port to port of bridges passes the rules of a family. Pure. */
+export function bridgeParameter(family: IPFamily): string {
+  return `bridge/bridge-nf-call-${family === "IPv4" ? "iptables" : "ip6tables"}`;
+}
+
 function parameterNames(family: IPFamily, devices: readonly string[]): readonly string[] {
   if (family === "IPv6")
     return [
+      bridgeParameter(family),
       "ipv6/conf/all/forwarding",
       ...devices.flatMap((device) => [`ipv6/conf/${device}/disable_ipv6`, `ipv6/conf/${device}/forwarding`]),
     ];
   const of = (name: string): readonly string[] => ["all", ...devices].map((device) => `ipv4/conf/${device}/${name}`);
-  return ["ipv4/ip_forward", ...of("forwarding"), ...of("rp_filter"), ...of("route_localnet")];
+  return [bridgeParameter(family), "ipv4/ip_forward", ...of("forwarding"), ...of("rp_filter"), ...of("route_localnet")];
 }
 
 function failedIn(text: string): ReadonlySet<string> {

@@ -1,0 +1,84 @@
+import type { Place } from "@turnout/lab";
+import type { Fault } from "./fault.ts";
+import type { FaultStage } from "./stage.ts";
+
+/** Backends that translate what pods send, where bridges can be in the way of it. */
+const TRANSLATING = ["nft", "iptables"];
+
+/** Client and endpoint are on ports of one bridge. */
+export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
+  const bridge = bridgeOf([site.place("pod-1-1"), site.place("pod-1-2")].map((place, index) => ({ place, device: `veth${index + 1}` })));
+  const asked = (family: "IPv4" | "IPv6"): Fault["ask"] => {
+    const { address, port } = services.here.target("clusterIP", family);
+    return { from: "pod-1-2", to: address, port };
+  };
+  const lost = { backends: TRANSLATING, culprits: ["bridge_not_called"], connections: "mended" } as const;
+  const harmless = { culprits: [], connections: "arrive" } as const;
+  const off = (tables: string): string => `sysctl -qw net.bridge.bridge-nf-call-${tables}=0`;
+  return [
+    {
+      name: "a bridge passes answers on past the rules",
+      ...lost,
+      ask: asked("IPv4"),
+      inject: bridge.inject,
+      mend: `${bridge.mend}; ${off("iptables")}`,
+    },
+    {
+      name: "a bridge passes answers on past the rules, IPv6",
+      ...lost,
+      ask: asked("IPv6"),
+      inject: bridge.inject,
+      mend: `${bridge.mend}; ${off("ip6tables")}`,
+    },
+    {
+      name: "a bridge that passes answers to the rules, and nothing is wrong",
+      ...harmless,
+      backends: TRANSLATING,
+      ask: asked("IPv4"),
+      inject: `${bridge.inject}; sysctl -qw net.bridge.bridge-nf-call-iptables=1`,
+      mend: `${bridge.mend}; ${off("iptables")}`,
+    },
+    {
+      name: "sockets: a bridge passes answers on past the rules, and nothing is wrong",
+      ...harmless,
+      backends: ["ebpf"],
+      ask: asked("IPv4"),
+      ...bridge,
+    },
+  ];
+}
+
+/** A pod, and its device on the node. */
+interface Port {
+  readonly place: Place;
+  readonly device: string;
+}
+
+/** Put the devices of pods on a bridge, with a network of their own as its pods have it, and off again. */
+function bridgeOf(ports: readonly Port[]): Required<Pick<Fault, "inject" | "mend">> {
+  const addresses = ({ place }: Port) => ({ four: place.address("IPv4"), six: place.address("IPv6") });
+  // Namespaces of one laboratory are named alike.
+  const inside = ({ place }: Port, words: string): string => `ip -n "$(ip netns identify $$ | sed s/node1$/${place.name}/)" ${words}`;
+  const networks = (port: Port): readonly string[] => [
+    addresses(port).four.replace(/\d+$/, "0/24"),
+    addresses(port).six.replace(/[^:]+$/, "/64"),
+  ];
+  const routes = (port: Port, device: string): readonly string[] => [
+    `ip route replace ${addresses(port).four}/32 dev ${device}`,
+    `ip -6 route replace ${addresses(port).six}/128 dev ${device}`,
+  ];
+  const inject = ports.flatMap((port) => [
+    `ip link set ${port.device} master cni9`,
+    ...routes(port, "cni9"),
+    ...networks(port).map((network) => inside(port, `route add ${network} dev eth0`)),
+  ]);
+  const mend = ports.flatMap((port) => [
+    ...networks(port).map((network) => inside(port, `route del ${network} dev eth0`)),
+    `ip link set ${port.device} nomaster`,
+    ...routes(port, port.device),
+  ]);
+  return {
+    inject: ["ip link add cni9 type bridge", "ip link set cni9 up", ...inject].join("; "),
+    mend: [...mend, "ip link del cni9"].join("; "),
+  };
+}
