@@ -28,6 +28,7 @@ export function hookFaults(stage: FaultStage): readonly Fault[] {
     ...untrackedFaults(ground),
     ...matchFaults(ground),
     ...deviceFaults(ground),
+    ...sourceFaults(ground),
   ];
 }
 
@@ -270,6 +271,35 @@ function deviceFaults({ to, pod }: Ground): readonly Fault[] {
         'add table netdev fw; add chain netdev fw e { type filter hook egress device "veth1" priority 0; }; add rule netdev fw e drop; add chain netdev fw i { type filter hook ingress device "veth1" priority 0; }; add rule netdev fw i drop',
       ),
       mend: "nft delete table netdev fw",
+    },
+  ];
+}
+
+/** Sources that others rewrite to an address of nobody. */
+function sourceFaults({ to, pod }: Ground): readonly Fault[] {
+  const snat = (endpoint: string): Pick<Fault, "inject" | "mend"> => {
+    const { inject, mend } = rules("iptables-nft", `-t nat -A POSTROUTING -p tcp -d ${endpoint} -j SNAT --to-source 198.18.0.1`);
+    return { inject, mend: `${mend} 2>/dev/null || true` };
+  };
+  const lost = { backends: FORWARDED, culprits: ["no_way_back"], connections: "mended" } as const;
+  const ask = { from: "pod-1-2", ...to("remote", "clusterIP") };
+  const elsewhere = snat(pod("pod-2-1"));
+  return [
+    { name: "a source becomes an address that the default route leads to", ...lost, ask, ...elsewhere },
+    {
+      name: "a source becomes an address that a route leads elsewhere",
+      ...lost,
+      ask,
+      inject: `${elsewhere.inject}; ip route add 198.18.0.1 dev veth1`,
+      mend: `${elsewhere.mend}; ip route del 198.18.0.1 dev veth1`,
+    },
+    {
+      name: "a source becomes an address of nobody, and answers of a pod here come by this node all the same",
+      backends: FORWARDED,
+      culprits: [],
+      connections: "arrive",
+      ask: { from: "pod-1-2", ...to("here", "clusterIP") },
+      ...snat(pod("pod-1-1")),
     },
   ];
 }

@@ -231,15 +231,6 @@ describe("what other programs and connections decide", () => {
     expect(iptables(`${other}\n${drop.replaceAll("0x80", "0x40")}`, bit)).toEqual({ causes: [], unjudged: [] });
   });
 
-  it("a source that becomes an address of nobody here can't be judged", () => {
-    const snat = (to: string): ForeignFindings => {
-      const text = `:POSTROUTING ACCEPT\n-A POSTROUTING -o veth1 -j SNAT --to-source ${to}`;
-      return iptables(text, { isLocal: (ip) => ip === "10.1.1.254" }, "nat");
-    };
-    expect(snat("192.0.2.9").unjudged[0]?.says).toContain("rewrites the source to 192.0.2.9, which this host does not have");
-    for (const to of ["10.1.1.254", "10.1.1.254:1024-2000"]) expect(snat(to).unjudged).toEqual([]);
-  });
-
   it("what a connection was opened to is known", () => {
     const drop = (to: string): string => `-A FORWARD -m conntrack --ctorigdst ${to} -j DROP`;
     expect(ids(iptables(drop("198.51.100.1/32")))[0]).toBe("foreign_drop");

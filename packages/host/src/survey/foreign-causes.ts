@@ -7,6 +7,8 @@ import type { HookedWay } from "./hooked-way.ts";
 import { keptSource } from "./kept-source.ts";
 import { passagesOf } from "./passages.ts";
 import type { Passage } from "./passages.ts";
+import { strangeSource } from "./strange-source.ts";
+import type { Strange } from "./strange-source.ts";
 import { playChain } from "./rules/play.ts";
 import type { Played } from "./rules/play.ts";
 import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
@@ -45,7 +47,8 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
       met.push({ table, base: chain, played });
       if (!passage.isAnswer) ({ mark, unclearMark: unclear } = played);
       const strange = passage.isAnswer ? undefined : strangeSource(table, played, way);
-      if (strange !== undefined) unjudged.set(strange.by, strange.rule);
+      if (strange !== undefined && "by" in strange) unjudged.set(strange.by, strange.rule);
+      else if (strange !== undefined) causes.push(strange);
       causes.push(...causesOf(table, passage, played, way, chain));
       const kept = passage.at === "postrouting" && !passage.isAnswer ? keptSource(table, chain, played, way) : undefined;
       if (typeof kept === "string") notes.push(kept);
@@ -89,20 +92,6 @@ export function routedMark(tables: readonly ForeignTable[], way: HookedWay): num
   // Ours is set there, whether others look at the packet after that or not.
   const isAsked = way.isTranslated && way.endpoint.masquerade;
   return ((isAsked ? mark | way.markBit : mark) & ~(isAsked ? unclear & ~way.markBit : unclear)) >>> 0;
-}
-
-/** A rule that can't be judged, as it was read and as it is told. */
-interface Strange {
-  readonly by: ForeignRule;
-  readonly rule: UnjudgedRule;
-}
-
-/** Answers to an address that this host doesn't have come back only where somebody sends them here. */
-function strangeSource(table: ForeignTable, { source }: Played, { isLocal }: HookedWay): Strange | undefined {
-  if (source === undefined || source.address === "" || isLocal(source.address)) return undefined;
-  const { address, chain, rule } = source;
-  const says = `${table.name}, chain ${chain}, rewrites the source to ${address}, which this host does not have: answers may go elsewhere`;
-  return { by: rule, rule: { says, rule: rule.text, show: showCommand(table, chain) } };
 }
 
 /** Our own chains ask for masquerade between the hooks of translation. */

@@ -1,4 +1,5 @@
 import type { AskedPacket, FateEndpoint } from "@turnout/core";
+import type { Route } from "./route.ts";
 import type { HookedPacket } from "./rules/rule.ts";
 
 /** A packet's way over this host, as rules of others see it. */
@@ -29,6 +30,8 @@ export interface HookedWay {
   readonly markBit: number;
   readonly isLocal: (address: string) => boolean;
   readonly isInSet: HookedPacket["isInSet"];
+  /** This host's own route to an address; absent, or undefined: not known (yet). */
+  readonly routeOf?: (address: string) => Route | undefined;
   /** Whether a program takes packets out of a queue; absent: it can't be told. */
   readonly isQueueServed?: HookedPacket["isQueueServed"];
 }

@@ -75,7 +75,8 @@ describe("what programs at devices have told conntrack", () => {
   it("no nat chain is asked about, neither of the destination nor of the source", () => {
     expect([blamed(redirect), blamed(redirect, told)]).toEqual([["foreign_translation"], []]);
     const snat = iptables("-A POSTROUTING -j SNAT --to-source 192.0.2.9", "nat");
-    const unjudged = (way: Partial<HookedWay>): number => foreignFindings([snat], { ...WAY, ...way }).unjudged.length;
+    const endpoint = { ...WAY.endpoint, isLocal: false };
+    const unjudged = (way: Partial<HookedWay>): number => foreignFindings([snat], { ...WAY, endpoint, ...way }).unjudged.length;
     expect([unjudged({}), unjudged(told)]).toEqual([1, 0]);
   });
 

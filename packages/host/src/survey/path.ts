@@ -1,4 +1,4 @@
-import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, Step, Survey } from "@turnout/core";
+import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, IPFamily, Step, Survey } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import { bridgeCauses } from "./bridge-causes.ts";
 import { flowCauses, readFlowTimeouts } from "./flow-causes.ts";
@@ -10,7 +10,7 @@ import { readForeignTables } from "./foreign-tables.ts";
 import type { ForeignTables, ReadFile } from "./foreign-tables.ts";
 import { readHostRoutes } from "./host-routes.ts";
 import { mtuCauses } from "./mtu-causes.ts";
-import { routeFor } from "./route.ts";
+import { isByDefault, routeFor } from "./route.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
 import type { Route } from "./route.ts";
 import type { HookedPacket } from "./rules/rule.ts";
@@ -152,7 +152,7 @@ function hookedWay(
     sentBy,
   }: Found,
   packet: AskedPacket,
-  way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isLost" | "isInSet">,
+  way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isLost" | "isInSet" | "routeOf">,
 ): HookedWay {
   const { endpoint } = way;
   const isAtSocket = isBySocket(fate);
@@ -235,10 +235,17 @@ function shared(found: readonly (readonly Cause[])[]): readonly Cause[] {
   return [...told.values()];
 }
 
+/** This host's own route to an address, and whether none but the default one fits. */
+async function ownRoute(exec: Exec, family: IPFamily, to: string, signal: AbortSignal): Promise<Route> {
+  const route = await routeFor(exec, family, { to }, signal);
+  return route.is === "way" && !route.isLocal ? { ...route, isDefault: await isByDefault(exec, family, { to }, signal) } : route;
+}
+
 /** Play the packet through the rules of others; sets they ask for are looked into as they are met. */
 async function playForeign(exec: Exec, found: Found, way: Way, facts: WayFacts, signal: AbortSignal): Promise<ForeignFindings> {
   const { tables } = found;
   const held = new Map<string, boolean>();
+  const routes = new Map<string, Route>();
   const outDevice = way.there.is === "way" && !way.there.isLocal ? way.there.device : "";
   const backDevice = way.back?.is === "way" && !way.back.isLocal ? way.back.device : "";
   // Where the kernel chooses the source after the endpoint, the route says which.
@@ -246,16 +253,29 @@ async function playForeign(exec: Exec, found: Found, way: Way, facts: WayFacts, 
   const packet = found.packet.device === "" && source !== undefined ? { ...found.packet, source } : found.packet;
   for (let round = 0; ; round++) {
     const asked = new Map<string, readonly string[]>();
+    const sought = new Set<string>();
+    const routeOf = (address: string): Route | undefined => {
+      if (!routes.has(address)) sought.add(address);
+      return routes.get(address);
+    };
     const isInSet: HookedPacket["isInSet"] = (set, address, port) => {
       const member = port === undefined ? address : `${address},${packet.protocol.toLowerCase()}:${port}`;
       const key = `${set} ${member}`;
       if (!held.has(key)) asked.set(key, [set, member]);
       return held.get(key);
     };
-    const hooked = hookedWay(found, packet, { endpoint: way.endpoint, outDevice, backDevice, isLost: way.there.is === "none", isInSet });
+    const hooked = hookedWay(found, packet, {
+      endpoint: way.endpoint,
+      outDevice,
+      backDevice,
+      isLost: way.there.is === "none",
+      isInSet,
+      routeOf,
+    });
     const { causes, notes = [], unjudged } = foreignFindings(tables, hooked);
     const narrow = mtuCauses(tables, found, way, facts, { isLocal: hooked.isLocal, isInSet });
-    if (asked.size === 0 || round === SET_ROUNDS) return { causes: [...causes, ...narrow], notes, unjudged };
+    if ((asked.size === 0 && sought.size === 0) || round === SET_ROUNDS) return { causes: [...causes, ...narrow], notes, unjudged };
+    for (const address of sought) routes.set(address, await ownRoute(exec, packet.family, address, signal));
     await Promise.all(
       [...asked].map(async ([key, [set = "", member = ""]]) => {
         const { code } = await exec.run("ipset", ["test", set, member], { signal });
