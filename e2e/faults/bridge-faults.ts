@@ -14,6 +14,8 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
   };
   const lost = { backends: TRANSLATING, culprits: ["bridge_not_called"], connections: "mended" } as const;
   const harmless = { culprits: [], connections: "arrive" } as const;
+  const nodePort = services.here.target("nodePort@node1", "IPv4");
+  const outside = { from: "client1", to: nodePort.address, port: nodePort.port };
   const off = (tables: string): string => `sysctl -qw net.bridge.bridge-nf-call-${tables}=0`;
   return [
     {
@@ -38,12 +40,55 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
       inject: `${bridge.inject}; sysctl -qw net.bridge.bridge-nf-call-iptables=1`,
       mend: `${bridge.mend}; ${off("iptables")}`,
     },
+    ...tableFaults(bridge, { pod: asked("IPv4"), client: outside }, site.place("pod-1-2").address("IPv4")),
     {
       name: "sockets: a bridge passes answers on past the rules, and nothing is wrong",
       ...harmless,
       backends: ["ebpf"],
       ask: asked("IPv4"),
       ...bridge,
+    },
+  ];
+}
+
+/** Tables of nft for bridges, on the way of packets by one. */
+function tableFaults(
+  bridge: Required<Pick<Fault, "inject" | "mend">>,
+  ask: Readonly<Record<"pod" | "client", Fault["ask"]>>,
+  pod: string,
+): readonly Fault[] {
+  const rule = (hook: string, text: string): Pick<Fault, "inject" | "mend"> => ({
+    inject: `${bridge.inject}; sysctl -qw net.bridge.bridge-nf-call-iptables=1; nft 'add table bridge guard; add chain bridge guard c { type filter hook ${hook} priority -200; }; add rule bridge guard c ${text}'`,
+    mend: `nft delete table bridge guard; ${bridge.mend}; sysctl -qw net.bridge.bridge-nf-call-iptables=0`,
+  });
+  const lost = { culprits: ["foreign_drop"], connections: "mended" } as const;
+  const all = ["nft", "iptables", "ebpf"];
+  return [
+    { name: "bridge table: what goes to a pod", ...lost, backends: all, ask: ask.client, ...rule("output", "tcp dport 8080 drop") },
+    { name: "bridge table: what a pod answers", ...lost, backends: all, ask: ask.client, ...rule("prerouting", "tcp sport 8080 drop") },
+    {
+      name: "bridge table: what a pod sends to the service range",
+      ...lost,
+      backends: TRANSLATING,
+      ask: ask.pod,
+      ...rule("prerouting", `ip saddr ${pod} ip daddr 10.96.0.0/16 drop`),
+    },
+    { name: "bridge table: from port to port", ...lost, backends: all, ask: ask.pod, ...rule("forward", "tcp dport 8080 drop") },
+    {
+      name: "bridge table: what comes in by a port, which nobody knows",
+      backends: all,
+      culprits: [],
+      unjudged: 'iifname "veth2"',
+      ask: ask.pod,
+      ...rule("prerouting", 'iifname "veth2" drop'),
+    },
+    {
+      name: "bridge table: what is for others, and nothing is wrong",
+      backends: all,
+      culprits: [],
+      connections: "arrive",
+      ask: ask.client,
+      ...rule("forward", "ip protocol tcp drop"),
     },
   ];
 }

@@ -1,7 +1,7 @@
 import type { Cause } from "@turnout/core";
 import { ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { Passage } from "./passages.ts";
+import type { Passage } from "./passage.ts";
 import type { Played } from "./rules/play.ts";
 import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
 

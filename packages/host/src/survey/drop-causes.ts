@@ -36,6 +36,8 @@ export interface PlayedAt {
   readonly at: string;
   readonly isAnswer: boolean;
   readonly packet: HookedPacket;
+  /** A hook of bridges. */
+  readonly layer?: "bridge";
   /** A client's socket on this node was translated, so the packet is for the endpoint itself. */
   readonly isBySocket?: boolean;
 }
@@ -46,7 +48,8 @@ export interface PlayedAt {
  * Edges: it is a guess where a rule before that might have let the packet through.
  */
 export function dropCause(table: ForeignTable, { is, chain = "", rule, doubts }: Played, passage: PlayedAt, base: ForeignChain): Cause {
-  const { at, isAnswer } = passage;
+  const { isAnswer, layer } = passage;
+  const at = hookText(passage);
   const names = [table.place, chain, base.name];
   const policy = POLICIES.find(([pattern]) => names.some((name) => pattern.test(name)));
   const show = [showCommand(table, chain)];
@@ -73,17 +76,21 @@ export function dropCause(table: ForeignTable, { is, chain = "", rule, doubts }:
     says: `${by}${owner === undefined ? "" : ` of ${owner},`} ${where}${ruleText(rule?.text)}${unless}`,
     show,
     ...(mend === undefined
-      ? mendFor(table, isDockers && at === "forward" ? { ...base, name: DOCKERS } : base, rule, passage)
+      ? mendFor(table, isDockers && passage.at === "forward" && layer === undefined ? { ...base, name: DOCKERS } : base, rule, passage)
       : { mend, commands }),
     ...sure,
   };
 }
 
+function hookText({ at, layer }: PlayedAt): string {
+  return layer === undefined ? at : `${at} of the bridge`;
+}
+
 /** Name a rule that may drop or reject, for all that can be told. Pure. */
-export function unjudgedRule(table: ForeignTable, { chain, rule, may }: Doubt, { at, isAnswer }: PlayedAt): UnjudgedRule {
-  const what = isAnswer ? "answers" : "packets";
+export function unjudgedRule(table: ForeignTable, { chain, rule, may }: Doubt, passage: PlayedAt): UnjudgedRule {
+  const what = passage.isAnswer ? "answers" : "packets";
   return {
-    says: `${table.name}, chain ${chain}, may ${may} some ${what} at ${at}`,
+    says: `${table.name}, chain ${chain}, may ${may} some ${what} at ${hookText(passage)}`,
     rule: rule.text,
     show: showCommand(table, chain),
   };
@@ -93,9 +100,10 @@ function mendFor(
   table: ForeignTable,
   chain: ForeignChain,
   rule: ForeignRule | undefined,
-  { at, isAnswer, packet, isBySocket = false }: PlayedAt,
+  { at, isAnswer, packet, layer, isBySocket = false }: PlayedAt,
 ): Pick<Cause, "mend" | "commands"> {
-  const isFiltering = at !== "ingress" && at !== "egress" && chain.hook !== undefined && chain.hook.priority > TRANSLATED_AT;
+  const isFiltering =
+    layer === undefined && at !== "ingress" && at !== "egress" && chain.hook !== undefined && chain.hook.priority > TRANSLATED_AT;
   if (!isFiltering)
     return rule === undefined
       ? { mend: "accept the packet in that chain, or give it the policy accept" }

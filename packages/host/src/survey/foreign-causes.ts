@@ -6,11 +6,12 @@ import { isProxyChain } from "./foreign-tables.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { keptSource } from "./kept-source.ts";
 import { passagesOf } from "./passages.ts";
-import type { Passage } from "./passages.ts";
+import type { Passage } from "./passage.ts";
 import { strangeSource } from "./strange-source.ts";
 import type { Strange } from "./strange-source.ts";
 import { playChain } from "./rules/play.ts";
 import type { Played } from "./rules/play.ts";
+import { isOfBridges } from "./rules/rule.ts";
 import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
 
 /** Where our nat chains are called in, after the routing decision. */
@@ -71,12 +72,12 @@ function isLeftOut({ hasKubeChains = false }: HookedWay, chain: string): boolean
   return isProxyChain(chain) && !(hasKubeChains && chain === "KUBE-FORWARD");
 }
 
-function isBeforeMasquerade({ at, isAnswer, isLooped = false }: Passage): boolean {
-  return !isAnswer && !isLooped && at !== "egress";
+function isBeforeMasquerade({ at, layer, isAnswer, isLooped = false }: Passage): boolean {
+  return !isAnswer && !isLooped && layer === undefined && at !== "egress";
 }
 
-function isBeforeRoute({ at, isAnswer, isLooped = false }: Passage): boolean {
-  return !isAnswer && !isLooped && ["ingress", "prerouting", "output"].includes(at);
+function isBeforeRoute({ at, layer, isAnswer, isLooped = false }: Passage): boolean {
+  return !isAnswer && !isLooped && layer === undefined && ["ingress", "prerouting", "output"].includes(at);
 }
 
 /** Say which mark a packet has where its route is looked up, as far as that is known. Pure. */
@@ -101,17 +102,17 @@ function wantedMark({ endpoint, markBit, isTranslated }: HookedWay, { isPastOurs
 
 function chainsAt(
   tables: readonly ForeignTable[],
-  { at, packet, fits }: Passage,
+  { at, layer, packet, fits }: Passage,
 ): readonly { readonly table: ForeignTable; readonly chain: ForeignChain }[] {
-  const found = tables.flatMap((table) =>
-    [...table.chains.values()].filter(({ hook }) => hook?.at === at).map((chain) => ({ table, chain })),
-  );
+  const found = tables
+    .filter((table) => isOfBridges(table) === (layer === "bridge"))
+    .flatMap((table) => [...table.chains.values()].filter(({ hook }) => hook?.at === at).map((chain) => ({ table, chain })));
   return found
     .filter(
       ({ chain: { hook } }) =>
         hook !== undefined &&
         (fits?.(hook) ?? true) &&
-        (hook.devices?.includes(at === "egress" ? packet.outDevice : packet.inDevice) ?? true),
+        (hook.devices?.includes((at === "egress" ? packet.outDevice : packet.inDevice) ?? "") ?? true),
     )
     .toSorted((a, b) => (a.chain.hook?.priority ?? 0) - (b.chain.hook?.priority ?? 0));
 }
@@ -123,7 +124,7 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
   // IPVS translates it all the same, but conntrack rewrites its source.
   const isLost = way.isServedAtInput === true ? way.endpoint.masquerade : way.isTranslated;
   // What is tracked already stays so.
-  const isInTime = passage.isLooped !== true && (base.hook?.priority ?? 0) < TRACKED_AT;
+  const isInTime = passage.isLooped !== true && passage.layer === undefined && (base.hook?.priority ?? 0) < TRACKED_AT;
   if (played.isUntracked && isInTime && isLost) {
     const says = `${at} keeps the ${untrackedText(passage, way.isServedAtInput === true)}${ruleText(played.by?.text)}`;
     causes.push({

@@ -24,7 +24,10 @@ export interface ForeignTables {
 const PROXY_TABLE = /^(turnout|kube-proxy)/;
 /** Chains of service proxies. kube-router's chains of network policies begin alike. */
 const PROXY_CHAIN = /^KUBE-(?!ROUTER|NWPLCY|POD-FW)/;
-const NFT_FAMILIES: Readonly<Record<IPFamily, readonly string[]>> = { IPv4: ["ip", "inet", "netdev"], IPv6: ["ip6", "inet", "netdev"] };
+const NFT_FAMILIES: Readonly<Record<IPFamily, readonly string[]>> = {
+  IPv4: ["ip", "inet", "netdev", "bridge"],
+  IPv6: ["ip6", "inet", "netdev", "bridge"],
+};
 /** What the nf_tables variant says of a table that nft has made, or in which nft has chains and rules; it calls that a success. */
 const OF_NFT = /^# Table `\S+' .*incompatible/m;
 /** Of a busy host. What is not read in time is told, and the answer is worth less. */
@@ -114,7 +117,7 @@ async function readListed(
   wanted: Wanted,
   signal: AbortSignal,
 ): Promise<ForeignTable> {
-  const mayBeIptables = one.family !== "inet" && one.family !== "netdev" && IPTABLES_TABLES.has(one.table);
+  const mayBeIptables = (one.family === "ip" || one.family === "ip6") && IPTABLES_TABLES.has(one.table);
   const isWhole = !one.isIptables || one.table !== "nat";
   const reading = { exec, tool, program: `${tool}-nft`, table: one.table, isWhole, wanted, signal };
   return (mayBeIptables ? await readIptables(reading) : undefined) ?? (await readTable(exec, one, signal));

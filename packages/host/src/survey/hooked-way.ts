@@ -30,6 +30,8 @@ export interface HookedWay {
   readonly markBit: number;
   readonly isLocal: (address: string) => boolean;
   readonly isInSet: HookedPacket["isInSet"];
+  /** Whether a device is a bridge; absent: none is. */
+  readonly isBridge?: (device: string) => boolean;
   /** This host's own route to an address; absent, or undefined: not known (yet). */
   readonly routeOf?: (address: string) => Route | undefined;
   /** Whether a program takes packets out of a queue; absent: it can't be told. */

@@ -4,6 +4,7 @@ import { ruleText, showCommand } from "./drop-causes.ts";
 import { isProxyChain } from "./foreign-tables.ts";
 import { playChain } from "./rules/play.ts";
 import type { Played } from "./rules/play.ts";
+import { isOfBridges } from "./rules/rule.ts";
 import type { ForeignChain, ForeignTable, HookedPacket } from "./rules/rule.ts";
 import type { Link, Way, WayFacts } from "./way.ts";
 
@@ -33,7 +34,7 @@ export function mtuCauses(
     mark: 0,
     ...sets,
   };
-  for (const table of tables) {
+  for (const table of tables.filter((one) => !isOfBridges(one))) {
     for (const chain of table.chains.values()) {
       if (chain.hook?.at !== "output" && chain.hook?.at !== "postrouting") continue;
       const played = playChain(table, chain, message, isProxyChain);

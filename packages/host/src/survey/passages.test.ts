@@ -142,3 +142,48 @@ describe("at the egress of a device", () => {
     expect(foreignFindings([egress('device "veth1"')], WAY).causes[0]?.commands).toEqual(["nft delete rule netdev q e handle 4"]);
   });
 });
+
+describe("hooks of bridges", () => {
+  const bridge = (hook: string, ...matches: readonly object[]): ForeignTable => {
+    const chain = { family: "bridge", table: "b", name: "c", handle: 1, type: "filter", hook, prio: 0, policy: "accept" };
+    const rule = { family: "bridge", table: "b", chain: "c", handle: 4, expr: [...matches.map((match) => ({ match })), { drop: null }] };
+    return readNftTable("bridge", "b", { nftables: [{ chain }, { rule }] });
+  };
+  const port = (right: number): object => ({ op: "==", left: { payload: { protocol: "tcp", field: "dport" } }, right });
+  const isBridge = (device: string): boolean => device === "cni0";
+  const fromPod: Partial<HookedWay> = { packet: { ...WAY.packet, source: "10.1.1.2", device: "cni0" }, backDevice: "cni0", isBridge };
+  const toPod: Partial<HookedWay> = { outDevice: "cni0", isBridge };
+  const across: Partial<HookedWay> = { ...fromPod, ...toPod };
+
+  it.each<readonly [string, ForeignTable, Partial<HookedWay>, readonly string[]]>([
+    ["it comes in with the Service's address", bridge("prerouting", port(80)), fromPod, ["foreign_drop"]],
+    ["and is for this host", bridge("input", port(80)), fromPod, ["foreign_drop"]],
+    ["it leaves with the endpoint's", bridge("output", port(8080)), toPod, ["foreign_drop"]],
+    ["the answer comes in by it", bridge("prerouting"), toPod, ["foreign_drop"]],
+    ["from port to port it is forwarded there", bridge("forward", port(8080)), across, ["foreign_drop"]],
+    ["and neither for this host nor from it", bridge("output"), across, []],
+    ["where there is no bridge they are not met", bridge("prerouting"), {}, []],
+    ["hooks of IP are others", bridge("forward"), toPod, []],
+  ])("%s", (_name, table, way, wanted) => {
+    expect(blamed(table, way)).toEqual(wanted);
+  });
+
+  it("the rule has to go, and rules about ports of the bridge can't be judged", () => {
+    const [cause] = foreignFindings([bridge("output", port(8080))], { ...WAY, ...toPod }).causes;
+    expect([cause?.says, cause?.commands]).toEqual([
+      expect.stringContaining("table bridge b, chain c, drops the packet at output of the bridge"),
+      ["nft delete rule bridge b c handle 4"],
+    ]);
+    const byPort = bridge("prerouting", { op: "==", left: { meta: { key: "iifname" } }, right: "veth1" });
+    const found = foreignFindings([byPort], { ...WAY, ...fromPod });
+    expect([found.causes, found.unjudged.map(({ says }) => says)]).toEqual([
+      [],
+      ["table bridge b, chain c, may drop some packets at prerouting of the bridge"],
+    ]);
+  });
+
+  it("kinds of frames are told apart", () => {
+    const type = (right: string): object => ({ op: "==", left: { payload: { protocol: "ether", field: "type" } }, right });
+    expect([blamed(bridge("output", type("arp")), toPod), blamed(bridge("output", type("ip")), toPod)]).toEqual([[], ["foreign_drop"]]);
+  });
+});

@@ -1,26 +1,13 @@
+import { withBridges } from "./bridged-passages.ts";
 import { TRANSLATED_AT } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { ForeignChain, HookedPacket } from "./rules/rule.ts";
+import type { Hook, Passage } from "./passage.ts";
+import type { HookedPacket } from "./rules/rule.ts";
 
 /** Clients send from a port that their system chooses, Linux from 32768 to 60999. Rules about other ports are not about these. */
 const CLIENT_PORT = 47_001;
 /** Where IPVS takes packets for its virtual servers, behind those that filter. @source linux net/netfilter/ipvs/ip_vs_core.c ip_vs_ops4 */
 const IPVS_INPUT_AT = 99;
-
-type Hook = NonNullable<ForeignChain["hook"]>;
-
-/** A hook, and a packet there. */
-export interface Passage {
-  readonly at: string;
-  readonly packet: HookedPacket;
-  readonly isAnswer: boolean;
-  /** Our nat chains have seen it before. */
-  readonly isPastOurs: boolean;
-  /** It comes in by the loopback device, and conntrack knows it from where it was sent: it is tracked, translated and routed no more. */
-  readonly isLooped?: boolean;
-  /** Which of the hook's chains it meets, besides those of other devices; absent: all. */
-  readonly fits?: (hook: Hook) => boolean;
-}
 
 /** By which this host sends to itself. */
 const LOOPBACK = "lo";
@@ -30,10 +17,21 @@ export function passagesOf(way: HookedWay): readonly Passage[] {
   const { packet, backDevice } = way;
   const isAnsweredThere = backDevice === "" || packet.device === "" ? undefined : backDevice === packet.device;
   const first: HookedPacket = { ...firstPacket(way), isAnsweredThere };
-  const there = way.isServedAtInput === true ? toBalancer(way, first) : toEndpoint(way, first);
-  const all = way.isLost === true ? there : [...there, ...answersOf(way, first)];
+  const all = [...requestOf(way, first), ...(way.isLost === true ? [] : bridgedAnswersOf(way, first))];
   if (!way.isTranslated || way.isTranslatedBefore !== true) return all;
   return all.map(({ fits, ...passage }) => ({ ...passage, fits: (hook) => isNoNat(hook) && (fits?.(hook) ?? true) }));
+}
+
+function requestOf(way: HookedWay, first: HookedPacket): readonly Passage[] {
+  const passages = way.isServedAtInput === true ? toBalancer(way, first) : toEndpoint(way, first);
+  const leaving = { ...sentPacket(way, first), ...(way.endpoint.masquerade ? { source: undefined } : {}) };
+  return withBridges(passages, { coming: first, leaving }, { from: way.packet.device, to: way.outDevice }, { isAnswer: false }, way);
+}
+
+function bridgedAnswersOf(way: HookedWay, first: HookedPacket): readonly Passage[] {
+  const coming = answerPacket(way, first);
+  const leaving = { ...coming, ...restoredSource(way) };
+  return withBridges(answersOf(way, first), { coming, leaving }, { from: way.outDevice, to: way.backDevice }, { isAnswer: true }, way);
 }
 
 function firstPacket({ packet, isLocal, isInSet, isQueueServed }: HookedWay): HookedPacket {
@@ -136,9 +134,9 @@ function toBalancer(way: HookedWay, first: HookedPacket): readonly Passage[] {
   return outDevice === "" ? coming : [...coming, ...going];
 }
 
-function answersOf(way: HookedWay, first: HookedPacket): readonly Passage[] {
-  const { packet, endpoint, outDevice, backDevice } = way;
-  const answer: HookedPacket = {
+function answerPacket(way: HookedWay, first: HookedPacket): HookedPacket {
+  const { packet, endpoint, outDevice } = way;
+  return {
     ...sentPacket(way, first),
     source: endpoint.ip,
     destination: packet.source,
@@ -149,16 +147,25 @@ function answersOf(way: HookedWay, first: HookedPacket): readonly Passage[] {
     state: "established",
     isAnsweredThere: true,
   };
+}
+
+/** The Service's address is put back into answers where sources are rewritten. */
+function restoredSource({ isTranslated, packet }: HookedWay): Partial<HookedPacket> {
+  return isTranslated ? { source: packet.destination, sourcePort: packet.port } : {};
+}
+
+function answersOf(way: HookedWay, first: HookedPacket): readonly Passage[] {
+  const { packet, outDevice, backDevice } = way;
+  const answer = answerPacket(way, first);
   // A connection is translated by what opened it.
   const back = { isAnswer: true, isPastOurs: true, fits: isNoNat } as const;
   const isToHost = packet.device === "";
   const leaving = { ...answer, inDevice: "", outDevice: backDevice };
-  const restored = way.isTranslated ? { source: packet.destination, sourcePort: packet.port } : {};
   if (outDevice === "" && isToHost) {
     const sent = { ...leaving, outDevice: LOOPBACK };
     return [{ ...back, at: "output", packet: sent }, ...(way.isServedAtInput === true ? [] : loopedPassages(sent, back))];
   }
-  const left: readonly Passage[] = backDevice === "" ? [] : leavingPassages(leaving, back, restored);
+  const left: readonly Passage[] = backDevice === "" ? [] : leavingPassages(leaving, back, restoredSource(way));
   if (outDevice === "") return [{ ...back, at: "output", packet: leaving }, ...left];
   return [
     { ...back, at: "ingress", packet: answer },

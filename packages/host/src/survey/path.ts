@@ -152,7 +152,7 @@ function hookedWay(
     sentBy,
   }: Found,
   packet: AskedPacket,
-  way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isLost" | "isInSet" | "routeOf">,
+  way: Pick<HookedWay, "endpoint" | "outDevice" | "backDevice" | "isLost" | "isInSet" | "routeOf" | "isBridge">,
 ): HookedWay {
   const { endpoint } = way;
   const isAtSocket = isBySocket(fate);
@@ -246,6 +246,7 @@ async function playForeign(exec: Exec, found: Found, way: Way, facts: WayFacts, 
   const { tables } = found;
   const held = new Map<string, boolean>();
   const routes = new Map<string, Route>();
+  const isBridge = (device: string): boolean => facts.links.get(device)?.bridge !== undefined;
   const outDevice = way.there.is === "way" && !way.there.isLocal ? way.there.device : "";
   const backDevice = way.back?.is === "way" && !way.back.isLocal ? way.back.device : "";
   // Where the kernel chooses the source after the endpoint, the route says which.
@@ -271,6 +272,7 @@ async function playForeign(exec: Exec, found: Found, way: Way, facts: WayFacts, 
       isLost: way.there.is === "none",
       isInSet,
       routeOf,
+      isBridge,
     });
     const { causes, notes = [], unjudged } = foreignFindings(tables, hooked);
     const narrow = mtuCauses(tables, found, way, facts, { isLocal: hooked.isLocal, isInSet });

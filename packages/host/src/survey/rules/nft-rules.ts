@@ -277,6 +277,7 @@ function payloadOf({ protocol, field }: Json, packet: PartlyKnown): Value {
     if (!isIP) return ELSEWHERE;
     return { saddr: packet.source, daddr: packet.destination, protocol: packet.protocol, nexthdr: packet.protocol }[String(field)];
   }
+  if (protocol === "ether" && field === "type") return packet.family === "IPv4" ? "ip" : "ip6";
   if (protocol === "tcp" && field === "flags") return packet.protocol === undefined ? undefined : (flagsOf(packet) ?? ELSEWHERE);
   if (protocol === packet.protocol && field === "type") return packet.protocol === "icmpv6" ? "packet-too-big" : "destination-unreachable";
   if (protocol === "th" || protocol === packet.protocol) return { sport: packet.sourcePort, dport: packet.destinationPort }[String(field)];

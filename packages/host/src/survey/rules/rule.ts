@@ -8,8 +8,8 @@ export interface HookedPacket {
   readonly sourcePort: number | undefined;
   readonly destinationPort: number | undefined;
   /** "" where there is none, as for what the host sends. */
-  readonly inDevice: string;
-  readonly outDevice: string;
+  readonly inDevice: string | undefined;
+  readonly outDevice: string | undefined;
   readonly state: "new" | "established" | "related";
   /** conntrack rewrites its destination. */
   readonly isTranslated: boolean;
@@ -83,4 +83,9 @@ export interface ForeignTable {
   /** E.g. `inet firewalld`, or `filter`. */
   readonly place: string;
   readonly chains: ReadonlyMap<string, ForeignChain>;
+}
+
+/** Whether a table is of bridges: what comes from and goes to their ports passes it, on its own hooks. Pure. */
+export function isOfBridges({ place }: Pick<ForeignTable, "place">): boolean {
+  return place.startsWith("bridge ");
 }
