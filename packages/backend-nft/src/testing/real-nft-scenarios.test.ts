@@ -39,7 +39,7 @@ interface Given {
 interface Recording {
   readonly scenario: string;
   readonly given: Given[];
-  /** The kit itself laid hands on the host, or had its tools fail. */
+  /** The kit itself laid hands on the host, had its tools fail, or had packets counted, of which the host in memory knows nothing. */
   isSpoilt: boolean;
   readonly list: () => readonly string[];
 }
@@ -51,7 +51,9 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
   const recording: Recording = { scenario, given: [], isSpoilt: false, list };
   recordings.push(recording);
   const note = (statements: readonly NftStatement[]): Given => {
-    const isCleanup = CLEANUP.test(statements.map(nftStatementText).join("\n"));
+    const text = statements.map(nftStatementText).join("\n");
+    recording.isSpoilt ||= text.includes("counted-");
+    const isCleanup = CLEANUP.test(text);
     const given = { statements, isDone: true, ...(isCleanup ? { before: list() } : {}) };
     recording.given.push(given);
     return given;

@@ -12,7 +12,7 @@ const WAY: Way = { endpoint: ENDPOINT, there: BY_BRIDGE, back: BY_BRIDGE, asked:
 function causes(way: Partial<Way> = {}, called = "0", bridge = { IPv4: false, IPv6: false }): readonly Cause[] {
   const link = { name: "cni0", isUp: true, hasCarrier: true, mtu: 1500, bridge };
   const parameters = new Map(called === "" ? [] : [["bridge/bridge-nf-call-iptables", called]]);
-  const facts: WayFacts = { links: new Map([["cni0", link]]), parameters, failedNeighbours: new Set() };
+  const facts: WayFacts = { links: new Map([["cni0", link]]), parameters, failedNeighbours: new Set(), routes: [] };
   return bridgeCauses(PACKET, { ...WAY, ...way }, facts);
 }
 
