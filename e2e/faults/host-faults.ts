@@ -118,7 +118,7 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       ask: { ...fromPod, ...cluster("here") },
       at: "pod-1-1",
       inject: "ip link set eth0 down",
-      mend: `ip link set eth0 up; ip route replace 169.254.1.1 dev eth0; ip route replace default via 169.254.1.1 dev eth0; ip -6 route replace default via fe80::1 dev eth0; ${neighbours("eth0", ["169.254.1.1", "fe80::1"], "s/4c:02/4c:01/")}`,
+      mend: `ip link set eth0 up; ip -6 address replace ${pod1v6}/128 dev eth0 nodad; ip route replace 169.254.1.1 dev eth0; ip route replace default via 169.254.1.1 dev eth0; ip -6 route replace default via fe80::1 dev eth0; ${neighbours("eth0", ["169.254.1.1", "fe80::1"], "s/4c:02/4c:01/")}`,
     },
     {
       name: "no route back to the client",
