@@ -5,21 +5,11 @@ import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
 import type { ForeignTable } from "./rules/rule.ts";
-
-const WAY: HookedWay = {
-  packet: { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "198.51.100.1", port: 80, device: "eth0" },
-  endpoint: { ip: "10.1.1.1", port: 8080, nodeName: "n1", isLocal: true, masquerade: false },
-  outDevice: "veth1",
-  backDevice: "eth0",
-  isTranslated: true,
-  markBit: 0,
-  isLocal: () => false,
-  isInSet: () => false,
-};
+import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 function iptables(rules: string, way: Partial<HookedWay> = {}, table = "filter"): ForeignFindings {
   const chains = table === "filter" ? ":INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n" : ":PREROUTING ACCEPT\n:OUTPUT ACCEPT\n";
-  return foreignFindings([readIptablesTable("iptables", table, `${chains}${rules}`)], { ...WAY, ...way });
+  return foreignFindings([readIptablesTable("iptables", table, `${chains}${rules}`)], { ...FORWARDED, ...way });
 }
 
 const ids = ({ causes }: ForeignFindings): readonly string[] => causes.map(({ id, isSure }) => `${isSure === false ? "maybe " : ""}${id}`);
@@ -82,7 +72,7 @@ describe("rules that can't be judged", () => {
       ],
     };
     const shown = "table inet fw { # handle 9\n\tchain f { # handle 1\n\t\tnumgen random mod 2 vmap { 0 : drop } # handle 4\n\t}\n}\n";
-    expect(rules(foreignFindings([readNftTable("inet", "fw", listed, readShownTable(shown))], WAY))).toEqual([
+    expect(rules(foreignFindings([readNftTable("inet", "fw", listed, readShownTable(shown))], FORWARDED))).toEqual([
       "numgen random mod 2 vmap { 0 : drop }",
     ]);
   });
@@ -129,7 +119,7 @@ describe("rules that can be judged", () => {
 
   it("what goes from and to one device may be bridged", () => {
     const text = "-A FORWARD -m physdev --physdev-is-bridged -j DROP";
-    const found = iptables(text, { packet: { ...WAY.packet, device: "cni0" }, outDevice: "cni0", backDevice: "cni0" });
+    const found = iptables(text, { packet: { ...FORWARDED.packet, device: "cni0" }, outDevice: "cni0", backDevice: "cni0" });
     expect([ids(found), rules(found)]).toEqual([[], [text]]);
   });
 
@@ -141,7 +131,7 @@ describe("rules that can be judged", () => {
   ])("matches of nft: %s", (_name, match, wanted) => {
     const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
     const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
-    const found = foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], WAY);
+    const found = foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], FORWARDED);
     expect([ids(found), rules(found)]).toEqual([wanted, []]);
   });
 
@@ -153,7 +143,7 @@ describe("rules that can be judged", () => {
     const chain = { family: "inet", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
     const rule = { family: "inet", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
     const table = readNftTable("inet", "fw", { nftables: [{ chain }, { rule }] });
-    const found = foreignFindings([table], { ...WAY, packet: { ...WAY.packet, protocol: "UDP" } });
+    const found = foreignFindings([table], { ...FORWARDED, packet: { ...FORWARDED.packet, protocol: "UDP" } });
     expect([ids(found), rules(found)]).toEqual([[], []]);
   });
 
@@ -175,7 +165,7 @@ describe("what mends a drop", () => {
   });
 
   it("accepts this address and port where nothing is translated here, and answers where they come by", () => {
-    const packet = { ...WAY.packet, destination: "10.1.1.1", port: 8080 };
+    const packet = { ...FORWARDED.packet, destination: "10.1.1.1", port: 8080 };
     expect(mends("-P FORWARD DROP", { packet, isTranslated: false }).slice(0, 2)).toEqual([
       "iptables -t filter -I FORWARD -d 10.1.1.1 -p tcp --dport 8080 -j ACCEPT",
       "iptables -t filter -I FORWARD -s 10.1.1.1 -p tcp --sport 8080 -j ACCEPT",
@@ -199,7 +189,7 @@ describe("what mends a drop", () => {
     };
     const rule = { family: "netdev", table: "q", chain: "ing", handle: 4, expr: [{ drop: null }] };
     const table = readNftTable("netdev", "q", { nftables: [{ chain }, { rule }] });
-    expect(foreignFindings([table], WAY).causes[0]?.commands).toEqual(["nft delete rule netdev q ing handle 4"]);
+    expect(foreignFindings([table], FORWARDED).causes[0]?.commands).toEqual(["nft delete rule netdev q ing handle 4"]);
   });
 });
 
@@ -213,7 +203,7 @@ describe("what other programs and connections decide", () => {
     const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
     const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ queue: { num: { range: [0, 1] } } }] };
     const table = readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] });
-    expect(ids(foreignFindings([table], { ...WAY, ...served(false) }))[0]).toBe("foreign_drop");
+    expect(ids(foreignFindings([table], { ...FORWARDED, ...served(false) }))[0]).toBe("foreign_drop");
   });
 
   it("a queue with a program, or of which nothing is known, can't be judged", () => {
@@ -221,7 +211,7 @@ describe("what other programs and connections decide", () => {
   });
 
   it("a mark that is restored is not known, and only those of its bits that are", () => {
-    const bit = { markBit: 0x4000, endpoint: { ...WAY.endpoint, masquerade: true } };
+    const bit = { markBit: 0x4000, endpoint: { ...FORWARDED.endpoint, masquerade: true } };
     const restore = "-A FORWARD -j CONNMARK --restore-mark --nfmask 0xffffffff --ctmask 0xffffffff";
     expect([ids(iptables(restore, bit)), rules(iptables(restore, bit))]).toEqual([[], [restore]]);
     const other = restore.replaceAll("0xffffffff", "0x80");
@@ -238,13 +228,13 @@ describe("what other programs and connections decide", () => {
     const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
     const match = { op: "==", left: { ct: { key: "ip daddr", dir: "original" } }, right: "198.51.100.1" };
     const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
-    expect(ids(foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], WAY))[0]).toBe("foreign_drop");
+    expect(ids(foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], FORWARDED))[0]).toBe("foreign_drop");
   });
 });
 
 describe("where a client's socket was translated", () => {
   const socket: Partial<HookedWay> = {
-    packet: { ...WAY.packet, source: "10.1.1.2", destination: "10.1.1.1", port: 8080, device: "veth2" },
+    packet: { ...FORWARDED.packet, source: "10.1.1.2", destination: "10.1.1.1", port: 8080, device: "veth2" },
     backDevice: "veth2",
     isTranslated: false,
     isBySocket: true,
@@ -270,20 +260,20 @@ describe("where a client's socket was translated", () => {
 });
 
 describe("our own chains among those of others", () => {
-  const asked = { markBit: 0x4000, endpoint: { ...WAY.endpoint, masquerade: true }, hasKubeChains: true };
+  const asked = { markBit: 0x4000, endpoint: { ...FORWARDED.endpoint, masquerade: true }, hasKubeChains: true };
   const ours =
     "-N KUBE-FORWARD\n-A KUBE-FORWARD -m mark --mark 0x4000/0x4000 -j ACCEPT\n-A KUBE-FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A FORWARD -j KUBE-FORWARD\n-A FORWARD -j DROP";
 
   it("accept what has the mark, and answers, before others drop them", () => {
     expect(ids(iptables(ours, asked))).toEqual([]);
-    expect(ids(iptables(ours, { ...asked, endpoint: WAY.endpoint }))).toEqual(["foreign_drop"]);
+    expect(ids(iptables(ours, { ...asked, endpoint: FORWARDED.endpoint }))).toEqual(["foreign_drop"]);
     // Another proxy's are not looked at here.
     expect(ids(iptables(ours, { ...asked, hasKubeChains: false }))).toContain("foreign_drop");
   });
 
   const left = (rule: string, way: Partial<HookedWay> = {}): ForeignFindings => {
     const text = `:POSTROUTING ACCEPT\n:KUBE-POSTROUTING -\n${rule}\n-A POSTROUTING -j KUBE-POSTROUTING`;
-    return foreignFindings([readIptablesTable("iptables", "nat", text)], { ...WAY, ...asked, ...way });
+    return foreignFindings([readIptablesTable("iptables", "nat", text)], { ...FORWARDED, ...asked, ...way });
   };
   const skip = "-A POSTROUTING -d 10.1.0.0/16 -j ACCEPT";
 
@@ -292,14 +282,14 @@ describe("our own chains among those of others", () => {
     expect(ids(found)).toEqual(["no_masquerade"]);
     expect(found.causes[0]?.says).toContain("10.1.1.1 sees 203.0.113.1, and answers it past this node, untranslated");
     expect(found.causes[0]?.commands).toEqual(["iptables -t nat -D POSTROUTING -d 10.1.0.0/16 -j ACCEPT"]);
-    const own = left(skip, { packet: { ...WAY.packet, source: "10.1.1.1" }, isAnsweredHere: true });
+    const own = left(skip, { packet: { ...FORWARDED.packet, source: "10.1.1.1" }, isAnsweredHere: true });
     expect(own.causes[0]?.says).toContain("drops it, as it is its own address");
     expect(ids(left("-A POSTROUTING -d 10.1.0.0/16 -j RETURN"))).toEqual(["no_masquerade"]);
   });
 
   it.each<readonly [string, string, Partial<HookedWay>]>([
     ["answers come back by this host", skip, { isAnsweredHere: true }],
-    ["nobody asked for masquerade", skip, { endpoint: WAY.endpoint }],
+    ["nobody asked for masquerade", skip, { endpoint: FORWARDED.endpoint }],
     ["the rule is for others", "-A POSTROUTING -d 10.9.0.0/16 -j ACCEPT", {}],
     ["the rule masquerades by itself", "-A POSTROUTING -d 10.1.0.0/16 -j MASQUERADE", {}],
     ["the rule comes later", `-A POSTROUTING -j KUBE-POSTROUTING\n${skip}`, {}],
@@ -327,18 +317,18 @@ it("a packet that a rule forwards to another device at ingress is lost", () => {
     policy: "accept",
   };
   const rule = { family: "netdev", table: "x", chain: "i", handle: 4, expr: [{ fwd: { dev: "dm0" } }] };
-  expect(ids(foreignFindings([readNftTable("netdev", "x", { nftables: [{ chain }, { rule }] })], WAY))).toEqual(["foreign_drop"]);
+  expect(ids(foreignFindings([readNftTable("netdev", "x", { nftables: [{ chain }, { rule }] })], FORWARDED))).toEqual(["foreign_drop"]);
 });
 
 describe("the mark that a packet has where its route is looked up", () => {
-  const bit = { markBit: 0x4000, endpoint: { ...WAY.endpoint, masquerade: true } };
+  const bit = { markBit: 0x4000, endpoint: { ...FORWARDED.endpoint, masquerade: true } };
   const mangle = (text: string): ForeignTable => readIptablesTable("iptables", "mangle", `:PREROUTING ACCEPT\n${text}`);
 
   it("is ours where masquerade is asked for, with what others set", () => {
-    expect(routedMark([], { ...WAY, ...bit })).toBe(0x4000);
-    expect(routedMark([], { ...WAY, markBit: 0x4000 })).toBe(0);
-    expect(routedMark([mangle("-A PREROUTING -j MARK --set-xmark 0x20000/0x20000")], { ...WAY, ...bit })).toBe(0x2_4000);
-    expect(routedMark([mangle("-A PREROUTING -j CONNMARK --restore-mark")], WAY)).toBe(0);
+    expect(routedMark([], { ...FORWARDED, ...bit })).toBe(0x4000);
+    expect(routedMark([], { ...FORWARDED, markBit: 0x4000 })).toBe(0);
+    expect(routedMark([mangle("-A PREROUTING -j MARK --set-xmark 0x20000/0x20000")], { ...FORWARDED, ...bit })).toBe(0x2_4000);
+    expect(routedMark([mangle("-A PREROUTING -j CONNMARK --restore-mark")], FORWARDED)).toBe(0);
   });
 });
 
@@ -366,17 +356,17 @@ describe("packets that IPVS serves", () => {
 
   it("need conntrack for their masquerade alone", () => {
     const untracked = (masquerade: boolean): ForeignFindings =>
-      iptables("-A PREROUTING -j CT --notrack", ofIpvs({ endpoint: { ...WAY.endpoint, masquerade } }), "raw");
+      iptables("-A PREROUTING -j CT --notrack", ofIpvs({ endpoint: { ...FORWARDED.endpoint, masquerade } }), "raw");
     expect([ids(untracked(false)), ids(untracked(true))]).toEqual([[], ["untracked", "untracked"]]);
   });
 
   it("have the mark that asks for masquerade where they are routed again", () => {
-    const way: HookedWay = { ...WAY, ...ofIpvs(), markBit: 0x4000, endpoint: { ...WAY.endpoint, masquerade: true } };
+    const way: HookedWay = { ...FORWARDED, ...ofIpvs(), markBit: 0x4000, endpoint: { ...FORWARDED.endpoint, masquerade: true } };
     expect(routedMark([], way)).toBe(0x4000);
   });
 
   it("are translated once: nat at OUTPUT has no say", () => {
     const text = ":PREROUTING ACCEPT\n:OUTPUT ACCEPT\n-A OUTPUT -j DNAT --to-destination 10.9.9.9:1";
-    expect(ids(foreignFindings([readIptablesTable("iptables", "nat", text)], { ...WAY, ...ofIpvs() }))).toEqual([]);
+    expect(ids(foreignFindings([readIptablesTable("iptables", "nat", text)], { ...FORWARDED, ...ofIpvs() }))).toEqual([]);
   });
 });

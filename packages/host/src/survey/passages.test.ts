@@ -4,27 +4,17 @@ import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
 import type { ForeignTable } from "./rules/rule.ts";
-
-const WAY: HookedWay = {
-  packet: { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "198.51.100.1", port: 80, device: "eth0" },
-  endpoint: { ip: "10.1.1.1", port: 8080, nodeName: "n1", isLocal: true, masquerade: false },
-  outDevice: "veth1",
-  backDevice: "eth0",
-  isTranslated: true,
-  markBit: 0,
-  isLocal: () => false,
-  isInSet: () => false,
-};
+import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 const BUILT_IN = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"].map((chain) => `:${chain} ACCEPT\n`).join("");
 const iptables = (rules: string, table = "filter"): ForeignTable => readIptablesTable("iptables", table, `${BUILT_IN}${rules}`);
 const blamed = (tables: ForeignTable | readonly ForeignTable[], way: Partial<HookedWay> = {}): readonly string[] =>
-  foreignFindings([tables].flat(), { ...WAY, ...way }).causes.map(({ id }) => id);
+  foreignFindings([tables].flat(), { ...FORWARDED, ...way }).causes.map(({ id }) => id);
 
 describe("from this host to itself", () => {
   const self: Partial<HookedWay> = {
-    packet: { ...WAY.packet, source: "172.18.0.1", destination: "10.96.0.9", device: "" },
-    endpoint: { ...WAY.endpoint, ip: "172.18.0.1" },
+    packet: { ...FORWARDED.packet, source: "172.18.0.1", destination: "10.96.0.9", device: "" },
+    endpoint: { ...FORWARDED.endpoint, ip: "172.18.0.1" },
     outDevice: "",
     backDevice: "",
     sentBy: "eth0",
@@ -57,7 +47,7 @@ describe("from this host to itself", () => {
 });
 
 it("the answer to this host ends at input", () => {
-  const host = { packet: { ...WAY.packet, source: "172.18.0.1", device: "" }, backDevice: "" };
+  const host = { packet: { ...FORWARDED.packet, source: "172.18.0.1", device: "" }, backDevice: "" };
   expect(blamed(iptables("-A POSTROUTING -p tcp --sport 8080 -j DROP", "mangle"), host)).toEqual([]);
   expect(blamed(iptables("-A INPUT -p tcp --sport 8080 -j DROP"), host)).toEqual(["foreign_drop"]);
 });
@@ -75,14 +65,14 @@ describe("what programs at devices have told conntrack", () => {
   it("no nat chain is asked about, neither of the destination nor of the source", () => {
     expect([blamed(redirect), blamed(redirect, told)]).toEqual([["foreign_translation"], []]);
     const snat = iptables("-A POSTROUTING -j SNAT --to-source 192.0.2.9", "nat");
-    const endpoint = { ...WAY.endpoint, isLocal: false };
-    const unjudged = (way: Partial<HookedWay>): number => foreignFindings([snat], { ...WAY, endpoint, ...way }).unjudged.length;
+    const endpoint = { ...FORWARDED.endpoint, isLocal: false };
+    const unjudged = (way: Partial<HookedWay>): number => foreignFindings([snat], { ...FORWARDED, endpoint, ...way }).unjudged.length;
     expect([unjudged({}), unjudged(told)]).toEqual([1, 0]);
   });
 
   it("other chains are, and nat chains about what is not translated", () => {
     expect(blamed(iptables("-A PREROUTING -p tcp --dport 80 -j DROP", "mangle"), told)).toEqual(["foreign_drop"]);
-    const socket = { packet: { ...WAY.packet, destination: "10.1.1.1", port: 80 }, isTranslated: false, isBySocket: true };
+    const socket = { packet: { ...FORWARDED.packet, destination: "10.1.1.1", port: 80 }, isTranslated: false, isBySocket: true };
     expect(blamed(redirect, { ...told, ...socket })).toEqual(["foreign_translation"]);
     expect(blamed(redirect, { ...told, isTranslated: false })).toEqual([]);
   });
@@ -93,7 +83,7 @@ describe("answers that are not tracked", () => {
   const untracked = "-A PREROUTING -p tcp --sport 8080 -j CT --notrack";
 
   it("are lost where conntrack translates, and said of the answer", () => {
-    const [cause] = foreignFindings([raw(untracked)], WAY).causes;
+    const [cause] = foreignFindings([raw(untracked)], FORWARDED).causes;
     expect([cause?.id, cause?.commands]).toEqual(["untracked", [`iptables -t raw -D ${untracked.slice(3)}`]]);
     expect(cause?.says).toContain("keeps the answer from being tracked (notrack), so nobody puts its addresses back");
     expect(blamed(raw(untracked), { isTranslated: false })).toEqual([]);
@@ -134,12 +124,12 @@ describe("at the egress of a device", () => {
   });
 
   it("the source is not known where it is rewritten, and the rule has to go", () => {
-    const masqueraded = { ...WAY, endpoint: { ...WAY.endpoint, masquerade: true } };
+    const masqueraded = { ...FORWARDED, endpoint: { ...FORWARDED.endpoint, masquerade: true } };
     expect(foreignFindings([egress('device "veth1"', is("saddr", "203.0.113.1"))], masqueraded)).toMatchObject({
       causes: [],
       unjudged: [{ says: "table netdev q, chain e, may drop some packets at egress" }],
     });
-    expect(foreignFindings([egress('device "veth1"')], WAY).causes[0]?.commands).toEqual(["nft delete rule netdev q e handle 4"]);
+    expect(foreignFindings([egress('device "veth1"')], FORWARDED).causes[0]?.commands).toEqual(["nft delete rule netdev q e handle 4"]);
   });
 });
 
@@ -151,7 +141,7 @@ describe("hooks of bridges", () => {
   };
   const port = (right: number): object => ({ op: "==", left: { payload: { protocol: "tcp", field: "dport" } }, right });
   const isBridge = (device: string): boolean => device === "cni0";
-  const fromPod: Partial<HookedWay> = { packet: { ...WAY.packet, source: "10.1.1.2", device: "cni0" }, backDevice: "cni0", isBridge };
+  const fromPod: Partial<HookedWay> = { packet: { ...FORWARDED.packet, source: "10.1.1.2", device: "cni0" }, backDevice: "cni0", isBridge };
   const toPod: Partial<HookedWay> = { outDevice: "cni0", isBridge };
   const across: Partial<HookedWay> = { ...fromPod, ...toPod };
 
@@ -169,13 +159,13 @@ describe("hooks of bridges", () => {
   });
 
   it("the rule has to go, and rules about ports of the bridge can't be judged", () => {
-    const [cause] = foreignFindings([bridge("output", port(8080))], { ...WAY, ...toPod }).causes;
+    const [cause] = foreignFindings([bridge("output", port(8080))], { ...FORWARDED, ...toPod }).causes;
     expect([cause?.says, cause?.commands]).toEqual([
       expect.stringContaining("table bridge b, chain c, drops the packet at output of the bridge"),
       ["nft delete rule bridge b c handle 4"],
     ]);
     const byPort = bridge("prerouting", { op: "==", left: { meta: { key: "iifname" } }, right: "veth1" });
-    const found = foreignFindings([byPort], { ...WAY, ...fromPod });
+    const found = foreignFindings([byPort], { ...FORWARDED, ...fromPod });
     expect([found.causes, found.unjudged.map(({ says }) => says)]).toEqual([
       [],
       ["table bridge b, chain c, may drop some packets at prerouting of the bridge"],
