@@ -20,7 +20,7 @@ async function main(): Promise<boolean> {
   });
   if (values.guest) {
     const args = (["only", "rounds", "seed"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
-    return (await playInGuest(new URL("./chaos-main.ts", import.meta.url), args, ["TURNOUT_HEALING_LOG"])) === 0;
+    return (await playInGuest(new URL("./chaos-main.ts", import.meta.url), args, { variables: ["TURNOUT_HEALING_LOG"] })) === 0;
   }
   const seed = Number(values.seed ?? Date.now() % 100_000);
   process.stdout.write(`seed ${seed}\n`);

@@ -44,7 +44,9 @@ async function main(): Promise<void> {
   if (values.guest) {
     const args = (["only", "attack", "idle"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
     const shapes = values.shape.flatMap((shape) => ["--shape", shape]);
-    process.exitCode = await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...shapes], ["TURNOUT_HEALING_LOG"]);
+    process.exitCode = await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...shapes], {
+      variables: ["TURNOUT_HEALING_LOG"],
+    });
     return;
   }
   const victims = Object.entries(VICTIMS).filter(

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
-import { IPVS_MODULES, nodeCommand, runInGuest } from "@turnout/house/guest";
+import { playInGuest } from "@turnout/house/guest";
 import { TURNOUT } from "../role-process.ts";
 import { GUEST_PROXIES, HOST_PROXIES, startKind } from "./proxies.ts";
 import type { ProxyKind, RunningProxy } from "./proxies.ts";
@@ -28,7 +28,7 @@ async function main(): Promise<boolean> {
       "in-guest": { type: "boolean", default: false },
     },
   });
-  if (values.guest) return await playInGuest(values.only, values.connections, values["pause-ms"] ?? "100");
+  if (values.guest) return await playThere(values.only, values.connections, values["pause-ms"] ?? "100");
   const amount = { connections: Number(values.connections), pauseMs: Number(values["pause-ms"] ?? 20) };
   const proxies = values["in-guest"] ? GUEST_PROXIES : HOST_PROXIES;
   const moves = movesOf(proxies, process.env["KUBE_PROXY"] !== undefined).filter(({ name }) =>
@@ -42,9 +42,6 @@ async function main(): Promise<boolean> {
 
 /** Time for `turnout cleanup`, in a guest too. */
 const CLEANUP_MS = 600_000;
-
-/** Of all moves in a guest, which is slow. */
-const GUEST_TIMEOUT_MS = 3 * 3_600_000;
 
 interface Move {
   readonly name: string;
@@ -141,28 +138,13 @@ async function stop({ child }: RunningProxy): Promise<void> {
   await end;
 }
 
-async function playInGuest(only: readonly string[], connections: string, pauseMs: string): Promise<boolean> {
+/** Play the moves that only a guest can. */
+async function playThere(only: readonly string[], connections: string, pauseMs: string): Promise<boolean> {
   const kubeProxy = process.env["KUBE_PROXY"];
-  const { code } = await runInGuest({
-    command: nodeCommand(
-      new URL("./main.ts", import.meta.url),
-      ["--in-guest", ...only.flatMap((text) => ["--only", text]), "--connections", connections, "--pause-ms", pauseMs],
-      "built",
-    ),
-    modules: IPVS_MODULES,
-    // The guest has a /tmp of its own, and kube-proxy may be in this one.
-    ...(kubeProxy === undefined ? {} : { folder: dirname(kubeProxy) }),
-    memoryMiB: 2_048,
-    timeoutMs: GUEST_TIMEOUT_MS,
-    env: given(["KUBE_PROXY", "TURNOUT_MOVING_LOG"]),
-    onStdout: (text) => process.stdout.write(text),
-    onStderr: (text) => process.stderr.write(text),
-  });
-  return code === 0;
-}
-
-function given(names: readonly string[]): Readonly<Record<string, string>> {
-  return Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
+  const args = [...only.flatMap((text) => ["--only", text]), "--connections", connections, "--pause-ms", pauseMs];
+  const variables = ["KUBE_PROXY", "TURNOUT_MOVING_LOG"];
+  const folder = kubeProxy === undefined ? undefined : dirname(kubeProxy);
+  return (await playInGuest(new URL("./main.ts", import.meta.url), args, { variables, folder })) === 0;
 }
 
 process.exitCode = (await main()) ? 0 : 1;

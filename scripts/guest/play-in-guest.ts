@@ -1,22 +1,31 @@
 import { IPVS_MODULES } from "./modules.ts";
 import { nodeCommand, runInGuest } from "./run-in-guest.ts";
 
-/** A guest is slow, and has one CPU. */
-const TIMEOUT_MS = 7_200_000;
+/** A guest is slow, and has one CPU: all moves between proxies take the longest. */
+const TIMEOUT_MS = 3 * 3_600_000;
 /** A process of Node for each place of a cluster. */
 const MEMORY_MIB = 2_048;
+
+/** What a program needs of the host besides. */
+export interface GuestNeeds {
+  /** Variables of the environment that it gets, too. */
+  readonly variables?: readonly string[];
+  /** It is seen in the guest, which has a /tmp of its own. */
+  readonly folder?: string | undefined;
+}
 
 /**
  * Run a program of Node again, with `--in-guest` behind its arguments, in a guest where there is a kernel with IPVS. What it prints is printed here.
  *
- * Shape: its exit code. `variables` are those of the environment that it gets, too.
+ * Shape: its exit code.
  * @throws {GuestError} as {@link runInGuest}.
  */
-export async function playInGuest(program: URL, args: readonly string[], variables: readonly string[] = []): Promise<number> {
+export async function playInGuest(program: URL, args: readonly string[], { variables = [], folder }: GuestNeeds = {}): Promise<number> {
   const env = variables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]] as const]));
   const { code } = await runInGuest({
     command: nodeCommand(program, [...args, "--in-guest"], "built"),
     modules: IPVS_MODULES,
+    ...(folder === undefined ? {} : { folder }),
     memoryMiB: MEMORY_MIB,
     timeoutMs: TIMEOUT_MS,
     env: Object.fromEntries(env),
