@@ -36,6 +36,7 @@ const FIXTURES: readonly ServiceFixture[] = [
   { name: "port", number: 5, remote: 1, spec: { type: "NodePort", nodePort: 30_005 } },
   { name: "sticky", number: 6, remote: 2, spec: { sessionAffinity: "ClientIP" } },
   { name: "echo", number: 7, remote: 1 },
+  { name: "self", number: 8, remote: 1 },
 ].map((fixture) => ({ protocol: "UDP", ...fixture }));
 
 const PLACES = {
@@ -123,19 +124,21 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
     await run(client, "bash", "-c", targets.map(([address, port]) => `echo x >/dev/udp/${address}/${port}; true`).join("\n"));
   }
 
-  /** A process of the node asks an endpoint that answers, behind the client's device. */
-  async function echo(family: IPFamily, address: string, port: number): Promise<void> {
-    const row = stateOf(FIXTURES, family).rows.get("shop/echo:main/UDP");
-    const endpoint = row?.endpoints[0];
-    if (endpoint === undefined) throw new Error("echo has no endpoint");
-    await run(client, "ip", "address", "add", endpoint.ip, "dev", "lo");
+  /** A process of the node asks an endpoint that answers: behind the client's device, or on the node itself. */
+  async function echo(family: IPFamily, name: "echo" | "self", address: string, port: number): Promise<void> {
+    const endpoint = stateOf(FIXTURES, family).rows.get(`shop/${name}:main/UDP`)?.endpoints[0];
+    if (endpoint === undefined) throw new Error(`${name} has no endpoint`);
+    const where = name === "self" ? node : client;
+    await run(node, "ip", "link", "set", "lo", "up");
+    await run(where, "ip", "address", "add", endpoint.ip, "dev", "lo");
     // To the Service's address, too: without a route the node would send nothing.
-    for (const to of [endpoint.ip, address]) await run(node, "ip", "route", "add", to, "via", PLACES[family].client);
+    for (const to of where === node ? [address] : [endpoint.ip, address])
+      await run(node, "ip", "route", "add", to, "via", PLACES[family].client);
     const type = family === "IPv4" ? "udp4" : "udp6";
     const answers = `const s = require("dgram").createSocket("${type}"); s.on("message", (text, { port, address }) => s.send(text, port, address, () => s.close())).bind(${endpoint.port}, "${endpoint.ip}")`;
     const asks = `const s = require("dgram").createSocket("${type}"); s.on("message", () => process.exit(0)); setInterval(() => undefined, 1e4); s.send("x\\n", ${port}, "${address}")`;
-    const answering = run(client, process.execPath, "-e", answers);
-    await expect.poll(() => run(client, "ss", "-Hlun")).toContain(endpoint.ip);
+    const answering = run(where, process.execPath, "-e", answers);
+    await expect.poll(() => run(where, "ss", "-Hlun")).toContain(endpoint.ip);
     await run(node, "timeout", "5", process.execPath, "-e", asks);
     await answering;
   }
@@ -160,8 +163,10 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
         "shop/ranged:main/UDP": { dropsOutsideRanges: 2 },
         "shop/port:main/UDP": { connections: 1, bytesIn: datagram },
       });
-      await echo(family, `${cluster}7`, port);
-      const echoed = { "shop/echo:main/UDP": { connections: 1, bytesIn: datagram, bytesOut: datagram } };
+      await echo(family, "echo", `${cluster}7`, port);
+      await echo(family, "self", `${cluster}8`, port);
+      const once = { connections: 1, bytesIn: datagram, bytesOut: datagram };
+      const echoed = { "shop/echo:main/UDP": once, "shop/self:main/UDP": once };
       expect(await counts(backend, ledger)).toEqual({ ...first, ...echoed });
       // Another process, and endpoints of which one chain more picks.
       const [second, next] = [await open(family, { "count-bytes": true }), new Ledger<NftObject>()];
