@@ -46,6 +46,12 @@ describe("from this host to itself", () => {
   });
 });
 
+it("what this host sends to a virtual server of IPVS leaves by lo, until an endpoint is chosen", () => {
+  const host = { packet: { ...FORWARDED.packet, source: "172.18.0.1", device: "" }, backDevice: "", isServedAtInput: true };
+  expect(blamed(iptables("-A OUTPUT -d 198.51.100.1 -o lo -j DROP", "mangle"), host)).toEqual(["foreign_drop"]);
+  expect(blamed(iptables("-A OUTPUT -d 198.51.100.1 ! -o lo -j DROP", "mangle"), host)).toEqual([]);
+});
+
 it("the answer to this host ends at input", () => {
   const host = { packet: { ...FORWARDED.packet, source: "172.18.0.1", device: "" }, backDevice: "" };
   expect(blamed(iptables("-A POSTROUTING -p tcp --sport 8080 -j DROP", "mangle"), host)).toEqual([]);

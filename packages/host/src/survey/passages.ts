@@ -119,7 +119,7 @@ function toBalancer(way: HookedWay, first: HookedPacket): readonly Passage[] {
   const sent = { ...sentPacket(way, first), inDevice: "", outDevice };
   const coming: readonly Passage[] =
     packet.device === ""
-      ? [{ ...fresh, at: "output", packet: { ...first, outDevice: "lo" }, fits: isBefore }]
+      ? [{ ...fresh, at: "output", packet: { ...first, outDevice: LOOPBACK }, fits: isBefore }]
       : [
           { ...fresh, at: "ingress", packet: first },
           { ...fresh, at: "prerouting", packet: first, fits: isBefore },
