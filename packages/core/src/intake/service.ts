@@ -10,6 +10,7 @@ import type { AllowedAddresses } from "./allowed-addresses.ts";
 
 const DEFAULT_AFFINITY_SECONDS = 10_800;
 const MAX_AFFINITY_SECONDS = 86_400;
+const NONE: readonly string[] = [];
 const TYPES = new Set(["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"]);
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -75,13 +76,17 @@ function readAffinity(spec: Raw, findings: Findings): number | undefined {
 }
 
 function readPorts(spec: Raw, findings: Findings): readonly ServicePortSpec[] {
+  const raws = objectsField(spec, "ports", findings);
+  const [only] = raws;
+  if (raws.length === 1 && only !== undefined) {
+    const port = readPort(only, findings);
+    return port === undefined ? [] : [port];
+  }
   const ports: ServicePortSpec[] = [];
   const seen = new Set<string>();
-  const raws = objectsField(spec, "ports", findings);
   for (const raw of raws) {
     const port = readPort(raw, findings);
     if (port === undefined) continue;
-    if (raws.length === 1) return [port];
     const identities = [`name ${port.name}/${port.protocol}`, `port ${port.port}/${port.protocol}`];
     if (identities.some((identity) => seen.has(identity))) {
       findings.add(
@@ -124,10 +129,16 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: Allowed
   const ranges = readSourceRanges(spec, findings);
   const { taken, proxied } = ingressIPs(raw, findings);
   const ingress = split(taken, "load-balancer IP", findings);
+  const hasOutside = listField(spec, "externalIPs").length > 0 || taken.length > 0 || proxied.length > 0 || ranges.length > 0;
   const addresses: Mutable<Partial<Record<IPFamily, ServiceAddresses>>> = {};
   for (const family of FAMILIES) {
     const clusterIP = clusterIPs[family];
     if (clusterIP === "") continue;
+    // Most Services have a cluster IP alone.
+    if (!hasOutside) {
+      addresses[family] = { clusterIP, externalIPs: NONE, loadBalancerIPs: NONE, sourceRanges: NONE };
+      continue;
+    }
     const { kept, leftOut } = limited(ingress[family], "load-balancer IP", allowed.loadBalancerIPs, findings);
     const loadBalancerIPs = ranges === "unreadable" ? [] : kept;
     const closed = ranges === "unreadable" ? ingress[family] : leftOut;

@@ -42,23 +42,30 @@ function held(claims: Claims, key: string): readonly string[] {
   return claims.resolve(key)?.row.destinations.map(({ address }) => address) ?? [];
 }
 
+/** Put a row in or take it out; the keys of the others that this may have touched. */
+function put(claims: Claims, key: string, wanted: ServicePort | undefined): readonly string[] {
+  const affected = new Set<string>();
+  claims.set(key, wanted, affected);
+  return [...affected];
+}
+
 describe("R-53 claims: when two rows want one address and port", () => {
   it("the older has it, the younger keeps the rest of its own", () => {
     const claims = new Claims();
-    claims.set("young", row("young", 2, ["x", "y"]));
-    expect([...(claims.set("old", row("old", 1, ["x"])) ?? [])]).toEqual(["young"]);
+    put(claims, "young", row("young", 2, ["x", "y"]));
+    expect(put(claims, "old", row("old", 1, ["x"]))).toEqual(["young"]);
     expect([held(claims, "old"), held(claims, "young")]).toEqual([["x"], ["y"]]);
     expect(claims.resolve("young")?.lost).toMatchObject([{ winner: "old", destination: { address: "x" } }]);
   });
 
   it("the address comes back when the winner goes, or stops wanting it", () => {
     const claims = new Claims();
-    claims.set("old", row("old", 1, ["x"]));
-    claims.set("young", row("young", 2, ["x"]));
-    expect([...(claims.set("old", row("old", 1, ["z"])) ?? [])]).toEqual(["young"]);
+    put(claims, "old", row("old", 1, ["x"]));
+    put(claims, "young", row("young", 2, ["x"]));
+    expect(put(claims, "old", row("old", 1, ["z"]))).toEqual(["young"]);
     expect(held(claims, "young")).toEqual(["x"]);
-    claims.set("old", row("old", 1, ["x"]));
-    expect([...(claims.set("old", undefined) ?? [])]).toEqual(["young"]);
+    put(claims, "old", row("old", 1, ["x"]));
+    expect(put(claims, "old", undefined)).toEqual(["young"]);
     expect(held(claims, "young")).toEqual(["x"]);
   });
 
@@ -69,82 +76,82 @@ describe("R-53 claims: when two rows want one address and port", () => {
       ["a", 1],
       ["b", 2],
     ] as const)
-      claims.set(key, row(key, createdMs, ["x"]));
-    claims.set("a", undefined);
+      put(claims, key, row(key, createdMs, ["x"]));
+    put(claims, "a", undefined);
     expect([held(claims, "b"), held(claims, "c")]).toEqual([["x"], []]);
   });
 
   it("equal age: the key decides", () => {
     const claims = new Claims();
-    claims.set("b", row("b", 1, ["x"]));
-    claims.set("a", row("a", 1, ["x"]));
+    put(claims, "b", row("b", 1, ["x"]));
+    put(claims, "a", row("a", 1, ["x"]));
     expect([held(claims, "a"), held(claims, "b")]).toEqual([["x"], []]);
   });
 
   it("another protocol or port is another claim", () => {
     const claims = new Claims();
-    claims.set("tcp", row("tcp", 1, ["x"]));
-    claims.set("udp", row("udp", 2, ["x"], "UDP"));
+    put(claims, "tcp", row("tcp", 1, ["x"]));
+    put(claims, "udp", row("udp", 2, ["x"], "UDP"));
     expect([held(claims, "tcp"), held(claims, "udp")]).toEqual([["x"], ["x"]]);
   });
 
   it("a row nobody contests is not copied, and an unknown one has nothing", () => {
     const claims = new Claims();
     const alone = row("a", 1, ["x"]);
-    claims.set("a", alone);
+    put(claims, "a", alone);
     expect(claims.resolve("a")?.row).toBe(alone);
     expect(claims.resolve("b")).toBeUndefined();
   });
 
   it("the kind goes before the age: cluster IP, load-balancer IP, external IP", () => {
     const claims = new Claims();
-    claims.set("external", wanting("external", 1, "externalIP x 80"));
-    expect([...(claims.set("balanced", wanting("balanced", 2, "loadBalancerIP x 80")) ?? [])]).toEqual(["external"]);
-    expect([...(claims.set("owner", wanting("owner", 3, "clusterIP x 80")) ?? [])]).toEqual(["balanced"]);
-    claims.set("later", wanting("later", 0, "externalIP x 80"));
+    put(claims, "external", wanting("external", 1, "externalIP x 80"));
+    expect(put(claims, "balanced", wanting("balanced", 2, "loadBalancerIP x 80"))).toEqual(["external"]);
+    expect(put(claims, "owner", wanting("owner", 3, "clusterIP x 80"))).toEqual(["balanced"]);
+    put(claims, "later", wanting("later", 0, "externalIP x 80"));
     expect(["external", "balanced", "owner", "later"].map((key) => held(claims, key))).toEqual([[], [], ["x"], []]);
     expect(claims.resolve("external")?.lost).toMatchObject([{ winner: "owner", wonAs: "clusterIP" }]);
-    claims.set("owner", undefined);
-    expect([...(claims.set("balanced", undefined) ?? [])]).toEqual(["later"]);
+    put(claims, "owner", undefined);
+    expect(put(claims, "balanced", undefined)).toEqual(["later"]);
     expect([held(claims, "external"), held(claims, "later")]).toEqual([[], ["x"]]);
   });
 
   it("a change of kind alone is a change", () => {
     const claims = new Claims();
-    claims.set("old", wanting("old", 1, "externalIP x 80"));
-    claims.set("young", wanting("young", 2, "externalIP x 80"));
-    expect([...(claims.set("young", wanting("young", 2, "loadBalancerIP x 80")) ?? [])]).toEqual(["old"]);
+    put(claims, "old", wanting("old", 1, "externalIP x 80"));
+    put(claims, "young", wanting("young", 2, "externalIP x 80"));
+    expect(put(claims, "young", wanting("young", 2, "loadBalancerIP x 80"))).toEqual(["old"]);
     expect([held(claims, "old"), held(claims, "young")]).toEqual([[], ["x"]]);
   });
 
   it("who goes without either way has not changed, when one of thousands passes an address to another", () => {
     const claims = new Claims();
-    for (let index = 0; index < 2_000; index++) claims.set(`s${index}`, row(`s${index}`, index, ["x"]));
-    expect([...(claims.set("s0", undefined) ?? [])]).toEqual(["s1"]);
-    expect([...(claims.set("s0", row("s0", 0, ["x"])) ?? [])]).toEqual(["s1"]);
-    expect([...(claims.set("s500", undefined) ?? [])]).toEqual([]);
+    for (let index = 0; index < 2_000; index++) put(claims, `s${index}`, row(`s${index}`, index, ["x"]));
+    expect(put(claims, "s0", undefined)).toEqual(["s1"]);
+    expect(put(claims, "s0", row("s0", 0, ["x"]))).toEqual(["s1"]);
+    expect(put(claims, "s500", undefined)).toEqual([]);
   });
 });
 
 describe("R-64 external IPs in a service range", () => {
   it("are nobody's from when the range is known, and come back when it goes; other kinds are left alone", () => {
     const claims = new Claims();
-    claims.set("a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 10.96.0.20 80", "externalIP 198.51.100.1 80"));
-    claims.set("b", wanting("b", 2, "loadBalancerIP 10.96.0.20 80", "nodePort 30080"));
+    put(claims, "a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 10.96.0.20 80", "externalIP 198.51.100.1 80"));
+    put(claims, "b", wanting("b", 2, "loadBalancerIP 10.96.0.20 80", "nodePort 30080"));
     expect([...claims.setGround(ground(["10.96.0.0/16"]))]).toEqual(["a"]);
     expect([held(claims, "a"), held(claims, "b")]).toEqual([
       ["10.96.0.1", "198.51.100.1"],
       ["10.96.0.20", ""],
     ]);
     expect(claims.resolve("a")?.lost).toMatchObject([{ winner: "10.96.0.0/16", wonAs: "serviceRange" }]);
-    claims.set("b", undefined);
+    put(claims, "b", undefined);
     expect([...claims.setGround(ground([]))]).toEqual(["a"]);
     expect(held(claims, "a")).toEqual(["10.96.0.1", "10.96.0.20", "198.51.100.1"]);
   });
 
   it("a range that holds no external IP touches nobody", () => {
     const claims = new Claims();
-    claims.set("a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 198.51.100.1 80"));
+    put(claims, "a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 198.51.100.1 80"));
     expect([...claims.setGround(ground(["10.96.0.0/16"], ["172.18.0.1"]))]).toEqual([]);
   });
 });
@@ -156,29 +163,29 @@ describe("R-65 node ports on the addresses of nodes", () => {
   it("go before older external and load-balancer IPs, and after cluster IPs", () => {
     const claims = new Claims();
     claims.setGround(ground([], [NODE]));
-    claims.set("squatter", squatter);
-    claims.set("balanced", wanting("balanced", 1, `loadBalancerIP ${NODE} 30081`));
-    expect([...(claims.set("web", wanting("web", 2, "nodePort 30080")) ?? [])]).toEqual(["squatter"]);
+    put(claims, "squatter", squatter);
+    put(claims, "balanced", wanting("balanced", 1, `loadBalancerIP ${NODE} 30081`));
+    expect(put(claims, "web", wanting("web", 2, "nodePort 30080"))).toEqual(["squatter"]);
     expect([held(claims, "squatter"), held(claims, "balanced"), held(claims, "web")]).toEqual([["x"], [NODE], [""]]);
     expect(claims.resolve("squatter")?.lost).toMatchObject([{ winner: "web", wonAs: "nodePort" }]);
-    expect([...(claims.set("web", wanting("web", 2, "nodePort 30081")) ?? [])].toSorted()).toEqual(["balanced", "squatter"]);
+    expect(put(claims, "web", wanting("web", 2, "nodePort 30081")).toSorted()).toEqual(["balanced", "squatter"]);
     expect([held(claims, "squatter"), held(claims, "balanced")]).toEqual([[NODE, "x"], []]);
-    claims.set("owner", wanting("owner", 3, `clusterIP ${NODE} 30081`));
+    put(claims, "owner", wanting("owner", 3, `clusterIP ${NODE} 30081`));
     expect(held(claims, "owner")).toEqual([NODE]);
   });
 
   it("leave their own row its external IP, whoever else wants it", () => {
     const claims = new Claims();
     claims.setGround(ground([], [NODE]));
-    claims.set("squatter", squatter);
-    claims.set("web", wanting("web", 2, `externalIP ${NODE} 30080`, "nodePort 30080"));
+    put(claims, "squatter", squatter);
+    put(claims, "web", wanting("web", 2, `externalIP ${NODE} 30080`, "nodePort 30080"));
     expect([held(claims, "squatter"), held(claims, "web")]).toEqual([["x"], [NODE, ""]]);
   });
 
   it("count from when the node is known, and until it goes", () => {
     const claims = new Claims();
-    claims.set("squatter", squatter);
-    claims.set("web", wanting("web", 2, "nodePort 30080"));
+    put(claims, "squatter", squatter);
+    put(claims, "web", wanting("web", 2, "nodePort 30080"));
     expect(held(claims, "squatter")).toEqual([NODE, "x"]);
     expect([...claims.setGround(ground([], [NODE]))]).toEqual(["squatter"]);
     expect(held(claims, "squatter")).toEqual(["x"]);
@@ -214,7 +221,7 @@ describe("R-53, R-64, R-65 any history of claims", () => {
         for (const { key, createdMs, places, ground: next } of history) {
           const wanted = places === null ? undefined : wanting(key, createdMs, ...once(places));
           last.set(key, wanted);
-          const touched = new Set([key, ...(claims.set(key, wanted) ?? [])]);
+          const touched = new Set([key, ...put(claims, key, wanted)]);
           if (next !== null) for (const other of claims.setGround((known = ground(next.ranges, next.nodes)))) touched.add(other);
           for (const one of touched) seen.set(one, held(claims, one));
           // What they said had changed is all that changed.
@@ -222,7 +229,7 @@ describe("R-53, R-64, R-65 any history of claims", () => {
         }
         const fresh = new Claims();
         const shuffled = [...last].map((entry) => [order.next().value as number, entry] as const).toSorted(([a], [b]) => a - b);
-        for (const [, [key, wanted]] of shuffled) fresh.set(key, wanted);
+        for (const [, [key, wanted]] of shuffled) put(fresh, key, wanted);
         fresh.setGround(known);
         for (const key of last.keys()) expect(held(claims, key)).toEqual(held(fresh, key));
       }),

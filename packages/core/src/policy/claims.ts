@@ -68,19 +68,17 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   #ground = NO_GROUND;
 
   /**
-   * Put a row in, change it or (undefined) take it out; returns the keys of all other rows whose destinations may have changed. Undefined: it wants
-   * what it wanted before, and has what it had.
+   * Put a row in, change it or (undefined) take it out; the keys of all other rows whose destinations may have changed are added to `affected`.
+   * False: it wants what it wanted before, and has what it had.
    */
-  set(key: string, row: Wanted | undefined): ReadonlySet<string> | undefined {
+  set(key: string, row: Wanted | undefined, affected: Set<string>): boolean {
     const before = this.#wanted.get(key);
     if (row === undefined) this.#wanted.delete(key);
     else this.#wanted.set(key, row);
-    if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return undefined;
-    const affected = new Set<string>();
+    if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return false;
     for (const claimed of before?.destinations ?? []) this.#release(claimed, before as Wanted, key, affected);
     for (const claimed of row?.destinations ?? []) this.#claim(claimed, row as Wanted, key, affected);
-    affected.delete(key);
-    return affected;
+    return true;
   }
 
   /** Take in what the cluster has now; returns the keys of rows whose destinations may have changed. */
@@ -151,7 +149,7 @@ export class Claims<Wanted extends Claimant = ServicePort> {
       // All others went without before, too.
       if (next === 0 && others[0] !== undefined) affected.add(others[0].key);
     }
-    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
+    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, key, affected);
     if (isOutside(claimed)) this.#note(claimed, name.protocol, key);
   }
 
@@ -166,15 +164,17 @@ export class Claims<Wanted extends Claimant = ServicePort> {
       if (first !== undefined && contenders[0]?.key === key) affected.add(first.key);
       this.#contenders.set(claim, others.length === 1 && first !== undefined ? first.key : others);
     }
-    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
+    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, key, affected);
     if (isOutside(claimed)) this.#unnote(claimed, name.protocol, key);
   }
 
   /** Another row has a node port now: whoever has its number on a node's address may get or lose that. */
-  #touchNodeAddresses({ port }: ClaimedAddress, protocol: Protocol, affected: Set<string>): void {
+  #touchNodeAddresses({ port }: ClaimedAddress, protocol: Protocol, by: string, affected: Set<string>): void {
+    // Nearly always: nobody has an address from outside.
+    if (this.#outside.size === 0) return;
     const { nodeAddresses } = this.#ground;
     for (const key of this.#outside.get(`${port} ${protocol}`) ?? NOBODY)
-      if (this.#wanted.get(key)?.destinations.some(({ address }) => nodeAddresses.has(address)) === true) affected.add(key);
+      if (key !== by && this.#wanted.get(key)?.destinations.some(({ address }) => nodeAddresses.has(address)) === true) affected.add(key);
   }
 
   #note({ port }: ClaimedAddress, protocol: Protocol, key: string): void {

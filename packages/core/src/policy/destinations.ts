@@ -13,8 +13,23 @@ export interface PoolSizes {
 /** What of the node decides rules. */
 export type RuleContext = Pick<NodeContext, "addresses" | "detector" | "settings">;
 
-const REJECT: readonly Rule[] = [{ from: "anyone", to: "reject", masquerade: false }];
+// There are few lists of rules, and all destinations share them: at 10,000 Services those of cluster IPs alone would be 2 MB, and a list that is the
+// same object is compared at a glance.
+const TO: Readonly<Record<Target, Rule>> = {
+  cluster: { from: "anyone", to: "cluster", masquerade: false },
+  local: { from: "anyone", to: "local", masquerade: false },
+  reject: { from: "anyone", to: "reject", masquerade: false },
+  drop: { from: "anyone", to: "drop", masquerade: false },
+};
+const SHORT_CIRCUITS: readonly Rule[] = [{ from: "thisHost", to: "cluster", masquerade: true }];
+const POD_SHORT_CIRCUITS: readonly Rule[] = [{ from: "localPod", to: "cluster", masquerade: false }, ...SHORT_CIRCUITS];
+const PLAIN = forEachTarget((to) => [TO[to]]);
+const MASQUERADED = forEachTarget((to) => [{ ...TO[to], masquerade: true }]);
+const OFF_CLUSTER_MASQUERADED = forEachTarget((to) => [{ from: "offCluster", to, masquerade: true }, TO[to]]);
+const SHORT_CIRCUITED = forEachTarget((to) => [...SHORT_CIRCUITS, TO[to]]);
+const POD_SHORT_CIRCUITED = forEachTarget((to) => [...POD_SHORT_CIRCUITS, TO[to]]);
 const OUTSIDE_DROPPED: Rule = { from: "outsideSourceRanges", to: "drop", masquerade: false };
+const NO_RANGES: readonly string[] = [];
 
 /**
  * List where one service port answers, each address with its policy; the only place where policies become rules.
@@ -32,10 +47,8 @@ export function destinationsFor(
 ): readonly Destination[] {
   const external = externalRules(service.externalLocal, pools, context);
   const destinations: Destination[] = [];
-  const taken = new Set<string>();
-  const add = (kind: DestinationKind, address: string, number: number, rules: readonly Rule[], ranges: readonly string[] = []): void => {
-    if (taken.has(address)) return;
-    taken.add(address);
+  const add = (kind: DestinationKind, address: string, number: number, rules: readonly Rule[], ranges = NO_RANGES): void => {
+    if (destinations.some((taken) => taken.address === address)) return;
     destinations.push(
       ranges.length === 0
         ? { kind, address, port: number, rules }
@@ -59,11 +72,9 @@ export function destinationsFor(
  */
 export function clusterIPRules(internalLocal: boolean, pools: PoolSizes, { detector, settings }: RuleContext): readonly Rule[] {
   const to = targetFor(internalLocal ? "local" : "cluster", pools);
-  if (to === "reject") return REJECT;
-  if (to === "drop") return [{ from: "anyone", to, masquerade: false }];
-  if (settings.masqueradeAll) return [{ from: "anyone", to, masquerade: true }];
-  const plain: Rule = { from: "anyone", to, masquerade: false };
-  return detector === undefined ? [plain] : [{ from: "offCluster", to, masquerade: true }, plain];
+  if (to === "reject" || to === "drop") return PLAIN[to];
+  if (settings.masqueradeAll) return MASQUERADED[to];
+  return (detector === undefined ? PLAIN : OFF_CLUSTER_MASQUERADED)[to];
 }
 
 /**
@@ -74,13 +85,13 @@ export function clusterIPRules(internalLocal: boolean, pools: PoolSizes, { detec
  * @source rules R-28 to R-36
  */
 export function externalRules(externalLocal: boolean, pools: PoolSizes, { detector }: RuleContext): readonly Rule[] {
-  if (!pools.hasUsableEndpoints) return REJECT;
-  if (!externalLocal) return [{ from: "anyone", to: targetFor("cluster", pools), masquerade: true }];
-  const shortCircuits: readonly Rule[] = [
-    ...(detector === undefined ? [] : [{ from: "localPod", to: "cluster", masquerade: false } as const]),
-    { from: "thisHost", to: "cluster", masquerade: true },
-  ];
-  return [...shortCircuits, { from: "anyone", to: targetFor("local", pools), masquerade: false }];
+  if (!pools.hasUsableEndpoints) return PLAIN.reject;
+  if (!externalLocal) return MASQUERADED[targetFor("cluster", pools)];
+  return (detector === undefined ? SHORT_CIRCUITED : POD_SHORT_CIRCUITED)[targetFor("local", pools)];
+}
+
+function forEachTarget(make: (to: Target) => readonly Rule[]): Readonly<Record<Target, readonly Rule[]>> {
+  return { cluster: make("cluster"), local: make("local"), reject: make("reject"), drop: make("drop") };
 }
 
 function targetFor(pool: "cluster" | "local", pools: PoolSizes): Target {

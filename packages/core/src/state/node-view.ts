@@ -168,29 +168,31 @@ export class NodeView {
     const before = this.#rowsOfService.get(serviceKey);
     const slices = this.#store.slices(serviceKey);
     const after = service === undefined || context === undefined ? undefined : rowsFor(service, slices, context, before);
-    const [rowsBefore, rows] = [before?.rows ?? NO_ROWS, after?.rows ?? NO_ROWS];
+    const rowsBefore = before?.rows ?? NO_ROWS;
+    const rows = after?.rows ?? NO_ROWS;
     for (const { key } of rowsBefore) if (!rows.some((row) => row.key === key)) this.#removeRow(key, found.touched);
-    for (const [index, row] of rows.entries()) if (row !== rowsBefore[index]) this.#changeRow(row, rowsBefore[index], found);
+    rows.forEach((row, index) => {
+      if (row !== rowsBefore[index]) this.#changeRow(row, rowsBefore[index], found);
+    });
     if (after === undefined) this.#rowsOfService.delete(serviceKey);
     else this.#rowsOfService.set(serviceKey, after);
   }
 
   #changeRow(row: ServicePort, before: ServicePort | undefined, { touched, changed }: Found): void {
     const { key } = row;
-    const others = this.#claims.set(key, row);
+    const isClaimNew = this.#claims.set(key, row, touched);
     // The usual change is one of endpoints, of a row that has all it wants.
-    if (others === undefined && before !== undefined && this.#rows.get(key) === before && !touched.has(key)) {
+    if (!isClaimNew && before !== undefined && this.#rows.get(key) === before && !touched.has(key)) {
       this.#rows.set(key, row);
       changed.add(key);
       return;
     }
     touched.add(key);
-    for (const other of others ?? NOTHING) touched.add(other);
   }
 
   #removeRow(key: string, touched: Set<string>): void {
     touched.add(key);
-    for (const other of this.#claims.set(key, undefined) ?? NOTHING) touched.add(other);
+    this.#claims.set(key, undefined, touched);
   }
 
   #resolve(key: string): boolean {

@@ -39,11 +39,11 @@ export class ServiceClaims {
   set(before: ServiceParts | undefined, after: ServiceParts | undefined): ReadonlySet<string> {
     // The usual change is one of endpoints.
     if (before !== undefined && before.service === after?.service) return NONE;
-    const services = new Set<string>();
+    const others = new Set<string>();
     const wanted = claimantsOf(after);
     const rows = new Set([...claimantsOf(before).keys(), ...wanted.keys()]);
-    for (const key of rows) for (const other of this.#claims.set(key, wanted.get(key)) ?? NONE) services.add(serviceKeyOf(other));
-    return services;
+    for (const key of rows) this.#claims.set(key, wanted.get(key), others);
+    return new Set([...others].map(serviceKeyOf));
   }
 
   /** Tell what these rows want and others have, as {@link withoutLost} takes it; what is new of that is reported. */
