@@ -33,7 +33,7 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
     netlink: ["queue", "nft-statement"],
     addresses: ["netlink"],
     watch: ["netlink", "queue"],
-    iptables: ["watch"],
+    iptables: ["exec", "watch"],
     ipset: [],
     ipvs: ["netlink"],
     nft: ["watch", "netlink", "nft-statement"],

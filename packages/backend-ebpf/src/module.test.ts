@@ -48,7 +48,8 @@ describe("problems of a host", () => {
     expect([served, lackingWithout(served.problems)]).toEqual([{ problems: [], byClsact: true }, {}]);
     const { problems } = packetSupport(missing(...FEATURES), false);
     expect(problems.map(({ what }) => what)).toEqual(["btf", "tc", "conntrack", "nft is not installed"]);
-    const why = "packets are not served: nft is not installed (apt-get install nftables)";
+    const why =
+      "packets are not served: nft is not installed (install it: apt-get install nftables; in a container, use the image with all backends)";
     expect(lackingWithout(packetSupport(missing(), false).problems)).toEqual({ drop: why, sourceRanges: why });
     expect(abilitiesOf(ebpfModule, { capabilities: lackingWithout(problems) }).capabilities.TCP).toBe(true);
   });

@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core/backend";
-import { probeHost } from "@turnout/host";
+import { installHint, probeHost } from "@turnout/host";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
 import type { EbpfWorld } from "./world.ts";
 
@@ -17,7 +17,7 @@ export interface PacketSupport {
 /** Say what keeps packets from being served. Pure. */
 export function packetSupport({ missing }: Pick<BpfProbe, "missing">, hasNft: boolean): PacketSupport {
   const errors = NEEDED.flatMap((feature) => missing.get(feature) ?? []);
-  if (!hasNft) errors.push(new ProxyError("tool_missing", "nft is not installed", { hint: "apt-get install nftables" }));
+  if (!hasNft) errors.push(new ProxyError("tool_missing", "nft is not installed", { hint: installHint("nft") }));
   return { problems: [...new Map(errors.map((error) => [error.message, error])).values()], byClsact: missing.has("tcx") };
 }
 

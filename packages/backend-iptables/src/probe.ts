@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
-import { isAtLeast, parseKernelVersion, probeHost, readHostAddresses, readParameter } from "@turnout/host";
+import { installHint, isAtLeast, parseKernelVersion, probeHost, readHostAddresses, readParameter } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import { chooseIptables, findIptables, loadLegacyModules } from "@turnout/host/iptables";
 import { canCount } from "./counters.ts";
@@ -27,7 +27,7 @@ export async function probeIptables(options: IptablesOptions, world: LinuxWorld,
         new ProxyError("host_unsupported", `iptables ${version} is too old`, { hint: `install iptables ${IPTABLES_MIN} or newer` }),
       );
   }
-  if (usable.length === 0) problems.push(new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" }));
+  if (usable.length === 0) problems.push(new ProxyError("tool_missing", "iptables is not installed", { hint: installHint("iptables") }));
   if (problems.length === 0) {
     const choice = await chooseIptables(options.variant, world.exec, signal, installed);
     versions["variant"] = choice.variant;

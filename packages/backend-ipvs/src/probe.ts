@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
-import { probeHost, readHostAddresses } from "@turnout/host";
+import { installHint, probeHost, readHostAddresses } from "@turnout/host";
 import { chooseIptables, findIptables, loadLegacyModules } from "@turnout/host/iptables";
 import { IpsetTool } from "@turnout/host/ipset";
 import { DEVICE } from "./names.ts";
@@ -34,7 +34,7 @@ export async function probeIpvs(options: IpvsOptions, world: IpvsWorld, signal: 
     const installed = await findIptables(world.exec, signal);
     const usable = installed.programs.filter(({ variant }) => options.variant === "auto" || variant === options.variant);
     for (const { variant, version } of usable) versions[`iptables-${variant}`] = version;
-    if (usable.length === 0) throw new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" });
+    if (usable.length === 0) throw new ProxyError("tool_missing", "iptables is not installed", { hint: installHint("iptables") });
     if (!hasNetAdmin) return;
     await loadLegacyModules(await chooseIptables(options.variant, world.exec, signal, installed), world.exec, signal);
   });

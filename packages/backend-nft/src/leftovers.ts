@@ -1,12 +1,12 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { Leftover } from "@turnout/core/backend";
+import { installHint } from "@turnout/host";
 import type { Netlink } from "@turnout/host";
 import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";
 
 /** The table of kube-proxy's nftables mode. Its rules are not ours to adopt: they go once ours are in force. */
 const KUBE_PROXY_TABLE = "kube-proxy";
-const INSTALL = "apt-get install nftables, or run it where nft is installed";
 
 /** Find the tables that proxies which are not in use left. @throws {ProxyError} what asking the kernel fails with. */
 export async function findLeftovers(
@@ -36,6 +36,10 @@ export async function removing(work: () => Promise<void>, netlink: Pick<Netlink,
     const found = (await netlink.nftChains()).find((chain) => chain.family === family && [TABLE, KUBE_PROXY_TABLE].includes(chain.table));
     if (found === undefined) throw cause;
     const object = `table ${family} ${found.table}`;
-    throw new ProxyError("host_unsupported", "nft is not installed, but the kernel has its rules", { object, hint: INSTALL, cause });
+    throw new ProxyError("host_unsupported", "nft is not installed, but the kernel has its rules", {
+      object,
+      hint: installHint("nft"),
+      cause,
+    });
   }
 }

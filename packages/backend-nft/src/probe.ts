@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
-import { isAtLeast, probeHost, readHostAddresses } from "@turnout/host";
+import { installHint, isAtLeast, probeHost, readHostAddresses } from "@turnout/host";
 import type { HostProbe, LinuxWorld } from "@turnout/host";
 import type { NftFacts } from "./options.ts";
 
@@ -12,7 +12,7 @@ const KERNEL_MIN = "5.13";
 /** Say what keeps this host from running the backend. Pure. */
 export function problemsOf({ kernel, nft, hasNetAdmin }: HostProbe): readonly ProxyError[] {
   const problems: ProxyError[] = [];
-  if (nft === undefined) problems.push(new ProxyError("tool_missing", "nft is not installed", { hint: "apt-get install nftables" }));
+  if (nft === undefined) problems.push(new ProxyError("tool_missing", "nft is not installed", { hint: installHint("nft") }));
   else if (!isAtLeast(nft, NFT_MIN))
     problems.push(new ProxyError("host_unsupported", `nft ${nft.text} is too old`, { hint: `install nft ${NFT_MIN} or newer` }));
   if (!isAtLeast(kernel, KERNEL_MIN))

@@ -62,8 +62,9 @@ describe("rules of another proxy", needs("root", "netns", "nft", "ip", "iptables
       without_iptables run --cleanup --logging-format json
       write nft
       without_iptables cleanup`);
+    const hint = "install it: apt-get install iptables; in a container, use the image with all backends";
     const missing = (backend: string): readonly string[] =>
-      ["IPv4", "IPv6"].map((family) => `${backend} ${family}: not looked for, iptables is not installed (apt-get install iptables)`);
+      ["IPv4", "IPv6"].map((family) => `${backend} ${family}: not looked for, iptables is not installed (${hint})`);
     const [none, others] = [missing("iptables"), missing("ipvs")];
     const lines = outcome.out.split("\n").filter((line) => !line.endsWith(": clean"));
     // A table of IPv4 alone: nobody knows of the other family, and nothing speaks for it.

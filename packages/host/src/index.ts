@@ -11,6 +11,7 @@ export { OwnAddresses } from "./addresses/own-addresses.ts";
 export type { OwnDevice } from "./addresses/own-addresses.ts";
 export { Mutex } from "./addresses/mutex.ts";
 export { createExec } from "./exec/exec.ts";
+export { installHint } from "./exec/tool-packages.ts";
 export { Inbox } from "./watch/inbox.ts";
 export type { Netlink } from "./netlink/netlink.ts";
 export type { Device, DeviceRoute } from "./netlink/devices.ts";

@@ -73,7 +73,7 @@ describe("run", () => {
   it("says which package holds a missing tool", async () => {
     const error = await failure(exec.run("/nonexistent/nft", ["list"]));
     expect(error.code).toBe("tool_missing");
-    expect(error.hint).toBe("install it: apt-get install nftables");
+    expect(error.hint).toBe("install it: apt-get install nftables; in a container, use the image with all backends");
   });
 
   it("says when a file may not be run", async () => {
@@ -187,8 +187,8 @@ describe("open", () => {
 
 describe("installHint", () => {
   it.each([
-    ["nft", "install it: apt-get install nftables"],
-    ["/usr/sbin/ip6tables-restore", "install it: apt-get install iptables"],
+    ["nft", "install it: apt-get install nftables; in a container, use the image with all backends"],
+    ["/usr/sbin/ip6tables-restore", "install it: apt-get install iptables; in a container, use the image with all backends"],
     ["constructor", "install constructor or put it on PATH"],
     ["frobnicate", "install frobnicate or put it on PATH"],
   ])("%s", (file, hint) => expect(installHint(file)).toBe(hint));

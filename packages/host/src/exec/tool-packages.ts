@@ -30,9 +30,15 @@ export const TOOL_PACKAGES: Readonly<Record<string, string>> = {
   unshare: "util-linux",
 };
 
-/** Say how to get a program, in the words of an error hint. Edges: a path is judged by its last part; an unknown program gets a general answer. */
+/**
+ * Say how to get a program, in the words of an error hint.
+ *
+ * Edges: a path is judged by its last part; an unknown program gets a general answer. Whoever runs an image of one backend can install nothing in it.
+ */
 export function installHint(file: string): string {
   const tool = file.slice(file.lastIndexOf("/") + 1);
   const name = Object.hasOwn(TOOL_PACKAGES, tool) ? TOOL_PACKAGES[tool] : undefined;
-  return name === undefined ? `install ${tool} or put it on PATH` : `install it: apt-get install ${name}`;
+  return name === undefined
+    ? `install ${tool} or put it on PATH`
+    : `install it: apt-get install ${name}; in a container, use the image with all backends`;
 }

@@ -1,5 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecResult, IPFamily } from "@turnout/core";
+import { installHint } from "../exec/tool-packages.ts";
 import { iptablesError } from "./errors.ts";
 
 /** The two implementations of iptables: one kernel can hold rules of both, and obeys both. */
@@ -86,7 +87,7 @@ export async function chooseIptables(
   const [only] = found;
   if (only === undefined) {
     const what = wanted === "auto" ? "iptables is" : `the ${wanted} variant of iptables is`;
-    throw new ProxyError("tool_missing", `${what} not installed`, { hint: "apt-get install iptables" });
+    throw new ProxyError("tool_missing", `${what} not installed`, { hint: installHint("iptables") });
   }
   const looks = await Promise.all(programs.map((program) => lookInto(program, exec, signal)));
   const best = wanted === "auto" ? await bestOf(looks, plain, exec, signal) : { program: only, because: "it was asked for" };

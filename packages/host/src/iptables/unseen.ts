@@ -1,9 +1,9 @@
 import { ProxyError } from "@turnout/core";
+import { installHint } from "../exec/tool-packages.ts";
 import type { IPFamily } from "@turnout/core";
 import type { IptablesProgram, IptablesVariant } from "./tools.ts";
 
 const VARIANTS: readonly IptablesVariant[] = ["nft", "legacy"];
-const HINT = "apt-get install iptables, or run it where iptables is installed";
 /** Of Kubernetes, and not of kubelet, which needs no proxy to make its own. */
 const PROXY_CHAIN = /^KUBE-(?!KUBELET-CANARY$|IPTABLES-HINT$|FIREWALL$|MARK-DROP$|MARK-MASQ$|POSTROUTING$)/;
 
@@ -32,10 +32,10 @@ export async function unseenVariants(
     const object = await (variant === "nft" ? chainsOf(kernel, family) : tablesOf(kernel, family, programs));
     if (object === undefined) continue;
     const what = `the ${variant} variant of iptables is not installed, but the kernel has rules of it`;
-    unseen.push(new ProxyError("host_unsupported", what, { object: `${family}: ${object}`, hint: HINT }));
+    unseen.push(new ProxyError("host_unsupported", what, { object: `${family}: ${object}`, hint: installHint("iptables") }));
   }
   if (programs.length > 0 || unseen.length > 0) return unseen;
-  return [new ProxyError("tool_missing", "iptables is not installed", { hint: "apt-get install iptables" })];
+  return [new ProxyError("tool_missing", "iptables is not installed", { hint: installHint("iptables") })];
 }
 
 async function chainsOf(kernel: KernelTables, family: IPFamily): Promise<string | undefined> {
