@@ -5,26 +5,20 @@ import { fileURLToPath } from "node:url";
 import type { BenchCase, CaseContext, CaseResult } from "./case.ts";
 import { CASES } from "./cases/index.ts";
 import { describeMachine, unmetNeed } from "./machine.ts";
-import { helpText, parseOptions } from "./options.ts";
+import { helpText, parseOptions, shownOptions } from "./options.ts";
 import type { BenchOptions } from "./options.ts";
+import { publish } from "./page.ts";
 import { writePlots } from "./plots.ts";
-import { markdownOf, publish } from "./report.ts";
-import type { BenchReport } from "./report.ts";
+import { markdownOf, sectionOf } from "./report.ts";
+import type { Measured } from "./report.ts";
 
 const PLOTS = fileURLToPath(new URL("../docs/plots/", import.meta.url));
 const PAGE = fileURLToPath(new URL("../docs/benchmarks.md", import.meta.url));
 
 /** Run the benches asked for; resolves to the exit code: 0, or 1 when one failed. A missed target is a result, not a failure. */
 async function runBenches(options: BenchOptions): Promise<number> {
-  const machine = describeMachine();
   const startMs = performance.now();
-  const loads: number[] = [];
-  const results: CaseResult[] = [];
-  const progress = (name: string, text: string): void => {
-    loads.push(loadavg()[0] ?? 0);
-    const seconds = String(Math.round((performance.now() - startMs) / 1000)).padStart(4);
-    process.stderr.write(`${seconds} s  ${name}: ${text}\n`);
-  };
+  const measured: Measured[] = [];
   const skipped: { name: string; why: string }[] = [];
   let failures = 0;
   if (options.profileDir !== undefined) await mkdir(options.profileDir, { recursive: true });
@@ -36,7 +30,10 @@ async function runBenches(options: BenchOptions): Promise<number> {
       continue;
     }
     try {
-      results.push(await runCase(one, options, (text) => progress(one.name, text)));
+      const found = await measure(one, options, startMs);
+      measured.push(found);
+      // At once: what was measured stays, also when a later bench is interrupted.
+      if (options.isPublishing) await putOnPage(found);
     } catch (error) {
       failures++;
       const text = error instanceof Error ? error.message : String(error);
@@ -44,15 +41,25 @@ async function runBenches(options: BenchOptions): Promise<number> {
       skipped.push({ name: one.name, why: `it failed: ${text.split("\n")[0] ?? ""}` });
     }
   }
-  const report: BenchReport = { date: new Date().toISOString(), machine, loads, results, skipped };
-  const markdown = markdownOf(report);
-  process.stdout.write(`${markdown}\n`);
-  if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, undefined, 1)}\n`);
-  if (options.isPublishing) {
-    await writeFile(PAGE, publish(await readFile(PAGE, "utf8"), markdown));
-    await plot();
-  }
+  process.stdout.write(`${markdownOf({ measured, skipped })}\n`);
+  if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify({ measured, skipped }, undefined, 1)}\n`);
   return failures === 0 ? 0 : 1;
+}
+
+async function measure(one: BenchCase, options: BenchOptions, startMs: number): Promise<Measured> {
+  const loads: number[] = [];
+  const [date, machine] = [new Date().toISOString(), describeMachine()];
+  const result = await runCase(one, options, (text) => {
+    loads.push(loadavg()[0] ?? 0);
+    const seconds = String(Math.round((performance.now() - startMs) / 1000)).padStart(4);
+    process.stderr.write(`${seconds} s  ${one.name}: ${text}\n`);
+  });
+  return { name: one.name, date, options: shownOptions(options), machine, loads, result };
+}
+
+async function putOnPage(found: Measured): Promise<void> {
+  await writeFile(PAGE, publish(await readFile(PAGE, "utf8"), found.name, sectionOf(found)));
+  await plot();
 }
 
 /** Draw the plots of the tables that the page has now. */

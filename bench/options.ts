@@ -54,6 +54,15 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
   };
 }
 
+/** The options that say what is measured, as they are typed. */
+export function shownOptions({ shapes, runs, isQuick }: BenchOptions): readonly string[] {
+  return [
+    ...(shapes === undefined ? [] : [`--sizes ${shapes.map(({ services, endpoints }) => `${services}x${endpoints}`).join(",")}`]),
+    ...(runs === undefined ? [] : [`--runs ${runs}`]),
+    ...(isQuick ? ["--quick"] : []),
+  ];
+}
+
 /** What `--help` prints. */
 export function helpText(cases: readonly { readonly name: string; readonly about: string }[]): string {
   return `npm run bench -- [options]
@@ -63,7 +72,7 @@ export function helpText(cases: readonly { readonly name: string; readonly about
   --runs N                 N runs of each (changes in "change", connects in "connect")
   --quick                  without the sizes that take minutes (iptables)
   --json FILE              everything measured, as JSON
-  --publish                put the tables into docs/benchmarks.md, and draw docs/plots
+  --publish                put each bench's tables into its place in docs/benchmarks.md, and draw docs/plots
   --plots                  measure nothing: draw docs/plots again, of the tables in docs/benchmarks.md
   --profile DIR            CPU profiles of what is measured (cold-start, change, store)
 

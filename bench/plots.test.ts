@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { plotLine, plotsOf } from "./plots.ts";
+import { plotsOf } from "./plots.ts";
 import { tablesOf, valueOf, valueText } from "./plot-tables.ts";
 
 const PAGE = new URL("../docs/benchmarks.md", import.meta.url);
@@ -47,8 +47,6 @@ it("draws a bar as long as its value, words where there is none, and nothing twi
 it("says which column a table lacks, and plots no table that a page has not", () => {
   expect(() => plotsOf("### Cold start\n| services x endpoints | Turnout |\n|---|---|\n| 1 x 1 | 1 s |\n")).toThrow('no column "layout A"');
   expect(plotsOf("# Nothing\n").size).toBe(0);
-  expect(plotLine("Cold start")).toContain("(plots/cold-start.svg)");
-  expect(plotLine("Something else")).toBeUndefined();
 });
 
 it("the plots of docs/benchmarks.md are of its tables (else: npm run bench -- --plots)", () => {

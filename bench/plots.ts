@@ -15,6 +15,8 @@ interface PlotSpec {
   readonly title: string;
   /** Columns that name a line. */
   readonly labels: readonly string[];
+  /** Only the lines of this size; absent: all. */
+  readonly size?: string;
   /** Columns with values. */
   readonly values: readonly string[];
   readonly unit: "time" | "MB";
@@ -59,7 +61,8 @@ const PLOTS: readonly PlotSpec[] = [
     name: "kube-proxy-first-sync",
     heading: "Beside the real kube-proxy",
     title: "First sync at 10,000 x 10",
-    labels: ["program"],
+    labels: [SIZES, "program"],
+    size: "10,000 x 10",
     values: ["first sync"],
     unit: "time",
     isLogarithmic: true,
@@ -69,19 +72,14 @@ const PLOTS: readonly PlotSpec[] = [
     name: "kube-proxy-change",
     heading: "Beside the real kube-proxy",
     title: "One change at 10,000 x 10, p50",
-    labels: ["program"],
+    labels: [SIZES, "program"],
+    size: "10,000 x 10",
     values: ["change p50"],
     unit: "time",
     isLogarithmic: true,
     colours: PROGRAMS,
   },
 ];
-
-/** The line that shows the plots of a table's heading; undefined: it has none. Pure. */
-export function plotLine(heading: string): string | undefined {
-  const lines = PLOTS.filter((plot) => plot.heading === heading).map(({ name, title }) => `![${title}](plots/${name}.svg)`);
-  return lines.length === 0 ? undefined : lines.join("\n");
-}
 
 /** Draw the plots of a page's tables, by the names of their files. Pure. @throws {Error} when a table lacks a column that is plotted. */
 export function plotsOf(page: string): ReadonlyMap<string, string> {
@@ -104,14 +102,15 @@ export function writePlots(page: string, folder: string): void {
   for (const [name, svg] of plots) writeFileSync(join(folder, name), svg);
 }
 
-function drawn({ title, labels, values, unit, isLogarithmic, heading, colours }: PlotSpec, { columns, rows }: PageTable): string {
+function drawn({ title, labels, size, values, unit, isLogarithmic, heading, colours }: PlotSpec, { columns, rows }: PageTable): string {
   const places = values.map((value) => {
     const place = columns.indexOf(value);
     if (place < 0) throw new Error(`the table below "${heading}" has no column "${value}", which bench/plots.ts plots`);
     return place;
   });
-  const groups = rows.map((row): BarGroup => {
-    const label = labels.map((_, k) => row[k] ?? "").join(", ");
+  const lines = size === undefined ? rows : rows.filter(([first]) => first === size);
+  const groups = lines.map((row): BarGroup => {
+    const label = row.slice(size === undefined ? 0 : 1, labels.length).join(", ");
     const colour = colours?.findIndex((one) => label.startsWith(one));
     const bars = places.flatMap((place, column): readonly Bar[] => {
       const cell = row[place] ?? "";

@@ -1,10 +1,13 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { childTicks } from "./cpu-time.ts";
 import { residentBytes, treeOf } from "./memory-sampler.ts";
 import { parseMessage } from "./line-channel.ts";
 import { memoryText, rateText, ratioText, runsText, timeText } from "./number-text.ts";
-import { parseOptions } from "./options.ts";
-import { markdownOf, publish, tableText } from "./report.ts";
+import { CASES } from "./cases/index.ts";
+import { parseOptions, shownOptions } from "./options.ts";
+import { publish } from "./page.ts";
+import { markdownOf, tableText } from "./report.ts";
 import { launcherFlags, placedCommand } from "./role-process.ts";
 
 describe("numbers for people", () => {
@@ -30,17 +33,14 @@ describe("report", () => {
   const machine = { kernel: "6.1", nft: "1.0.6", node: "v24", cpus: 2, cpuModel: "X", memoryBytes: 8e9, load: 0.5 };
   const target = { what: "speed", wanted: "under 5 ms", measured: "7 ms", isMet: false };
   const result = { title: "Speed", about: "How fast.", columns: ["a"], rows: [["1"]], targets: [target], data: {} };
-  const markdown = markdownOf({
-    date: "2026-01-02T03:04:05Z",
-    machine,
-    loads: [3, 1, 2],
-    results: [result],
-    skipped: [{ name: "other", why: "no root" }],
-  });
+  const measured = { name: "speed", date: "2026-01-02T03:04:05Z", options: ["--runs 3"], machine, loads: [3, 1, 2], result };
+  const markdown = markdownOf({ measured: [measured], skipped: [{ name: "other", why: "no root" }] });
 
-  it("says on what machine and under which load", () => {
-    expect(markdown).toContain("2026-01-02 on Linux 6.1, nft 1.0.6, Node v24, 2 CPUs (X), 8000 MB memory");
-    expect(markdown).toContain("before: 0.5, at the start of each part (the benches' own share included): 1.0–3.0, median 2.0.");
+  it("says how, on what machine and under which load", () => {
+    expect(markdown).toContain(
+      "### Speed\n\n`npm run bench -- --only speed --runs 3` on 2026-01-02 at 03:04 UTC. Linux 6.1, nft 1.0.6, Node v24, 2 CPUs (X), 8000 MB memory.",
+    );
+    expect(markdown).toContain("the bench's own share included: 1.0–3.0, median 2.0.");
   });
   it("says that a target was missed", () => expect(markdown).toMatch(/\| speed +\| under 5 ms +\| 7 ms +\| \*\*missed\*\* +\|/));
   it("says what did not run, and why", () => expect(markdown).toContain("`other` did not run: no root"));
@@ -48,12 +48,31 @@ describe("report", () => {
     expect(tableText(["x", "yy"], [["long", "1"], ["s"]])).toBe("| x    | yy  |\n| ---- | --- |\n| long | 1   |\n| s    |     |");
   });
 
-  const begin = "<!-- results: written by `npm run bench -- --publish`, don't edit -->";
-  it("replaces the results of a page and nothing else", () => {
-    const page = `before\n${begin}\nold\n<!-- end of results -->\nafter\n`;
-    expect(publish(page, "new")).toBe(`before\n${begin}\n\nnew\n\n<!-- end of results -->\nafter\n`);
+  const place = (name: string, text: string): string => `<!-- bench ${name} -->${text}<!-- end of bench ${name} -->`;
+  const page = `# Page\n\n${place("targets", "old")}\n## Slow things!\n${place("slow", "\nold\n")}\n## Quick\n${place("quick", "\n")}\nnotes\n`;
+  const targets = (...rows: readonly (readonly string[])[]): string => tableText(["target", "wanted", "measured", ""], rows);
+
+  it("replaces one bench's place on a page and no other, and gathers all targets, those that were missed first", () => {
+    const first = publish(page, "slow", targets(["a", "1 s", "0.5 s", "met"]));
+    const both = publish(first, "quick", targets(["b", "1 ms", "2 ms", "**missed**"]));
+    const all = [
+      ["b", "1 ms", "2 ms", "**missed**", "[Quick](#quick)"],
+      ["a", "1 s", "0.5 s", "met", "[Slow things!](#slow-things)"],
+    ];
+    expect(both).toContain(
+      `<!-- bench targets -->\n\n${tableText(["target", "wanted", "measured", "", "below"], all)}\n\n<!-- end of bench targets -->\n## Slow`,
+    );
+    expect(both).toContain(
+      `## Slow things!\n<!-- bench slow -->\n\n${targets(["a", "1 s", "0.5 s", "met"])}\n\n<!-- end of bench slow -->\n## Quick`,
+    );
+    expect(both).toContain("<!-- end of bench quick -->\nnotes\n");
+    expect(both).not.toContain("old");
   });
-  it("refuses a page without a place for results", () => expect(() => publish("text", "new")).toThrow("lacks the lines"));
+  it("refuses a page without a place", () => expect(() => publish("text", "slow", "new")).toThrow("lacks the lines"));
+  it("docs/benchmarks.md has a place for each bench", () => {
+    const real = readFileSync(new URL("../docs/benchmarks.md", import.meta.url), "utf8");
+    for (const { name } of CASES) expect(publish(real, name, "new")).toContain(`<!-- bench ${name} -->\n\nnew\n`);
+  });
 });
 
 describe("options", () => {
@@ -78,6 +97,11 @@ describe("options", () => {
       isPublishing: true,
       isPlotting: true,
     });
+  });
+  it("shows those that say what is measured, as they are typed", () => {
+    const options = parseOptions(["--sizes", "10x2,20", "--runs", "3", "--quick", "--publish"], known);
+    expect(shownOptions(options)).toEqual(["--sizes 10x2,20x10", "--runs 3", "--quick"]);
+    expect(shownOptions(parseOptions([], known))).toEqual([]);
   });
   it.each([
     ["an unknown bench", ["--only", "stoer"], 'no bench "stoer"'],

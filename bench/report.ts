@@ -1,48 +1,57 @@
 import type { CaseResult, Goal } from "./case.ts";
 import type { Machine } from "./machine.ts";
 import { memoryText } from "./number-text.ts";
-import { plotLine } from "./plots.ts";
 import { summarize } from "./statistics.ts";
 
-/** Everything one run of the harness found out. */
-export interface BenchReport {
-  /** ISO date. */
+/** One bench that ran, and when and where. */
+export interface Measured {
+  /** Of the bench. */
+  readonly name: string;
+  /** ISO date of the beginning. */
   readonly date: string;
+  /** The options that it was run with, as typed. */
+  readonly options: readonly string[];
   readonly machine: Machine;
   /** Load average of a minute at the start of each part. */
   readonly loads: readonly number[];
-  readonly results: readonly CaseResult[];
+  readonly result: CaseResult;
+}
+
+/** Everything one run of the harness found out. */
+export interface BenchReport {
+  readonly measured: readonly Measured[];
   /** Benches that did not run, and why. */
   readonly skipped: readonly { readonly name: string; readonly why: string }[];
 }
 
-const BEGIN = "<!-- results: written by `npm run bench -- --publish`, don't edit -->";
-const END = "<!-- end of results -->";
-
 /** Write a report as Markdown. */
-export function markdownOf({ date, machine, results, skipped, loads }: BenchReport): string {
-  const { kernel, nft, node, cpus, cpuModel, memoryBytes, load } = machine;
-  const targets = results.flatMap((result) => result.targets);
+export function markdownOf({ measured, skipped }: BenchReport): string {
   return [
-    `Measured ${date.slice(0, 10)} on Linux ${kernel}, nft ${nft}, Node ${node}, ${cpus} CPUs (${cpuModel}), ${memoryText(memoryBytes)} memory; load average before: ${load.toFixed(1)}, at the start of each part (the benches' own share included): ${loadText(loads)}.`,
-    ...(targets.length === 0 ? [] : [tableText(["target", "wanted", "measured", ""], targets.map(targetRow))]),
-    ...results.map(({ title, about, columns, rows }) =>
-      [`### ${title}`, ...(plotLine(title) === undefined ? [] : [plotLine(title)]), about, tableText(columns, rows)].join("\n\n"),
-    ),
+    ...measured.map((one) => `### ${one.result.title}\n\n${sectionOf(one)}`),
     ...skipped.map(({ name, why }) => `\`${name}\` did not run: ${why}`),
   ].join("\n\n");
 }
 
-/** Put a report's Markdown into a page, in place of the results that are there. @throws {Error} when the page has no place for them. */
-export function publish(page: string, markdown: string): string {
-  const from = page.indexOf(BEGIN);
-  const to = page.indexOf(END);
-  if (from < 0 || to < from) throw new Error(`the page lacks the lines "${BEGIN}" and "${END}"`);
-  return `${page.slice(0, from)}${BEGIN}\n\n${markdown}\n\n${page.slice(to)}`;
+/** Write what stands below a bench's heading: when and how it was measured, its targets and its table. */
+export function sectionOf({ name, date, options, machine, loads, result }: Measured): string {
+  const { kernel, nft, node, cpus, cpuModel, memoryBytes } = machine;
+  const [day, time] = [date.slice(0, 10), date.slice(11, 16)];
+  const command = ["npm run bench -- --only", name, ...options].join(" ");
+  const where = `Linux ${kernel}, nft ${nft}, Node ${node}, ${cpus} CPUs (${cpuModel}), ${memoryText(memoryBytes)} memory`;
+  const { about, columns, rows, targets } = result;
+  return [
+    `\`${command}\` on ${day} at ${time} UTC. ${where}. Load average at the start of each part, the bench's own share included: ${loadText(loads)}.`,
+    about,
+    ...(targets.length === 0 ? [] : [tableText(TARGET_COLUMNS, targets.map(targetRow))]),
+    tableText(columns, rows),
+  ].join("\n\n");
 }
 
+/** The columns of a table of targets. */
+export const TARGET_COLUMNS: readonly string[] = ["target", "wanted", "measured", ""];
+
 function loadText(loads: readonly number[]): string {
-  if (loads.length === 0) return "none ran";
+  if (loads.length === 0) return "not taken";
   const { min, median, max } = summarize(loads);
   return `${min.toFixed(1)}–${max.toFixed(1)}, median ${median.toFixed(1)}`;
 }
