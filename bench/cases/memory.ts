@@ -18,7 +18,7 @@ const CHANGES = 500;
 /** Long enough for V8 to notice that nothing happens and to give memory back. */
 const IDLE_MS = 15_000;
 const PEAK_MAX = 700e6;
-const AFTER_MAX = 250e6;
+const AFTER_MAX = 180e6;
 
 /** Resident bytes of the whole process tree. */
 interface MemoryUse {

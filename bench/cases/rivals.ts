@@ -1,5 +1,5 @@
-import { shapesOr } from "../case.ts";
-import type { BenchCase, CaseContext, CaseResult } from "../case.ts";
+import { isShape, shapesOr } from "../case.ts";
+import type { BenchCase, CaseContext, CaseResult, Goal } from "../case.ts";
 import { kubeProxyVersion } from "../kube-proxy/process.ts";
 import { memoryText, ratioText, timeText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
@@ -40,7 +40,7 @@ export const rivals: BenchCase = {
         "*Memory* is the resident memory of the process tree after the changes.",
       columns: ["services x endpoints", "program", "start", "first sync", "change p50", "change max", "memory", "load before"],
       rows: data.map((one) => rowOf(one, data)),
-      targets: [],
+      targets: data.flatMap((one) => targetsOf(one, data)),
       data,
     };
   },
@@ -88,6 +88,31 @@ function rowOf({ shape, rival, run }: RivalData, data: readonly RivalData[]): re
     timeText(percentile(run.changeMs, 1)),
     memoryText(run.memoryBytes),
     run.load.toFixed(1),
+  ];
+}
+
+/** Turnout beside kube-proxy in the same mode, at 1,000 Services: a start must not take longer, nor more memory. */
+function targetsOf({ shape, rival, run }: RivalData, data: readonly RivalData[]): readonly Goal[] {
+  if (rival.program !== "turnout" || !isShape(shape, 1_000, 10) || run.startMs === undefined) return [];
+  const mode = rival.backend === "nft" ? "nftables" : "iptables";
+  const theirs = data.find(
+    (one) => one.shape === shape && one.rival.program === "kube-proxy" && one.rival.mode === mode && one.rival.variant === rival.variant,
+  )?.run;
+  if (theirs?.startMs === undefined) return [];
+  const what = `at ${shapeText(shape)}: ${nameOf(rival)}`;
+  return [
+    {
+      what: `start ${what}`,
+      wanted: `ahead of kube-proxy, ${timeText(theirs.startMs)}`,
+      measured: timeText(run.startMs),
+      isMet: run.startMs < theirs.startMs,
+    },
+    {
+      what: `memory ${what}`,
+      wanted: `below kube-proxy's, ${memoryText(theirs.memoryBytes)}`,
+      measured: memoryText(run.memoryBytes),
+      isMet: run.memoryBytes < theirs.memoryBytes,
+    },
   ];
 }
 
