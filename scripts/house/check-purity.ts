@@ -46,7 +46,7 @@ export function pureFiles(files: readonly SourceFile[]): ReadonlyMap<string, str
 }
 
 function isHash(one: Import): boolean {
-  return one.specifier === "node:crypto" && one.names.length > 0 && one.names.every((name) => name === "createHash");
+  return one.specifier === "node:crypto" && one.names.length > 0 && one.names.every((name) => name === "hash");
 }
 
 function isPureImport(file: SourceFile, one: Import): boolean {

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { IPFamily } from "@turnout/core/backend";
 import type { ProgramFile } from "./hooks.ts";
 
@@ -13,7 +13,7 @@ export const LINK_FOLDER = "links";
 
 /** 64 bits of a digest as 16 hexadecimal digits: tenants choose the text and could look for two alike. */
 export function digest(content: string | Uint8Array): string {
-  return createHash("sha256").update(content).digest("hex").slice(0, 16);
+  return hash("sha256", content).slice(0, 16);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { ProxyError } from "@turnout/core/backend";
 import type { IPFamily } from "@turnout/core/backend";
 
@@ -30,7 +30,7 @@ export const BYTES_CHAIN = "bytes";
 
 /** A digest of text: 16 hexadecimal digits, for names and for telling chains apart. 64 bits, because tenants choose the text and could look for two alike. */
 export function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+  return hash("sha256", text).slice(0, 16);
 }
 
 /** 62 bits of a digest: two numbers for lookup keys (31 bits each: nft's JSON shows larger ones as negative), and 16 digits for names. */
@@ -42,9 +42,9 @@ export interface Fingerprint {
 
 /** Derive the fingerprint of a row's pool or endpoint. */
 export function fingerprint(text: string): Fingerprint {
-  const hash = createHash("sha256").update(text).digest();
-  const high = hash.readUInt32BE(0) >>> 1;
-  const low = hash.readUInt32BE(4) >>> 1;
+  const hex = hash("sha256", text);
+  const high = Number.parseInt(hex.slice(0, 8), 16) >>> 1;
+  const low = Number.parseInt(hex.slice(8, 16), 16) >>> 1;
   return { high, low, hex: high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0") };
 }
 

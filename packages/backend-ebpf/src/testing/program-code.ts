@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { ProxyError } from "@turnout/core/backend";
 import { CONNTRACK_FUNCTIONS, KERNEL_FIELDS, requireAllReleased } from "./conntrack-functions.ts";
 import { Cpu } from "./cpu.ts";
@@ -56,7 +56,7 @@ function readObject(path: string): Buffer {
 }
 
 function makeCode(bytes: Buffer, path: string): Code {
-  const digest = createHash("sha256").update(bytes).digest("hex");
+  const digest = hash("sha256", bytes);
   const cpu = new Cpu();
   try {
     const file = readObjectFile(bytes, { ...KERNEL_FIELDS, ...SKB_FIELDS });
