@@ -139,9 +139,8 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
       const places = objects.filter(({ kind }) => kind !== "sysctl" && kind !== "counter").map(placeOf);
       return [...new Set(places.filter((place) => place.table === table).map(({ chain }) => chain))];
     };
-    const save = (table: TableName): Promise<string> => tool.saveChains(table, chainsOf(table), signal);
-    const [filter, nat, mangle] = await Promise.all([save("filter"), save("nat"), save("mangle")]);
-    const found = new Map([...parseSaved({ filter, nat, mangle }, this.#family, true), ...(await this.#counters())]);
+    const saved = await tool.saveChains({ filter: chainsOf("filter"), nat: chainsOf("nat"), mangle: chainsOf("mangle") }, signal);
+    const found = new Map([...parseSaved(saved, this.#family, true), ...(await this.#counters())]);
     if (objects.some(({ kind }) => kind === "sysctl")) {
       const value = (await readParameter(this.#world.exec, ROUTE_LOCALNET, signal)) ?? "";
       found.set(`sysctl ${ROUTE_LOCALNET}`, { kind: "sysctl", key: ROUTE_LOCALNET, value });

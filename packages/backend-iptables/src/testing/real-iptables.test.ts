@@ -211,6 +211,28 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
     expect(await twins.difference()).toBeUndefined();
   });
 
+  it.each(BOTH)("with chains that restore lists, %s %s", async (variant, family) => {
+    const twins = await Twins.start(variant, family);
+    await twins.give("*nat\n:KUBE-A - [0:0]\n-A KUBE-A -p tcp -m tcp --dport 80 -j ACCEPT\n:KUBE-B - [0:0]\nCOMMIT\n");
+    const inputs = [
+      "*nat\n-S KUBE-B\n-S OUTPUT\n-S KUBE-A\nCOMMIT\n*filter\n-S INPUT\nCOMMIT\n",
+      "*nat\n-S KUBE-A\n-S NOPE\n-S OUTPUT\nCOMMIT\n",
+    ];
+    const command = `${twins.tool}-restore -w 2 --noflush`;
+    for (const input of inputs) {
+      const [theirs, ours] = await Promise.all([real.run(command, input), twins.host.run(command, input)]);
+      expect({ input, said: said(theirs), listed: theirs.stdout }).toEqual({ input, said: said(ours), listed: ours.stdout });
+    }
+    expect(await twins.difference()).toBeUndefined();
+  });
+
+  it("commits nothing where restore only lists", async () => {
+    const told = await real.script(
+      "nft monitor & sleep 0.5; printf '*nat\\n-S OUTPUT\\nCOMMIT\\n' | iptables-nft-restore -w 2 --noflush; iptables-nft -N TOLD; sleep 0.2; kill $!",
+    );
+    expect(told.match(/^-P OUTPUT ACCEPT$|^# new generation/gm)).toEqual(["-P OUTPUT ACCEPT", "# new generation"]);
+  });
+
   it.each([
     ["legacy", "IPv4"],
     ["nft", "IPv6"],

@@ -40,6 +40,35 @@ describe("IptablesTool", () => {
     expect(await toolThatPrints(["-t", "nat"], text).save("nat", signal)).toBe(text);
   });
 
+  it.each(["nft", "legacy"] as const)("lists chains of all tables in one run, %s", async (variant) => {
+    const suffix = `-${variant}`;
+    const stdout = "-N A\n-A A -j ACCEPT\n-P OUTPUT ACCEPT\n-N A\n";
+    const input = "*nat\n-S A\n-S OUTPUT\nCOMMIT\n*mangle\n-S A\nCOMMIT\n";
+    const exec = createFakeExec([{ run: [`iptables${suffix}-restore`, "-w", "2", "--noflush"], input, result: { stdout } }]);
+    const tool = new IptablesTool({ exec, clock: new TestClock(0), log: quiet }, "IPv4", { ...NFT, variant, suffix });
+    expect(await tool.saveChains({ nat: ["A", "OUTPUT"], filter: [], mangle: ["A"] }, signal)).toEqual({
+      nat: ":A - [0:0]\n-A A -j ACCEPT\n:OUTPUT ACCEPT [0:0]\n",
+      filter: "",
+      mangle: ":A - [0:0]\n",
+    });
+  });
+
+  it.each([
+    ["nft", ["iptables-nft", "-t", "nat", "-S", "A"], "-N A\n"],
+    ["legacy", ["iptables-legacy-save", "-t", "nat"], ":A - [0:0]\n"],
+  ] as const)("lists otherwise where one of the chains is missing, %s", async (variant, run, stdout) => {
+    const input = "*nat\n-S A\n-S B\nCOMMIT\n";
+    const missing = ["iptables-nft", "-t", "nat", "-S", "B"];
+    const stderr = "iptables v1.8.9 (nf_tables): chain `B' in table `nat' is incompatible, use 'nft' tool.\n";
+    const exec = createFakeExec([
+      { run: [`iptables-${variant}-restore`, "-w", "2", "--noflush"], input, result: { code: 1, stdout: "-N A\n", stderr } },
+      { run, result: { stdout } },
+      ...(variant === "nft" ? [{ run: missing, result: { code: 1, stderr } }] : []),
+    ]);
+    const tool = new IptablesTool({ exec, clock: new TestClock(0), log: quiet }, "IPv4", { ...NFT, variant, suffix: `-${variant}` });
+    expect((await tool.saveChains({ nat: ["A", "B"], filter: [], mangle: [] }, signal)).nat).toBe(":A - [0:0]\n");
+  });
+
   it("looks once for all who ask at the same time, also when the first of them gives up", async () => {
     const started: string[] = [];
     const exec: Exec = {

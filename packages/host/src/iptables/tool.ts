@@ -1,4 +1,5 @@
 import type { IPFamily, World } from "@turnout/core";
+import { listChains } from "./chain-listing.ts";
 import { iptablesError } from "./errors.ts";
 import { IptablesLookup } from "./lookup.ts";
 import { restoreIptables, runLocked } from "./restore.ts";
@@ -6,6 +7,8 @@ import type { LockedRun } from "./restore.ts";
 import type { TableName } from "./text/objects.ts";
 import { iptablesName } from "./tools.ts";
 import type { IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
+
+const TABLES: readonly TableName[] = ["filter", "nat", "mangle"];
 
 /** What waiting for the xtables lock has come to. */
 export interface LockWaits {
@@ -95,10 +98,28 @@ export class IptablesTool {
   }
 
   /**
-   * List some chains of one table, as {@link IptablesTool.save} would; those that aren't there are missing. The legacy variant knows tables only.
+   * List some chains, as {@link IptablesTool.save} would; those that aren't there are missing.
+   *
+   * Edges: where one of them is not there, the legacy variant lists whole tables, and the nft variant chain by chain.
    * @throws {ProxyError} as {@link IptablesTool.save}.
    */
-  async saveChains(table: TableName, chains: readonly string[], signal: AbortSignal): Promise<string> {
+  async saveChains(
+    chains: Readonly<Record<TableName, readonly string[]>>,
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<TableName, string>>> {
+    const places = TABLES.flatMap((table) => chains[table].map((chain) => ({ table, chain })));
+    const listing = { exec: this.#world.exec, restore: await this.#file("-restore", signal), options: { signal } };
+    const listed = await listChains(places, listing);
+    const textOf = async (table: TableName): Promise<string> => {
+      if (listed === undefined) return await this.#saveSome(table, chains[table], signal);
+      return places.map((place, index) => (place.table === table ? declared(listed[index] ?? "") : "")).join("");
+    };
+    const [filter, nat, mangle] = await Promise.all([textOf("filter"), textOf("nat"), textOf("mangle")]);
+    return { filter, nat, mangle };
+  }
+
+  async #saveSome(table: TableName, chains: readonly string[], signal: AbortSignal): Promise<string> {
+    if (chains.length === 0) return "";
     if ((await this.choice(signal)).variant === "legacy") return await this.save(table, signal);
     const file = await this.#file("", signal);
     const texts = await Promise.all(chains.map((chain) => this.#world.exec.run(file, ["-t", table, "-S", chain], { signal })));

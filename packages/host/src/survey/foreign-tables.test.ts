@@ -51,3 +51,37 @@ it.each([
   const { tables, unseen } = await readForeignTables(tools, "IPv4", { readsServices: false }, signal);
   expect([tables.map((one) => one.name), unseen]).toEqual([[name], []]);
 });
+
+/** Tools that print chains of nat; what they were asked is noted. */
+function natTools(chains: Readonly<Record<string, string>>, asked: string[]): Parameters<typeof readForeignTables>[0] {
+  const missing = { code: 1, stdout: "", stderr: "chain is incompatible\n" };
+  const run = async (file: string, args: readonly string[], { input = "" }: { input?: string }): Promise<typeof missing> => {
+    const names = file.endsWith("-restore") ? [...input.matchAll(/^-S (.*)$/gm)].map(([, name = ""]) => name) : [args.at(-1) ?? ""];
+    asked.push(`${file} ${names.join(" ")}`);
+    if (!names.every((name) => name in chains)) return missing;
+    return { code: 0, stdout: names.map((name) => chains[name]).join(""), stderr: "" };
+  };
+  return { exec: { run } as unknown as Exec, read: async () => undefined, netlink: { nftTables: async () => [table("nat", true)] } };
+}
+
+const NAT = {
+  PREROUTING: "-P PREROUTING ACCEPT\n-A PREROUTING -j KUBE-SERVICES\n-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER\n",
+  OUTPUT: "-P OUTPUT ACCEPT\n-A OUTPUT -j DOCKER\n",
+  POSTROUTING: "-P POSTROUTING ACCEPT\n-A POSTROUTING -j MASQUERADE\n",
+  DOCKER: "-N DOCKER\n-A DOCKER -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.1:80\n",
+};
+
+it("of nat the chains that packets come to are read, a run for those that are found together", async () => {
+  const asked: string[] = [];
+  const { tables } = await readForeignTables(natTools(NAT, asked), "IPv4", { readsServices: false }, signal);
+  expect(asked).toEqual(["iptables-nft-restore PREROUTING OUTPUT POSTROUTING", "iptables-nft-restore DOCKER"]);
+  expect([...(tables[0]?.chains.keys() ?? [])]).toEqual(["PREROUTING", "OUTPUT", "POSTROUTING", "DOCKER"]);
+});
+
+it("a target that nobody here knows is no chain that is missing", async () => {
+  const asked: string[] = [];
+  const chains = { ...NAT, POSTROUTING: "-P POSTROUTING ACCEPT\n-A POSTROUTING -j NETMAP --to 10.0.0.0/8\n" };
+  const { tables, unseen } = await readForeignTables(natTools(chains, asked), "IPv4", { readsServices: false }, signal);
+  expect(asked.slice(1)).toEqual(["iptables-nft-restore DOCKER NETMAP", "iptables-nft DOCKER", "iptables-nft NETMAP"]);
+  expect([tables[0]?.chains.has("DOCKER"), unseen]).toEqual([true, []]);
+});

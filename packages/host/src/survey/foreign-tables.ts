@@ -1,10 +1,11 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
+import { listChains } from "../iptables/chain-listing.ts";
 import type { Netlink } from "../netlink/netlink.ts";
 import { IPTABLES_TABLES } from "../netlink/nft-tables.ts";
 import type { NftTableName } from "../netlink/nft-tables.ts";
 import { readingListing } from "../nft/listing.ts";
-import { readIptablesTable } from "./rules/iptables-rules.ts";
+import { mayBeChain, readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
 import type { ForeignTable } from "./rules/rule.ts";
 
@@ -159,14 +160,31 @@ async function readIptables({ exec, tool, program, table, isWhole, wanted, signa
     const text = await list();
     return OF_NFT.test(text) ? undefined : readIptablesTable(tool, table, text);
   }
+  const chainListing = { exec, restore: `${program}-restore`, options: { signal, timeoutMs: LIST_TIMEOUT_MS } };
   const texts = new Map<string, string>();
   for (let open: readonly string[] = ["PREROUTING", "OUTPUT", "POSTROUTING"]; open.length > 0;) {
-    for (const chain of open) texts.set(chain, await list(chain));
-    const targets = [...texts.values()].flatMap((text) => [...text.matchAll(/ -[jg] (\S+)/g)].map(([, target = ""]) => target));
+    const places = open.map((chain) => ({ table, chain }));
+    const found = (await listChains(places, chainListing)) ?? (await listOneByOne(open, list));
+    for (const [index, chain] of open.entries()) texts.set(chain, found[index] ?? "");
+    const targets = found.flatMap((text) => [...text.matchAll(/ -[jg] (\S+)/g)].map(([, target = ""]) => target));
     open = [...new Set(targets)].filter(
       (target) =>
-        !texts.has(target) && (!isProxyChain(target) || (wanted.readsServices && target === "KUBE-SERVICES")) && !/^[A-Z]+$/.test(target),
+        !texts.has(target) && mayBeChain(target) && (!isProxyChain(target) || (wanted.readsServices && target === "KUBE-SERVICES")),
     );
   }
   return readIptablesTable(tool, table, [...texts.values()].join("\n"));
+}
+
+/** Where one of them can't be listed: it is taken for a target that nobody here knows, if it is called like one. */
+async function listOneByOne(chains: readonly string[], list: (chain: string) => Promise<string>): Promise<readonly string[]> {
+  const texts: string[] = [];
+  for (const chain of chains) {
+    try {
+      texts.push(await list(chain));
+    } catch (error) {
+      if (!ProxyError.is(error, "tool_failed") || !/^[A-Z]+$/.test(chain)) throw error;
+      texts.push("");
+    }
+  }
+  return texts;
 }

@@ -184,6 +184,11 @@ const TESTS: Readonly<Record<string, KnownMatch>> = {
   "--invert": { values: 0 },
 };
 
+/** Tell whether what a rule jumps to may be a chain; a target that isn't known may be one. Pure. */
+export function mayBeChain(target: string): boolean {
+  return actionOf("-j", target, []).does === "jump";
+}
+
 function actionOf(word: string, target: string, options: readonly string[]): Action {
   switch (target) {
     case "ACCEPT":

@@ -143,7 +143,7 @@ export class FakeIptables {
   async #runOwn(program: Program, args: readonly string[], { input = "", signal }: ExecOptions): Promise<ExecResult> {
     const isLocked = await this.#waitForLock(program, args, signal);
     if (isLocked !== undefined) return isLocked;
-    const when = isChange(program, args) ? this.#host.faults.next(`${args.join(" ")} ${input}`) : undefined;
+    const when = isChange(program, args, input) ? this.#host.faults.next(`${args.join(" ")} ${input}`) : undefined;
     switch (when) {
       case undefined:
         return this.#commit(program, args, input, OWN_PID);
@@ -219,7 +219,8 @@ export class FakeIptables {
 }
 
 /** Listings, checks and questions of version are no changes. */
-function isChange({ does }: Program, args: readonly string[]): boolean {
+function isChange({ does }: Program, args: readonly string[], input: string): boolean {
+  if (does === "restore" && /^-S /m.test(input)) return false;
   if (does === "restore") return !args.some((word) => ["-t", "--test", "-V", "--version"].includes(word));
   return does === "change" && args.some((word) => /^-[ADIRNFXP]$/.test(word));
 }

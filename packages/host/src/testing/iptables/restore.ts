@@ -4,8 +4,9 @@ import { CHAIN_MAX, checkNewName, notForFiltering } from "./argument-words.ts";
 import { parseArguments } from "./parse-arguments.ts";
 import type { Arguments } from "./parse-arguments.ts";
 import { Refusal, usage } from "./refusal.ts";
+import { listRules } from "./save.ts";
 import { splitWords } from "./split-words.ts";
-import { isTableName, ZERO } from "./tables.ts";
+import { isTableName, sortedChains, ZERO } from "./tables.ts";
 import type { Counters, RuleSet } from "./tables.ts";
 import type { TableName } from "./table-names.ts";
 
@@ -21,6 +22,8 @@ export interface RestoreOptions {
   readonly onlyTable: string | undefined;
   /** Called with each table handed over that differs or was written again. */
   readonly onCommit: (table: TableName) => void;
+  /** Called with what `-S` among the lines prints. */
+  readonly onListed: (text: string) => void;
   readonly sets: SetLookup;
 }
 
@@ -52,6 +55,7 @@ export function restore(text: string, rules: RuleSet, options: RestoreOptions): 
 /** Something to do to a draft. */
 interface Task {
   readonly line: number;
+  readonly isChange: boolean;
   do(draft: Draft): void;
 }
 
@@ -156,11 +160,22 @@ class RestoreReader {
     checkForTable(args, this.#table ?? "filter", this.#rules.variant);
     const { line } = this;
     const counted = hasCounters && counters !== undefined ? { ...args, counters } : args;
-    this.#do((draft) => draft.run(counted, line));
+    if (args.verb === "S") this.#do((draft) => this.#list(draft, args), false);
+    else this.#do((draft) => draft.run(counted, line));
   }
 
-  #do(act: (draft: Draft) => void): void {
-    if (this.#rules.variant === "nft") this.#tasks.push({ line: this.line, do: act });
+  #list({ table, chains }: Draft, { chain, number }: Arguments): void {
+    const found = chain === undefined ? undefined : chains.get(chain);
+    if (chain !== undefined && found === undefined) {
+      if (this.#rules.variant === "legacy") throw this.#failed();
+      const what = `chain \`${chain}' in table \`${table}' is incompatible, use 'nft' tool.`;
+      throw new Refusal("plain", `${this.#options.program} v1.8.9 (nf_tables): ${what}\n`);
+    }
+    this.#options.onListed(listRules(found === undefined ? sortedChains(chains) : [found], number));
+  }
+
+  #do(act: (draft: Draft) => void, isChange = true): void {
+    if (this.#rules.variant === "nft") this.#tasks.push({ line: this.line, do: act, isChange });
     else if (this.#draft !== undefined) act(this.#draft);
   }
 
@@ -172,7 +187,7 @@ class RestoreReader {
     const draft = this.#rules.variant === "nft" ? this.#replay(table) : this.#draft;
     if (this.#options.isTest) return;
     if (this.#rules.variant === "legacy" && draft.verdict() !== undefined) throw this.#failed();
-    if (this.#rules.variant === "nft" && this.#tasks.length === 0 && !this.#options.isFlushing) return;
+    if (this.#rules.variant === "nft" && !this.#tasks.some(({ isChange }) => isChange) && !this.#options.isFlushing) return;
     this.#rules.tables.set(table, draft.chains);
     this.#options.onCommit(table);
   }

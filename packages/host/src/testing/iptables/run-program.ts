@@ -193,6 +193,7 @@ function runRestore(program: Program, words: readonly string[], input: string, {
   if (typeof flags === "string") return unknownFlag(program, flags);
   if (flags.has("version")) return answer(0, `${withVersion(program)}\n`);
   const committed: TableName[] = [];
+  const listed: string[] = [];
   const options: RestoreOptions = {
     program: programName(program),
     isFlushing: !flags.has("noflush"),
@@ -200,11 +201,13 @@ function runRestore(program: Program, words: readonly string[], input: string, {
     isTest: flags.has("test") || flags.has("t"),
     onlyTable: flags.get("table"),
     onCommit: (table) => committed.push(table),
+    onListed: (text) => listed.push(text),
     sets,
   };
   const complaint = restore(input, rules, options);
-  if (complaint === undefined) return answer(0, "", "", committed);
-  return { ...complain(program, complaint.refusal, complaint.line), committed };
+  const stdout = listed.join("");
+  if (complaint === undefined) return answer(0, stdout, "", committed);
+  return { ...complain(program, complaint.refusal, complaint.line), stdout, committed };
 }
 
 function runSave(program: Program, words: readonly string[], { rules, hasLegacyTables, nowMs }: ProgramHost): ToolResult {
