@@ -17,7 +17,7 @@ import { NodeStateSource } from "../node-state.ts";
 import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
 import { chooseBackend, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
-import { surveyHost } from "../why/host-survey.ts";
+import { foreignTables, surveyHost } from "../why/host-survey.ts";
 import { probeEndpoints, withProbe } from "../why/probe.ts";
 import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";
 import { locatePacket } from "../why/locate-packet.ts";
@@ -65,8 +65,12 @@ interface ProxyAnswer extends Answer {
 
 async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env: Environment): Promise<Answer> {
   const linux = createLinuxWorld(env.createWorld(quietLogFor(options, env)));
+  const done = new AbortController();
+  const { signal } = env;
   try {
-    const { signal } = env;
+    const foreign = foreignTables(linux, question.family, AbortSignal.any([signal, done.signal]));
+    // Where no proxy answers nobody waits for it.
+    foreign.catch(ignore);
     const hostAddresses = (await readHostAddresses((family) => linux.netlink.addresses(family)))[question.family];
     const packet = await locatePacket(question, options.in, hostAddresses, linux.exec, signal);
     const query = new URLSearchParams({
@@ -82,8 +86,9 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
     const answer = (await askProxy(options, `/turnout/why?${query.toString()}`, signal, { hint })) as ProxyAnswer;
     const { masqueradeBit, podCIDRs } = answer;
     const node = { hostAddresses, masqueradeBit, podCIDRs, ...rulePlaces(answer.backend) };
-    return withSurvey(answer, await surveyHost(linux, packet, answer.fate, node, signal));
+    return withSurvey(answer, await surveyHost({ ...linux, foreign }, packet, answer.fate, node, signal));
   } finally {
+    done.abort();
     linux.close();
   }
 }

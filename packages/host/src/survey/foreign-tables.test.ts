@@ -2,7 +2,7 @@ import { ProxyError } from "@turnout/core";
 import type { Exec } from "@turnout/core";
 import { expect, it } from "vitest";
 import type { NftTableName } from "../netlink/nft-tables.ts";
-import { readForeignTables } from "./foreign-tables.ts";
+import { readForeignTables, withServices } from "./foreign-tables.ts";
 
 const { signal } = new AbortController();
 const table = (name: string, isIptables = false): NftTableName => ({ family: "ip", table: name, isIptables });
@@ -14,7 +14,7 @@ it("a table that is not listed in time is named, and what else was read counts",
     return { code: 0, stdout: "-P FORWARD DROP\n", stderr: "" };
   };
   const tools = { exec: { run } as unknown as Exec, read: async () => undefined, netlink: { nftTables: async () => TABLES } };
-  const { tables, proxyTables, unseen } = await readForeignTables(tools, "IPv4", { readsServices: false }, signal);
+  const { tables, proxyTables, unseen } = await readForeignTables(tools, "IPv4", signal);
   expect(tables.map(({ name }) => name)).toEqual(["iptables table filter"]);
   expect(proxyTables).toEqual(["ip kube-proxy", "ip turnout"]);
   expect(unseen).toEqual(["foreign rules (iptables table mangle): [timed_out] iptables-nft took too long"]);
@@ -31,7 +31,7 @@ it("nft is not asked where it has nothing to tell: it reads all elements that th
     read: async () => undefined,
     netlink: { nftTables: async () => [table("turnout")] },
   };
-  await readForeignTables(tools, "IPv4", { readsServices: false }, signal);
+  await readForeignTables(tools, "IPv4", signal);
   expect(asked).toEqual([]);
 });
 
@@ -48,7 +48,7 @@ it.each([
     return { code: 0, stdout: file === "nft" ? listing : listed, stderr: "" };
   };
   const tools = { exec: { run } as unknown as Exec, read: async () => undefined, netlink: { nftTables: async () => [table("mangle")] } };
-  const { tables, unseen } = await readForeignTables(tools, "IPv4", { readsServices: false }, signal);
+  const { tables, unseen } = await readForeignTables(tools, "IPv4", signal);
   expect([tables.map((one) => one.name), unseen]).toEqual([[name], []]);
 });
 
@@ -73,7 +73,7 @@ const NAT = {
 
 it("of nat the chains that packets come to are read, a run for those that are found together", async () => {
   const asked: string[] = [];
-  const { tables } = await readForeignTables(natTools(NAT, asked), "IPv4", { readsServices: false }, signal);
+  const { tables } = await readForeignTables(natTools(NAT, asked), "IPv4", signal);
   expect(asked).toEqual(["iptables-nft-restore PREROUTING OUTPUT POSTROUTING", "iptables-nft-restore DOCKER"]);
   expect([...(tables[0]?.chains.keys() ?? [])]).toEqual(["PREROUTING", "OUTPUT", "POSTROUTING", "DOCKER"]);
 });
@@ -81,7 +81,21 @@ it("of nat the chains that packets come to are read, a run for those that are fo
 it("a target that nobody here knows is no chain that is missing", async () => {
   const asked: string[] = [];
   const chains = { ...NAT, POSTROUTING: "-P POSTROUTING ACCEPT\n-A POSTROUTING -j NETMAP --to 10.0.0.0/8\n" };
-  const { tables, unseen } = await readForeignTables(natTools(chains, asked), "IPv4", { readsServices: false }, signal);
+  const { tables, unseen } = await readForeignTables(natTools(chains, asked), "IPv4", signal);
   expect(asked.slice(1)).toEqual(["iptables-nft-restore DOCKER NETMAP", "iptables-nft DOCKER", "iptables-nft NETMAP"]);
   expect([tables[0]?.chains.has("DOCKER"), unseen]).toEqual([true, []]);
+});
+
+it("kube-proxy's addresses are read where packets come to its chain", async () => {
+  const asked: string[] = [];
+  const services = "-N KUBE-SERVICES\n-A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SVC-A\n";
+  const servicesOf = async (chains: Readonly<Record<string, string>>): Promise<unknown> => {
+    const tools = natTools(chains, asked);
+    const { tables, unseen } = await withServices(tools.exec, await readForeignTables(tools, "IPv4", signal), signal);
+    return [tables[0]?.chains.get("KUBE-SERVICES")?.rules.map(({ text }) => text), tables[0]?.chains.has("PREROUTING"), unseen];
+  };
+  expect(await servicesOf({ ...NAT, "KUBE-SERVICES": services })).toEqual([["-A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SVC-A"], true, []]);
+  expect(await servicesOf({ ...NAT, PREROUTING: "-P PREROUTING ACCEPT\n" })).toEqual([undefined, true, []]);
+  const unseen = [expect.stringContaining("foreign rules (KUBE-SERVICES of iptables table nat): [tool_failed] iptables-nft")];
+  expect(await servicesOf(NAT)).toEqual([undefined, true, unseen]);
 });

@@ -39,13 +39,8 @@ export function isProxyChain(name: string): boolean {
   return PROXY_CHAIN.test(name);
 }
 
-/** What is read besides. */
-interface Wanted {
-  /** Which addresses kube-proxy's chains serve. */
-  readonly readsServices: boolean;
-}
-
-interface Tools {
+/** What rules of other programs are read with. */
+export interface ForeignTools {
   readonly exec: Exec;
   readonly read: ReadFile;
   readonly netlink: Pick<Netlink, "nftTables">;
@@ -54,14 +49,47 @@ interface Tools {
 /**
  * Read the rules of other programs that a packet of a family meets: nftables, and iptables in both variants. Reads only.
  *
- * Edges: tables of service proxies are left out. iptables' legacy tables are read only where the kernel has them, since the tool would make them.
+ * Edges: tables of service proxies are left out, and of nat their chains: see {@link withServices}. iptables' legacy tables are read only where the
+ * kernel has them, since the tool would make them.
  */
-export async function readForeignTables(tools: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {
+export async function readForeignTables(tools: ForeignTools, family: IPFamily, signal: AbortSignal): Promise<ForeignTables> {
   const found = await Promise.all([
-    guarded("nftables, iptables", readNft(tools, family, wanted, signal)),
-    guarded("iptables-legacy", readLegacy(tools, family, wanted, signal)),
+    guarded("nftables, iptables", readNft(tools, family, signal)),
+    guarded("iptables-legacy", readLegacy(tools, family, signal)),
   ]);
   return together(found);
+}
+
+/** A chain of kube-proxy's in nat, with a rule for each address that it serves. */
+export const KUBE_SERVICES = "KUBE-SERVICES";
+
+/** Read besides which addresses kube-proxy's chains serve, where packets come to them. Reads only. */
+export async function withServices(exec: Exec, found: ForeignTables, signal: AbortSignal): Promise<ForeignTables> {
+  const call = ` -j ${KUBE_SERVICES}`;
+  const isCalled = ({ chains }: ForeignTable): boolean =>
+    [...chains.values()].some(({ rules }) => rules.some(({ deletion }) => deletion.endsWith(call)));
+  const read = found.tables.map(async (table): Promise<ForeignTables> => {
+    const { tool, place, name } = table;
+    if (tool === "nft" || place !== "nat" || !isCalled(table)) return { ...NOTHING, tables: [table] };
+    const text = listing(exec, programOf(tool), listArguments(place, KUBE_SERVICES), signal);
+    const whole = text.then((listed) => new Map([...table.chains, ...readIptablesTable(tool, place, listed).chains]));
+    const services = await guarded(
+      `${KUBE_SERVICES} of ${name}`,
+      whole.then((chains) => ({ ...NOTHING, tables: [{ ...table, chains }] })),
+    );
+    return services.tables.length > 0 ? services : { ...services, tables: [table] };
+  });
+  return together([{ ...found, tables: [] }, ...(await Promise.all(read))]);
+}
+
+type IptablesName = Exclude<ForeignTable["tool"], "nft">;
+
+function programOf(tool: IptablesName): string {
+  return tool.endsWith("-legacy") ? tool : `${tool}-nft`;
+}
+
+function listArguments(table: string, ...chain: readonly string[]): readonly string[] {
+  return ["-w", "2", "-t", table, "-S", ...chain];
 }
 
 const NOTHING: ForeignTables = { tables: [], proxyTables: [], unseen: [] };
@@ -93,13 +121,13 @@ async function listing(exec: Exec, file: string, args: readonly string[], signal
 }
 
 /** Which tables there are is asked over netlink: for any question nft reads all that the kernel has, the elements of a proxy's sets too. */
-async function readNft({ exec, netlink }: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {
+async function readNft({ exec, netlink }: ForeignTools, family: IPFamily, signal: AbortSignal): Promise<ForeignTables> {
   const all = (await netlink.nftTables()).filter((one) => NFT_FAMILIES[family].includes(one.family));
   const tool = family === "IPv4" ? "iptables" : "ip6tables";
   const read = all
     .filter(({ table }) => !PROXY_TABLE.test(table))
     .map((one) => {
-      const reading = readListed(exec, one, tool, wanted, signal);
+      const reading = readListed(exec, one, tool, signal);
       const name = one.isIptables ? `${tool} table ${one.table}` : `table ${one.family} ${one.table}`;
       return guarded(
         name,
@@ -111,16 +139,10 @@ async function readNft({ exec, netlink }: Tools, family: IPFamily, wanted: Wante
 }
 
 /** A proxy's `mangle` has no built-in chain, and iptables lists it in a hundredth of the time that nft takes beside the chains of a proxy. */
-async function readListed(
-  exec: Exec,
-  one: NftTableName,
-  tool: "iptables" | "ip6tables",
-  wanted: Wanted,
-  signal: AbortSignal,
-): Promise<ForeignTable> {
+async function readListed(exec: Exec, one: NftTableName, tool: "iptables" | "ip6tables", signal: AbortSignal): Promise<ForeignTable> {
   const mayBeIptables = (one.family === "ip" || one.family === "ip6") && IPTABLES_TABLES.has(one.table);
   const isWhole = !one.isIptables || one.table !== "nat";
-  const reading = { exec, tool, program: `${tool}-nft`, table: one.table, isWhole, wanted, signal };
+  const reading = { exec, tool, table: one.table, isWhole, signal };
   return (mayBeIptables ? await readIptables(reading) : undefined) ?? (await readTable(exec, one, signal));
 }
 
@@ -133,29 +155,28 @@ async function readTable(exec: Exec, { family, table }: NftTableName, signal: Ab
   return readingListing(() => readNftTable(family, table, JSON.parse(text), readShownTable(shown)));
 }
 
-async function readLegacy({ exec, read: readText }: Tools, family: IPFamily, wanted: Wanted, signal: AbortSignal): Promise<ForeignTables> {
+async function readLegacy({ exec, read: readText }: ForeignTools, family: IPFamily, signal: AbortSignal): Promise<ForeignTables> {
   const names = await readText(family === "IPv4" ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names");
   const tables = (names ?? "").split("\n").filter((table) => IPTABLES_TABLES.has(table));
   const tool = family === "IPv4" ? "iptables-legacy" : "ip6tables-legacy";
-  const reading = (table: string): IptablesReading => ({ exec, tool, program: tool, table, isWhole: table !== "nat", wanted, signal });
+  const reading = (table: string): IptablesReading => ({ exec, tool, table, isWhole: table !== "nat", signal });
   const found = await Promise.all(tables.map((table) => readIptables(reading(table))));
   return { ...NOTHING, tables: found.filter((table) => table !== undefined) };
 }
 
 interface IptablesReading {
   readonly exec: Exec;
-  readonly tool: Exclude<ForeignTable["tool"], "nft">;
-  readonly program: string;
+  readonly tool: IptablesName;
   readonly table: string;
   /** All its chains; else only those that packets come to, because a service proxy's are a hundred thousand. */
   readonly isWhole: boolean;
-  readonly wanted: Wanted;
   readonly signal: AbortSignal;
 }
 
 /** Undefined: it holds what iptables can't list, so nft has to. */
-async function readIptables({ exec, tool, program, table, isWhole, wanted, signal }: IptablesReading): Promise<ForeignTable | undefined> {
-  const list = (...chain: readonly string[]): Promise<string> => listing(exec, program, ["-w", "2", "-t", table, "-S", ...chain], signal);
+async function readIptables({ exec, tool, table, isWhole, signal }: IptablesReading): Promise<ForeignTable | undefined> {
+  const program = programOf(tool);
+  const list = (...chain: readonly string[]): Promise<string> => listing(exec, program, listArguments(table, ...chain), signal);
   if (isWhole) {
     const text = await list();
     return OF_NFT.test(text) ? undefined : readIptablesTable(tool, table, text);
@@ -167,10 +188,7 @@ async function readIptables({ exec, tool, program, table, isWhole, wanted, signa
     const found = (await listChains(places, chainListing)) ?? (await listOneByOne(open, list));
     for (const [index, chain] of open.entries()) texts.set(chain, found[index] ?? "");
     const targets = found.flatMap((text) => [...text.matchAll(/ -[jg] (\S+)/g)].map(([, target = ""]) => target));
-    open = [...new Set(targets)].filter(
-      (target) =>
-        !texts.has(target) && mayBeChain(target) && (!isProxyChain(target) || (wanted.readsServices && target === "KUBE-SERVICES")),
-    );
+    open = [...new Set(targets)].filter((target) => !texts.has(target) && mayBeChain(target) && !isProxyChain(target));
   }
   return readIptablesTable(tool, table, [...texts.values()].join("\n"));
 }

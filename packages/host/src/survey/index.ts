@@ -25,4 +25,5 @@ export type { Route } from "./route.ts";
 export { readLinks } from "./way.ts";
 export { REJECT_COMMANDS } from "./reject-commands.ts";
 export type { Link } from "./way.ts";
-export type { ReadFile } from "./foreign-tables.ts";
+export { readForeignTables } from "./foreign-tables.ts";
+export type { ForeignTables, ReadFile } from "./foreign-tables.ts";

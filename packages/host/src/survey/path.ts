@@ -6,8 +6,8 @@ import { counterCauses, readCounters } from "./counter-causes.ts";
 import { foreignFindings, routedMark } from "./foreign-causes.ts";
 import type { ForeignFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import { readForeignTables } from "./foreign-tables.ts";
-import type { ForeignTables, ReadFile } from "./foreign-tables.ts";
+import { KUBE_SERVICES, readForeignTables, withServices } from "./foreign-tables.ts";
+import type { ForeignTables, ForeignTools, ReadFile } from "./foreign-tables.ts";
 import { readHostRoutes } from "./host-routes.ts";
 import { mtuCauses } from "./mtu-causes.ts";
 import { isByDefault, routeFor } from "./route.ts";
@@ -20,10 +20,10 @@ import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
 import type { Way, WayFacts } from "./way.ts";
 
 /** What the host is read with. */
-export interface PathTools {
-  readonly exec: Exec;
+export interface PathTools extends ForeignTools {
   readonly netlink: Pick<Netlink, "flowsOfClient" | "nftTables">;
-  readonly read: ReadFile;
+  /** Rules of other programs for packets of this family, which somebody has begun to read; absent: they are read when they are needed. */
+  readonly foreign?: Promise<ForeignTables>;
 }
 
 /** A packet, and what is to become of it. */
@@ -46,7 +46,6 @@ export interface PathQuestion {
 /** Endpoints looked at; the others are like them. */
 const ENDPOINTS_MAX = 3;
 const SET_ROUNDS = 4;
-const KUBE_SERVICES = "KUBE-SERVICES";
 
 /**
  * Look at what else decides about a packet on this host: routes, kernel parameters, devices, connections the kernel remembers, rules of other
@@ -57,14 +56,15 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
   const { packet, fate } = question;
   const sent = await routeBefore(tools.exec, question, signal);
   if (sent?.is === "none" && sent.why !== "other") return await unreachable(tools.exec, packet, signal);
-  const [foreign, flows, timeouts, counters, isQueueServed] = await Promise.all([
-    readForeignTables(tools, packet.family, { readsServices: !question.hasKubeChains }, signal),
+  const [read, flows, timeouts, counters, isQueueServed] = await Promise.all([
+    tools.foreign ?? readForeignTables(tools, packet.family, signal),
     // No packet of a client whose socket is translated is for the Service's address.
     isBySocket(fate) ? [] : tools.netlink.flowsOfClient(packet.family, packet),
     readFlowTimeouts(tools.read),
     readCounters(tools.read),
     readQueues(tools.read),
   ]);
+  const foreign = question.hasKubeChains ? read : await withServices(tools.exec, read, signal);
   const found: Found = { ...question, ...foreign, isQueueServed, sentBy: sent?.is === "way" && !sent.isLocal ? sent.device : undefined };
   const ways = await Promise.all(targetsOf(packet, fate).map((endpoint) => wayTo(tools, found, endpoint, signal)));
   // By which device packets come in matters where some were dropped for coming in by the wrong one.
