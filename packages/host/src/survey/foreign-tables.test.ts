@@ -1,11 +1,12 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec } from "@turnout/core";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { NftTableName } from "../netlink/nft-tables.ts";
 import { readForeignTables, withServices } from "./foreign-tables.ts";
 
 const { signal } = new AbortController();
-const table = (name: string, isIptables = false): NftTableName => ({ family: "ip", table: name, isIptables });
+/** One that holds more than packets come to. */
+const table = (name: string, isIptables = false): NftTableName => ({ family: "ip", table: name, isIptables, chains: [], size: 99 });
 const TABLES = [table("filter", true), table("mangle", true), table("kube-proxy"), table("turnout")];
 
 it("a table that is not listed in time is named, and what else was read counts", async () => {
@@ -52,8 +53,12 @@ it.each([
   expect([tables.map((one) => one.name), unseen]).toEqual([[name], []]);
 });
 
-/** Tools that print chains of nat; what they were asked is noted. */
-function natTools(chains: Readonly<Record<string, string>>, asked: string[]): Parameters<typeof readForeignTables>[0] {
+/** Tools that print chains of a table; what they were asked is noted. */
+function chainTools(
+  chains: Readonly<Record<string, string>>,
+  asked: string[],
+  of: NftTableName = table("nat", true),
+): Parameters<typeof readForeignTables>[0] {
   const missing = { code: 1, stdout: "", stderr: "chain is incompatible\n" };
   const run = async (file: string, args: readonly string[], { input = "" }: { input?: string }): Promise<typeof missing> => {
     const names = file.endsWith("-restore") ? [...input.matchAll(/^-S (.*)$/gm)].map(([, name = ""]) => name) : [args.at(-1) ?? ""];
@@ -61,7 +66,7 @@ function natTools(chains: Readonly<Record<string, string>>, asked: string[]): Pa
     if (!names.every((name) => name in chains)) return missing;
     return { code: 0, stdout: names.map((name) => chains[name]).join(""), stderr: "" };
   };
-  return { exec: { run } as unknown as Exec, read: async () => undefined, netlink: { nftTables: async () => [table("nat", true)] } };
+  return { exec: { run } as unknown as Exec, read: async () => undefined, netlink: { nftTables: async () => [of] } };
 }
 
 const NAT = {
@@ -73,7 +78,7 @@ const NAT = {
 
 it("of nat the chains that packets come to are read, a run for those that are found together", async () => {
   const asked: string[] = [];
-  const { tables } = await readForeignTables(natTools(NAT, asked), "IPv4", signal);
+  const { tables } = await readForeignTables(chainTools(NAT, asked), "IPv4", signal);
   expect(asked).toEqual(["iptables-nft-restore PREROUTING OUTPUT POSTROUTING", "iptables-nft-restore DOCKER"]);
   expect([...(tables[0]?.chains.keys() ?? [])]).toEqual(["PREROUTING", "OUTPUT", "POSTROUTING", "DOCKER"]);
 });
@@ -81,7 +86,7 @@ it("of nat the chains that packets come to are read, a run for those that are fo
 it("a target that nobody here knows is no chain that is missing", async () => {
   const asked: string[] = [];
   const chains = { ...NAT, POSTROUTING: "-P POSTROUTING ACCEPT\n-A POSTROUTING -j NETMAP --to 10.0.0.0/8\n" };
-  const { tables, unseen } = await readForeignTables(natTools(chains, asked), "IPv4", signal);
+  const { tables, unseen } = await readForeignTables(chainTools(chains, asked), "IPv4", signal);
   expect(asked.slice(1)).toEqual(["iptables-nft-restore DOCKER NETMAP", "iptables-nft DOCKER", "iptables-nft NETMAP"]);
   expect([tables[0]?.chains.has("DOCKER"), unseen]).toEqual([true, []]);
 });
@@ -90,7 +95,7 @@ it("kube-proxy's addresses are read where packets come to its chain", async () =
   const asked: string[] = [];
   const services = "-N KUBE-SERVICES\n-A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SVC-A\n";
   const servicesOf = async (chains: Readonly<Record<string, string>>): Promise<unknown> => {
-    const tools = natTools(chains, asked);
+    const tools = chainTools(chains, asked);
     const { tables, unseen } = await withServices(tools.exec, await readForeignTables(tools, "IPv4", signal), signal);
     return [tables[0]?.chains.get("KUBE-SERVICES")?.rules.map(({ text }) => text), tables[0]?.chains.has("PREROUTING"), unseen];
   };
@@ -98,4 +103,25 @@ it("kube-proxy's addresses are read where packets come to its chain", async () =
   expect(await servicesOf({ ...NAT, PREROUTING: "-P PREROUTING ACCEPT\n" })).toEqual([undefined, true, []]);
   const unseen = [expect.stringContaining("foreign rules (KUBE-SERVICES of iptables table nat): [tool_failed] iptables-nft")];
   expect(await servicesOf(NAT)).toEqual([undefined, true, unseen]);
+});
+
+describe("a table that iptables has made", () => {
+  const FILTER = {
+    INPUT: "-P INPUT ACCEPT\n",
+    FORWARD: "-P FORWARD DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD -j LOG\n",
+    "KUBE-PROXY-CANARY": "-N KUBE-PROXY-CANARY\n",
+    "DOCKER-USER": "-N DOCKER-USER\n-A DOCKER-USER -j RETURN\n",
+  };
+  const chains = ["INPUT", "FORWARD", "KUBE-PROXY-CANARY"];
+
+  it.each([
+    ["is read without walking all chains where packets come to all it has", 4, ["iptables-nft-restore DOCKER-USER"]],
+    ["is listed as a whole where it has more", 5, ["iptables-nft-restore DOCKER-USER", "iptables-nft -S"]],
+  ] as const)("%s", async (_what, size, runs) => {
+    const asked: string[] = [];
+    const tools = chainTools({ ...FILTER, "-S": Object.values(FILTER).join("") }, asked, { ...table("filter", true), chains, size });
+    const { tables, unseen } = await readForeignTables(tools, "IPv4", signal);
+    expect(asked).toEqual([`iptables-nft-restore ${chains.join(" ")}`, ...runs]);
+    expect([[...(tables[0]?.chains.keys() ?? [])].toSorted(), unseen]).toEqual([Object.keys(FILTER).toSorted(), []]);
+  });
 });

@@ -141,9 +141,11 @@ async function readNft({ exec, netlink }: ForeignTools, family: IPFamily, signal
 /** A proxy's `mangle` has no built-in chain, and iptables lists it in a hundredth of the time that nft takes beside the chains of a proxy. */
 async function readListed(exec: Exec, one: NftTableName, tool: "iptables" | "ip6tables", signal: AbortSignal): Promise<ForeignTable> {
   const mayBeIptables = (one.family === "ip" || one.family === "ip6") && IPTABLES_TABLES.has(one.table);
-  const isWhole = !one.isIptables || one.table !== "nat";
-  const reading = { exec, tool, table: one.table, isWhole, signal };
-  return (mayBeIptables ? await readIptables(reading) : undefined) ?? (await readTable(exec, one, signal));
+  const reading: IptablesReading = { exec, tool, table: one.table, signal };
+  if (one.isIptables && one.table === "nat") return (await readMet(reading)) ?? (await readTable(exec, one, signal));
+  return (
+    (mayBeIptables ? ((await readCounted(reading, one)) ?? (await readWhole(reading))) : undefined) ?? (await readTable(exec, one, signal))
+  );
 }
 
 async function readTable(exec: Exec, { family, table }: NftTableName, signal: AbortSignal): Promise<ForeignTable> {
@@ -159,8 +161,9 @@ async function readLegacy({ exec, read: readText }: ForeignTools, family: IPFami
   const names = await readText(family === "IPv4" ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names");
   const tables = (names ?? "").split("\n").filter((table) => IPTABLES_TABLES.has(table));
   const tool = family === "IPv4" ? "iptables-legacy" : "ip6tables-legacy";
-  const reading = (table: string): IptablesReading => ({ exec, tool, table, isWhole: table !== "nat", signal });
-  const found = await Promise.all(tables.map((table) => readIptables(reading(table))));
+  const found = await Promise.all(
+    tables.map((table) => (table === "nat" ? readMet({ exec, tool, table, signal }) : readWhole({ exec, tool, table, signal }))),
+  );
   return { ...NOTHING, tables: found.filter((table) => table !== undefined) };
 }
 
@@ -168,29 +171,63 @@ interface IptablesReading {
   readonly exec: Exec;
   readonly tool: IptablesName;
   readonly table: string;
-  /** All its chains; else only those that packets come to, because a service proxy's are a hundred thousand. */
-  readonly isWhole: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Undefined: it holds what iptables can't list, so nft has to. */
-async function readIptables({ exec, tool, table, isWhole, signal }: IptablesReading): Promise<ForeignTable | undefined> {
-  const program = programOf(tool);
-  const list = (...chain: readonly string[]): Promise<string> => listing(exec, program, listArguments(table, ...chain), signal);
-  if (isWhole) {
-    const text = await list();
-    return OF_NFT.test(text) ? undefined : readIptablesTable(tool, table, text);
-  }
-  const chainListing = { exec, restore: `${program}-restore`, options: { signal, timeoutMs: LIST_TIMEOUT_MS } };
+/** All chains. Undefined: it holds what iptables can't list, so nft has to. */
+async function readWhole({ exec, tool, table, signal }: IptablesReading): Promise<ForeignTable | undefined> {
+  const text = await listing(exec, programOf(tool), listArguments(table), signal);
+  return OF_NFT.test(text) ? undefined : readIptablesTable(tool, table, text);
+}
+
+/**
+ * All chains, without having the kernel walk those of other tables, which are a hundred thousand beside a service proxy. Undefined: the kernel counts more
+ * than packets come to, so one of them may be nft's, or one can't be listed.
+ */
+async function readCounted(reading: IptablesReading, { chains, size }: NftTableName): Promise<ForeignTable | undefined> {
+  const texts = await reachedFrom(chains, reading, { follows: () => true });
+  return texts?.size === size ? tableOf(reading, texts) : undefined;
+}
+
+/** The chains of nat that packets come to, but for a service proxy's. */
+async function readMet(reading: IptablesReading): Promise<ForeignTable | undefined> {
+  const { exec, tool, table, signal } = reading;
+  const list = (chain: string): Promise<string> => listing(exec, programOf(tool), listArguments(table, chain), signal);
+  const texts = await reachedFrom(["PREROUTING", "OUTPUT", "POSTROUTING"], reading, {
+    follows: (chain) => !isProxyChain(chain),
+    otherwise: (open) => listOneByOne(open, list),
+  });
+  return texts === undefined ? undefined : tableOf(reading, texts);
+}
+
+function tableOf({ tool, table }: IptablesReading, texts: ReadonlyMap<string, string>): ForeignTable {
+  return readIptablesTable(tool, table, [...texts.values()].join("\n"));
+}
+
+/** Which chains are read. */
+interface Reached {
+  follows(chain: string): boolean;
+  /** Reads those of which one can't be listed; absent: then none is. */
+  otherwise?(chains: readonly string[]): Promise<readonly string[]>;
+}
+
+/** List chains and those that they lead to, in a run for all that are found together. */
+async function reachedFrom(
+  chains: readonly string[],
+  { exec, tool, table, signal }: IptablesReading,
+  { follows, otherwise }: Reached,
+): Promise<ReadonlyMap<string, string> | undefined> {
+  const chainListing = { exec, restore: `${programOf(tool)}-restore`, options: { signal, timeoutMs: LIST_TIMEOUT_MS } };
   const texts = new Map<string, string>();
-  for (let open: readonly string[] = ["PREROUTING", "OUTPUT", "POSTROUTING"]; open.length > 0;) {
+  for (let open = chains; open.length > 0;) {
     const places = open.map((chain) => ({ table, chain }));
-    const found = (await listChains(places, chainListing)) ?? (await listOneByOne(open, list));
+    const found = (await listChains(places, chainListing)) ?? (await otherwise?.(open));
+    if (found === undefined) return undefined;
     for (const [index, chain] of open.entries()) texts.set(chain, found[index] ?? "");
     const targets = found.flatMap((text) => [...text.matchAll(/ -[jg] (\S+)/g)].map(([, target = ""]) => target));
-    open = [...new Set(targets)].filter((target) => !texts.has(target) && mayBeChain(target) && !isProxyChain(target));
+    open = [...new Set(targets)].filter((target) => !texts.has(target) && mayBeChain(target) && follows(target));
   }
-  return readIptablesTable(tool, table, [...texts.values()].join("\n"));
+  return texts;
 }
 
 /** Where one of them can't be listed: it is taken for a target that nobody here knows, if it is called like one. */

@@ -198,9 +198,10 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   async tables() {
     const none = await netlink.nftTables();
     tool("nft", [
-      "add table ip nat; add chain ip nat PREROUTING; add table ip mangle; add chain ip mangle KUBE; add table inet filter; add chain inet filter INPUT",
+      "add table ip nat; add chain ip nat PREROUTING; add chain ip nat KUBE-PROXY-CANARY; add chain ip nat X; add set ip nat S { type ipv4_addr; }; add table ip mangle; add chain ip mangle KUBE; add table inet filter; add chain inet filter INPUT",
     ]);
-    return { none, listed: (await netlink.nftTables()).map(({ family, table, isIptables }) => `${family} ${table} ${isIptables}`) };
+    const listed = await netlink.nftTables();
+    return { none, listed: listed.map(({ family, table, ...rest }) => `${family} ${table} ${JSON.stringify(Object.values(rest))}`) };
   },
 
   // Elements go to the kernel as they are: nft shows them, others' commits are told and these aren't, and a refusal leaves nothing of its transaction.
