@@ -125,3 +125,31 @@ describe("a table that iptables has made", () => {
     expect([[...(tables[0]?.chains.keys() ?? [])].toSorted(), unseen]).toEqual([Object.keys(FILTER).toSorted(), []]);
   });
 });
+
+it.each([
+  [
+    "the chains that packets come to, in one run",
+    NAT,
+    ["iptables-legacy-restore PREROUTING OUTPUT POSTROUTING", "iptables-legacy-restore DOCKER"],
+  ],
+  [
+    "as a whole where they can't be listed, e.g. because somebody holds the lock",
+    {},
+    ["iptables-legacy-restore PREROUTING OUTPUT POSTROUTING"],
+  ],
+] as const)("nat of the legacy variant is read: %s", async (_what, chains, runs) => {
+  const asked: string[] = [];
+  const { exec, netlink } = chainTools(
+    { ...chains, filter: ":FORWARD DROP [0:0]\n", nat: ":OUTPUT ACCEPT [0:0]\n" },
+    asked,
+    table("turnout"),
+  );
+  const read = async (path: string): Promise<string | undefined> => (path === "/proc/net/ip_tables_names" ? "nat\nfilter\n" : undefined);
+  const { tables, unseen } = await readForeignTables({ exec, netlink, read }, "IPv4", signal);
+  expect(asked.filter((run) => run.includes("-restore"))).toEqual(runs);
+  expect(tables.map(({ name, chains: { size } }) => [name, size])).toEqual([
+    ["iptables-legacy table nat", chains === NAT ? 4 : 1],
+    ["iptables-legacy table filter", 1],
+  ]);
+  expect(unseen).toEqual([]);
+});

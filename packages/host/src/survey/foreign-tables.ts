@@ -84,8 +84,12 @@ export async function withServices(exec: Exec, found: ForeignTables, signal: Abo
 
 type IptablesName = Exclude<ForeignTable["tool"], "nft">;
 
+function isLegacy(tool: IptablesName): boolean {
+  return tool.endsWith("-legacy");
+}
+
 function programOf(tool: IptablesName): string {
-  return tool.endsWith("-legacy") ? tool : `${tool}-nft`;
+  return isLegacy(tool) ? tool : `${tool}-nft`;
 }
 
 function listArguments(table: string, ...chain: readonly string[]): readonly string[] {
@@ -174,9 +178,11 @@ interface IptablesReading {
   readonly signal: AbortSignal;
 }
 
-/** All chains. Undefined: it holds what iptables can't list, so nft has to. */
+/** All chains; `save` of the legacy variant waits for no lock. Undefined: it holds what iptables can't list, so nft has to. */
 async function readWhole({ exec, tool, table, signal }: IptablesReading): Promise<ForeignTable | undefined> {
-  const text = await listing(exec, programOf(tool), listArguments(table), signal);
+  const text = await (isLegacy(tool)
+    ? listing(exec, `${tool}-save`, ["-t", table], signal)
+    : listing(exec, programOf(tool), listArguments(table), signal));
   return OF_NFT.test(text) ? undefined : readIptablesTable(tool, table, text);
 }
 
@@ -189,15 +195,15 @@ async function readCounted(reading: IptablesReading, { chains, size }: NftTableN
   return texts?.size === size ? tableOf(reading, texts) : undefined;
 }
 
-/** The chains of nat that packets come to, but for a service proxy's. */
+/** The chains of nat that packets come to, but for a service proxy's; all chains of the legacy variant where one can't be listed. */
 async function readMet(reading: IptablesReading): Promise<ForeignTable | undefined> {
   const { exec, tool, table, signal } = reading;
   const list = (chain: string): Promise<string> => listing(exec, programOf(tool), listArguments(table, chain), signal);
   const texts = await reachedFrom(["PREROUTING", "OUTPUT", "POSTROUTING"], reading, {
     follows: (chain) => !isProxyChain(chain),
-    otherwise: (open) => listOneByOne(open, list),
+    ...(isLegacy(tool) ? {} : { otherwise: (open) => listOneByOne(open, list) }),
   });
-  return texts === undefined ? undefined : tableOf(reading, texts);
+  return texts === undefined ? await readWhole(reading) : tableOf(reading, texts);
 }
 
 function tableOf({ tool, table }: IptablesReading, texts: ReadonlyMap<string, string>): ForeignTable {
