@@ -16,6 +16,8 @@ export type { Answer, Cause, CauseId, Fate, FateEndpoint, Step, UnjudgedRule } f
 export { answerText } from "./explain/answer-text.ts";
 export { explainPacket, withSurvey } from "./explain/explain-packet.ts";
 export type { PacketQuestion, Survey } from "./explain/explain-packet.ts";
+export { hitOf } from "./explain/hit.ts";
+export type { Hit } from "./explain/hit.ts";
 export { parseQuestion, serviceNamed } from "./explain/parse-question.ts";
 export type { ParsedQuestion, TypedQuestion } from "./explain/parse-question.ts";
 export { planRows, renderFamily, renderingText } from "./explain/rendering.ts";

@@ -172,6 +172,25 @@ describe("/turnout/status", () => {
     expect([packet.device, steps[0]?.says]).toEqual(["", "192.168.50.1 is this node itself"]);
   });
 
+  test("looks for Services of other proxies only where none here has the address", async () => {
+    let looks = 0;
+    const hidden = (): Promise<readonly []> => {
+      looks++;
+      return Promise.resolve([]);
+    };
+    await start(toyModule(proxy.kernel), {}, { hidden });
+    proxy.pushBoth();
+    await flushPromises();
+    const ask = async (to: string): Promise<void> => {
+      const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=${to}&port=80&device=veth3`);
+      expect(asked.status).toBe(200);
+    };
+    await ask("10.96.0.10");
+    expect(looks).toBe(0);
+    await ask("10.96.0.99");
+    expect(looks).toBe(1);
+  });
+
   test("is answered to no name that a stranger's DNS may lead here", async () => {
     await start();
     const code = await new Promise((resolve) => {

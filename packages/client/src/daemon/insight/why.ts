@@ -2,6 +2,7 @@ import {
   canonicalIP,
   explainPacket,
   familyOf,
+  hitOf,
   hostPort,
   type AskedPacket,
   type ExplainedState,
@@ -37,7 +38,7 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
   const { node, host } = view.context;
   const { masqueradeBit } = node.settings;
   const { podCIDRs } = node;
-  const state: ExplainedState = {
+  const known: ExplainedState = {
     node,
     rows: [...view.rows.values()],
     hostAddresses: own,
@@ -46,10 +47,11 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
     variants: proxy.host.variants,
     issues: [...view.issues()],
     objects: why.objects,
-    hidden: await hiddenOf(why, signal),
     source: sourceOf(proxy),
     refusals: view.refusals,
   };
+  // Who has the address otherwise matters only where no Service here has it, and takes longer to find out than all else.
+  const state = hitOf(known, whole) === undefined ? { ...known, hidden: await hiddenOf(why, signal) } : known;
   // Who asks may look by itself, with more rights than a proxy has.
   const survey = query.get("survey") === "no" ? undefined : why.survey;
   const surveyed =
