@@ -13,6 +13,7 @@ import { iptablesCase } from "./iptables.ts";
 import { ipvsCase } from "./ipvs.ts";
 import { kpng } from "./kpng.ts";
 import { memory } from "./memory.ts";
+import { relay } from "./relay.ts";
 import { restart } from "./restart.ts";
 import { rivals } from "./rivals.ts";
 import { start } from "./start.ts";
@@ -39,6 +40,7 @@ export const CASES: readonly BenchCase[] = [
   changeSets,
   flip,
   watchers,
+  relay,
   firstState,
   kpng,
   userspaceCase,

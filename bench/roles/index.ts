@@ -15,6 +15,7 @@ import { flips } from "./flips.ts";
 import { iptablesBare, iptablesReload, iptablesRun } from "./iptables.ts";
 import { ipvsAdopt, ipvsReload, ipvsRun } from "./ipvs.ts";
 import { kpngServer } from "./kpng-server.ts";
+import { relay } from "./relay.ts";
 import { rival } from "./rival.ts";
 import { storeAlone } from "./store-alone.ts";
 import { traces } from "./traces.ts";
@@ -49,6 +50,7 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "ipvs-reload": ipvsReload,
   "ipvs-run": ipvsRun,
   "kpng-server": kpngServer,
+  relay,
   rival,
   "store-alone": storeAlone,
   traces,

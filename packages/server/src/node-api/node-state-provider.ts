@@ -1,6 +1,7 @@
 import { eligibilityOf, isNodeKnown, type Eligibility } from "@turnout/client";
 import { NodeLink, type TlsFiles } from "@turnout/client/protocol";
 import { ProxyError, type Clock, type ErrorCode, type Feed, type IPFamily, type Issue, type Log, type Store } from "@turnout/core";
+import { CommonRows } from "./common-rows.ts";
 import type { NodeStateRequest } from "./node-state-request.ts";
 import { SharedView } from "./shared-view.ts";
 import type { StateView } from "./state-view.ts";
@@ -112,6 +113,7 @@ function loggedFeed(feed: Feed, node: string, log: Log): Feed {
  * asks for it, and asked again when somebody asks again.
  */
 export function createRelayProvider({ target, tls, version, clock, log }: RelayOptions): NodeStateProvider {
+  const common: Readonly<Record<IPFamily, CommonRows>> = { IPv4: new CommonRows(), IPv6: new CommonRows() };
   return {
     open({ nodeName, settings, bindAddress }) {
       const views: { readonly family: IPFamily; readonly view: SharedView }[] = [];
@@ -137,7 +139,7 @@ export function createRelayProvider({ target, tls, version, clock, log }: RelayO
       return {
         view(family, instance) {
           const feed = loggedFeed(link.feed(family), nodeName, log);
-          const view = new SharedView({ feed, family, instance, eligibility: link.eligibility });
+          const view = new SharedView({ feed, rows: common[family].open(), family, instance, eligibility: link.eligibility });
           views.push({ family, view });
           return view;
         },

@@ -14,9 +14,9 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** A node-state server that answers for node2 alone, and a relay before it. */
-async function relayed(): Promise<readonly [stateServer: TestStateServer, relay: TestStateServer]> {
-  const stateServer = await TestStateServer.start({ onlyNode: "node2" });
+/** A node-state server that answers for one node alone, or for all, and a relay before it. */
+async function relayed(onlyNode?: string): Promise<readonly [stateServer: TestStateServer, relay: TestStateServer]> {
+  const stateServer = await TestStateServer.start({ onlyNode });
   ends.push(() => stateServer.remove());
   const relay = await TestStateServer.start();
   ends.push(() => relay.remove());
@@ -30,7 +30,7 @@ const REFUSED = /^\[permission_denied\].*only node node2 may be asked for here: 
 
 describe("behind a relay", () => {
   test("who asks for what the node-state server refuses is told so, each time, and the relay's log tells it once", async () => {
-    const [, relay] = await relayed();
+    const [, relay] = await relayed("node2");
     for (let time = 0; time < 2; time++) {
       const watcher = await relay.watch();
       watcher.ask("IPv4");
@@ -42,7 +42,7 @@ describe("behind a relay", () => {
   });
 
   test("who was refused is answered when the node-state server gives the right", async () => {
-    const [stateServer, relay] = await relayed();
+    const [stateServer, relay] = await relayed("node2");
     const log = new RecordingLog();
     const link = new NodeLink({ target: relay.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: relay.clock });
     ends.push(() => link.close());
@@ -70,5 +70,18 @@ describe("behind a relay", () => {
     while (four.eligibility?.isEligible !== false) four = await next("IPv4", four.changes);
     // Not eligible with the addresses from before would be a node that never was.
     expect((await next("IPv6", six)).changes.node?.addresses).toEqual(["fd00::2"]);
+  });
+
+  test("a row that is equal on two nodes is held once: it is encoded once for both", async () => {
+    const [stateServer, relay] = await relayed();
+    // Of the third both nodes have a row of their own.
+    for (const [index, node] of ["node9", "node9", "node1"].entries()) stateServer.service(index, node);
+    const watchers = [await relay.watch({ nodeName: "node1" }), await relay.watch({ nodeName: "node2" })];
+    for (const watcher of watchers) expect((await watcher.next()).changes.set).toHaveLength(3);
+    expect(relay.server?.stats.rowsEncoded).toBe(4);
+    stateServer.service(0, "node9", "10.1.9.9");
+    for (const watcher of watchers)
+      expect((await watcher.next()).changes).toMatchObject({ full: false, set: [{ key: "shop/s0:http/TCP" }] });
+    expect(relay.server?.stats.rowsEncoded).toBe(5);
   });
 });

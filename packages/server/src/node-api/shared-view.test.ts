@@ -1,7 +1,18 @@
-import { applyChangeSet, feedOf, isEqual, NodeView, OBJECT_KINDS, Store, type NodeContext, type ServicePort } from "@turnout/core";
+import {
+  applyChangeSet,
+  feedOf,
+  isEqual,
+  NodeView,
+  OBJECT_KINDS,
+  Store,
+  type ChangeSet,
+  type NodeContext,
+  type ServicePort,
+} from "@turnout/core";
 import { carryOut, POD_SETTINGS, type ObjectEvent } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
+import { CommonRows } from "./common-rows.ts";
 import { SharedView } from "./shared-view.ts";
 import type { Cursor } from "./state-view.ts";
 
@@ -13,10 +24,18 @@ afterEach(() => {
   for (const view of views.splice(0)) view.close();
 });
 
-function viewOf(store: Store, changesKept?: number): SharedView {
-  const options = { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS } as const;
+interface ViewOptions {
+  readonly changesKept?: number;
+  readonly nodeName?: string;
+  /** Whose rows it shares; default nobody's. */
+  readonly common?: CommonRows;
+}
+
+function viewOf(store: Store, { changesKept, nodeName = "node1", common = new CommonRows() }: ViewOptions = {}): SharedView {
+  const options = { nodeName, family: "IPv4", settings: POD_SETTINGS } as const;
   const view = new SharedView({
     feed: feedOf(new NodeView(store, options)),
+    rows: common.open(),
     family: "IPv4",
     instance: "i",
     eligibility: GOOD,
@@ -58,28 +77,44 @@ const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
   which: fc.nat(11),
   form: fc.nat(17),
 });
-/** Something happens, or one of three watchers looks. */
-const step = fc.oneof(objectEvent, fc.nat(2));
+/** Something happens, or one of four watchers looks. */
+const step = fc.oneof(objectEvent, fc.nat(3));
 
 describe("a shared view", () => {
-  test("brings every watcher to the same state, whenever and however often each looks", async () => {
+  test("brings every watcher to the same state, whenever and however often each looks, beside another node's", async () => {
     const agree = async (steps: readonly (ObjectEvent | number)[], changesKept: number): Promise<boolean> => {
       const store = syncedStore();
-      const view = viewOf(store, changesKept);
-      const watchers = [new Watcher(), new Watcher(), new Watcher()];
+      const common = new CommonRows();
+      const nodes = ["node1", "node2"].map((nodeName) => ({ nodeName, view: viewOf(store, { changesKept, nodeName, common }) }));
+      const watchers = [0, 0, 0, 1].map((node) => ({ watcher: new Watcher(), ...nodes[node]! }));
       for (const one of steps) {
-        if (typeof one === "number") await watchers[one]?.look(view);
-        else carryOut(store, one);
+        if (typeof one !== "number") carryOut(store, one);
+        else await watchers[one]?.watcher.look(watchers[one].view);
       }
-      for (const watcher of watchers) await watcher.look(view);
-      const truth = new Watcher();
-      await truth.look(viewOf(store));
-      return watchers.every(
-        ({ rows, node }) => isEqual(node, truth.node) && isEqual(Object.fromEntries(rows), Object.fromEntries(truth.rows)),
-      );
+      for (const { watcher, view } of watchers) await watcher.look(view);
+      for (const { watcher, nodeName } of watchers) {
+        const truth = new Watcher();
+        await truth.look(viewOf(store, { nodeName }));
+        if (!isEqual(watcher.node, truth.node)) return false;
+        if (!isEqual(Object.fromEntries(watcher.rows), Object.fromEntries(truth.rows))) return false;
+      }
+      for (const { view } of nodes) view.close();
+      return common.size === 0;
     };
     const histories = fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.constantFrom(1, 3, 4_096), agree);
     await expect(fc.assert(histories, { numRuns: 60 })).resolves.toBeUndefined();
+  });
+
+  test("that is closed holds no row, also of an answer that comes after", async () => {
+    const common = new CommonRows();
+    const { promise, resolve } = Promise.withResolvers<ChangeSet>();
+    const view = new SharedView({ feed: { next: () => promise }, rows: common.open(), family: "IPv4", instance: "i", eligibility: GOOD });
+    const waiting = view.next({ instance: "", revision: 0 }, never);
+    view.close();
+    const set = [{ key: "k", endpoints: [] }] as unknown as ServicePort[];
+    resolve({ instance: "f", revision: 1, family: "IPv4", full: true, set, delete: [], triggersMs: [] });
+    await expect(waiting).rejects.toThrow(/^\[canceled\]/);
+    expect(common.size).toBe(0);
   });
 
   test("that is closed cancels whoever waits", async () => {
@@ -92,7 +127,7 @@ describe("a shared view", () => {
 
   test("gives everything to who is further behind than it remembers", async () => {
     const store = syncedStore();
-    const view = viewOf(store, 2);
+    const view = viewOf(store, { changesKept: 2 });
     const follower = new Watcher();
     const { changes: old } = await view.next({ instance: "", revision: 0 }, never);
     // Four Services come and go; what is left of them in the end is one.
@@ -121,7 +156,7 @@ describe("a shared view", () => {
       const one = feed.shift();
       return one === undefined ? new Promise(() => undefined) : Promise.resolve(one);
     };
-    const view = new SharedView({ feed: { next }, family: "IPv4", instance: "i", eligibility: GOOD });
+    const view = new SharedView({ feed: { next }, rows: new CommonRows().open(), family: "IPv4", instance: "i", eligibility: GOOD });
     views.push(view);
     const first = await view.next({ instance: "", revision: 0 }, never);
     const second = await view.next(first.changes, never);

@@ -10,6 +10,7 @@ import {
   type NodeContext,
   type ServicePort,
 } from "@turnout/core";
+import type { NodeRows } from "./common-rows.ts";
 import type { Cursor, StateView } from "./state-view.ts";
 import { TriggerLog } from "./trigger-log.ts";
 
@@ -17,16 +18,21 @@ import { TriggerLog } from "./trigger-log.ts";
 export interface SharedViewOptions {
   /** Pulled only while a watcher waits. */
   readonly feed: Feed;
+  /** Empty; what the feed tells goes in here, and it is closed with the view. */
+  readonly rows: NodeRows;
   readonly family: IPFamily;
   /** Identity of this history; never used again for another. */
   readonly instance: string;
   readonly eligibility: Eligibility;
-  /** Changes that are remembered at least; default 4,096. */
+  /** Changes that are remembered at least; default 1,024. */
   readonly changesKept?: number | undefined;
 }
 
 /** The first state's revision. */
 const FIRST = 1;
+const CHANGES_KEPT = 1_024;
+/** Whoever is behind by more than this part of all rows is told everything: changes are remembered for each node, rows once for all. */
+const CHANGES_PART = 1 / 8;
 
 /**
  * One node's state in one family as a feed tells it, for however many watchers: what a relay has of the node-state server behind it.
@@ -37,7 +43,6 @@ const FIRST = 1;
  */
 export class SharedView implements StateView {
   readonly #options: SharedViewOptions;
-  readonly #rows = new Map<string, ServicePort>();
   readonly #waiters = new Waiters<ProxyError | undefined>();
   readonly #life = new AbortController();
   readonly #log: RevisionLog;
@@ -52,7 +57,7 @@ export class SharedView implements StateView {
   constructor(options: SharedViewOptions) {
     this.#options = options;
     this.#eligibility = options.eligibility;
-    this.#log = new RevisionLog(FIRST, options.changesKept);
+    this.#log = new RevisionLog(FIRST, options.changesKept ?? CHANGES_KEPT);
   }
 
   /** The first state has come. */
@@ -62,7 +67,7 @@ export class SharedView implements StateView {
 
   /** Rows held. */
   get size(): number {
-    return this.#rows.size;
+    return this.#options.rows.size;
   }
 
   /** {@inheritDoc StateView.next} Also what the feed refuses it with. */
@@ -95,6 +100,7 @@ export class SharedView implements StateView {
   /** {@inheritDoc StateView.close} */
   close(): void {
     this.#life.abort();
+    this.#options.rows.close();
     this.#wake();
   }
 
@@ -107,7 +113,8 @@ export class SharedView implements StateView {
   async #pullOne(): Promise<void> {
     let refusal: ProxyError | undefined;
     try {
-      this.#accept(await this.#options.feed.next(this.#life.signal));
+      const changes = await this.#options.feed.next(this.#life.signal);
+      if (!this.#life.signal.aborted) this.#accept(changes);
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       // A feed ends with its view alone; if it does before, nobody may be left waiting for it.
@@ -130,7 +137,8 @@ export class SharedView implements StateView {
     }
     // Of the first state nothing can be behind.
     if (this.#revision > 0) {
-      for (const key of touched) this.#log.add(revision, key, undefined, this.#rows.size);
+      const most = Math.ceil(this.size * CHANGES_PART);
+      for (const key of touched) this.#log.add(revision, key, undefined, most);
       this.#triggers.add(revision, changes.triggersMs);
     }
     this.#revision = revision;
@@ -138,21 +146,20 @@ export class SharedView implements StateView {
 
   #replace(rows: readonly ServicePort[]): readonly string[] {
     const present = new Set(rows.map(({ key }) => key));
-    return this.#change({ set: rows, delete: [...this.#rows.keys()].filter((key) => !present.has(key)) });
+    const gone = [...this.#options.rows.values()].filter(({ key }) => !present.has(key));
+    return this.#change({ set: rows, delete: gone.map(({ key }) => key) });
   }
 
+  /** Keys of the rows that are others now, as rows that are held have them: the log keeps them. */
   #change(changes: Pick<ChangeSet, "set" | "delete">): readonly string[] {
-    const touched = changes.delete.filter((key) => this.#rows.delete(key));
-    for (const row of changes.set) {
-      if (isEqual(this.#rows.get(row.key), row)) continue;
-      this.#rows.set(row.key, row);
-      touched.push(row.key);
-    }
-    return touched;
+    const { rows } = this.#options;
+    const deleted = changes.delete.map((key) => rows.delete(key));
+    const set = changes.set.map((row) => rows.set(row));
+    return [...deleted, ...set].flatMap((row) => row?.key ?? []);
   }
 
   #everything(): Delivery {
-    const { instance, family } = this.#options;
+    const { instance, family, rows } = this.#options;
     const node = this.#node === undefined ? {} : { node: this.#node };
     const changes = {
       instance,
@@ -160,7 +167,7 @@ export class SharedView implements StateView {
       family,
       full: true,
       ...node,
-      set: [...this.#rows.values()],
+      set: [...rows.values()],
       delete: [],
       triggersMs: [],
     };
@@ -168,7 +175,7 @@ export class SharedView implements StateView {
   }
 
   #since(revision: number): Delivery {
-    const { instance, family } = this.#options;
+    const { instance, family, rows } = this.#options;
     const keys = [...this.#log.since(revision).keys()];
     const node = this.#node !== undefined && this.#nodeRevision > revision ? { node: this.#node } : {};
     return {
@@ -178,8 +185,8 @@ export class SharedView implements StateView {
         family,
         full: false,
         ...node,
-        set: keys.flatMap((key) => this.#rows.get(key) ?? []),
-        delete: keys.filter((key) => !this.#rows.has(key)),
+        set: keys.flatMap((key) => rows.get(key) ?? []),
+        delete: keys.filter((key) => rows.get(key) === undefined),
         triggersMs: this.#triggers.since(revision),
       },
       eligibility: this.#eligibilityRevision > revision ? this.#eligibility : undefined,

@@ -1,0 +1,38 @@
+import { systemClock } from "@turnout/core/process";
+import { createRelayProvider, serveNodeState } from "@turnout/server/serve";
+import { memoryInUse } from "../heap-size.ts";
+import type { MemoryInUse } from "../heap-size.ts";
+import type { Harness } from "../line-channel.ts";
+import { createBenchLog } from "../subject.ts";
+
+/** Whom a relay follows, and where it serves. */
+export interface RelayParameters {
+  /** The socket of the node-state server behind it. */
+  readonly behind: string;
+  readonly socket: string;
+}
+
+/** What a relay saw of itself. */
+export interface RelayReport {
+  /** With the first watchers. */
+  readonly shared: MemoryInUse;
+  /** With all watchers. */
+  readonly all: MemoryInUse;
+  /** CPU time of telling all watchers but the first their first states, ms. */
+  readonly tellingCpuMs: number;
+}
+
+/** Relay a node-state server. Phases: `serving`; `shared` when it has looked at its memory with the first watchers. */
+export async function relay({ behind, socket }: RelayParameters, harness: Harness): Promise<RelayReport> {
+  const common = { version: "bench", clock: systemClock(), log: createBenchLog() };
+  const provider = createRelayProvider({ ...common, target: `unix://${behind}` });
+  const server = await serveNodeState({ ...common, provider, listen: [`unix://${socket}`] });
+  await harness.reached("serving");
+  const shared = await memoryInUse();
+  const told = process.cpuUsage();
+  await harness.reached("shared");
+  const { user, system } = process.cpuUsage(told);
+  const all = await memoryInUse();
+  await server.close();
+  return { shared, all, tellingCpuMs: (user + system) / 1000 };
+}
