@@ -6,6 +6,7 @@ import type { Admit } from "../grpc/refuse.ts";
 import type { Traffic } from "../grpc/traffic.ts";
 import { Semaphore } from "../grpc/semaphore.ts";
 import type { NodeStateProvider } from "./node-state-provider.ts";
+import { PartBuffers } from "./part-buffers.ts";
 import { RowBytes } from "./row-bytes.ts";
 import type { ServerLimits } from "./server-limits.ts";
 import { ViewRegistry } from "./view-registry.ts";
@@ -51,8 +52,9 @@ export function createNodeStateApi(options: NodeStateApiOptions): NodeStateApi {
   const { provider, instance, version, onlyNode, limits, clock, traffic, log, streams, admit } = options;
   const registry = new ViewRegistry({ provider, instance, clock, lingerMs: limits.lingerMs, requestsMax: limits.requestsMax });
   const bytes = new RowBytes();
+  const buffers = new PartBuffers();
   const semaphore = new Semaphore({ most: FIRST_STATES_MAX, patienceMs: FIRST_STATE_MS, clock });
-  const context = { registry, bytes, semaphore, traffic, streams, version, onlyNode, log };
+  const context = { registry, bytes, buffers, semaphore, traffic, streams, version, onlyNode, log };
   return {
     get questions() {
       return registry.size;

@@ -243,6 +243,19 @@ describe("many watchers", () => {
     expect(next.every(({ changes }) => !changes.full && changes.set.length === 1)).toBe(true);
   });
 
+  test("that come at once get their own node's state each, in parts whose memory they share", async () => {
+    stateServer = await TestStateServer.start();
+    const [services, nodes] = [1_500, 20];
+    for (let index = 0; index < services; index++) stateServer.service(index, `node${index % nodes}`);
+    const watchers = await Promise.all(Array.from({ length: nodes }, (_, index) => stateServer.watch({ nodeName: `node${index}` })));
+    const all = await Promise.all(watchers.map((watcher) => watcher.next()));
+    for (const [node, { changes }] of all.entries()) {
+      const local = changes.set.filter(({ endpoints }) => endpoints[0]?.isLocal).map(({ name }) => Number(name.name.slice(1)) % nodes);
+      expect([changes.set.length, local]).toEqual([services, Array(services / nodes).fill(node)]);
+      expect(watchers[node]?.received.length).toBeGreaterThan(2);
+    }
+  });
+
   test("of different nodes share the bytes of rows without an endpoint on either", async () => {
     stateServer = await TestStateServer.start();
     for (let index = 0; index < 30; index++) stateServer.service(index, index === 0 ? "node1" : "node9");

@@ -5,6 +5,7 @@ import { status } from "@grpc/grpc-js";
 import type { PeerRights } from "../grpc/peer-rights.ts";
 import { endWith, refuse, type WatchCall } from "../grpc/refuse.ts";
 import type { NodeStateRequest } from "./node-state-request.ts";
+import type { PartBuffers } from "./part-buffers.ts";
 import type { RowBytes } from "./row-bytes.ts";
 import type { Cursor } from "./state-view.ts";
 import type { StreamSlot } from "../grpc/stream-gate.ts";
@@ -16,6 +17,7 @@ import type { ViewLease, ViewRegistry } from "./view-registry.ts";
 export interface SessionContext {
   readonly registry: ViewRegistry;
   readonly bytes: RowBytes;
+  readonly buffers: PartBuffers;
   /** Streams that are open. */
   readonly streams: () => number;
   readonly traffic: Traffic;
@@ -126,7 +128,7 @@ export class WatchSession {
 
   async #answer(lease: ViewLease, family: IPFamily, cursor: Cursor): Promise<void> {
     const { signal } = this.#gone;
-    const { bytes, streams, traffic, semaphore } = this.#context;
+    const { bytes, buffers, streams, traffic, semaphore } = this.#context;
     const leave = lease.knows(family, cursor) ? undefined : await semaphore.enter(signal);
     try {
       // Packing pays where others get the same.
@@ -136,6 +138,7 @@ export class WatchSession {
         encode: (row) => bytes.of(row, streams() > 1),
         pack: (rows) => bytes.packed(rows),
         encodeOwn: (rows) => bytes.own(rows),
+        allocate: (length) => buffers.allocate(length),
       };
       const messages = encodeDelivery(delivery, encoding);
       for (let message = messages.next(); message.done !== true;) {
@@ -174,7 +177,10 @@ export class WatchSession {
     const written = new Waiters();
     const isOver = written.wait(signal);
     this.#context.traffic.message(bytes.length);
-    this.#call.write(bytes, () => written.resolve());
+    this.#call.write(bytes, () => {
+      this.#context.buffers.release(bytes);
+      written.resolve();
+    });
     await isOver;
   }
 

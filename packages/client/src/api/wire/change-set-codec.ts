@@ -4,7 +4,7 @@ import * as wire from "../../gen/turnout/node/v1/node.ts";
 import { FieldList, varintLength, writeTag } from "./field-list.ts";
 import { readNode, wireNode } from "./node-codec.ts";
 import { encodeSet, packRows, SET_TAG, unpackRows } from "./packed-rows.ts";
-import { encodeRow, keyOf, readName, RowReader, wireName } from "./row-codec.ts";
+import { encodeRow, keyOf, readName, RowReader, wireName, written } from "./row-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "./words.ts";
 
 /** A change set with what the node-state server says beside it. */
@@ -26,6 +26,8 @@ export interface EncodeOptions {
   readonly pack?: (rows: SharedRows) => Uint8Array;
   /** The bytes of rows beside shared ones; default {@link encodeSet}. */
   readonly encodeOwn?: (rows: readonly ServicePort[]) => Uint8Array;
+  /** Memory for a message; default a new buffer. */
+  readonly allocate?: (bytes: number) => Buffer;
 }
 
 const PART_BYTES = 1_048_576;
@@ -52,7 +54,7 @@ function deletedName(key: string): wire.RowName {
  * Edges: rows are put in as bytes, so that those of a row that many watchers get can be shared.
  */
 export function* encodeDelivery({ changes, eligibility, shared = [] }: Delivery, options: EncodeOptions = {}): Generator<Buffer, void> {
-  const { partBytes = PART_BYTES, encode = encodeRow, pack = packRows, encodeOwn = encodeSet } = options;
+  const { partBytes = PART_BYTES, encode = encodeRow, pack = packRows, encodeOwn = encodeSet, allocate = newBuffer } = options;
   const { instance, revision, family, full, node, triggersMs } = changes;
   const common = { instance, revision, family: FAMILY_WORDS.write(family), full, set: [], packed: [] };
   const first: wire.ChangeSet = {
@@ -70,20 +72,20 @@ export function* encodeDelivery({ changes, eligibility, shared = [] }: Delivery,
   let part = new FieldList();
   for (const [tag, bytes] of fieldsOf({ changes, eligibility, shared }, { encode, pack, encodeOwn })) {
     if (part.bytes > 0 && part.bytes + bytes.length > partBytes) {
-      yield message(isFirst ? headBytes(first, true) : (between ??= headBytes(following, true)), part);
+      yield message(isFirst ? headBytes(first, true) : (between ??= headBytes(following, true)), part, allocate);
       isFirst = false;
       part = new FieldList();
     }
     if (tag === undefined) part.addFields(bytes);
     else part.add(tag, bytes);
   }
-  yield message(headBytes(isFirst ? first : following, false), part);
+  yield message(headBytes(isFirst ? first : following, false), part, allocate);
 }
 
 /** The rows of a delivery, each with its tag, or without one where it is in the bytes. */
 function* fieldsOf(
   { changes: { set }, shared = [] }: Delivery,
-  { encode, pack, encodeOwn }: Required<Omit<EncodeOptions, "partBytes">>,
+  { encode, pack, encodeOwn }: Required<Pick<EncodeOptions, "encode" | "pack" | "encodeOwn">>,
 ): Generator<readonly [tag: number | undefined, bytes: Uint8Array]> {
   for (const rows of shared) yield [PACKED_TAG, pack(rows)];
   if (shared.length === 0) for (const row of set) yield [SET_TAG, encode(row)];
@@ -105,13 +107,17 @@ function* byWeight(rows: readonly ServicePort[]): Generator<readonly ServicePort
 }
 
 function headBytes(head: wire.ChangeSet, more: boolean): Uint8Array {
-  return wire.ChangeSet.encode({ ...head, more }).finish();
+  return written((writer) => void wire.ChangeSet.encode({ ...head, more }, writer));
+}
+
+function newBuffer(bytes: number): Buffer {
+  return Buffer.allocUnsafe(bytes);
 }
 
 /** A thousand watchers get ten thousand rows each: they are copied in as they are. */
-function message(head: Uint8Array, rows: FieldList): Buffer {
+function message(head: Uint8Array, rows: FieldList, allocate: (bytes: number) => Buffer): Buffer {
   const length = head.length + rows.bytes;
-  const whole = Buffer.allocUnsafe(1 + varintLength(length) + length);
+  const whole = allocate(1 + varintLength(length) + length);
   const at = writeTag(whole, 0, CHANGE_SET_TAG, length);
   whole.set(head, at);
   rows.write(whole, at + head.length);

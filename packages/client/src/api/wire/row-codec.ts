@@ -17,12 +17,13 @@ import { KIND_WORDS, notUnderstood, ORIGIN_WORDS, PROTOCOL_WORDS, TARGET_WORDS, 
 const PORT_MAX = 65_535;
 const PORT_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$|^$/;
 
-/** Up to this size rows are written with one writer, whose buffer need not be made for each. */
+/** Up to this size everything is written with one writer, whose buffer need not be made each time. */
 const KEPT_BYTES_MAX = 131_072;
 /** Not there while something is being written, and after what could not be. */
 let keptWriter: BinaryWriter | undefined;
 
-function written(write: (writer: BinaryWriter) => void): Uint8Array {
+/** Get the bytes of what `write` writes. */
+export function written(write: (writer: BinaryWriter) => void): Uint8Array {
   const writer = keptWriter ?? new BinaryWriter();
   keptWriter = undefined;
   write(writer);
