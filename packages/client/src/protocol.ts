@@ -18,7 +18,7 @@ export type { ApiTarget, TlsFiles } from "./api/watch/target.ts";
 export { DeliveryReader, encodeDelivery } from "./api/wire/change-set-codec.ts";
 export type { Delivery, EncodeOptions } from "./api/wire/change-set-codec.ts";
 export { readSettings, wireSettings } from "./api/wire/node-codec.ts";
-export { encodeSet, PACKED_ROWS, packRows } from "./api/wire/packed-rows.ts";
+export { encodeSet, PACKED_ROWS, PackedReader, packRows } from "./api/wire/packed-rows.ts";
 export { encodeRow } from "./api/wire/row-codec.ts";
 export { FAMILY_WORDS } from "./api/wire/words.ts";
 export type { Words } from "./api/wire/words.ts";

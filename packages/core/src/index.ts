@@ -62,6 +62,7 @@ export { createFeed, feedOf, NodeView } from "./state/node-view.ts";
 export type { NodeViewOptions } from "./state/node-view.ts";
 export { knownObjects } from "./state/known-objects.ts";
 export type { StoredObjects } from "./state/known-objects.ts";
+export { RecentRows } from "./state/recent-rows.ts";
 export type { SharedRows } from "./state/row-blocks.ts";
 export { ServiceTable } from "./state/service-table.ts";
 export type { AllowedAddresses } from "./intake/allowed-addresses.ts";

@@ -3,9 +3,9 @@ import type { ServicePort } from "../model/rows.ts";
 type Rows = readonly ServicePort[];
 
 /**
- * Rows that few nodes share, kept for a while: all watchers of a node that ask at about the same time get the same ones.
+ * Rows kept for a while: who asks at about the same time gets the same ones.
  *
- * Shape: two generations; when the younger weighs too much the older is let go. Weights are numbers of endpoints.
+ * Shape: two generations; when the younger weighs too much the older is let go. Weights are in any one unit.
  */
 export class RecentRows {
   readonly #weightMax: number;

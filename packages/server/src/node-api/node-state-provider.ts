@@ -1,5 +1,5 @@
 import { eligibilityOf, isNodeKnown, type Eligibility } from "@turnout/client";
-import { NodeLink, type TlsFiles } from "@turnout/client/protocol";
+import { NodeLink, PackedReader, type TlsFiles } from "@turnout/client/protocol";
 import { ProxyError, type Clock, type ErrorCode, type Feed, type IPFamily, type Issue, type Log, type Store } from "@turnout/core";
 import { CommonRows } from "./common-rows.ts";
 import type { NodeStateRequest } from "./node-state-request.ts";
@@ -113,6 +113,7 @@ function loggedFeed(feed: Feed, node: string, log: Log): Feed {
  * asks for it, and asked again when somebody asks again.
  */
 export function createRelayProvider({ target, tls, version, clock, log }: RelayOptions): NodeStateProvider {
+  const packed = new PackedReader();
   const common: Readonly<Record<IPFamily, CommonRows>> = { IPv4: new CommonRows(), IPv6: new CommonRows() };
   return {
     open({ nodeName, settings, bindAddress }) {
@@ -125,6 +126,7 @@ export function createRelayProvider({ target, tls, version, clock, log }: RelayO
         version,
         clock,
         log,
+        packed,
         failOnRefusal: true,
         onEligibility: (eligibility, told) => {
           for (const { family, view } of views) {

@@ -1,5 +1,5 @@
-import { NodeLink, type Delivery } from "@turnout/client/protocol";
-import type { IPFamily } from "@turnout/core";
+import { NodeLink, PackedReader, type Delivery } from "@turnout/client/protocol";
+import type { ChangeSet, IPFamily } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { TestStateServer } from "../test-support/state-server.ts";
@@ -70,6 +70,24 @@ describe("behind a relay", () => {
     while (four.eligibility?.isEligible !== false) four = await next("IPv4", four.changes);
     // Not eligible with the addresses from before would be a node that never was.
     expect((await next("IPv6", six)).changes.node?.addresses).toEqual(["fd00::2"]);
+  });
+
+  test("links of two nodes that share a reader read once what both are told", async () => {
+    const [stateServer] = await relayed();
+    for (let index = 0; index < 3; index++) stateServer.service(index);
+    // To a client alone nothing is sent packed.
+    const others = [await stateServer.watch(), await stateServer.watch()];
+    await eventually(() => stateServer.server?.stats.streams === others.length);
+    const packed = new PackedReader();
+    const stateOf = async (nodeName: string, shared?: PackedReader): Promise<ChangeSet> => {
+      const link = new NodeLink({ target: stateServer.target, nodeName, settings: POD_SETTINGS, packed: shared });
+      ends.push(() => link.close());
+      return await link.feed("IPv4").next(never);
+    };
+    const [one, two, alone] = [await stateOf("node1", packed), await stateOf("node2", packed), await stateOf("node3")];
+    expect(one.set).toHaveLength(3);
+    expect(two.set.map((row, at) => row === one.set[at])).toEqual([true, true, true]);
+    expect(alone.set.map((row, at) => row === one.set[at])).toEqual([false, false, false]);
   });
 
   test("a row that is equal on two nodes is held once: it is encoded once for both", async () => {

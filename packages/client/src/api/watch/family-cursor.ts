@@ -1,6 +1,7 @@
 import { ProxyError, Waiters, type ChangeSet, type IPFamily, type NodeSettings } from "@turnout/core";
 import type { ChangeSet as WireChangeSet, Ask } from "../../gen/turnout/node/v1/node.ts";
 import { DeliveryReader, type Delivery } from "../wire/change-set-codec.ts";
+import type { PackedReader } from "../wire/packed-rows.ts";
 import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
 
 /** What one family's consumer holds, and what it waits for; outlives the streams it comes over. */
@@ -16,9 +17,9 @@ export class FamilyCursor {
   #ready: ChangeSet | undefined;
   readonly #waiters = new Waiters<ChangeSet>();
 
-  constructor(family: IPFamily, settings: NodeSettings) {
+  constructor(family: IPFamily, settings: NodeSettings, packed?: PackedReader) {
     this.#family = family;
-    this.#reader = new DeliveryReader(family, settings);
+    this.#reader = new DeliveryReader(family, settings, packed);
   }
 
   /** Somebody waits, and nobody asked for them yet. */

@@ -15,7 +15,7 @@ import type { WatchResponse } from "../../gen/turnout/node/v1/node.ts";
 import type { KpngLink } from "../kpng/kpng-link.ts";
 import type { Eligibility } from "../eligibility.ts";
 import { wireSettings } from "../wire/node-codec.ts";
-import { PACKED_ROWS } from "../wire/packed-rows.ts";
+import { PACKED_ROWS, type PackedReader } from "../wire/packed-rows.ts";
 import { FAMILY_WORDS, notUnderstood } from "../wire/words.ts";
 import { FamilyCursor } from "./family-cursor.ts";
 import { NodeGate } from "./node-gate.ts";
@@ -50,6 +50,8 @@ export interface NodeLinkOptions {
    * better with the rules that stand than with new ones without node ports. Default false.
    */
   readonly awaitsNode?: boolean | undefined;
+  /** Shared with the links of other nodes, so that what they are all told is read once; default none. */
+  readonly packed?: PackedReader | undefined;
   /** Hears under the name `node-state API` what keeps it from being followed, and "" when it is; nothing before the first try ended. */
   readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
   /** Hears when the node's eligibility was told or changed, and with which family's change set; undefined: with neither's. */
@@ -97,7 +99,7 @@ export class NodeLink {
     this.#log = options.log ?? SILENT;
     const settings = options.settings ?? DEFAULT_SETTINGS;
     this.#gates = options.awaitsNode === true ? { IPv4: new NodeGate(), IPv6: new NodeGate() } : undefined;
-    this.#cursors = { IPv4: new FamilyCursor("IPv4", settings), IPv6: new FamilyCursor("IPv6", settings) };
+    this.#cursors = { IPv4: new FamilyCursor("IPv4", settings, options.packed), IPv6: new FamilyCursor("IPv6", settings, options.packed) };
   }
 
   /** What the node-state server last said of the node. */

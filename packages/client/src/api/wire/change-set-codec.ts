@@ -3,7 +3,7 @@ import type { Eligibility } from "../eligibility.ts";
 import * as wire from "../../gen/turnout/node/v1/node.ts";
 import { FieldList, varintLength, writeTag } from "./field-list.ts";
 import { readNode, wireNode } from "./node-codec.ts";
-import { encodeSet, packRows, SET_TAG, unpackRows } from "./packed-rows.ts";
+import { encodeSet, packRows, SET_TAG, unpackRows, type PackedReader } from "./packed-rows.ts";
 import { encodeRow, keyOf, readName, RowReader, wireName, written } from "./row-codec.ts";
 import { FAMILY_WORDS, notUnderstood } from "./words.ts";
 
@@ -140,11 +140,14 @@ export class DeliveryReader {
   readonly #family: ChangeSet["family"];
   readonly #settings: NodeSettings;
   readonly #rows: RowReader;
+  readonly #packed: PackedReader | undefined;
   #partial: Assembly | undefined;
 
-  constructor(family: ChangeSet["family"], settings: NodeSettings) {
+  /** `packed` is shared with readers of other nodes' states. */
+  constructor(family: ChangeSet["family"], settings: NodeSettings, packed?: PackedReader) {
     this.#family = family;
     this.#settings = settings;
+    this.#packed = packed;
     this.#rows = new RowReader(family);
   }
 
@@ -161,7 +164,7 @@ export class DeliveryReader {
       throw notUnderstood("parts of different change sets as one", part.instance);
     }
     for (const row of part.set) partial.set.push(this.#rows.read(row));
-    for (const rows of part.packed) for (const row of unpackRows(rows)) partial.packed.push(this.#rows.read(row));
+    for (const packed of part.packed) for (const row of this.#unpack(packed)) partial.packed.push(row);
     for (const name of part.delete) partial.delete.push(keyOf(readName(name)));
     for (const ms of part.triggeredMs) partial.triggersMs.push(ms);
     partial.parts += 1;
@@ -183,6 +186,11 @@ export class DeliveryReader {
       },
       eligibility: eligibility === undefined ? undefined : readEligibility(eligibility),
     };
+  }
+
+  #unpack(packed: wire.PackedRows): readonly ServicePort[] {
+    const read = (): readonly ServicePort[] => unpackRows(packed).map((row) => this.#rows.read(row));
+    return this.#packed === undefined ? read() : this.#packed.rowsOf(packed, this.#family, read);
   }
 }
 

@@ -17,7 +17,7 @@ import * as wire from "../../gen/turnout/node/v1/node.ts";
 import { toyChange, toyEndpoint, toyFull, toyNode, toyRow } from "../../test-support/toys.ts";
 import { DeliveryReader, encodeDelivery, type Delivery, type EncodeOptions } from "./change-set-codec.ts";
 import { readSettings, wireSettings } from "./node-codec.ts";
-import { packRows } from "./packed-rows.ts";
+import { PackedReader, packRows } from "./packed-rows.ts";
 import { encodeRow, RowReader } from "./row-codec.ts";
 
 function parts(changes: ChangeSet, options?: EncodeOptions, eligibility?: Delivery["eligibility"]): wire.ChangeSet[] {
@@ -156,6 +156,20 @@ describe("packed rows", () => {
   });
 
   const packed = wire.PackedRows.decode(packRows(rows));
+  test("are read once for many nodes, of one family", () => {
+    const shared = new PackedReader();
+    const readFor = (affinitySeconds: number): readonly ServicePort[] => {
+      const reader = new DeliveryReader("IPv4", POD_SETTINGS, shared);
+      const changes = toyFull([toyRow("p4", { affinitySeconds })]);
+      return partsOf({ changes, eligibility: undefined, shared: [rows] }).flatMap((part) => reader.receive(part)?.changes.set ?? []);
+    };
+    const [one, other] = [readFor(1), readFor(2)];
+    expect(one.map((row, at) => row === other[at])).toEqual(one.map((_row, at) => at < 8));
+    expect([one[8]?.affinitySeconds, other[8]?.affinitySeconds]).toEqual([1, 2]);
+    expect(shared.rowsOf(packed, "IPv4", () => [])).toHaveLength(9);
+    expect(shared.rowsOf(packed, "IPv6", () => [])).toHaveLength(0);
+  });
+
   test.each([
     ["bytes that are not packed", { rows: 9, zlib: Buffer.from("no") }],
     ["bytes that end too early", { rows: 9, zlib: packed.zlib.subarray(0, -9) }],
