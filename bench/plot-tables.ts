@@ -35,6 +35,11 @@ export function valueOf(cell: string): number | undefined {
   return factor === undefined ? undefined : Number(number.replaceAll(",", "")) * factor;
 }
 
+/** One of the values of a cell, from 0, without ratios: of `9.3k/s, 189.0 µs (0.98x, 1.02x)` the second is `189.0 µs`; empty: it has none there. The first is the cell as it is. Pure. */
+export function partOf(cell: string, part: number): string {
+  return part === 0 ? cell : (cell.replace(/ \(.*$/, "").split(", ")[part] ?? "");
+}
+
 /** The value of a cell as it is written, without runs and ratios. Pure. */
 export function valueText(cell: string): string {
   return cell.replace(/ \(.*$/, "");

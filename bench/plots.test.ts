@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { plotsOf } from "./plots.ts";
-import { tablesOf, valueOf, valueText } from "./plot-tables.ts";
+import { partOf, tablesOf, valueOf, valueText } from "./plot-tables.ts";
 
 const PAGE = new URL("../docs/benchmarks.md", import.meta.url);
 const FOLDER = new URL("../docs/plots/", import.meta.url);
@@ -16,6 +16,15 @@ it.each([
 ])("reads the cell %j", (cell, value, text) => {
   expect(valueOf(cell)).toBe(value);
   expect(valueText(cell)).toBe(text);
+});
+
+it("takes one of the values of a cell", () => {
+  expect([0, 1, 2].map((part) => partOf("9.3k/s, 189.0 µs (0.98x, 1.02x)", part))).toEqual([
+    "9.3k/s, 189.0 µs (0.98x, 1.02x)",
+    "189.0 µs",
+    "",
+  ]);
+  expect(partOf("not run", 1)).toBe("");
 });
 
 it("reads tables with the heading that they stand below", () => {
@@ -42,6 +51,21 @@ it("draws a bar as long as its value, words where there is none, and nothing twi
   expect(tenThousand - thousand).toBeCloseTo(thousand - hundred, 0);
   expect(svg).toContain(">not run</text>");
   expect(svg).toContain("prefers-color-scheme:dark");
+});
+
+it("draws only the lines that it is told to, and nothing where there are none", () => {
+  const rules = ["Turnout, nft", "kube-proxy, nftables", "Turnout, eBPF", "Turnout, iptables", "kube-proxy, iptables"];
+  const columns = ["services x endpoints", "measure", "from", "asks", ...rules];
+  const row = (size: string, rate: string): string => `| ${size} | connects | a pod | cluster IP | ${rules.map(() => rate).join(" | ")} |`;
+  const page = (...rows: readonly string[]): string =>
+    [`### Traffic through Services`, `| ${columns.join(" | ")} |`, `|${"---|".repeat(columns.length)}`, ...rows, ""].join("\n");
+  const plots = plotsOf(page(row("1 x 2", "7.5k/s, 90.1 µs"), row("10,000 x 2", "2.5k/s, 300 µs (1.01x, 0.99x)")));
+  expect([...plots.keys()]).toEqual(["traffic-connect-nft.svg", "traffic-connect-iptables.svg"]);
+  const svg = plots.get("traffic-connect-nft.svg") ?? "";
+  expect(svg).toContain(">a pod, cluster IP</text>");
+  expect(svg.match(/>300 µs<\/text>/g)?.length).toBeGreaterThanOrEqual(3);
+  expect(svg).not.toContain("90.1 µs");
+  expect(plotsOf(page(row("1 x 2", "7.5k/s, 90.1 µs"))).size).toBe(0);
 });
 
 it("says which column a table lacks, and plots no table that a page has not", () => {

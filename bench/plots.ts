@@ -3,22 +3,24 @@ import { join } from "node:path";
 import { timeText } from "./number-text.ts";
 import { barPlotSvg } from "./plot-svg.ts";
 import type { Bar, BarGroup } from "./plot-svg.ts";
-import { tablesOf, valueOf, valueText } from "./plot-tables.ts";
+import { partOf, tablesOf, valueOf, valueText } from "./plot-tables.ts";
 import type { PageTable } from "./plot-tables.ts";
 
 /** Which plot is made of which table of docs/benchmarks.md. */
 interface PlotSpec {
   /** Of the file, without `.svg`. */
   readonly name: string;
-  /** Below which heading the table is: the first there whose columns begin with `labels`. */
+  /** Below which heading the table is: the first there whose columns begin with those of `only` and `labels`. */
   readonly heading: string;
   readonly title: string;
+  /** Only the lines with these texts, by column; absent: all. */
+  readonly only?: Readonly<Record<string, string>>;
   /** Columns that name a line. */
   readonly labels: readonly string[];
-  /** Only the lines of this size; absent: all. */
-  readonly size?: string;
   /** Columns with values. */
   readonly values: readonly string[];
+  /** Of cells that hold several values, after commas: which is plotted, from 0; absent: the first. */
+  readonly part?: number;
   readonly unit: "time" | "MB";
   readonly isLogarithmic: boolean;
   /** Bars have a colour by what their line's name begins with; absent: by their column. */
@@ -61,8 +63,8 @@ const PLOTS: readonly PlotSpec[] = [
     name: "kube-proxy-first-sync",
     heading: "Beside the real kube-proxy",
     title: "First sync at 10,000 x 10",
-    labels: [SIZES, "program"],
-    size: "10,000 x 10",
+    only: { [SIZES]: "10,000 x 10" },
+    labels: ["program"],
     values: ["first sync"],
     unit: "time",
     isLogarithmic: true,
@@ -72,13 +74,28 @@ const PLOTS: readonly PlotSpec[] = [
     name: "kube-proxy-change",
     heading: "Beside the real kube-proxy",
     title: "One change at 10,000 x 10, p50",
-    labels: [SIZES, "program"],
-    size: "10,000 x 10",
+    only: { [SIZES]: "10,000 x 10" },
+    labels: ["program"],
     values: ["change p50"],
     unit: "time",
     isLogarithmic: true,
     colours: PROGRAMS,
   },
+  ...(["connect", "packet"] as const).flatMap((one) =>
+    (["nft", "iptables"] as const).map(
+      (kind): PlotSpec => ({
+        name: `traffic-${one}-${kind}`,
+        heading: "Traffic through Services",
+        title: `CPU time of a ${one} at 10,000 x 2`,
+        only: { [SIZES]: "10,000 x 2", measure: `${one}s` },
+        labels: ["from", "asks"],
+        values: kind === "nft" ? ["Turnout, nft", "kube-proxy, nftables", "Turnout, eBPF"] : ["Turnout, iptables", "kube-proxy, iptables"],
+        part: 1,
+        unit: "time",
+        isLogarithmic: false,
+      }),
+    ),
+  ),
 ];
 
 /** Draw the plots of a page's tables, by the names of their files. Pure. @throws {Error} when a table lacks a column that is plotted. */
@@ -86,12 +103,18 @@ export function plotsOf(page: string): ReadonlyMap<string, string> {
   const tables = tablesOf(page);
   return new Map(
     PLOTS.flatMap((plot) => {
-      const table = tables.find(
-        ({ heading, columns }) => heading === plot.heading && plot.labels.every((label, k) => columns[k] === label),
-      );
+      const table = plottedOf(plot, tables);
       return table === undefined ? [] : [[`${plot.name}.svg`, drawn(plot, table)] as const];
     }),
   );
+}
+
+/** The table that is plotted, with the lines that are; undefined: there is none, or none of them. */
+function plottedOf({ heading, only = {}, labels }: PlotSpec, tables: readonly PageTable[]): PageTable | undefined {
+  const first = [...Object.keys(only), ...labels];
+  const table = tables.find((one) => one.heading === heading && first.every((label, k) => one.columns[k] === label));
+  const rows = table?.rows.filter((row) => Object.values(only).every((text, k) => row[k] === text)) ?? [];
+  return table === undefined || rows.length === 0 ? undefined : { ...table, rows };
 }
 
 /** Write the plots of a page's tables into a folder, and remove others that are there. */
@@ -102,22 +125,23 @@ export function writePlots(page: string, folder: string): void {
   for (const [name, svg] of plots) writeFileSync(join(folder, name), svg);
 }
 
-function drawn({ title, labels, size, values, unit, isLogarithmic, heading, colours }: PlotSpec, { columns, rows }: PageTable): string {
+function drawn(plot: PlotSpec, { columns, rows }: PageTable): string {
+  const { title, only = {}, labels, values, part = 0, unit, isLogarithmic, heading, colours } = plot;
+  const begin = Object.keys(only).length;
   const places = values.map((value) => {
     const place = columns.indexOf(value);
     if (place < 0) throw new Error(`the table below "${heading}" has no column "${value}", which bench/plots.ts plots`);
     return place;
   });
-  const lines = size === undefined ? rows : rows.filter(([first]) => first === size);
-  const groups = lines.map((row): BarGroup => {
-    const label = row.slice(size === undefined ? 0 : 1, labels.length).join(", ");
+  const groups = rows.map((row): BarGroup => {
+    const label = row.slice(begin, begin + labels.length).join(", ");
     const colour = colours?.findIndex((one) => label.startsWith(one));
     const bars = places.flatMap((place, column): readonly Bar[] => {
-      const cell = row[place] ?? "";
+      const cell = partOf(row[place] ?? "", part);
       return cell === "" ? [] : [{ series: colour ?? column, value: valueOf(cell), text: valueText(cell) }];
     });
     // What is said of a whole line stands in its second column.
-    const said = bars.length > 0 ? bars : [{ series: 0, value: undefined, text: row[labels.length] ?? "" }];
+    const said = bars.length > 0 ? bars : [{ series: 0, value: undefined, text: row[begin + labels.length] ?? "" }];
     return { label, bars: said };
   });
   const axis = `${unit === "time" ? "time" : "resident memory"}${isLogarithmic ? ", each line ten times the one before" : ""}`;
@@ -132,5 +156,6 @@ function drawn({ title, labels, size, values, unit, isLogarithmic, heading, colo
 }
 
 function tickText(ms: number): string {
-  return ms === 0 ? "0" : timeText(ms).replace(/\.0+(?= )/, "");
+  if (ms === 0) return "0";
+  return ms < 1 ? `${Number((ms * 1000).toPrecision(3))} µs` : timeText(ms).replace(/\.0+(?= )/, "");
 }
