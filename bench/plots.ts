@@ -82,19 +82,17 @@ const PLOTS: readonly PlotSpec[] = [
     colours: PROGRAMS,
   },
   ...(["connect", "packet"] as const).flatMap((one) =>
-    (["nft", "iptables"] as const).map(
-      (kind): PlotSpec => ({
-        name: `traffic-${one}-${kind}`,
-        heading: "Traffic through Services",
-        title: `CPU time of a ${one} at 10,000 x 2`,
-        only: { [SIZES]: "10,000 x 2", measure: `${one}s` },
-        labels: ["from", "asks"],
-        values: kind === "nft" ? ["Turnout, nft", "kube-proxy, nftables", "Turnout, eBPF"] : ["Turnout, iptables", "kube-proxy, iptables"],
-        part: 1,
-        unit: "time",
-        isLogarithmic: false,
-      }),
-    ),
+    (["nft", "iptables"] as const).map((kind): PlotSpec => ({
+      name: `traffic-${one}-${kind}`,
+      heading: "Traffic through Services",
+      title: `CPU time of a ${one} at 10,000 x 2`,
+      only: { [SIZES]: "10,000 x 2", measure: `${one}s` },
+      labels: ["from", "asks"],
+      values: kind === "nft" ? ["Turnout, nft", "kube-proxy, nftables", "Turnout, eBPF"] : ["Turnout, iptables", "kube-proxy, iptables"],
+      part: 1,
+      unit: "time",
+      isLogarithmic: false,
+    })),
   ),
 ];
 

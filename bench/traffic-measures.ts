@@ -1,27 +1,64 @@
-/** A measure of traffic, and how tables print it. */
-export interface TrafficMeasure {
-  /** Its name in samples. */
-  readonly measure: "connects" | "requests" | "bulk" | "connected" | "unconnected";
-  /** What the name of its target ends in. */
-  readonly suffix: "" | " UDP";
+import { ratioText } from "./number-text.ts";
+import type { TrafficSample, TrafficSamples } from "./roles/traffic.ts";
+import { median, percentile } from "./statistics.ts";
+import type { TrafficMeasureName } from "./traffic-conversations.ts";
+import type { TargetName } from "./traffic-targets.ts";
+
+/** How tables print a measure. */
+interface MeasureTexts {
   readonly rateText: (perSecond: number) => string;
   /** Of the CPU time of one, in µs; of bulk of a MB. */
   readonly cpuText: (us: number) => string;
 }
 
-const thousands = (rate: number): string => `${(rate / 1000).toFixed(1)}k/s`;
-const micros = (us: number): string => `${us.toFixed(1)} µs`;
+const MANY: MeasureTexts = {
+  rateText: (rate) => `${(rate / 1000).toFixed(1)}k/s`,
+  cpuText: (us) => `${us >= 10 ? us.toFixed(1) : us.toFixed(2)} µs`,
+};
 
-/** In the order of tables' columns. */
-export const TRAFFIC_MEASURES: readonly TrafficMeasure[] = [
-  { measure: "connects", suffix: "", rateText: thousands, cpuText: micros },
-  { measure: "requests", suffix: "", rateText: thousands, cpuText: micros },
-  {
-    measure: "bulk",
-    suffix: "",
-    rateText: (rate) => `${(rate / 1e9).toFixed(2)} GB/s`,
-    cpuText: (us) => `${Math.round(us * 1e6)} µs`,
-  },
-  { measure: "connected", suffix: " UDP", rateText: thousands, cpuText: micros },
-  { measure: "unconnected", suffix: " UDP", rateText: thousands, cpuText: micros },
-];
+const TEXTS: Readonly<Record<TrafficMeasureName, MeasureTexts>> = {
+  connects: MANY,
+  requests: MANY,
+  bulk: { rateText: (rate) => `${(rate / 1e9).toFixed(2)} GB/s`, cpuText: (us) => `${Math.round(us * 1e6)} µs` },
+  packets: MANY,
+};
+
+/** Whether a client measured this of a target. */
+export function hasMeasured(samples: TrafficSamples, target: TargetName, measure: TrafficMeasureName | "connect"): boolean {
+  return measure === "connect" ? samples.connectMs[target] !== undefined : samples.rates[target]?.[measure] !== undefined;
+}
+
+/** The median of what one measure came to for a target, over all rounds. @throws {RangeError} when it was not measured. */
+export function medianOf(
+  samples: TrafficSamples,
+  target: TargetName,
+  measure: TrafficMeasureName,
+  of: keyof TrafficSample = "perSecond",
+): number {
+  return median((samples.rates[target]?.[measure] ?? []).map((sample) => sample[of]));
+}
+
+/** A cell: rate and CPU time, or p50 / p99 of single connects; in brackets the ratios to another client's. Empty when it was not measured. */
+export function cellText(
+  samples: TrafficSamples,
+  target: TargetName,
+  measure: TrafficMeasureName | "connect",
+  beside?: TrafficSamples,
+): string {
+  if (!hasMeasured(samples, target, measure)) return "";
+  const other = beside !== undefined && hasMeasured(beside, target, measure) ? beside : undefined;
+  if (measure === "connect") {
+    const times = samples.connectMs[target] ?? [];
+    const micros = (ms: number): number => Math.round(ms * 1000);
+    const ratios = other === undefined ? [] : [median(times) / median(other.connectMs[target] ?? [])];
+    return `${micros(median(times))} / ${micros(percentile(times, 0.99))} µs${ratiosText(ratios)}`;
+  }
+  const of = (some: TrafficSamples, what: keyof TrafficSample): number => medianOf(some, target, measure, what);
+  const ratios = other === undefined ? [] : (["perSecond", "cpuUs"] as const).map((what) => of(samples, what) / of(other, what));
+  const { rateText, cpuText } = TEXTS[measure];
+  return `${rateText(of(samples, "perSecond"))}, ${cpuText(of(samples, "cpuUs"))}${ratiosText(ratios)}`;
+}
+
+function ratiosText(ratios: readonly number[]): string {
+  return ratios.length === 0 ? "" : ` (${ratios.map(ratioText).join(", ")})`;
+}

@@ -1,20 +1,30 @@
-import { createCluster } from "@turnout/lab";
-import type { Cluster } from "@turnout/lab";
-import { openRole, runRole } from "./role-process.ts";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createCluster, nodeManifests, RANGES, startClusterApi } from "@turnout/lab";
+import type { Cluster, EndpointManifest } from "@turnout/lab";
+import { startKind } from "./proxies.ts";
+import type { ProxyKind } from "./proxies.ts";
+import { openRole } from "./role-process.ts";
 import type { RoleProcess } from "./role-process.ts";
-import type { BackendParameters, ComparedBackend } from "./roles/backend-run.ts";
-import type { TrafficParameters, TrafficTarget } from "./roles/traffic.ts";
-import { clusterIP, endpointsOf, NODE_PORT, nodeAddress, SERVICE_PORT, TARGET_PORT } from "./workload.ts";
+import type { TrafficParameters } from "./roles/traffic.ts";
+import { isOwn, targetOf } from "./traffic-targets.ts";
+import type { TargetName, TrafficFrom } from "./traffic-targets.ts";
+import { endpointAddress, FAMILIES, trafficObjects, trafficServices } from "./traffic-workload.ts";
 import type { Shape } from "./workload.ts";
 
-/** What a node serves with; `none`: it only forwards. */
-export type TrafficRules = ComparedBackend | "none";
+/** Whose rules a node has; without a proxy it only forwards. */
+export interface TrafficRules {
+  readonly name: string;
+  readonly proxy: ProxyKind | undefined;
+}
 
-/** Where clients of a node are, as places of the laboratory. */
-export type TrafficFrom = "pod-1-1" | "node1" | "client1";
-
-/** How long clients measure. */
-export type TrafficLength = Pick<TrafficParameters, "rounds" | "lengthMs" | "connects">;
+/** What clients measure, and how long. */
+export interface TrafficLength extends Pick<TrafficParameters, "rounds" | "lengthMs" | "connects" | "measures"> {
+  /** Of these, those that are there: a node without a proxy has no Services. */
+  readonly asked: readonly TargetName[];
+}
 
 /** A node with rules, a server in a pod, and clients. */
 export interface TrafficNode {
@@ -24,26 +34,30 @@ export interface TrafficNode {
   destroy(): void;
 }
 
-/** A pod of the workload's range, so that its source address is kept. */
-const CLIENT_IP = "11.255.0.2";
+const NODE = "node1";
 const SERVER = "pod-1-2";
+/** Objects that are written at once. */
+const CHUNK = 1_000;
 
-/** Make a node of the laboratory with all services in force. */
+/**
+ * Make a node of the laboratory with the rules of all Services in force. The proxy runs as a user would start it, against an API server emulator, and is
+ * ended when both families are in force: its rules stay, and it takes no CPU time while clients measure.
+ */
 export async function createTrafficNode(rules: TrafficRules, shape: Shape): Promise<TrafficNode> {
-  const shared: Shape = { ...shape, shared: true };
-  const cluster = await createCluster({ nodes: [{ name: "node1", pods: 2 }], families: ["IPv4"], cgroups: ["node1"] });
+  const cluster = await createCluster({ nodes: [{ name: NODE, pods: 2 }], cgroups: [NODE] });
   try {
-    await addWorkload(cluster, shared);
-    if (rules !== "none") {
-      const parameters: BackendParameters = { backend: rules, shape: shared };
-      await runRole("backend-rules", parameters, { place: cluster.node("node1") });
-    }
-    const addresses = endpointsOf(0, shared).map(({ ip }) => ip);
-    const serverPid = await openRole("traffic-server", { addresses }, { place: cluster.place(SERVER) }).phase("listening");
+    const endpoints = await addEndpoints(cluster, shape.endpoints);
+    const services = trafficServices(shape);
+    if (rules.proxy !== undefined) await bringInForce(cluster, rules.proxy, [...trafficObjects(services, endpoints)]);
+    const serverPid = await openRole("traffic-server", {}, { place: cluster.place(SERVER) }).phase("listening");
+    const node = cluster.node(NODE);
     return {
       rules,
       open: async (from, length) => {
-        const parameters: TrafficParameters = { ...length, targets: targetsOf(shared, from, rules !== "none"), serverPid };
+        const asked = length.asked.filter((name) => rules.proxy !== undefined || isOwn(name));
+        const nodeAddress = { IPv4: node.address("IPv4"), IPv6: node.address("IPv6") };
+        const targets = asked.flatMap((name) => targetOf(name, from, { services, endpoints: shape.endpoints, nodeAddress }) ?? []);
+        const parameters: TrafficParameters = { ...length, targets, serverPid };
         const client = openRole("traffic-client", parameters, { place: cluster.place(from) });
         await client.phase("turn");
         return client;
@@ -57,33 +71,43 @@ export async function createTrafficNode(rules: TrafficRules, shape: Shape): Prom
   }
 }
 
-/** Give the pods and the node addresses of the workload, and everybody the ways there. */
-async function addWorkload(cluster: Cluster, shape: Shape): Promise<void> {
-  const ip = (place: string, line: string): Promise<unknown> => cluster.place(place).run("ip", line.split(" "));
-  for (const { ip: address } of endpointsOf(0, shape)) {
-    await ip(SERVER, `address add ${address}/32 dev eth0`);
-    await ip("node1", `route add ${address}/32 dev veth2`);
-    await cluster.routeTo(`${address}/32`, "node1");
+/** Give the server's pod an address for each endpoint, and the node the ways there. */
+async function addEndpoints(cluster: Cluster, count: number): Promise<readonly EndpointManifest[]> {
+  const pod = cluster.place(SERVER);
+  const endpoints: EndpointManifest[] = [];
+  for (let number = 0; number < count; number++) {
+    for (const family of FAMILIES) {
+      const address = `${endpointAddress(number, family)}/${family === "IPv4" ? 32 : 128}`;
+      // Nobody has it already: no second of looking for a duplicate.
+      await pod.run("ip", ["address", "add", address, "dev", "eth0", ...(family === "IPv6" ? ["nodad"] : [])]);
+      await cluster.node(NODE).run("ip", ["route", "add", address, "dev", "veth2"]);
+    }
+    endpoints.push({ place: { ...pod, address: (family) => endpointAddress(number, family) } });
   }
-  await ip("pod-1-1", `address add ${CLIENT_IP}/32 dev eth0`);
-  await ip("node1", `route add ${CLIENT_IP}/32 dev veth1`);
-  await ip("pod-1-1", `route change default via 169.254.1.1 dev eth0 onlink src ${CLIENT_IP}`);
-  await ip("node1", `address add ${nodeAddress()}/32 dev eth0`);
-  await cluster.routeTo(`${nodeAddress()}/32`, "node1");
+  return endpoints;
 }
 
-/** Clients outside ask at the node port, the others at a cluster IP. Without services the endpoint is asked twice: the ratio then shows what chance does. */
-function targetsOf(shape: Shape, from: TrafficFrom, hasServices: boolean): readonly TrafficTarget[] {
-  const [endpoint] = endpointsOf(0, shape);
-  const direct = { address: endpoint?.ip ?? "", port: TARGET_PORT };
-  const serviceAt = (index: number): Pick<TrafficTarget, "address" | "port"> => {
-    if (!hasServices) return direct;
-    return from === "client1" ? { address: nodeAddress(), port: NODE_PORT } : { address: clusterIP(index), port: SERVICE_PORT };
-  };
-  return [
-    { ...direct, name: "direct", protocol: "TCP" },
-    { ...direct, name: "direct UDP", protocol: "UDP" },
-    { ...serviceAt(shape.services - 1), name: "service", protocol: "TCP" },
-    { ...serviceAt(shape.services), name: "service UDP", protocol: "UDP" },
-  ];
+async function bringInForce(cluster: Cluster, kind: ProxyKind, objects: readonly Record<string, unknown>[]): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
+  const api = await startClusterApi(cluster);
+  try {
+    await api.apply(nodeManifests(cluster));
+    for (let from = 0; from < objects.length; from += CHUNK) await api.apply(objects.slice(from, from + CHUNK));
+    const kubeconfig = join(directory, "kubeconfig");
+    await writeFile(kubeconfig, await api.kubeconfig());
+    const clusterCIDR = FAMILIES.map((family) => RANGES.pods[family]).join(",");
+    const { child } = await startKind(kind, {
+      node: cluster.node(NODE),
+      kubeconfig,
+      clusterCIDR,
+      directory,
+      kubeProxy: process.env["KUBE_PROXY"] ?? "kube-proxy",
+    });
+    const ended = once(child, "exit");
+    child.kill("SIGTERM");
+    await ended;
+  } finally {
+    api.close();
+    await rm(directory, { recursive: true });
+  }
 }

@@ -1,7 +1,7 @@
 import { NodeView } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { createStore, fillStore, NODE_VIEW } from "./subject.ts";
-import { clusterIP, endpointsOf, NODE_PORT, parseShape, serviceObject, shapeText, sliceObject, withNodePort } from "./workload.ts";
+import { clusterIP, endpointsOf, parseShape, serviceObject, shapeText, sliceObject } from "./workload.ts";
 
 describe("parseShape", () => {
   it("reads services and endpoints", () => expect(parseShape("45000x1")).toEqual({ services: 45_000, endpoints: 1 }));
@@ -23,15 +23,6 @@ describe("workload", () => {
     expect(rows).toHaveLength(shape.services);
     expect(new Set(rows.map((row) => row.endpoints.length))).toEqual(new Set([shape.endpoints]));
     expect(view.pull()).toBeUndefined();
-  });
-
-  it("has a node port where it is asked for, and nowhere else", async () => {
-    const store = createStore();
-    const view = new NodeView(store, NODE_VIEW);
-    await fillStore(store, { services: 2, endpoints: 1 });
-    store.upsert("Service", withNodePort(serviceObject(1)));
-    const ports = view.pull()?.set.map(({ destinations }) => destinations.flatMap(({ kind, port }) => (kind === "nodePort" ? [port] : [])));
-    expect(ports).toEqual([[], [NODE_PORT]]);
   });
 
   it("gives no address twice", () => {

@@ -23,8 +23,6 @@ export const SERVICE_CIDR = "10.96.0.0/12";
 export const SERVICE_PORT = 80;
 /** Port of every endpoint. */
 export const TARGET_PORT = 8080;
-/** Node port of a Service that has one: see {@link withNodePort}. */
-export const NODE_PORT = 30_080;
 const NAMESPACE = "bench";
 /** Nodes the endpoints run on: n0 and up. */
 export const NODES = 1000;
@@ -90,13 +88,6 @@ export function serviceObject(index: number, port: number = SERVICE_PORT): Recor
   };
 }
 
-/** The Service with a node port for its port. */
-export function withNodePort(service: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const spec = service["spec"] as Readonly<Record<string, unknown>>;
-  const ports = spec["ports"] as readonly Readonly<Record<string, unknown>>[];
-  return { ...service, spec: { ...spec, type: "NodePort", ports: ports.map((port) => ({ ...port, nodePort: NODE_PORT })) } };
-}
-
 /** The EndpointSlice of service `index`; `missing` leaves one endpoint out, `unready` makes one not ready. */
 export function sliceObject(
   index: number,
@@ -124,11 +115,6 @@ export function sliceObject(
   };
 }
 
-/** Address of a node: where its node ports are. */
-export function nodeAddress(index: number = 0): string {
-  return ipText(NODE_BASE + index + 1);
-}
-
 /** A node; the benches look from n0. */
 export function nodeObject(index: number = 0): Record<string, unknown> {
   const podCIDR = `${ipText(POD_BASE + index * 256)}/24`;
@@ -137,7 +123,7 @@ export function nodeObject(index: number = 0): Record<string, unknown> {
     kind: "Node",
     metadata: { name: `n${index}`, uid: uidOf(4, index) },
     spec: { podCIDR, podCIDRs: [podCIDR] },
-    status: { addresses: [{ type: "InternalIP", address: nodeAddress(index) }] },
+    status: { addresses: [{ type: "InternalIP", address: ipText(NODE_BASE + index + 1) }] },
   };
 }
 

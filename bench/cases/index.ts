@@ -6,7 +6,6 @@ import { coldStart } from "./cold-start.ts";
 import { connect } from "./connect.ts";
 import { counting } from "./counting.ts";
 import { ebpfCase } from "./ebpf.ts";
-import { ebpfTraffic } from "./ebpf-traffic.ts";
 import { firstState } from "./first-state.ts";
 import { flip } from "./flip.ts";
 import { iptablesCase } from "./iptables.ts";
@@ -18,6 +17,7 @@ import { restart } from "./restart.ts";
 import { rivals } from "./rivals.ts";
 import { start } from "./start.ts";
 import { store } from "./store.ts";
+import { traffic } from "./traffic.ts";
 import { userspaceCase } from "./userspace.ts";
 import { watchers } from "./watchers.ts";
 
@@ -33,7 +33,7 @@ export const CASES: readonly BenchCase[] = [
   iptablesCase,
   ipvsCase,
   ebpfCase,
-  ebpfTraffic,
+  traffic,
   counting,
   rivals,
   clientInstall,

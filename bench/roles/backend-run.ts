@@ -1,22 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import ebpf from "@turnout/backend-ebpf";
-import iptables from "@turnout/backend-iptables";
 import nft from "@turnout/backend-nft";
 import type { Store } from "@turnout/core";
 import { cpuTimeMs } from "../cpu-time.ts";
 import { createStore, createSubjectOf, createView, fillStore } from "../subject.ts";
 import type { Subject } from "../subject.ts";
-import { serviceObject, sliceObject, withNodePort } from "../workload.ts";
 import type { Shape } from "../workload.ts";
 import { createChanger, PAUSE_MS, WARM_UP } from "./changes.ts";
 import { firstSync } from "./cold-start.ts";
 import type { ColdStart } from "./cold-start.ts";
 
 /** Backends that are compared in one place of the laboratory. */
-export type ComparedBackend = "ebpf" | "nft" | "iptables" | CountingBackend;
-
-/** The same, and it counts for each Service. */
-export type CountingBackend = "ebpf, counting" | "nft, counting" | "nft, counting bytes";
+export type ComparedBackend = "ebpf" | "nft";
 
 /** What to bring in force, and where from. */
 export interface BackendParameters {
@@ -92,17 +87,6 @@ export async function backendAdopt(parameters: BackendParameters): Promise<Backe
   return { totalMs, observeMs: spentMs["observe"] ?? 0, objects };
 }
 
-/** Bring everything in force, and behind all others a service of UDP and one of TCP, both with the node port, and leave it there. */
-export async function backendRules({ backend, shape }: BackendParameters): Promise<void> {
-  const { store, subject } = await openFilled({ backend, shape });
-  store.upsert("Service", withNodePort(overUdp(serviceObject(shape.services), "spec")));
-  store.upsert("EndpointSlice", overUdp(sliceObject(shape.services, shape)));
-  store.upsert("Service", withNodePort(serviceObject(shape.services + 1)));
-  store.upsert("EndpointSlice", sliceObject(shape.services + 1, shape));
-  await firstSync(subject);
-  await subject.close();
-}
-
 async function openFilled({ backend, shape }: BackendParameters): Promise<{ readonly store: Store; readonly subject: Subject }> {
   const store = createStore();
   const subject = await OPEN[backend](store);
@@ -113,15 +97,4 @@ async function openFilled({ backend, shape }: BackendParameters): Promise<{ read
 const OPEN: Readonly<Record<ComparedBackend, (store: Store) => Promise<Subject>>> = {
   ebpf: (store) => createSubjectOf(createView(store), ebpf),
   nft: (store) => createSubjectOf(createView(store), nft),
-  "ebpf, counting": (store) => createSubjectOf(createView(store), ebpf, { raw: { ...ebpf.countingOptions } }),
-  "nft, counting": (store) => createSubjectOf(createView(store), nft, { raw: { ...nft.countingOptions } }),
-  "nft, counting bytes": (store) => createSubjectOf(createView(store), nft, { raw: { "count-bytes": true } }),
-  iptables: (store) => createSubjectOf(createView(store), iptables, { raw: { variant: "nft" } }),
 };
-
-/** The same with all ports of UDP; `below` is where they are. */
-function overUdp(object: Readonly<Record<string, unknown>>, below?: string): Record<string, unknown> {
-  if (below !== undefined) return { ...object, [below]: overUdp(object[below] as Record<string, unknown>) };
-  const ports = object["ports"] as readonly Readonly<Record<string, unknown>>[];
-  return { ...object, ports: ports.map((port) => ({ ...port, protocol: "UDP" })) };
-}

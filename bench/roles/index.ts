@@ -1,7 +1,7 @@
 import type { Harness } from "../line-channel.ts";
 import { adopt } from "./adopt.ts";
 import { apiServer } from "./api-server.ts";
-import { backendAdopt, backendRestore, backendRules, backendRun } from "./backend-run.ts";
+import { backendAdopt, backendRestore, backendRun } from "./backend-run.ts";
 import { baseline } from "./baseline.ts";
 import { stateServer } from "./state-server.ts";
 import { changes } from "./changes.ts";
@@ -30,7 +30,6 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "api-server": apiServer,
   "backend-adopt": backendAdopt,
   "backend-restore": backendRestore,
-  "backend-rules": backendRules,
   "backend-run": backendRun,
   baseline,
   stateServer,

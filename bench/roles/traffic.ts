@@ -1,27 +1,28 @@
-import { createSocket } from "node:dgram";
-import type { Socket as DatagramSocket } from "node:dgram";
-import { once } from "node:events";
-import { connect, createServer } from "node:net";
-import type { Socket } from "node:net";
+import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { softirqThreads, threadsTimeUs } from "../cpu-time.ts";
 import type { Harness } from "../line-channel.ts";
-import { TARGET_PORT } from "../workload.ts";
-import { connectOnce } from "./connect-ends.ts";
+import { ANSWERED_BYTES, connectTo, CONVERSATIONS, inTurn } from "../traffic-conversations.ts";
+import type { Conversation, Talk, TrafficMeasureName, TrafficPlace } from "../traffic-conversations.ts";
+import { TARGET_PORTS } from "../traffic-workload.ts";
+import { loadUdpSockets } from "../udp-socket.ts";
 
-/** What is asked for, and by which protocol. */
+/** What is asked for. */
 export interface TrafficTarget {
   readonly name: string;
-  readonly protocol: "TCP" | "UDP";
-  readonly address: string;
-  readonly port: number;
+  /** All of one family; they are asked in turn. */
+  readonly places: readonly TrafficPlace[];
+  /** What is measured here, of what the client measures; `connect`: single connects are timed. */
+  readonly measures: readonly (TrafficMeasureName | "connect")[];
 }
 
 /** What a client does to each target in turn, round after round. */
 export interface TrafficParameters {
   readonly targets: readonly TrafficTarget[];
+  /** In this order. */
+  readonly measures: readonly TrafficMeasureName[];
   readonly rounds: number;
-  /** How long each measure lasts, in ms. */
+  /** How long each measure of a target lasts, in ms. */
   readonly lengthMs: number;
   /** Connects that are timed in each round, one at a time. */
   readonly connects: number;
@@ -29,14 +30,9 @@ export interface TrafficParameters {
   readonly serverPid: number;
 }
 
-/** Where a server answers over UDP. */
-export interface TrafficServerParameters {
-  readonly addresses: readonly string[];
-}
-
 /** One measure. */
 export interface TrafficSample {
-  /** Connections, answers or bytes. */
+  /** Connections, answers, packets or bytes. */
   readonly perSecond: number;
   /** CPU time for each of them, in µs: of client, server and ksoftirqd, so what the kernel does on the way is in. */
   readonly cpuUs: number;
@@ -45,86 +41,71 @@ export interface TrafficSample {
 /** What came of it. */
 export interface TrafficSamples {
   /** A sample for each round: by target, by measure. */
-  readonly rates: Readonly<Record<string, Readonly<Record<string, readonly TrafficSample[]>>>>;
+  readonly rates: Readonly<Record<string, Readonly<Partial<Record<TrafficMeasureName, readonly TrafficSample[]>>>>>;
   /** What single connects took, of all rounds: by target. */
   readonly connectMs: Readonly<Record<string, readonly number[]>>;
 }
 
-const CONNECTS_AT_ONCE = 8;
-const BULK = Buffer.alloc(64 * 1024);
-/** A datagram that is not answered: so long it is waited for, and the run is worth nothing. */
-const SILENCE_MS = 2_000;
 /** How long a target has its turn. */
 const SLICE_MS = 20;
-/** For the server to be done with what was sent to it, before its CPU time is read. */
+/** Connects that are timed in a turn, of each target. */
+const CONNECTS_A_TURN = 20;
+/** Slices of each measure in the first round, which warms up. */
+const WARM_UP_SLICES = 2;
+/** For the server, and the network before it, to be done with what was sent, before that is counted and CPU time is read. */
 const SETTLE_MS = 4;
 
-/** Answer at these addresses until the harness goes away: over TCP with what came, but for bulk; over UDP with the datagram. Phase: `listening`, which nobody has to answer. */
-export async function trafficServer({ addresses }: TrafficServerParameters, harness: Harness): Promise<void> {
+/** Answer over TCP with what came, but for bulk, until the harness goes away, and take UDP, which nobody reads. Phase: `listening`, which nobody has to answer. */
+export async function trafficServer(_parameters: unknown, harness: Harness): Promise<void> {
   const server = createServer({ noDelay: true }, (socket) => {
     // Clients reset what they opened: that is no error here.
     socket.on("error", () => undefined);
-    socket.on("data", (data) => data.length < BULK.length / 16 && socket.write(data));
+    socket.on("data", (data) => data.length < ANSWERED_BYTES && socket.write(data));
   });
-  await new Promise<void>((resolve) => server.listen(TARGET_PORT, "0.0.0.0", 4096, resolve));
-  for (const address of addresses) {
-    // Bound to the one address: an answer comes from where the question went.
-    const datagrams = createSocket("udp4");
-    datagrams.on("message", (message, from) => datagrams.send(message, from.port, from.address));
-    await new Promise<void>((resolve) => datagrams.bind(TARGET_PORT, address, resolve));
-  }
+  await new Promise<void>((resolve) => server.listen(TARGET_PORTS.tcp, "::", 4096, resolve));
+  const sockets = await loadUdpSockets();
+  sockets.open("IPv6", sockets.addressOf("::", TARGET_PORTS.udp));
   await harness.reached("listening");
 }
 
 /**
  * Measure as a Node program sees it. Targets take turns, so that what else the machine does favours none.
- * Phase: `turn`, before each measure, so that clients can take turns, too.
+ * Phase: `turn`, before each slice of all targets and every few single connects, so that clients can take turns, too.
  */
 export async function trafficClient(parameters: TrafficParameters, harness: Harness): Promise<TrafficSamples> {
-  const { targets, rounds, lengthMs, connects, serverPid } = parameters;
-  const rates: Record<string, Record<string, TrafficSample[]>> = Object.fromEntries(targets.map(({ name }) => [name, {}]));
+  const { targets, measures, rounds, lengthMs, connects, serverPid } = parameters;
+  const rates: Record<string, Partial<Record<TrafficMeasureName, TrafficSample[]>>> = Object.fromEntries(
+    targets.map(({ name }) => [name, {}]),
+  );
   const connectMs: Record<string, number[]> = {};
-  const others = [serverPid, ...softirqThreads()];
+  const turn = (): Promise<void> => harness.reached("turn");
+  const spentUs = cpuClock([serverPid, ...softirqThreads()]);
   for (let round = 0; round <= rounds; round++) {
-    // The first round warms up.
     const isKept = round > 0;
-    await harness.reached("turn");
-    for (const [name, times] of await timeConnects(targets, connects)) if (isKept) (connectMs[name] ??= []).push(...times);
-    for (const measure of MEASURES) {
-      await harness.reached("turn");
-      for (const [name, sample] of await measureInSlices(measure, targets, { lengthMs, others }))
-        if (isKept) ((rates[name] ??= {})[measure.name] ??= []).push(sample);
+    for (const [name, times] of await timeConnects(targets, connects, turn)) if (isKept) (connectMs[name] ??= []).push(...times);
+    const slices = isKept ? Math.max(1, Math.round(lengthMs / SLICE_MS)) : WARM_UP_SLICES;
+    for (const measure of measures) {
+      const asked = targets.filter((target) => target.measures.includes(measure));
+      const sampled = await measureInSlices(measure, asked, { serverPid, slices, spentUs, turn });
+      for (const [name, sample] of sampled) if (isKept) ((rates[name] ??= {})[measure] ??= []).push(sample);
     }
   }
   return { rates, connectMs };
 }
 
-interface Limits {
-  readonly lengthMs: number;
-  /** Processes whose CPU time counts beside this one's. */
-  readonly others: readonly number[];
+/** CPU time so far of this process and others, µs. */
+function cpuClock(others: readonly number[]): () => number {
+  return () => {
+    const { user, system } = process.cpuUsage();
+    return others.reduce((sum, pid) => sum + threadsTimeUs(pid), user + system);
+  };
 }
 
-/** Traffic to one target that goes on whenever it is its turn. */
-interface Conversation {
-  /** Resolves to how much there was: connections, answers or bytes. */
-  work(isOver: () => boolean): Promise<number>;
-  end(): void;
+interface Slicing extends Pick<Talk, "serverPid"> {
+  readonly slices: number;
+  readonly spentUs: () => number;
+  readonly turn: () => Promise<void>;
 }
-
-interface Measure {
-  readonly name: string;
-  readonly protocol: TrafficTarget["protocol"];
-  readonly begin: (target: TrafficTarget) => Promise<Conversation>;
-}
-
-const MEASURES: readonly Measure[] = [
-  { name: "connects", protocol: "TCP", begin: (target) => Promise.resolve(connecting(target)) },
-  { name: "requests", protocol: "TCP", begin: asking },
-  { name: "bulk", protocol: "TCP", begin: sending },
-  { name: "connected", protocol: "UDP", begin: (target) => askingByDatagram(target, true) },
-  { name: "unconnected", protocol: "UDP", begin: (target) => askingByDatagram(target, false) },
-];
 
 /** What a target got in all its slices. */
 interface Slices {
@@ -140,111 +121,50 @@ interface Slices {
  * than a proxy costs, but not from one slice to the next.
  */
 async function measureInSlices(
-  measure: Measure,
+  measure: TrafficMeasureName,
   targets: readonly TrafficTarget[],
-  limits: Limits,
+  { serverPid, slices, spentUs, turn }: Slicing,
 ): Promise<ReadonlyMap<string, TrafficSample>> {
   const all: Slices[] = [];
   try {
-    for (const target of targets.filter(({ protocol }) => protocol === measure.protocol))
-      all.push({ name: target.name, conversation: await measure.begin(target), count: 0, tookMs: 0, cpuUs: 0 });
-    for (let slice = 0; slice < limits.lengthMs / SLICE_MS; slice++)
-      for (const one of slice % 2 === 0 ? all : all.toReversed()) await addSlice(one, limits);
+    for (const { name, places } of targets)
+      all.push({ name, conversation: await CONVERSATIONS[measure]({ places, serverPid }), count: 0, tookMs: 0, cpuUs: 0 });
+    for (let slice = 0; slice < slices; slice++) {
+      await turn();
+      for (const one of slice % 2 === 0 ? all : all.toReversed()) await addSlice(one, spentUs);
+    }
   } finally {
     for (const { conversation } of all) conversation.end();
   }
+  const [idle] = all.filter(({ count }) => count === 0);
+  if (idle !== undefined) throw new Error(`${measure} to ${idle.name}: nothing arrived`);
   return new Map(all.map(({ name, count, tookMs, cpuUs }) => [name, { perSecond: (count * 1000) / tookMs, cpuUs: cpuUs / count }]));
 }
 
-async function addSlice(slices: Slices, { others }: Limits): Promise<void> {
-  const spentUs = (): number => {
-    const { user, system } = process.cpuUsage();
-    return others.reduce((sum, pid) => sum + threadsTimeUs(pid), user + system);
-  };
+async function addSlice(slices: Slices, spentUs: () => number): Promise<void> {
   const startUs = spentUs();
   const startMs = performance.now();
-  slices.count += await slices.conversation.work(() => performance.now() - startMs >= SLICE_MS);
+  const { conversation } = slices;
+  const before = conversation.count();
+  await conversation.work(() => performance.now() - startMs >= SLICE_MS);
   slices.tookMs += performance.now() - startMs;
   await sleep(SETTLE_MS);
+  slices.count += conversation.count() - before;
   slices.cpuUs += spentUs() - startUs;
 }
 
 /** Time connects, one at a time; targets take turns at each. */
-async function timeConnects(targets: readonly TrafficTarget[], count: number): Promise<ReadonlyMap<string, readonly number[]>> {
-  const tcp = targets.filter(({ protocol }) => protocol === "TCP").map((target) => ({ target, times: [] as number[] }));
-  for (let k = 0; k < count; k++) for (const { target, times } of tcp) times.push(await connectOnce(target));
-  return new Map(tcp.map(({ target, times }) => [target.name, times]));
-}
-
-/** New connections, several at once. */
-function connecting(target: TrafficTarget): Conversation {
-  return {
-    async work(isOver) {
-      const counts = await Promise.all(
-        Array.from({ length: CONNECTS_AT_ONCE }, async () => {
-          let count = 0;
-          for (; !isOver(); count++) await connectOnce(target);
-          return count;
-        }),
-      );
-      return counts.reduce((sum, count) => sum + count, 0);
-    },
-    end: () => undefined,
-  };
-}
-
-/** Questions and answers of a byte over one connection that is kept. */
-async function asking(target: TrafficTarget): Promise<Conversation> {
-  const socket = await opened(target);
-  return {
-    async work(isOver) {
-      let count = 0;
-      for (; !isOver(); count++) {
-        const answered = once(socket, "data");
-        socket.write("p");
-        await answered;
-      }
-      return count;
-    },
-    end: () => void socket.resetAndDestroy(),
-  };
-}
-
-/** As much as goes, one way. */
-async function sending(target: TrafficTarget): Promise<Conversation> {
-  const socket = await opened(target);
-  const sent = (): number => socket.bytesWritten - socket.writableLength;
-  return {
-    async work(isOver) {
-      const before = sent();
-      while (!isOver()) if (!socket.write(BULK)) await once(socket, "drain");
-      return sent() - before;
-    },
-    end: () => void socket.resetAndDestroy(),
-  };
-}
-
-/** Datagrams and their answers, one after another; each is sent to the service anew unless the socket is connected. */
-async function askingByDatagram({ address, port }: TrafficTarget, isConnected: boolean): Promise<Conversation> {
-  const socket: DatagramSocket = createSocket("udp4");
-  if (isConnected) await new Promise<void>((resolve) => socket.connect(port, address, resolve));
-  return {
-    async work(isOver) {
-      let count = 0;
-      for (; !isOver(); count++) {
-        const answered = once(socket, "message", { signal: AbortSignal.timeout(SILENCE_MS) });
-        if (isConnected) socket.send("p");
-        else socket.send("p", port, address);
-        await answered;
-      }
-      return count;
-    },
-    end: () => void socket.close(),
-  };
-}
-
-async function opened({ address, port }: TrafficTarget): Promise<Socket> {
-  const socket = connect({ host: address, port, noDelay: true });
-  await once(socket, "connect");
-  return socket;
+async function timeConnects(
+  targets: readonly TrafficTarget[],
+  count: number,
+  turn: () => Promise<void>,
+): Promise<ReadonlyMap<string, readonly number[]>> {
+  const timed = targets
+    .filter(({ measures }) => measures.includes("connect"))
+    .map(({ name, places }) => ({ name, next: inTurn(places), times: [] as number[] }));
+  for (let k = 0; k < count; k++) {
+    if (k % CONNECTS_A_TURN === 0) await turn();
+    for (const { next, times } of timed) times.push(await connectTo(next()));
+  }
+  return new Map(timed.map(({ name, times }) => [name, times]));
 }

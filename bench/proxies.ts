@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { IPFamily } from "@turnout/core";
 import type { NodePlace } from "@turnout/lab";
-import { kubeProxyConfig, kubeProxySync } from "../kube-proxy/process.ts";
-import type { KubeProxyMode } from "../kube-proxy/process.ts";
-import { followSyncs } from "../kube-proxy/sync-log.ts";
-import type { ProxySync } from "../kube-proxy/sync-log.ts";
-import { placeTools } from "../kube-proxy/tools.ts";
-import type { Variant } from "../kube-proxy/tools.ts";
-import { TURNOUT } from "../role-process.ts";
+import { kubeProxyConfig, kubeProxySync } from "./kube-proxy/process.ts";
+import type { KubeProxyMode } from "./kube-proxy/process.ts";
+import { followSyncs } from "./kube-proxy/sync-log.ts";
+import type { ProxySync } from "./kube-proxy/sync-log.ts";
+import { placeTools } from "./kube-proxy/tools.ts";
+import type { Variant } from "./kube-proxy/tools.ts";
+import { TURNOUT } from "./role-process.ts";
 
-/** A proxy that one can move from or to. */
+/** A proxy as a user starts it. */
 export type ProxyKind =
   | { readonly program: "kube-proxy"; readonly mode: KubeProxyMode; readonly variant: Variant }
   | { readonly program: "turnout"; readonly flags: readonly string[] };
@@ -33,11 +33,18 @@ const FORMER_IS_GONE = ["the rules of a former proxy were removed", "connections
 /** For Turnout to remove what a former proxy left. */
 const FORMER_GONE_MS = 120_000;
 
-const turnout = (...flags: readonly string[]): ProxyKind => ({ program: "turnout", flags });
+/** `turnout run` with flags. */
+export const turnout = (...flags: readonly string[]): ProxyKind => ({ program: "turnout", flags });
 const iptables = (variant: Variant): ProxyKind => turnout("--backend", "iptables", "--backend-option", `variant=${variant}`);
 
+/** Names of {@link HOST_PROXIES}. */
+export type HostProxy =
+  | `kube-proxy ${"nftables" | "iptables (nft)" | "iptables (legacy)"}`
+  | 'turnout, mode ""'
+  | `turnout ${"nft" | "iptables (nft)" | "iptables (legacy)" | "ebpf"}`;
+
 /** Those that this machine's own kernel can play, by the names that the table has. */
-export const HOST_PROXIES: Readonly<Record<string, ProxyKind>> = {
+export const HOST_PROXIES: Readonly<Record<HostProxy, ProxyKind>> = {
   "kube-proxy nftables": { program: "kube-proxy", mode: "nftables", variant: "nft" },
   "kube-proxy iptables (nft)": { program: "kube-proxy", mode: "iptables", variant: "nft" },
   "kube-proxy iptables (legacy)": { program: "kube-proxy", mode: "iptables", variant: "legacy" },
