@@ -34,7 +34,7 @@ const TARGETS: Readonly<Record<TargetName, TargetSpec>> = {
   "plain IPv6": { family: "IPv6", kind: "plain", inside: "cluster IP, IPv6", outside: "node port, IPv6", measures: FEW },
   sticky: { family: "IPv4", kind: "sticky", inside: "cluster IP, affinity", outside: "node port, affinity", measures: FEW },
   // Source ranges are for load-balancer IPs, which pods and the node reach as they reach cluster IPs.
-  ranged: { family: "IPv4", kind: "ranged", inside: undefined, outside: "load balancer, source ranges", measures: FEW },
+  ranged: { family: "IPv4", kind: "ranged", inside: undefined, outside: "load balancer, ranges", measures: FEW },
 };
 
 /** In the order of tables. */
