@@ -62,7 +62,7 @@ function pinned(name: string): unknown {
 async function mend(left: LeftObjects | undefined): Promise<readonly string[]> {
   const changed = left === undefined ? [] : ledger.believe(left);
   expect(await apply()).toBe(changed.length);
-  return changed;
+  return changed.map(({ id }) => id);
 }
 
 describe("a foreign hand", () => {

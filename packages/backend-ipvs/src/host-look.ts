@@ -5,13 +5,16 @@ import type { OwnAddresses } from "@turnout/host";
 import type { IpsetTool } from "@turnout/host/ipset";
 import { hidesRules } from "@turnout/host/iptables";
 import type { IptablesTool } from "@turnout/host/iptables";
+import type { TableName } from "@turnout/host/iptables/text";
+import { partOf } from "@turnout/host/ipvs/model";
 import { IPVS_PARAMETER, parametersOf } from "./layout.ts";
 import { DEVICE } from "./names.ts";
 import type { VirtualAddress } from "./objects.ts";
-import { ownSets } from "./observe.ts";
+import { ownership, ownSets } from "./observe.ts";
 import type { Look } from "./observe.ts";
 import type { IpvsOptions } from "./options.ts";
 import { largerSet } from "./sets.ts";
+import type { Touched } from "./signs.ts";
 import type { IpvsWorld } from "./world.ts";
 
 /** One family's hands on the host. */
@@ -53,6 +56,38 @@ export async function lookAtHost(
   };
 }
 
+/**
+ * Look at some of it: at tables, parts of the virtual servers, sets and addresses.
+ *
+ * Edges: of sets without members nothing is read. All sets are, where nothing else tells whose a virtual server is.
+ * @throws {ProxyError} as {@link lookAtHost}.
+ */
+export async function lookAtParts(
+  { family, world, sets, addresses, options }: HostParts,
+  tool: Pick<IptablesTool, "save">,
+  touched: Touched,
+  signal: AbortSignal,
+): Promise<Look> {
+  const { parts } = touched;
+  const saved: Record<TableName, string> = { ...NO_RULES };
+  for (const table of touched.tables) saved[table] = await tool.save(table, signal);
+  const look: Look = {
+    ...NOTHING,
+    saved,
+    listing: parts.size === 0 ? NOTHING.listing : await world.ipvs.list(family, (server) => parts.has(partOf(server))),
+    bound: parts.size > 0 || touched.addresses ? await addresses.list() : [],
+  };
+  const isOurs = ownership(look, family, options.excludeCIDRs);
+  const isPlain = look.listing.virtualServers.every(isOurs);
+  const filled = [...touched.sets].flatMap(([name, hasMembers]) => (hasMembers === true ? [name] : []));
+  const wanted = isPlain ? filled : ownSets(family);
+  return {
+    ...look,
+    sets: wanted.length === 0 ? look.sets : await sets.save(wanted, signal),
+    hostAddresses: isPlain ? [] : await othersAddresses(world, family),
+  };
+}
+
 /** Look at all but the rules. What isn't installed or loaded made nothing of ours. */
 export async function lookAtWhatIsLeft(parts: HostParts, signal: AbortSignal): Promise<Look> {
   const { world, family, sets } = parts;
@@ -72,12 +107,16 @@ async function ofFamily(
   signal: AbortSignal,
 ): Promise<Pick<Look, "bound" | "hostAddresses" | "parameters">> {
   const wanted = Object.keys(parametersOf(family, options.strictARP, world.losesReusedPorts));
-  const all = await world.netlink.addresses(family);
   return {
     parameters: await readParameters(world.exec, wanted, signal),
     bound: await addresses.list(),
-    hostAddresses: all.flatMap(({ ip, link }) => (link === DEVICE ? [] : [ip])),
+    hostAddresses: await othersAddresses(world, family),
   };
+}
+
+/** The host's addresses but for ours. */
+async function othersAddresses({ netlink }: Pick<IpvsWorld, "netlink">, family: IPFamily): Promise<readonly string[]> {
+  return (await netlink.addresses(family)).flatMap(({ ip, link }) => (link === DEVICE ? [] : [ip]));
 }
 
 /** What a tool says; something else where the tool isn't installed, or the kernel has nothing that it could tell of. */

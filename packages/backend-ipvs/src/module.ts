@@ -16,7 +16,7 @@ import type {
   Plan,
   ServicePort,
 } from "@turnout/core/backend";
-import { EchoCount, Mutex, OwnAddresses, OwnCommits, SignWatch } from "@turnout/host";
+import { EchoCount, Mutex, OwnAddresses, OwnCommits } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { IpsetTool } from "@turnout/host/ipset";
 import { IptablesLookup, IptablesTool, SectionRestore } from "@turnout/host/iptables";
@@ -36,8 +36,9 @@ import type { Step } from "./plan.ts";
 import { probeIpvs } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { BoundCount, readSigns } from "./signs.ts";
+import { BoundCount } from "./signs.ts";
 import { watchHost } from "./watch.ts";
+import { Watches } from "./watches.ts";
 import { createIpvsWorld } from "./world.ts";
 import type { IpvsWorld } from "./world.ts";
 
@@ -92,7 +93,7 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
   readonly #parts: HostParts;
   readonly #echoes = new EchoCount();
   readonly #bound = new BoundCount();
-  readonly #signs: SignWatch;
+  readonly #watches: Watches;
   readonly #applier: Applier;
   readonly #leaver: Leaver;
 
@@ -100,7 +101,7 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
     this.#tool = new IptablesTool(world, family, lookup);
     const [sets, addresses] = [new IpsetTool(world.exec), new OwnAddresses(world, OWN_DEVICE, family, mutex)];
     this.#parts = { family, world, options, sets, addresses };
-    this.#signs = new SignWatch({ clock: world.clock, look: () => readSigns({ family, world, tool: this.#tool, bound: this.#bound }) });
+    this.#watches = new Watches({ family, world, tool: this.#tool, bound: this.#bound });
     const rules = new SectionRestore(this.#tool, world.log, { own: new OwnCommits(), echoes: this.#echoes });
     this.#applier = new Applier({ world, family, sets, rules, addresses, drainMs: options.drainSeconds * 1000 });
     this.#leaver = new Leaver(this.#parts, this.#tool);
@@ -150,7 +151,7 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
   }
 
   apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IpvsObject>> {
-    return this.#signs.during(() => this.#applier.apply(plan, signal).finally(() => this.#bound.forget()));
+    return this.#watches.during(plan.steps, () => this.#applier.apply(plan, signal).finally(() => this.#bound.forget()));
   }
 
   /** The kernel counts for virtual servers, as `ipvsadm -Ln --stats` shows; what the sets refuse or drop is counted for nobody. */
@@ -170,8 +171,8 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
   }
 
   watch(signal: AbortSignal): AsyncIterable<HostEvent<IpvsFacts>> {
-    const { world, family } = this.#parts;
-    return watchHost({ world, family, tool: this.#tool, echoes: this.#echoes, signs: this.#signs, bound: this.#bound }, signal);
+    const [parts, tool, echoes, watches, bound] = [this.#parts, this.#tool, this.#echoes, this.#watches, this.#bound];
+    return watchHost({ parts, tool, echoes, watches, bound }, signal);
   }
 
   /** All at once: connections through IPVS end. */

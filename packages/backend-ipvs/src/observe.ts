@@ -85,9 +85,9 @@ export function readLook(
   return { objects, lingering };
 }
 
-/** Tell which virtual servers are ours. */
-function ownership(
-  { sets, bound, hostAddresses }: Look,
+/** Tell which virtual servers are ours. Those that a part of a look shows to be ours are so by all of it. Pure. */
+export function ownership(
+  { sets, bound, hostAddresses }: Pick<Look, "sets" | "bound" | "hostAddresses">,
   family: IPFamily,
   excludeCIDRs: readonly string[],
 ): (server: VirtualServer) => boolean {

@@ -1,12 +1,20 @@
 import type { IPFamily } from "@turnout/core/backend";
 import type { NftEvent, SignChanges, Signs } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
+import type { TableName } from "@turnout/host/iptables/text";
+import { partOf } from "@turnout/host/ipvs/model";
 import { isOwnChain, JUMPS, SHARED_CHAINS } from "./layout.ts";
-import { DEVICE } from "./names.ts";
+import { DEVICE, setName } from "./names.ts";
+import { readKey } from "./objects.ts";
+import type { IpvsObject } from "./objects.ts";
 import { ownSets } from "./observe.ts";
+import type { Step } from "./plan.ts";
+import { setNameOf } from "./sets.ts";
 import type { IpvsWorld } from "./world.ts";
 
-const TABLES = ["nat", "filter", "mangle"] as const;
+const TABLES: readonly TableName[] = ["nat", "filter", "mangle"];
+/** A plan of more objects is taken to write to all parts. */
+const OBJECTS_MAX = 1_000;
 
 /** What is looked at. */
 export interface SignSources {
@@ -33,41 +41,139 @@ export class BoundCount {
 }
 
 /**
- * Read the signs of what is ours: how many virtual and real servers there are, members of our sets, addresses on our device, and how much tables of
- * legacy iptables hold.
+ * Read what the kernel tells in a few calls: how many virtual and real servers there are, with a digest of their settings in parts; addresses on our
+ * device; how much tables of legacy iptables hold.
  *
- * Edges: addresses of real servers, and virtual servers of IPv6, are in no sign.
+ * Edges: addresses and weights of real servers, and virtual servers of IPv6, are in {@link readContents} alone.
  */
-export async function readSigns({ family, world, tool, bound }: SignSources): Promise<Signs> {
+export async function readServers({ family, world, tool, bound }: SignSources): Promise<Signs> {
   const { netlink, ipvs } = world;
   const signs = new Map<string, string>();
   if (tool.variant === "legacy") {
     for (const table of TABLES) {
       const info = netlink.legacyTableInfo(family, table);
-      if (info !== undefined) signs.set(`rules of table ${table}`, [info.entries, info.bytes, ...info.offsets].join(" "));
+      if (info !== undefined) signs.set(`table ${table}`, [info.entries, info.bytes, ...info.offsets].join(" "));
     }
   }
   if (family === "IPv4") {
-    const { virtualServers, realServers, digest } = ipvs.summary();
-    signs.set("virtual servers", `${virtualServers} ${digest}`);
+    const { virtualServers, realServers, digests } = ipvs.summary();
+    signs.set("virtual servers", String(virtualServers));
     signs.set("real servers", String(realServers));
+    addParts(signs, "settings", digests);
   }
-  const sizes = await netlink.setSizes();
-  for (const name of ownSets(family)) signs.set(`members of set ${name}`, String(sizes.get(name) ?? "none"));
-  signs.set(`addresses on ${DEVICE}`, String(await bound.read(netlink, family)));
+  signs.set("addresses", String(await bound.read(netlink, family)));
   return signs;
+}
+
+/** Count the members of some of our sets. The kernel goes through them. */
+export async function readSets({ world }: Pick<SignSources, "world">, names: Iterable<string>): Promise<Signs> {
+  const sizes = await world.netlink.setSizes([...names]);
+  return new Map(Array.from(sizes, ([name, size]) => [setSign(name), String(size)]));
+}
+
+/** Read what takes long: a digest of all virtual servers with their real servers and weights, in parts, and how many members each of our sets has. */
+export async function readContents({ family, world }: Pick<SignSources, "family" | "world">): Promise<Signs> {
+  const signs = new Map(await readSets({ world }, ownSets(family)));
+  addParts(signs, "contents", await world.ipvs.contents(family));
+  return signs;
+}
+
+/** The sets that have members, by the signs of {@link readContents}, but for the largest, which has all endpoints: they are looked at often. Pure. */
+export function filledSets(signs: Signs, family: IPFamily): readonly string[] {
+  const largest = setName("KUBE-LOOP-BACK", family);
+  return ownSets(family).filter((name) => name !== largest && (signs.get(setSign(name)) ?? "0") !== "0");
+}
+
+/** The sign of how many members a set has. */
+export function setSign(name: string): string {
+  return `set ${name}`;
+}
+
+function addParts(signs: Map<string, string>, sign: "settings" | "contents", digests: Int32Array): void {
+  for (const [part, digest] of digests.entries()) if (digest !== 0) signs.set(`${sign} ${part}`, String(digest));
+}
+
+/** Which signs of {@link readContents} steps can change; undefined: any. Pure. */
+export function writtenContents(steps: readonly Step[]): ReadonlySet<string> | undefined {
+  const objects = steps.flatMap(objectsOf);
+  if (objects.length > OBJECTS_MAX) return undefined;
+  return new Set(
+    objects.flatMap((object) => {
+      if (object.kind === "service" || object.kind === "server") return [contentsOf(partOf(readKey(object.key)))];
+      return object.kind === "entry" ? [setSign(setNameOf(object))] : [];
+    }),
+  );
+}
+
+function objectsOf(step: Step): readonly IpvsObject[] {
+  switch (step.do) {
+    case "serve":
+      return step.changes.map(({ object }) => object);
+    case "drain":
+      return step.servers.map(({ object }) => object);
+    case "strip":
+      return step.servers;
+    case "withdraw":
+      return step.services;
+    case "fill":
+    case "empty":
+      return step.entries;
+    default:
+      return [];
+  }
+}
+
+/** The sign of what a part of the virtual servers holds. */
+export function contentsOf(part: number): string {
+  return `contents ${part}`;
+}
+
+/** What signs, or a commit, say was touched. */
+export interface Touched {
+  readonly tables: ReadonlySet<TableName>;
+  /** Parts of the virtual servers. */
+  readonly parts: ReadonlySet<number>;
+  /** Sets, each with whether it has members, or undefined where it is gone. */
+  readonly sets: ReadonlyMap<string, boolean | undefined>;
+  readonly addresses: boolean;
+}
+
+/** Sort what has changed. Pure. */
+export function touchedBy(changes: SignChanges): Touched {
+  const [tables, parts, sets] = [new Set<TableName>(), new Set<number>(), new Map<string, boolean | undefined>()];
+  for (const [sign, { now }] of changes) {
+    const [kind, name = ""] = sign.split(" ");
+    if (kind === "table") tables.add(name as TableName);
+    else if (kind === "settings" || kind === "contents") parts.add(Number(name));
+    else if (kind === "set") sets.set(name, now === undefined ? undefined : now !== "0");
+  }
+  return { tables, parts, sets, addresses: changes.has("addresses") };
 }
 
 /** Say what has changed, for people; the kernel doesn't know by whom. Pure. */
 export function explainSigns(changes: SignChanges): string {
   const number = (text: string | undefined): string => text?.split(" ")[0] ?? "none";
-  const texts = Array.from(changes, ([sign, { before, now }]) => `${sign} (${number(now)} instead of ${number(before)})`);
-  return `somebody changed ${texts.slice(0, 4).join(", ")}${texts.length > 4 ? ` and ${texts.length - 4} more` : ""}; the kernel does not tell who`;
+  const hasCount = changes.has("virtual servers") || changes.has("real servers");
+  const texts = Array.from(changes, ([sign, { before, now }]): string | undefined => {
+    const [kind, name] = sign.split(" ");
+    if (kind === "contents") return "real servers, or their weights";
+    if (kind === "settings") return hasCount ? undefined : "virtual servers, as many as before";
+    const what =
+      kind === "table"
+        ? `rules of table ${name}`
+        : kind === "set"
+          ? `members of set ${name}`
+          : kind === "addresses"
+            ? `addresses on ${DEVICE}`
+            : sign;
+    return `${what} (${number(now)} instead of ${number(before)})`;
+  });
+  const told = [...new Set(texts.filter((text) => text !== undefined))];
+  return `somebody changed ${told.slice(0, 4).join(", ")}${told.length > 4 ? ` and ${told.length - 4} more` : ""}; the kernel does not tell who`;
 }
 
-/** Say what somebody else did to chains of ours, if a commit tells so. Pure. */
-export function explainCommit(event: NftEvent, family: IPFamily): string | undefined {
-  if (event.kind === "lost") return "the ruleset changed faster than the kernel could tell";
+/** Say which of our tables somebody else's commit touched, if it touched chains of ours. Pure. */
+export function tablesTouched(event: Extract<NftEvent, { kind: "commit" }>, family: IPFamily): ReadonlySet<TableName> {
   const ip = family === "IPv4" ? "ip" : "ip6";
   const isOurs = (full: string, chain: string): boolean =>
     TABLES.some(
@@ -77,8 +183,7 @@ export function explainCommit(event: NftEvent, family: IPFamily): string | undef
           isOwnChain(table, chain) ||
           JUMPS.some((jump) => jump.table === table && jump.from === chain)),
     );
-  const touched = event.tables.filter((full) => TABLES.some((table) => full === `${ip} ${table}`));
   const changes = event.changes();
   const isTouched = changes === undefined || changes.some(({ table, kind, name }) => kind === "table" || isOurs(table, name));
-  return touched.length > 0 && isTouched ? `${event.process} (pid ${event.pid}) changed table ${touched.join(", ")}` : undefined;
+  return new Set(isTouched ? TABLES.filter((table) => event.tables.includes(`${ip} ${table}`)) : []);
 }

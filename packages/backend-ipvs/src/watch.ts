@@ -1,20 +1,21 @@
-import type { HostEvent, IPFamily } from "@turnout/core/backend";
+import type { Drift, HostEvent } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
-import type { EchoCount, NftEvent, SignChanges, SignWatch } from "@turnout/host";
+import type { EchoCount, NftEvent, SignChanges } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { IpvsFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
-import { explainCommit, explainSigns } from "./signs.ts";
+import { seeTouched } from "./seen.ts";
+import type { Sight } from "./seen.ts";
+import { explainSigns, tablesTouched, touchedBy } from "./signs.ts";
 import type { BoundCount } from "./signs.ts";
-import type { IpvsWorld } from "./world.ts";
+import type { Watches } from "./watches.ts";
 
 /** What watching needs. */
 export interface WatchOptions {
-  readonly world: IpvsWorld;
-  readonly family: IPFamily;
-  readonly tool: Pick<IptablesTool, "choice">;
+  readonly parts: Sight["parts"];
+  readonly tool: Pick<IptablesTool, "choice" | "save">;
   readonly echoes: EchoCount;
-  readonly signs: Pick<SignWatch, "follow">;
+  readonly watches: Pick<Watches, "follow" | "look" | "sinceNow">;
   readonly bound: BoundCount;
 }
 
@@ -25,31 +26,52 @@ interface News {
 }
 
 /** Tell of the host's addresses, as they are now and when they change, and of what others do to what is ours. */
-export async function* watchHost(
-  { world, family, tool, echoes, signs, bound }: WatchOptions,
-  signal: AbortSignal,
-): AsyncIterable<HostEvent<IpvsFacts>> {
-  const { netlink, clock } = world;
+export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<IpvsFacts>> {
+  const { parts, tool, echoes, watches, bound } = options;
+  const { netlink, clock } = parts.world;
   const isNft = (await tool.choice(signal)).variant === "nft";
   const inbox = new Inbox<News>(clock, signal);
   inbox.follow(netlink.watchAddresses(signal), () => {
     bound.forget();
+    // Ours may be among them; a failure is told to those who follow.
+    void watches.look();
     return {};
   });
   bound.forget();
   if (isNft) inbox.follow(netlink.watchNft(signal), (commit) => ({ commit }));
-  inbox.follow(signs.follow(signal), (changes) => ({ changes }));
+  for (const signs of watches.follow(signal)) inbox.follow(signs, (changes) => ({ changes }));
   echoes.start();
   // What changed since the probe is told, too.
-  yield { kind: "facts", facts: await readFacts(world) };
+  yield { kind: "facts", facts: await readFacts(parts.world) };
   for (let news = await inbox.next(); news !== "end" && news !== "due"; news = await inbox.next()) {
-    if (news.changes !== undefined) yield { kind: "drift", what: explainSigns(news.changes) };
-    else if (news.commit === undefined) yield { kind: "facts", facts: await readFacts(world) };
+    if (news.changes !== undefined) yield await signDrift(news.changes, options, signal);
+    else if (news.commit === undefined) yield { kind: "facts", facts: await readFacts(parts.world) };
     else {
-      const what = explainCommit(news.commit, family);
-      const isLost = news.commit.kind === "lost";
-      if (isLost) echoes.start(clock.nowMs());
-      if (what !== undefined && (isLost || echoes.hear(clock.nowMs()) !== "ours")) yield { kind: "drift", what };
+      const drift = await commitDrift(news.commit, options, signal);
+      if (drift !== undefined) yield drift;
     }
   }
+}
+
+async function signDrift(changes: SignChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
+  if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
+  return { kind: "drift", what: explainSigns(changes), left: await seeTouched(touchedBy(changes), options, signal) };
+}
+
+/** What somebody else did to rules of ours, or may have done, if a commit tells so. */
+async function commitDrift(event: NftEvent, options: WatchOptions, signal: AbortSignal): Promise<Drift | undefined> {
+  const { parts, echoes } = options;
+  const nowMs = parts.world.clock.nowMs();
+  if (event.kind === "lost") {
+    echoes.start(nowMs);
+    return { kind: "drift", what: "the ruleset changed faster than the kernel could tell" };
+  }
+  const ip = parts.family === "IPv4" ? "ip" : "ip6";
+  const tables = tablesTouched(event, parts.family);
+  if (tables.size === 0) return undefined;
+  const whose = echoes.hear(nowMs);
+  if (whose === "ours") return undefined;
+  const what = `${event.process} (pid ${event.pid}) changed table ${Array.from(tables, (table) => `${ip} ${table}`).join(", ")}`;
+  if (whose === "perhaps another's") return { kind: "drift", what };
+  return { kind: "drift", what, left: await seeTouched({ tables, parts: new Set(), sets: new Map(), addresses: false }, options, signal) };
 }

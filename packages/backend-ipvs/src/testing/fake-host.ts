@@ -74,6 +74,7 @@ class FakeIpvsHost implements IpvsFakeHost {
       ipvs: this.ipvs,
       losesReusedPorts: false,
     };
+    this.#netlink.serveSets((name) => this.ipset.sets.get(name)?.entries.size);
     this.ipset.run("restore", "create SOMEBODYS hash:ip family inet\nadd SOMEBODYS 192.0.2.9\n");
     const service = { family: "IPv4", protocol: "TCP", address: "192.0.2.80", port: 80 } as const;
     this.ipvs.run(
@@ -207,6 +208,11 @@ class FakeIpvsHost implements IpvsFakeHost {
     );
     const chosen = entries[Math.floor(random() * entries.length)];
     if (chosen === undefined) return undefined;
+    if (random() < 0.2) {
+      const [name = ""] = chosen.split(" ");
+      this.ipset.run(`flush ${name}`);
+      return `ipset flush ${name}`;
+    }
     this.ipset.run(`del ${chosen}`);
     return `ipset del ${chosen}`;
   }
@@ -216,9 +222,24 @@ class FakeIpvsHost implements IpvsFakeHost {
     const service = services[Math.floor(random() * services.length)];
     if (service === undefined) return undefined;
     const [server] = service.realServers;
-    if (server === undefined || random() < 0.5) this.ipvs.run({ verb: "delete-service", service });
-    else this.ipvs.run({ verb: "delete-server", service, server });
-    return `ipvsadm: took ${hostPort(service.address, service.port)} or a server of it`;
+    const name = hostPort(service.address, service.port);
+    const roll = random();
+    if (server === undefined || roll < 0.3) {
+      this.ipvs.run({ verb: "delete-service", service });
+      return `ipvsadm: took ${name}`;
+    }
+    if (roll < 0.55) {
+      this.ipvs.run({ verb: "delete-server", service, server });
+      return `ipvsadm: took a server of ${name}`;
+    }
+    if (roll < 0.8) {
+      const weight = server.weight === 0 ? 7 : 0;
+      this.ipvs.run({ verb: "edit-server", service, server: { ...server, weight } });
+      return `ipvsadm: weight ${weight} for a server of ${name}`;
+    }
+    const address = service.family === "IPv4" ? "198.18.0.9" : "2001:db8::9";
+    this.ipvs.run({ verb: "add-server", service, server: { address, port: 80, weight: 1 } });
+    return `ipvsadm: added a server to ${name}`;
   }
 
   #tamperWithAddresses(random: () => number): string | undefined {

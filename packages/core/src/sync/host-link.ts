@@ -2,7 +2,7 @@ import { objectId } from "../contract/backend.ts";
 import type { Backend, Delta, KernelObject, LeftObjects, Outcome, Plan, Turn } from "../contract/backend.ts";
 import { demandObserved, demandOutcome } from "../contract/check-module.ts";
 import { operatingError, ProxyError } from "../model/errors.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Drifted, Ledger } from "./ledger.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 import type { Clock, Log } from "../contract/world.ts";
 
@@ -34,7 +34,7 @@ export interface Findings {
   readonly hasMended: boolean;
   /** How many objects were otherwise than we had left them. */
   readonly drifted: number;
-  /** Some of them, for people. */
+  /** What was done to some of them, for people: `removed element … (shop/cart:http)`. */
   readonly driftedSome: readonly string[];
 }
 
@@ -87,13 +87,17 @@ export class HostLink<H, K extends KernelObject, S> {
     this.#findings = { ...this.#findings, hasMended: true };
   }
 
-  #found(drifted: readonly string[]): void {
+  #found(drifted: readonly Drifted[]): void {
     const { driftedSome } = this.#findings;
-    this.#findings = {
-      ...this.#findings,
-      drifted: this.#findings.drifted + drifted.length,
-      driftedSome: [...driftedSome, ...drifted.slice(0, FOUND_MAX)].slice(0, FOUND_MAX),
-    };
+    const told = drifted.slice(0, FOUND_MAX - driftedSome.length).map((one) => this.#textOf(one));
+    this.#findings = { ...this.#findings, drifted: this.#findings.drifted + drifted.length, driftedSome: [...driftedSome, ...told] };
+  }
+
+  /** What was done to what, and to which of many rows it belongs. */
+  #textOf({ id, fate }: Drifted): string {
+    const [row, ...others] = this.#options.ledger.ownersOf([id]);
+    const more = others.length === 0 ? "" : ` and ${others.length} more`;
+    return row === undefined ? `${fate} ${id}` : `${fate} ${id} (${row}${more})`;
   }
 
   /** Look at the host before the next application. */

@@ -16,6 +16,12 @@ interface Entry<K> {
   applied: K | undefined;
 }
 
+/** An object that the host holds otherwise than is believed, and what was done to it. */
+export interface Drifted {
+  readonly id: string;
+  readonly fate: "removed" | "changed" | "added";
+}
+
 /**
  * Compares the objects wanted with the objects applied.
  *
@@ -172,16 +178,18 @@ export class Ledger<K extends KernelObject> {
   }
 
   /** The objects that the host holds otherwise than is believed. What lingers, or failed, may be there or not. */
-  differencesTo(observed: Observed<K> | undefined): readonly string[] {
+  differencesTo(observed: Observed<K> | undefined): readonly Drifted[] {
     if (observed === undefined) return [];
     const lingering = new Set(observed.lingering.map(objectId));
     const isOpen = (id: string): boolean => lingering.has(id) || this.#lingering.has(id) || this.#attempts.hasFailed(id);
-    const different: string[] = [];
+    const different: Drifted[] = [];
     for (const [id, { applied }] of this.#entries) {
       const found = observed.objects.get(id);
-      if (applied !== undefined && found !== applied && !isEqual(found?.value, applied.value) && !isOpen(id)) different.push(id);
+      if (applied !== undefined && found !== applied && !isEqual(found?.value, applied.value) && !isOpen(id))
+        different.push({ id, fate: found === undefined ? "removed" : "changed" });
     }
-    for (const id of observed.objects.keys()) if (this.#entries.get(id)?.applied === undefined && !isOpen(id)) different.push(id);
+    for (const id of observed.objects.keys())
+      if (this.#entries.get(id)?.applied === undefined && !isOpen(id)) different.push({ id, fate: "added" });
     return different;
   }
 
@@ -206,17 +214,18 @@ export class Ledger<K extends KernelObject> {
   }
 
   /** Believe that somebody left so much of what the host held, and touched nothing else. Gives the objects of which there is something else now. */
-  believe(left: LeftObjects): readonly string[] {
-    const changed: string[] = [];
+  believe(left: LeftObjects): readonly Drifted[] {
+    const changed: Drifted[] = [];
     if (left === "nothing") {
-      for (const [id, entry] of this.#entries) if (this.#isChangedTo(id, entry, undefined)) changed.push(id);
+      for (const [id, entry] of this.#entries) if (this.#isChangedTo(id, entry, undefined)) changed.push({ id, fate: "removed" });
       this.#lingering.adopt([]);
       return changed;
     }
     for (const [id, now] of "covers" in left ? this.#foundIn(left) : this.#leftOf(left)) {
       const held = this.#entries.get(id)?.applied;
       if (held === now || isEqual(held?.value, now?.value)) continue;
-      if (this.#isChangedTo(id, this.#entry(id), now)) changed.push(id);
+      if (this.#isChangedTo(id, this.#entry(id), now))
+        changed.push({ id, fate: now === undefined ? "removed" : held === undefined ? "added" : "changed" });
     }
     return changed;
   }

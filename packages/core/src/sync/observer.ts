@@ -16,7 +16,7 @@ export interface SyncedEvent {
   readonly deferred: number;
   /** Objects that the host held otherwise than we had left them: a foreign hand's doing, mended now. */
   readonly drifted: number;
-  /** Some of them, by `objectId`, for people. */
+  /** What was done to some of them, for people: what, `objectId`, and the row that it belongs to. */
   readonly driftedSome: readonly string[];
   /** What somebody was seen to do to our objects was mended, as a drift's `left` told, and not found by comparing. */
   readonly mended: boolean;

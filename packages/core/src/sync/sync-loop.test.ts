@@ -129,7 +129,7 @@ describe("when syncs happen", () => {
     bench.loop.mend(new Map([[taken, () => undefined]]));
     await bench.clock.advance(5000);
     expect(objects.get(taken)).toEqual(object);
-    expect(found()).toEqual([{ full: false, mended: true, put: 1, drifted: 1, driftedSome: [taken] }]);
+    expect(found()).toEqual([{ full: false, mended: true, put: 1, drifted: 1, driftedSome: [`removed ${taken} (shop/s1:http/TCP)`] }]);
     // One thing after the other; what nobody wants goes again.
     const foreign = { kind: "service", key: "of nobody", value: 1 };
     objects.set("service of nobody", foreign);

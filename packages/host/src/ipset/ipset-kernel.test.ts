@@ -51,6 +51,7 @@ describe("the program ipset", needs("root", "netns", "ipset"), () => {
         },
         A: inA("10.96.0.10,tcp:80"),
       },
+      sizes: { P: 1, B: 2, FULL: 2 },
       swapped: [null, null, null, null],
       after: { A: inA("1.1.1.1,udp:1") },
       // What the tool had collected when it stumbled is given again.

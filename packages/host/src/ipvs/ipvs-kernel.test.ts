@@ -1,6 +1,7 @@
 import { jsonFromGuest, nodeCommand } from "@turnout/house/guest";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
+import { partOf } from "./model/parts.ts";
 
 const script = new URL("../test-support/ipvs-child.ts", import.meta.url);
 
@@ -62,6 +63,18 @@ describe("IPVS of a real kernel", needs("uml", "ipvsadm", "ip", "setpriv"), () =
         "-a -t 10.96.0.1:80 -r 10.1.0.2:8080 -m -w 0",
         "-a -u 10.96.0.1:53 -r 10.1.0.3:53 -m -w 3",
       ],
+    });
+  });
+
+  it("tells in which part something was changed, weights and IPv6 too, without a listing", () => {
+    const web = partOf({ address: "10.96.0.1", port: 80 });
+    const four = [web, partOf({ address: "10.96.0.1", port: 53 })].toSorted((a, b) => a - b);
+    const six = partOf({ address: "fd00:96::1", port: 443 });
+    expect(results["parts"]).toEqual({
+      filled: [four, four, [six]],
+      rest: [true, true, true],
+      steps: [`-1,${web},-1`, `${web},${web},-1`, `-1,-1,${six}`],
+      counts: [2, 1],
     });
   });
 

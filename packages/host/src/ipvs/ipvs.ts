@@ -11,6 +11,7 @@ import { ipvsMissing, operationError, timeoutsError } from "./errors.ts";
 import { operationObject, virtualServerName } from "./model/model.ts";
 import type { IpvsListing, IpvsOperation, IpvsTimeouts, RealServer, VirtualServerCounts, VirtualServerKey } from "./model/model.ts";
 import { operationRequest, questionRequest, realServersRequest, servicesRequest, timeoutsRequest } from "./requests.ts";
+import { digestIpvs } from "./contents.ts";
 import { summarizeIpvs } from "./summary.ts";
 import type { IpvsSummary } from "./summary.ts";
 
@@ -43,6 +44,11 @@ export interface Ipvs {
   change(operations: readonly IpvsOperation[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]>;
   /** What changes when somebody adds or removes something of IPv4, quickly. @throws {ProxyError} as {@link Ipvs.list}. */
   summary(): IpvsSummary;
+  /**
+   * Digest all of one family, with real servers and their weights, for each part as of `partOf`: fifty times as dear as a summary.
+   * @throws an error of node:fs.
+   */
+  contents(family: IPFamily): Promise<Int32Array>;
   /** How long connections are remembered; of the whole network namespace. @throws {ProxyError} as {@link Ipvs.list}. */
   timeouts(): Promise<IpvsTimeouts>;
   /** Set them; 0 leaves one as it is. @throws {ProxyError} as {@link Ipvs.list}, `tool_failed` for one above 2^31 jiffies. */
@@ -119,6 +125,10 @@ class KernelIpvs implements Ipvs {
 
   summary(): IpvsSummary {
     return summarizeIpvs();
+  }
+
+  contents(family: IPFamily): Promise<Int32Array> {
+    return digestIpvs(family);
   }
 
   async timeouts(): Promise<IpvsTimeouts> {

@@ -66,8 +66,8 @@ export interface Netlink {
   legacyTables(family: IPFamily): Promise<readonly string[]>;
   /** How much a table of legacy iptables holds that is known to be there, without a program; undefined: there is none. @throws {ProxyError} */
   legacyTableInfo(family: IPFamily, table: string): LegacyTableInfo | undefined;
-  /** How many members each set of ipset has, whoever's; empty where the kernel has no sets. */
-  setSizes(): Promise<ReadonlyMap<string, number>>;
+  /** How many members some sets of ipset have, by name; those that aren't there are missing. */
+  setSizes(names: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** The nf_tables ruleset generation: changes whenever anybody commits. */
   nftGeneration(): Promise<number>;
   /** Whether there is such a table of nf_tables, whatever else there is. */
@@ -132,7 +132,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     nftTables: () => listNftTables(nft),
     legacyTables,
     legacyTableInfo,
-    setSizes: () => listSetSizes(nft),
+    setSizes: (names) => listSetSizes(nft, names),
     nftGeneration: (): Promise<number> => readGeneration(nft),
     hasNftTable: (family, table) => hasTable(nft, family, table),
     nftParts: (family, table, question) => readNftParts(nft, family, table, question),

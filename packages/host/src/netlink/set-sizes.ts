@@ -1,6 +1,6 @@
 import type { NetlinkChannel } from "./channel.ts";
 import { errno, kernelError } from "./errno.ts";
-import { attribute, findAttribute, zeroTerminated } from "./message.ts";
+import { attribute, findAttribute, zeroEnded } from "./message.ts";
 
 // @source linux/netfilter/nfnetlink.h NFNL_SUBSYS_IPSET, linux/netfilter/ipset/ip_set.h IPSET_CMD_LIST
 const LIST = (6 << 8) | 7;
@@ -14,26 +14,29 @@ const NET_ORDER = 0x4000;
 const NFGENMSG = Buffer.from([2, 0, 0, 0]);
 
 /**
- * Count the members of each set of ipset, whoever's, without listing them.
+ * Count the members of some sets of ipset, by name, without listing them. The kernel goes through them, so it takes a microsecond for each.
  *
- * Edges: empty where the kernel has no sets.
+ * Edges: sets that aren't there are missing, and so are all where the kernel has no sets.
  * @throws {ProxyError} what the channel throws, and the kernel's refusal.
  */
-export async function listSetSizes(channel: Pick<NetlinkChannel, "dump">): Promise<ReadonlyMap<string, number>> {
+export async function listSetSizes(channel: Pick<NetlinkChannel, "dump">, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const flags = Buffer.alloc(4);
   flags.writeUInt32BE(HEADERS_ALONE);
-  const request = Buffer.concat([
-    NFGENMSG,
-    attribute(ATTRIBUTE.protocol, Buffer.from([PROTOCOL])),
-    attribute(ATTRIBUTE.flags | NET_ORDER, flags),
-  ]);
   const sizes = new Map<string, number>();
-  const { errno: value } = await channel.dump(LIST, request, (_, payload) => {
-    const name = findAttribute(payload, ATTRIBUTE.name, NFGENMSG.length);
-    const data = findAttribute(payload, ATTRIBUTE.data, NFGENMSG.length);
-    const elements = data === undefined ? undefined : findAttribute(data, ATTRIBUTE.elements);
-    if (name !== undefined && elements !== undefined) sizes.set(zeroTerminated(name), elements.readUInt32BE());
-  });
-  if (value !== 0 && value !== errno("EINVAL") && value !== errno("ENOENT")) throw kernelError(value, "sets can't be counted");
+  for (const name of names) {
+    const request = Buffer.concat([
+      NFGENMSG,
+      attribute(ATTRIBUTE.protocol, Buffer.from([PROTOCOL])),
+      attribute(ATTRIBUTE.name, zeroEnded(name)),
+      attribute(ATTRIBUTE.flags | NET_ORDER, flags),
+    ]);
+    const { errno: value } = await channel.dump(LIST, request, (_, payload) => {
+      const data = findAttribute(payload, ATTRIBUTE.data, NFGENMSG.length);
+      const elements = data === undefined ? undefined : findAttribute(data, ATTRIBUTE.elements);
+      if (elements !== undefined) sizes.set(name, elements.readUInt32BE());
+    });
+    if (value !== 0 && value !== errno("EINVAL") && value !== errno("ENOENT"))
+      throw kernelError(value, "the members of a set can't be counted", { object: name });
+  }
   return sizes;
 }

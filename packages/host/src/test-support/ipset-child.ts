@@ -1,10 +1,12 @@
 // Run by ipset/ipset-kernel.test.ts in a network namespace of its own; prints what it saw as JSON.
 import { spawnSync } from "node:child_process";
 import { ProxyError } from "@turnout/core";
+import { systemClock } from "@turnout/core/process";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { FaultSwitches } from "@turnout/conformance";
 import { createExec } from "../exec/exec.ts";
 import { IpsetTool } from "../ipset/tool.ts";
+import { createNetlink } from "../netlink/netlink.ts";
 import { FakeIpset } from "../testing/ipset/fake-ipset.ts";
 import { ONE_BY_ONE, randomInput } from "./ipset-inputs.ts";
 
@@ -85,6 +87,9 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const sets = Object.fromEntries(
       Array.from(await tool.save(["P", "NOPE", "B", "A"], never), ([name, set]) => [name, { ...set, entries: set.entries.toSorted() }]),
     );
+    const netlink = createNetlink({ clock: systemClock() });
+    const sizes = Object.fromEntries(await netlink.setSizes(["P", "NOPE", "B", "FULL"]));
+    netlink.close();
     const swapped = await said("create A2 hash:ip,port family inet maxelem 1048576", "add A2 1.1.1.1,udp:1", "swap A A2", "destroy A2");
     const after = Object.fromEntries(await tool.save(["A", "A2"], never));
     const slip = await said("add A 1.1.1.2,udp:2", "add A 1.1.1.3", "add A 1.1.1.4,udp:4");
@@ -101,6 +106,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       before,
       first,
       sets,
+      sizes,
       swapped,
       after,
       slip,

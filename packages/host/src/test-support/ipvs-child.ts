@@ -168,6 +168,35 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return { refused, counts: [first, second, emptied].map(count) };
   },
 
+  // What is seen of a change without a listing, in which part.
+  async parts() {
+    const services = [WEB, key("UDP", "10.96.0.1", 53), key("SCTP", "fd00:96::1", 443)];
+    const [four, six] = ["10.1.0.1", "fd00:1::1"];
+    await change(...services.flatMap((service) => [add(service), server(service, service.family === "IPv4" ? four : six, 8080)]));
+    const look = async (): Promise<readonly Int32Array[]> => [
+      ipvs.summary().digests,
+      await ipvs.contents("IPv4"),
+      await ipvs.contents("IPv6"),
+    ];
+    const first = await look();
+    const filled = first.map((digests) => [...digests.entries()].flatMap(([part, sum]) => (sum === 0 ? [] : [part])));
+    const rest = (await look()).map((digests, index) => isDeepStrictEqual(digests, first[index]));
+    const steps: string[] = [];
+    let before = first;
+    for (const operation of [
+      { verb: "edit-server", service: WEB, server: { address: four, port: 8080, weight: 0 } },
+      { verb: "delete-server", service: WEB, server: { address: four, port: 8080 } },
+      { verb: "edit-server", service: key("SCTP", "fd00:96::1", 443), server: { address: six, port: 8080, weight: 3 } },
+    ] satisfies readonly IpvsOperation[]) {
+      await change(operation);
+      const now = await look();
+      steps.push(now.map((digests, index) => digests.findIndex((sum, part) => sum !== before[index]?.[part])).join());
+      before = now;
+    }
+    const { virtualServers, realServers } = ipvs.summary();
+    return { filled, rest, steps, counts: [virtualServers, realServers] };
+  },
+
   // The fake and the kernel are given the same.
   async fake() {
     const random = createRandom(Number(process.argv[2] ?? 1));

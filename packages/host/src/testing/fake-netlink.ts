@@ -47,6 +47,8 @@ export interface FakeNetlink extends Netlink {
     read: (family: "ip" | "ip6", table: string) => NftTable | undefined,
     write: (statements: readonly NftElements[]) => boolean,
   ): void;
+  /** Have somebody tell how many members a set has; nobody does at first, and there are none. */
+  serveSets(count: (name: string) => number | undefined): void;
   /** Have a table of legacy iptables hold so many rules; there is none at first. */
   setLegacyTable(family: IPFamily, table: string, entries: number): void;
   /** Play somebody's commit: the generation rises and watchers are told. */
@@ -103,7 +105,7 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     nftChains: () => Promise.resolve(state.chains ?? []),
     nftTables: () => Promise.resolve([]),
     legacyTables: () => Promise.resolve([]),
-    setSizes: () => Promise.resolve(new Map()),
+    ...setsOf(),
     legacyTableInfo: (family, table) => legacy.get(`${family} ${table}`),
     nftGeneration: () => Promise.resolve(generation),
     async deleteFlows(family: IPFamily, filters: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
@@ -131,6 +133,20 @@ const NO_COUNTERS = {
   createCounter: () => Promise.reject(noCounters()),
   deleteCounter: () => Promise.reject(noCounters()),
 } satisfies Partial<Netlink>;
+
+/** Sets of ipset, as somebody counts them. */
+function setsOf(): Pick<FakeNetlink, "serveSets" | "setSizes"> {
+  let sizeOf: (name: string) => number | undefined = () => undefined;
+  return {
+    serveSets(count): void {
+      sizeOf = count;
+    },
+    setSizes(names): Promise<ReadonlyMap<string, number>> {
+      const sizes = names.map((name) => [name, sizeOf(name)] as const);
+      return Promise.resolve(new Map(sizes.filter((one): one is readonly [string, number] => one[1] !== undefined)));
+    },
+  };
+}
 
 /** Tables of nf_tables, as somebody serves them. */
 function nftTables(commit: () => void): Pick<FakeNetlink, "serveNft" | "hasNftTable" | "nftParts" | "nftTable" | "prepareNftWrite"> {

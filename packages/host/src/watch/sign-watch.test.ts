@@ -102,6 +102,21 @@ describe("watching signs", () => {
     expect(looks).toBeGreaterThan(45);
   });
 
+  it("looks often again soon after the process was busy, which makes looks seem dear", async () => {
+    let cpuMs = 0;
+    const busy = { nowMs: () => clock.nowMs(), sleep: (ms: number, signal: AbortSignal) => clock.sleep(ms, signal), cpuMs: () => cpuMs };
+    const slowly = (): ReadonlyMap<string, string> => {
+      cpuMs += clock.nowMs() < 1_000 ? 300 : 0.1;
+      return look();
+    };
+    watch = new SignWatch({ clock: busy, look: slowly });
+    follow();
+    await clock.advance(3_000);
+    looks = 0;
+    await clock.advance(2_000);
+    expect(looks).toBeGreaterThan(15);
+  });
+
   it("where a look is dear, tells of all but what a write of ours may have changed", async () => {
     watch = new SignWatch({ clock, look, isDear: true });
     const told = follow();

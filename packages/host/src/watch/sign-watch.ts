@@ -32,8 +32,11 @@ const SHARE = 0.002;
 /** Where somebody may be at work, looking takes up to this share of a core, for so long, in ms. */
 const HURRIED_SHARE = 0.05;
 const HURRY_MS = 5_000;
-/** How much the last looks count in what a look is taken to cost. */
-const WEIGHT = 0.125;
+/** How much the last look counts in what a look is taken to cost, where it was dearer, and where it was cheaper. */
+const DEARER_WEIGHT = 0.125;
+const CHEAPER_WEIGHT = 0.5;
+/** A rest is so much longer than the one before at most: a process that is busy, as at its start, makes looks seem dear. */
+const GROWTH = 2;
 /** Findings that nobody has read yet before they become one. */
 const UNREAD_MAX = 16;
 
@@ -143,9 +146,15 @@ export class SignWatch {
       await this.look();
       const tookMs = workMs(clock) - sinceMs;
       // The cheaper of two: the process may have done something else meanwhile.
-      this.#costMs += (Math.min(tookMs, lastMs) - this.#costMs) * WEIGHT;
+      this.#reckon(Math.min(tookMs, lastMs));
       lastMs = tookMs;
     }
+  }
+
+  #reckon(tookMs: number): void {
+    const { share = SHARE } = this.#options;
+    const reckonedMs = this.#costMs + (tookMs - this.#costMs) * (tookMs > this.#costMs ? DEARER_WEIGHT : CHEAPER_WEIGHT);
+    this.#costMs = Math.min(reckonedMs, Math.max(this.#costMs, SIGN_LOOK_MS * share) * GROWTH);
   }
 
   async #rest(signal: AbortSignal): Promise<void> {

@@ -72,10 +72,20 @@ export function closedHealthPortEvent(nodeName: string, { service, port, family,
   return { ...eventOf("FailedToStartServiceHealthcheck", note), service: { namespace, name }, matter: family };
 }
 
+/** What somebody did to our rules. */
+export interface ToldChange {
+  readonly who: string;
+  readonly objects: number;
+  /** What was done to some of them. */
+  readonly some: readonly string[];
+}
+
 /** Tell that somebody changed our rules, and that they are as they were. Pure. */
-export function foreignChangeEvent(family: IPFamily, { who, objects }: { readonly who: string; readonly objects: number }): ProxyEvent {
+export function foreignChangeEvent(family: IPFamily, { who, objects, some }: ToldChange): ProxyEvent {
   const count = objects === 1 ? "1 object" : `${objects} objects`;
-  return eventOf("RulesChangedByOthers", `Turnout's rules for ${family} were changed and are repaired (${count}): ${who}`);
+  // Last, because a long note is cut.
+  const what = some.length === 0 ? "" : `; ${some.join(", ")}${objects > some.length ? ", …" : ""}`;
+  return eventOf("RulesChangedByOthers", `Turnout's rules for ${family} were changed and are repaired (${count}): ${who}${what}`);
 }
 
 function eventOf(reason: EventReason, note: string): ProxyEvent {

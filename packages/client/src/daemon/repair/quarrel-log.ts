@@ -14,7 +14,7 @@ export interface Compared {
   readonly what: string | undefined;
   /** How many objects were otherwise than we had left them. */
   readonly drifted: number;
-  /** Some of them, by `objectId`. */
+  /** What was done to some of them. */
   readonly some: readonly string[];
 }
 
@@ -23,8 +23,8 @@ export interface QuarrelLogOptions {
   readonly family: IPFamily;
   readonly clock: Clock;
   readonly log: Log;
-  /** Hears of each difference: who made it, as far as the host tells, and of how many objects. */
-  readonly onChange: (who: string, objects: number) => void;
+  /** Hears of each difference: who made it, as far as the host tells, of how many objects, and what was done to some of them. */
+  readonly onChange: (who: string, objects: number, some: readonly string[]) => void;
 }
 
 /** Tells of changes that somebody made to what is ours, and only of those: each at first, and once a minute how many while they go on. */
@@ -51,7 +51,7 @@ export class QuarrelLog {
     this.#lastMs = nowMs;
     this.#changes += 1;
     const fields = { family, what: what ?? NOBODY, objects: drifted, some: some.join(", ") };
-    onChange(what ?? NOBODY, drifted);
+    onChange(what ?? NOBODY, drifted, some);
     if (this.#changes <= SINGLE_LINES) {
       this.#untold = 0;
       log.warn("another program changed Turnout's objects; they were repaired", fields);

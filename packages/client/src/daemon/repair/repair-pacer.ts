@@ -1,5 +1,6 @@
 import type { Clock, Drift, IPFamily, LeftObjects, Log, SyncedEvent } from "@turnout/core";
 import { QuarrelLog } from "./quarrel-log.ts";
+import type { QuarrelLogOptions } from "./quarrel-log.ts";
 import { afterRepair, freshBudget, repairWaitMs, type RepairBudget } from "./repair-budget.ts";
 import { Suspicion } from "./suspicion.ts";
 
@@ -12,8 +13,8 @@ export interface RepairPacerOptions {
   readonly audit: () => void;
   /** Mend just what somebody was seen to do, soon; as above. */
   readonly mend: (left: LeftObjects) => void;
-  /** Hears of each difference that somebody made: who, as far as the host tells, and of how many objects. */
-  readonly onChange: (who: string, objects: number) => void;
+  /** As {@link QuarrelLogOptions.onChange}. */
+  readonly onChange: QuarrelLogOptions["onChange"];
   /** Longest wait for a repair, in ms. */
   readonly maxWaitMs: number;
   /** Ends the waiting; nothing is repaired after. */

@@ -259,9 +259,9 @@ export class FamilyRun<H, K extends KernelObject, S> {
     const { clock, log } = world;
     const audit = (): void => this.#loop.audit();
     const mend = (left: LeftObjects): void => this.#loop.mend(left);
-    const onChange = (who: string, objects: number): void => {
+    const onChange = (who: string, objects: number, some: readonly string[]): void => {
       this.#foreignChange = { atMs: clock.nowMs(), who, objects };
-      this.#parts.onEvent?.(foreignChangeEvent(family, this.#foreignChange));
+      this.#parts.onEvent?.(foreignChangeEvent(family, { who, objects, some }));
     };
     const pacer = new RepairPacer({ family, clock, log, audit, mend, onChange, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;

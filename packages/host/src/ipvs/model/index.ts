@@ -4,3 +4,4 @@
  * @packageDocumentation
  */
 export * from "./model.ts";
+export { partOf, PARTS } from "./parts.ts";

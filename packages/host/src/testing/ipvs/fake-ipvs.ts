@@ -6,6 +6,7 @@ import { operationError, timeoutsError } from "../../ipvs/errors.ts";
 import type { Ipvs } from "../../ipvs/ipvs.ts";
 import type { IpvsSummary } from "../../ipvs/summary.ts";
 import { operationObject, SERVICE_FLAG, virtualServerName } from "../../ipvs/model/model.ts";
+import { mixed, partOf, PARTS } from "../../ipvs/model/parts.ts";
 import type {
   IpvsListing,
   IpvsOperation,
@@ -84,8 +85,22 @@ export class FakeIpvs implements Ipvs {
   }
 
   summary(): IpvsSummary {
-    const all = this.virtualServers();
-    return { virtualServers: all.length, realServers: all.reduce((sum, { realServers }) => sum + realServers.length, 0), digest: 0 };
+    const all = this.virtualServers().filter(({ family }) => family === "IPv4");
+    const texts = all.map(({ realServers, ...service }) => [service, JSON.stringify([service, realServers.length])] as const);
+    const realServers = all.reduce((sum, one) => sum + one.realServers.length, 0);
+    return { virtualServers: all.length, realServers, digests: digestsOf(texts) };
+  }
+
+  contents(family: IPFamily): Promise<Int32Array> {
+    const all = this.virtualServers().filter((one) => one.family === family);
+    return Promise.resolve(
+      digestsOf(
+        all.map(({ realServers, ...service }) => {
+          const settings = realServers.map(({ address, port, weight, forward }) => [address, port, weight, forward]);
+          return [service, JSON.stringify([service, settings])] as const;
+        }),
+      ),
+    );
   }
 
   change(operations: readonly IpvsOperation[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]> {
@@ -257,6 +272,18 @@ function addServer(
   if (old !== undefined) old.weight = operation.server.weight;
   service.servers.set(name, old ?? new FakeRealServer(clock, operation.server));
   return 0;
+}
+
+/** A digest for each part; whatever the order. */
+function digestsOf(texts: readonly (readonly [VirtualServerKey, string])[]): Int32Array {
+  const digests = new Int32Array(PARTS);
+  for (const [service, text] of texts) {
+    const part = partOf(service);
+    let digest = 0;
+    for (let at = 0; at < text.length; at += 1) digest = mixed(digest, text.charCodeAt(at));
+    digests[part] = (digests[part] ?? 0) + digest;
+  }
+  return digests;
 }
 
 function settingsOf({ service }: Extract<IpvsOperation, { readonly verb: "add-service" | "edit-service" }>): FakeVirtualServer["settings"] {
