@@ -19,6 +19,8 @@ const WELL_MS = 1_500;
 /** After this, in ms, it counts as not healed. */
 const HEAL_MAX_MS = 120_000;
 const REST_MAX_MS = 60_000;
+/** A proxy in a guest may be at work for so long before it answers, in ms. */
+const STATUS_MS = 60_000;
 /** Between attacks at least: repairs have saved up their time, and nothing is under way. */
 const REST_MS = 4_000;
 
@@ -135,7 +137,7 @@ async function play(
 
 /** Who changed our rules last, as the proxy's status says. */
 async function foreignChange({ node }: HealingStage): Promise<{ readonly atMs: number; readonly who: string } | undefined> {
-  const { body } = await node.agent().get({ address: "127.0.0.1", port: 10249, path: "/turnout/status", timeoutMs: 10_000 });
+  const { body } = await node.agent().get({ address: "127.0.0.1", port: 10249, path: "/turnout/status", timeoutMs: STATUS_MS });
   const { families } = JSON.parse(body) as {
     readonly families: readonly { readonly foreignChange?: { readonly atMs: number; readonly who: string } }[];
   };

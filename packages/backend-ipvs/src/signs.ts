@@ -27,16 +27,26 @@ export interface SignSources {
 
 /** Counts the addresses on our device anew after it heard that some have changed, as the kernel tells of that. */
 export class BoundCount {
-  #count: Promise<number> | undefined;
+  #count: number | undefined;
+  #changes = 0;
 
   /** Some may have changed. */
   forget(): void {
     this.#count = undefined;
+    this.#changes += 1;
   }
 
-  read(netlink: Pick<IpvsWorld["netlink"], "addresses">, family: IPFamily): Promise<number> {
-    this.#count ??= netlink.addresses(family).then((all) => all.filter(({ link }) => link === DEVICE).length);
-    return this.#count;
+  /** At once where they were counted since. */
+  read(netlink: Pick<IpvsWorld["netlink"], "addresses">, family: IPFamily): number | Promise<number> {
+    return this.#count ?? this.#recount(netlink, family);
+  }
+
+  async #recount(netlink: Pick<IpvsWorld["netlink"], "addresses">, family: IPFamily): Promise<number> {
+    const changes = this.#changes;
+    const all = await netlink.addresses(family);
+    const count = all.filter(({ link }) => link === DEVICE).length;
+    if (changes === this.#changes) this.#count = count;
+    return count;
   }
 }
 
@@ -44,9 +54,10 @@ export class BoundCount {
  * Read what the kernel tells in a few calls: how many virtual and real servers there are, with a digest of their settings in parts; addresses on our
  * device; how much tables of legacy iptables hold.
  *
+ * Shape: at once, unless addresses have to be counted: so nothing else that the process does counts as the look's.
  * Edges: addresses and weights of real servers, and virtual servers of IPv6, are in {@link readContents} alone.
  */
-export async function readServers({ family, world, tool, bound }: SignSources): Promise<Signs> {
+export function readServers({ family, world, tool, bound }: SignSources): Signs | Promise<Signs> {
   const { netlink, ipvs } = world;
   const signs = new Map<string, string>();
   if (tool.variant === "legacy") {
@@ -61,8 +72,9 @@ export async function readServers({ family, world, tool, bound }: SignSources): 
     signs.set("real servers", String(realServers));
     addParts(signs, "settings", digests);
   }
-  signs.set("addresses", String(await bound.read(netlink, family)));
-  return signs;
+  const count = bound.read(netlink, family);
+  const withCount = (addresses: number): Signs => signs.set("addresses", String(addresses));
+  return typeof count === "number" ? withCount(count) : count.then(withCount);
 }
 
 /** Count the members of some of our sets. The kernel goes through them. */
