@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec, Store } from "@turnout/core";
 import iptables from "@turnout/backend-iptables";
-import { createExec } from "@turnout/host";
+import { createExec, createLinuxWorld, createWorld } from "@turnout/host";
 import { cpuTimeMs } from "../cpu-time.ts";
 import type { Harness } from "../line-channel.ts";
 import type { Variant } from "../kube-proxy/tools.ts";
 import { openRole, runRole } from "../role-process.ts";
-import { createStore, createSubjectOf, createView, fillStore } from "../subject.ts";
+import { createBenchLog, createStore, createSubjectOf, createView, fillStore } from "../subject.ts";
 import type { Subject } from "../subject.ts";
 import { sliceObject } from "../workload.ts";
 import type { Shape } from "../workload.ts";
@@ -85,6 +85,7 @@ export async function iptablesRun({ shape, variant, changes }: IptablesParameter
 /** Give a file of rules to the tool, in this namespace. */
 export async function iptablesReload({ variant, path }: { readonly variant: Variant; readonly path: string }): Promise<Reload> {
   const input = await readFile(path, "utf8");
+  await makeCounters(input);
   const startCpuMs = cpuTimeMs();
   const [ms = 0] = await restored(variant, ["-w", LOCK_SECONDS], [input]);
   return { ms, cpuMs: cpuTimeMs() - startCpuMs };
@@ -105,6 +106,14 @@ export async function iptablesBare(
     if (inputs.length === 0) return took;
     took.push(...(await restored(variant, ["-w", LOCK_SECONDS, "--noflush"], inputs)));
   }
+}
+
+/** Rules that count with nfacct can only be loaded where their counters are. */
+async function makeCounters(rules: string): Promise<void> {
+  const world = createLinuxWorld(createWorld({ log: createBenchLog() }));
+  const names = new Set(Array.from(rules.matchAll(/--nfacct-name +(\S+)/g), ([, name = ""]) => name));
+  for (const name of names) await world.netlink.createCounter(name);
+  world.close();
 }
 
 async function restored(variant: Variant, args: readonly string[], inputs: readonly string[]): Promise<readonly number[]> {
