@@ -19,10 +19,13 @@ let opened: Set<WrittenMap>;
 let links: string[];
 let stop: AbortController;
 let told: string[];
+let watches: Watches;
+/** How often a link was looked at. */
+let linkLooks: number;
 
 beforeEach(async () => {
   clock = new TestClock();
-  [cpuMs, reads] = [0, 0];
+  [cpuMs, reads, linkLooks] = [0, 0, 0];
   value = Buffer.alloc(STRUCTS.endpoint.bytes, 1);
   opened = new Set();
   links = ["turnout_conn4"];
@@ -30,7 +33,7 @@ beforeEach(async () => {
   told = [];
   const endpoints = { read, memoryBytes: () => 96 } as unknown as BpfMap;
   const link = { info: () => ({ id: 1, programId: 2, kind: "cgroup", cgroupId: 3n, hook: "connect4" }), close: () => undefined };
-  const watches = new Watches({
+  watches = new Watches({
     maps: {
       open: { root: "/sys/fs/bpf/turnout", maps: new Map<EbpfMap, BpfMap>([["endpoints", endpoints]]) },
       folder: "v1",
@@ -43,7 +46,12 @@ beforeEach(async () => {
     },
     world: {
       clock: { nowMs: () => clock.nowMs(), sleep: (ms, signal) => clock.sleep(ms, signal), cpuMs: () => cpuMs },
-      bpf: { openLink: () => link } as never,
+      bpf: {
+        openLink() {
+          linkLooks += 1;
+          return link;
+        },
+      } as never,
       pinFiles: { names: (path: string) => (path.endsWith("/links") ? links : []), exists: () => true } as never,
     },
     filtered: () => [],
@@ -104,4 +112,13 @@ it("a link's pin that is gone is told of once", async () => {
   await clock.advance(1_000);
   await flushPromises();
   expect(told).toEqual(["pin turnout_conn4"]);
+});
+
+it.each([
+  ["elements of maps", { kind: "service", key: "10.96.0.1:80/TCP", value: {} }, 0],
+  ["what is attached", { kind: "link", key: "turnout_conn4", value: "" }, 2],
+])("a write of %s has places looked at as often as it can change them", async (_what, object, looks) => {
+  const before = linkLooks;
+  await watches.during([{ verb: "delete", object }] as never, async () => undefined);
+  expect(linkLooks - before).toBe(looks);
 });

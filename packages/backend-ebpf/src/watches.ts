@@ -2,6 +2,7 @@ import { SignWatch } from "@turnout/host";
 import { ElementRoom } from "@turnout/host/bpf";
 import type { SignChanges, Signs } from "@turnout/host";
 import { DIGESTED, partsOf, readContents, writtenParts } from "./contents.ts";
+import { isInMap } from "./elements.ts";
 import type { WrittenMap } from "./elements.ts";
 import type { Step } from "./plan.ts";
 import type { PinnedMaps } from "./pinned-maps.ts";
@@ -52,12 +53,15 @@ export class Watches {
   /** Write what steps say. @throws what `work` throws. */
   during<T>(steps: readonly Step[], work: () => Promise<T>): Promise<T> {
     const parts = writtenParts(steps);
-    return [this.#often, this.#places, ...this.#contents].reduce((inner, watch) => () => watch.during(inner, parts), work)();
+    // The usual change is one of elements: looking at all that is attached, before and after it, would take as long as the change.
+    const changesPlaces = steps.length === 0 || !steps.every(({ object }) => isInMap(object));
+    const written = [this.#often, ...(changesPlaces ? [this.#places] : []), ...this.#contents];
+    return written.reduce((inner, watch) => () => watch.during(inner, parts), work)();
   }
 
   /** A function that tells whether nothing of ours has been written, or begun, since this moment. */
   sinceNow(): () => boolean {
-    return this.#places.sinceNow();
+    return this.#often.sinceNow();
   }
 
   /** What was seen often changes what is seen rarely. */
