@@ -46,7 +46,7 @@ function held(claims: Claims, key: string): readonly string[] {
 function put(claims: Claims, key: string, wanted: ServicePort | undefined): readonly string[] {
   const affected = new Set<string>();
   claims.set(key, wanted, affected);
-  return [...affected];
+  return [...affected].filter((other) => other !== key);
 }
 
 describe("R-53 claims: when two rows want one address and port", () => {
@@ -56,6 +56,14 @@ describe("R-53 claims: when two rows want one address and port", () => {
     expect(put(claims, "old", row("old", 1, ["x"]))).toEqual(["young"]);
     expect([held(claims, "old"), held(claims, "young")]).toEqual([["x"], ["y"]]);
     expect(claims.resolve("young")?.lost).toMatchObject([{ winner: "old", destination: { address: "x" } }]);
+  });
+
+  it("a row that takes something is told of before the one that loses it", () => {
+    const claims = new Claims();
+    put(claims, "young", row("young", 2, ["x"]));
+    const affected = new Set<string>();
+    claims.set("old", row("old", 1, ["x"]), affected);
+    expect([...affected]).toEqual(["old", "young"]);
   });
 
   it("the address comes back when the winner goes, or stops wanting it", () => {

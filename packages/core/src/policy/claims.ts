@@ -68,7 +68,7 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   #ground = NO_GROUND;
 
   /**
-   * Put a row in, change it or (undefined) take it out; the keys of all other rows whose destinations may have changed are added to `affected`.
+   * Put a row in, change it or (undefined) take it out; the keys of all rows whose destinations may have changed are added to `affected`, this one first.
    * False: it wants what it wanted before, and has what it had.
    */
   set(key: string, row: Wanted | undefined, affected: Set<string>): boolean {
@@ -76,6 +76,7 @@ export class Claims<Wanted extends Claimant = ServicePort> {
     if (row === undefined) this.#wanted.delete(key);
     else this.#wanted.set(key, row);
     if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return false;
+    affected.add(key);
     for (const claimed of before?.destinations ?? []) this.#release(claimed, before as Wanted, key, affected);
     for (const claimed of row?.destinations ?? []) this.#claim(claimed, row as Wanted, key, affected);
     return true;
@@ -149,7 +150,7 @@ export class Claims<Wanted extends Claimant = ServicePort> {
       // All others went without before, too.
       if (next === 0 && others[0] !== undefined) affected.add(others[0].key);
     }
-    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, key, affected);
+    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
     if (isOutside(claimed)) this.#note(claimed, name.protocol, key);
   }
 
@@ -164,17 +165,17 @@ export class Claims<Wanted extends Claimant = ServicePort> {
       if (first !== undefined && contenders[0]?.key === key) affected.add(first.key);
       this.#contenders.set(claim, others.length === 1 && first !== undefined ? first.key : others);
     }
-    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, key, affected);
+    if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
     if (isOutside(claimed)) this.#unnote(claimed, name.protocol, key);
   }
 
   /** Another row has a node port now: whoever has its number on a node's address may get or lose that. */
-  #touchNodeAddresses({ port }: ClaimedAddress, protocol: Protocol, by: string, affected: Set<string>): void {
+  #touchNodeAddresses({ port }: ClaimedAddress, protocol: Protocol, affected: Set<string>): void {
     // Nearly always: nobody has an address from outside.
     if (this.#outside.size === 0) return;
     const { nodeAddresses } = this.#ground;
     for (const key of this.#outside.get(`${port} ${protocol}`) ?? NOBODY)
-      if (key !== by && this.#wanted.get(key)?.destinations.some(({ address }) => nodeAddresses.has(address)) === true) affected.add(key);
+      if (this.#wanted.get(key)?.destinations.some(({ address }) => nodeAddresses.has(address)) === true) affected.add(key);
   }
 
   #note({ port }: ClaimedAddress, protocol: Protocol, key: string): void {

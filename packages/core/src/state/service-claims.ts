@@ -39,11 +39,15 @@ export class ServiceClaims {
   set(before: ServiceParts | undefined, after: ServiceParts | undefined): ReadonlySet<string> {
     // The usual change is one of endpoints.
     if (before !== undefined && before.service === after?.service) return NONE;
-    const others = new Set<string>();
+    const services = new Set<string>();
     const wanted = claimantsOf(after);
     const rows = new Set([...claimantsOf(before).keys(), ...wanted.keys()]);
-    for (const key of rows) this.#claims.set(key, wanted.get(key), others);
-    return new Set([...others].map(serviceKeyOf));
+    for (const key of rows) {
+      const affected = new Set<string>();
+      this.#claims.set(key, wanted.get(key), affected);
+      for (const other of affected) if (other !== key) services.add(serviceKeyOf(other));
+    }
+    return services;
   }
 
   /** Tell what these rows want and others have, as {@link withoutLost} takes it; what is new of that is reported. */

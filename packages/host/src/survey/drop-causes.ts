@@ -121,11 +121,10 @@ function mendFor(
       commands: acceptCommands(table, chain.name, { at, isAnswer, packet }),
     };
   const { tool, place } = table;
-  const states = isAnswer ? "ESTABLISHED,DNAT" : "DNAT";
   const command =
     tool === "nft"
       ? `nft insert rule ${place} ${chain.name} ct status dnat accept`
-      : `${tool} -t ${place} -I ${chain.name} -m conntrack --ctstate ${states} -j ACCEPT`;
+      : `${tool} -t ${place} -I ${chain.name} -m conntrack --ctstate DNAT -j ACCEPT`;
   return {
     mend: `if it is not meant for this client, let what Services translate through, ${before}: that is all of it, of every client${deletion}`,
     commands: [command],

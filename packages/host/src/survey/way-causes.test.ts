@@ -144,6 +144,14 @@ it("where this host sends packets on as its own, forwarding matters for the devi
   expect([idsOf(off("up0")), idsOf(off("n2"))]).toEqual([[], ["forwarding_off"]]);
 });
 
+it("a node that does not forward is not said to lack routes, too", () => {
+  const none = { is: "none", why: "no_route", says: "No route to host" } as const;
+  const lost: Way = { ...WAY, there: none, back: none };
+  const idsOf = (isOn: "0" | "1"): readonly string[] =>
+    wayCauses(PACKET, lost, { ...FACTS, parameters: new Map([["ipv4/ip_forward", isOn]]) }).map(({ id }) => id);
+  expect([idsOf("0"), idsOf("1")]).toEqual([["forwarding_off"], ["no_route", "no_way_back"]]);
+});
+
 describe("routes in the way", () => {
   const host = (range: string, device: string, rest: Partial<HostRoute> = {}): HostRoute => ({
     range,

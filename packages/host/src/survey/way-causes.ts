@@ -47,12 +47,16 @@ function answerText({ source, device, isDeviceAssumed }: AskedPacket, { there, b
 export function wayCauses(packet: AskedPacket, way: Way, facts: WayFacts): readonly Cause[] {
   const { there, back, asked, askedBack, endpoint } = way;
   const device = there.is === "way" ? there.device : "";
+  const forwarding = forwardingCauses(packet, way, facts);
+  // Where the kernel does not forward, it finds no way for what comes in, whatever routes there are.
+  const isLost = (route: Route | undefined): route is Extract<Route, { is: "none" }> =>
+    route?.is === "none" && (forwarding.length === 0 || route.why !== "no_route");
   return [
-    ...forwardingCauses(packet, way, facts),
+    ...forwarding,
     ...defaultCauses(way),
     ...hiddenCauses(packet, way, facts),
-    ...(there.is === "none" ? [lostCause(packet, there, asked, endpoint, facts, "to")] : []),
-    ...(back?.is === "none" ? [lostCause(packet, back, askedBack, endpoint, facts, "back")] : []),
+    ...(isLost(there) ? [lostCause(packet, there, asked, endpoint, facts, "to")] : []),
+    ...(isLost(back) ? [lostCause(packet, back, askedBack, endpoint, facts, "back")] : []),
     ...(there.is === "way" && !there.isLocal ? linkCauses(packet, facts, device, there.nextHop ?? endpoint.ip) : []),
     ...(back?.is === "way" && !back.isLocal && packet.device !== ""
       ? linkCauses(packet, facts, back.device, back.nextHop ?? packet.source)
