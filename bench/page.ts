@@ -1,3 +1,4 @@
+import { withWritten } from "@turnout/house/written-part";
 import { tablesOf } from "./plot-tables.ts";
 import { tableText, TARGET_COLUMNS } from "./report.ts";
 
@@ -16,11 +17,7 @@ export function publish(page: string, name: string, section: string): string {
 }
 
 function put(page: string, name: string, text: string): string {
-  const [begin, end] = [`<!-- bench ${name} -->`, `<!-- end of bench ${name} -->`];
-  const from = page.indexOf(begin);
-  const to = page.indexOf(end);
-  if (from < 0 || to < from) throw new Error(`the page lacks the lines "${begin}" and "${end}"`);
-  return `${page.slice(0, from)}${begin}\n\n${text}\n\n${page.slice(to)}`;
+  return withWritten(page, [`<!-- bench ${name} -->`, `<!-- end of bench ${name} -->`], `\n${text}\n`);
 }
 
 /** All tables of targets in one, each line with a link to where it stands; what was missed comes first. */

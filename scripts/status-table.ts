@@ -1,3 +1,5 @@
+import { withWritten } from "./written-part.ts";
+
 /** What `turnout conformance -o json` says of one backend, as far as the table shows it. */
 export interface BackendStatus {
   readonly backend: string;
@@ -6,8 +8,7 @@ export interface BackendStatus {
   readonly rules: { readonly passed: number; readonly failed: number; readonly leftOut: number };
 }
 
-const BEGIN = "<!-- written by npm run status:update -->";
-const END = "<!-- end of what is written -->";
+const MARKS = ["<!-- written by npm run status:update -->", "<!-- end of what is written -->"] as const;
 const FAMILIES = ["IPv4", "IPv6"];
 const PROTOCOLS = ["TCP", "UDP", "SCTP"];
 
@@ -61,8 +62,5 @@ function missingText({ capabilities }: BackendStatus): string {
 
 /** Put a table where a page has its place for it. Pure. @throws {Error} when the page has no such place. */
 export function withTable(page: string, table: string): string {
-  const begin = page.indexOf(BEGIN);
-  const end = page.indexOf(END, begin);
-  if (begin < 0 || end < 0) throw new Error(`the page lacks ${JSON.stringify(BEGIN)} … ${JSON.stringify(END)}`);
-  return `${page.slice(0, begin + BEGIN.length)}\n${table}\n${page.slice(end)}`;
+  return withWritten(page, MARKS, table);
 }

@@ -45,7 +45,7 @@ it("the table has a row for each run, and says why tests failed", () => {
 it("a page gets another table between its marks, and must have them", () => {
   const page = "before\n<!-- written by npm run e2e:cluster -->\nold\n<!-- end of what is written -->\nafter\n";
   expect(pageWith(page, "new\n")).toBe(page.replace("old", "new"));
-  expect(() => pageWith("nothing", "new")).toThrow("has lost its marks");
+  expect(() => pageWith("nothing", "new")).toThrow("lacks the lines");
 });
 
 it("docs/conformance.md says what the kept runs say", () => {

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { withWritten } from "@turnout/house/written-part";
 import type { Families } from "./kube-cluster.ts";
 import type { TestResult } from "./report.ts";
 
@@ -28,8 +29,7 @@ export interface Counts {
 
 const RESULTS = fileURLToPath(new URL("results", import.meta.url));
 const PAGE = fileURLToPath(new URL("../../docs/conformance.md", import.meta.url));
-const BEGIN = "<!-- written by npm run e2e:cluster -->";
-const END = "<!-- end of what is written -->";
+const MARKS = ["<!-- written by npm run e2e:cluster -->", "<!-- end of what is written -->"] as const;
 
 /** Count. Pure. */
 export function countsOf(tests: readonly TestResult[]): Counts {
@@ -90,9 +90,7 @@ export function readPage(): string {
 
 /** A page with another table between its marks. Pure. @throws {Error} without the marks. */
 export function pageWith(page: string, table: string): string {
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin === -1 || end < begin) throw new Error(`docs/conformance.md has lost its marks ${BEGIN} and ${END}`);
-  return `${page.slice(0, begin + BEGIN.length)}\n${table}${page.slice(end)}`;
+  return withWritten(page, MARKS, table.trimEnd());
 }
 
 /** The table of runs, a row each, and below it what failed. Pure. */

@@ -70,7 +70,7 @@ export function readServers({ family, world, tool, bound }: SignSources): Signs 
     const { virtualServers, realServers, digests } = ipvs.summary();
     signs.set("virtual servers", String(virtualServers));
     signs.set("real servers", String(realServers));
-    addParts(signs, "settings", digests);
+    addParts(signs, (part) => `settings ${part}`, digests);
   }
   const count = bound.read(netlink, family);
   const withCount = (addresses: number): Signs => signs.set("addresses", String(addresses));
@@ -86,7 +86,7 @@ export async function readSets({ world }: Pick<SignSources, "world">, names: Ite
 /** Read what takes long: a digest of all virtual servers with their real servers and weights, in parts, and how many members each of our sets has. */
 export async function readContents({ family, world }: Pick<SignSources, "family" | "world">): Promise<Signs> {
   const signs = new Map(await readSets({ world }, ownSets(family)));
-  addParts(signs, "contents", await world.ipvs.contents(family));
+  addParts(signs, contentsOf, await world.ipvs.contents(family));
   return signs;
 }
 
@@ -101,8 +101,8 @@ export function setSign(name: string): string {
   return `set ${name}`;
 }
 
-function addParts(signs: Map<string, string>, sign: "settings" | "contents", digests: Int32Array): void {
-  for (const [part, digest] of digests.entries()) if (digest !== 0) signs.set(`${sign} ${part}`, String(digest));
+function addParts(signs: Map<string, string>, signOf: (part: number) => string, digests: Int32Array): void {
+  for (const [part, digest] of digests.entries()) if (digest !== 0) signs.set(signOf(part), String(digest));
 }
 
 /** Which signs of {@link readContents} steps can change; undefined: any. Pure. */

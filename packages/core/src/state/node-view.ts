@@ -170,7 +170,7 @@ export class NodeView {
     const after = service === undefined || context === undefined ? undefined : rowsFor(service, slices, context, before);
     const rowsBefore = before?.rows ?? NO_ROWS;
     const rows = after?.rows ?? NO_ROWS;
-    for (const { key } of rowsBefore) if (!rows.some((row) => row.key === key)) this.#removeRow(key, found.touched);
+    for (const { key } of rowsBefore) if (!rows.some((row) => row.key === key)) this.#claims.set(key, undefined, found.touched);
     rows.forEach((row, index) => {
       if (row !== rowsBefore[index]) this.#changeRow(row, rowsBefore[index], found);
     });
@@ -188,11 +188,6 @@ export class NodeView {
       return;
     }
     touched.add(key);
-  }
-
-  #removeRow(key: string, touched: Set<string>): void {
-    touched.add(key);
-    this.#claims.set(key, undefined, touched);
   }
 
   #resolve(key: string): boolean {

@@ -164,6 +164,10 @@ describe("what mends a drop", () => {
     expect(cause?.mend).toContain("if it is not meant for this client");
   });
 
+  it("accepts no other open connections where answers of Services are dropped", () => {
+    expect(mends("-A FORWARD -s 10.1.1.1/32 -j DROP", {})).toEqual(["iptables -t filter -I FORWARD -m conntrack --ctstate DNAT -j ACCEPT"]);
+  });
+
   it("accepts this address and port where nothing is translated here, and answers where they come by", () => {
     const packet = { ...FORWARDED.packet, destination: "10.1.1.1", port: 8080 };
     expect(mends("-P FORWARD DROP", { packet, isTranslated: false }).slice(0, 2)).toEqual([

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { deflateSync, inflateSync } from "node:zlib";
 import { ProxyError, RecentRows, type IPFamily, type ServicePort } from "@turnout/core";
 import * as wire from "../../gen/turnout/node/v1/node.ts";
@@ -41,7 +41,7 @@ export class PackedReader {
 
   /** Get what was read of these bytes lately, or what `read` makes of them. */
   rowsOf({ rows, zlib }: wire.PackedRows, family: IPFamily, read: () => readonly ServicePort[]): readonly ServicePort[] {
-    const digest = createHash("sha256").update(zlib).digest("base64");
+    const digest = hash("sha256", zlib);
     return this.#recent.get(`${family} ${rows} ${digest}`, zlib.length, read);
   }
 }

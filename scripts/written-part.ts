@@ -1,0 +1,11 @@
+/**
+ * Put a text between two marks of a page, in place of what is there. Pure.
+ *
+ * Shape: the text stands on lines of its own; the rest of the page is people's. @throws {Error} when the page lacks the marks.
+ */
+export function withWritten(page: string, [begin, end]: readonly [begin: string, end: string], text: string): string {
+  const from = page.indexOf(begin);
+  const to = page.indexOf(end, from);
+  if (from < 0 || to < 0) throw new Error(`the page lacks the lines ${JSON.stringify(begin)} and ${JSON.stringify(end)}`);
+  return `${page.slice(0, from)}${begin}\n${text}\n${page.slice(to)}`;
+}
