@@ -1,5 +1,6 @@
 import type { HostEvent, LeftObjects } from "@turnout/core/backend";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DEVICE } from "./names.ts";
 import type { IpvsFacts } from "./options.ts";
 import { tablesTouched } from "./signs.ts";
 import { cart, Proxy } from "./test-support/proxy.ts";
@@ -89,6 +90,13 @@ describe("watching the host", () => {
     await host.advance(1_000);
     expect((await mended()).toSorted()).toEqual(fates.toSorted());
     expect(drifts).toHaveLength(1);
+  });
+
+  it("sees at once that an address of ours was removed: the kernel tells of addresses", async () => {
+    // The last way of tampering, and the last address.
+    expect(host.tamper(() => 0.99)).toBe(`took 10.96.0.1 off ${DEVICE}`);
+    await host.advance(0);
+    expect(drifts).toEqual([`somebody changed addresses on ${DEVICE} (0 instead of 1); the kernel does not tell who`]);
   });
 
   it("takes virtual servers of others for nobody's of ours, whichever part they are in", async () => {

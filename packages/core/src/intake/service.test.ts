@@ -169,6 +169,11 @@ describe("R-06 load-balancer IPs", () => {
     expect(sound({ type: "LoadBalancer" }, { ingress }).addresses.IPv4?.loadBalancerIPs).toEqual(expected);
   });
 
+  it("in mode Proxy alone are told as not served", () => {
+    const { addresses } = sound({ type: "LoadBalancer" }, { ingress: [{ ip: "203.0.113.9", ipMode: "Proxy" }] });
+    expect(addresses.IPv4).toMatchObject({ loadBalancerIPs: [], unserved: [{ ip: "203.0.113.9", why: "ipMode" }] });
+  });
+
   it("whatever the Service's type is", () => {
     expect(sound({ type: "ClusterIP" }, { ingress: [{ ip: "203.0.113.9" }] }).addresses.IPv4?.loadBalancerIPs).toEqual(["203.0.113.9"]);
   });

@@ -129,7 +129,7 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: Allowed
   const ranges = readSourceRanges(spec, findings);
   const { taken, proxied } = ingressIPs(raw, findings);
   const ingress = split(taken, "load-balancer IP", findings);
-  const hasOutside = listField(spec, "externalIPs").length > 0 || taken.length > 0 || proxied.length > 0 || ranges.length > 0;
+  const hasOutside = listField(spec, "externalIPs").length > 0 || taken.length > 0 || proxied.length > 0;
   const addresses: Mutable<Partial<Record<IPFamily, ServiceAddresses>>> = {};
   for (const family of FAMILIES) {
     const clusterIP = clusterIPs[family];
