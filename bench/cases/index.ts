@@ -20,6 +20,7 @@ import { store } from "./store.ts";
 import { traffic } from "./traffic.ts";
 import { userspaceCase } from "./userspace.ts";
 import { watchers } from "./watchers.ts";
+import { why } from "./why.ts";
 
 /** Every bench, in the order of the standard run. */
 export const CASES: readonly BenchCase[] = [
@@ -36,6 +37,7 @@ export const CASES: readonly BenchCase[] = [
   traffic,
   counting,
   rivals,
+  why,
   clientInstall,
   changeSets,
   flip,

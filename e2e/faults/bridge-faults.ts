@@ -40,6 +40,7 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
       inject: `${bridge.inject}; sysctl -qw net.bridge.bridge-nf-call-iptables=1`,
       mend: `${bridge.mend}; ${off("iptables")}`,
     },
+    ...portFaults(bridge, { pod: asked("IPv4"), client: outside }),
     ...tableFaults(bridge, { pod: asked("IPv4"), client: outside }, site.place("pod-1-2").address("IPv4")),
     {
       name: "sockets: a bridge passes answers on past the rules, and nothing is wrong",
@@ -47,6 +48,41 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
       backends: ["ebpf"],
       ask: asked("IPv4"),
       ...bridge,
+    },
+  ];
+}
+
+/** Ports of a bridge that are down. */
+function portFaults(
+  bridge: Required<Pick<Fault, "inject" | "mend">>,
+  ask: Readonly<Record<"pod" | "client", Fault["ask"]>>,
+): readonly Fault[] {
+  const down = { backends: ["nft", "iptables", "ebpf"], culprits: ["device_down"] } as const;
+  return [
+    {
+      name: "the port of a bridge that leads to the endpoint is down",
+      ...down,
+      names: "veth1 is down, and is the port of cni9",
+      connections: "mended",
+      ask: ask.client,
+      inject: `${bridge.inject}; ip link set veth1 down`,
+      mend: `ip link set veth1 up; ${bridge.mend}`,
+    },
+    {
+      name: "the port of a bridge that leads to the client is down",
+      ...down,
+      names: "veth2 is down, and is the port of cni9",
+      ask: ask.pod,
+      inject: `${bridge.inject}; ip link set veth2 down`,
+      mend: `ip link set veth2 up; ${bridge.mend}`,
+    },
+    {
+      name: "no port of a bridge is up",
+      ...down,
+      names: "veth1 is down, and is the port of cni9",
+      ask: ask.client,
+      inject: `${bridge.inject}; ip link set veth1 down; ip link set veth2 down`,
+      mend: `ip link set veth1 up; ip link set veth2 up; ${bridge.mend}`,
     },
   ];
 }

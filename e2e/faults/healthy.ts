@@ -1,5 +1,6 @@
 import { FAMILIES } from "@turnout/core";
 import type { Way } from "../services.ts";
+import { HOST_PORT } from "../site.ts";
 import type { FaultStage, ServiceName } from "./stage.ts";
 import type { HealthyCase } from "./fault.ts";
 
@@ -73,6 +74,7 @@ export function healthyCases({ services, site }: FaultStage): readonly HealthyCa
     ["client1", "here", "nodePort@node1"],
     ["client1", "remote", "nodePort@node1"],
     ["client1", "web", "clusterIP"],
+    ["pod-1-2", "self", "clusterIP"],
   ];
   return FAMILIES.flatMap((family) => [
     ...table.flatMap(([from, service, way]): readonly HealthyCase[] => {
@@ -81,6 +83,11 @@ export function healthyCases({ services, site }: FaultStage): readonly HealthyCa
       const tcp = { name, family, ask: { from, to: address, port } };
       return way === "clusterIP" ? [tcp, { ...tcp, name: `${name}, UDP`, ask: { ...tcp.ask, protocol: "UDP" } }] : [tcp];
     }),
+    {
+      name: `client1 to node1 itself, ${family}`,
+      family,
+      ask: { from: "client1", to: site.place("node1").address(family), port: HOST_PORT },
+    },
     { name: `pod-1-2 to a pod itself, ${family}`, family, ask: { from: "pod-1-2", to: site.place("pod-1-1").address(family), port: 8080 } },
   ]);
 }

@@ -35,7 +35,7 @@ function groundOf({ services, site }: FaultStage) {
 /** Faults of node1 itself: routes, kernel parameters, devices, remembered flows. */
 export function hostFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...routeFaults(ground), ...deviceFaults(ground), ...passageFaults(ground), ...flagFaults(ground)];
+  return [...routeFaults(ground), ...deviceFaults(ground), ...passageFaults(ground), ...besideFaults(ground), ...flagFaults(ground)];
 }
 
 function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly Fault[] {
@@ -226,6 +226,41 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
       ask: { ...fromClient, to: "172.18.0.77", port: services.web.target("nodePort@node1", "IPv4").port },
       inject: "ip address add 172.18.0.77/32 dev eth0; sleep 0.5",
       mend: "ip address del 172.18.0.77/32 dev eth0; sleep 0.5",
+    },
+  ];
+}
+
+/** What is beside the packet's way, and where the packet ends on this host. */
+function besideFaults({ cluster, fromPod, fromClient, pod1 }: Ground): readonly Fault[] {
+  return [
+    {
+      name: "a device that is down, and an address that nobody has",
+      culprits: ["unknown_address"],
+      ask: { ...fromPod, to: "10.96.77.79", port: 80 },
+      inject: "ip route add unreachable 10.96.0.0/16; ip link add spare type bridge; ip address add 192.0.2.200/32 dev spare",
+      mend: "ip link del spare; ip route del unreachable 10.96.0.0/16",
+    },
+    {
+      name: "a device that is down, and a route to a pod that is missing",
+      culprits: ["no_route"],
+      ask: { ...fromPod, ...cluster("here") },
+      inject: `ip route del ${pod1}/32; ip route add unreachable 10.1.1.0/24; ip link add spare type bridge`,
+      mend: `ip link del spare; ip route del unreachable 10.1.1.0/24; ip route add ${pod1}/32 dev veth1`,
+    },
+    {
+      name: "a node port that nobody has",
+      culprits: ["unanswered"],
+      names: "no Service has 172.18.0.1:30999/TCP",
+      ask: { ...fromClient, to: "172.18.0.1", port: 30_999 },
+      connections: "lost",
+    },
+    {
+      name: "a host port where a rule of another program leads to a pod, and nothing is wrong",
+      culprits: [],
+      ask: { ...fromClient, to: "172.18.0.1", port: 2222 },
+      connections: "arrive",
+      inject: `iptables-nft -t nat -I PREROUTING -d 172.18.0.1/32 -p tcp --dport 2222 -j DNAT --to-destination ${pod1}:8080`,
+      mend: `iptables-nft -t nat -D PREROUTING -d 172.18.0.1/32 -p tcp --dport 2222 -j DNAT --to-destination ${pod1}:8080`,
     },
   ];
 }

@@ -198,6 +198,11 @@ function otherFaults(): readonly ObjectFault[] {
         ...slices.map((slice) => ({ ...slice, endpoints: [{ addresses: [clusterIP(1).replace(".1.1", ".0.1")] }] })),
       ],
     }),
+    fault(34, "nothing listens at an endpoint in the host's network", ["unanswered"], {
+      connections: "lost",
+      service: { ports: [{ name: "http", port: PORT, targetPort: 8099 }] },
+      endpoints: (site) => [{ place: site.place("node1") }],
+    }),
   ];
 }
 

@@ -12,6 +12,8 @@ const device = (index: number, name: string, kind = "", master?: number): Device
   kind,
   master,
   isLoopback: name === "lo",
+  isUp: true,
+  hasCarrier: true,
 });
 const way = (destination: string, by: number, hasGateway = false): DeviceRoute => ({ destination, device: by, hasGateway });
 const address = (ip: string, link: string): HostAddress => ({ ip, link, prefixLength: 24 });

@@ -100,7 +100,7 @@ describe("watching the host", () => {
     const echoes = new EchoCount();
     const told = follow({}, { hasPackets: true, echoes });
     await flushPromises();
-    const device = { index: 2, name: "eth0", kind: "", master: undefined, isLoopback: false };
+    const device = { index: 2, name: "eth0", kind: "", master: undefined, isLoopback: false, isUp: true, hasCarrier: true };
     netlink.setDevices([device], { IPv4: [{ destination: "0.0.0.0/0", device: 2, hasGateway: true }] });
     await flushPromises();
     netlink.setDevices([]);

@@ -19,6 +19,8 @@ export const NETLINK_DEVICES: readonly Device[] = [...DEVICES].map(([name, index
   kind: name.startsWith("veth") ? "veth" : "",
   master: undefined,
   isLoopback: name === LOOPBACK,
+  isUp: true,
+  hasCarrier: true,
 }));
 
 /** The routes of node1: to the world, to the pods of the other node, and to each of its own. */

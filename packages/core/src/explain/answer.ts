@@ -95,7 +95,7 @@ export const CAUSES = {
   martian: "the kernel takes the address for one that can't come in there",
   neighbour: "the next hop does not answer on the link",
   mtu: "packets are too large for a device, and nobody gets to hear it",
-  unanswered: "an endpoint does not answer",
+  unanswered: "an endpoint does not answer, or nothing listens where the packet ends",
   hints_ignored: "topology hints don't apply, so all endpoints are used",
   contested: "another Service wants the address, too, and does not get it",
 } as const;
@@ -154,12 +154,12 @@ const ORDER = Object.keys(CAUSES) as readonly CauseId[];
 /**
  * Put causes in order: what is sure before guesses, then as the packet meets them; each is told once. Pure.
  *
- * Edges: with other flags than the proxy's nothing else in the answer can be relied on, so that comes first. A next hop that does not answer comes after
- * what says that the packet should not go there at all.
+ * Edges: with other flags than the proxy's nothing else in the answer can be relied on, so that comes first. A next hop that does not answer, and a
+ * device that is down, come after what says that the packet should not go there at all.
  */
 export function rankedCauses(causes: readonly Cause[]): readonly Cause[] {
   const isAstray = causes.some(({ id }) => id === "unknown_address" || id === "no_route" || id === "route_hidden");
-  const isLate = ({ id, isSure }: Cause): boolean => isSure === false || (id === "neighbour" && isAstray);
+  const isLate = ({ id, isSure }: Cause): boolean => isSure === false || (isAstray && (id === "neighbour" || id === "device_down"));
   const rank = (cause: Cause): number => (cause.id === "other_flags" ? -1 : ORDER.indexOf(cause.id) + (isLate(cause) ? ORDER.length : 0));
   const told = new Map(causes.toReversed().map((cause) => [`${cause.id} ${cause.says}`, cause]));
   return [...told.values()].toSorted((a, b) => rank(a) - rank(b));

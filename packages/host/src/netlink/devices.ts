@@ -7,9 +7,11 @@ import { findAttribute, zeroTerminated } from "./message.ts";
 // Message types, attributes, lengths of headers. @source linux/rtnetlink.h, linux/if_link.h, linux/if.h
 const RTM = { getLink: 18, getRoute: 26 } as const;
 const IFINFOMSG_LENGTH = 16;
-const IFLA = { name: 3, master: 10, linkInfo: 18 } as const;
+const IFLA = { name: 3, master: 10, linkInfo: 18, namespace: 37 } as const;
 const IFLA_INFO_KIND = 1;
-const IFF_LOOPBACK = 0x8;
+const IFF = { up: 0x1, loopback: 0x8, lowerUp: 0x1_0000 } as const;
+/** @source linux/net_namespace.h NETNSA_NSID_NOT_ASSIGNED */
+const NO_NAMESPACE = -1;
 const RTMSG_LENGTH = 12;
 const RTNEXTHOP_LENGTH = 8;
 const RTA = { destination: 1, device: 4, gateway: 5, multipath: 9, table: 15, via: 18 } as const;
@@ -26,6 +28,11 @@ export interface Device {
   /** The index of the device of which it is a port, e.g. a bridge's; undefined: it is none's. */
   readonly master: number | undefined;
   readonly isLoopback: boolean;
+  readonly isUp: boolean;
+  /** The link beneath it is there: of a pair of devices the other one is up. */
+  readonly hasCarrier: boolean;
+  /** The number by which this network namespace knows the one in which the other end of a pair of devices is; absent: it is in this one, or there is none. */
+  readonly namespace?: number;
 }
 
 /** One way of a route of the main table. */
@@ -45,12 +52,17 @@ export function parseDevice(payload: Buffer): Device | undefined {
   if (name === undefined) return undefined;
   const info = findAttribute(payload, IFLA.linkInfo, IFINFOMSG_LENGTH);
   const kind = info === undefined ? undefined : findAttribute(info, IFLA_INFO_KIND);
+  const flags = payload.readUInt32LE(8);
+  const namespace = findAttribute(payload, IFLA.namespace, IFINFOMSG_LENGTH)?.readInt32LE(0) ?? NO_NAMESPACE;
   return {
     index: payload.readInt32LE(4),
     name: zeroTerminated(name),
     kind: kind === undefined ? "" : zeroTerminated(kind),
     master: findAttribute(payload, IFLA.master, IFINFOMSG_LENGTH)?.readUInt32LE(0),
-    isLoopback: (payload.readUInt32LE(8) & IFF_LOOPBACK) !== 0,
+    isLoopback: (flags & IFF.loopback) !== 0,
+    isUp: (flags & IFF.up) !== 0,
+    hasCarrier: (flags & IFF.lowerUp) !== 0,
+    ...(namespace === NO_NAMESPACE ? {} : { namespace }),
   };
 }
 

@@ -5,11 +5,13 @@ import { loadLibc } from "./libc.ts";
 import { encodeMessage, isSupportedByteOrder, messagesOf, NLM_F, NLMSG } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
 
-// @source linux/socket.h, asm-generic/socket.h, linux/time_types.h
+// @source linux/socket.h, asm-generic/socket.h, linux/time_types.h, linux/netlink.h
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
 const SOL_SOCKET = 1;
 const SO_RCVTIMEO = 20;
+const SOL_NETLINK = 270;
+const NETLINK_GET_STRICT_CHK = 12;
 /** The kernel answers at once: it works while it is asked. */
 const TIMEOUT_SECONDS = 30;
 /** Longer than any datagram of a dump: the kernel makes them 32 KiB long for who takes so much. */
@@ -59,6 +61,10 @@ export class DumpChannel {
     const timeout = Buffer.alloc(16);
     timeout.writeBigInt64LE(BigInt(TIMEOUT_SECONDS), 0);
     setOption(this.#fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
+    // Without it rtnetlink reads over what a request for a dump says besides its header. Kernels before 4.20 have none.
+    const strict = Buffer.alloc(4);
+    strict.writeInt32LE(1);
+    setOption(this.#fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, strict, strict.length);
   }
 
   /** Send one request and resolve to its errno, 0 for success. @throws {ProxyError} `tool_failed` when the answer doesn't come. */

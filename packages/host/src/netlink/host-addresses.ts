@@ -10,9 +10,11 @@ export const AF: Readonly<Record<IPFamily, number>> = { IPv4: 2, IPv6: 10 };
 // Message types, attribute types and header lengths. @source linux/rtnetlink.h, linux/if_addr.h, linux/if_link.h
 const RTM = { getLink: 18, getAddress: 22 } as const;
 const IFA = { address: 1, local: 2 } as const;
-const IFADDRMSG_LENGTH = 8;
 const IFINFOMSG_LENGTH = 16;
 const IFLA_IFNAME = 3;
+
+/** How long the header of a message about an address is. @source linux/if_addr.h */
+export const IFADDRMSG_LENGTH = 8;
 
 /** An address of the host, and the link it is on. */
 export interface HostAddress {
@@ -82,7 +84,8 @@ export async function listAddresses(channel: NetlinkChannel, family: IPFamily): 
   });
 }
 
-function addressRequest(family: IPFamily): Buffer {
+/** Write the request for all addresses of one family. */
+export function addressRequest(family: IPFamily): Buffer {
   const request = Buffer.alloc(IFADDRMSG_LENGTH);
   request.writeUInt8(AF[family], 0);
   return request;

@@ -139,6 +139,14 @@ describe("addresses of a real kernel", needs("root", "netns", "ip"), () => {
     });
   });
 
+  it("tells of a pair of devices whether it leads anywhere, and of the addresses at its other end", async () => {
+    expect(await inNamespace("behind")).toEqual({
+      before: { veth0: "true false elsewhere", br0: "false false here", behind: [] },
+      after: { veth0: "true true elsewhere", br0: "false false here", behind: ["127.0.0.1", "10.1.0.5", "::1", "fd00::5"] },
+      nobody: "unknown",
+    });
+  });
+
   it("lists devices and routes, and sees changes", async () => {
     expect(await inNamespace("devices")).toEqual({
       seen: { done: false },

@@ -23,6 +23,7 @@ import { listNftTables } from "./nft-tables.ts";
 import type { NftTableName } from "./nft-tables.ts";
 import { hasTable, readNftTable } from "./nft-table.ts";
 import type { NftTable, NftTableSink } from "./nft-table.ts";
+import { listAddressesIn } from "./namespace-addresses.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
 import { listSetSizes } from "./set-sizes.ts";
@@ -44,6 +45,8 @@ const MAX_UNREAD_COMMITS = 1024;
 export interface Netlink {
   /** All addresses of one family on this host, tentative and deprecated ones too. */
   addresses(family: IPFamily): Promise<readonly HostAddress[]>;
+  /** The addresses of one family in another network namespace, see {@link Device.namespace}; undefined: the kernel doesn't tell. */
+  addressesIn(namespace: number, family: IPFamily): Promise<readonly string[] | undefined>;
   /** All devices of this network namespace. */
   devices(): Promise<readonly Device[]>;
   /** The ways of one family's routes in the main table, to somebody by a device. */
@@ -117,6 +120,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
   const written = (): WriteChannel => (writing ??= new WriteChannel(NETLINK.netfilter));
   return {
     addresses: (family: IPFamily): Promise<readonly HostAddress[]> => listAddresses(route, family),
+    addressesIn: (namespace, family) => listAddressesIn(() => new DumpChannel(NETLINK.route), namespace, family),
     devices: () => listDevices(route),
     routes: (family: IPFamily) => listRoutes(route, family),
     flowsOfClient: (family: IPFamily, question: FlowQuestion) => listFlows(conntrack, family, question),

@@ -1,8 +1,9 @@
 import type { AskedPacket, Cause, FateEndpoint } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { bridgeCauses } from "./bridge-causes.ts";
-import { readLinks } from "./way.ts";
-import type { Way, WayFacts } from "./way.ts";
+import { readLinks } from "./links.ts";
+import type { WayFacts } from "./way-facts.ts";
+import type { Way } from "./way.ts";
 
 const PACKET: AskedPacket = { family: "IPv4", protocol: "TCP", source: "10.1.0.131", destination: "10.96.0.1", port: 80, device: "cni0" };
 const ENDPOINT: FateEndpoint = { ip: "10.1.0.132", port: 8080, nodeName: "n1", isLocal: true, masquerade: false };
@@ -12,7 +13,7 @@ const WAY: Way = { endpoint: ENDPOINT, there: BY_BRIDGE, back: BY_BRIDGE, asked:
 function causes(way: Partial<Way> = {}, called = "0", bridge = { IPv4: false, IPv6: false }): readonly Cause[] {
   const link = { name: "cni0", isUp: true, hasCarrier: true, mtu: 1500, bridge };
   const parameters = new Map(called === "" ? [] : [["bridge/bridge-nf-call-iptables", called]]);
-  const facts: WayFacts = { links: new Map([["cni0", link]]), parameters, failedNeighbours: new Set(), routes: [] };
+  const facts: WayFacts = { links: new Map([["cni0", link]]), parameters, failedNeighbours: new Set(), routes: [], lostLinks: [] };
   return bridgeCauses(PACKET, { ...WAY, ...way }, facts);
 }
 

@@ -1,6 +1,7 @@
 import type { AskedPacket, Cause } from "@turnout/core";
-import { bridgeParameter } from "./way.ts";
-import type { Way, WayFacts } from "./way.ts";
+import { bridgeParameter } from "./way-facts.ts";
+import type { WayFacts } from "./way-facts.ts";
+import type { Way } from "./way.ts";
 
 /**
  * Say that answers from one port of a bridge to another pass no rules. Pure, and only about packets that conntrack or IPVS translates.

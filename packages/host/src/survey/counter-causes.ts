@@ -1,7 +1,8 @@
 import { hostPort } from "@turnout/core";
 import type { AskedPacket, Cause } from "@turnout/core";
 import type { ReadFile } from "./foreign-tables.ts";
-import type { Way, WayFacts } from "./way.ts";
+import type { WayFacts } from "./way-facts.ts";
+import type { Way } from "./way.ts";
 
 /** What the kernel has counted in this network namespace. */
 export interface Counters {

@@ -38,7 +38,7 @@ const filter = (...rules: readonly string[]): HostSurvey["iptables"][number] => 
   names: ["FORWARD"],
   chains: [{ name: "FORWARD", policy: "ACCEPT", rules, isCut: false }],
 });
-const bridge = { index: 2, name: "cni0", kind: "bridge", master: undefined, isLoopback: false };
+const bridge = { index: 2, name: "cni0", kind: "bridge", master: undefined, isLoopback: false, isUp: true, hasCarrier: true };
 
 describe("what is said of a host", () => {
   test.each<readonly [name: string, found: Partial<HostSurvey>, ids: readonly string[]]>([
@@ -48,6 +48,14 @@ describe("what is said of a host", () => {
     ["conntrack is full", { parameters: { conntrackCount: 100, conntrackMax: 100 } }, ["fault conntrack-full"]],
     ["a bridge of pods without br_netfilter", { devices: [bridge] }, ["risk bridge-not-called"]],
     ["a bridge of pods", { devices: [bridge], parameters: { bridgeCallsIPv4: 1 } }, []],
+    ["a pod's device that is down", { devices: [{ ...bridge, kind: "veth", namespace: 1, isUp: false }] }, ["risk pod-device-down"]],
+    [
+      "a pod's device without carrier",
+      { devices: [{ ...bridge, kind: "veth", namespace: 1, hasCarrier: false }] },
+      ["risk pod-device-down"],
+    ],
+    ["a pod's device", { devices: [{ ...bridge, kind: "veth", namespace: 1 }] }, []],
+    ["a device that is nobody's, and down", { devices: [{ ...bridge, kind: "dummy", isUp: false }] }, []],
     ["Docker's bridge alone", { devices: [{ ...bridge, name: "docker0" }] }, []],
     [
       "all is loose, a device strict: the larger counts",
@@ -216,4 +224,11 @@ describe("who writes rules", () => {
       { pid: 7, name: "kube-proxy", command: "kube-proxy --config=x", parent: 1, isStopped: true },
     ]);
   });
+});
+
+it("names the devices of pods that are down, with the bridge and what mends it", () => {
+  const devices = [bridge, { ...bridge, index: 3, name: "veth1", kind: "veth", master: 2, namespace: 1, isUp: false }];
+  const [found] = diagnose({ ...HOST, devices, parameters: { bridgeCallsIPv4: 1 } });
+  expect(found?.because).toBe("veth1 (a port of cni0) is down");
+  expect(found?.mend).toMatch(/^ip link set veth1 up; /);
 });

@@ -1,4 +1,5 @@
 import type { IPFamily } from "@turnout/core";
+import { deviceFindings } from "./device-findings.ts";
 import { bySeverity } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { parameterFindings } from "./parameter-findings.ts";
@@ -13,5 +14,5 @@ import type { HostSurvey } from "./survey.ts";
  * Edges: what could not be seen is no finding. A host that nothing is wrong with has none but notes.
  */
 export function diagnose(survey: HostSurvey, served: ReadonlySet<IPFamily> = new Set()): readonly Finding[] {
-  return bySeverity([...proxyFindings(survey), ...parameterFindings(survey, served), ...ruleFindings(survey)]);
+  return bySeverity([...proxyFindings(survey), ...parameterFindings(survey, served), ...deviceFindings(survey), ...ruleFindings(survey)]);
 }

@@ -26,6 +26,8 @@ export interface ForeignFindings {
   /** What they change without keeping the packet from arriving; absent: nothing. */
   readonly notes?: readonly string[];
   readonly unjudged: readonly UnjudgedRule[];
+  /** They send the packet elsewhere than it was going; absent: they don't. */
+  readonly isTranslated?: true;
 }
 
 /** Say what rules of others do to a packet on its way, or to the answer. Pure. */
@@ -35,6 +37,7 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
   const unjudged = new Map<ForeignRule, UnjudgedRule>();
   let mark = 0;
   let unclear = 0;
+  let isTranslated = false;
   for (const passage of passagesOf(way)) {
     const met: PlayedChain[] = [];
     for (const { table, chain } of chainsAt(tables, passage)) {
@@ -46,6 +49,7 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
         (name) => isLeftOut(way, name),
       );
       met.push({ table, base: chain, played });
+      isTranslated ||= played.isTranslated && isBeforeRoute(passage);
       if (!passage.isAnswer) ({ mark, unclearMark: unclear } = played);
       const strange = passage.isAnswer ? undefined : strangeSource(table, played, way);
       if (strange !== undefined && "by" in strange) unjudged.set(strange.by, strange.rule);
@@ -64,7 +68,12 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
   const lost = markCause(tables, way);
   if (lost !== undefined && "by" in lost) unjudged.set(lost.by, lost.rule);
   const noted = notes.length === 0 ? {} : { notes };
-  return { causes: lost === undefined || "by" in lost ? causes : [...causes, lost], ...noted, unjudged: [...unjudged.values()] };
+  return {
+    causes: lost === undefined || "by" in lost ? causes : [...causes, lost],
+    ...noted,
+    unjudged: [...unjudged.values()],
+    ...(isTranslated ? { isTranslated } : {}),
+  };
 }
 
 /** Service proxies' chains are looked at otherwise; but ours accept what others would drop behind them. */

@@ -6,7 +6,9 @@ import { playChain } from "./rules/play.ts";
 import type { Played } from "./rules/play.ts";
 import { isOfBridges } from "./rules/rule.ts";
 import type { ForeignChain, ForeignTable, HookedPacket } from "./rules/rule.ts";
-import type { Link, Way, WayFacts } from "./way.ts";
+import type { Link } from "./links.ts";
+import type { WayFacts } from "./way-facts.ts";
+import type { Way } from "./way.ts";
 
 /** Say that packets get lost for their size. A narrower device behind a wider one is no fault, as long as the sender gets to hear of it. Pure. */
 export function mtuCauses(

@@ -1,6 +1,7 @@
 import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, IPFamily, Step, Survey } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import { bridgeCauses } from "./bridge-causes.ts";
+import { portNotes } from "./lost-links.ts";
 import { flowCauses, readFlowTimeouts } from "./flow-causes.ts";
 import { counterCauses, readCounters } from "./counter-causes.ts";
 import { foreignFindings, routedMark } from "./foreign-causes.ts";
@@ -9,19 +10,23 @@ import type { HookedWay } from "./hooked-way.ts";
 import { KUBE_SERVICES, readForeignTables, withServices } from "./foreign-tables.ts";
 import type { ForeignTables, ForeignTools, ReadFile } from "./foreign-tables.ts";
 import { readHostRoutes } from "./host-routes.ts";
+import { readLinks } from "./links.ts";
+import { listenerCauses } from "./listener-causes.ts";
 import { mtuCauses } from "./mtu-causes.ts";
 import { isByDefault, routeFor } from "./route.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
 import type { Route } from "./route.ts";
 import type { HookedPacket } from "./rules/rule.ts";
 import { isAddressIn } from "./rules/values.ts";
-import { readBalancedWay, readLinks, readWay, readWayFacts } from "./way.ts";
+import { readWayFacts } from "./way-facts.ts";
+import { readBalancedWay, readWay } from "./way.ts";
 import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
-import type { Way, WayFacts } from "./way.ts";
+import type { WayFacts } from "./way-facts.ts";
+import type { Way } from "./way.ts";
 
 /** What the host is read with. */
 export interface PathTools extends ForeignTools {
-  readonly netlink: Pick<Netlink, "flowsOfClient" | "nftTables">;
+  readonly netlink: Pick<Netlink, "addresses" | "addressesIn" | "flowsOfClient" | "nftTables">;
   /** Rules of other programs for packets of this family, which somebody has begun to read; absent: they are read when they are needed. */
   readonly foreign?: Promise<ForeignTables>;
 }
@@ -77,12 +82,21 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
     return answeredHere(packet, await surveyPath(tools, { ...question, fate: { is: "pass" } }, signal));
   const isTranslated = fate.is === "forward" && !isBySocket(fate);
   const bridged = isTranslated ? firstOfEach(ways.map((way) => bridgeCauses(packet, way, facts))) : [];
+  const unheard = ways.map((way, index) => (ruled[index]?.isTranslated === true ? [] : listenerCauses(packet, fate, way)));
   const taken = fate.is === "forward" ? takenCauses(ways, question.hostAddresses) : [];
   return {
     steps: goesOn ? waySteps(packet, ways) : [],
-    notes: goesOn ? [...defaultNotes(packet, ways, question.podCIDRs ?? []), ...new Set(ruled.flatMap(({ notes = [] }) => notes))] : [],
+    notes: goesOn
+      ? [
+          ...defaultNotes(packet, ways, question.podCIDRs ?? []),
+          ...portNotes(facts.lostLinks),
+          ...new Set(ruled.flatMap(({ notes = [] }) => notes)),
+        ]
+      : [],
     causes: [
-      ...(goesOn ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...taken, ...bridged, ...foreignOnes] : foreignOnes),
+      ...(goesOn
+        ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...taken, ...bridged, ...foreignOnes, ...firstOfEach(unheard)]
+        : foreignOnes),
       ...flowCauses(packet, fate, flows, timeouts).filter(({ id }) => id !== "stale_flow" || !isAtInput(question)),
       ...proxyCauses(question, foreign),
       ...counterCauses(packet, ways, facts, counters),
@@ -274,9 +288,9 @@ async function playForeign(exec: Exec, found: Found, way: Way, facts: WayFacts, 
       routeOf,
       isBridge,
     });
-    const { causes, notes = [], unjudged } = foreignFindings(tables, hooked);
+    const { causes, ...told } = foreignFindings(tables, hooked);
     const narrow = mtuCauses(tables, found, way, facts, { isLocal: hooked.isLocal, isInSet });
-    if ((asked.size === 0 && sought.size === 0) || round === SET_ROUNDS) return { causes: [...causes, ...narrow], notes, unjudged };
+    if ((asked.size === 0 && sought.size === 0) || round === SET_ROUNDS) return { causes: [...causes, ...narrow], ...told };
     for (const address of sought) routes.set(address, await ownRoute(exec, packet.family, address, signal));
     await Promise.all(
       [...asked].map(async ([key, [set = "", member = ""]]) => {

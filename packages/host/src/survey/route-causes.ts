@@ -2,7 +2,8 @@ import type { AskedPacket, Cause } from "@turnout/core";
 import { fittingRoutes, refusingRoute, routeText } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
 import { routeCommand } from "./route.ts";
-import type { Way, WayFacts } from "./way.ts";
+import type { WayFacts } from "./way-facts.ts";
+import type { Way } from "./way.ts";
 
 /** Routes are as they should be, and a routing rule keeps the packet from them. Pure. */
 export function ruleCause(

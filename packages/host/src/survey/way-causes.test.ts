@@ -5,7 +5,10 @@ import { takenCauses, unreachableCause } from "./route-causes.ts";
 import { hostRoutesIn, routeText } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
 import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
-import type { Link, Way, WayFacts } from "./way.ts";
+import type { LostLink } from "./lost-links.ts";
+import type { Link } from "./links.ts";
+import type { WayFacts } from "./way-facts.ts";
+import type { Way } from "./way.ts";
 
 const CLIENT = "203.0.113.1";
 const PACKET: AskedPacket = { family: "IPv4", protocol: "TCP", source: CLIENT, destination: "198.51.100.1", port: 80, device: "up0" };
@@ -23,6 +26,7 @@ const FACTS: WayFacts = {
   parameters: new Map([["ipv4/conf/up0/rp_filter", "1"]]),
   failedNeighbours: new Set(),
   routes: [],
+  lostLinks: [],
 };
 const says = (packet: Partial<AskedPacket>, way: Partial<Way> = {}): string | undefined =>
   waySteps({ ...PACKET, ...packet }, [{ ...WAY, ...way }]).at(-1)?.says;
@@ -206,10 +210,18 @@ describe("routes in the way", () => {
     expect(cause("10.1.0.0/16")?.says).toContain("the route blackhole 10.1.0.0/16 refuses it, and no narrower one leads there");
     expect(cause("10.1.0.0/16")?.commands).toBeUndefined();
     // What a device that is down has taken along is narrower than what refuses then.
-    const links = new Map([...FACTS.links, ["veth1", { name: "veth1", isUp: false, hasCarrier: false, mtu: 1500 }]] as const);
-    const ids = (range: string) =>
-      wayCauses(PACKET, way, { ...FACTS, links, routes: [host(range, "", { type: "blackhole" })] }).map(({ id }) => id);
-    expect([ids("10.1.0.0/16"), ids("10.1.2.1/32")]).toEqual([["device_down"], ["no_route"]]);
+    const ids = (range: string, lost: Partial<LostLink>) => {
+      const lostLinks = [{ link: { ...link("veth1")[1], isUp: false }, hasAddress: false, behind: undefined, ...lost }];
+      return wayCauses(PACKET, way, { ...FACTS, lostLinks, routes: [host(range, "", { type: "blackhole" })] }).map(({ id }) => id);
+    };
+    const leading = { behind: ["10.1.2.1"] };
+    expect([ids("10.1.0.0/16", leading), ids("10.1.2.1/32", leading)]).toEqual([["device_down"], ["no_route"]]);
+    // One with addresses of its own may have led anywhere, one that leads to others only there.
+    expect([ids("10.1.0.0/16", { hasAddress: true }), ids("10.1.0.0/16", { behind: ["10.1.9.9"] })]).toEqual([
+      ["device_down"],
+      ["no_route"],
+    ]);
+    expect(ids("10.1.0.0/16", {})).toEqual(["no_route"]);
   });
 
   it("one that refuses the service range is deleted, and where there is none one is added by a device", () => {

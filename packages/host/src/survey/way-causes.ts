@@ -1,18 +1,20 @@
 import { cidrContains, hostPort, parseCIDR, parseIP, UNKNOWN_DEVICE } from "@turnout/core";
 import type { AskedPacket, Cause, FateEndpoint, Step } from "@turnout/core";
 import { routeCommand } from "./route.ts";
+import { namesOf, portCauses } from "./lost-links.ts";
 import { refusingRoute, routeText } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
 import { hiddenCauses, ruleCause } from "./route-causes.ts";
 import type { Route, RouteQuestion } from "./route.ts";
-import type { Way, WayFacts } from "./way.ts";
+import type { WayFacts } from "./way-facts.ts";
+import type { Way } from "./way.ts";
 
 /** Say where a packet goes to endpoints, those together that it goes to alike, and where answers go. Pure. */
 export function waySteps(packet: AskedPacket, ways: readonly Way[]): readonly Step[] {
-  const alike = Map.groupBy(ways, ({ there }) => {
+  const alike = Map.groupBy(ways, ({ there, isListenedTo }) => {
     if (there.is === "none")
       return there.why === "rp_filter" ? "the kernel drops it where it comes in (rp_filter)" : `the kernel finds no way (${there.says})`;
-    if (there.isLocal) return "this host itself answers";
+    if (there.isLocal) return hereText(isListenedTo);
     return `it leaves by ${leaveText(there)}`;
   });
   const there = [...alike].map(([way, of]) => ({
@@ -21,6 +23,11 @@ export function waySteps(packet: AskedPacket, ways: readonly Way[]): readonly St
   return [...there, ...new Set(ways.flatMap((way) => answerText(packet, way) ?? []))].map((step) =>
     typeof step === "string" ? { says: step } : step,
   );
+}
+
+function hereText(isListenedTo: boolean | undefined): string {
+  if (isListenedTo === undefined) return "this host itself takes it";
+  return isListenedTo ? "a program of this host takes it" : "this host itself takes it, and nothing listens there";
 }
 
 /** By which device, to which next hop, and whether no route but the default one fits. */
@@ -48,6 +55,10 @@ export function wayCauses(packet: AskedPacket, way: Way, facts: WayFacts): reado
   const { there, back, asked, askedBack, endpoint } = way;
   const device = there.is === "way" ? there.device : "";
   const forwarding = forwardingCauses(packet, way, facts);
+  const ports = portCauses(packet, way, facts.lostLinks);
+  // Of a bridge whose port is named it need not be said that it has no carrier.
+  const linksOf = (name: string, nextHop: string): readonly Cause[] =>
+    linkCauses(packet, facts, name, nextHop).filter(({ id }) => id !== "device_down" || ports.length === 0);
   // Where the kernel does not forward, it finds no way for what comes in, whatever routes there are.
   const isLost = (route: Route | undefined): route is Extract<Route, { is: "none" }> =>
     route?.is === "none" && (forwarding.length === 0 || route.why !== "no_route");
@@ -57,10 +68,9 @@ export function wayCauses(packet: AskedPacket, way: Way, facts: WayFacts): reado
     ...hiddenCauses(packet, way, facts),
     ...(isLost(there) ? [lostCause(packet, there, asked, endpoint, facts, "to")] : []),
     ...(isLost(back) ? [lostCause(packet, back, askedBack, endpoint, facts, "back")] : []),
-    ...(there.is === "way" && !there.isLocal ? linkCauses(packet, facts, device, there.nextHop ?? endpoint.ip) : []),
-    ...(back?.is === "way" && !back.isLocal && packet.device !== ""
-      ? linkCauses(packet, facts, back.device, back.nextHop ?? packet.source)
-      : []),
+    ...ports,
+    ...(there.is === "way" && !there.isLocal ? linksOf(device, there.nextHop ?? endpoint.ip) : []),
+    ...(back?.is === "way" && !back.isLocal && packet.device !== "" ? linksOf(back.device, back.nextHop ?? packet.source) : []),
   ];
 }
 
@@ -180,7 +190,7 @@ function reversePathCause({ from, by }: RouteQuestion, elsewhere: string | undef
   };
 }
 
-/** Routes that are gone because a device is down, or has no IPv6. */
+/** Routes that are gone because a device is down, or has no IPv6: one that leads to the pod, or else one that has addresses of its own. */
 function deviceCause({ family }: AskedPacket, says: string, to: string, facts: WayFacts, side: "to" | "back"): Cause | undefined {
   const isNarrow = family === "IPv6" && [...facts.links.values()].find(({ mtu, isUp }) => isUp && mtu < 1280);
   if (isNarrow)
@@ -202,15 +212,18 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
       commands: [`sysctl -w net.ipv6.conf.${name}.disable_ipv6=0`],
     };
   }
-  const down = [...facts.links.values()].filter(({ isUp, name }) => !isUp && name !== "lo").map(({ name }) => name);
-  if (down.length === 0) return undefined;
-  const names = down.slice(0, 3).join(", ");
+  const down = facts.lostLinks.filter(({ link }) => !link.isUp);
+  const leading = down.filter(({ behind }) => behind?.includes(to));
+  const blamed = leading.length > 0 ? leading : down.filter(({ hasAddress }) => hasAddress);
+  const [first] = blamed;
+  if (first === undefined) return undefined;
+  const { name } = first.link;
   return {
     id: "device_down",
-    says: `there is no way ${side === "to" ? `to ${to}` : `back to ${to}`} (${says}), and ${names} is down, which took its routes along`,
-    show: [`ip link show ${down[0]}`],
+    says: `there is no way ${side === "to" ? `to ${to}` : `back to ${to}`} (${says}), and ${namesOf(blamed)} is down, which took its routes along`,
+    show: [`ip link show ${name}`],
     mend: "set the device up, then set the routes again (the CNI's, for a pod: delete the pod)",
-    commands: [`ip link set ${down[0]} up`],
+    commands: [`ip link set ${name} up`],
   };
 }
 
@@ -268,14 +281,18 @@ function linkCauses(
   if (link === undefined) return [];
   const causes: Cause[] = [];
   if (!link.isUp || !link.hasCarrier) {
-    const says = link.isUp ? `${device} has no carrier: the other end is down or gone` : `${device} is down`;
+    const isBridge = link.bridge !== undefined;
+    const without = isBridge ? "none of its ports is up" : "the other end is down or gone";
+    const says = link.isUp ? `${device} has no carrier: ${without}` : `${device} is down`;
     causes.push({
       id: "device_down",
       says,
-      show: [`ip link show ${device}`],
+      show: [isBridge ? `ip link show master ${device}` : `ip link show ${device}`],
       ...(link.isUp
         ? {
-            mend: "bring the other end up (a pod's: delete the pod, its network namespace is broken; an uplink's: see cable, switch, virtual machine)",
+            mend: isBridge
+              ? "set the port up that leads there; where it is missing, the CNI sets it when it makes the pod: delete the pod, so that it is made again"
+              : "bring the other end up (a pod's: delete the pod, its network namespace is broken; an uplink's: see cable, switch, virtual machine)",
           }
         : { mend: "set it up", commands: [`ip link set ${device} up`] }),
     });

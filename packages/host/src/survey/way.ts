@@ -1,21 +1,10 @@
 import { UNKNOWN_DEVICE } from "@turnout/core";
 import type { AskedPacket, Exec, FateEndpoint, IPFamily } from "@turnout/core";
 import type { ReadFile } from "./foreign-tables.ts";
-import { readHostRoutes } from "./host-routes.ts";
-import type { HostRoute } from "./host-routes.ts";
+import { isListening } from "./listeners.ts";
 import { isByDefault, routeFor } from "./route.ts";
 import type { Route, RouteQuestion } from "./route.ts";
 import { readRoutingRules } from "./routing-rules.ts";
-
-/** A device as `ip -j link` tells of it. */
-export interface Link {
-  readonly name: string;
-  readonly isUp: boolean;
-  readonly hasCarrier: boolean;
-  readonly mtu: number;
-  /** Of a bridge: whether it has what goes from port to port of it pass the rules of a family, whatever the kernel's parameter says; absent: it is none. */
-  readonly bridge?: Readonly<Record<IPFamily, boolean>>;
-}
 
 /** The way of a packet to one endpoint, and of the answer. */
 export interface Way {
@@ -26,6 +15,8 @@ export interface Way {
   readonly askedBack: RouteQuestion;
   /** This host sends packets there as its own, and forwards (or not) only the answers; absent: it forwards both, unless it sends or answers itself. */
   readonly isForwardedBack?: boolean;
+  /** It ends on this host, and a program waits for it there; undefined: it does not end here, or that can't be told. */
+  readonly isListenedTo?: boolean | undefined;
 }
 
 /** What ways are looked up with. */
@@ -45,7 +36,7 @@ export interface Sending {
 /** Look up the routes to an endpoint and back, as the kernel would for these packets. */
 export async function readWay(
   tools: WayTools,
-  { family, source, device }: AskedPacket,
+  { family, protocol, source, device }: AskedPacket,
   endpoint: FateEndpoint,
   { mark, isSourceOpen }: Sending,
   signal: AbortSignal,
@@ -65,8 +56,11 @@ export async function readWay(
     isHere || isFromHost || device === UNKNOWN_DEVICE
       ? { to: source }
       : { to: source, from: endpoint.ip, by: there.is === "way" ? there.device : "lo" };
-  const back = there.is === "way" ? await routeTaken(tools, family, askedBack, signal) : undefined;
-  return { endpoint, there, back, asked, askedBack };
+  const [back, isListenedTo] = await Promise.all([
+    there.is === "way" ? routeTaken(tools, family, askedBack, signal) : undefined,
+    isHere ? isListening(tools.read, { family, protocol, ...endpoint }) : undefined,
+  ]);
+  return { endpoint, there, back, asked, askedBack, isListenedTo };
 }
 
 /** The priority of the rule by which the table main is asked. */
@@ -87,7 +81,7 @@ export async function readBalancedWay(
   mark: number,
   signal: AbortSignal,
 ): Promise<Way> {
-  const { family, source, destination, device } = packet;
+  const { family, protocol, source, destination, device } = packet;
   const isKnown = device !== "" && device !== UNKNOWN_DEVICE;
   const arriving: RouteQuestion = { to: destination, from: source, by: device };
   const arrival = isKnown ? await routeTaken(tools, family, arriving, signal) : undefined;
@@ -98,8 +92,11 @@ export async function readBalancedWay(
   const isHere = there.is === "way" && there.isLocal;
   const askedBack: RouteQuestion =
     isHere || !isKnown ? { to: source } : { to: source, from: endpoint.ip, by: there.is === "way" ? there.device : "lo" };
-  const back = there.is === "way" ? await routeTaken(tools, family, askedBack, signal) : undefined;
-  return { endpoint, there, back, asked, askedBack, isForwardedBack: !isHere && device !== "" };
+  const [back, isListenedTo] = await Promise.all([
+    there.is === "way" ? routeTaken(tools, family, askedBack, signal) : undefined,
+    isHere ? isListening(tools.read, { family, protocol, ...endpoint }) : undefined,
+  ]);
+  return { endpoint, there, back, asked, askedBack, isForwardedBack: !isHere && device !== "", isListenedTo };
 }
 
 async function refusalBeforeMain(exec: Exec, family: IPFamily, asked: RouteQuestion, signal: AbortSignal): Promise<Route | undefined> {
@@ -150,89 +147,4 @@ async function ruleAgainst(exec: Exec, family: IPFamily, asked: RouteQuestion, s
   const refusing = found.find(({ does }) => does === "refuse");
   // A route in a table that is asked before it would have been taken, so there is none.
   return refusing === undefined ? undefined : lost("a routing rule refuses it", refusing);
-}
-
-/** Read all devices. */
-export async function readLinks(exec: Exec, signal: AbortSignal): Promise<ReadonlyMap<string, Link>> {
-  const { code, stdout } = await exec.run("ip", ["-j", "-d", "link", "show"], { signal });
-  const listed = code === 0 ? (JSON.parse(stdout) as readonly Readonly<Record<string, unknown>>[]) : [];
-  const links = listed.map((one): Link => {
-    const flags = (one["flags"] ?? []) as readonly string[];
-    return {
-      name: String(one["ifname"]),
-      isUp: flags.includes("UP"),
-      hasCarrier: flags.includes("LOWER_UP"),
-      mtu: Number(one["mtu"]),
-      ...bridgeOf(one),
-    };
-  });
-  return new Map(links.map((link) => [link.name, link]));
-}
-
-function bridgeOf(listed: Readonly<Record<string, unknown>>): Pick<Link, "bridge"> {
-  const info = (listed["linkinfo"] ?? {}) as Readonly<Record<string, unknown>>;
-  const data = (info["info_data"] ?? {}) as Readonly<Record<string, unknown>>;
-  return info["info_kind"] === "bridge" ? { bridge: { IPv4: data["nf_call_iptables"] === 1, IPv6: data["nf_call_ip6tables"] === 1 } } : {};
-}
-
-/** What of the host decides whether packets get through. */
-export interface WayFacts {
-  readonly links: ReadonlyMap<string, Link>;
-  /** Kernel parameters by path below /proc/sys/net. */
-  readonly parameters: ReadonlyMap<string, string>;
-  /** Next hops that don't answer, `address device`. */
-  readonly failedNeighbours: ReadonlySet<string>;
-  /** Of the main table; empty where no way depends on them. */
-  readonly routes: readonly HostRoute[];
-}
-
-/** Read what decides about ways. */
-export async function readWayFacts(
-  { exec, read }: WayTools,
-  packet: AskedPacket,
-  ways: readonly Way[],
-  { ofAllDevices }: { readonly ofAllDevices: boolean },
-  signal: AbortSignal,
-): Promise<WayFacts> {
-  const devices = [...new Set([packet.device, ...ways.flatMap(({ there }) => (there.is === "way" ? [there.device] : []))])].filter(
-    (name) => name !== "",
-  );
-  const links = await readLinks(exec, signal);
-  const isLost = ways.some(({ there, back }) => there.is === "none" || back?.is === "none");
-  const names = parameterNames(packet.family, isLost || ofAllDevices ? [...links.keys()] : devices);
-  const isOnLink = ({ there }: Way): boolean => there.is === "way" && !there.isLocal && there.nextHop === undefined;
-  const [values, neighbours, routes] = await Promise.all([
-    Promise.all(names.map(async (name) => [name, (await read(`/proc/sys/net/${name}`))?.trim()] as const)),
-    exec.run("ip", ["-j", packet.family === "IPv4" ? "-4" : "-6", "neigh", "show"], { signal }),
-    isLost || ways.some(isOnLink) ? readHostRoutes(exec, packet.family, signal) : [],
-  ]);
-  const parameters = new Map(values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
-  return { links, parameters, failedNeighbours: failedIn(neighbours.code === 0 ? neighbours.stdout : "[]"), routes };
-}
-
-/** Name the parameter, below /proc/sys/net, by which what goes from port to port of bridges passes the rules of a family. Pure. */
-export function bridgeParameter(family: IPFamily): string {
-  return `bridge/bridge-nf-call-${family === "IPv4" ? "iptables" : "ip6tables"}`;
-}
-
-function parameterNames(family: IPFamily, devices: readonly string[]): readonly string[] {
-  if (family === "IPv6")
-    return [
-      bridgeParameter(family),
-      "ipv6/conf/all/forwarding",
-      ...devices.flatMap((device) => [`ipv6/conf/${device}/disable_ipv6`, `ipv6/conf/${device}/forwarding`]),
-    ];
-  const of = (name: string): readonly string[] => ["all", ...devices].map((device) => `ipv4/conf/${device}/${name}`);
-  return [bridgeParameter(family), "ipv4/ip_forward", ...of("forwarding"), ...of("rp_filter"), ...of("route_localnet")];
-}
-
-function failedIn(text: string): ReadonlySet<string> {
-  const listed = JSON.parse(text === "" ? "[]" : text) as readonly {
-    readonly dst?: string;
-    readonly dev?: string;
-    readonly state?: readonly string[];
-  }[];
-  return new Set(
-    listed.filter(({ state = [] }) => state.includes("FAILED") || state.includes("INCOMPLETE")).map(({ dst, dev }) => `${dst} ${dev}`),
-  );
 }

@@ -1,7 +1,8 @@
 // Run by netlink.test.ts in a network namespace of its own; prints what it saw as JSON.
 import { systemClock } from "@turnout/core/process";
 import { createSocket } from "node:dgram";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
 import { NetlinkChannel } from "../netlink/channel.ts";
@@ -24,6 +25,18 @@ const netlink = createNetlink({ clock });
 
 function tool(file: string, args: readonly string[], input = ""): string {
   return execFileSync(file, args, { encoding: "utf8", input, stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LC_ALL: "C" } });
+}
+
+/** Another network namespace, for as long as its process lives. */
+async function otherNamespace(): Promise<{ readonly pid: string; run(...lines: readonly string[]): void; end(): void }> {
+  const holder = spawn("unshare", ["-n", "sh", "-c", "echo; exec sleep 60"], { stdio: ["ignore", "pipe", "inherit"] });
+  await once(holder.stdout, "data");
+  const pid = String(holder.pid);
+  return {
+    pid,
+    run: (...lines) => void lines.map((line) => tool("nsenter", ["-t", pid, "-n", "ip", ...line.split(" ")])),
+    end: () => void holder.kill("SIGKILL"),
+  };
 }
 
 /** Create entries: `protocol source:port>destination:port<reply-source:port` (and ` zone`), addresses as they are. */
@@ -335,6 +348,31 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       routes,
       ended: (await drain(changes)).done,
     };
+  },
+
+  // The other end of a pair of devices is in another namespace, first down and then up, with addresses.
+  async behind() {
+    tool("ip", ["link", "set", "lo", "up"]);
+    const pod = await otherNamespace();
+    try {
+      for (const line of [`link add veth0 type veth peer name eth0 netns ${pod.pid}`, "link set veth0 up", "link add br0 type bridge"])
+        tool("ip", line.split(" "));
+      const before = await told();
+      pod.run("link set lo up", "link set eth0 up", "addr add 10.1.0.5/32 dev eth0", "addr add fd00::5/128 dev eth0 nodad");
+      return { before, after: await told(), nobody: (await netlink.addressesIn(77, "IPv4")) ?? "unknown" };
+    } finally {
+      pod.end();
+    }
+    async function told(): Promise<unknown> {
+      const devices = await netlink.devices();
+      const state = (one: string): string => {
+        const { isUp, hasCarrier, namespace } = devices.find((device) => device.name === one) ?? { isUp: false, hasCarrier: false };
+        return `${isUp} ${hasCarrier} ${namespace === undefined ? "here" : "elsewhere"}`;
+      };
+      const namespace = devices.find((device) => device.name === "veth0")?.namespace ?? -1;
+      const behind = [...((await netlink.addressesIn(namespace, "IPv4")) ?? []), ...((await netlink.addressesIn(namespace, "IPv6")) ?? [])];
+      return { veth0: state("veth0"), br0: state("br0"), behind: behind.filter((ip) => !ip.startsWith("fe80:")) };
+    }
   },
 
   // A counter counts the packets of the rules that name it, and goes only when none does.

@@ -99,6 +99,7 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     ...nftTables(() => void generation++),
     flowsOfClient: () => Promise.resolve([]),
     addresses: (family: IPFamily) => Promise.resolve(addresses.get(family) ?? []),
+    addressesIn: () => Promise.resolve(undefined),
     devices: () => Promise.resolve(devices),
     routes: (family: IPFamily) => Promise.resolve(routes[family] ?? []),
     ...NO_COUNTERS,

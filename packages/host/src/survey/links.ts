@@ -1,0 +1,40 @@
+import type { Exec, IPFamily } from "@turnout/core";
+
+/** A device as `ip -j link` tells of it. */
+export interface Link {
+  readonly name: string;
+  readonly isUp: boolean;
+  readonly hasCarrier: boolean;
+  readonly mtu: number;
+  /** The device of which it is a port; absent: it is none's. */
+  readonly master?: string;
+  /** The number by which the kernel knows the network namespace in which its other end is; absent: it is in this one, or there is none. */
+  readonly namespace?: number;
+  /** Of a bridge: whether it has what goes from port to port of it pass the rules of a family, whatever the kernel's parameter says; absent: it is none. */
+  readonly bridge?: Readonly<Record<IPFamily, boolean>>;
+}
+
+/** Read all devices. */
+export async function readLinks(exec: Exec, signal: AbortSignal): Promise<ReadonlyMap<string, Link>> {
+  const { code, stdout } = await exec.run("ip", ["-j", "-d", "link", "show"], { signal });
+  const listed = code === 0 ? (JSON.parse(stdout) as readonly Readonly<Record<string, unknown>>[]) : [];
+  const links = listed.map((one): Link => {
+    const flags = (one["flags"] ?? []) as readonly string[];
+    return {
+      name: String(one["ifname"]),
+      isUp: flags.includes("UP"),
+      hasCarrier: flags.includes("LOWER_UP"),
+      mtu: Number(one["mtu"]),
+      ...(typeof one["master"] === "string" ? { master: one["master"] } : {}),
+      ...(typeof one["link_netnsid"] === "number" ? { namespace: one["link_netnsid"] } : {}),
+      ...bridgeOf(one),
+    };
+  });
+  return new Map(links.map((link) => [link.name, link]));
+}
+
+function bridgeOf(listed: Readonly<Record<string, unknown>>): Pick<Link, "bridge"> {
+  const info = (listed["linkinfo"] ?? {}) as Readonly<Record<string, unknown>>;
+  const data = (info["info_data"] ?? {}) as Readonly<Record<string, unknown>>;
+  return info["info_kind"] === "bridge" ? { bridge: { IPv4: data["nf_call_iptables"] === 1, IPv6: data["nf_call_ip6tables"] === 1 } } : {};
+}

@@ -1,0 +1,30 @@
+import { hostPort } from "@turnout/core";
+import type { AskedPacket, Cause, Fate } from "@turnout/core";
+import type { Way } from "./way.ts";
+
+/** Say so where a packet ends on this host, and nothing listens. Pure. A guess: programs at devices may take it before any socket does. */
+export function listenerCauses({ protocol }: AskedPacket, fate: Fate, { endpoint, isListenedTo }: Way): readonly Cause[] {
+  if (isListenedTo !== false) return [];
+  const { ip, port } = endpoint;
+  const target = `${hostPort(ip, port)}/${protocol}`;
+  const lost = protocol === "TCP" ? "connections are refused" : "what is sent there is lost";
+  const listeners = `ss -${protocol === "UDP" ? "u" : "t"}lnp 'sport = :${port}'`;
+  const common = { id: "unanswered", isSure: false } as const;
+  if (fate.is === "forward")
+    return [
+      {
+        ...common,
+        says: `the endpoint ${target} is on this host, and nothing listens there: ${lost}`,
+        show: [listeners],
+        mend: `see whether the pod's process runs, and by which port; set targetPort to it`,
+      },
+    ];
+  return [
+    {
+      ...common,
+      says: `no Service has ${target}, and nothing on this host listens there: ${lost}`,
+      show: [listeners, "kubectl get services -A"],
+      mend: "ask for a port that a Service has (a node port is the second number of PORT(S)), or start the program that is to listen",
+    },
+  ];
+}

@@ -1,0 +1,73 @@
+import type { AskedPacket, IPFamily } from "@turnout/core";
+import { readHostRoutes } from "./host-routes.ts";
+import type { HostRoute } from "./host-routes.ts";
+import { readLinks } from "./links.ts";
+import type { Link } from "./links.ts";
+import { readLostLinks } from "./lost-links.ts";
+import type { LostLink, LostLinkTools } from "./lost-links.ts";
+import type { Way, WayTools } from "./way.ts";
+
+/** What of the host decides whether packets get through. */
+export interface WayFacts {
+  readonly links: ReadonlyMap<string, Link>;
+  /** Kernel parameters by path below /proc/sys/net. */
+  readonly parameters: ReadonlyMap<string, string>;
+  /** Next hops that don't answer, `address device`. */
+  readonly failedNeighbours: ReadonlySet<string>;
+  /** Of the main table; empty where no way depends on them. */
+  readonly routes: readonly HostRoute[];
+  /** Ports of bridges that packets take; where there is no way, all. */
+  readonly lostLinks: readonly LostLink[];
+}
+
+/** Read what decides about ways. */
+export async function readWayFacts(
+  { exec, read, netlink }: WayTools & { readonly netlink: LostLinkTools },
+  packet: AskedPacket,
+  ways: readonly Way[],
+  { ofAllDevices }: { readonly ofAllDevices: boolean },
+  signal: AbortSignal,
+): Promise<WayFacts> {
+  const devices = [...new Set([packet.device, ...ways.flatMap(({ there }) => (there.is === "way" ? [there.device] : []))])].filter(
+    (name) => name !== "",
+  );
+  const links = await readLinks(exec, signal);
+  const isLost = ways.some(({ there, back }) => there.is === "none" || back?.is === "none");
+  const names = parameterNames(packet.family, isLost || ofAllDevices ? [...links.keys()] : devices);
+  const isOnLink = ({ there }: Way): boolean => there.is === "way" && !there.isLocal && there.nextHop === undefined;
+  const [values, neighbours, routes, lostLinks] = await Promise.all([
+    Promise.all(names.map(async (name) => [name, (await read(`/proc/sys/net/${name}`))?.trim()] as const)),
+    exec.run("ip", ["-j", packet.family === "IPv4" ? "-4" : "-6", "neigh", "show"], { signal }),
+    isLost || ways.some(isOnLink) ? readHostRoutes(exec, packet.family, signal) : [],
+    readLostLinks(netlink, links, ways, packet.family),
+  ]);
+  const parameters = new Map(values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
+  return { links, parameters, failedNeighbours: failedIn(neighbours.code === 0 ? neighbours.stdout : "[]"), routes, lostLinks };
+}
+
+/** Name the parameter, below /proc/sys/net, by which what goes from port to port of bridges passes the rules of a family. Pure. */
+export function bridgeParameter(family: IPFamily): string {
+  return `bridge/bridge-nf-call-${family === "IPv4" ? "iptables" : "ip6tables"}`;
+}
+
+function parameterNames(family: IPFamily, devices: readonly string[]): readonly string[] {
+  if (family === "IPv6")
+    return [
+      bridgeParameter(family),
+      "ipv6/conf/all/forwarding",
+      ...devices.flatMap((device) => [`ipv6/conf/${device}/disable_ipv6`, `ipv6/conf/${device}/forwarding`]),
+    ];
+  const of = (name: string): readonly string[] => ["all", ...devices].map((device) => `ipv4/conf/${device}/${name}`);
+  return [bridgeParameter(family), "ipv4/ip_forward", ...of("forwarding"), ...of("rp_filter"), ...of("route_localnet")];
+}
+
+function failedIn(text: string): ReadonlySet<string> {
+  const listed = JSON.parse(text === "" ? "[]" : text) as readonly {
+    readonly dst?: string;
+    readonly dev?: string;
+    readonly state?: readonly string[];
+  }[];
+  return new Set(
+    listed.filter(({ state = [] }) => state.includes("FAILED") || state.includes("INCOMPLETE")).map(({ dst, dev }) => `${dst} ${dev}`),
+  );
+}
