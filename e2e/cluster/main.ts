@@ -4,6 +4,7 @@ import { installTools } from "./host-tools.ts";
 import { referenceFor } from "./image-names.ts";
 import { listedImages, packImages } from "./images.ts";
 import { kubectlFor } from "./kubectl.ts";
+import { controlFor, playMove } from "./moving/move.ts";
 import { createNamespaceCluster } from "./namespace-cluster.ts";
 import { FIXED_IPS } from "./network-plan.ts";
 import { readCommand, USAGE } from "./options.ts";
@@ -30,8 +31,9 @@ async function findCluster(command: ClusterCommand, folders: Folders): Promise<{
     const own = await createNamespaceCluster({ folders, kubernetes, primary, nodes, pause: referenceFor("pause", listed), say });
     return { ...own, isNew: true };
   }
-  const { proxy = command.proxy, kubernetes, primary } = kept;
-  const asked = [command.proxy, command.kubernetes, command.family].join(" ");
+  const wanted = command.action === "move" ? controlFor(command.proxy) : command.proxy;
+  const { proxy = wanted, kubernetes, primary } = kept;
+  const asked = [wanted, command.kubernetes, command.family].join(" ");
   if (asked !== [proxy, kubernetes, primary].join(" "))
     throw new Error(
       `a cluster with ${proxy} ${kubernetes} ${primary} is kept, and not ${asked}: remove it with npm run e2e:cluster -- down`,
@@ -57,6 +59,17 @@ async function play(command: ClusterCommand, folders: Folders, facts: StageFacts
   return await playAndTell(attachTo(facts), { ...command, ...suiteProgramsAt(folders), where: "namespaces", folder: folders.logs }, say);
 }
 
+/** The images that the runbook takes are on the nodes before, as it says. */
+async function move(command: ClusterCommand, folders: Folders, facts: StageFacts): Promise<boolean> {
+  const { proxy: backend } = command;
+  await deploy({ ...command, proxy: controlFor(backend) }, folders, facts);
+  const cluster = attachTo(facts);
+  const program = programAt(folders, "kubectl");
+  for (const name of new Set(["all", backend])) await cluster.load(await packTurnout(name, join(folders.run, `turnout-image-${name}`)));
+  const image = "turnout.local/turnout:dev";
+  return await playMove({ cluster, kubectl: kubectlFor(cluster, program), program, backend, image, say });
+}
+
 /** Until Ctrl-C, or the signal of `down`: then the guards of the cluster remove it. */
 async function keep({ kubeconfig, fabric }: StageFacts): Promise<never> {
   say(`the cluster is kept until Ctrl-C, or: npm run e2e:cluster -- down`);
@@ -77,6 +90,7 @@ async function main(): Promise<boolean> {
   }
   const { facts, destroy, isNew } = await findCluster(command, folders);
   try {
+    if (command.action === "move") return await move(command, folders, facts);
     await deploy(command, folders, facts);
     const isWell = command.action === "up" || (await play(command, folders, facts));
     if (command.isKept && isNew) await keep(facts);

@@ -21,6 +21,7 @@ it.each([
   ["a mode of the control", ["--backend", "kube-proxy-iptables"], { proxy: "kube-proxy-iptables" }],
   ["up keeps", ["up"], { action: "up", isKept: true }],
   ["keep", ["--keep"], { action: "run", isKept: true }],
+  ["move", ["move", "--backend", "iptables"], { action: "move", proxy: "iptables", isKept: false }],
   ["down", ["down"], { action: "down", isKept: false }],
   ["a part", ["--focus", "CLOSE_WAIT", "--procs", "2"], { focus: "CLOSE_WAIT", procs: 2 }],
 ])("reads %s", (_what, args, expected) => {
@@ -34,8 +35,9 @@ it.each([
   [["--nodes", "many"], "--nodes many: a number from 1 to 9"],
   [["--kubernetes", "v1.36"], "--kubernetes v1.36: a version such as 1.36.3"],
   [["--again", "--focus", "x"], "--again chooses the tests itself"],
-  [["sideways"], "sideways: up, down, or no word"],
-  [["up", "down"], "up down: up, down, or no word"],
+  [["move", "--backend", "kube-proxy"], "move --backend kube-proxy: a backend to move to"],
+  [["sideways"], "sideways: up, down, move, or no word"],
+  [["up", "down"], "up down: up, down, move, or no word"],
 ])("refuses %j", (args, message) => {
   expect(() => readCommand(args)).toThrow(message);
 });

@@ -3,7 +3,7 @@ import { WHOLE } from "./suite.ts";
 
 /** What `npm run e2e:cluster` is to do. */
 export interface ClusterCommand {
-  readonly action: "run" | "up" | "down";
+  readonly action: "run" | "up" | "down" | "move";
   /** The proxy on every node: a backend of Turnout, or kube-proxy in one of its modes. */
   readonly proxy: string;
   readonly kubernetes: string;
@@ -24,10 +24,11 @@ export const BACKENDS: readonly string[] = ["nft", "iptables", "ipvs", "ebpf"];
 export const CONTROLS: readonly string[] = ["kube-proxy-nftables", "kube-proxy-iptables"];
 
 /** For `--help`. */
-export const USAGE: string = `npm run e2e:cluster -- [up|down] [options]
+export const USAGE: string = `npm run e2e:cluster -- [up|down|move] [options]
   Kubernetes' own sig-network tests with Turnout, or with kube-proxy as the control, on a real cluster on this machine. Needs root.
   (no word)            make a cluster, or use the one that is kept, deploy the proxy, play the suite, write docs/conformance.md, remove the cluster
   up                   make the cluster and deploy the proxy, and keep it until Ctrl-C or "down"
+  move                 from kube-proxy to Turnout and back by the runbooks of docs/install.md, command for command, with traffic on
   down                 remove the cluster of whichever process, and what a killed one left
   --backend NAME       ${BACKENDS.join(", ")}; or ${CONTROLS.join(", ")}; kube-proxy is the first of these (default nft)
   --family IPv4|IPv6   the primary one of the dual-stack cluster (default IPv4)
@@ -61,8 +62,9 @@ export function readCommand(args: readonly string[]): ClusterCommand | undefined
   if (values.help) return undefined;
   const [action = "run", ...more] = positionals;
   if (values.again && values.focus !== WHOLE) throw new Error("--again chooses the tests itself: leave out --focus");
-  if ((action !== "run" && action !== "up" && action !== "down") || more.length > 0)
-    throw new Error(`${positionals.join(" ")}: up, down, or no word; see --help`);
+  if (!isAction(action) || more.length > 0) throw new Error(`${positionals.join(" ")}: up, down, move, or no word; see --help`);
+  if (action === "move" && values.backend.startsWith("kube-proxy"))
+    throw new Error(`move --backend ${values.backend}: a backend to move to`);
   return {
     action,
     proxy: oneOf("--backend", values.backend === "kube-proxy" ? "kube-proxy-nftables" : values.backend, [...BACKENDS, ...CONTROLS]),
@@ -75,6 +77,10 @@ export function readCommand(args: readonly string[]): ClusterCommand | undefined
     isKept: values.keep || action === "up",
     directory: values.directory,
   };
+}
+
+function isAction(word: string): word is ClusterCommand["action"] {
+  return word === "run" || word === "up" || word === "down" || word === "move";
 }
 
 /** The choice of a flag. @throws {Error} that names them all. */
