@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BenchCase, CaseContext, CaseResult } from "./case.ts";
 import { CASES } from "./cases/index.ts";
+import { readOrExit } from "./command-line.ts";
 import { describeMachine, unmetNeed } from "./machine.ts";
 import { helpText, parseOptions, shownOptions } from "./options.ts";
 import type { BenchOptions } from "./options.ts";
@@ -75,16 +76,12 @@ function runCase(
   return one.run({ shapes, runs, isQuick, profileDir: profileDir === undefined ? undefined : resolve(profileDir), progress });
 }
 
-try {
-  const options = parseOptions(
+const options = readOrExit("npm run bench -- --help", () =>
+  parseOptions(
     process.argv.slice(2),
     CASES.map(({ name }) => name),
-  );
-  if (options.isHelp) process.stdout.write(helpText(CASES));
-  else if (options.isPlotting) await plot();
-  else process.exitCode = await runBenches(options);
-} catch (error) {
-  if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 2;
-}
+  ),
+);
+if (options.isHelp) process.stdout.write(helpText(CASES));
+else if (options.isPlotting) await plot();
+else process.exitCode = await runBenches(options);

@@ -1,14 +1,14 @@
 import { parseArgs } from "node:util";
 import { createRandom } from "@turnout/core/testing";
+import { oneOf, readOrExit, wholeNumber } from "../command-line.ts";
 import { playChaos } from "./chaos.ts";
 import { playInGuest } from "@turnout/house/guest";
 import { VICTIMS } from "./hands.ts";
 
-/**
- * Have a foreign hand remove and change rules at random, backend by backend: `npm run e2e:chaos -- --only nft --rounds 100 --seed 7`. Exits with 1
- * when packets don't flow again, or something of others was touched. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
- */
-async function main(): Promise<boolean> {
+const USAGE = "npm run e2e:chaos -- [--only BACKEND] [--rounds N] [--seed N] [--guest]";
+
+/** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
+function asked() {
   const { values } = parseArgs({
     options: {
       only: { type: "string" },
@@ -18,18 +18,28 @@ async function main(): Promise<boolean> {
       "in-guest": { type: "boolean", default: false },
     },
   });
+  oneOf("--only", values.only, Object.keys(VICTIMS));
+  const seed = wholeNumber("--seed", values.seed ?? String(Date.now() % 100_000), 0);
+  return { values, rounds: wholeNumber("--rounds", values.rounds, 1), seed };
+}
+
+/**
+ * Have a foreign hand remove and change rules at random, backend by backend: `npm run e2e:chaos -- --only nft --rounds 100 --seed 7`. Exits with 1
+ * when packets don't flow again, or something of others was touched. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
+ */
+async function main(): Promise<boolean> {
+  const { values, rounds, seed } = readOrExit(USAGE, asked);
   if (values.guest) {
     const args = (["only", "rounds", "seed"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
     return (await playInGuest(new URL("./chaos-main.ts", import.meta.url), args, { variables: ["TURNOUT_HEALING_LOG"] })) === 0;
   }
-  const seed = Number(values.seed ?? Date.now() % 100_000);
   process.stdout.write(`seed ${seed}\n`);
   let isWell = true;
   for (const [name, victim] of Object.entries(VICTIMS)) {
     if ((values.only !== undefined && values.only !== name) || (victim.isInGuest === true) !== values["in-guest"]) continue;
     const done = new Map<string, number>();
     const onRound = (attack: { readonly name: string }): void => void done.set(attack.name, (done.get(attack.name) ?? 0) + 1);
-    const findings = await playChaos({ victim, rounds: Number(values.rounds), random: createRandom(seed), onRound });
+    const findings = await playChaos({ victim, rounds, random: createRandom(seed), onRound });
     const what = Array.from(done, ([attack, times]) => `${attack} ${times}`).join(", ");
     process.stdout.write(
       `${name}: ${findings.length === 0 ? "packets flowed again each time, nothing of others was touched" : findings.join("\n")} (${what})\n`,

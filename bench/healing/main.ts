@@ -1,8 +1,10 @@
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { oneOf, readOrExit, wholeNumber } from "../command-line.ts";
 import { treeTimeMs } from "../cpu-time.ts";
 import { shapeText, parseShape } from "../workload.ts";
+import type { Shape } from "../workload.ts";
 import { playInGuest } from "@turnout/house/guest";
 import { VICTIMS } from "./hands.ts";
 import type { Attack, Victim } from "./hands.ts";
@@ -27,12 +29,10 @@ const REST_MS = 4_000;
 /** After a start at least, in ms, before idling is measured: the first looks for other proxies, which become rarer, are over. */
 const SETTLE_MS = 95_000;
 
-/**
- * Attack a proxy's rules one way after another, and print after how long packets are right again, and who is said to have done it:
- * `npm run e2e:healing -- --only nft --shape 1000x10`. With `--idle 60` nothing is done, and the CPU time that the proxy takes in so many seconds is
- * printed. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
- */
-async function main(): Promise<void> {
+const USAGE = "npm run e2e:healing -- [--only BACKEND] [--attack TEXT] [--shape SERVICESxENDPOINTS]... [--idle SECONDS] [--guest]";
+
+/** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
+function asked() {
   const { values } = parseArgs({
     options: {
       only: { type: "string" },
@@ -43,10 +43,22 @@ async function main(): Promise<void> {
       "in-guest": { type: "boolean", default: false },
     },
   });
+  oneOf("--only", values.only, Object.keys(VICTIMS));
+  const idleSeconds = values.idle === undefined ? undefined : wholeNumber("--idle", values.idle, 1);
+  return { values, shapes: values.shape.map(parseShape), idleSeconds };
+}
+
+/**
+ * Attack a proxy's rules one way after another, and print after how long packets are right again, and who is said to have done it:
+ * `npm run e2e:healing -- --only nft --shape 1000x10`. With `--idle 60` nothing is done, and the CPU time that the proxy takes in so many seconds is
+ * printed. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
+ */
+async function main(): Promise<void> {
+  const { values, shapes, idleSeconds } = readOrExit(USAGE, asked);
   if (values.guest) {
     const args = (["only", "attack", "idle"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
-    const shapes = values.shape.flatMap((shape) => ["--shape", shape]);
-    process.exitCode = await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...shapes], {
+    const sizes = values.shape.flatMap((shape) => ["--shape", shape]);
+    process.exitCode = await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...sizes], {
       variables: ["TURNOUT_HEALING_LOG"],
     });
     return;
@@ -54,21 +66,20 @@ async function main(): Promise<void> {
   const victims = Object.entries(VICTIMS).filter(
     ([name, { isInGuest }]) => (values.only === undefined || values.only === name) && (isInGuest === true) === values["in-guest"],
   );
-  if (values.idle !== undefined) return await measureIdle(victims, values.shape, Number(values.idle));
+  if (idleSeconds !== undefined) return await measureIdle(victims, shapes, idleSeconds);
   process.stdout.write(
     "| backend | services x endpoints | what was done | packets right after | who, by the log | load |\n|---|---|---|---|---|---|\n",
   );
   for (const [name, victim] of victims) {
-    for (const text of values.shape) await playAll(name, victim, text, values.attack);
+    for (const shape of shapes) await playAll(name, victim, shape, values.attack);
   }
 }
 
 /** Print what a proxy and the programs that it starts take while nothing changes. */
-async function measureIdle(victims: readonly (readonly [string, Victim])[], shapes: readonly string[], seconds: number): Promise<void> {
+async function measureIdle(victims: readonly (readonly [string, Victim])[], shapes: readonly Shape[], seconds: number): Promise<void> {
   process.stdout.write("| backend | services x endpoints | CPU time | of a core | load |\n|---|---|---|---|---|\n");
   for (const [name, { flags }] of victims) {
-    for (const text of shapes) {
-      const shape = parseShape(text);
+    for (const shape of shapes) {
       const stage = await createHealingStage(flags, shape);
       try {
         await sleep(SETTLE_MS);
@@ -86,8 +97,7 @@ async function measureIdle(victims: readonly (readonly [string, Victim])[], shap
   }
 }
 
-async function playAll(name: string, { flags, attacks }: Victim, shapeName: string, only: string): Promise<void> {
-  const shape = parseShape(shapeName);
+async function playAll(name: string, { flags, attacks }: Victim, shape: Shape, only: string): Promise<void> {
   const stage = await createHealingStage(flags, shape);
   try {
     while (!(await stage.isServed(1_000))) await sleep(100);

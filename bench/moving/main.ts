@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { playInGuest } from "@turnout/house/guest";
+import { readOrExit, wholeNumber } from "../command-line.ts";
 import { TURNOUT } from "../role-process.ts";
 import { GUEST_PROXIES, HOST_PROXIES, startKind } from "../proxies.ts";
 import type { ProxyKind, RunningProxy } from "../proxies.ts";
@@ -12,13 +13,10 @@ import type { MovingStage } from "./stage.ts";
 import { startTraffic } from "./traffic.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";
 
-/**
- * Move between proxies with traffic on: `KUBE_PROXY=path npm run e2e:moving`. Each move is one cluster of its own: the proxy before is stopped by
- * SIGTERM, the next one is started, and after a move to kube-proxy `turnout cleanup` is run. Prints a table; exits with 1 when something was lost.
- * Needs root, and the command built. Without KUBE_PROXY only Turnout's own backends are played. `--only TEXT`: moves whose name has it, may be said again;
- * `--connections N`; `--pause-ms N`: between new ones; `--guest`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
- */
-async function main(): Promise<boolean> {
+const USAGE = "[KUBE_PROXY=PATH] npm run e2e:moving -- [--only TEXT]... [--connections N] [--pause-ms N] [--guest]";
+
+/** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
+function asked() {
   const { values } = parseArgs({
     options: {
       only: { type: "string", default: [""], multiple: true },
@@ -28,12 +26,27 @@ async function main(): Promise<boolean> {
       "in-guest": { type: "boolean", default: false },
     },
   });
-  if (values.guest) return await playThere(values.only, values.connections, values["pause-ms"] ?? "100");
-  const amount = { connections: Number(values.connections), pauseMs: Number(values["pause-ms"] ?? 20) };
-  const proxies = values["in-guest"] ? GUEST_PROXIES : HOST_PROXIES;
+  const proxies = values.guest || values["in-guest"] ? GUEST_PROXIES : HOST_PROXIES;
   const moves = movesOf(proxies, process.env["KUBE_PROXY"] !== undefined).filter(({ name }) =>
     values.only.every((text) => name.includes(text)),
   );
+  if (moves.length === 0) throw new RangeError(`--only ${values.only.join(" --only ")}: no move has that in its name`);
+  const amount = {
+    connections: wholeNumber("--connections", values.connections, 1),
+    pauseMs: wholeNumber("--pause-ms", values["pause-ms"] ?? (values.guest ? "100" : "20"), 0),
+  };
+  return { values, moves, amount };
+}
+
+/**
+ * Move between proxies with traffic on: `KUBE_PROXY=path npm run e2e:moving`. Each move is one cluster of its own: the proxy before is stopped by
+ * SIGTERM, the next one is started, and after a move to kube-proxy `turnout cleanup` is run. Prints a table; exits with 1 when something was lost.
+ * Needs root, and the command built. Without KUBE_PROXY only Turnout's own backends are played. `--only TEXT`: moves whose name has it, may be said again;
+ * `--connections N`; `--pause-ms N`: between new ones; `--guest`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
+ */
+async function main(): Promise<boolean> {
+  const { values, moves, amount } = readOrExit(USAGE, asked);
+  if (values.guest) return await playThere(values.only, amount);
   process.stdout.write("| from → to | long connections kept | new ones failed | UDP datagrams lost |\n|---|---|---|---|\n");
   let areWell = true;
   for (const move of moves) areWell = (await playAndPrint(move, amount, !values["in-guest"])) && areWell;
@@ -139,9 +152,9 @@ async function stop({ child }: RunningProxy): Promise<void> {
 }
 
 /** Play the moves that only a guest can. */
-async function playThere(only: readonly string[], connections: string, pauseMs: string): Promise<boolean> {
+async function playThere(only: readonly string[], { connections, pauseMs }: TrafficOptions): Promise<boolean> {
   const kubeProxy = process.env["KUBE_PROXY"];
-  const args = [...only.flatMap((text) => ["--only", text]), "--connections", connections, "--pause-ms", pauseMs];
+  const args = [...only.flatMap((text) => ["--only", text]), "--connections", String(connections), "--pause-ms", String(pauseMs)];
   const variables = ["KUBE_PROXY", "TURNOUT_MOVING_LOG"];
   const folder = kubeProxy === undefined ? undefined : dirname(kubeProxy);
   return (await playInGuest(new URL("./main.ts", import.meta.url), args, { variables, folder })) === 0;
