@@ -77,7 +77,8 @@ function refuseUnknownNode(
   // Of a cluster only the Node of this name was asked for, but its endpoints name others.
   const named = [...new Set(rows.flatMap(({ endpoints }) => endpoints.flatMap(({ nodeName }) => nodeName ?? [])))];
   const has = known.length > 0 ? ` (it has: ${listed(known)})` : named.length > 0 ? ` (endpoints are on: ${listed(named)})` : "";
-  throw new ProxyError("not_found", `the source has no Node ${config.nodeName}${has}`, { hint: "give --node-name" });
+  const hint = has === "" ? "give this node's name there (--node-name)" : "write one of these with --node-name";
+  throw new ProxyError("not_found", `the source has no Node ${config.nodeName}${has}`, { hint });
 }
 
 function listed(names: readonly string[]): string {

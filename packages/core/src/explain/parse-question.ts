@@ -24,19 +24,18 @@ export interface ParsedQuestion {
 
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 
-/** Address, port, protocol. */
-const TARGET = /^\[?([^\]]*)\]?:(\d+)(?:\/(\w+))?$/;
+/** Address, port, protocol; neither has to be one. */
+const TARGET = /^\[?([^\]]*)\]?:([^:/\]]*)(?:\/(\w+))?$/;
 
 /** Read FROM TO:PORT. Pure. @throws {ProxyError} `invalid_object` naming what can't be read. */
 export function parseQuestion({ from, to, protocol }: TypedQuestion): ParsedQuestion {
   const [, address = "", portText = "", said = protocol] = TARGET.exec(to) ?? [];
   const destination = canonicalIP(address);
-  const port = Number(portText);
-  if (destination === undefined || port < 1 || port > 65_535)
-    throw new ProxyError("invalid_object", "no address and port", {
-      object: to,
-      hint: targetHint(from, to),
-    });
+  const port = /^\d+$/.test(portText) ? Number(portText) : 0;
+  if (destination === undefined || port < 1 || port > 65_535) {
+    const { what, hint } = wrongTarget(from, to);
+    throw new ProxyError("invalid_object", what, { object: to, hint });
+  }
   const known = PROTOCOLS.find((one) => one === said.toUpperCase());
   if (known === undefined) throw new ProxyError("invalid_object", "unknown protocol", { object: said, hint: "use tcp, udp or sctp" });
   const source = from === "host" ? "host" : canonicalIP(from)?.text;
@@ -48,14 +47,38 @@ export function parseQuestion({ from, to, protocol }: TypedQuestion): ParsedQues
   return { from: source, destination: destination.text, port, protocol: known, family: destination.family };
 }
 
-/** What was probably meant by a destination that can't be read. */
-function targetHint(from: string, to: string): string {
-  const isAddress = to === "host" || canonicalIP(to) !== undefined;
-  if (isAddress && canonicalIP(from) === undefined && canonicalIP(TARGET.exec(from)?.[1] ?? "") !== undefined)
-    return `swapped? FROM comes first: turnout why ${to} ${from}`;
+/** Say what is wrong with a destination that can't be read, and what was probably meant. */
+function wrongTarget(from: string, to: string): { readonly what: string; readonly hint: string } {
+  const isWithoutPort = to === "host" || canonicalIP(to) !== undefined;
+  if (isWithoutPort && canonicalIP(from) === undefined && canonicalIP(TARGET.exec(from)?.[1] ?? "") !== undefined)
+    return { what: "no port", hint: `swapped? FROM comes first: turnout why ${to} ${from}` };
   const named = serviceNamed(to);
-  if (named !== undefined) return `write the Service's address: kubectl get service -n ${named.namespace} ${named.name}`;
-  return "write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp";
+  if (named !== undefined)
+    return {
+      what: "a name is no address",
+      hint: `write the Service's address: kubectl get service -n ${named.namespace} ${named.name}`,
+    };
+  if (isWithoutPort) return { what: "no port", hint: `write it behind the address: ${to.includes(":") ? `[${to}]` : to}:80` };
+  const [, address = "", port = ""] = TARGET.exec(to) ?? [];
+  if (canonicalIP(address) !== undefined) return wrongPort(address, port);
+  // What has digits and dots alone is an address that was mistyped.
+  if (isDNSName(address) && /[a-z]/i.test(address))
+    return {
+      what: "a name is no address",
+      hint: address.includes(".")
+        ? `write the address that it has: getent ahosts ${address}`
+        : `write the Service's cluster IP (kubectl get service -n NAMESPACE ${address}); of NAMESPACE/${address} the running proxy names the addresses`,
+    };
+  return { what: "no address and port", hint: "write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp" };
+}
+
+function wrongPort(address: string, port: string): { readonly what: string; readonly hint: string } {
+  if (port === "") return { what: "no port", hint: "write its number behind the colon" };
+  if (/^\d+$/.test(port)) return { what: `port ${port} is out of range`, hint: "ports are 1 to 65535" };
+  return {
+    what: `${port} is no number of a port`,
+    hint: `packets have no names of ports: write its number (kubectl get services -A | grep -wF ${address} shows the Service's ports)`,
+  };
 }
 
 /** Read `shop/cart:http` or `cart.shop.svc:80` as a Service's name; undefined: it is none. Pure. */
