@@ -1,9 +1,9 @@
 import type { IPFamily, ObjectWords } from "@turnout/core/backend";
-import { placeOf } from "@turnout/host/iptables/text";
+import { placeOf, rulesDiffer } from "@turnout/host/iptables/text";
 import type { IptablesObject } from "./objects.ts";
 
-/** Call an object by iptables' words. Pure. */
-export function describeObject(object: IptablesObject, family: IPFamily): ObjectWords {
+/** Call an object by iptables' words, and say how the chain that the kernel holds differs. Pure. */
+export function describeObject(object: IptablesObject, family: IPFamily, held?: IptablesObject): ObjectWords {
   const tool = family === "IPv4" ? "iptables" : "ip6tables";
   const { kind, key } = object;
   if (kind === "sysctl") return { what: `kernel parameter ${key}`, show: `sysctl ${key}` };
@@ -13,5 +13,6 @@ export function describeObject(object: IptablesObject, family: IPFamily): Object
   const where = `chain ${chain} of table ${table}`;
   if (kind === "jumps") return { what: `the jumps of ${where} to KUBE-* chains`, show };
   if (kind === "rule" || (kind === "guard" && rule !== "")) return { what: `the rule "${rule}" in ${where}`, show };
-  return { what: where, show };
+  if ((kind !== "chain" && kind !== "shared") || held?.kind !== kind) return { what: where, show };
+  return { what: where, show, differs: rulesDiffer(where, object, held) };
 }

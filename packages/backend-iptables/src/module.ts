@@ -149,8 +149,8 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     return new Map([...found].filter(([id]) => ids.has(id)));
   }
 
-  describe(object: IptablesObject): ObjectWords {
-    return describeObject(object, this.#family);
+  describe(object: IptablesObject, held?: IptablesObject): ObjectWords {
+    return describeObject(object, this.#family, held);
   }
 
   apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IptablesObject>> {

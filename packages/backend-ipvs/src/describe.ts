@@ -1,12 +1,12 @@
 import { hostPort } from "@turnout/core/backend";
 import type { ObjectWords } from "@turnout/core/backend";
-import { placeOf } from "@turnout/host/iptables/text";
+import { placeOf, rulesDiffer } from "@turnout/host/iptables/text";
 import { DEVICE } from "./names.ts";
 import { readKey } from "./objects.ts";
 import type { IpvsObject } from "./objects.ts";
 
-/** Call an object by words of ipvsadm, ipset, iptables and ip. Pure. */
-export function describeObject(object: IpvsObject): ObjectWords {
+/** Call an object by words of ipvsadm, ipset, iptables and ip, and say how the chain that the kernel holds differs. Pure. */
+export function describeObject(object: IpvsObject, held?: IpvsObject): ObjectWords {
   const { kind, key } = object;
   switch (kind) {
     case "service":
@@ -33,10 +33,10 @@ export function describeObject(object: IpvsObject): ObjectWords {
       return { what: `timeout ${key} of IPVS`, show: "ipvsadm -L --timeout" };
     default: {
       const { table, chain } = placeOf(object);
-      return {
-        what: `${kind === "jumps" ? "jumps in" : "rules of"} chain ${chain} of the iptables table ${table}`,
-        show: `iptables -t ${table} -S ${chain}`,
-      };
+      const where = `chain ${chain} of the iptables table ${table}`;
+      const words = { what: `${kind === "jumps" ? "jumps in" : "rules of"} ${where}`, show: `iptables -t ${table} -S ${chain}` };
+      if ((object.kind !== "chain" && object.kind !== "shared") || held?.kind !== object.kind) return words;
+      return { ...words, differs: rulesDiffer(where, object, held) };
     }
   }
 }

@@ -146,8 +146,8 @@ class IpvsBackend implements Backend<IpvsFacts, IpvsObject, Step> {
     return new Map([...found].filter(([id, { kind }]) => ids.has(id) || kind === "server"));
   }
 
-  describe(object: IpvsObject): ObjectWords {
-    return describeObject(object);
+  describe(object: IpvsObject, held?: IpvsObject): ObjectWords {
+    return describeObject(object, held);
   }
 
   apply(plan: Plan<Step>, signal: AbortSignal): Promise<Outcome<IpvsObject>> {

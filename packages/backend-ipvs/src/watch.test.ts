@@ -55,7 +55,7 @@ describe("watching the host", () => {
     await host.ipvs.change([{ verb: "delete-service", service: WEB }], stop.signal);
     await host.advance(300);
     const servers = `virtual servers (${before - 1} instead of ${before}), real servers (1 instead of 2)`;
-    expect(drifts).toEqual([`somebody changed ${servers}; the kernel does not tell who`]);
+    expect(drifts).toEqual([`somebody changed ${servers}; the kernel does not tell by whom`]);
   });
 
   it.each([
@@ -96,7 +96,7 @@ describe("watching the host", () => {
     // The last way of tampering, and the last address.
     expect(host.tamper(() => 0.99)).toBe(`took 10.96.0.1 off ${DEVICE}`);
     await host.advance(0);
-    expect(drifts).toEqual([`somebody changed addresses on ${DEVICE} (0 instead of 1); the kernel does not tell who`]);
+    expect(drifts).toEqual([`somebody changed addresses on ${DEVICE} (0 instead of 1); the kernel does not tell by whom`]);
   });
 
   it("takes virtual servers of others for nobody's of ours, whichever part they are in", async () => {

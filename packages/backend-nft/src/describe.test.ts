@@ -35,6 +35,14 @@ describe("what the kernel holds otherwise", () => {
     expect(show).toBe("nft get element ip turnout services '{ 10.96.0.1 . tcp . 80 }'");
   });
 
+  it("an element that was removed, though its endpoints are there: just that one", () => {
+    expect(describeObject(service(), "IPv4", service({ verdict: "" }))).toEqual({
+      what: "element 10.96.0.1 . tcp . 80 of map services (table ip turnout)",
+      show: "nft get element ip turnout services '{ 10.96.0.1 . tcp . 80 }'",
+      isGone: true,
+    });
+  });
+
   it.each([
     ["pods are told", "goto offcluster-masq-pick-tcp.pick-tcp"],
     ["everything is masqueraded", "goto masq-pick-tcp"],

@@ -64,10 +64,10 @@ function differingDestination(
   wanted: ServiceObject | NodePortObject,
   { value: held }: ServiceObject | NodePortObject,
   table: string,
-): Pick<ObjectWords, "differs" | "show" | "isOfOtherSettings"> {
+): Partial<ObjectWords> {
   const { kind, key, value } = wanted;
   const verdicts = VERDICT_MAPS[kind];
-  if (held.verdict === "") return { differs: `the kernel lacks element ${key} of map ${verdicts} (table ${table})` };
+  if (held.verdict === "") return { what: `element ${key} of map ${verdicts} (table ${table})`, isGone: true };
   const pools = differingPools(wanted, held, table);
   if (held.verdict !== value.verdict && picksOf(held.verdict) === picksOf(value.verdict)) return { isOfOtherSettings: true, ...pools };
   if (held.verdict !== value.verdict)

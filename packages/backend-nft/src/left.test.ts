@@ -70,9 +70,10 @@ describe("what a commit has left of ours", () => {
     expect([...(leftObjects([change], "IPv6") as ReadonlyMap<string, unknown>).keys()]).toEqual(["service 2001:db8::1 . tcp . 80"]);
   });
 
-  it("of a chain nothing, whatever became of its rules", () => {
+  it("of a chain another one where rules of it came or went, and nothing where it went", () => {
     const chain: KernelObject = { kind: "chain", key: "dispatch", value: "x/2" };
-    expect(leftOf(chain, "chain dispatch", rule("made", "dispatch"))).toBeUndefined();
+    expect(leftOf(chain, "chain dispatch", rule("made", "dispatch"), rule("deleted", "dispatch"))).toBe("tampered x/2");
+    expect(leftOf(undefined, "chain dispatch", rule("made", "dispatch"))).toBeUndefined();
     expect(leftOf(chain, "chain dispatch", rule("deleted", "dispatch"), { ...rule("deleted", "dispatch"), kind: "chain" })).toBeUndefined();
   });
 

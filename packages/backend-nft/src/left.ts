@@ -5,6 +5,7 @@ import type { NftChange } from "@turnout/host";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { destinationKey, endpointMap, isLargePoolMap, keyParts, largePoolKey, poolAt, PROTOCOLS } from "./objects.ts";
 import type { DestinationKind, DestinationValue, NftObject, PoolName } from "./objects.ts";
+import { tampered } from "./observe.ts";
 
 /** Where clients are remembered: packets make what is in it, and nothing of it is wanted. */
 const AFFINITY = "affinity";
@@ -19,7 +20,7 @@ const BEHIND_MAX = 64;
  * Say what a commit of somebody else has left of our objects; undefined: it has done something of which that can't be told, so that everything has
  * to be compared.
  *
- * Edges: rules that came or went leave nothing of a chain, because it is put anew with exactly its rules. An element that came may have any
+ * Edges: of a chain whose rules came or went it is told that it is another one, so that it is put anew with exactly its rules. An element that came may have any
  * value. Nothing is told of tables, sets and chains that came.
  */
 export function leftObjects(changes: readonly NftChange[] | undefined, family: IPFamily): LeftObjects | undefined {
@@ -53,10 +54,16 @@ interface Touch {
 
 function touchesBy({ verb, kind, name, keys }: NftChange, family: IPFamily): readonly Touch[] | undefined {
   if (kind === "rule" || (kind === "chain" && verb === "deleted"))
-    return name.startsWith("layout-") ? undefined : [{ id: idText("chain", name), whatIsLeft: () => undefined }];
+    return name.startsWith("layout-")
+      ? undefined
+      : [{ id: idText("chain", name), whatIsLeft: kind === "rule" ? otherRules : () => undefined }];
   if (kind !== "elements") return undefined;
   const touches = keys.map((key) => touchOf(name, key, verb === "made", family));
   return touches.every((touch) => touch !== undefined) ? touches : undefined;
+}
+
+function otherRules(held: KernelObject | undefined): KernelObject | undefined {
+  return typeof held?.value === "string" ? { ...held, value: tampered(held.value) } : undefined;
 }
 
 /** What an element that came or went does to the object that it is a part of; undefined: it is of none that is known. */

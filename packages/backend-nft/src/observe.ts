@@ -185,12 +185,17 @@ export function isTampered(observed: string): boolean {
   return observed.startsWith(TAMPERED);
 }
 
+/** What is observed, as far as that can be told, of a chain whose rules are no longer those that we wrote. Pure. */
+export function tampered(before: string): string {
+  return isTampered(before) ? before : `${TAMPERED} ${before}`;
+}
+
 /** What we wrote into the comments, if the number of rules still fits it. */
 function observedDigest({ comments, isDropping }: NftTableChain): string {
   // A rule that doesn't say what the first one says is not of the same making.
   const comment = comments.reduce((said, one) => (one === said ? said : `${said} and ${one}`), comments[0] ?? "");
   const count = comments.length;
-  return comment.endsWith(`/${count}`) && !isDropping ? comment : `${TAMPERED} ${comment} ${count}`;
+  return comment.endsWith(`/${count}`) && !isDropping ? comment : tampered(`${comment} ${count}`);
 }
 
 /** Every small pool has places that far, and most of them are vacant. */

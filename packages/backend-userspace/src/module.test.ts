@@ -219,11 +219,14 @@ describe("what somebody else does", () => {
     await proxy.sync(CART, SLICE);
     await proxy.host.advance(0);
     proxy.host.tamper(() => 0);
-    expect(await first).toEqual({ done: false, value: { kind: "drift", what: "addresses of ours were changed" } });
+    expect(await first).toEqual({
+      done: false,
+      value: { kind: "drift", what: "addresses on turnout0 were changed; the kernel does not tell by whom" },
+    });
     proxy.host.sockets.fail({ ip: "10.96.0.20", port: 80 }, new Error("EBADF"));
     const told: string[] = [];
     // The addresses are told of again while nobody mends them.
-    while (!told.includes("listener TCP 10.96.0.20:80 failed")) {
+    while (!told.includes("listener TCP 10.96.0.20:80 failed; the kernel does not tell whether by another program")) {
       const { value } = (await events!.next()) as IteratorYieldResult<HostEvent<UserspaceFacts>>;
       told.push(value.kind === "drift" ? value.what : value.kind);
     }

@@ -103,7 +103,7 @@ function partsOf(traffic: Traffic, { world, mutex }: Shared): FamilyParts {
   const bell = new DriftBell();
   const fronts = new Fronts(traffic, (id) => {
     applier.lose(id);
-    bell.ring(`${id} failed`);
+    bell.ring(`${id} failed; the kernel does not tell whether by another program`);
   });
   const own = new OwnAddresses(world, DEVICE, traffic.family, mutex);
   const applier = new Applier(traffic, fronts, own);

@@ -3,6 +3,7 @@ import type { HostEvent } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
 import type { HostAddresses, LinuxWorld } from "@turnout/host";
 import { readAddresses } from "./facts.ts";
+import { OWN_DEVICE } from "./objects.ts";
 import type { UserspaceFacts } from "./render.ts";
 
 /** Somebody who is told when something is no longer as we made it. Rung several times before anybody looks, it is rung once. */
@@ -64,9 +65,11 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
       known = now;
       yield { kind: "facts", facts: await factsOf(now) };
     }
-    if (await isDisturbed()) yield { kind: "drift", what: "addresses of ours were changed" };
+    if (await isDisturbed()) yield { kind: "drift", what: ADDRESSES_CHANGED };
   }
 }
+
+const ADDRESSES_CHANGED = `addresses on ${OWN_DEVICE} were changed; the kernel does not tell by whom`;
 
 /** Without netlink nobody tells of changes: then there are none until the next start. */
 function addressChanges({ netlink }: Pick<LinuxWorld, "netlink">, signal: AbortSignal): AsyncIterable<void> {

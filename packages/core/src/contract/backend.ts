@@ -221,6 +221,8 @@ export interface ObjectWords {
   readonly show?: string;
   /** Of one that the host holds otherwise: how, as a sentence, e.g. `the kernel sends 10.96.0.10:80 to A, should: B`. Absent: values are compared. */
   readonly differs?: string;
+  /** Of one that the host holds otherwise: what `what` names is gone, and the rest of it is of no use. */
+  readonly isGone?: true;
   /** The one that the host holds is whole, as we make it with other settings or in another version; `differs` is then what settings need not explain. */
   readonly isOfOtherSettings?: boolean;
 }

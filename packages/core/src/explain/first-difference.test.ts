@@ -10,12 +10,12 @@ const [own, other] = ["01e2f00ddeadbeef/2", "2131f00ddeadbeef/2"];
 
 it("a digest is no reason for anybody", () => {
   const cause = firstDifference({ wanted: [object("a", own)], unwanted: [], held: held(object("a", other)) });
-  expect(cause?.says).toBe("the kernel holds chain a otherwise than it should");
+  expect(cause?.says).toBe("changed in the kernel: chain a");
 });
 
 it("values that say something are compared", () => {
   const cause = firstDifference({ wanted: [object("a", "drop")], unwanted: [], held: held(object("a", "accept")) });
-  expect(cause?.says).toBe('the kernel holds chain a otherwise than it should: "accept" instead of "drop"');
+  expect(cause?.says).toBe('changed in the kernel: chain a: "accept" instead of "drop"');
 });
 
 it("the backend's own words go before values, with what shows the difference", () => {
@@ -23,7 +23,7 @@ it("the backend's own words go before values, with what shows the difference", (
   const wanted = [object("a", own), object("b", own)];
   expect(firstDifference({ wanted, unwanted: [], held: held(object("a", other), object("b", other)) }, describe)).toMatchObject({
     id: "kernel_changed",
-    says: "the kernel sends to A, should: B (and 1 more)",
+    says: "changed in the kernel: the kernel sends to A, should: B (and 1 more)",
     show: ["nft list map m"],
   });
 });
@@ -52,11 +52,26 @@ it("what differs besides what other flags have made is told with it, where the b
   expect(cause?.says).toMatch(/Besides, which flags need not explain, the kernel sends to A, should: B$/);
 });
 
+it("what is missing is told with how much else is, and a part that is gone like the whole", () => {
+  const wanted = [object("a", own), object("b", own), object("c", own)];
+  const saysOf = (...found: readonly KernelObject[]): string | undefined =>
+    firstDifference({ wanted, unwanted: [], held: held(...found) })?.says;
+  const removed = "removed from the kernel, or never written to it: chain a";
+  expect(saysOf()).toBe(`${removed} and all else that this takes (2 more)`);
+  expect(saysOf(object("c", own))).toBe(`${removed} (and 1 more)`);
+  expect(saysOf(object("b", own), object("c", own))).toBe(removed);
+  const describe = (): ObjectWords => ({ what: "element a of map m", isGone: true });
+  expect(firstDifference({ wanted, unwanted: [], held: held(object("a", other), ...wanted.slice(1)) }, describe)).toMatchObject({
+    id: "kernel_missing",
+    says: "removed from the kernel, or never written to it: element a of map m",
+  });
+});
+
 it("long values are shown from where they begin to differ", () => {
   const rule = (port: number): string =>
     `-m comment --comment "shop/cart:http with a very long name of its own" -j DNAT --to-destination 10.1.0.7:${port}`;
   const cause = firstDifference({ wanted: [object("a", rule(8080))], unwanted: [], held: held(object("a", rule(9090))) });
-  expect(cause?.says).toBe('the kernel holds chain a otherwise than it should: …ation 10.1.0.7:9090" instead of …ation 10.1.0.7:8080"');
+  expect(cause?.says).toBe('changed in the kernel: chain a: …ation 10.1.0.7:9090" instead of …ation 10.1.0.7:8080"');
 });
 
 it("what is there besides and nobody wants is told where nothing else differs", () => {
@@ -64,7 +79,7 @@ it("what is there besides and nobody wants is told where nothing else differs", 
   const besides = [object("b", own), object("c", own)];
   expect(firstDifference({ wanted: [mine], unwanted: [], held: held(mine), besides })).toMatchObject({
     id: "kernel_stale",
-    says: "the kernel has chain b (and 1 more), which no Service asks for",
+    says: "added to the kernel, or left in it: chain b (and 1 more), which no Service asks for",
   });
   expect(firstDifference({ wanted: [mine], unwanted: [], held: held(), besides })).toMatchObject({ id: "kernel_missing" });
 });

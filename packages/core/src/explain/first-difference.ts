@@ -1,5 +1,6 @@
 import { objectId } from "../contract/backend.ts";
 import type { Backend, KernelObject, ObjectWords, Plain } from "../contract/backend.ts";
+import { plainWords } from "../contract/plain-words.ts";
 import { isEqual } from "../model/equal.ts";
 import type { Cause } from "./answer.ts";
 
@@ -24,6 +25,7 @@ const MEND =
 /**
  * Name the first object that the host lacks, or holds otherwise than it should. Pure.
  *
+ * Shape: removed, changed and added, as the log says of what others do. Nobody can tell from the kernel alone whether an object was ever there.
  * Edges: undefined where all are as they should be. One that is whole, as other flags make it, goes before all others: they differ for the same reason.
  */
 export function firstDifference<K extends KernelObject>(
@@ -39,19 +41,21 @@ export function firstDifference<K extends KernelObject>(
   if (ofOthers !== undefined) return otherFlags(ofOthers.words, different.find(({ words }) => words.differs !== undefined)?.words);
   if (first !== undefined) {
     const { object, found, words } = first;
-    const others = different.length === 1 ? "" : ` (and ${different.length - 1} more)`;
-    const says =
-      found === undefined
-        ? `the kernel lacks ${words.what}${others}`
-        : `${words.differs ?? `the kernel holds ${words.what} otherwise than it should${detail(object, found)}`}${others}`;
-    return { id: found === undefined ? "kernel_missing" : "kernel_changed", says, ...shown(words), mend: MEND };
+    const isAll = different.length === wanted.length && different.every((one) => one.found === undefined);
+    const more = different.length - 1;
+    const others = more === 0 ? "" : isAll ? ` and all else that this takes (${more} more)` : ` (and ${more} more)`;
+    const isRemoved = found === undefined || words.isGone === true;
+    const says = isRemoved
+      ? `removed from the kernel, or never written to it: ${words.what}${others}`
+      : `changed in the kernel: ${words.differs ?? `${words.what}${detail(object, found)}`}${others}`;
+    return { id: isRemoved ? "kernel_missing" : "kernel_changed", says, ...shown(words), mend: MEND };
   }
   const left = unwanted.find((object) => held.has(objectId(object)));
   if (left === undefined) return tooMuch(besides, describe);
   const words = describe(left);
   return {
     id: "kernel_stale",
-    says: `the kernel still has ${words.what}, and no Service has that address and port any more`,
+    says: `added to the kernel, or left in it: ${words.what}, and no Service has that address and port any more`,
     ...shown(words),
     mend: MEND,
   };
@@ -61,7 +65,12 @@ function tooMuch<K>([first, ...others]: readonly K[], describe: (object: K) => O
   if (first === undefined) return undefined;
   const words = describe(first);
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
-  return { id: "kernel_stale", says: `the kernel has ${words.what}${more}, which no Service asks for`, ...shown(words), mend: MEND };
+  return {
+    id: "kernel_stale",
+    says: `added to the kernel, or left in it: ${words.what}${more}, which no Service asks for`,
+    ...shown(words),
+    mend: MEND,
+  };
 }
 
 /** @param besides what the kernel holds otherwise, too: flags may explain it, or may not. */
@@ -109,9 +118,4 @@ const BEFORE = 15;
 
 function isDigest(value: unknown): boolean {
   return typeof value === "string" && /(?:^|\W)[0-9a-f]{12,}(?:\W|$)/.test(value);
-}
-
-/** Words for a backend that has none of its own. */
-export function plainWords({ kind, key }: KernelObject): ObjectWords {
-  return { what: `${kind} ${key}` };
 }

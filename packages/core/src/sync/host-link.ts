@@ -1,6 +1,7 @@
 import { objectId } from "../contract/backend.ts";
 import type { Backend, Delta, KernelObject, LeftObjects, Outcome, Plan, Turn } from "../contract/backend.ts";
 import { demandObserved, demandOutcome } from "../contract/check-module.ts";
+import { plainWords } from "../contract/plain-words.ts";
 import { operatingError, ProxyError } from "../model/errors.ts";
 import type { Drifted, Ledger } from "./ledger.ts";
 import type { IPFamily } from "../model/api-objects.ts";
@@ -34,7 +35,7 @@ export interface Findings {
   readonly hasMended: boolean;
   /** How many objects were otherwise than we had left them. */
   readonly drifted: number;
-  /** What was done to some of them, for people: `removed element … (shop/cart:http)`. */
+  /** What was done to some of them, for people: `removed element … of map … (shop/cart:http)`. */
   readonly driftedSome: readonly string[];
 }
 
@@ -87,17 +88,19 @@ export class HostLink<H, K extends KernelObject, S> {
     this.#findings = { ...this.#findings, hasMended: true };
   }
 
-  #found(drifted: readonly Drifted[]): void {
+  #found(drifted: readonly Drifted<K>[]): void {
     const { driftedSome } = this.#findings;
     const told = drifted.slice(0, FOUND_MAX - driftedSome.length).map((one) => this.#textOf(one));
     this.#findings = { ...this.#findings, drifted: this.#findings.drifted + drifted.length, driftedSome: [...driftedSome, ...told] };
   }
 
-  /** What was done to what, and to which of many rows it belongs. */
-  #textOf({ id, fate }: Drifted): string {
-    const [row, ...others] = this.#options.ledger.ownersOf([id]);
+  /** What was done to what, in the words of people who ask about a packet, and to which of many rows it belongs. */
+  #textOf({ id, fate, object, found }: Drifted<K>): string {
+    const { backend, ledger } = this.#options;
+    const { what, isGone } = backend.describe?.(object, found) ?? plainWords(object);
+    const [row, ...others] = ledger.ownersOf([id]);
     const more = others.length === 0 ? "" : ` and ${others.length} more`;
-    return row === undefined ? `${fate} ${id}` : `${fate} ${id} (${row}${more})`;
+    return `${isGone === true ? "removed" : fate} ${what}${row === undefined ? "" : ` (${row}${more})`}`;
   }
 
   /** Look at the host before the next application. */

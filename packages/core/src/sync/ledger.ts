@@ -17,9 +17,19 @@ interface Entry<K> {
 }
 
 /** An object that the host holds otherwise than is believed, and what was done to it. */
-export interface Drifted {
+export interface Drifted<K> {
   readonly id: string;
   readonly fate: "removed" | "changed" | "added";
+  /** As it was believed to be, or where there was none as it is. */
+  readonly object: K;
+  /** What there is now; undefined: nothing. */
+  readonly found: K | undefined;
+}
+
+function driftedTo<K>(id: string, before: K | undefined, found: K | undefined): readonly Drifted<K>[] {
+  const object = before ?? found;
+  if (object === undefined) return [];
+  return [{ id, fate: found === undefined ? "removed" : before === undefined ? "added" : "changed", object, found }];
 }
 
 /**
@@ -178,18 +188,18 @@ export class Ledger<K extends KernelObject> {
   }
 
   /** The objects that the host holds otherwise than is believed. What lingers, or failed, may be there or not. */
-  differencesTo(observed: Observed<K> | undefined): readonly Drifted[] {
+  differencesTo(observed: Observed<K> | undefined): readonly Drifted<K>[] {
     if (observed === undefined) return [];
     const lingering = new Set(observed.lingering.map(objectId));
     const isOpen = (id: string): boolean => lingering.has(id) || this.#lingering.has(id) || this.#attempts.hasFailed(id);
-    const different: Drifted[] = [];
+    const different: Drifted<K>[] = [];
     for (const [id, { applied }] of this.#entries) {
       const found = observed.objects.get(id);
       if (applied !== undefined && found !== applied && !isEqual(found?.value, applied.value) && !isOpen(id))
-        different.push({ id, fate: found === undefined ? "removed" : "changed" });
+        different.push(...driftedTo(id, applied, found));
     }
-    for (const id of observed.objects.keys())
-      if (this.#entries.get(id)?.applied === undefined && !isOpen(id)) different.push({ id, fate: "added" });
+    for (const [id, found] of observed.objects)
+      if (this.#entries.get(id)?.applied === undefined && !isOpen(id)) different.push(...driftedTo(id, undefined, found));
     return different;
   }
 
@@ -214,18 +224,20 @@ export class Ledger<K extends KernelObject> {
   }
 
   /** Believe that somebody left so much of what the host held, and touched nothing else. Gives the objects of which there is something else now. */
-  believe(left: LeftObjects): readonly Drifted[] {
-    const changed: Drifted[] = [];
+  believe(left: LeftObjects): readonly Drifted<K>[] {
+    const changed: Drifted<K>[] = [];
     if (left === "nothing") {
-      for (const [id, entry] of this.#entries) if (this.#isChangedTo(id, entry, undefined)) changed.push({ id, fate: "removed" });
+      for (const [id, entry] of this.#entries) {
+        const { applied } = entry;
+        if (this.#isChangedTo(id, entry, undefined)) changed.push(...driftedTo(id, applied, undefined));
+      }
       this.#lingering.adopt([]);
       return changed;
     }
     for (const [id, now] of "covers" in left ? this.#foundIn(left) : this.#leftOf(left)) {
       const held = this.#entries.get(id)?.applied;
       if (held === now || isEqual(held?.value, now?.value)) continue;
-      if (this.#isChangedTo(id, this.#entry(id), now))
-        changed.push({ id, fate: now === undefined ? "removed" : held === undefined ? "added" : "changed" });
+      if (this.#isChangedTo(id, this.#entry(id), now)) changed.push(...driftedTo(id, held, now));
     }
     return changed;
   }

@@ -117,6 +117,30 @@ describe("when syncs happen", () => {
     await bench.stop();
   });
 
+  it("what was done is told in the backend's words, and of a part that is gone that it was removed", async () => {
+    const host = new ToyHost();
+    const open = host.open.bind(host);
+    host.open = () => ({
+      ...open(),
+      describe: ({ key }, held) => ({ what: `the thing ${key}`, ...(held?.value === "half" ? { isGone: true as const } : {}) }),
+    });
+    const bench = await createSyncBench([service(1)], { host });
+    const [taken = "", object] = [...host.objects].find(([id]) => id.includes("10.96.0.1")) ?? [];
+    const told: string[] = [];
+    for (const value of ["half", "other", undefined]) {
+      bench.observer.syncs.splice(0);
+      const left = value === undefined || object === undefined ? undefined : { ...object, value };
+      if (left === undefined) host.objects.delete(taken);
+      else host.objects.set(taken, left);
+      bench.loop.mend(new Map([[taken, () => left]]));
+      await bench.clock.advance(5000);
+      told.push(...bench.observer.syncs.flatMap(({ driftedSome }) => driftedSome));
+    }
+    const thing = `the thing ${object?.key} (shop/s1:http/TCP)`;
+    expect(told).toEqual([`removed ${thing}`, `changed ${thing}`, `removed ${thing}`]);
+    await bench.stop();
+  });
+
   it("what somebody was seen to leave is mended without a look, and told", async () => {
     const bench = await createSyncBench([service(1), service(2)]);
     const { objects } = bench.host;

@@ -9,6 +9,7 @@ export { isMarked, MARKER_CHAIN, withoutOtherModes } from "./modes.ts";
 export type { ModeWords } from "./modes.ts";
 export * from "./objects.ts";
 export * from "./rule-text.ts";
+export { rulesDiffer } from "./rules-differ.ts";
 export { readCounted, readSaved, sharedObjects } from "./saved.ts";
 export { deletionsOf, restoreInput } from "./section.ts";
 export type { Section } from "./section.ts";
