@@ -12,6 +12,13 @@ const DEFAULTS: readonly BindAddress[] = [
 // Not by an import: that reads all of the module's exports, and `WebSocket` is a getter that loads undici, 40 ms of CPU time and 10 MB.
 const { get } = process.getBuiltinModule("node:http");
 const ANSWER_MS = 10_000;
+/**
+ * A proxy that runs says that it does within this time, however long it takes to answer: a large iptables is listed by the tool, and meanwhile the proxy has time.
+ * On a busy host a sound one needs more than a second at times.
+ */
+const ALIVE_MS = 3_000;
+/** Costs the proxy nothing. What it answers does not matter. */
+const ALIVE_PATH = "/healthz";
 const GONE_HINT =
   'is it running on this host, in this network namespace? see its log for "serving metrics", and pass that address with --address';
 const ANSWER_BYTES_MAX = 64 * 2 ** 20;
@@ -56,6 +63,7 @@ export async function askProxy(
     try {
       return await ask(place, path, signal, waitMs);
     } catch (error) {
+      if (error instanceof LateError) throw lateError(place, error, await stoppedProxies());
       if (ProxyError.is(error)) throw error;
       if (signal.aborted)
         throw new ProxyError("canceled", "told to stop before the proxy answered", { object: hostPort(place), cause: error });
@@ -82,9 +90,9 @@ function hostPort({ ip, port }: BindAddress): string {
   return ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;
 }
 
-/** @throws what the socket failed with: nobody is there. */
+/** @throws {LateError}, and what the socket failed with: nobody is there. */
 async function ask(place: BindAddress, path: string, signal: AbortSignal, waitMs: number): Promise<unknown> {
-  const { status, body } = await fetchText(place, path, signal, waitMs);
+  const { status, body } = await fetchOfLiving(place, path, signal, waitMs);
   const object = hostPort(place);
   if (status === 200) return parsed(body, object);
   const said = body.trim().split("\n", 1)[0] ?? "";
@@ -105,20 +113,71 @@ function parsed(body: string, object: string): unknown {
   }
 }
 
-/** Say why nothing came in time. Pure. */
-export function lateError(place: BindAddress, waitMs: number, isConnected: boolean): ProxyError {
+/** Nothing came in time. */
+export class LateError extends Error {
+  readonly waitMs: number;
+  /** The kernel accepts for a process that does nothing any more, too. */
+  readonly isConnected: boolean;
+
+  constructor(waitMs: number, isConnected: boolean) {
+    super("late");
+    this.waitMs = waitMs;
+    this.isConnected = isConnected;
+  }
+}
+
+/** Say why nothing came in time. Pure; `stopped` are Turnouts here that somebody stopped. */
+export function lateError(
+  place: BindAddress,
+  { waitMs, isConnected }: Pick<LateError, "waitMs" | "isConnected">,
+  stopped: readonly number[],
+): ProxyError {
+  const [object, seconds] = [hostPort(place), waitMs / 1_000];
   if (!isConnected)
-    return new ProxyError("timed_out", `connecting to the proxy timed out after ${waitMs / 1_000} s`, {
-      object: hostPort(place),
+    return new ProxyError("timed_out", `connecting to the proxy timed out after ${seconds} s`, {
+      object,
       hint: "something drops packets on loopback, since nobody there would refuse them: see rules of firewalls about lo (turnout doctor)",
     });
-  // The kernel accepts for a process that does nothing any more.
-  return new ProxyError("timed_out", `the proxy accepts connections but did not answer for ${waitMs / 1_000} s: it hangs or is stopped`, {
-    object: hostPort(place),
-    hint: `rules that it has in the kernel no longer follow changes; see its log, and the state of its process in ps aux (T: somebody stopped it)`,
+  const effect = "until then no change of a Service or endpoint comes into force. turnout doctor says more";
+  if (stopped.length > 0)
+    return new ProxyError(
+      "timed_out",
+      `the proxy accepts connections and does not answer: its process is stopped (pid ${stopped.join(", ")}, state T)`,
+      { object, hint: `kill -CONT ${stopped.join(" ")} has it go on; ${effect}` },
+    );
+  return new ProxyError("timed_out", `the proxy accepts connections but did not answer for ${seconds} s: it hangs or is stopped`, {
+    object,
+    hint: `see its log, and the state of its process in ps aux (T: somebody stopped it); ${effect}`,
   });
 }
 
+/** The process ids of Turnouts here that somebody stopped; none where /proc does not show them. */
+async function stoppedProxies(): Promise<readonly number[]> {
+  // What looks at a host is large, and a proxy that answers has no use for it.
+  const { hostSurveyFiles, turnoutProcesses } = await import("@turnout/host/survey");
+  return (await turnoutProcesses(hostSurveyFiles)).filter(({ isStopped }) => isStopped).map(({ pid }) => pid);
+}
+
+/** As {@link fetchText}, of a proxy that shows that it runs while it takes its time. */
+async function fetchOfLiving(
+  place: BindAddress,
+  path: string,
+  signal: AbortSignal,
+  waitMs: number,
+): Promise<{ readonly status: number; readonly body: string }> {
+  if (waitMs <= ALIVE_MS) return await fetchText(place, path, signal, waitMs);
+  const done = new AbortController();
+  const either = AbortSignal.any([signal, done.signal]);
+  try {
+    const answer = fetchText(place, path, either, waitMs);
+    const alive = fetchText(place, ALIVE_PATH, either, ALIVE_MS);
+    return await Promise.race([answer, alive.then(() => answer)]);
+  } finally {
+    done.abort();
+  }
+}
+
+/** @throws {LateError} */
 async function fetchText(
   { ip, port }: BindAddress,
   path: string,
@@ -131,7 +190,7 @@ async function fetchText(
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     get({ host: ip, port, path, signal: limit, agent: false, headers: { accept: "application/json" } }, resolve)
       .on("socket", (socket) => socket.once("connect", () => void (isConnected = true)))
-      .on("error", (error) => reject(late.aborted && !signal.aborted ? lateError({ ip, port }, waitMs, isConnected) : error));
+      .on("error", (error) => reject(late.aborted && !signal.aborted ? new LateError(waitMs, isConnected) : error));
   });
   let size = 0;
   response.on("data", (piece: Buffer) => {

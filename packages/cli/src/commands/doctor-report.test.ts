@@ -57,6 +57,23 @@ test("a host without a proxy is told so, where it would have been seen", () => {
   expect(nobodyHere([], { ...survey, unseen: [{ what: "rules of nft and iptables", because: "" }] })).toEqual([]);
 });
 
+test("a program that is stopped is not said to run", () => {
+  const turnout = {
+    name: "Turnout",
+    kind: "proxy",
+    traces: ["process node (pid 7)"],
+    isRunning: true,
+    pids: [7],
+    stopped: [] as number[],
+  } as const;
+  const linesOf = (stopped: readonly number[]): string => {
+    const survey = { kernel: "6.1", isRoot: true, writers: [{ ...turnout, stopped }], unseen: [] } as unknown as HostSurvey;
+    return diagnosisText({ version: "1", host: "h", findings: [], backends: [], proxies: [], survey });
+  };
+  expect(linesOf([])).toContain("rules by  Turnout (running; process node (pid 7))");
+  expect(linesOf([7])).toContain("rules by  Turnout (stopped; process node (pid 7))");
+});
+
 test("nothing is called in order that was not seen", () => {
   const survey = {
     kernel: "6.1",

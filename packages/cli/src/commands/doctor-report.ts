@@ -1,4 +1,4 @@
-import type { Finding, HostSurvey } from "@turnout/host/survey";
+import type { Finding, HostSurvey, Writer } from "@turnout/host/survey";
 import type { FoundRules } from "../found-backend.ts";
 import type { BackendHealth } from "../probe-backend.ts";
 
@@ -28,9 +28,7 @@ export function diagnosisText({ version, host, findings, backends, proxies, surv
   const shown = findings.slice(0, Math.max(FINDINGS_MAX, faults));
   const more = findings.length - shown.length;
   const about = survey === undefined ? "" : `, Linux ${survey.kernel}${survey.isRoot ? "" : ", without root"}`;
-  const writers = (survey?.writers ?? []).map(
-    ({ name, isRunning, traces }) => `${name} (${isRunning ? "running; " : ""}${traces[0] ?? ""})`,
-  );
+  const writers = (survey?.writers ?? []).map((writer) => `${writer.name} (${stateText(writer)}${writer.traces[0] ?? ""})`);
   return [
     `turnout ${version} on ${host}${about}`,
     "",
@@ -55,6 +53,12 @@ export function diagnosisText({ version, host, findings, backends, proxies, surv
     ),
     "",
   ].join("\n");
+}
+
+/** A process that was stopped does not run, though it is there. */
+function stateText({ isRunning, stopped }: Writer): string {
+  if (stopped.length > 0) return "stopped; ";
+  return isRunning ? "running; " : "";
 }
 
 /** Rules that were not seen may be all that is wrong. */

@@ -1,22 +1,14 @@
 import { runConfig, type ProxyStatus } from "@turnout/client/daemon";
-import {
-  hostPort,
-  parseQuestion,
-  ProxyError,
-  serviceNamed,
-  withSurvey,
-  type Answer,
-  type AskedPacket,
-  type Cause,
-  type ParsedQuestion,
-} from "@turnout/core";
+import { parseQuestion, ProxyError, serviceNamed, withSurvey, type Answer, type Cause, type ParsedQuestion } from "@turnout/core";
 import { createLinuxWorld, readHostAddresses } from "@turnout/host";
+import { hostSurveyFiles, turnoutProcesses } from "@turnout/host/survey";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "../node-state.ts";
 import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
 import { chooseBackend, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
+import { aloneCommand, type AskedWords } from "../why/alone-command.ts";
 import { foreignTables, surveyHost } from "../why/host-survey.ts";
 import { probeEndpoints, withProbe } from "../why/probe.ts";
 import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";
@@ -51,8 +43,13 @@ export async function answerWhy(
         if (ProxyError.is(error, "invalid_object")) throw error;
       },
     );
-  const question = parseQuestion({ from, to, protocol, ...(device === undefined ? {} : { in: device }) });
-  const answer = isAlone ? await answerHere(command, options, question, env) : await answerOfProxy(options, question, env);
+  const asked = { from, to, protocol, ...(device === undefined ? {} : { in: device }) };
+  const question = parseQuestion(asked);
+  const answer = isAlone
+    ? await answerHere(command, options, question, env)
+    : await answerOfProxy(options, question, env).catch(async (error: unknown) => {
+        throw await withWayOut(error, asked, command);
+      });
   return options.probe === true ? withProbe(answer, await probeEndpoints(answer)) : answer;
 }
 
@@ -82,8 +79,9 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
       ...(packet.isDeviceAssumed === true ? { assumed: "yes" } : {}),
       survey: "no",
     });
-    const hint = goneHint(packet);
-    const answer = (await askProxy(options, `/turnout/why?${query.toString()}`, signal, { hint })) as ProxyAnswer;
+    const answer = (await askProxy(options, `/turnout/why?${query.toString()}`, signal, { hint: GONE })) as ProxyAnswer;
+    // No packet has both, so none has a way.
+    if (answer.causes[0]?.id === "families_differ") return answer;
     const { masqueradeBit, podCIDRs } = answer;
     const node = { hostAddresses, masqueradeBit, podCIDRs, ...rulePlaces(answer.backend) };
     return withSurvey(answer, await surveyHost({ ...linux, foreign }, packet, answer.fate, node, signal));
@@ -93,11 +91,29 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
   }
 }
 
-/** Where no proxy answers. */
-function goneHint({ source, device, destination, port }: AskedPacket): string {
-  const alone = `turnout why ${device === "" ? "host" : source} ${hostPort(destination, port)} --backend auto --source SOURCE --node-name NODE`;
-  return `it may not run: then rules that it left in the kernel no longer follow changes. Or it is in another network namespace, or serves metrics elsewhere (--address). To ask without it, with the flags that it has (SOURCE: kube, or file:PATH): ${alone}`;
+/** Say of a proxy that is not there, or does not answer, how to ask without it. */
+async function withWayOut(error: unknown, asked: AskedWords, command: Command): Promise<unknown> {
+  if (!ProxyError.is(error) || (error.code !== "not_found" && error.code !== "timed_out")) return error;
+  // A launcher and its child have the same.
+  const started = new Set((await turnoutProcesses(hostSurveyFiles)).map(({ args }) => args.join(" ")));
+  const [args] = started.size === 1 ? started : [];
+  const alone = aloneCommand(
+    asked,
+    args?.split(" "),
+    command.options.map((option) => option.name()),
+  );
+  const fill = args === undefined ? ", with the flags that it has (SOURCE: kube, or file:PATH)" : "";
+  const { code, what, object, hint } = error;
+  const reason = hint === undefined ? "" : `${hint}. `;
+  return new ProxyError(code, what, {
+    ...(object === undefined ? {} : { object }),
+    hint: `${reason}To ask without it${fill}: ${alone}`,
+    cause: error,
+  });
 }
+
+const GONE =
+  "it may not run: then no change of a Service or endpoint comes into force. Or it is in another network namespace, or serves metrics elsewhere (--address)";
 
 async function answerHere(command: Command, options: WhyOptions, question: ParsedQuestion, env: Environment): Promise<Answer> {
   const loaded = await configFor(command, options, env);
@@ -160,7 +176,10 @@ async function runningProxy(options: WhyOptions, { signal }: Environment): Promi
     return status.kind === "proxy" ? { status: status as ProxyStatus, causes: [] } : { causes: [] };
   } catch (error) {
     if (!ProxyError.is(error, "not_found") && !ProxyError.is(error, "timed_out")) throw error;
+    if (error.code === "not_found") return { causes: [notRunning(error, options.source)] };
     const late = `the running proxy did not answer within ${PROXY_WAIT_MS / 1_000} s`;
-    return { causes: [notRunning(error, options.source)], ...(error.code === "timed_out" ? { late } : {}) };
+    // The look at this host names one that is stopped.
+    const isStopped = (await turnoutProcesses(hostSurveyFiles)).some((one) => one.isStopped);
+    return { causes: isStopped ? [] : [notRunning(error, options.source)], late };
   }
 }

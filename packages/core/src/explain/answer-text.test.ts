@@ -37,6 +37,22 @@ describe("an answer for people", () => {
     );
   });
 
+  it("says of the way that it is one only where nothing is met before it", () => {
+    const steps = [...ANSWER.steps, { says: "to 10.1.2.5:8080: it leaves by up0", isOfWay: true as const }];
+    const told = (...causes: readonly Cause[]): readonly string[] => lines({ steps, causes }).slice(3, 5);
+    const way = "  2  to 10.1.2.5:8080: it leaves by up0";
+    expect(told(changed)).toEqual(["     its way, unless what is named below keeps it from that:", way]);
+    for (const later of [gone, { ...gone, id: "unanswered", isSure: true }, { ...changed, isSure: false }] as unknown as readonly Cause[])
+      expect(told(later)).toEqual([way, ""]);
+  });
+
+  it("without a step has one empty line before what is wrong", () => {
+    expect(lines({ steps: [], causes: [changed] }).slice(1, 3)).toEqual([
+      "",
+      "culprit: the kernel sends it to A, should: B [kernel_changed]",
+    ]);
+  });
+
   it("says no more than was looked at, and what to ask next", () => {
     expect(lines({}).slice(4)).toEqual([
       "nothing wrong was found on this node",

@@ -1,5 +1,6 @@
 import { hostPort } from "../model/addresses.ts";
 import { targetText } from "./walk.ts";
+import { areBeforeWay } from "./answer.ts";
 import type { Answer, Cause } from "./answer.ts";
 import type { AskedPacket } from "./question.ts";
 
@@ -17,11 +18,13 @@ const MARGIN = "         ";
 export function answerText(answer: Answer): string {
   const { packet, node, backend, steps, causes, unseen } = answer;
   const head = `${packet.protocol} from ${packet.source} to ${targetText(packet)}, as node ${node} sees it (${backend})`;
-  const lines = steps.flatMap(({ says, rule }, index) =>
-    wrapped(`${says}${rule === undefined ? "" : ` [${rule}]`}`, `${String(index + 1).padStart(3)}  `),
-  );
+  const wayAt = areBeforeWay(causes) ? steps.findIndex(({ isOfWay }) => isOfWay === true) : -1;
+  const lines = steps.flatMap(({ says, rule }, index) => [
+    ...(index === wayAt ? ["     its way, unless what is named below keeps it from that:"] : []),
+    ...wrapped(`${says}${rule === undefined ? "" : ` [${rule}]`}`, `${String(index + 1).padStart(3)}  `),
+  ]);
   const [culprit, ...others] = causes;
-  const parts = [head, "", ...lines, ""];
+  const parts = [head, "", ...lines, ...(lines.length === 0 ? [] : [""])];
   parts.push(...(culprit === undefined ? goodEnd(answer) : causeLines(culprit.isSure === false ? "maybe" : "culprit", culprit)));
   if (others.length > 0) {
     parts.push("", "also found:", ...others.slice(0, OTHERS_SHOWN).flatMap((cause) => otherLines(cause, culprit)));

@@ -5,6 +5,8 @@ export interface Step {
   readonly says: string;
   /** The rule of docs/rules.md that decides, e.g. `R-22`. */
   readonly rule?: string;
+  /** Where it goes by routes and devices, if nothing keeps it from getting so far. */
+  readonly isOfWay?: true;
 }
 
 /** An endpoint that the packet may be sent to. */
@@ -42,7 +44,7 @@ export const CAUSES = {
   families_differ: "source and destination are of different families",
   other_flags: "this command was told other flags than the proxy that wrote the rules",
   elsewhere: "another node decides about this packet",
-  kernel_stale: "the kernel still serves what no Service has any more",
+  kernel_stale: "the kernel serves what no Service has any more: it was added, or left there",
   no_services: "no Service at all is known here",
   hidden_label: "the Service is left to another proxy by its label",
   refused_object: "the Service, or a part of it, was refused: it can't be used as it is written",
@@ -85,8 +87,8 @@ export const CAUSES = {
   two_proxies: "another service proxy has rules in force for this address, or a second Turnout writes here",
   not_running: "no proxy keeps the rules in step: it ended, hangs or is stopped",
   refused_row: "the host refused the Service's rules",
-  kernel_missing: "the kernel lacks something that the proxy should have put there",
-  kernel_changed: "the kernel holds something else than the proxy should have put there",
+  kernel_missing: "something that the proxy should have put into the kernel was removed, or never written",
+  kernel_changed: "something that the proxy put into the kernel was changed there",
   forwarding_off: "the kernel does not forward packets",
   localnet_off: "the kernel does not route packets from loopback to other hosts",
   route_hidden: "a route takes packets for the endpoint elsewhere, before the one that leads to it",
@@ -150,6 +152,12 @@ export interface Answer {
 }
 
 const ORDER = Object.keys(CAUSES) as readonly CauseId[];
+
+/** Tell whether something that was found is met before the way by routes and devices, and may keep the packet from it. Pure. */
+export function areBeforeWay(causes: readonly Cause[]): boolean {
+  const last = ORDER.indexOf("kernel_changed");
+  return causes.some(({ id, isSure }) => isSure !== false && id !== "not_running" && ORDER.indexOf(id) <= last);
+}
 
 /**
  * Put causes in order: what is sure before guesses, then as the packet meets them; each is told once. Pure.

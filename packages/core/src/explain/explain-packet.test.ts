@@ -44,10 +44,28 @@ it("what the kernel lacks is a culprit, but not judged where the running proxy d
   const { causes, unseen, steps } = await explainPacket({ ...question([]), unknownFlags }, signal);
   expect(causes).toEqual([]);
   expect(unseen).toEqual([
-    expect.stringContaining("the running proxy did not answer within 3 s, so its flags are not known; with the flags"),
+    expect.stringContaining(
+      "the running proxy did not answer within 3 s, so its flags are not known; with the flags of this command: removed",
+    ),
   ]);
-  expect(steps.at(-1)?.says).toContain("can't be told");
-  expect((await explainPacket({ ...question([OBJECT]), unknownFlags }, signal)).unseen).toEqual([]);
+  expect(steps.at(-1)?.says).toMatch(/can't be told: the proxy doesn't answer, so it isn't known with which flags it made them$/);
+  const whole = await explainPacket({ ...question([OBJECT]), unknownFlags }, signal);
+  expect(whole.unseen).toEqual([]);
+  expect(whole.steps.at(-1)?.says).toBe(
+    "Turnout's rules for this are in the kernel, complete, as the flags of this command make them (1 checked)",
+  );
+});
+
+it("of a packet with two families nothing is said but that", async () => {
+  const asked = question([]);
+  const packet = { ...asked.packet, source: "fd00:1::6" };
+  const causes = [{ id: "not_running", isSure: false, says: "no proxy answers", mend: "start it" }] as const;
+  expect(await explainPacket({ ...asked, packet, causes }, signal)).toMatchObject({
+    steps: [],
+    causes: [{ id: "families_differ", mend: "ask with the client's IPv4 address, or for the Service's IPv6 address" }],
+    notes: [],
+    unseen: [],
+  });
 });
 
 it("rules of other flags than the proxy's that answers are another proxy's", async () => {

@@ -45,12 +45,14 @@ export interface PacketQuestion<H, K extends KernelObject, S> {
  * Edges: what can't be looked at is named in the answer, and the rest of it holds.
  */
 export async function explainPacket<H, K extends KernelObject, S>(question: PacketQuestion<H, K, S>, signal: AbortSignal): Promise<Answer> {
-  const { packet, backend, survey, causes = [] } = question;
+  const { packet, backend, survey } = question;
   const { family, host } = backend;
   const context = { node: question.state.node, host };
   const state: ExplainedState = { ...question.state, unserved: (device) => family.unserved?.(device, context) };
   const walk = walkPacket(state, packet);
   const isImpossible = familiesCause(packet) !== undefined;
+  // Of a packet that can't be nothing else is worth a word.
+  const causes = isImpossible ? [] : (question.causes ?? []);
   const [kernel, others, rest] = await Promise.all([
     seen("the kernel's rules", isImpossible ? undefined : lookAtKernel(question, walk, signal)),
     seen("other proxies", isImpossible ? undefined : lookForOthers(question, signal)),
@@ -147,26 +149,37 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const found = firstDifference({ wanted, unwanted, held, besides }, family.describe?.bind(family));
   const isUnknown = question.unknownFlags !== undefined;
   const difference = found?.id === "other_flags" && question.isOfProxy === true ? ofAnotherProxy(found) : found;
-  const says =
-    difference === undefined
-      ? walk.fate.is === "pass"
-        ? `Turnout's rules leave it alone, as they should (${wanted.length + unwanted.length} checked)`
-        : `Turnout's rules for this are in the kernel, complete (${wanted.length} checked)`
-      : difference.id === "two_proxies"
-        ? "Turnout's rules in the kernel are not this proxy's: they were made with other flags"
-        : difference.id === "other_flags" || isUnknown
-          ? "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags"
-          : `Turnout's rules for this are not in the kernel as they should be: ${difference.says}`;
+  const count = wanted.length + unwanted.length;
+  const says = difference === undefined ? wholeText(walk, count, isUnknown) : isUnknown ? UNKNOWN_FLAGS : differenceText(difference);
   // Rules that differ may be right, as long as nobody knows the flags of the proxy that made them.
-  if (difference !== undefined && isUnknown)
-    return {
-      steps: [{ says }],
-      causes: [],
-      unseen: [
-        `the kernel's rules: ${question.unknownFlags}, so its flags are not known; with the flags of this command ${difference.says}`,
-      ],
-    };
+  if (difference !== undefined && isUnknown) {
+    const unseen = `the kernel's rules: ${question.unknownFlags}, so its flags are not known; ${doubtText(difference)}`;
+    return { steps: [{ says }], causes: [], unseen: [unseen] };
+  }
   return { steps: [{ says }], causes: difference === undefined ? [] : [difference], unseen: [] };
+}
+
+const UNKNOWN_FLAGS =
+  "whether Turnout's rules for this are in the kernel as they should be can't be told: the proxy doesn't answer, so it isn't known with which flags it made them";
+
+/** All that was looked for is there. */
+function wholeText({ fate }: Walk, count: number, isUnknown: boolean): string {
+  const withFlags = isUnknown ? ", as the flags of this command make them" : "";
+  return fate.is === "pass"
+    ? `Turnout's rules leave it alone, as they should${withFlags} (${count} checked)`
+    : `Turnout's rules for this are in the kernel, complete${withFlags} (${count} checked)`;
+}
+
+/** What differs may be explained by flags, or may not. */
+function doubtText({ id, says }: Cause): string {
+  if (id !== "other_flags") return `with the flags of this command: ${says}`;
+  return "the rules are not those that the flags of this command make, so give it the proxy's (--config, --node-name, --cluster-cidr and so on)";
+}
+
+function differenceText({ id, says }: Cause): string {
+  if (id === "two_proxies") return "Turnout's rules in the kernel are not this proxy's: they were made with other flags";
+  if (id === "other_flags") return "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags";
+  return `Turnout's rules for this are not in the kernel as they should be: ${says}`;
 }
 
 /** The proxy knows its own flags, so rules of other flags are somebody else's. */

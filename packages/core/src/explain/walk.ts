@@ -37,7 +37,7 @@ const ENDPOINTS_SHOWN = 4;
  */
 export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
   const mixed = familiesCause(packet);
-  if (mixed !== undefined) return { steps: [{ says: mixed.says }], fate: { is: "pass" }, hit: undefined, causes: [mixed], notes: [] };
+  if (mixed !== undefined) return { steps: [], fate: { is: "pass" }, hit: undefined, causes: [mixed], notes: [] };
   const sender: Step = { says: senderText(state, packet) };
   if (packet.device === "" && state.capabilities.hostOrigin !== true) {
     const says = `the backend does not serve packets of the node itself: ${state.capabilities.hostOrigin}`;
@@ -291,7 +291,7 @@ function ruleNumber({ node }: ExplainedState, _packet: AskedPacket, { kind }: De
 export function familiesCause({ source, destination }: AskedPacket): Cause | undefined {
   const [a, b] = [familyOf(source), familyOf(destination)];
   if (a === b) return undefined;
-  const mend = `ask with an ${b} address of the client, or for the Service's ${a} address`;
+  const mend = `ask with the client's ${b} address, or for the Service's ${a} address`;
   return { id: "families_differ", says: `${source} is ${a} and ${destination} is ${b}: no packet can have both`, mend };
 }
 

@@ -85,7 +85,7 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
   const unheard = ways.map((way, index) => (ruled[index]?.isTranslated === true ? [] : listenerCauses(packet, fate, way)));
   const taken = fate.is === "forward" ? takenCauses(ways, question.hostAddresses) : [];
   return {
-    steps: goesOn ? waySteps(packet, ways) : [],
+    steps: goesOn ? waySteps(packet, ways).map((step) => ({ ...step, isOfWay: true })) : [],
     notes: goesOn
       ? [
           ...defaultNotes(packet, ways, question.podCIDRs ?? []),

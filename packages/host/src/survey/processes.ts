@@ -5,7 +5,7 @@ export interface FoundProcess {
   readonly pid: number;
   /** As the kernel calls it: 15 characters at most. */
   readonly name: string;
-  /** What it was started with, cut after 200 characters. */
+  /** What it was started with, cut after 4,000 characters. */
   readonly command: string;
   /** The process that started it. */
   readonly parent: number;
@@ -13,7 +13,7 @@ export interface FoundProcess {
   readonly isStopped: boolean;
 }
 
-const COMMAND_MAX = 200;
+const COMMAND_MAX = 4_000;
 
 /** The first PID namespace, which sees all others. @source linux/proc_ns.h PROC_PID_INIT_INO */
 const ALL_PROCESSES = "pid:[4026531836]";

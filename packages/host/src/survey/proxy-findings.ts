@@ -67,7 +67,7 @@ function stopped({ writers }: HostSurvey): readonly Finding[] {
     .map((writer) => ({
       id: "proxy-stopped",
       severity: "fault",
-      what: `${writer.name} is stopped (SIGSTOP): packets go by its rules, and no change of a Service or endpoint comes into force`,
+      what: `${writer.name} is stopped (SIGSTOP): no change of a Service or endpoint comes into force, and its rules are not repaired`,
       because: `/proc/${writer.stopped.join(", ")}/status: State T`,
       mend: `see who stopped it; kill -CONT ${writer.stopped.join(" ")} has it go on`,
     }));

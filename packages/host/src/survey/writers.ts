@@ -169,6 +169,11 @@ export function mayWriteRules(name: string): boolean {
   return SIGNATURES.some(({ process }) => process?.test(name) === true);
 }
 
+/** Tell whether a process is a Turnout that serves. Pure. */
+export function isTurnout(process: FoundProcess): boolean {
+  return SIGNATURES.some((signature) => signature.name === "Turnout" && isOf(process, signature));
+}
+
 /**
  * Say which programs write rules on this host, or have left some. Pure.
  *
