@@ -38,6 +38,7 @@ describe("reports of lost claims", () => {
     const issues: Issue[] = [];
     new LostClaimReports((issue) => void issues.push(issue)).note("shop/a:http/TCP", ROW, [lost("x", winner, wonAs)]);
     expect(issues).toMatchObject([{ object: "Service port shop/a:http/TCP", what: `an address it can't have is left out: ${words}` }]);
+    expect(issues[0]?.hint).toMatch(wonAs === "serviceRange" ? /outside of that range$/ : /^give one of them another address/);
   });
 });
 

@@ -47,11 +47,10 @@ export class LostClaimReports {
 
 function issueOf(key: string, row: Named, lost: readonly LostClaim[]): Issue {
   const text = lost.map((claim) => `${destinationName(claim.destination, row)} is ${ownerOf(claim)}`).join(", ");
-  return {
-    object: `Service port ${key}`,
-    what: `an address it can't have is left out: ${text}`,
-    hint: "give one of them another address or port; it comes back by itself when the other goes",
-  };
+  const hint = lost.every(({ wonAs }) => wonAs === "serviceRange")
+    ? "give the Service an external IP outside of that range"
+    : "give one of them another address or port; it comes back by itself when the other goes";
+  return { object: `Service port ${key}`, what: `an address it can't have is left out: ${text}`, hint };
 }
 
 /** Name a destination for people: `10.96.0.1:80/TCP`, `node port 30080/TCP`. */
