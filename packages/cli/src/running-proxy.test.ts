@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { createServer as createBusyServer } from "node:http";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { askProxy, lateError } from "./running-proxy.ts";
@@ -22,6 +23,28 @@ describe("a proxy that is asked", () => {
       code: "timed_out",
       what: "the proxy accepts connections but did not answer for 0.1 s: it hangs or is stopped",
     });
+  });
+
+  it("and takes its time is waited for as long as it shows that it runs, and given up after three seconds else", async () => {
+    const busy = createBusyServer((request, response) => {
+      setTimeout(() => response.end('{"kind":"proxy"}'), request.url === "/healthz" ? 0 : 3_500);
+    }).listen(0, "127.0.0.1");
+    await once(busy, "listening");
+    const { port } = busy.address() as AddressInfo;
+    const { signal } = new AbortController();
+    const [slow, silent] = await Promise.allSettled([
+      askProxy({ address: `127.0.0.1:${port}` }, "/turnout/status", signal),
+      askProxy({ address }, "/turnout/status", signal),
+    ]);
+    busy.close();
+    expect(slow).toMatchObject({ value: { kind: "proxy" } });
+    expect(silent).toMatchObject({ reason: { what: expect.stringContaining("did not answer for 3 s") as unknown } });
+  });
+
+  it("and is stopped is told with its process, and what has it go on", () => {
+    const { what, hint } = lateError({ ip: "127.0.0.1", port: 10_249 }, { waitMs: 3_000, isConnected: true }, [7]);
+    expect(what).toBe("the proxy accepts connections and does not answer: its process is stopped (pid 7, state T)");
+    expect(hint).toMatch(/^kill -CONT 7 has it go on; .*turnout doctor/);
   });
 
   it("and is not there is told with what to do instead", async () => {

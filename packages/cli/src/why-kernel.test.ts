@@ -60,6 +60,13 @@ describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.
 });
 
 describe("turnout why that reads everything itself", needs("root", "netns", "nft>=1.0.1", "ip"), () => {
+  it("does not take for missing what a proxy has in its own process", async () => {
+    const script = "$T why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend userspace --node-name node1";
+    const { out } = await scriptInNamespace(directory, script);
+    expect(out).toContain("not looked at: what answers for the Service: it is in the proxy's process");
+    expect(out).not.toContain("kernel_missing");
+  });
+
   it("refuses a node name that no Node has, and blames nothing", async () => {
     const script = "$T why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend nft --hostname-override vm";
     expect(await scriptInNamespace(directory, script)).toEqual({

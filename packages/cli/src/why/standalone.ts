@@ -136,6 +136,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
             causes,
             ...(unknownFlags === undefined ? {} : { unknownFlags }),
             ...(isOfProxy === undefined ? {} : { isOfProxy }),
+            ...(module.residence === "process" ? { isInOtherProcess: true as const } : {}),
             survey: (fate, stop) =>
               surveyHost(linux, packet, fate, { hostAddresses, masqueradeBit, podCIDRs: node.podCIDRs, ...rulePlaces(module.name) }, stop),
           },

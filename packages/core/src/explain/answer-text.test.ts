@@ -37,7 +37,7 @@ describe("an answer for people", () => {
     );
   });
 
-  it("says of the way that it is one only where nothing is met before it", () => {
+  it("says of the way that it may not be taken where something keeps the packet from it", () => {
     const steps = [...ANSWER.steps, { says: "to 10.1.2.5:8080: it leaves by up0", isOfWay: true as const }];
     const told = (...causes: readonly Cause[]): readonly string[] => lines({ steps, causes }).slice(3, 5);
     const way = "  2  to 10.1.2.5:8080: it leaves by up0";

@@ -1,6 +1,6 @@
 import { hostPort } from "../model/addresses.ts";
 import { targetText } from "./walk.ts";
-import { areBeforeWay } from "./answer.ts";
+import { areOffTheWay } from "./answer.ts";
 import type { Answer, Cause } from "./answer.ts";
 import type { AskedPacket } from "./question.ts";
 
@@ -18,7 +18,7 @@ const MARGIN = "         ";
 export function answerText(answer: Answer): string {
   const { packet, node, backend, steps, causes, unseen } = answer;
   const head = `${packet.protocol} from ${packet.source} to ${targetText(packet)}, as node ${node} sees it (${backend})`;
-  const wayAt = areBeforeWay(causes) ? steps.findIndex(({ isOfWay }) => isOfWay === true) : -1;
+  const wayAt = areOffTheWay(causes) ? steps.findIndex(({ isOfWay }) => isOfWay === true) : -1;
   const lines = steps.flatMap(({ says, rule }, index) => [
     ...(index === wayAt ? ["     its way, unless what is named below keeps it from that:"] : []),
     ...wrapped(`${says}${rule === undefined ? "" : ` [${rule}]`}`, `${String(index + 1).padStart(3)}  `),

@@ -153,10 +153,28 @@ export interface Answer {
 
 const ORDER = Object.keys(CAUSES) as readonly CauseId[];
 
-/** Tell whether something that was found is met before the way by routes and devices, and may keep the packet from it. Pure. */
-export function areBeforeWay(causes: readonly Cause[]): boolean {
-  const last = ORDER.indexOf("kernel_changed");
-  return causes.some(({ id, isSure }) => isSure !== false && id !== "not_running" && ORDER.indexOf(id) <= last);
+/** What keeps a packet from going where routes and devices lead it as the Services want it to go. */
+const OFF_THE_WAY: ReadonlySet<CauseId> = new Set([
+  "kernel_stale",
+  "device_down",
+  "ipv6_off",
+  "rp_filter",
+  "conntrack_full",
+  "stale_flow",
+  "foreign_translation",
+  "bypassed",
+  "network_policy",
+  "foreign_drop",
+  "untracked",
+  "two_proxies",
+  "refused_row",
+  "kernel_missing",
+  "kernel_changed",
+]);
+
+/** Tell whether something that was found keeps the packet from the way that routes and devices give it. Pure. */
+export function areOffTheWay(causes: readonly Cause[]): boolean {
+  return causes.some(({ id, isSure }) => isSure !== false && OFF_THE_WAY.has(id));
 }
 
 /**

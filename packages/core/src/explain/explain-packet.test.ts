@@ -56,6 +56,13 @@ it("what the kernel lacks is a culprit, but not judged where the running proxy d
   );
 });
 
+it("what another process has in force is not looked for in the kernel", async () => {
+  const { causes, steps, unseen } = await explainPacket({ ...question([]), isInOtherProcess: true }, signal);
+  expect(causes).toEqual([]);
+  expect(steps.map(({ says }) => says).join()).not.toContain("in the kernel");
+  expect(unseen).toEqual([expect.stringContaining("it is in the proxy's process")]);
+});
+
 it("of a packet with two families nothing is said but that", async () => {
   const asked = question([]);
   const packet = { ...asked.packet, source: "fd00:1::6" };

@@ -35,6 +35,8 @@ export interface PacketQuestion<H, K extends KernelObject, S> {
   readonly causes?: readonly Cause[];
   /** The flags are those of the proxy that answers; absent: of a command. */
   readonly isOfProxy?: true;
+  /** What the backend has in force is in the process of the proxy, and this is another one; absent: it is in the kernel, or this is the proxy. */
+  readonly isInOtherProcess?: true;
   /** Why it isn't known which flags the rules in the kernel were made with; absent: it is. */
   readonly unknownFlags?: string;
 }
@@ -139,6 +141,7 @@ async function lookAtKernel<H, K extends KernelObject, S>(
 ): Promise<Survey> {
   const { packet, state, backend } = question;
   const { family, host } = backend;
+  if (question.isInOtherProcess === true) return { ...NOTHING, unseen: [IN_PROXY] };
   const context = { node: state.node, host };
   const wanted = unique([...family.skeleton(context), ...(walk.hit === undefined ? [] : family.render(walk.hit.row, context))]);
   const unwanted = walk.hit === undefined ? staleObjects(packet, state, backend) : [];
@@ -158,6 +161,9 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   }
   return { steps: [{ says }], causes: difference === undefined ? [] : [difference], unseen: [] };
 }
+
+const IN_PROXY =
+  "what answers for the Service: it is in the proxy's process, which alone can tell (ask it: leave out --source, --backend, --config and --node-name)";
 
 const UNKNOWN_FLAGS =
   "whether Turnout's rules for this are in the kernel as they should be can't be told: the proxy doesn't answer, so it isn't known with which flags it made them";
