@@ -102,7 +102,9 @@ async function ask(place: BindAddress, path: string, signal: AbortSignal, waitMs
       hint: "kube-proxy has the same port; see who listens with ss -tlnp",
     });
   if (status === 403) throw new ProxyError("permission_denied", said, { object });
-  throw new ProxyError(status === 400 ? "invalid_object" : "tool_failed", said === "" ? `it answered ${status}` : said, { object });
+  // What it says of the question is not about the place where it was asked.
+  if (status === 400 && said !== "") throw new ProxyError("invalid_object", said);
+  throw new ProxyError("tool_failed", said === "" ? `it answered ${status}` : said, { object });
 }
 
 function parsed(body: string, object: string): unknown {

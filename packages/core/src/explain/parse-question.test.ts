@@ -30,7 +30,7 @@ describe("a question that can't be read", () => {
     [
       "10.1.1.6",
       "cart:80",
-      "a name is no address: write the Service's cluster IP (kubectl get service -n NAMESPACE cart); of NAMESPACE/cart the running proxy names the addresses",
+      "a name is no address: write the Service's cluster IP (kubectl get service -n NAMESPACE cart), or NAMESPACE/cart: the running proxy then names the addresses",
     ],
     ["10.1.1.6", "example.com:80", "a name is no address: write the address that it has: getent ahosts example.com"],
     ["10.1.1.6", ":80", "no address and port: write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp"],

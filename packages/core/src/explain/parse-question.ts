@@ -67,7 +67,7 @@ function wrongTarget(from: string, to: string): { readonly what: string; readonl
       what: "a name is no address",
       hint: address.includes(".")
         ? `write the address that it has: getent ahosts ${address}`
-        : `write the Service's cluster IP (kubectl get service -n NAMESPACE ${address}); of NAMESPACE/${address} the running proxy names the addresses`,
+        : `write the Service's cluster IP (kubectl get service -n NAMESPACE ${address}), or NAMESPACE/${address}: the running proxy then names the addresses`,
     };
   return { what: "no address and port", hint: "write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp" };
 }
