@@ -1,27 +1,109 @@
 import type { ObjectWords } from "@turnout/core/backend";
-import { isInMap, mapOf } from "./elements.ts";
-import type { EbpfObject } from "./objects.ts";
+import { elementsOf, isInMap, mapOf } from "./elements.ts";
+import { HOOKS, placeOf } from "./hooks.ts";
+import { encodePlace } from "./layout.ts";
+import type { Choice, EbpfObject, ListObject, MapObject, ServiceObject, ServiceValue, TableObject } from "./objects.ts";
 import { ROOT_CGROUP } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 
-/** Call an object by words of eBPF; `nameOf` names devices. */
-export function describeObject(object: EbpfObject, nameOf: (ifindex: number) => string): ObjectWords {
-  if (isInMap(object)) {
-    const map = mapOf(object);
-    return { what: `the element of ${object.kind} ${object.key} in BPF map ${map}`, show: `bpftool map show name ${map}` };
-  }
+/** Where what is described is found. */
+export interface DescribedHost {
+  /** Name a device. */
+  readonly nameOf: (ifindex: number) => string;
+  /** The folder in which maps are pinned; undefined: there is none. */
+  readonly folder: string | undefined;
+}
+
+/** Call an object by words of eBPF, and say how the one that the host holds differs. Pure. */
+export function describeObject(object: EbpfObject, host: DescribedHost, held?: EbpfObject): ObjectWords {
+  if (isInMap(object)) return describeElements(object, host, held);
   switch (object.kind) {
-    case "link":
-      return { what: `the program ${object.key} at its cgroup`, show: "bpftool cgroup tree" };
+    case "link": {
+      const what = `the program ${object.key} at ${HOOKS[object.key] ?? "its hook"} of its cgroup`;
+      const isDetached = held?.kind === "link" && held.value.cgroup === "0";
+      return { what, show: "bpftool cgroup tree", ...(isDetached ? { differs: `${what} is detached: sockets are not served there` } : {}) };
+    }
     case "device": {
-      const [index = "", side = ""] = object.key.split("-");
-      return { what: `the program at ${side} of ${nameOf(Number(index))}`, show: "bpftool net" };
+      const { ifindex = NaN, direction = "" } = placeOf(object.key) ?? {};
+      const where = `${direction} of ${host.nameOf(ifindex)}`;
+      const isDetached = held?.kind === "device" && held.value.program === "";
+      return {
+        what: `the program at ${where}`,
+        show: "bpftool net",
+        ...(isDetached
+          ? { differs: `the program at ${where} is detached, or another one is in its place: packets are not served there` }
+          : {}),
+      };
     }
     case "table":
-      return { what: `the nftables table ${object.key} that packets need`, show: "nft list ruleset" };
+      return {
+        what: `the nftables table ${object.key} that packets need`,
+        show: `nft list table ${object.key}`,
+        ...(held?.kind === "table" ? { differs: differingTable(object, held.value) } : {}),
+      };
     default:
       return { what: `the pin ${object.kind} ${object.key}`, show: "ls /sys/fs/bpf/turnout" };
   }
+}
+
+function describeElements(object: MapObject, { folder }: DescribedHost, held: EbpfObject | undefined): ObjectWords {
+  const map = mapOf(object);
+  const bytes = object.kind === "list" ? placeThatDiffers(object, held) : elementsOf(object)[0]?.key;
+  const key = bytes?.toString("hex").replaceAll(/..(?=.)/g, "$& ");
+  const show = folder === undefined || key === undefined ? {} : { show: `bpftool map lookup pinned ${folder}/${map} key hex ${key}` };
+  if (object.kind === "list") {
+    const what = `list ${object.key} of BPF map ${map}`;
+    const says =
+      held?.kind === "list" ? { differs: `${what} sends packets to ${listed(held.value)}, should: ${listed(object.value)}` } : {};
+    return { what: `${what} (endpoints ${listed(object.value)})`, ...show, ...says };
+  }
+  if (object.kind === "ranges") {
+    const what = `source ranges ${object.key} of BPF map ${map}`;
+    const says = held?.kind === "ranges" ? { differs: `${what} let in ${listed(held.value)}, should: ${listed(object.value)}` } : {};
+    return { what: `${what} (${listed(object.value)})`, ...show, ...says };
+  }
+  const named = object.kind === "service" ? object.key : `${object.kind} ${object.key}`;
+  const says = object.kind === "service" && held?.kind === "service" ? differingService(object, held.value) : {};
+  return { what: `element ${named} of BPF map ${map}`, ...show, ...says };
+}
+
+/** The first place at which the lists differ, maybe behind the end of one. */
+function placeThatDiffers({ key, value: wanted }: ListObject, held: EbpfObject | undefined): Buffer {
+  let index = 0;
+  if (held?.kind === "list") while (index < wanted.length && wanted[index] === held.value[index]) index += 1;
+  return encodePlace(key, index);
+}
+
+/** How many parts are named. */
+const SHOWN = 4;
+
+function listed(parts: readonly string[]): string {
+  const there = parts.filter((part) => part !== "");
+  if (there.length === 0) return "none";
+  return `${there.slice(0, SHOWN).join(", ")}${there.length > SHOWN ? ` and ${there.length - SHOWN} more` : ""}`;
+}
+
+const ASKERS = { pod: "pods here", host: "this node", outside: "elsewhere" } as const;
+
+/** What becomes of whom; other fields are compared as they are. */
+function differingService({ key, value: wanted }: ServiceObject, held: ServiceValue): Pick<ObjectWords, "differs"> {
+  const asker = (["pod", "host", "outside"] as const).find((one) => choiceText(wanted[one]) !== choiceText(held[one]));
+  if (asker === undefined) return {};
+  const [is, should] = [choiceText(held[asker]), choiceText(wanted[asker])];
+  return { differs: `with packets for ${key} from ${ASKERS[asker]} the kernel does "${is}", should: "${should}" (BPF map services)` };
+}
+
+function choiceText({ verdict, list, count, masquerade }: Choice): string {
+  return verdict === "serve" ? `serve ${count} of list ${list}${masquerade ? ", masquerade" : ""}` : verdict;
+}
+
+function differingTable({ key, value: wanted }: TableObject, held: readonly string[]): string {
+  const lacking = wanted.find((line) => !held.includes(line));
+  const extra = held.find((line) => !wanted.includes(line));
+  if (lacking !== undefined) return `the nftables table ${key} lacks "${lacking}"`;
+  return extra === undefined
+    ? `the nftables table ${key} has its chains in another order`
+    : `the nftables table ${key} has "${extra}", which should not be there`;
 }
 
 /** Say why packets that come in by a device are not served. Pure. */

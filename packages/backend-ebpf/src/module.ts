@@ -226,8 +226,10 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     return new Map([...found].filter(([id]) => ids.has(id)));
   }
 
-  describe(object: EbpfObject): ObjectWords {
-    return describeObject(object, (ifindex) => this.#carriers.nameOf(ifindex));
+  describe(object: EbpfObject, held?: EbpfObject): ObjectWords {
+    const { root, folder } = this.#shared.maps;
+    const nameOf = (ifindex: number): string => this.#carriers.nameOf(ifindex);
+    return describeObject(object, { nameOf, folder: root === undefined ? undefined : join(root, folder) }, held);
   }
 
   unserved(device: string, { host }: Context<EbpfFacts>): string | undefined {

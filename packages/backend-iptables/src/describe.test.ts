@@ -13,3 +13,12 @@ test("a chain that was emptied is told with what it should hold, in full", () =>
   });
   expect(describeObject(chain(rule), "IPv4")).not.toHaveProperty("differs");
 });
+
+test("jumps are told with the chains that they lead to", () => {
+  const value =
+    '-m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD\n-m comment --comment "kubernetes service portals" -j KUBE-SERVICES';
+  expect(describeObject({ kind: "jumps", key: "filter FORWARD", value }, "IPv6")).toEqual({
+    what: "the jumps of chain FORWARD of table filter to KUBE-FORWARD, KUBE-SERVICES",
+    show: "ip6tables -t filter -S FORWARD",
+  });
+});

@@ -1,5 +1,5 @@
 import type { IPFamily, ObjectWords } from "@turnout/core/backend";
-import { placeOf, rulesDiffer } from "@turnout/host/iptables/text";
+import { placeOf, rulesDiffer, rulesOf } from "@turnout/host/iptables/text";
 import type { IptablesObject } from "./objects.ts";
 
 /** Call an object by iptables' words, and say how the chain that the kernel holds differs. Pure. */
@@ -11,8 +11,12 @@ export function describeObject(object: IptablesObject, family: IPFamily, held?: 
   const { table, chain, rule } = placeOf(object);
   const show = `${tool} -t ${table} -S ${chain}`;
   const where = `chain ${chain} of table ${table}`;
-  if (kind === "jumps") return { what: `the jumps of ${where} to KUBE-* chains`, show };
+  if (kind === "jumps") return { what: `the jumps of ${where} to ${targetsOf(object.value)}`, show };
   if (kind === "rule" || (kind === "guard" && rule !== "")) return { what: `the rule "${rule}" in ${where}`, show };
   if ((kind !== "chain" && kind !== "shared") || held?.kind !== kind) return { what: where, show };
   return { what: where, show, differs: rulesDiffer(where, object, held) };
+}
+
+function targetsOf(jumps: string): string {
+  return [...new Set(rulesOf(jumps).map((rule) => rule.split(" ").at(-1)))].join(", ");
 }

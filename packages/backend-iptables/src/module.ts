@@ -20,6 +20,7 @@ import { IptablesLookup, IptablesTool, legacySigns } from "@turnout/host/iptable
 import { placeOf } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
+import { besidesThese } from "./besides.ts";
 import { canCount, COUNTERS, counterMetrics } from "./counters.ts";
 import { describeObject } from "./describe.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
@@ -146,7 +147,8 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
       found.set(`sysctl ${ROUTE_LOCALNET}`, { kind: "sysctl", key: ROUTE_LOCALNET, value });
     }
     const ids = new Set(objects.map(objectId));
-    return new Map([...found].filter(([id]) => ids.has(id)));
+    const isBesides = besidesThese(objects);
+    return new Map([...found].filter(([id, object]) => ids.has(id) || isBesides(object)));
   }
 
   describe(object: IptablesObject, held?: IptablesObject): ObjectWords {

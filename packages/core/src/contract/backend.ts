@@ -250,8 +250,8 @@ export interface Backend<H, K extends KernelObject, S> {
    * Read what the host holds under the identities of these objects, by {@link objectId}; somebody waits for the answer. It says
    * of each what {@link Backend.observe} would. Absent: everything is observed.
    *
-   * Edges: it may tell, too, of what is a part of one of these and would be asked for with it, if it were wanted, such as a server too many in a pool:
-   * people who ask about a packet are told of it.
+   * Edges: it may tell, too, of what is a part of one of these and would be asked for with it, if it were wanted, such as a server too many in a pool
+   * or a rule too many about an address: people who ask about a packet are told of it.
    */
   lookup?(objects: readonly K[], signal: AbortSignal): Promise<ReadonlyMap<string, K>>;
   /**

@@ -275,6 +275,10 @@ describe("our own chains among those of others", () => {
     expect(ids(iptables(ours, { ...asked, hasKubeChains: false }))).toContain("foreign_drop");
   });
 
+  it("are none of others, whatever somebody has put into them", () => {
+    expect(ids(iptables(`-N KUBE-FORWARD\n-A KUBE-FORWARD -p tcp -j DROP\n-A FORWARD -j KUBE-FORWARD`, asked))).toEqual([]);
+  });
+
   const left = (rule: string, way: Partial<HookedWay> = {}): ForeignFindings => {
     const text = `:POSTROUTING ACCEPT\n:KUBE-POSTROUTING -\n${rule}\n-A POSTROUTING -j KUBE-POSTROUTING`;
     return foreignFindings([readIptablesTable("iptables", "nat", text)], { ...FORWARDED, ...asked, ...way });

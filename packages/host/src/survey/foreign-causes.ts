@@ -156,7 +156,9 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
       ...deletionOf(played),
     });
   }
-  if (played.is !== "pass") causes.push(dropCause(table, played, { ...passage, isBySocket: way.isBySocket === true }, base));
+  // What somebody put into a chain of ours is no rule of others: it is told with what the kernel holds otherwise.
+  const isOurs = played.chain !== undefined && isProxyChain(played.chain);
+  if (played.is !== "pass" && !isOurs) causes.push(dropCause(table, played, { ...passage, isBySocket: way.isBySocket === true }, base));
   return causes;
 }
 
