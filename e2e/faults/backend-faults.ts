@@ -18,7 +18,14 @@ function groundOf({ services, site }: FaultStage) {
 /** Faults, and what looks like one, by where a backend translates: at the client's socket, or packets by conntrack. */
 export function backendFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...socketFaults(ground), ...socketHealthy(ground), ...chainFaults(ground), ...addressFaults(ground), ...routeFaults(ground)];
+  return [
+    ...socketFaults(ground),
+    ...socketHealthy(ground),
+    ...chainFaults(ground),
+    ...localProgramFaults(ground),
+    ...addressFaults(ground),
+    ...routeFaults(ground),
+  ];
 }
 
 /** conntrack sees no translation, so rules have to let the endpoint's address through. */
@@ -99,7 +106,7 @@ function socketHealthy({ here }: Ground): readonly Fault[] {
 }
 
 /** Our own chains are among those of others. */
-function chainFaults({ to, here, pod }: Ground): readonly Fault[] {
+function chainFaults({ to, pod }: Ground): readonly Fault[] {
   const backends = ["iptables", "ipvs"];
   const accept = (match: string): Pick<Fault, "inject" | "mend"> => ({
     inject: `iptables-nft -t nat -I POSTROUTING ${match} -j ACCEPT`,
@@ -149,14 +156,35 @@ function chainFaults({ to, here, pod }: Ground): readonly Fault[] {
       ask: { from: "client1", ...to("here", "nodePort@node1") },
       ...accept("-d 10.1.0.0/16"),
     },
+  ];
+}
+
+/** A cluster IP that NodeLocal DNSCache takes over. */
+function localProgramFaults({ here }: Ground): readonly Fault[] {
+  const backends = ["nft", "iptables"];
+  const ask = { from: "pod-1-2", ...here, protocol: "UDP" } as const;
+  const rules = (verb: "-I" | "-D"): string =>
+    `iptables-nft -t raw ${verb} PREROUTING -d ${here.to}/32 -p udp --dport 80 -j NOTRACK; iptables-nft -t raw ${verb} OUTPUT -s ${here.to}/32 -p udp --sport 80 -j NOTRACK; sleep 0.5`;
+  const taken = `ip link add nldns type bridge; ip link set nldns up; ip address add ${here.to}/32 dev nldns; ${rules("-I")}`;
+  const left = `ip link del nldns; ${rules("-D")}`;
+  return [
     {
       name: "NodeLocal DNS: a cluster IP is on a device here, and untracked",
-      backends: ["nft", "iptables"],
+      backends,
       culprits: [],
       step: "is untracked on purpose: a local program (NodeLocal DNS) answers",
-      ask: { from: "pod-1-2", ...here, protocol: "UDP" },
-      inject: `ip link add nldns type bridge; ip link set nldns up; ip address add ${here.to}/32 dev nldns; iptables-nft -t raw -I PREROUTING -d ${here.to}/32 -p udp --dport 80 -j NOTRACK; iptables-nft -t raw -I OUTPUT -s ${here.to}/32 -p udp --sport 80 -j NOTRACK; sleep 0.5`,
-      mend: `ip link del nldns; iptables-nft -t raw -D PREROUTING -d ${here.to}/32 -p udp --dport 80 -j NOTRACK; iptables-nft -t raw -D OUTPUT -s ${here.to}/32 -p udp --sport 80 -j NOTRACK; sleep 0.5`,
+      ask,
+      inject: `${taken}; ${process.execPath} -e 'require("dgram").createSocket("udp4").bind(80, "${here.to}")' >/dev/null 2>&1 & echo $! >/tmp/turnout-nldns; sleep 1`,
+      mend: `kill $(cat /tmp/turnout-nldns); rm /tmp/turnout-nldns; ${left}`,
+    },
+    {
+      name: "NodeLocal DNS: it does not run, and a cluster IP is left to it",
+      backends,
+      culprits: ["unanswered"],
+      names: "so that a local program (NodeLocal DNS) answers, and none listens there",
+      ask,
+      inject: taken,
+      mend: left,
     },
   ];
 }

@@ -130,9 +130,20 @@ async function unreachable(exec: Exec, packet: AskedPacket, signal: AbortSignal)
 
 /** Untracked at an address that is this host's too: so NodeLocal DNSCache takes over a cluster IP. */
 function answeredHere({ destination, port, protocol }: AskedPacket, survey: Survey): Survey {
-  const says = `${destination} is an address of this node too, and is untracked on purpose: a local program (NodeLocal DNS) answers`;
+  const where = `${destination} is an address of this node too, and is untracked on purpose`;
+  const says = `${where}: a local program (NodeLocal DNS) answers`;
   const listeners = `ss -${protocol === "UDP" ? "u" : "t"}lnp 'sport = :${port}'`;
-  return { ...survey, steps: [{ says }, ...survey.steps], notes: [`${says}; ask whether it runs: ${listeners}`, ...(survey.notes ?? [])] };
+  const silent = {
+    says: `${where}, so that a local program (NodeLocal DNS) answers, and none listens there`,
+    show: [listeners],
+    mend: "see why that program ended, and start it again; or take the address and the rules about tracking away: then the Service answers",
+  };
+  return {
+    ...survey,
+    steps: [{ says }, ...survey.steps],
+    notes: [`${says}; ask whether it runs: ${listeners}`, ...(survey.notes ?? [])],
+    causes: survey.causes.map((cause) => (cause.id === "unanswered" ? { ...cause, ...silent } : cause)),
+  };
 }
 
 /** What is read before ways are looked up. */
