@@ -31,3 +31,21 @@ describe("turnout why", { ...needs("root", "ip", "conntrack", "nft>=1.0.1", "ipt
     expect(played.filter(({ isRight }) => !isRight)).toEqual([]);
   });
 });
+
+/** What somebody did to their own objects; all else is the same for every backend. */
+describe.each(["iptables", "ebpf"])("turnout why, %s", (backend) => {
+  const bpf = backend === "ebpf" ? (["bpf", "cgroup2", "nsenter", "unshare"] as const) : [];
+  const tools = { ...needs("root", "ip", "conntrack", "nft>=1.0.1", "iptables-nft>=1.8.0", ...bpf), timeout: TIMEOUT_MS };
+
+  it("names what was changed in the kernel", tools, async () => {
+    const stage = await createFaultStage(backend);
+    try {
+      const played = [];
+      const faults = allFaults(stage).filter(({ kind }) => kind === "kernel");
+      for (const fault of someOf(faults, { oneOf: 9, from: 4 })) played.push(await playFault(stage, fault));
+      expect(played.filter(({ isRight }) => !isRight)).toEqual([]);
+    } finally {
+      await stage.destroy();
+    }
+  });
+});

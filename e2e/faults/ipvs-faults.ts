@@ -161,7 +161,8 @@ function toServer({ to, port }: Pick<FaultQuestion, "to" | "port">, how: string)
   };
 }
 
-const CHANGED = ["kernel_missing", "kernel_changed"] as const;
+const MISSING = ["kernel_missing"] as const;
+const CHANGED = ["kernel_changed"] as const;
 
 function serverFaults({ web, here, target, pod11, pod21 }: Ground): readonly Fault[] {
   const fromPod = { from: "pod-1-3", ...web };
@@ -169,42 +170,42 @@ function serverFaults({ web, here, target, pod11, pod21 }: Ground): readonly Fau
   return [
     {
       name: "a virtual server is deleted",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: `virtual server TCP ${web.to}`,
       ask: fromPod,
       ...toServer(web, "ipvsadm -D -t @"),
     },
     {
       name: "a virtual server is deleted, IPv6",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: six.to,
       ask: { from: "pod-1-3", ...six },
       ...toServer(six, "ipvsadm -D -t @"),
     },
     {
       name: "a node port's virtual server is deleted",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: String(node.port),
       ask: { from: "client1", ...node },
       ...toServer(node, "ipvsadm -D -t @"),
     },
     {
       name: "a real server is removed",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: `real server ${pod21}`,
       ask: fromPod,
       ...toServer(web, `ipvsadm -d -t @ -r ${pod21}:8080`),
     },
     {
       name: "a real server's weight is 0",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: `real server ${pod11}`,
       ask: { from: "pod-1-3", ...here },
       ...toServer(here, `ipvsadm -e -t @ -r ${pod11}:8080 -m -w 0`),
     },
     {
       name: "all real servers are removed",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: "real server",
       ask: fromPod,
       ...toServer(web, "ipvsadm -D -t @; ipvsadm -A -t @ -s rr"),
@@ -233,7 +234,7 @@ function settingFaults({ web, target }: Ground): readonly Fault[] {
     },
     {
       name: "all of IPVS is emptied",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: web.to,
       ask: fromPod,
       inject: `ipvsadm -Sn >${KEPT}; ipvsadm -C`,
@@ -260,21 +261,21 @@ function setFaults({ web, target, pod12 }: Ground): readonly Fault[] {
   return [
     {
       name: "a set is emptied",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: "KUBE-CLUSTER-IP",
       ask: { from: "pod-1-3", ...web },
       ...toSet("KUBE-CLUSTER-IP", "ipset flush @"),
     },
     {
       name: "the source ranges of a load balancer are gone",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: "KUBE-LOAD-BALANCER-SOURCE-CIDR",
       ask: { from: "client1", ...balancer },
       ...toSet("KUBE-LOAD-BALANCER-SOURCE-CIDR", "ipset flush @"),
     },
     {
       name: "hairpin is gone for a pod that asks itself",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: pod12,
       ask: { from: "pod-1-2", ...hairpin },
       ...toSet("KUBE-LOOP-BACK", `ipset del @ ${pod12},tcp:8080,${pod12}`),
@@ -288,7 +289,7 @@ function otherKernelFaults({ web, target }: Ground): readonly Fault[] {
   return [
     {
       name: "a cluster IP is gone from kube-ipvs0",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: `address ${web.to} on kube-ipvs0`,
       ask: fromPod,
       inject: `ip address del ${web.to}/32 dev kube-ipvs0`,
@@ -303,7 +304,7 @@ function otherKernelFaults({ web, target }: Ground): readonly Fault[] {
     },
     {
       name: "PREROUTING calls nothing of ours",
-      culprits: CHANGED,
+      culprits: MISSING,
       names: "PREROUTING",
       ask: fromClient,
       ...toTable("nat", "iptables-legacy -t nat -F PREROUTING"),

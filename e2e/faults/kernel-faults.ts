@@ -1,6 +1,9 @@
 import type { FaultStage } from "./stage.ts";
 import type { Fault } from "./fault.ts";
 
+const MISSING = ["kernel_missing"] as const;
+const CHANGED = ["kernel_changed"] as const;
+
 /** What is done to the table. */
 type Ground = ReturnType<typeof groundOf>;
 
@@ -14,42 +17,50 @@ function groundOf({ services, site }: FaultStage) {
   const fromClient = { from: "client1", to: external.address, port: external.port };
   const pod = site.place("pod-1-2").address("IPv4");
   const nft = (text: string): string => `nft ${text}`;
-  const changed = ["kernel_missing", "kernel_changed"] as const;
-  return { address, port, node, hairpin, affine, fromPod, fromClient, pod, nft, changed, services };
+  return { address, port, node, hairpin, affine, fromPod, fromClient, pod, nft, services };
 }
 
 /** What somebody did to the proxy's own table, found before the proxy repaired it. */
 export function kernelFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...elementFaults(ground), ...wholeFaults(ground)].map((fault) => ({ ...fault, backends: ["nft"] }));
+  return [...elementFaults(ground), ...chainFaults(ground), ...wholeFaults(ground)].map((fault) => ({ ...fault, backends: ["nft"] }));
 }
 
-function elementFaults({ address, port, fromPod, fromClient, nft, changed }: Ground): readonly Fault[] {
+function elementFaults({ address, port, fromPod, nft }: Ground): readonly Fault[] {
   return [
     {
       name: "an element of services is deleted",
-      culprits: changed,
+      culprits: MISSING,
       names: address,
       ask: fromPod,
       inject: nft(`delete element ip turnout services { ${address} . tcp . ${port} }`),
     },
     {
+      name: "an element of services is deleted, and the proxy is stopped (SIGSTOP)",
+      culprits: ["not_running"],
+      names: "the proxy is stopped (SIGSTOP)",
+      command: "kill -CONT ",
+      isStopped: true,
+      ask: fromPod,
+      inject: nft(`delete element ip turnout services { ${address} . tcp . ${port} }`),
+    },
+    {
       name: "an element of the endpoints is deleted",
-      culprits: changed,
+      culprits: CHANGED,
       names: address,
       ask: fromPod,
       inject: nft(`delete element ip turnout endpoints-tcp { ${address} . ${port} . 2 }`),
     },
     {
       name: "an element leads elsewhere",
-      culprits: changed,
+      culprits: CHANGED,
       names: address,
       ask: fromPod,
       inject: `${nft(`delete element ip turnout services { ${address} . tcp . ${port} }`)}; ${nft(`add element ip turnout services { ${address} . tcp . ${port} : drop }`)}`,
     },
     {
       name: "an endpoint too many",
-      culprits: changed,
+      culprits: CHANGED,
       names: `the kernel sends packets for ${address}:${port}/TCP to `,
       command: "nft list map ip turnout endpoints-tcp",
       ask: fromPod,
@@ -60,30 +71,35 @@ function elementFaults({ address, port, fromPod, fromClient, nft, changed }: Gro
       culprits: ["other_flags"],
       ask: { ...fromPod, aloneWith: ["--node-name", "node1"] },
     },
+  ];
+}
+
+function chainFaults({ fromPod, fromClient, nft }: Ground): readonly Fault[] {
+  return [
     {
       name: "the chain that prerouting calls is empty",
-      culprits: changed,
+      culprits: CHANGED,
       names: "nat-prerouting",
       ask: fromPod,
       inject: nft("flush chain ip turnout nat-prerouting"),
     },
     {
       name: "the chain that dispatches is empty",
-      culprits: changed,
+      culprits: CHANGED,
       names: "dispatch",
       ask: fromPod,
       inject: nft("flush chain ip turnout dispatch"),
     },
     {
       name: "masquerade is gone",
-      culprits: changed,
+      culprits: CHANGED,
       names: "nat-postrouting",
       ask: fromClient,
       inject: nft("flush chain ip turnout nat-postrouting"),
     },
     {
       name: "a rule too many in a chain that picks",
-      culprits: changed,
+      culprits: CHANGED,
       names: "pick-tcp",
       ask: fromPod,
       inject: nft("insert rule ip turnout pick-tcp drop"),
@@ -91,40 +107,42 @@ function elementFaults({ address, port, fromPod, fromClient, nft, changed }: Gro
   ];
 }
 
-function wholeFaults({ port, node, hairpin, affine, fromPod, pod, nft, changed, services }: Ground): readonly Fault[] {
+function wholeFaults({ port, node, hairpin, affine, fromPod, pod, nft, services }: Ground): readonly Fault[] {
   return [
     {
       name: "the node's address is gone from nodeport-ips",
-      culprits: changed,
+      culprits: MISSING,
       names: "nodeport-ips",
       ask: { from: "client1", to: node.address, port: node.port },
       inject: nft(`delete element ip turnout nodeport-ips { ${node.address} }`),
     },
     {
       name: "a node port's element is deleted",
-      culprits: changed,
+      culprits: MISSING,
       names: String(node.port),
       ask: { from: "client1", to: node.address, port: node.port },
       inject: nft(`delete element ip turnout nodeports { tcp . ${node.port} }`),
     },
     {
       name: "hairpin is gone for a pod that asks itself",
-      culprits: changed,
+      culprits: MISSING,
       names: pod,
       ask: { from: "pod-1-2", to: hairpin.address, port: hairpin.port },
       inject: nft(`delete element ip turnout hairpin { ${pod} . ${pod} }`),
     },
     {
       name: "affinity's list of endpoints is gone",
-      culprits: changed,
+      culprits: MISSING,
+      names: "of map affinity-endpoints",
       ask: { from: "pod-1-3", to: affine.address, port: affine.port },
       inject: nft("flush map ip turnout affinity-endpoints"),
     },
-    { name: "the table is deleted", culprits: changed, ask: fromPod, inject: nft("delete table ip turnout") },
-    { name: "nft flush ruleset", culprits: changed, ask: fromPod, inject: nft("flush ruleset") },
+    { name: "the table is deleted", culprits: MISSING, names: "table ip turnout", ask: fromPod, inject: nft("delete table ip turnout") },
+    { name: "nft flush ruleset", culprits: MISSING, names: "table ip turnout", ask: fromPod, inject: nft("flush ruleset") },
     {
       name: "an element of services is deleted, IPv6",
-      culprits: changed,
+      culprits: MISSING,
+      names: "of map services (table ip6 turnout)",
       ask: { from: "pod-1-3", to: services.web.target("clusterIP", "IPv6").address, port },
       inject: nft(`delete element ip6 turnout services { ${services.web.target("clusterIP", "IPv6").address} . tcp . ${port} }`),
     },

@@ -6,21 +6,22 @@ import { createFaultStage, GUEST_BACKEND } from "./stage.ts";
 
 /**
  * Play the whole corpus of faults with one backend, and print what was named: `npm run e2e:faults -- nft [text]`. With a text, only faults with it
- * in their names, or of that kind, are played, and no healthy cases (`healthy`: nothing else). With ipvs it is played in a guest.
+ * in their names, or of that kind, are played, and no healthy cases (`healthy`: nothing else). With ipvs it is played in a guest; `iptables-legacy`
+ * is iptables with legacy tools.
  */
-async function main(backend: string, only: string): Promise<number> {
-  const stage = await createFaultStage(backend);
+async function main(name: string, only: string): Promise<number> {
+  const stage = await createFaultStage(name);
   const verdicts: Verdict[] = [];
   const tell = (verdict: Verdict): void => {
     verdicts.push(verdict);
     if (!verdict.isRight || only !== "")
       process.stderr.write(
-        `${verdict.isRight ? "right" : "WRONG"} ${verdict.kind}: ${verdict.name}: ${verdict.found} instead of ${verdict.expected}: ${verdict.says}\n`,
+        `${verdict.isRight ? "right" : "WRONG"} ${verdict.kind}: ${verdict.name}: ${verdict.found}${verdict.isRight ? "" : ` instead of ${verdict.expected}`}: ${verdict.says}\n`,
       );
   };
   try {
     if (["", "healthy"].includes(only))
-      for (const variant of healthyVariants(backend)) for (const verdict of await playHealthy(stage, variant)) tell(verdict);
+      for (const variant of healthyVariants(stage.backend)) for (const verdict of await playHealthy(stage, variant)) tell(verdict);
     for (const played of allFaults(stage))
       if (played.fault.name.includes(only) || played.kind === only) tell(await playFault(stage, played));
   } finally {

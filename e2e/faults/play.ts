@@ -1,11 +1,13 @@
 import type { Answer, Cause } from "@turnout/core";
 import { backendFaults } from "./backend-faults.ts";
 import { bridgeFaults } from "./bridge-faults.ts";
+import { ebpfKernelFaults } from "./ebpf-kernel-faults.ts";
 import type { Fault, HealthyCase } from "./fault.ts";
 import { healthyCases } from "./healthy.ts";
 import type { HealthyVariant } from "./healthy.ts";
 import { hookFaults } from "./hook-faults.ts";
 import { hostFaults } from "./host-faults.ts";
+import { iptablesKernelFaults } from "./iptables-kernel-faults.ts";
 import { ipvsKernelFaults, ipvsWayFaults } from "./ipvs-faults.ts";
 import { kernelFaults } from "./kernel-faults.ts";
 import { objectFaults } from "./objects.ts";
@@ -43,7 +45,7 @@ export function allFaults(stage: FaultStage): readonly PlayedFault[] {
     ...of("host", hostFaults(stage)),
     ...of("rules", [...ruleFaults(stage), ...hookFaults(stage), ...bridgeFaults(stage)]),
     ...of("backends", [...backendFaults(stage), ...ipvsWayFaults(stage)]),
-    ...of("kernel", [...kernelFaults(stage), ...ipvsKernelFaults(stage)]),
+    ...of("kernel", [...kernelFaults(stage), ...iptablesKernelFaults(stage), ...ebpfKernelFaults(stage), ...ipvsKernelFaults(stage)]),
   ].filter(({ fault }) => isPlayable(fault, stage.backend));
 }
 
@@ -55,9 +57,9 @@ function isPlayable({ backends, inject = "" }: Fault, backend: string): boolean 
 
 /** Break something, ask, and mend it again. */
 export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault): Promise<Verdict> {
-  const { answer, untrue } = kind === "kernel" ? { answer: await askWithoutProxy(stage, fault) } : await askBetween(stage, fault);
-  // The proxy was ended for these, and the answer says so before anything else about the kernel.
-  const [culprit] = kind === "kernel" ? answer.causes.filter(({ id }) => id !== "not_running") : answer.causes;
+  const { answer, untrue } = kind === "kernel" ? await askWithoutProxy(stage, fault) : await askBetween(stage, fault);
+  const [culprit] = answer.causes;
+  // None was at work for these.
   const isTold = kind !== "kernel" || answer.causes.some(({ id }) => id === "not_running");
   return {
     kind,
@@ -69,8 +71,8 @@ export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault)
   };
 }
 
-function expectedOf({ culprits, unjudged }: Fault): string {
-  if (culprits.length > 0) return culprits.join(" or ");
+function expectedOf({ culprits, unjudged, names }: Fault): string {
+  if (culprits.length > 0) return `${culprits.join(" or ")}${names === undefined ? "" : ` that names "${names}"`}`;
   return unjudged === undefined ? "nothing" : "can't be judged";
 }
 
@@ -127,27 +129,30 @@ async function arrives({ site, backend }: FaultStage, { from, to, port }: Fault[
 
 const CONNECTIONS = 12;
 
-/** The proxy would repair its rules within milliseconds, so it is ended meanwhile; what it left is kept aside, unless the fault says how it is mended. */
-async function askWithoutProxy(stage: FaultStage, { ask, inject = "", mend }: Fault): Promise<Answer> {
-  const proxy = stage.site.proxy("node1");
-  if (proxy.isRunning) await proxy.end("SIGKILL");
-  if (mend !== undefined) return await askMeanwhile(stage, ask, inject, mend);
-  await stage.shell("nft list ruleset >/tmp/turnout-faults-$$.nft; mv /tmp/turnout-faults-$$.nft /tmp/turnout-faults.nft");
+/**
+ * The proxy would repair its rules within milliseconds, so it is ended meanwhile, or stopped. Unless the fault says how it is mended, that is done as the
+ * answer says: the proxy is started again, or told to go on, and leaves nothing wrong in the kernel.
+ */
+async function askWithoutProxy(stage: FaultStage, { ask, inject = "", mend, isStopped }: Fault): Promise<TriedAnswer> {
+  const { site } = stage;
+  const proxy = site.proxy("node1");
+  if (isStopped === true) proxy.backend.signal("SIGSTOP");
+  else if (proxy.isRunning) await proxy.end("SIGKILL");
+  const goOn = async (): Promise<void> => {
+    if (isStopped === true) proxy.backend.signal("SIGCONT");
+    else proxy.start();
+    await site.waitForSync();
+  };
+  let answer: Answer;
   try {
     await stage.shell(inject);
-    return await stage.ask(ask, true);
+    answer = await stage.ask(ask, true);
   } finally {
-    await stage.shell("{ echo flush ruleset; cat /tmp/turnout-faults.nft; } | nft -f -; rm /tmp/turnout-faults.nft");
+    await (mend === undefined ? goOn() : stage.shell(mend));
   }
-}
-
-async function askMeanwhile(stage: FaultStage, ask: Fault["ask"], inject: string, mend: string): Promise<Answer> {
-  try {
-    await stage.shell(inject);
-    return await stage.ask(ask, true);
-  } finally {
-    await stage.shell(mend);
-  }
+  if (mend !== undefined) return { answer };
+  const left = (await stage.ask(ask)).causes.find(({ id }) => id.startsWith("kernel_") || id === "not_running");
+  return { answer, untrue: left === undefined ? undefined : `with the proxy again: ${left.says}` };
 }
 
 /** Ask about packets that arrive, with something around them that may be there. */

@@ -17,7 +17,7 @@ export interface FaultStage {
   readonly backend: string;
   /** Ask the command, which asks the running proxy, or (`isAlone`) reads everything by itself. */
   ask(question: FaultQuestion, isAlone?: boolean): Promise<Answer>;
-  /** Run shell commands at a place; default node1. */
+  /** Run shell commands at a place; default node1. They name the tools of the nf_tables variant, and are run with those that the host has. */
   shell(script: string, at?: string): Promise<void>;
   destroy(): Promise<void>;
 }
@@ -28,13 +28,23 @@ export const FLAGS: readonly string[] = [...CLUSTER_CIDR, "--allowed-external-ip
 
 /** The backend whose kernel only a guest has, where there is no nft, and so one iptables. */
 export const GUEST_BACKEND = "ipvs";
+/** The backend `iptables` with legacy tools, on a host that has no others. */
+const LEGACY_IPTABLES = "iptables-legacy";
 const APART: Readonly<Record<string, Partial<SiteOptions>>> = {
   ebpf: { cgroups: ["node1"], isInParts: true },
   [GUEST_BACKEND]: { isInParts: true },
 };
 
-function backendFlags(backend: string): readonly string[] {
-  return ["--backend", backend, ...(backend === GUEST_BACKEND ? ["--backend-option", "variant=legacy"] : [])];
+function isLegacy(played: string): boolean {
+  return played === GUEST_BACKEND || played === LEGACY_IPTABLES;
+}
+
+function backendOf(played: string): string {
+  return played === LEGACY_IPTABLES ? "iptables" : played;
+}
+
+function backendFlags(played: string): readonly string[] {
+  return ["--backend", backendOf(played), ...(isLegacy(played) ? ["--backend-option", "variant=legacy"] : [])];
 }
 
 /** Ask about packets on a site that is there already, whose proxy has these flags, and where one Service serves for all. */
@@ -43,10 +53,10 @@ export function askOn(site: Site, backend: string, flags: readonly string[], ser
   return stageOf(site, Object.fromEntries(names.map((name) => [name, service])) as FaultStage["services"], backend, flags);
 }
 
-/** Build the stage. */
-export async function createFaultStage(backend: string): Promise<FaultStage> {
-  const flags = [...FLAGS, ...backendFlags(backend)];
-  const site = await createSite({ proxied: ["node1"], layout: "one process", flags, ...APART[backend] });
+/** Build the stage. `played`: a backend, or {@link LEGACY_IPTABLES}. */
+export async function createFaultStage(played: string): Promise<FaultStage> {
+  const flags = [...FLAGS, ...backendFlags(played)];
+  const site = await createSite({ proxied: ["node1"], layout: "one process", flags, ...APART[played] });
   try {
     const both = ["pod-1-1", "pod-2-1"];
     const services = await site.services.createAll({
@@ -62,23 +72,23 @@ export async function createFaultStage(backend: string): Promise<FaultStage> {
     });
     await applyObjects(site);
     await site.waitForSync();
-    return stageOf(site, services, backend, FLAGS.slice(0, -2));
+    return stageOf(site, services, played, FLAGS.slice(0, -2));
   } catch (error) {
     await site.destroy();
     throw error;
   }
 }
 
-function stageOf(site: Site, services: FaultStage["services"], backend: string, flags: readonly string[]): FaultStage {
+function stageOf(site: Site, services: FaultStage["services"], played: string, flags: readonly string[]): FaultStage {
   const node1 = site.place("node1");
   return {
     site,
     services,
-    backend,
+    backend: backendOf(played),
     ask: async (question, isAlone = false) => {
       const { from, to, port, protocol = "TCP", device, isProbed, aloneWith } = located(site, question);
       const target = `${to.includes(":") ? `[${to}]` : to}:${port}`;
-      const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, ...backendFlags(backend)];
+      const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, ...backendFlags(played)];
       const alone = [...source, "--node-name", "node1", ...flags];
       const args = [
         "why",
@@ -94,14 +104,10 @@ function stageOf(site: Site, services: FaultStage["services"], backend: string, 
       ];
       return parsed(await patiently(() => output(node1, TURNOUT, args)), question);
     },
-    shell: async (script, at = "node1") => void (await site.place(at).run("sh", ["-ec", ofBackend(script, backend)])),
+    shell: async (script, at = "node1") =>
+      void (await site.place(at).run("sh", ["-ec", isLegacy(played) ? script.replaceAll("tables-nft", "tables-legacy") : script])),
     destroy: () => site.destroy(),
   };
-}
-
-/** Faults name the iptables of a host. */
-function ofBackend(script: string, backend: string): string {
-  return backend === GUEST_BACKEND ? script.replaceAll("tables-nft", "tables-legacy") : script;
 }
 
 const TRIES = 12;

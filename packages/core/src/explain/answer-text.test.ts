@@ -117,16 +117,16 @@ describe("an answer for people", () => {
     expect(lines({ unseen, causes: [drop] }).at(-2)).toBe(`not looked at: ${unseen[0]}`);
   });
 
-  it("shows beside a proxy that does not run what that has led to", () => {
-    const told = lines({ causes: [{ ...gone, isSure: undefined } as unknown as Cause, changed] }).join("\n");
-    expect(told).toContain("  - the kernel sends it to A, should: B\n    look:  nft list map ip turnout m\n");
+  it("names what else is wrong by its word, too", () => {
+    const told = lines({ causes: [changed, gone] });
+    expect(told.slice(-4)).toEqual(["", "also found:", "  - no proxy answers [not_running]", ""]);
   });
 });
 
 describe("the order of causes", () => {
   const { isSure: _isSure, ...sure } = gone;
   it.each<readonly [string, readonly Cause[], readonly string[]]>([
-    ["a proxy that does not run goes before what the kernel lacks", [changed, sure], ["not_running", "kernel_changed"]],
+    ["what the kernel holds otherwise goes before a proxy that is stopped", [sure, changed], ["kernel_changed", "not_running"]],
     ["a guess goes behind what is sure", [gone, changed], ["kernel_changed", "not_running"]],
     [
       "other flags make everything else doubtful",

@@ -27,7 +27,7 @@ export function answerText(answer: Answer): string {
   const parts = [head, "", ...lines, ...(lines.length === 0 ? [] : [""])];
   parts.push(...(culprit === undefined ? goodEnd(answer) : causeLines(culprit.isSure === false ? "maybe" : "culprit", culprit)));
   if (others.length > 0) {
-    parts.push("", "also found:", ...others.slice(0, OTHERS_SHOWN).flatMap((cause) => otherLines(cause, culprit)));
+    parts.push("", "also found:", ...others.slice(0, OTHERS_SHOWN).flatMap((cause) => wrapped(toldText(cause), "  - ")));
     if (others.length > OTHERS_SHOWN) parts.push(`  and ${others.length - OTHERS_SHOWN} more (-o json)`);
   }
   if (culprit !== undefined)
@@ -90,12 +90,6 @@ function awayLines({ packet, fate }: Answer, head: string, blame?: string): read
   ];
 }
 
-/** Where no proxy runs, what that has led to is worth a look, too. */
-function otherLines({ id, says, show = [] }: Cause, culprit: Cause | undefined): readonly string[] {
-  const isEffect = culprit?.id === "not_running" && id.startsWith("kernel_");
-  return [...wrapped(says, "  - "), ...(isEffect ? commandLines(show, "    look:  ") : [])];
-}
-
 function unjudgedLines({ unjudged }: Answer): readonly string[] {
   if (unjudged.length === 0) return [];
   const more = unjudged.length > UNJUDGED_SHOWN ? [`  and ${unjudged.length - UNJUDGED_SHOWN} more (-o json)`] : [];
@@ -105,9 +99,15 @@ function unjudgedLines({ unjudged }: Answer): readonly string[] {
   return ["", "can't be judged:", ...told, ...more, ""];
 }
 
-function causeLines(word: string, { id, says, show = [], mend, commands = [] }: Cause): readonly string[] {
+/** What is wrong, with the word by which docs/why.md has it. */
+function toldText({ id, says }: Cause): string {
+  return `${says} [${id}]`;
+}
+
+function causeLines(word: string, cause: Cause): readonly string[] {
+  const { show = [], mend, commands = [] } = cause;
   return [
-    ...wrapped(`${says} [${id}]`, `${word}: `.padEnd(MARGIN.length)),
+    ...wrapped(toldText(cause), `${word}: `.padEnd(MARGIN.length)),
     ...commandLines(show, "  look:  "),
     ...wrapped(`${mend}${commands.length === 0 ? "" : ":"}`, "  mend:  "),
     ...commandLines(commands, `${MARGIN}  `),

@@ -3,6 +3,7 @@ import { objectId } from "../contract/backend.ts";
 import type { Backend, KernelObject } from "../contract/backend.ts";
 import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
 import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
+import type { Cause } from "./answer.ts";
 import { explainPacket } from "./explain-packet.ts";
 import type { PacketQuestion } from "./explain-packet.ts";
 
@@ -73,6 +74,26 @@ it("of a packet with two families nothing is said but that", async () => {
     notes: [],
     unseen: [],
   });
+});
+
+it("where no proxy runs, what the kernel lacks is the culprit, and starting one is what mends it", async () => {
+  const gone: Cause = {
+    id: "not_running",
+    isSure: false,
+    says: "no proxy answers",
+    mend: "start it again",
+    commands: ["journalctl -u turnout"],
+  };
+  const { causes } = await explainPacket({ ...question([]), causes: [gone] }, signal);
+  expect(causes).toMatchObject([
+    {
+      id: "kernel_missing",
+      mend: "no proxy is at work here, so nothing puts this right: start it again",
+      commands: ["journalctl -u turnout"],
+    },
+    gone,
+  ]);
+  expect((await explainPacket({ ...question([OBJECT]), causes: [gone] }, signal)).causes).toEqual([gone]);
 });
 
 it("rules of other flags than the proxy's that answers are another proxy's", async () => {

@@ -69,10 +69,10 @@ export async function explainPacket<H, K extends KernelObject, S>(question: Pack
     causes: rankedCauses([
       ...walk.causes,
       ...refusalCauses(state, walk),
-      ...withoutTwice(kernel.causes, causes),
+      ...mendedByStart(withoutTwice(kernel.causes, causes), [...rest.causes, ...causes]),
       ...others.causes,
       ...rest.causes,
-      ...withKernel(causes, kernel.causes),
+      ...causes,
     ]),
     notes: [...walk.notes, ...(rest.notes ?? [])],
     unseen: [...kernel.unseen, ...others.unseen, ...rest.unseen],
@@ -87,10 +87,13 @@ function withoutTwice(kernel: readonly Cause[], known: readonly Cause[]): readon
   return known.some(({ id }) => id === "other_flags") ? kernel.filter(({ id }) => id !== "other_flags") : kernel;
 }
 
-/** That no proxy runs is a guess, until the kernel holds other rules than a proxy would leave there. */
-function withKernel(causes: readonly Cause[], kernel: readonly Cause[]): readonly Cause[] {
-  if (!kernel.some(({ isSure }) => isSure !== false)) return causes;
-  return causes.map(({ isSure, ...cause }) => (cause.id === "not_running" || isSure === undefined ? cause : { ...cause, isSure }));
+/** Where no proxy keeps the kernel's rules, nothing puts them right before one does again: that is what mends them, and no reason to blame it first. */
+function mendedByStart(kernel: readonly Cause[], known: readonly Cause[]): readonly Cause[] {
+  const gone = known.find(({ id }) => id === "not_running");
+  if (gone === undefined) return kernel;
+  const { mend, commands } = gone;
+  const start = { mend: `no proxy is at work here, so nothing puts this right: ${mend}`, ...(commands === undefined ? {} : { commands }) };
+  return kernel.map((cause) => (cause.id.startsWith("kernel_") ? { ...cause, ...start } : cause));
 }
 
 /** The running proxy tried, and the host refused. */
