@@ -108,6 +108,13 @@ function serviceFaults({ web, node, six, affine, list, fromPod, fromClient, toAf
       ask: { from: "pod-1-3", to: "10.96.66.6", port: 80 },
       inject: toMap("copy", "services", keyBytes(web), keyBytes({ address: "10.96.66.6", port: 80 })),
     },
+    {
+      name: "an element for a node port that is gone (eBPF)",
+      culprits: ["kernel_stale"],
+      names: "element 0.0.0.0:30777/TCP of BPF map services",
+      ask: { from: "client1", to: "172.18.0.1", port: 30_777 },
+      inject: toMap("copy", "services", keyBytes(web), keyBytes({ address: "0.0.0.0", port: 30_777 })),
+    },
     { name: "the map services is empty", culprits: MISSING, names: element, ask: fromPod, inject: toMap("delete", "services") },
   ];
 }

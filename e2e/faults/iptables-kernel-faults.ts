@@ -169,6 +169,13 @@ function tooManyFaults({ address, port, svc, fromPod }: Ground): readonly Fault[
       ask: { from: "pod-1-3", to: "10.96.66.6", port },
       inject: `iptables-nft -t nat -I KUBE-SERVICES -d 10.96.66.6/32 -p tcp -m comment --comment "shop/gone:http cluster IP" -m tcp --dport ${port} -j ${svc}`,
     },
+    {
+      name: "a rule for a node port that is gone (iptables)",
+      culprits: ["kernel_stale"],
+      names: "30777",
+      ask: { from: "client1", to: "172.18.0.1", port: 30_777 },
+      inject: `iptables-nft -t nat -A KUBE-NODEPORTS -p tcp -m comment --comment "shop/gone:http" -m tcp --dport 30777 -j ${svc}`,
+    },
   ];
 }
 

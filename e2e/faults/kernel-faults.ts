@@ -153,5 +153,12 @@ function wholeFaults({ port, node, hairpin, affine, fromPod, pod, nft, services 
       ask: { from: "pod-1-3", to: "10.96.66.6", port: 80 },
       inject: nft("add element ip turnout services { 10.96.66.6 . tcp . 80 : goto pick-tcp }"),
     },
+    {
+      name: "an element for a node port that is gone",
+      culprits: ["kernel_stale"],
+      names: "30777",
+      ask: { from: "client1", to: node.address, port: 30_777 },
+      inject: nft("add element ip turnout nodeports { tcp . 30777 : goto pick-tcp }"),
+    },
   ];
 }

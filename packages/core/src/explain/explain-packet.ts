@@ -229,7 +229,7 @@ function unique<K extends KernelObject>(objects: readonly K[]): readonly K[] {
  */
 function staleObjects<H, K extends KernelObject, S>(
   { destination, port, protocol, family }: AskedPacket,
-  { node, rows }: ExplainedState,
+  { node, rows, hostAddresses }: ExplainedState,
   backend: PacketQuestion<H, K, S>["backend"],
 ): readonly K[] {
   const context = { node, host: backend.host };
@@ -243,13 +243,19 @@ function staleObjects<H, K extends KernelObject, S>(
     cluster: [],
     local: [],
     topology: "",
-    destinations: [{ kind: "clusterIP", address: destination, port, rules }],
+    destinations: [
+      { kind: "clusterIP", address: destination, port, rules },
+      ...(hostAddresses.includes(destination) ? [{ kind: "nodePort", address: "", port, rules } as const] : []),
+    ],
     affinitySeconds: undefined,
     internalLocal: false,
     externalLocal: false,
     healthCheck: undefined,
   };
-  const neighbours = [...rows].filter((row) => row.destinations.some(({ address }) => address === destination));
+  // A node port that does not answer on this address is some row's.
+  const neighbours = [...rows].filter((row) =>
+    row.destinations.some((one) => one.address === destination || (one.kind === "nodePort" && one.port === port)),
+  );
   const known = [...backend.family.skeleton(context), ...neighbours.flatMap((row) => backend.family.render(row, context))];
   const ids = new Set(known.map(objectId));
   return backend.family.render(gone, context).filter((object) => !ids.has(objectId(object)) && backend.family.isShared?.(object) !== true);
