@@ -41,6 +41,7 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
       mend: `${bridge.mend}; ${off("iptables")}`,
     },
     ...portFaults(bridge, { pod: asked("IPv4"), client: outside }),
+    ...hairpinFaults(bridge, services),
     ...tableFaults(bridge, { pod: asked("IPv4"), client: outside }, site.place("pod-1-2").address("IPv4")),
     {
       name: "sockets: a bridge passes answers on past the rules, and nothing is wrong",
@@ -48,6 +49,32 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
       backends: ["ebpf"],
       ask: asked("IPv4"),
       ...bridge,
+    },
+  ];
+}
+
+/** A pod asks itself, behind a bridge's port by which nothing is sent back. */
+function hairpinFaults(bridge: Required<Pick<Fault, "inject" | "mend">>, { hairpin }: FaultStage["services"]): readonly Fault[] {
+  const { address, port } = hairpin.target("clusterIP", "IPv4");
+  const called = "sysctl -qw net.bridge.bridge-nf-call-iptables";
+  const rest = { ask: { from: "pod-1-2", to: address, port }, mend: `${called}=0; ${bridge.mend}` };
+  return [
+    {
+      name: "a pod asks itself, and hairpin is off at its bridge's port",
+      backends: TRANSLATING,
+      culprits: ["hairpin_off"],
+      names: "veth2",
+      connections: "mended",
+      ...rest,
+      inject: `${bridge.inject}; ${called}=1`,
+    },
+    {
+      name: "a pod asks itself, hairpin is off, bridges call no rules, and nothing is wrong",
+      backends: TRANSLATING,
+      culprits: [],
+      connections: "arrive",
+      ...rest,
+      inject: bridge.inject,
     },
   ];
 }

@@ -32,6 +32,8 @@ export interface Fault {
   readonly names?: string;
   /** A text that one of the steps has to have. */
   readonly step?: string;
+  /** A text that one of the notes has to have. */
+  readonly note?: string;
   /** A text that one of the rules has to have which the answer says can't be judged. */
   readonly unjudged?: string;
   /**

@@ -231,7 +231,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
 }
 
 /** What is beside the packet's way, and where the packet ends on this host. */
-function besideFaults({ cluster, fromPod, fromClient, pod1 }: Ground): readonly Fault[] {
+function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, client }: Ground): readonly Fault[] {
   return [
     {
       name: "a device that is down, and an address that nobody has",
@@ -246,6 +246,39 @@ function besideFaults({ cluster, fromPod, fromClient, pod1 }: Ground): readonly 
       ask: { ...fromPod, ...cluster("here") },
       inject: `ip route del ${pod1}/32; ip route add unreachable 10.1.1.0/24; ip link add spare type bridge`,
       mend: `ip link del spare; ip route del unreachable 10.1.1.0/24; ip route add ${pod1}/32 dev veth1`,
+    },
+    {
+      name: "the route back to a pod that asks is gone, and the default route takes its answers",
+      culprits: ["no_way_back"],
+      ask: { from: "pod-1-1", ...cluster("remote"), device: "veth1" },
+      connections: "lost",
+      inject: `ip route del ${pod1}/32`,
+      mend: `ip route add ${pod1}/32 dev veth1`,
+    },
+    {
+      name: "no route to a pod, and IPv6 is off on a bridge of others",
+      culprits: ["no_route"],
+      ask: { ...fromPod, ...cluster("here", "IPv6") },
+      inject: `ip -6 route del ${pod1v6}/128; ip -6 route add unreachable fd00:1:1::/64; ip link add spare type bridge; ip address add 192.0.2.200/24 dev spare; ip link set spare up; sysctl -qw net.ipv6.conf.spare.disable_ipv6=1`,
+      mend: `ip link del spare; ip -6 route del unreachable fd00:1:1::/64; ip -6 route add ${pod1v6}/128 dev veth1`,
+    },
+    {
+      name: "packets of others were dropped by rp_filter, which is strict on a bridge's port, and nothing is wrong",
+      culprits: [],
+      ask: { ...fromClient, ...outside("web") },
+      connections: "arrive",
+      inject: `ip link add spare type bridge; ip link add other type veth peer name other1; ip link set other master spare; ip link set other up; ip link set other1 up; ip link set spare up; sysctl -qw net.ipv4.conf.eth0.rp_filter=1; ip route add ${client}/32 dev spare; ip netns exec "$(ip netns identify $$ | sed s/node1$/client1/)" curl -s -m 1 http://172.18.0.1:8082/ >/dev/null || true; ip route del ${client}/32 dev spare; sysctl -qw net.ipv4.conf.eth0.rp_filter=0; sysctl -qw net.ipv4.conf.other.rp_filter=1; [ "$(grep -A1 IPReversePathFilter /proc/net/netstat | awk 'NR==1 { for (i = 1; i <= NF; i++) if ($i == "IPReversePathFilter") at = i } NR==2 { print $at }')" -gt 0 ]`,
+      mend: "ip link del other; ip link del spare",
+    },
+    {
+      name: "another program masquerades what goes to pods, and nothing is wrong",
+      backends: FORWARDED,
+      culprits: [],
+      ask: { ...fromPod, ...cluster("remote") },
+      connections: "arrive",
+      note: "rewrites the source",
+      inject: "iptables-nft -t nat -I POSTROUTING -d 10.1.0.0/16 -j MASQUERADE",
+      mend: "iptables-nft -t nat -D POSTROUTING -d 10.1.0.0/16 -j MASQUERADE",
     },
     {
       name: "a node port that nobody has",

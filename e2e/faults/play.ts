@@ -83,10 +83,11 @@ function isNamed({ culprits, names, command }: Fault, culprit: Cause | undefined
   return culprits.includes(culprit.id) && isCommandThere && (names === undefined || culprit.says.includes(names));
 }
 
-function isTextThere({ step, unjudged }: Fault, answer: Answer): boolean {
+function isTextThere({ step, note, unjudged }: Fault, answer: Answer): boolean {
   const isStepThere = step === undefined || answer.steps.some(({ says }) => says.includes(step));
   const isRuleThere = unjudged === undefined ? answer.unjudged.length === 0 : answer.unjudged.some(({ rule }) => rule.includes(unjudged));
-  return isStepThere && isRuleThere;
+  const isNoteThere = note === undefined || (answer.notes ?? []).some((one) => one.includes(note));
+  return isStepThere && isNoteThere && isRuleThere;
 }
 
 /** An answer; `untrue`: what real connections showed otherwise. */

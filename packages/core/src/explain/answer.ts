@@ -33,6 +33,8 @@ export interface ForwardFate {
   readonly at?: "socket";
   /** The address is a Service's own, and on a device of this host too. */
   readonly isHostAddress?: true;
+  /** An EndpointSlice names the sender as a pod of this node. */
+  readonly isSenderHere?: true;
 }
 
 /**
@@ -83,6 +85,7 @@ export const CAUSES = {
   untracked: "rules of another program keep the packet from being tracked, so it is not translated",
   mark_bit: "rules of another program change the mark bit that asks for masquerade",
   no_masquerade: "rules of another program let the packet leave with its own source, so the answer does not come back",
+  hairpin_off: "a bridge does not send a pod's packet back by the port that it came in by",
   bridge_not_called: "a bridge passes answers on from port to port, past all rules, so they are not translated back",
   two_proxies: "another service proxy has rules in force for this address, or a second Turnout writes here",
   refused_row: "the host refused the Service's rules",

@@ -141,6 +141,7 @@ function decisionOf(state: ExplainedState, packet: AskedPacket, { row, destinati
 }
 
 function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule: Rule, number: string): Decision {
+  const { source } = packet;
   const { row, destination } = hit;
   const pool = reachableOf(state, row, rule.to as "cluster" | "local");
   if (pool.length === 0) {
@@ -183,8 +184,15 @@ function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule:
     endpoints,
     ...(isBySocket ? { at: "socket" as const } : {}),
     ...(isHostAddress ? { isHostAddress } : {}),
+    ...(isPodHere(state, source) ? { isSenderHere: true as const } : {}),
   };
   return { steps, fate, causes: [] };
+}
+
+function isPodHere({ rows, hostAddresses }: ExplainedState, source: string): boolean {
+  if (hostAddresses.includes(source)) return false;
+  for (const { endpoints } of rows) if (endpoints.some(({ ip, isLocal }) => isLocal && ip === source)) return true;
+  return false;
 }
 
 /** Nobody can tell from here whose sockets are left alone: that depends on how the backend was told, and on the client's cgroup. */

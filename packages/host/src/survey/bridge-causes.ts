@@ -1,4 +1,5 @@
-import type { AskedPacket, Cause } from "@turnout/core";
+import type { AskedPacket, Cause, IPFamily } from "@turnout/core";
+import type { Link } from "./links.ts";
 import { bridgeParameter } from "./way-facts.ts";
 import type { WayFacts } from "./way-facts.ts";
 import type { Way } from "./way.ts";
@@ -17,9 +18,9 @@ export function bridgeCauses(
   const bridge = links.get(device)?.bridge;
   if (bridge === undefined || endpoint.masquerade || there.is !== "way" || back?.is !== "way") return [];
   const isOnIt = [there, back].every((route) => route.device === device && route.nextHop === undefined && !route.isLocal);
+  if (!isOnIt || isBridgeCalling({ bridge }, family, { parameters })) return [];
   const path = bridgeParameter(family);
   const called = parameters.get(path);
-  if (!isOnIt || called === "1" || bridge[family]) return [];
   const name = `net.${path.replaceAll("/", ".")}`;
   const because = called === undefined ? "br_netfilter is not loaded" : `${name} is ${called}`;
   return [
@@ -32,4 +33,9 @@ export function bridgeCauses(
       commands: [...(called === undefined ? ["modprobe br_netfilter"] : []), `sysctl -w ${name}=1`],
     },
   ];
+}
+
+/** Tell whether what goes from port to port of a bridge passes the rules of a family. Pure. */
+export function isBridgeCalling({ bridge }: Pick<Link, "bridge">, family: IPFamily, { parameters }: Pick<WayFacts, "parameters">): boolean {
+  return parameters.get(bridgeParameter(family)) === "1" || bridge?.[family] === true;
 }

@@ -26,15 +26,10 @@ export async function readCounters(read: ReadFile): Promise<Counters> {
 }
 
 /** Say what the kernel's counters tell of packets like this one. Pure. */
-export function counterCauses(
-  packet: AskedPacket,
-  ways: readonly Way[],
-  facts: WayFacts,
-  { reversePathDrops, entries, entriesMax }: Counters,
-): readonly Cause[] {
-  const causes: Cause[] = [];
-  if (entriesMax > 0 && entries >= entriesMax * 0.98)
-    causes.push({
+export function counterCauses({ entries, entriesMax }: Counters): readonly Cause[] {
+  if (entriesMax === 0 || entries < entriesMax * 0.98) return [];
+  return [
+    {
       id: "conntrack_full",
       says: `the kernel remembers ${entries} connections of ${entriesMax} at most, so new ones are dropped`,
       show: ["sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max"],
@@ -43,42 +38,45 @@ export function counterCauses(
         `sysctl -w net.netfilter.nf_conntrack_max=${entriesMax * 2}`,
         "conntrack -L | grep -o 'src=[^ ]*' | sort | uniq -c | sort -n | tail",
       ],
-    });
-  return reversePathDrops === 0 || packet.family === "IPv6"
-    ? causes
-    : [...causes, ...reversePathCauses(packet, ways, facts, reversePathDrops)];
-}
-
-/** A guess where nobody said by which device the packet comes in; where somebody did, the kernel was asked whether it lets it in. */
-function reversePathCauses(packet: AskedPacket, ways: readonly Way[], { links, parameters }: WayFacts, drops: number): readonly Cause[] {
-  const { device, isDeviceAssumed, source, destination, port, protocol } = packet;
-  if (device !== "" && isDeviceAssumed !== true) return [];
-  const isStrict = (name: string): boolean =>
-    Math.max(...["all", name].map((one) => Number(parameters.get(`ipv4/conf/${one}/rp_filter`) ?? 0))) === 1;
-  const onTheWay = [device, ...ways.flatMap(({ there }) => (there.is === "way" ? [there.device] : []))];
-  const pods = ways.flatMap(({ there, endpoint }) => (there.is === "way" && endpoint.isLocal ? [there.device] : []));
-  const strict = [...new Set([...onTheWay, ...links.keys()])].filter((name) => !["", "lo"].includes(name) && isStrict(name));
-  const others = strict.filter((name) => name !== device && !pods.includes(name));
-  if (strict.length === 0) return [];
-  const assumed =
-    device === "" ? "" : `. Nobody said by which device this one comes in: ${device} was assumed, by which answers would leave`;
-  const shown = strict.slice(0, DEVICES_SHOWN).join(", ");
-  const tried = device === "" ? [] : others.slice(0, DEVICES_TRIED);
-  const target = `${hostPort(destination, port)}${protocol === "TCP" ? "" : `/${protocol.toLowerCase()}`}`;
-  return [
-    {
-      id: "rp_filter",
-      isSure: false,
-      says: `the kernel has dropped ${drops} packets for coming in by another device than answers would leave by; rp_filter is strict on ${shown}${strict.length > DEVICES_SHOWN ? ` and ${strict.length - DEVICES_SHOWN} more` : ""}${assumed}`,
-      show: ["nstat -az TcpExtIPReversePathFilter", "tcpdump -ni any host " + source],
-      mend:
-        tried.length === 0
-          ? "give each network one way in and out, or loosen the check where packets are meant to come and go by different devices (rp_filter=2)"
-          : "ask again with the device that such packets really come in by",
-      ...(tried.length === 0 ? {} : { commands: tried.map((name) => `turnout why ${source} ${target} --in ${name}`) }),
     },
   ];
 }
 
+/**
+ * Say where the kernel's count of packets that came in by the wrong device may be about this one. Pure.
+ *
+ * Shape: the count is since the host began, and of nobody in particular, so this is worth knowing and no more. What the host sends is not checked, and
+ * where somebody said by which device the packet comes in, the kernel was asked whether it lets it in.
+ */
+export function counterNotes(
+  packet: AskedPacket,
+  ways: readonly Way[],
+  facts: WayFacts,
+  { reversePathDrops }: Counters,
+): readonly string[] {
+  const { device, isDeviceAssumed, source, destination, port, protocol, family } = packet;
+  if (reversePathDrops === 0 || family === "IPv6" || isDeviceAssumed !== true) return [];
+  const pods = new Set(ways.flatMap(({ there, endpoint }) => (there.is === "way" && endpoint.isLocal ? [there.device] : [])));
+  // A packet that a bridge's port takes in comes in by the bridge, and a pod's device takes in that pod's alone.
+  const others = [...facts.links.values()].filter(
+    ({ name, master, namespace }) =>
+      name !== device && name !== "lo" && master === undefined && namespace === undefined && !pods.has(name) && isStrict(name, facts),
+  );
+  const [first] = others;
+  if (first === undefined) return [];
+  const names = `${others
+    .slice(0, DEVICES_SHOWN)
+    .map(({ name }) => name)
+    .join(", ")}${others.length > DEVICES_SHOWN ? ", …" : ""}`;
+  const target = `${hostPort(destination, port)}${protocol === "TCP" ? "" : `/${protocol.toLowerCase()}`}`;
+  return [
+    `the kernel has dropped ${reversePathDrops} packets so far for coming in by another device than answers would leave by (rp_filter is strict on ${names}). Whether they were like this one is not known: it was taken to come in by ${device}. Where it comes in by another device, ask with that: turnout why ${source} ${target} --in ${first.name}`,
+  ];
+}
+
+function isStrict(device: string, { parameters }: WayFacts): boolean {
+  const of = (name: string): number => Number(parameters.get(`ipv4/conf/${name}/rp_filter`) ?? 0);
+  return Math.max(of("all"), of(device)) === 1;
+}
+
 const DEVICES_SHOWN = 4;
-const DEVICES_TRIED = 3;

@@ -26,7 +26,7 @@ async function said(...flows: readonly Flow[]): Promise<string | undefined> {
 describe("a connection without an answer", () => {
   it("is told with its age and port, the latest one of several", async () => {
     expect(await said(flow(SYN_SENT, 30), flow(SYN_SENT, 8))).toBe(
-      "an attempt of this client 8 s ago (port 40008) to 10.1.1.5:8080 got no answer: it was lost on this node or behind it, or the answer was",
+      "an attempt of this client 8 s ago (port 40008) to 10.1.1.5:8080 got no answer: it was lost on this node or behind it, or the answer was. If something was mended since, that is over: try again",
     );
   });
 
@@ -39,7 +39,7 @@ describe("a connection without an answer", () => {
 
   it("is told where the answer was before, from another endpoint, or didn't arrive", async () => {
     const text =
-      "an attempt of this client 5 s ago (port 40005) to 10.1.1.5:8080 got no answer: it was lost on this node or behind it, or the answer was";
+      "an attempt of this client 5 s ago (port 40005) to 10.1.1.5:8080 got no answer: it was lost on this node or behind it, or the answer was. If something was mended since, that is over: try again";
     expect(await said(flow(SYN_SENT, 5), flow(TIME_WAIT, 40))).toBe(text);
     expect(await said(flow(SYN_SENT, 5), flow(TIME_WAIT, 1, "10.1.1.6"))).toBe(text);
     expect(await said(flow(SYN_SENT, 5), flow(SYN_RECV, 1))).toBe(text);

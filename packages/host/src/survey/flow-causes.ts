@@ -96,7 +96,7 @@ export function flowCauses(packet: AskedPacket, fate: Fate, flows: readonly Flow
   if (fate.is !== "forward" || unanswered === undefined || protocol === "UDP") return [];
   const age = ageOf(unanswered, timeouts);
   const attempt = age === undefined ? "an attempt of this client" : `an attempt of this client ${age} s ago`;
-  const says = `${attempt} (port ${unanswered.sourcePort}) to ${answererOf(unanswered)} got no answer: it was lost on this node or behind it, or the answer was`;
+  const says = `${attempt} (port ${unanswered.sourcePort}) to ${answererOf(unanswered)} got no answer: it was lost on this node or behind it, or the answer was. If something was mended since, that is over: try again`;
   return [
     {
       id: "unanswered",

@@ -4,6 +4,7 @@ import type { PlayedChain } from "./bypassed.ts";
 import { dropCause, ruleText, showCommand, TRANSLATED_AT, unjudgedRule } from "./drop-causes.ts";
 import { isProxyChain } from "./foreign-tables.ts";
 import type { HookedWay } from "./hooked-way.ts";
+import { hiddenSource } from "./hidden-source.ts";
 import { keptSource } from "./kept-source.ts";
 import { passagesOf } from "./passages.ts";
 import type { Passage } from "./passage.ts";
@@ -58,6 +59,8 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
       const kept = passage.at === "postrouting" && !passage.isAnswer ? keptSource(table, chain, played, way) : undefined;
       if (typeof kept === "string") notes.push(kept);
       else if (kept !== undefined) causes.push(kept);
+      const hidden = passage.at === "postrouting" ? hiddenSource(table, chain, played, way) : undefined;
+      if (hidden !== undefined && !passage.isAnswer) notes.push(hidden);
       for (const doubt of played.doubts)
         if (doubt.may !== "pass" && !unjudged.has(doubt.rule)) unjudged.set(doubt.rule, unjudgedRule(table, doubt, passage));
       if (played.is !== "pass") break;

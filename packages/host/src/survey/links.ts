@@ -10,6 +10,10 @@ export interface Link {
   readonly master?: string;
   /** The number by which the kernel knows the network namespace in which its other end is; absent: it is in this one, or there is none. */
   readonly namespace?: number;
+  /** Of a bridge's port: whether the bridge sends a packet back by the port that it came in by; absent: it is none. */
+  readonly isHairpin?: boolean;
+  /** It takes in what is for others, too. */
+  readonly isPromiscuous?: boolean;
   /** Of a bridge: whether it has what goes from port to port of it pass the rules of a family, whatever the kernel's parameter says; absent: it is none. */
   readonly bridge?: Readonly<Record<IPFamily, boolean>>;
 }
@@ -27,10 +31,18 @@ export async function readLinks(exec: Exec, signal: AbortSignal): Promise<Readon
       mtu: Number(one["mtu"]),
       ...(typeof one["master"] === "string" ? { master: one["master"] } : {}),
       ...(typeof one["link_netnsid"] === "number" ? { namespace: one["link_netnsid"] } : {}),
+      ...(flags.includes("PROMISC") ? { isPromiscuous: true } : {}),
+      ...portOf(one),
       ...bridgeOf(one),
     };
   });
   return new Map(links.map((link) => [link.name, link]));
+}
+
+function portOf(listed: Readonly<Record<string, unknown>>): Pick<Link, "isHairpin"> {
+  const info = (listed["linkinfo"] ?? {}) as Readonly<Record<string, unknown>>;
+  const data = (info["info_slave_data"] ?? {}) as Readonly<Record<string, unknown>>;
+  return info["info_slave_kind"] === "bridge" ? { isHairpin: data["hairpin"] === true } : {};
 }
 
 function bridgeOf(listed: Readonly<Record<string, unknown>>): Pick<Link, "bridge"> {

@@ -85,15 +85,30 @@ describe("lost devices", () => {
   };
 
   it("are the ports of bridges that packets take", async () => {
-    expect(await readLostLinks(netlink, links, [WAY], "IPv4")).toMatchObject([{ link: { name: "veth1" }, behind: ["10.1.0.3"] }]);
+    expect(await readLostLinks(netlink, links, [WAY], "IPv4", () => false)).toMatchObject([
+      { link: { name: "veth1" }, behind: ["10.1.0.3"] },
+    ]);
   });
 
   it("are all that there are, where there is no way", async () => {
     const way: Way = { ...WAY, there: { is: "none", why: "no_route", says: "Network is unreachable" }, back: undefined };
-    const found = await readLostLinks(netlink, links, [way], "IPv4");
+    const found = await readLostLinks(netlink, links, [way], "IPv4", () => false);
     expect(found.map(({ link, hasAddress }) => [link.name, hasAddress])).toEqual([
       ["veth1", false],
       ["veth3", true],
     ]);
+  });
+
+  it("are those without IPv6, too, and of a bridge what is behind its ports is behind it", async () => {
+    const way: Way = { ...WAY, there: { is: "none", why: "no_route", says: "Network is unreachable" }, back: undefined };
+    const up = { isUp: true, hasCarrier: true };
+    const all = new Map(
+      [
+        port("cni0", { ...up, master: undefined as never, bridge: { IPv4: false, IPv6: false } }),
+        port("veth1", { ...up, namespace: 3 }),
+      ].map((link) => [link.name, link]),
+    );
+    const found = await readLostLinks(netlink, all, [way], "IPv6", ({ name }) => name === "cni0");
+    expect(found.map(({ link, behind }) => [link.name, behind])).toEqual([["cni0", ["10.1.0.3"]]]);
   });
 });

@@ -3,12 +3,12 @@ import type { Netlink } from "../netlink/netlink.ts";
 import type { Link } from "./links.ts";
 import type { Way } from "./way.ts";
 
-/** A device by which nothing goes: it is down, or without carrier. */
+/** A device by which nothing of a family goes: it is down, without carrier, or without IPv6. */
 export interface LostLink {
   readonly link: Link;
   /** It has an address of its own, of either family. */
   readonly hasAddress: boolean;
-  /** The addresses of the pod behind it, of one family; undefined: the kernel doesn't tell, or there is none behind it. */
+  /** The addresses of the pod behind it, of a bridge of those behind its ports, of one family; undefined: the kernel doesn't tell, or there is none. */
   readonly behind: readonly string[] | undefined;
 }
 
@@ -19,7 +19,8 @@ export type LostLinkTools = Pick<Netlink, "addresses" | "addressesIn">;
 const LINKS_MAX = 64;
 
 /**
- * Find devices by which nothing goes: the ports of bridges that packets take, and where there is no way all of them.
+ * Find devices by which nothing goes: the ports of bridges that packets take, and where there is no way all of them, with those that `isOff` says have no
+ * IPv6.
  * @throws {ProxyError} what netlink fails with.
  */
 export async function readLostLinks(
@@ -27,27 +28,38 @@ export async function readLostLinks(
   links: ReadonlyMap<string, Link>,
   ways: readonly Way[],
   family: IPFamily,
+  isOff: (link: Link) => boolean,
 ): Promise<readonly LostLink[]> {
   const routes = ways.flatMap(({ there, back }) => [there, ...(back === undefined ? [] : [back])]);
   const isNowhere = routes.some(({ is }) => is === "none");
   const taken = new Set(routes.flatMap((route) => (route.is === "way" ? route.device : [])));
-  const lost = [...links.values()].filter(
-    ({ name, master = "", isUp, hasCarrier }) => name !== "lo" && (isNowhere || taken.has(master)) && !(isUp && hasCarrier),
-  );
+  const lost = [...links.values()].filter((link) => {
+    const { name, master = "", isUp, hasCarrier } = link;
+    return name !== "lo" && (isNowhere || taken.has(master)) && (!(isUp && hasCarrier) || (isNowhere && isOff(link)));
+  });
   if (lost.length === 0) return [];
   const own = [...(await netlink.addresses("IPv4")), ...(await netlink.addresses("IPv6"))].filter(({ ip }) => !isOfLink(ip));
   return await Promise.all(
     lost.slice(0, LINKS_MAX).map(async (link) => ({
       link,
       hasAddress: own.some((address) => address.link === link.name),
-      behind: await addressesBehind(netlink, link, family),
+      behind: await addressesBehind(netlink, [link, ...[...links.values()].filter(({ master }) => master === link.name)], family),
     })),
   );
 }
 
-async function addressesBehind(netlink: LostLinkTools, { namespace }: Link, family: IPFamily): Promise<readonly string[] | undefined> {
-  const all = namespace === undefined ? undefined : await netlink.addressesIn(namespace, family);
-  return all?.filter((address) => !address.startsWith("127.") && address !== "::1" && !isOfLink(address));
+/** List the addresses of pods behind devices; undefined: none of them has one behind it that the kernel tells of. */
+export async function addressesBehind(
+  netlink: Pick<LostLinkTools, "addressesIn">,
+  devices: readonly Link[],
+  family: IPFamily,
+): Promise<readonly string[] | undefined> {
+  const found = await Promise.all(
+    devices.flatMap(({ namespace }) => (namespace === undefined ? [] : [netlink.addressesIn(namespace, family)])),
+  );
+  const told = found.filter((addresses) => addresses !== undefined);
+  if (told.length === 0) return undefined;
+  return told.flat().filter((address) => !address.startsWith("127.") && address !== "::1" && !isOfLink(address));
 }
 
 /** IPv6 gives one to each device. */
@@ -66,7 +78,7 @@ export function portCauses({ family, source }: AskedPacket, { endpoint, there, b
     ...(back?.is === "way" && !back.isLocal ? [{ bridge: back.device, address: back.nextHop ?? source }] : []),
   ];
   return neighbours.flatMap(({ bridge, address }) => {
-    const ports = lost.filter(({ link }) => link.master === bridge);
+    const ports = lost.filter(({ link }) => link.master === bridge && !(link.isUp && link.hasCarrier));
     const own = ports.find(({ behind }) => behind?.includes(address));
     if (own !== undefined) return [portCause(own, `the port of ${bridge} that leads to ${address}`)];
     const bare = family === "IPv6" ? ports.find(({ behind }) => behind?.length === 0) : undefined;

@@ -2,10 +2,11 @@ import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, Step, Survey } from 
 import type { Netlink } from "../netlink/netlink.ts";
 import { leftToLocal } from "./left-to-local.ts";
 import { bridgeCauses } from "./bridge-causes.ts";
-import { counterCauses, readCounters } from "./counter-causes.ts";
+import { counterCauses, counterNotes, readCounters } from "./counter-causes.ts";
 import { flowCauses, readFlowTimeouts } from "./flow-causes.ts";
 import { KUBE_SERVICES, readForeignTables, withServices } from "./foreign-tables.ts";
 import type { ForeignTables, ForeignTools, ReadFile } from "./foreign-tables.ts";
+import { hairpinCauses } from "./hairpin.ts";
 import { readHostRoutes } from "./host-routes.ts";
 import { readLinks } from "./links.ts";
 import { listenerCauses } from "./listener-causes.ts";
@@ -19,7 +20,7 @@ import { takenCauses, unreachableCause } from "./route-causes.ts";
 import { routeFor } from "./route.ts";
 import type { Route } from "./route.ts";
 import type { HookedPacket } from "./rules/rule.ts";
-import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
+import { defaultNotes, senderCauses, wayCauses, waySteps } from "./way-causes.ts";
 import { readWayFacts } from "./way-facts.ts";
 
 /** What the host is read with. */
@@ -61,25 +62,36 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
   if (fate.is === "forward" && fate.isHostAddress === true && foreignOnes.some(({ id }) => id === "untracked"))
     return leftToLocal(packet, await surveyPath(tools, { ...question, fate: { is: "pass" } }, signal));
   const isTranslated = fate.is === "forward" && !isBySocket(fate);
-  const bridged = isTranslated ? firstOfEach(ways.map((way) => bridgeCauses(packet, way, facts))) : [];
+  const bridged = isTranslated
+    ? firstOfEach(ways.map((way) => [...bridgeCauses(packet, way, facts), ...hairpinCauses(packet, way, facts)]))
+    : [];
   const unheard = ways.map((way, index) => (ruled[index]?.isTranslated === true ? [] : listenerCauses(packet, fate, way)));
+  const lostSender = senderCauses(packet, fate, ways);
   const taken = fate.is === "forward" ? takenCauses(ways, question.hostAddresses) : [];
   return {
     steps: goesOn ? waySteps(packet, ways).map((step) => ({ ...step, isOfWay: true })) : [],
     notes: goesOn
       ? [
-          ...defaultNotes(packet, ways, question.podCIDRs ?? []),
+          ...(lostSender.length > 0 ? [] : defaultNotes(packet, ways, question.podCIDRs ?? [])),
           ...portNotes(facts.lostLinks),
+          ...counterNotes(packet, ways, facts, counters),
           ...new Set(ruled.flatMap(({ notes = [] }) => notes)),
         ]
       : [],
     causes: [
       ...(goesOn
-        ? [...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))), ...taken, ...bridged, ...foreignOnes, ...firstOfEach(unheard)]
+        ? [
+            ...firstOfEach(ways.map((way) => wayCauses(packet, way, facts))),
+            ...lostSender,
+            ...taken,
+            ...bridged,
+            ...foreignOnes,
+            ...firstOfEach(unheard),
+          ]
         : foreignOnes),
       ...flowCauses(packet, fate, flows, timeouts).filter(({ id }) => id !== "stale_flow" || !isAtInput(question)),
       ...proxyCauses(question, foreign),
-      ...counterCauses(packet, ways, facts, counters),
+      ...counterCauses(counters),
     ],
     unseen: foreign.unseen,
     unjudged: goesOn ? distinctRules(ruled) : [],

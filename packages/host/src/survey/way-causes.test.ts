@@ -1,10 +1,10 @@
 import type { AskedPacket } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { counterCauses } from "./counter-causes.ts";
+import { counterNotes } from "./counter-causes.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
 import { hostRoutesIn, routeText } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
-import { defaultNotes, wayCauses, waySteps } from "./way-causes.ts";
+import { defaultNotes, senderCauses, wayCauses, waySteps } from "./way-causes.ts";
 import type { LostLink } from "./lost-links.ts";
 import type { Link } from "./links.ts";
 import type { WayFacts } from "./way-facts.ts";
@@ -94,15 +94,71 @@ it("a route that can't be looked up is not taken for one that is missing", () =>
 
 describe("packets that rp_filter has dropped", () => {
   const drops = { reversePathDrops: 7, entries: 0, entriesMax: 0 };
+  const assumed = { ...PACKET, device: "n2", isDeviceAssumed: true } as const;
 
-  it("may be this one, if it comes in by another device than was assumed", () => {
-    const [cause] = counterCauses({ ...PACKET, device: "n2", isDeviceAssumed: true }, [WAY], FACTS, drops);
-    expect(cause).toMatchObject({ id: "rp_filter", isSure: false, commands: [`turnout why ${CLIENT} 198.51.100.1:80 --in up0`] });
-    expect(cause?.says).toMatch(/strict on up0\. Nobody said by which device this one comes in: n2 was assumed/);
+  it("may be this one, if it comes in by another device than was assumed: that is worth a note", () => {
+    expect(counterNotes(assumed, [WAY], FACTS, drops)).toEqual([
+      expect.stringMatching(
+        /rp_filter is strict on up0\).*taken to come in by n2.*: turnout why 203\.0\.113\.1 198\.51\.100\.1:80 --in up0$/,
+      ),
+    ]);
   });
 
-  it("are others, where somebody said by which device it comes in", () => {
-    expect(counterCauses({ ...PACKET, device: "n2" }, [WAY], FACTS, drops)).toEqual([]);
+  it.each<readonly [string, AskedPacket, Partial<WayFacts>]>([
+    ["somebody said by which device it comes in", { ...PACKET, device: "n2" }, {}],
+    ["the host sends it", { ...PACKET, device: "" }, {}],
+    ["the strict device is a port of a bridge", assumed, { links: new Map([["up0", { ...link("up0")[1], master: "br0" }]]) }],
+    ["the strict device is a pod's", assumed, { links: new Map([["up0", { ...link("up0")[1], namespace: 4 }]]) }],
+    ["none is strict", assumed, { parameters: new Map() }],
+  ])("are others, where %s", (_name, packet, facts) => {
+    expect(counterNotes(packet, [WAY], { ...FACTS, ...facts }, drops)).toEqual([]);
+  });
+});
+
+describe("a pod of another node that only the default route leads to", () => {
+  const byDefault = (isDefault: boolean): Way => ({
+    ...WAY,
+    there: { ...WAY.there, is: "way", device: "up0", nextHop: "192.0.2.9", isLocal: false, source: undefined, isDefault },
+  });
+
+  it("is noted: some networks know the way, and some CNIs set routes", () => {
+    expect(defaultNotes(PACKET, [byDefault(true)], [])).toEqual([
+      expect.stringMatching(/^only the default route leads to 10\.1\.2\.1, which is on n2/),
+    ]);
+    expect(defaultNotes(PACKET, [byDefault(false)], [])).toEqual([]);
+  });
+});
+
+it("a pod of this node that asks, and that only the default route leads back to, is guessed to lack its route", () => {
+  const back = { ...WAY.askedBack, is: "way", device: "up0", nextHop: "192.0.2.9", isLocal: false, source: undefined } as const;
+  const fate = { is: "forward", endpoints: [WAY.endpoint] } as const;
+  const found = (isDefault: boolean, isSenderHere?: true): readonly string[] =>
+    senderCauses(PACKET, { ...fate, ...(isSenderHere === undefined ? {} : { isSenderHere }) }, [
+      { ...WAY, back: { ...back, isDefault } },
+    ]).map(({ id }) => id);
+  expect([found(true, true), found(false, true), found(true)]).toEqual([["no_way_back"], [], []]);
+});
+
+describe("IPv6 that is missing", () => {
+  const packet: AskedPacket = { ...PACKET, family: "IPv6" };
+  const there = { is: "none", why: "no_route", says: "Network is unreachable" } as const;
+  const way: Way = { ...WAY, endpoint: { ...WAY.endpoint, ip: "fd01::5" }, there, back: undefined };
+  const bridge = { ...link("dk0")[1], bridge: { IPv4: false, IPv6: false } };
+  const parameters = new Map([["ipv6/conf/dk0/disable_ipv6", "1"]]);
+  const idsOf = (lost: Partial<LostLink>): readonly string[] =>
+    wayCauses(packet, way, { ...FACTS, parameters, lostLinks: [{ link: bridge, hasAddress: true, behind: undefined, ...lost }] }).map(
+      ({ id }) => id,
+    );
+
+  it("is to blame on a bridge that has the pod behind it, and not on one that has others", () => {
+    expect(idsOf({ behind: ["fd01::5"] })).toEqual(["ipv6_off"]);
+    expect([idsOf({ behind: ["fd01::9"] }), idsOf({})]).toEqual([["no_route"], ["no_route"]]);
+  });
+
+  it("is to blame on an uplink, and where the MTU is too small", () => {
+    const uplink = { ...link("dk0")[1] };
+    expect(idsOf({ link: uplink })).toEqual(["ipv6_off"]);
+    expect(idsOf({ link: { ...uplink, name: "up0", mtu: 1_200 } })).toEqual(["mtu"]);
   });
 });
 

@@ -1,11 +1,14 @@
 import { cidrContains, hostPort, parseCIDR, parseIP, UNKNOWN_DEVICE } from "@turnout/core";
-import type { AskedPacket, Cause, FateEndpoint, Step } from "@turnout/core";
+import type { AskedPacket, Cause, Fate, FateEndpoint, Step } from "@turnout/core";
 import { routeCommand } from "./route.ts";
+import type { Link } from "./links.ts";
 import { namesOf, portCauses } from "./lost-links.ts";
+import type { LostLink } from "./lost-links.ts";
 import { refusingRoute, routeText } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
 import { hiddenCauses, ruleCause } from "./route-causes.ts";
 import type { Route, RouteQuestion } from "./route.ts";
+import { IPV6_MTU_MIN } from "./way-facts.ts";
 import type { WayFacts } from "./way-facts.ts";
 import type { Way } from "./way.ts";
 
@@ -88,8 +91,26 @@ function defaultCauses({ endpoint, there, asked }: Way): readonly Cause[] {
   ];
 }
 
-/** Name addresses of this node's pods that only the default route leads to, and that are not known to be pods. Pure. */
+/** A pod of this node that only the default route leads back to. A guess, as for an endpoint. */
+export function senderCauses({ source, device }: AskedPacket, fate: Fate, ways: readonly Way[]): readonly Cause[] {
+  const back = ways.find((way) => way.back?.is === "way" && way.back.isDefault === true);
+  if (fate.is !== "forward" || fate.isSenderHere !== true || device === "" || back?.back?.is !== "way") return [];
+  return [
+    {
+      id: "no_way_back",
+      isSure: false,
+      says: `${source} is on this node, but the default route takes answers to it to ${back.back.device}: its own route is missing`,
+      show: [routeCommand(back.askedBack), "ip route"],
+      mend: "the CNI sets this route when it makes the pod: delete the pod, so that it is made again",
+    },
+  ];
+}
+
+/** Name pods that only the default route leads to: those of other nodes, and addresses of this node's range that are not known to be pods. Pure. */
 export function defaultNotes(packet: AskedPacket, ways: readonly Way[], podCIDRs: readonly string[]): readonly string[] {
+  const away = ways.find(
+    ({ there, endpoint }) => there.is === "way" && there.isDefault === true && !endpoint.isLocal && endpoint.nodeName !== undefined,
+  );
   const routes = ways.flatMap(({ there, back, endpoint }) => [
     ...(endpoint.isLocal ? [] : [{ route: there, to: endpoint.ip, what: "it" }]),
     ...(packet.device === "" || back === undefined ? [] : [{ route: back, to: packet.source, what: "answers to it" }]),
@@ -101,7 +122,11 @@ export function defaultNotes(packet: AskedPacket, ways: readonly Way[], podCIDRs
       `${to} is in the range of this node's pods (${range}), but the default route takes ${what} to ${route.device}: if it is a pod here, its own route is missing`,
     ];
   });
-  return [...new Set(notes)];
+  return [...new Set([...(away === undefined ? [] : [awayNote(away)]), ...notes])];
+}
+
+function awayNote({ endpoint: { ip, nodeName = "" } }: Way): string {
+  return `only the default route leads to ${ip}, which is on ${nodeName}: that is right where the network itself knows the way to pods (as in many clouds); where a CNI sets a route for each node, the route to ${nodeName} is missing`;
 }
 
 function contains(range: string, address: string): boolean {
@@ -192,18 +217,27 @@ function reversePathCause({ from, by }: RouteQuestion, elsewhere: string | undef
 
 /** Routes that are gone because a device is down, or has no IPv6: one that leads to the pod, or else one that has addresses of its own. */
 function deviceCause({ family }: AskedPacket, says: string, to: string, facts: WayFacts, side: "to" | "back"): Cause | undefined {
-  const isNarrow = family === "IPv6" && [...facts.links.values()].find(({ mtu, isUp }) => isUp && mtu < 1280);
-  if (isNarrow)
+  const { lostLinks, parameters } = facts;
+  const blamed = (fits: (link: Link) => boolean): readonly LostLink[] => {
+    const those = lostLinks.filter(({ link }) => fits(link));
+    const leading = those.filter(({ behind }) => behind?.includes(to));
+    // A bridge that is up leads to what is behind its ports alone.
+    return leading.length > 0 ? leading : those.filter(({ link, hasAddress }) => hasAddress && !(link.isUp && link.bridge !== undefined));
+  };
+  const [narrow] = family === "IPv6" ? blamed(({ isUp, mtu }) => isUp && mtu < IPV6_MTU_MIN) : [];
+  if (narrow !== undefined) {
+    const { name, mtu } = narrow.link;
     return {
       id: "mtu",
-      says: `there is no IPv6 way to ${to}: the MTU of ${isNarrow.name} is ${isNarrow.mtu}, and IPv6 is off on devices below 1280`,
-      show: [`ip link show ${isNarrow.name}`],
-      mend: "set the MTU to whatever the network carries (at least 1280), then the device's addresses and routes again",
-      commands: [`ip link set ${isNarrow.name} mtu 1500`],
+      says: `there is no IPv6 way to ${to}: the MTU of ${name} is ${mtu}, and IPv6 is off on devices below ${IPV6_MTU_MIN}`,
+      show: [`ip link show ${name}`],
+      mend: `set the MTU to whatever the network carries (at least ${IPV6_MTU_MIN}), then the device's addresses and routes again`,
+      commands: [`ip link set ${name} mtu 1500`],
     };
-  const [off] = [...facts.parameters].filter(([name, value]) => name.endsWith("/disable_ipv6") && value === "1");
-  if (family === "IPv6" && off !== undefined) {
-    const name = off[0].split("/")[2] ?? "";
+  }
+  const [off] = family === "IPv6" ? blamed(({ name }) => parameters.get(`ipv6/conf/${name}/disable_ipv6`) === "1") : [];
+  if (off !== undefined) {
+    const { name } = off.link;
     return {
       id: "ipv6_off",
       says: `there is no IPv6 way to ${to}: IPv6 is off on ${name}`,
@@ -212,15 +246,13 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
       commands: [`sysctl -w net.ipv6.conf.${name}.disable_ipv6=0`],
     };
   }
-  const down = facts.lostLinks.filter(({ link }) => !link.isUp);
-  const leading = down.filter(({ behind }) => behind?.includes(to));
-  const blamed = leading.length > 0 ? leading : down.filter(({ hasAddress }) => hasAddress);
-  const [first] = blamed;
+  const down = blamed(({ isUp }) => !isUp);
+  const [first] = down;
   if (first === undefined) return undefined;
   const { name } = first.link;
   return {
     id: "device_down",
-    says: `there is no way ${side === "to" ? `to ${to}` : `back to ${to}`} (${says}), and ${namesOf(blamed)} is down, which took its routes along`,
+    says: `there is no way ${side === "to" ? `to ${to}` : `back to ${to}`} (${says}), and ${namesOf(down)} is down, which took its routes along`,
     show: [`ip link show ${name}`],
     mend: "set the device up, then set the routes again (the CNI's, for a pod: delete the pod)",
     commands: [`ip link set ${name} up`],

@@ -1,6 +1,7 @@
 import type { AskedPacket, IPFamily } from "@turnout/core";
 import { readHostRoutes } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
+import { readSenderPort } from "./sender-port.ts";
 import { readLinks } from "./links.ts";
 import type { Link } from "./links.ts";
 import { readLostLinks } from "./lost-links.ts";
@@ -18,6 +19,8 @@ export interface WayFacts {
   readonly routes: readonly HostRoute[];
   /** Ports of bridges that packets take; where there is no way, all. */
   readonly lostLinks: readonly LostLink[];
+  /** The port of a bridge behind which the sender is, where it is an endpoint itself; undefined: that does not matter, or can't be told. */
+  readonly senderPort?: Link | undefined;
 }
 
 /** Read what decides about ways. */
@@ -35,15 +38,25 @@ export async function readWayFacts(
   const isLost = ways.some(({ there, back }) => there.is === "none" || back?.is === "none");
   const names = parameterNames(packet.family, isLost || ofAllDevices ? [...links.keys()] : devices);
   const isOnLink = ({ there }: Way): boolean => there.is === "way" && !there.isLocal && there.nextHop === undefined;
-  const [values, neighbours, routes, lostLinks] = await Promise.all([
-    Promise.all(names.map(async (name) => [name, (await read(`/proc/sys/net/${name}`))?.trim()] as const)),
+  const values = await Promise.all(names.map(async (name) => [name, (await read(`/proc/sys/net/${name}`))?.trim()] as const));
+  const parameters = new Map(values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
+  const isOff = (link: Link): boolean => packet.family === "IPv6" && isWithoutIPv6(link, parameters);
+  const [neighbours, routes, lostLinks, senderPort] = await Promise.all([
     exec.run("ip", ["-j", packet.family === "IPv4" ? "-4" : "-6", "neigh", "show"], { signal }),
     isLost || ways.some(isOnLink) ? readHostRoutes(exec, packet.family, signal) : [],
-    readLostLinks(netlink, links, ways, packet.family),
+    readLostLinks(netlink, links, ways, packet.family, isOff),
+    readSenderPort(netlink, links, packet, ways),
   ]);
-  const parameters = new Map(values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
-  return { links, parameters, failedNeighbours: failedIn(neighbours.code === 0 ? neighbours.stdout : "[]"), routes, lostLinks };
+  return { links, parameters, failedNeighbours: failedIn(neighbours.code === 0 ? neighbours.stdout : "[]"), routes, lostLinks, senderPort };
 }
+
+/** Tell whether a device has no IPv6: it is switched off, or the MTU is too small. Pure. */
+export function isWithoutIPv6({ name, mtu }: Pick<Link, "name" | "mtu">, parameters: WayFacts["parameters"]): boolean {
+  return mtu < IPV6_MTU_MIN || parameters.get(`ipv6/conf/${name}/disable_ipv6`) === "1";
+}
+
+/** Below it a device has no IPv6. @source RFC 8200, 5 */
+export const IPV6_MTU_MIN = 1_280;
 
 /** Name the parameter, below /proc/sys/net, by which what goes from port to port of bridges passes the rules of a family. Pure. */
 export function bridgeParameter(family: IPFamily): string {
