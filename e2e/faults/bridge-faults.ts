@@ -104,6 +104,15 @@ function portFaults(
       mend: `ip link set veth2 up; ${bridge.mend}`,
     },
     {
+      name: "the port of a bridge that leads to the endpoint is blocked",
+      ...down,
+      names: "veth1 is blocked by its bridge",
+      connections: "mended",
+      ask: ask.client,
+      inject: `${bridge.inject}; bridge link set dev veth1 state 0`,
+      mend: `bridge link set dev veth1 state 3; ${bridge.mend}`,
+    },
+    {
       name: "no port of a bridge is up",
       ...down,
       names: "veth1 is down, and is the port of cni9",

@@ -12,6 +12,8 @@ export interface Link {
   readonly namespace?: number;
   /** Of a bridge's port: whether the bridge sends a packet back by the port that it came in by; absent: it is none. */
   readonly isHairpin?: boolean;
+  /** Of a bridge's port: the bridge sends nothing by it, nor takes anything in (spanning tree); absent: it does. */
+  readonly isBlocked?: true;
   /** It takes in what is for others, too. */
   readonly isPromiscuous?: boolean;
   /** Of a bridge: whether it has what goes from port to port of it pass the rules of a family, whatever the kernel's parameter says; absent: it is none. */
@@ -39,10 +41,14 @@ export async function readLinks(exec: Exec, signal: AbortSignal): Promise<Readon
   return new Map(links.map((link) => [link.name, link]));
 }
 
-function portOf(listed: Readonly<Record<string, unknown>>): Pick<Link, "isHairpin"> {
+/** A port of a device that is down is `disabled`, too. */
+const BLOCKED: ReadonlySet<string> = new Set(["disabled", "listening", "learning", "blocking"]);
+
+function portOf(listed: Readonly<Record<string, unknown>>): Pick<Link, "isHairpin" | "isBlocked"> {
   const info = (listed["linkinfo"] ?? {}) as Readonly<Record<string, unknown>>;
   const data = (info["info_slave_data"] ?? {}) as Readonly<Record<string, unknown>>;
-  return info["info_slave_kind"] === "bridge" ? { isHairpin: data["hairpin"] === true } : {};
+  if (info["info_slave_kind"] !== "bridge") return {};
+  return { isHairpin: data["hairpin"] === true, ...(BLOCKED.has(String(data["state"])) ? { isBlocked: true } : {}) };
 }
 
 function bridgeOf(listed: Readonly<Record<string, unknown>>): Pick<Link, "bridge"> {

@@ -41,6 +41,14 @@ describe("a port of a bridge by which nothing goes", () => {
     expect(client?.commands).toBeUndefined();
   });
 
+  it("is named where the bridge blocks it", () => {
+    const [blocked] = portCauses(PACKET, WAY, [lost(["10.1.0.132"], { isUp: true, hasCarrier: true, isBlocked: true })]);
+    expect(blocked).toMatchObject({
+      says: "veth1 is blocked by its bridge, and is the port of cni0 that leads to 10.1.0.132",
+      commands: ["bridge link set dev veth1 state forwarding"],
+    });
+  });
+
   it("is named where the next hop is behind it", () => {
     const there = { ...BY_BRIDGE, nextHop: "10.1.0.9" };
     expect(portCauses(PACKET, { ...WAY, there }, [lost(["10.1.0.9"])])).toHaveLength(1);
@@ -65,7 +73,7 @@ describe("a port of a bridge by which nothing goes", () => {
   it("is noted where nobody can tell what is behind it", () => {
     const taps = ["tap1", "tap2", "tap3", "tap4"].map((name) => lost(undefined, { name }));
     expect(portNotes([...taps, lost(["10.1.0.133"]), lost(undefined, { name: "eth9", master: undefined as never })])).toEqual([
-      "nothing goes by tap1, tap2, tap3, …, of cni0 (down, or without carrier): what is behind can't be told",
+      "nothing goes by tap1, tap2, tap3, …, of cni0 (down, without carrier or blocked): what is behind can't be told",
     ]);
   });
 });

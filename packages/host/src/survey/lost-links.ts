@@ -34,8 +34,8 @@ export async function readLostLinks(
   const isNowhere = routes.some(({ is }) => is === "none");
   const taken = new Set(routes.flatMap((route) => (route.is === "way" ? route.device : [])));
   const lost = [...links.values()].filter((link) => {
-    const { name, master = "", isUp, hasCarrier } = link;
-    return name !== "lo" && (isNowhere || taken.has(master)) && (!(isUp && hasCarrier) || (isNowhere && isOff(link)));
+    const { name, master = "" } = link;
+    return name !== "lo" && (isNowhere || taken.has(master)) && (isLost(link) || (isNowhere && isOff(link)));
   });
   if (lost.length === 0) return [];
   const own = [...(await netlink.addresses("IPv4")), ...(await netlink.addresses("IPv6"))].filter(({ ip }) => !isOfLink(ip));
@@ -62,6 +62,10 @@ export async function addressesBehind(
   return told.flat().filter((address) => !address.startsWith("127.") && address !== "::1" && !isOfLink(address));
 }
 
+function isLost({ isUp, hasCarrier, isBlocked }: Link): boolean {
+  return !isUp || !hasCarrier || isBlocked === true;
+}
+
 /** IPv6 gives one to each device. */
 function isOfLink(address: string): boolean {
   return address.startsWith("fe80:");
@@ -78,7 +82,7 @@ export function portCauses({ family, source }: AskedPacket, { endpoint, there, b
     ...(back?.is === "way" && !back.isLocal ? [{ bridge: back.device, address: back.nextHop ?? source }] : []),
   ];
   return neighbours.flatMap(({ bridge, address }) => {
-    const ports = lost.filter(({ link }) => link.master === bridge && !(link.isUp && link.hasCarrier));
+    const ports = lost.filter(({ link }) => link.master === bridge && isLost(link));
     const own = ports.find(({ behind }) => behind?.includes(address));
     if (own !== undefined) return [portCause(own, `the port of ${bridge} that leads to ${address}`)];
     const bare = family === "IPv6" ? ports.find(({ behind }) => behind?.length === 0) : undefined;
@@ -87,7 +91,15 @@ export function portCauses({ family, source }: AskedPacket, { endpoint, there, b
   });
 }
 
-function portCause({ link: { name, isUp } }: LostLink, is: string): Cause {
+function portCause({ link: { name, isUp, hasCarrier } }: LostLink, is: string): Cause {
+  if (isUp && hasCarrier)
+    return {
+      id: "device_down",
+      says: `${name} is blocked by its bridge, and is ${is}`,
+      show: [`bridge -d link show dev ${name}`],
+      mend: "see why (spanning tree, or somebody set it so), and let it forward",
+      commands: [`bridge link set dev ${name} state forwarding`],
+    };
   return {
     id: "device_down",
     says: isUp ? `${name} has no carrier (the other end is down or gone), and is ${is}` : `${name} is down, and is ${is}`,
@@ -104,7 +116,7 @@ const NAMED_MAX = 3;
 export function portNotes(lost: readonly LostLink[]): readonly string[] {
   const unknown = lost.filter(({ link, behind }) => link.master !== undefined && behind === undefined);
   return [...Map.groupBy(unknown, ({ link }) => link.master)].map(
-    ([bridge, of]) => `nothing goes by ${namesOf(of)}, of ${bridge} (down, or without carrier): what is behind can't be told`,
+    ([bridge, of]) => `nothing goes by ${namesOf(of)}, of ${bridge} (down, without carrier or blocked): what is behind can't be told`,
   );
 }
 
